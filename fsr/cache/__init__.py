@@ -1,0 +1,1 @@
+"""Winners and failures, keyed by hardware."""

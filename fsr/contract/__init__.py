@@ -1,0 +1,1 @@
+"""What a kernel promises: read, validate, infer, show."""

@@ -1,0 +1,147 @@
+"""What a kernel promises: the frozen form of a contract, and its concrete form for given sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fsr.expressions import Number, evaluate, evaluate_int
+from fsr.records import ConcreteLaunch, Dim3, Launch, Plan, Role, ScalarValue
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A named size. ``timed``: the values to time at; the i-th timed configuration takes the i-th value of
+    every size (a shorter list repeats its last)."""
+
+    name: str
+    minimum: int
+    maximum: int
+    timed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """What values an argument may hold. ``low``/``high``: inclusive size expressions (index bounds, say)."""
+
+    low: str | None = None
+    high: str | None = None
+    sorted: bool = False
+    nonnegative: bool = False
+    positive: bool = False
+    finite: bool = True  # False: inf and NaN are defined inputs and are tested
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One kernel parameter, in the kernel's order.
+
+    dtype: NumPy name, or 'bfloat16'. shape: size expressions, outermost first, row-major; () for scalars.
+    value: for a scalar, a size expression or number; None means drawn from the constraints per case.
+    alignment: bytes that every caller promises for the pointer (at least the element size).
+    """
+
+    name: str
+    dtype: str
+    role: Role
+    shape: tuple[str, ...] = ()
+    value: str | None = None
+    alignment: int = 0
+    constraints: Constraints = Constraints()
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far a result may be from the reference, per element: |got - want| <= atol + rtol * scale, where scale
+    is the magnitude of the result, or of the terms summed when ``sum_length`` (a size expression) is given."""
+
+    rtol: float | None = None  # None: from the output's dtype
+    atol: float | None = None
+    sum_length: str | None = None
+    exact: bool = False  # bit for bit
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a contract came from. ``kind``: 'block', 'sidecar' or 'inferred'."""
+
+    kind: str
+    path: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """Entry, arguments, sizes, the baseline plan, tolerance and reference of one kernel.
+
+    ``aliasing``: groups of argument names that may share memory; () means none do (restrict is sound).
+    ``reference``: None for the kernel itself, or "module.py:function" beside the file.
+    """
+
+    entry: str
+    sizes: tuple[Size, ...]
+    args: tuple[Argument, ...]
+    plan: Plan
+    tolerance: Tolerance = Tolerance()
+    reference: str | None = None
+    aliasing: tuple[tuple[str, ...], ...] = ()
+    origin: Origin = Origin("inferred", "")
+
+    def argument(self, name: str) -> Argument:
+        """The argument of that name. Raises KeyError."""
+        for argument in self.args:
+            if argument.name == name:
+                return argument
+        raise KeyError(name)
+
+    def buffers(self) -> tuple[Argument, ...]:
+        """The pointer arguments, in order."""
+        return tuple(a for a in self.args if a.role is not Role.SCALAR)
+
+    def timed_sizes(self) -> list[dict[str, int]]:
+        """The configurations to time at, at least one."""
+        count = max((len(s.timed) for s in self.sizes), default=1)
+        return [{s.name: s.timed[min(i, len(s.timed) - 1)] for s in self.sizes} for i in range(count)]
+
+    def shape(self, argument: Argument, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """The concrete shape of a buffer argument."""
+        return tuple(evaluate_int(s, sizes) for s in argument.shape)
+
+
+def concrete_launches(
+    plan: Plan, contract: Contract, sizes: Mapping[str, int], scalars: Mapping[str, ScalarValue]
+) -> tuple[ConcreteLaunch, ...]:
+    """The plan for concrete sizes. ``scalars`` holds the drawn value of every scalar contract argument.
+
+    Raises ContractError when an expression does not evaluate or a dimension is negative. A launch with an
+    empty grid is dropped: nothing to do (CUDA refuses it).
+    """
+    found = []
+    for launch in plan.launches:
+        grid, block = dim3(launch.grid, sizes), dim3(launch.block, sizes)
+        if 0 in grid or 0 in block:
+            continue
+        args = tuple(_argument(a, contract, sizes, scalars) for a in launch.args)
+        found.append(ConcreteLaunch(launch.entry, grid, block, evaluate_int(launch.shared_bytes, sizes), args))
+    return tuple(found)
+
+
+def dim3(texts: tuple[str, str, str], sizes: Mapping[str, int]) -> Dim3:
+    """Three size expressions as numbers, negative ones as 0."""
+    x, y, z = (max(0, evaluate_int(t, sizes)) for t in texts)
+    return x, y, z
+
+
+def _argument(
+    arg: object, contract: Contract, sizes: Mapping[str, Number], scalars: Mapping[str, ScalarValue]
+) -> str | ScalarValue:
+    if not isinstance(arg, str):
+        value = evaluate(arg.value, sizes)  # type: ignore[attr-defined]  # a ScalarArgument
+        return ScalarValue(arg.dtype, value)  # type: ignore[attr-defined]
+    return scalars.get(arg, arg)
+
+
+__all__ = [
+    "Argument", "Constraints", "Contract", "Launch", "Origin", "Size", "Tolerance", "concrete_launches", "dim3",
+]  # fmt: skip

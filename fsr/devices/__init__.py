@@ -1,0 +1,1 @@
+"""Load, launch, time."""

@@ -1,0 +1,188 @@
+"""What every device offers: load an image, place memory, launch, time, read back. One thread, one process.
+
+A device lives inside a worker process; a crash or hang of a candidate costs that process only. All calls are
+synchronous. A candidate's faults raise :class:`DeviceFault` (caught by evaluation and turned into an
+outcome); faults of fsr itself raise FsrError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import numpy.typing as npt
+
+from fsr.records import ConcreteLaunch, DeviceInfo, Fault, Image, Role
+
+Array = npt.NDArray[Any]
+
+
+class DeviceFault(Exception):  # noqa: N818  # a fault of the candidate, not an error of the program
+    """A launch that a right candidate would not have made: kind as in Fault, or 'crash', 'hang', 'launch'.
+
+    'launch' means refused before running (too much shared memory, too many threads). After 'crash' the
+    device may be unusable: ``fatal`` tells the worker to end its process.
+    """
+
+    def __init__(self, fault: Fault, *, fatal: bool = False) -> None:
+        super().__init__(fault.detail)
+        self.fault, self.fatal = fault, fatal
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self.fault, self.fatal)
+
+
+def _rebuild(fault: Fault, fatal: bool) -> DeviceFault:
+    return DeviceFault(fault, fatal=fatal)
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One buffer to place. ``array`` is C-contiguous, its contents are the initial ones (inputs, or poison for
+    outputs and unzeroed scratch). ``alignment_bytes``: the address is a multiple of exactly this (256: at
+    least). ``role`` None marks scratch; ``zeroed`` scratch is cleared inside every run."""
+
+    name: str
+    array: Array
+    role: Role | None
+    alignment_bytes: int = 256
+    zeroed: bool = False
+
+
+class Prepared(Protocol):
+    """A plan with its memory on the device, ready to run; a context manager that frees it all.
+
+    Every buffer stands between guard zones (at least 256 bytes filled with a pattern) in memory of its own.
+    """
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def reset(self) -> None:
+        """Restore the initial contents of every buffer (and the guard zones)."""
+
+    def run(self, timeout_s: float = 10.0) -> None:
+        """Run the whole plan once and wait. Raises DeviceFault."""
+
+    def read(self) -> dict[str, Array]:
+        """Copies of all non-scratch buffers as they are now."""
+
+    def violations(self) -> list[Fault]:
+        """Guard zones overwritten and inputs (role in) changed since the last reset; empty when clean."""
+
+
+class TimedPrepared(Prepared, Protocol):
+    """A prepared plan on a device with a clock (a GPU)."""
+
+    def time_ns(self) -> float:
+        """One timed run of the plan on cold caches: restore inout buffers (untimed), flush the L2 with twice
+        its size, then the time between two events around the plan. All streams are synchronised after."""
+
+
+class Device(Protocol):
+    """A device that executes images of one kind. Not thread-safe; owned by the process that opened it."""
+
+    @property
+    def info(self) -> DeviceInfo:
+        """Identity, read once."""
+
+    def prepare(self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer]) -> Prepared:
+        """Load (images are cached by identity), allocate, fill. Raises DeviceFault kind 'launch' when the plan
+        cannot be launched here, kind 'memory' when the buffers do not fit."""
+
+    def sm_clock_mhz(self) -> int | None:
+        """The SM clock now, or None where there is none to read."""
+
+    def close(self) -> None:
+        """Free everything; the device is unusable afterwards."""
+
+
+class TimedDevice(Device, Protocol):
+    """A device with a clock."""
+
+    def prepare(self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer]) -> TimedPrepared:
+        """As Device.prepare."""
+
+    def copy_bandwidth(self) -> float:
+        """Measured device-to-device copy rate in bytes (read + written) a second; measured once a process."""
+
+
+# ---------------------------------------------------------------- the host device's recording
+
+
+@dataclass(frozen=True, slots=True)
+class AccessSite:
+    """All accesses of one source line, one memory space and one kind within one launch, scaled from the blocks
+    that were executed to the whole grid.
+
+    ``requests``: warp-level requests; ``lanes``: thread-level accesses; ``sectors``: 32-byte sectors summed over
+    requests (global); ``unique_sectors``: distinct sectors over the sampled blocks, scaled to the grid only as
+    far as blocks touch different ones (a lower bound of DRAM traffic); ``wavefronts``: shared-memory passes
+    (1 a conflict-free request); ``serial``: for atomics, the sum over requests of the largest number of lanes
+    on one address.
+    """
+
+    line: int
+    space: str  # "global", "shared", "constant"
+    kind: str  # "read", "write", "atomic"
+    bytes: int  # of one lane's access
+    buffer: str  # argument or scratch name; the variable for shared memory
+    requests: float
+    lanes: float
+    sectors: float
+    unique_sectors: float
+    wavefronts: float
+    serial: float = 0.0
+    max_same_address: float = 0.0  # atomics: accesses to the busiest single address, grid-wide estimate
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchProfile:
+    """What one launch did. ``warp_instructions``: estimated warp-level instructions of the whole grid (scaled),
+    divergence included; ``barriers``, ``shuffles``: warp-level counts; blocks and threads as launched."""
+
+    entry: str
+    blocks: int
+    threads_per_block: int
+    sampled_blocks: int
+    shared_bytes: int  # static + dynamic
+    warp_instructions: float
+    barriers: float
+    shuffles: float
+    sites: tuple[AccessSite, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AccessProfile:
+    """The recording of one run of a plan: a profile a launch, and every fault found (all kinds of Fault)."""
+
+    launches: tuple[LaunchProfile, ...]
+    faults: tuple[Fault, ...] = ()
+    note: str = ""
+
+
+class RecordingDevice(Device, Protocol):
+    """The host device: it can also record, given an image compiled with ``instrumented=True``."""
+
+    def record(
+        self,
+        image: Image,
+        launches: Sequence[ConcreteLaunch],
+        buffers: Sequence[Buffer],
+        *,
+        access_budget: int = 3_000_000,
+        timeout_s: float = 20.0,
+    ) -> AccessProfile:
+        """Run once with every access recorded. When the grid would exceed ``access_budget`` thread-level
+        accesses, blocks spread evenly over the grid are executed until the budget is used (at least one) and
+        counts are scaled; faults are exact for the blocks executed. Raises DeviceFault on crash or hang."""
+
+
+__all__ = [
+    "AccessProfile", "AccessSite", "Array", "Buffer", "Device", "DeviceFault", "LaunchProfile", "Prepared",
+    "RecordingDevice", "TimedDevice", "TimedPrepared",
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""The C++ behind the host device."""

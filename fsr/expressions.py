@@ -1,0 +1,193 @@
+"""Size expressions: the arithmetic that contracts and plans use for shapes, grids and scalars.
+
+The language is a subset of Python over named sizes: integers, ``+ - * // % ** << >>``, comparisons,
+``a if c else b``, and ``ceil_div(a, b)``, ``round_up(a, b)``, ``min``, ``max``, ``next_pow2(a)``,
+``isqrt(a)``. ``/`` is refused, since C and Python disagree on it. An expression is stored as its text;
+it evaluates to a Python int (or float, where floats are written), and it prints as C for launchers.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import cast
+
+from fsr.errors import ContractError
+
+Number = int | float
+
+LIMIT = 2**63  # a size beyond this is a slip of the pen, not a shape
+
+
+def _ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def _next_pow2(a: int) -> int:
+    return 1 << max(a - 1, 0).bit_length()
+
+
+FUNCTIONS: dict[str, Callable[..., Number]] = {
+    "ceil_div": _ceil_div,
+    "round_up": lambda a, b: _ceil_div(a, b) * b,
+    "min": min,
+    "max": max,
+    "next_pow2": _next_pow2,
+    "isqrt": math.isqrt,
+}
+
+_BINARY: dict[type[ast.operator], tuple[str, Callable[[Number, Number], Number]]] = {
+    ast.Add: ("+", lambda a, b: a + b),
+    ast.Sub: ("-", lambda a, b: a - b),
+    ast.Mult: ("*", lambda a, b: a * b),
+    ast.FloorDiv: ("/", lambda a, b: a // b),
+    ast.Mod: ("%", lambda a, b: a % b),
+    ast.LShift: ("<<", lambda a, b: int(a) << int(b)),
+    ast.RShift: (">>", lambda a, b: int(a) >> int(b)),
+    ast.Pow: ("**", lambda a, b: a**b),
+}
+_COMPARE: dict[type[ast.cmpop], tuple[str, Callable[[Number, Number], bool]]] = {
+    ast.Lt: ("<", lambda a, b: a < b),
+    ast.LtE: ("<=", lambda a, b: a <= b),
+    ast.Gt: (">", lambda a, b: a > b),
+    ast.GtE: (">=", lambda a, b: a >= b),
+    ast.Eq: ("==", lambda a, b: a == b),
+    ast.NotEq: ("!=", lambda a, b: a != b),
+}
+
+
+def _bad(text: str, why: str) -> ContractError:
+    return ContractError(
+        f"the expression {text!r} {why}",
+        expected="integers and named sizes joined by + - * // % with ceil_div, round_up, min, max",
+        fix="correct the expression in the contract",
+    )
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> ast.expr:
+    """The syntax tree of an expression. Raises ContractError when it is not one of the language above."""
+    if len(text) > 500:
+        raise _bad(text[:40] + "...", "is longer than 500 characters")
+    try:
+        tree = ast.parse(str(text).strip(), mode="eval").body
+    except (SyntaxError, ValueError) as fault:
+        raise _bad(text, f"does not parse ({fault.args[0]})") from None
+    _check(tree, text)
+    return tree
+
+
+def _check(node: ast.expr, text: str) -> None:
+    match node:
+        case ast.Constant(value=value) if isinstance(value, int | float) and not isinstance(value, bool):
+            return
+        case ast.Name():
+            return
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+            _check(left, text)
+            _check(right, text)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            _check(operand, text)
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            for part in (test, body, orelse):
+                _check(part, text)
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARE:
+            _check(left, text)
+            _check(right, text)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
+            for argument in args:
+                _check(argument, text)
+        case ast.BinOp(op=ast.Div()):
+            raise _bad(text, "uses /, which C and Python understand differently: write // or ceil_div")
+        case _:
+            raise _bad(text, f"uses {ast.unparse(node)!r}, which is not part of the language")
+
+
+def names(text: str) -> frozenset[str]:
+    """The sizes that an expression mentions."""
+    tree = parse(text)
+    called = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
+    return frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called)
+
+
+def evaluate(text: str, sizes: Mapping[str, Number]) -> Number:
+    """The value of an expression for concrete sizes. Raises ContractError on an unknown name or overflow."""
+    try:
+        value = _evaluate(parse(text), sizes, text)
+    except (ZeroDivisionError, OverflowError, TypeError, ValueError) as fault:
+        raise _bad(text, f"cannot be evaluated for {dict(sizes)}: {fault}") from None
+    if abs(value) >= LIMIT:
+        raise _bad(text, f"is {value} for {dict(sizes)}, beyond 64 bits")
+    return value
+
+
+def evaluate_int(text: str, sizes: Mapping[str, Number]) -> int:
+    """Like :func:`evaluate`, for a count: the value must be a whole number."""
+    value = evaluate(text, sizes)
+    if value != int(value):
+        raise _bad(text, f"is {value} for {dict(sizes)}, not a whole number")
+    return int(value)
+
+
+def _evaluate(node: ast.expr, sizes: Mapping[str, Number], text: str) -> Number:
+    match node:
+        case ast.Constant(value=value):
+            return cast(Number, value)
+        case ast.Name(id=name):
+            if name not in sizes:
+                known = ", ".join(sorted(sizes)) or "none"
+                raise _bad(text, f"names {name!r}, which is no size of this contract (sizes: {known})")
+            return sizes[name]
+        case ast.BinOp(left=left, op=op, right=right):
+            a, b = _evaluate(left, sizes, text), _evaluate(right, sizes, text)
+            if isinstance(op, ast.Pow | ast.LShift) and abs(b) > 64:
+                raise _bad(text, f"shifts or raises by {b}")
+            return _BINARY[type(op)][1](a, b)
+        case ast.UnaryOp(operand=operand):
+            return -_evaluate(operand, sizes, text)
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            return int(_COMPARE[type(op)][1](_evaluate(left, sizes, text), _evaluate(right, sizes, text)))
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            return _evaluate(body if _evaluate(test, sizes, text) else orelse, sizes, text)
+        case ast.Call(func=ast.Name(id=name), args=args):
+            return FUNCTIONS[name](*(_evaluate(a, sizes, text) for a in args))
+    raise _bad(text, "cannot be evaluated")
+
+
+def to_c(text: str) -> str:
+    """The expression as C over ``long long`` variables named like the sizes, for generated launchers."""
+    return _to_c(parse(text))
+
+
+def _to_c(node: ast.expr) -> str:
+    match node:
+        case ast.Constant(value=value):
+            return f"{value}LL" if isinstance(value, int) else repr(value)
+        case ast.Name(id=name):
+            return name
+        case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int(power))) if 0 <= power <= 8:
+            return "(" + " * ".join([_to_c(left)] * power or ["1LL"]) + ")"
+        case ast.BinOp(left=left, op=op, right=right) if not isinstance(op, ast.Pow):
+            return f"({_to_c(left)} {_BINARY[type(op)][0]} {_to_c(right)})"
+        case ast.UnaryOp(operand=operand):
+            return f"(-{_to_c(operand)})"
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            return f"({_to_c(left)} {_COMPARE[type(op)][0]} {_to_c(right)})"
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            return f"({_to_c(test)} ? {_to_c(body)} : {_to_c(orelse)})"
+        case ast.Call(func=ast.Name(id=name), args=args):
+            a = [_to_c(x) for x in args]
+            match name:
+                case "ceil_div":
+                    return f"(({a[0]} + {a[1]} - 1LL) / {a[1]})"
+                case "round_up":
+                    return f"(({a[0]} + {a[1]} - 1LL) / {a[1]} * {a[1]})"
+                case "min" | "max":
+                    sign = "<" if name == "min" else ">"
+                    joined = a[0]
+                    for other in a[1:]:
+                        joined = f"({joined} {sign} {other} ? {joined} : {other})"
+                    return joined
+    raise _bad(ast.unparse(node), "has no C form")

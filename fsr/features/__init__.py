@@ -1,0 +1,1 @@
+"""What holds a kernel back: access features, resources, prediction."""

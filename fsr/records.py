@@ -1,0 +1,261 @@
+"""The frozen values that pass between stages. No I/O here; identity (hashes) is in :mod:`fsr.identity`.
+
+Units stand in names: ``_ns``, ``_bytes``, ``_s``. Dimensions are (x, y, z). Everything here pickles, and
+everything that reaches disk has a JSON form through :mod:`fsr.identity`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Dim3 = tuple[int, int, int]
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+class Status(enum.IntEnum):
+    """What became of a candidate, from worst to best. Failure is a status, never a number."""
+
+    INVALID = 0  # refused by the static guard, or not launchable on this device
+    COMPILE_FAILED = 1
+    CRASHED = 2  # illegal access, trap, worker death
+    TIMED_OUT = 3  # hang in compiling or running
+    WRONG = 4  # a test failed; evidence holds the shrunk case
+    SLOW = 5  # right on the smoke case, then clearly slower than the incumbent: full tests were not spent on it
+    CORRECT = 6  # all search-time tests passed and it was timed
+    PROMOTED = 7  # held-out tests, sanitizers and the paired final passed: a win
+
+
+class Role(enum.StrEnum):
+    """What a kernel does with an argument."""
+
+    IN = "in"
+    OUT = "out"
+    INOUT = "inout"
+    SCALAR = "scalar"
+
+
+class Basis(enum.StrEnum):
+    """Where a time comes from. A predicted time is never stored or served as a measured one."""
+
+    MEASURED = "measured"
+    PREDICTED = "predicted"
+
+
+# ---------------------------------------------------------------- what is proposed
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarArgument:
+    """A launch argument that is no contract argument: a typed size expression."""
+
+    dtype: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One kernel launch of a plan. Grid, block and shared_bytes are size expressions (fsr.expressions).
+
+    ``entry`` is a name expression as NVRTC takes it: ``softmax``, ``gemm<16, 4>``, ``ns::k``. ``args`` are,
+    in the kernel's parameter order, names of contract arguments or of scratch buffers, or ScalarArguments.
+    """
+
+    entry: str
+    grid: tuple[str, str, str]
+    block: tuple[str, str, str]
+    shared_bytes: str
+    args: tuple[str | ScalarArgument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A device buffer of the plan's own. When ``zeroed``, the launcher clears it before each run of the plan,
+    inside the timed region; otherwise its contents are undefined at the start of every run."""
+
+    name: str
+    dtype: str
+    count: str
+    zeroed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Launches in order on one stream, the scratch buffers they share, and compiler flags (NVRTC spelling)."""
+
+    launches: tuple[Launch, ...]
+    scratch: tuple[Scratch, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Device code and a launch plan: the unit of search.
+
+    ``source`` is a self-contained device translation unit (the kernel, its helpers, macros and local
+    includes already cut out of the user's file). ``actions`` are the stable names of the actions that led
+    here from the baseline, oldest first; the baseline has none.
+    """
+
+    source: str
+    plan: Plan
+    actions: tuple[str, ...] = ()
+    language: str = "cuda"
+
+
+# ---------------------------------------------------------------- what is compiled and run
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one entry needs, as its compiler reports it. None: that compiler cannot tell."""
+
+    registers: int | None = None
+    spill_bytes: int | None = None
+    static_shared_bytes: int | None = None
+    local_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A binary: ``kind`` 'cubin' (data is the cubin) or 'host' (a shared object for the host device).
+
+    ``symbols`` maps each entry expression of the plan to its lowered symbol; ``resources`` is keyed by entry
+    expression too.
+    """
+
+    kind: str
+    arch: str
+    data: bytes = field(repr=False)
+    symbols: Mapping[str, str]
+    resources: Mapping[str, Resources]
+    log: str = ""
+    compile_s: float = 0.0
+    instrumented: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CompileFailure:
+    """Why a candidate did not become an image: an ordinary outcome."""
+
+    log: str
+    line: int | None = None  # 1-based, in Candidate.source
+    timed_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarValue:
+    """A scalar argument ready to launch; dtype is a NumPy name, value its Python number."""
+
+    dtype: str
+    value: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class ConcreteLaunch:
+    """A launch for concrete sizes. ``args``: buffer names (str) or ScalarValues, in parameter order."""
+
+    entry: str
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int
+    args: tuple[str | ScalarValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test: concrete sizes, a value family, a seed, and the pointer alignment to test at.
+
+    ``alignment_bytes`` 256 is what an allocator gives; smaller values place each buffer at an address that is
+    a multiple of exactly that, as the contract allows.
+    """
+
+    name: str
+    sizes: tuple[tuple[str, int], ...]
+    family: str
+    seed: int
+    alignment_bytes: int = 256
+
+    def size_map(self) -> dict[str, int]:
+        """The sizes as a dictionary."""
+        return dict(self.sizes)
+
+
+# ---------------------------------------------------------------- what is found out
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """Identity of a device, all that a cache key needs. None: this device cannot tell."""
+
+    vendor: str  # "nvidia", "amd", "host"
+    name: str
+    arch: str  # "sm_90", "gfx942"; for the host device the architecture of the CPU
+    sm_count: int | None = None
+    memory_bytes: int | None = None
+    sm_clock_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    l2_bytes: int | None = None
+    power_limit_w: int | None = None
+    driver: str | None = None
+    runtime: str | None = None  # toolkit that launches
+    mig: str | None = None
+    max_shared_bytes: int | None = None  # opt-in limit of dynamic + static shared memory a block
+    max_threads: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something a run did that a right kernel does not. ``line`` is 1-based in Candidate.source, if known."""
+
+    kind: str  # "out-of-bounds", "race", "uninitialised", "divergent-barrier", "guard", "input-changed", ...
+    detail: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Times of whole-plan runs. ``samples_ns`` in the order taken; one predicted value has one sample."""
+
+    basis: Basis
+    median_ns: float
+    samples_ns: tuple[float, ...]
+    note: str = ""  # e.g. "batched 16 launches a sample"
+
+
+class VerdictKind(enum.StrEnum):
+    FASTER = "faster"
+    SLOWER = "slower"
+    SAME = "same"
+    AMBIGUOUS = "ambiguous"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A paired comparison: ``speedup`` is incumbent time / challenger time, with its 95 % interval."""
+
+    kind: VerdictKind
+    speedup: float
+    ci95: tuple[float, float]
+    pairs: int
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one proposal. ``evidence`` is JSON; its keys depend on the status:
+
+    compile_failed: log, line. crashed / timed_out: detail, case. wrong: case, argument, index, got, expected,
+    worst_error, bound. correct: features, resources. promoted: verdict, held_out, sanitizers.
+    """
+
+    status: Status
+    stage: str  # the last stage entered: guard, compile, smoke, tests, screening, promotion
+    cases: int = 0
+    passed: int = 0
+    timing: Timing | None = None
+    resources: Mapping[str, Resources] = field(default_factory=dict)
+    features: Mapping[str, float] = field(default_factory=dict)
+    evidence: Mapping[str, Json] = field(default_factory=dict)
+    seconds: float = 0.0

@@ -1,0 +1,1 @@
+"""Ask and tell: proposals, archive, policy. Never imports evaluation."""

@@ -1,0 +1,1 @@
+"""Deterministic rewrites of the loop-nest form."""

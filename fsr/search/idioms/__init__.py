@@ -1,0 +1,1 @@
+"""Recognised computations and their known-good implementations."""

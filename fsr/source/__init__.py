@@ -1,0 +1,1 @@
+"""Kernel text: parse, loop-nest form, emit, cut and splice."""

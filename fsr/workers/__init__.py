@@ -1,0 +1,1 @@
+"""Supervised processes, containment, Ray: one protocol."""
