@@ -1,0 +1,88 @@
+"""Taking times on a device with a clock: cheap screening, and the paired final.
+
+Screening spends milliseconds on candidates that are clearly slower, since most are. The final alternates
+incumbent and challenger, A B B A, so that neither profits from the machine's drift.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsr.devices.protocol import TimedPrepared
+from fsr.records import Basis, Timing
+
+
+@dataclass(frozen=True, slots=True)
+class TimingPolicy:
+    """How much to measure; part of the cache key through ``version``."""
+
+    version: int = 1
+    screening_samples: int = 3
+    screening_budget_ns: float = 100e6  # GPU time for a candidate that is not clearly slower
+    screening_most: int = 15
+    decided_at: float = 1.15  # slower than the incumbent by this factor after the first samples: stop
+    final_pairs: int = 30
+    final_budget_ns: float = 0.5e9  # at least this much GPU time in the final
+    final_most_pairs: int = 400
+    usual_clock_share: float = 0.75  # samples below this share of the usual SM clock are discarded
+    clock_retries: int = 20
+
+
+def screen(prepared: TimedPrepared, incumbent_ns: float | None, policy: TimingPolicy) -> tuple[Timing, bool]:
+    """(timing, decided): screening samples of one prepared plan; ``decided`` when it is clearly slower.
+
+    ``incumbent_ns`` is the best time so far on the same sizes, None for the baseline."""
+    prepared.time_ns()  # warm-up: module load, first touch
+    samples = [prepared.time_ns() for _ in range(policy.screening_samples)]
+    if incumbent_ns is not None and min(samples) > policy.decided_at * incumbent_ns:
+        return _timing(samples, "screening, stopped as clearly slower"), True
+    while len(samples) < policy.screening_most and sum(samples) < policy.screening_budget_ns:
+        samples.append(prepared.time_ns())
+    return _timing(samples, "screening"), False
+
+
+def paired(
+    incumbent: Sequence[TimedPrepared],
+    challenger: Sequence[TimedPrepared],
+    policy: TimingPolicy,
+    clock_mhz: Callable[[], int | None] = lambda: None,
+    budget_s: float = 20.0,
+) -> tuple[list[float], list[float]]:
+    """Paired samples in nanoseconds, A B B A over rotated input sets.
+
+    ``incumbent[i]`` and ``challenger[i]`` are the two plans on input set i. Samples taken while the SM clock
+    stands below policy.usual_clock_share of the highest seen are discarded and taken again. ``budget_s`` is a
+    wall-clock limit; the pairs taken so far are returned when it is reached (at least 4)."""
+    for prepared in (*incumbent, *challenger):
+        prepared.time_ns()
+    first: list[float] = []
+    second: list[float] = []
+    usual, retries, turn = 0, 0, 0
+    deadline = time.monotonic() + budget_s
+    while len(first) < policy.final_pairs or sum(first) + sum(second) < policy.final_budget_ns:
+        if len(first) >= policy.final_most_pairs or (len(first) >= 4 and time.monotonic() > deadline):
+            break
+        a, b = incumbent[turn % len(incumbent)], challenger[turn % len(challenger)]
+        if turn % 2 == 0:
+            a_ns, b_ns = a.time_ns(), b.time_ns()
+        else:
+            b_ns, a_ns = b.time_ns(), a.time_ns()
+        turn += 1
+        clock = clock_mhz() if turn % 8 == 1 else None
+        if clock is not None:
+            usual = max(usual, clock)
+            if clock < policy.usual_clock_share * usual and retries < policy.clock_retries:
+                retries += 1
+                time.sleep(0.05)
+                continue
+        first.append(a_ns)
+        second.append(b_ns)
+    return first, second
+
+
+def _timing(samples: list[float], note: str) -> Timing:
+    return Timing(Basis.MEASURED, float(np.median(samples)), tuple(samples), note)

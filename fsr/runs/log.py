@@ -1,0 +1,101 @@
+"""The append-only event log of a run.
+
+One JSON object a line, in the order things happened. Every append is flushed to the disk before it returns,
+so a kill -9 at any moment loses at most the line being written; such a torn last line is dropped on opening.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from fsr.errors import StorageError, UsageError
+
+EVENTS = "events.jsonl"
+
+
+class EventLog:
+    """Appends events to a run's log; at most one process at a time holds it open.
+
+    Args:
+        folder: the run's folder, created when it is missing.
+
+    Raises StorageError when the folder cannot be written, or another process is writing this run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.path = folder, folder / EVENTS
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("a+b")
+        except OSError as fault:
+            raise _unwritable(self.path, fault) from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.close()
+            raise StorageError(
+                "another process is writing this run", where=str(folder), fix="wait for it, or stop it first"
+            ) from None
+        self._drop_torn_line()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the log; further appends raise ValueError."""
+        self._file.close()
+
+    def append(self, kind: str, **fields: Any) -> None:
+        """Write one event durably. ``fields`` must be JSON-able. Raises StorageError when the disk is full."""
+        line = json.dumps({"kind": kind, "at": round(time.time(), 3), **fields}, separators=(",", ":"))
+        try:
+            self._file.write(line.encode() + b"\n")
+            self._file.flush()
+            os.fdatasync(self._file.fileno())
+        except OSError as fault:
+            raise _unwritable(self.path, fault) from None
+
+    def _drop_torn_line(self) -> None:
+        self._file.seek(0)
+        data = self._file.read()
+        whole = data.rfind(b"\n") + 1
+        if whole != len(data):
+            self._file.truncate(whole)
+        self._file.seek(0, os.SEEK_END)
+
+
+def read_events(folder: Path) -> Iterator[dict[str, Any]]:
+    """The events of a run, oldest first; a torn last line is left out.
+
+    Raises UsageError when there is no such run, StorageError when a line in the middle is damaged."""
+    path = folder / EVENTS
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        raise UsageError(
+            f"there is no run {folder.name!r}", where=str(folder.parent), fix="`fsr runs list` shows the runs"
+        ) from None
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            yield json.loads(line)
+        except ValueError:
+            raise StorageError(
+                "the event log of this run is damaged", where=f"{path}:{number}", fix="start a new run"
+            ) from None
+
+
+def _unwritable(path: Path, fault: OSError) -> StorageError:
+    return StorageError(
+        f"the run's log cannot be written: {fault.strerror}",
+        where=str(path),
+        fix="free space or permissions there, or point FSR_HOME at another folder",
+    )

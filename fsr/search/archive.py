@@ -1,0 +1,62 @@
+"""A quality-diversity archive: the fastest right candidate of each cell of a grid of descriptors.
+
+After MAP-Elites (Mouret and Clune 2015, arXiv 1504.04909). The descriptors are what a kernel developer would
+call a different design: how many threads a block, how much shared memory, how many launches, how much work a
+thread. It is rebuilt from the stored outcomes, never saved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from fsr.search.proposal import Trial
+
+Cell = tuple[int, int, int, int]
+
+
+def descriptor(features: Mapping[str, float]) -> Cell:
+    """The cell of a candidate from its features (missing ones count as 0): log2 buckets of threads a block
+    and of grid threads, shared memory (none, up to 16 KiB, more) and the number of launches up to 3."""
+    threads = features.get("threads_per_block", 0.0)
+    total = features.get("grid_threads", 0.0)
+    shared = features.get("shared_bytes", 0.0)
+    launches = features.get("launches", 1.0)
+    return (
+        int(math.log2(threads)) if threads >= 1 else 0,
+        int(math.log2(total) / 3) if total >= 1 else 0,
+        0 if shared == 0 else 1 if shared <= 16384 else 2,
+        min(int(launches), 3),
+    )
+
+
+class Archive:
+    """Elites by cell, and the best of all."""
+
+    def __init__(self) -> None:
+        self._cells: dict[Cell, Trial] = {}
+        self.best: Trial | None = None
+
+    def add(self, trial: Trial) -> bool:
+        """Offer a trial; True when it became its cell's elite. Trials without a time are ignored."""
+        time_ns = trial.time_ns
+        if time_ns is None:
+            return False
+        if self.best is None or time_ns < (self.best.time_ns or math.inf):
+            self.best = trial
+        cell = descriptor(trial.outcome.features)
+        held = self._cells.get(cell)
+        if held is None or time_ns < (held.time_ns or math.inf):
+            self._cells[cell] = trial
+            return True
+        return False
+
+    def elites(self) -> list[Trial]:
+        """All elites, fastest first; ties by id, so that the order is the same in every process."""
+        return sorted(self._cells.values(), key=lambda t: (t.time_ns or math.inf, t.proposal.id))
+
+    def __iter__(self) -> Iterator[Trial]:
+        return iter(self.elites())
+
+    def __len__(self) -> int:
+        return len(self._cells)

@@ -1,0 +1,93 @@
+"""What to try next: which elite, and which move on it, learned from what earlier moves gained.
+
+Every move has an estimated log speed-up: its action's prior guess, pulled towards what the action, and each of
+its parameter values, were seen to gain in this run (a Bayesian mean under a normal prior). A move on elite e
+is worth log(speed of e) + estimate + an exploration bonus that shrinks as the action is tried (UCB1, Auer et
+al. 2002). Bottlenecks found in the elite's features raise the moves aimed at them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from fsr.records import Outcome, Status
+from fsr.search.actions.protocol import Action, Move
+
+PRIOR_WEIGHT = 1.5  # an action's guess counts as this many observations
+FAILURE = math.log(0.5)  # what a failed or cut-short candidate counts as
+BONUS = 0.30  # exploration weight, in log speed-up
+AIMED = math.log(1.5)  # prior lift of a move aimed at the main bottleneck
+LARGEST_GUESS = math.log(64.0)
+
+
+@dataclass(slots=True)
+class _Seen:
+    count: float = 0.0
+    total: float = 0.0
+
+
+@dataclass(slots=True)
+class Policy:
+    """Statistics of moves tried so far; deterministic in the order of calls."""
+
+    _by_action: dict[str, _Seen] = field(default_factory=lambda: defaultdict(_Seen))
+    _by_value: dict[tuple[str, str, str], _Seen] = field(default_factory=lambda: defaultdict(_Seen))
+    _pending: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    _tried: int = 0
+
+    def started(self, move: Move) -> None:
+        """A proposal with this move was handed out; until told, it counts as tried without gain."""
+        self._pending[move.action] += 1
+        self._tried += 1
+
+    def learn(self, move: Move, parent_ns: float, outcome: Outcome) -> None:
+        """What the move gained over its parent."""
+        self._pending[move.action] = max(0, self._pending[move.action] - 1)
+        gained = FAILURE
+        if outcome.status >= Status.CORRECT and outcome.timing is not None:
+            gained = max(math.log(parent_ns / outcome.timing.median_ns), 2 * FAILURE)
+        action = self._by_action[move.action]
+        action.count += 1
+        action.total += gained
+        mean = action.total / action.count
+        for key, value in move.params:
+            seen = self._by_value[move.action, key, str(value)]
+            seen.count += 1
+            seen.total += gained - mean
+
+    def estimate(self, action: Action, move: Move, bottlenecks: Mapping[str, float]) -> float:
+        """Expected log speed-up of a move. ``bottlenecks``: name to share of the time, 0 to 1."""
+        guess = min(math.log(max(move.gain, 1e-3)), LARGEST_GUESS)
+        if bottlenecks:
+            guess += AIMED * max((bottlenecks.get(b, 0.0) for b in action.aims_at), default=0.0)
+        seen = self._by_action[move.action]
+        waiting = self._pending[move.action]
+        mean = (PRIOR_WEIGHT * guess + seen.total) / (PRIOR_WEIGHT + seen.count + 0.5 * waiting)
+        for key, value in move.params:
+            effect = self._by_value.get((move.action, key, str(value)))
+            if effect is not None:
+                mean += effect.total / (effect.count + 1.0)
+        return mean
+
+    def bonus(self, action: str) -> float:
+        """The exploration bonus of an action."""
+        count = self._by_action[action].count + self._pending[action]
+        return BONUS * math.sqrt(math.log(self._tried + 2.0) / (count + 1.0))
+
+
+def bottlenecks_of(features: Mapping[str, float]) -> dict[str, float]:
+    """The shares that evaluation stored as ``bound:<name>`` features."""
+    prefix = "bound:"
+    return {k.removeprefix(prefix): v for k, v in features.items() if k.startswith(prefix)}
+
+
+def best_of(scores: Iterable[tuple[float, int]]) -> int | None:
+    """The index with the highest score; the first among equals; None when there is none."""
+    best: tuple[float, int] | None = None
+    for score, index in scores:
+        if best is None or score > best[0]:
+            best = (score, index)
+    return best[1] if best else None
