@@ -17,12 +17,15 @@ Pool = Literal["compile", "device"]
 @dataclass(frozen=True, slots=True)
 class Task:
     """``function`` is 'package.module:name', called with ``payload`` as its only argument. ``timeout_s`` is
-    wall time in the worker: past it the process is killed. ``worker``: pin to that worker index of the pool."""
+    wall time in the worker: past it the process is killed. ``worker``: pin to that worker index of the pool.
+    ``fresh``: replace the worker's process first. An escaping exception with a true ``fatal`` attribute makes the
+    worker's process unusable (a lost GPU context); it is replaced after the completion."""
 
     function: str
     payload: Any
     timeout_s: float
     worker: int | None = None
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,77 @@
+"""The body of a worker process: receive a task, call its function, answer. Ends when its parent does."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import os
+import pickle
+import signal
+import sys
+import traceback
+from multiprocessing.connection import Connection
+from typing import Any
+
+from fsr.workers.protocol import Task, WorkerFault
+
+PR_SET_PDEATHSIG = 1
+
+
+def call(task: Task) -> tuple[Any, bool]:
+    """(result, usable): what the task's function returned, or a WorkerFault for an escaping exception;
+    ``usable`` is False when the exception says that it is fatal for this process."""
+    module, _, name = task.function.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)(task.payload), True
+    except Exception as error:
+        return WorkerFault("raised", traceback.format_exc(), _picklable(error)), not getattr(error, "fatal", False)
+
+
+def _picklable(error: Exception) -> Exception | None:
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return None
+    return error
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to kill this process when its parent thread ends (Linux)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def serve(connection: Connection) -> None:
+    """Answer tasks until the other end closes."""
+    while True:
+        try:
+            task = connection.recv()
+        except (EOFError, OSError):
+            return
+        result, usable = call(task)
+        try:
+            connection.send((result, usable))
+        except (BrokenPipeError, ConnectionResetError):
+            return
+        except Exception as error:  # the result does not pickle: the task's fault
+            fault = WorkerFault("raised", f"the result of {task.function} does not pickle: {error}")
+            connection.send((fault, usable))
+        if not usable:
+            return
+        gc.collect(0)
+
+
+def main() -> None:
+    """``python -m fsr.workers.child FD``: serve tasks on an inherited socket."""
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    connection = Connection(int(sys.argv[1]))
+    if os.getppid() == 1:  # the parent ended before prctl took effect
+        return
+    serve(connection)
+
+
+if __name__ == "__main__":
+    main()

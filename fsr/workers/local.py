@@ -1,0 +1,96 @@
+"""Worker processes on this machine, each supervised by itself.
+
+Every worker is a process (and process group) of its own with one socket to the parent, so one that is killed,
+crashes or hangs costs its own task and nothing else; ``concurrent.futures`` would break the whole pool.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from fsr.workers.protocol import Pool, Task, WorkerFault
+from fsr.workers.supervisor import Supervisor, Worker
+
+SECRET_MARKS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without anything that looks like a secret: candidates must not see API keys."""
+    return {k: v for k, v in environment.items() if not any(mark in k.upper() for mark in SECRET_MARKS)}
+
+
+class LocalWorker:
+    """One child process."""
+
+    def __init__(self, pool: Pool, index: int) -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "fsr.workers.child", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                env={**clean_environment(os.environ), "FSR_WORKER": f"{pool}:{index}"},
+                start_new_session=True,
+            )
+            self.connection = Connection(ours.detach())
+
+    @property
+    def pid(self) -> int:
+        """The child's process id, also its process group's."""
+        return self.process.pid
+
+    def send(self, task: Task) -> None:
+        """Start a task; a child that is already dead is noticed by ``poll``."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.connection.send(task)
+
+    def receive(self) -> tuple[Any, bool]:
+        """The answer that is ready, or the fault of a child that died."""
+        try:
+            result, usable = self.connection.recv()
+        except (EOFError, OSError):
+            code = self.process.wait()
+            how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+            return WorkerFault("crashed", f"the worker process ended with {how}"), False
+        return result, usable
+
+    def kill(self) -> None:
+        """SIGKILL to the whole process group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.connection.close()
+
+
+class LocalBackend:
+    """Starts local worker processes."""
+
+    def start(self, pool: Pool, index: int) -> LocalWorker:
+        """A new child process."""
+        return LocalWorker(pool, index)
+
+    def poll(self, busy: list[Worker], timeout_s: float) -> list[tuple[Worker, Any, bool]]:
+        """Answers and deaths among the busy workers."""
+        by_connection = {w.connection: w for w in busy if isinstance(w, LocalWorker)}
+        ready = wait(list(by_connection), timeout_s)
+        found: list[tuple[Worker, Any, bool]] = []
+        for connection in ready:
+            worker = by_connection[connection]  # type: ignore[index]  # only Connections were passed
+            found.append((worker, *worker.receive()))
+        return found
+
+    def close(self) -> None:
+        """Nothing is held beyond the workers."""
+
+
+def local_workers(compile_workers: int, device_workers: int) -> Supervisor:
+    """Supervised local processes; enter it as a context manager to start them."""
+    return Supervisor(LocalBackend(), {"compile": compile_workers, "device": device_workers})
