@@ -1,0 +1,138 @@
+// The ABI between the CUDA language headers (fsr/cuda.h and what it includes) and the host device's runtime.
+//
+// How a unit is built: `c++ -std=c++17 -I <this folder's parent> -include fsr/cuda.h unit.cpp`, where fsr/cuda.h
+// includes this file first and unit.cpp is the candidate's text followed by one FSR_ENTRY line a launch. All
+// functions below live in the runtime, which is compiled once without instrumentation and linked into each unit.
+// Macros set by the toolchain: FSR_RECORD in the instrumented build (absent otherwise).
+//
+// One operating-system thread executes everything. CUDA threads of a block run one after the other; one that
+// waits (barrier, warp exchange) is parked on its own stack. So between two calls into this ABI nothing else
+// runs, and plain load-modify-store is atomic.
+//
+// Lines: language headers take them as a last default argument `int line = __builtin_LINE()`, which is the line
+// of the caller in the candidate's source, also through inlining.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+struct uint3 {
+  unsigned x, y, z;
+};
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+  constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+  constexpr operator uint3() const { return uint3{x, y, z}; }
+};
+
+// Storage of CUDA's memory spaces. __shared__ is thread-local storage because all of a unit's thread-local
+// variables, templates' included, form one contiguous segment that the runtime can find, poison and check.
+// `extern __shared__ T name[];` never reaches the compiler: the toolchain rewrites it to a pointer to
+// fsr_dynamic_shared.
+#define __shared__ thread_local
+#define warpSize 32
+
+extern "C" {
+
+#ifndef FSR_RUNTIME_IMPLEMENTATION
+// Const: within one CUDA thread they never change, so the compiler may keep them in registers across calls.
+// (FSR_ENTRY calls the kernel through a laundered pointer so that nothing is kept from one thread to the next.)
+extern const uint3 threadIdx;
+extern const uint3 blockIdx;
+extern const dim3 blockDim;
+extern const dim3 gridDim;
+extern const unsigned fsr_thread;  // linear rank in the block: x + blockDim.x * (y + blockDim.y * z)
+#endif
+
+extern unsigned char fsr_dynamic_shared[];  // page-aligned; the launch's shared_bytes of it may be used
+unsigned fsr_dynamic_shared_bytes();
+
+// ---- block barriers. Threads that have exited do not count. Waiting at different lines is a fault.
+void fsr_syncthreads(int line);
+int fsr_syncthreads_count(int predicate, int line);
+int fsr_syncthreads_and(int predicate, int line);
+int fsr_syncthreads_or(int predicate, int line);
+
+// ---- warp level. Exited lanes named in a mask are taken as arrived; a mask without the caller is a fault.
+void fsr_syncwarp(unsigned mask, int line);
+struct fsr_post {
+  alignas(16) unsigned char bytes[16];
+};
+// Posts `bytes` (at most 16) of `value`, waits for all lanes of `mask`, returns the posts of the warp's 32 lanes.
+// Valid until this thread's next call into the runtime. The posts of lanes outside the mask or exited are poison.
+const fsr_post* fsr_warp_exchange(const void* value, unsigned bytes, unsigned mask, int line);
+// Bit per lane of `mask` whose predicate is nonzero (exited lanes: 0). The base of ballot, any, all.
+unsigned fsr_ballot(unsigned mask, int predicate, int line);
+// The lanes that arrive here together: waits until no other lane of the warp can move, as a converging GPU would.
+unsigned fsr_activemask(int line);
+
+// ---- others
+[[noreturn]] void fsr_trap(const char* what, int line);         // __trap(), assert: the launch fails
+[[noreturn]] void fsr_unsupported(const char* what, int line);  // a construct without a host meaning, at run time
+int fsr_printf(const char* format, ...);  // device printf: text goes to the launch's log, at most 64 KiB of it
+long long fsr_clock64();                  // nanoseconds, monotonic
+// Lets other threads of the block move on; call it in everything that a spin loop may be made of (atomicCAS,
+// atomicExch, __nanosleep, volatile-like loads): it is a counter most of the time.
+void fsr_yield(int line);
+
+#ifdef FSR_RECORD
+// Tells the recorder of an atomic access. Call it once an atomic operation, before the memory is touched.
+void fsr_note_atomic(const volatile void* address, unsigned bytes, int line);
+#else
+static inline void fsr_note_atomic(const volatile void*, unsigned, int) {}
+#endif
+}  // extern "C"
+
+#ifndef FSR_RUNTIME_IMPLEMENTATION
+static inline unsigned fsr_lane() { return fsr_thread & 31u; }
+
+// Every read-modify-write is built from this: `f` maps the old value to the new one; returns the old value.
+// The recorder sees one atomic access and not the load and store behind it.
+template <class T, class F>
+static inline __attribute__((always_inline)) T fsr_atomic_update(T* address, int line, F f) {
+  fsr_note_atomic(address, sizeof(T), line);
+  T old;
+  __atomic_load(address, &old, __ATOMIC_RELAXED);
+  T now = f(old);
+  __atomic_store(address, &now, __ATOMIC_RELAXED);
+  return old;
+}
+
+// ---- entries: how the runtime calls a kernel
+struct fsr_entry {
+  void (*thread)(void** args);        // runs the calling CUDA thread once
+  unsigned count;                     // parameters
+  const unsigned* sizes;              // bytes of each
+  const char* kinds;                  // 'p' pointer, 'f' floating point, 'i' signed, 'u' unsigned, 's' anything else
+};
+
+template <class T>
+constexpr char fsr_kind() {
+  using U = std::remove_cv_t<T>;
+  return std::is_pointer_v<U>          ? 'p'
+         : std::is_floating_point_v<U> ? 'f'
+         : std::is_integral_v<U>       ? (std::is_signed_v<U> ? 'i' : 'u')
+                                       : 's';
+}
+
+template <auto Kernel>
+struct fsr_entry_of;
+template <class... Args, void (*Kernel)(Args...)>
+struct fsr_entry_of<Kernel> {
+  template <std::size_t... I>
+  static inline void call(void** args, std::index_sequence<I...>) {
+    Kernel(*static_cast<std::remove_cv_t<Args>*>(args[I])...);
+  }
+  static void thread(void** args) { call(args, std::index_sequence_for<Args...>{}); }
+  static constexpr unsigned sizes[sizeof...(Args) + 1] = {static_cast<unsigned>(sizeof(Args))..., 0u};
+  static constexpr char kinds[sizeof...(Args) + 1] = {fsr_kind<Args>()..., '\0'};
+};
+
+#define FSR_ENTRY(index, ...)                                                                               \
+  extern "C" __attribute__((visibility("default"), used)) const fsr_entry fsr_entry_##index;                \
+  const fsr_entry fsr_entry_##index = {                                                                     \
+      fsr_entry_of<&__VA_ARGS__>::thread, static_cast<unsigned>(sizeof(fsr_entry_of<&__VA_ARGS__>::kinds)) - 1u, \
+      fsr_entry_of<&__VA_ARGS__>::sizes, fsr_entry_of<&__VA_ARGS__>::kinds};
+#endif  // FSR_RUNTIME_IMPLEMENTATION
