@@ -1,0 +1,53 @@
+# make demo      sets everything up and refines examples/softmax.cu
+# make test      sets everything up and passes the whole test suite
+# make test-gpu  the tests that need an NVIDIA GPU (says so when there is none)
+# make check     ruff and mypy
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.set-up
+CLANG := $(firstword $(foreach v,-22 -21 -20 -19 -18 -17 -16 -15 -14,$(shell command -v clang++$(v))) $(shell command -v clang++))
+BUDGET ?= 60s
+
+.PHONY: demo test test-gpu check setup compiler clean
+
+demo: setup
+	$(BIN)/fsr refine examples/softmax.cu --budget $(BUDGET) --json -o .fsr/softmax.fsr.cu
+
+test: setup check
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report= tests
+	$(BIN)/python -m coverage report --skip-covered --sort=cover --fail-under=85
+
+test-gpu: setup
+	$(BIN)/python -m pytest tests/gpu -m gpu -rs
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+setup: compiler $(STAMP)
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev,nvrtc,ray]'
+	command -v nvidia-smi > /dev/null && $(BIN)/python -m pip install --quiet pycuda || true
+	touch $(STAMP)
+
+# The host device needs a C++ compiler; clang also records array bounds and lines more exactly than g++.
+compiler:
+ifeq ($(CLANG),)
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	  apt-get update -qq && { apt-get install -y -qq clang-22 || apt-get install -y -qq clang; } > /dev/null; \
+	elif command -v g++ > /dev/null; then \
+	  echo "note: clang++ was not found, g++ is used; for clang type: sudo apt-get install clang-22"; \
+	else \
+	  echo "a C++ compiler is needed; type: sudo apt-get install clang-22"; exit 4; \
+	fi
+endif
+
+clean:
+	rm -rf $(VENV) .fsr .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,84 @@
+"""The command group: finds each command's module by name, loads it only when it is used."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+
+import click
+
+from fsr import __version__
+from fsr.errors import EXIT_FAILED, EXIT_USAGE, FsrError
+
+# name -> (module, attribute, help); the help stands here so that `fsr --help` imports no command.
+COMMANDS = {
+    "refine": ("fsr.cli.refine", "refine_command", "Find a faster kernel, proven to do the same."),
+    "check": ("fsr.cli.check", "check_command", "Test a candidate against a kernel."),
+    "evaluate": ("fsr.cli.check", "evaluate_command", "Test and time a candidate against a kernel."),
+    "contract": ("fsr.cli.contract", "contract_command", "Show or infer what a kernel promises."),
+    "features": ("fsr.cli.features", "features_command", "Say what holds a kernel back."),
+    "lookup": ("fsr.cli.lookup", "lookup_command", "The winner for this hardware, for build systems."),
+    "cache": ("fsr.cli.cache", "cache_command", "List, explain, verify and prune cached winners."),
+    "runs": ("fsr.cli.runs", "runs_command", "List and show past runs."),
+    "doctor": ("fsr.cli.doctor", "doctor_command", "Say what works on this machine and what to install."),
+}
+
+
+class Commands(click.Group):
+    """A group whose commands are imported on use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the documentation."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command, or None when there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, from the table."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="fsr")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@click.pass_context
+def fsr(context: click.Context, debug: bool) -> None:
+    """Feature Search and Reinforcement: takes a GPU kernel that works and gives back one that is faster and
+    proven to do the same."""
+    context.obj = {"debug": debug}
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit: errors of fsr as one message, no traceback unless --debug."""
+    given = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in given
+    try:
+        result = fsr.main(args=given, prog_name="fsr", standalone_mode=False)
+        sys.exit(result if isinstance(result, int) else 0)
+    except FsrError as fault:
+        if debug:
+            traceback.print_exc()
+        print(f"fsr: {fault}", file=sys.stderr)
+        sys.exit(fault.exit_code)
+    except click.ClickException as fault:
+        fault.show()
+        sys.exit(EXIT_USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        print("fsr: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except Exception as fault:
+        if debug:
+            raise
+        print(
+            f"fsr: a fault of fsr itself: {type(fault).__name__}: {fault}\n  next: run again with --debug and report it",
+            file=sys.stderr,
+        )
+        sys.exit(EXIT_FAILED)
