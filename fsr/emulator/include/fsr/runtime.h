@@ -80,8 +80,11 @@ void fsr_yield(int line);
 #ifdef FSR_RECORD
 // Tells the recorder of an atomic access. Call it once an atomic operation, before the memory is touched.
 void fsr_note_atomic(const volatile void* address, unsigned bytes, int line);
+// Tells it of __threadfence() and its block and system forms: atomics after a fence hand data from thread to thread.
+void fsr_note_fence(int line);
 #else
 static inline void fsr_note_atomic(const volatile void*, unsigned, int) {}
+static inline void fsr_note_fence(int) {}
 #endif
 }  // extern "C"
 
