@@ -5,7 +5,9 @@ The public API, loaded on first use: ``refine``, ``evaluate``, ``lookup``.
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 __all__ = ["evaluate", "lookup", "refine"]

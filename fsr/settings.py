@@ -7,44 +7,40 @@ that ``fsr doctor`` names; environment variables win over it.
 from __future__ import annotations
 
 import os
-import tomllib
-from dataclasses import dataclass
-from pathlib import Path
 
 from fsr.errors import UsageError
 
 VARIABLES = {"home": "FSR_HOME", "cache": "FSR_CACHE", "workers": "FSR_WORKERS"}
 
 
-@dataclass(frozen=True, slots=True)
 class Settings:
-    """home: folder of runs and caches. cache: the SQLite database of winners. workers: compile processes,
-    None for one a core."""
+    """home: folder of runs and caches. cache: path of the SQLite database of winners. workers: compile
+    processes, None for one a core. (Plain strings and no dataclass: ``fsr lookup`` reads settings too.)"""
 
-    home: Path
-    cache: Path
-    workers: int | None = None
+    __slots__ = ("cache", "home", "workers")
+
+    def __init__(self, home: str, cache: str, workers: int | None = None) -> None:
+        self.home, self.cache, self.workers = home, cache, workers
 
     @property
-    def runs(self) -> Path:
+    def runs(self) -> str:
         """The folder that holds one folder a run."""
-        return self.home / "runs"
+        return os.path.join(self.home, "runs")  # noqa: PTH118
 
 
-def default_home() -> Path:
-    """The per-user data folder, without importing platformdirs (lookup must stay fast)."""
-    if base := os.environ.get("XDG_DATA_HOME"):
-        return Path(base) / "fsr"
-    return Path.home() / ".local" / "share" / "fsr"
+def default_home() -> str:
+    """The per-user data folder of the XDG base directory specification."""
+    base = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")  # noqa: PTH111
+    return os.path.join(base, "fsr")  # noqa: PTH118
 
 
 def read_settings() -> Settings:
     """Settings from environment variables, then ``config.toml``, then defaults.
 
     Raises UsageError when the file does not parse or a value is of the wrong kind."""
-    home = Path(os.environ.get(VARIABLES["home"]) or default_home()).expanduser()
-    data = _read_file(home / "config.toml")
-    cache = os.environ.get(VARIABLES["cache"]) or data.get("cache") or home / "cache.db"
+    home = os.path.expanduser(os.environ.get(VARIABLES["home"]) or default_home())  # noqa: PTH111
+    data = _read_file(os.path.join(home, "config.toml"))  # noqa: PTH118
+    cache = os.environ.get(VARIABLES["cache"]) or data.get("cache") or os.path.join(home, "cache.db")  # noqa: PTH118
     workers = os.environ.get(VARIABLES["workers"]) or data.get("workers")
     try:
         count = None if workers is None else int(str(workers))
@@ -53,20 +49,23 @@ def read_settings() -> Settings:
     if count is not None and count < 1:
         raise UsageError(
             f"the number of workers is {workers!r}", expected="a whole number of at least 1",
-            where=VARIABLES["workers"] if os.environ.get(VARIABLES["workers"]) else str(home / "config.toml"),
+            where=VARIABLES["workers"] if os.environ.get(VARIABLES["workers"]) else f"{home}/config.toml",
             fix="unset it for one worker a core",
         )  # fmt: skip
-    return Settings(home, Path(str(cache)).expanduser(), count)
+    return Settings(home, os.path.expanduser(str(cache)), count)  # noqa: PTH111
 
 
-def _read_file(path: Path) -> dict[str, object]:
-    try:
-        data = tomllib.loads(path.read_text())
-    except (FileNotFoundError, NotADirectoryError):
+def _read_file(path: str) -> dict[str, object]:
+    if not os.path.isfile(path):  # noqa: PTH113
         return {}
+    import tomllib  # 2 ms, only where there is a file to read
+
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            data = tomllib.load(file)
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as fault:
-        raise UsageError(f"the configuration cannot be read: {fault}", where=str(path), fix="correct it") from None
+        raise UsageError(f"the configuration cannot be read: {fault}", where=path, fix="correct it") from None
     unknown = sorted(set(data) - {"cache", "workers"})
     if unknown:
-        raise UsageError(f"unknown setting {unknown[0]!r}", expected="cache or workers", where=str(path))
+        raise UsageError(f"unknown setting {unknown[0]!r}", expected="cache or workers", where=path)
     return data

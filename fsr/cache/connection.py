@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from pathlib import Path
 
 from fsr.errors import StorageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BUSY_S = 60.0
 NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "ceph", "lustre", "afs"})
 
 
-def open_for_reading(path: Path) -> sqlite3.Connection | None:
+def open_for_reading(path: str) -> sqlite3.Connection | None:
     """A read-only connection, or None when there is no database there. Raises StorageError when it is no
     database or cannot be read."""
-    if not path.is_file():
+    if not os.path.isfile(path):  # noqa: PTH113  # pathlib costs lookup 4 ms
         return None
+    quoted = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")  # noqa: PTH100
     try:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S)
+        connection = sqlite3.connect(f"file:{quoted}?mode=ro", uri=True, timeout=BUSY_S)
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     except sqlite3.Error as fault:
         raise damaged(path, fault) from None
@@ -49,7 +54,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def damaged(path: Path, fault: Exception) -> StorageError:
+def damaged(path: Path | str, fault: Exception) -> StorageError:
     """The error for a database that SQLite refuses."""
     if "locked" in str(fault):
         return StorageError(
@@ -65,6 +70,8 @@ def damaged(path: Path, fault: Exception) -> StorageError:
 
 def file_system(path: Path, mounts: str | None = None) -> str:
     """The type of the file system that would hold ``path`` ('' when unknown). ``mounts``: text of /proc/mounts."""
+    from pathlib import Path
+
     if mounts is None:
         try:
             mounts = Path("/proc/mounts").read_text()

@@ -1,4 +1,4 @@
-"""A winner as it is stored: the whole key inside the entry, a digest over it all. Standard library alone."""
+"""A winner as it is stored: the whole key inside the entry, a digest over it all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fsr.cache.key import CacheKey, json_digest
+from fsr.cache.digest import text_digest
+from fsr.cache.key import CacheKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +34,13 @@ class Entry:
 
 def read_body(body: str, digest: str) -> Entry | None:
     """The entry of a stored body, or None when it is damaged: a damaged entry is a miss, never an error."""
+    if text_digest(body.encode()) != digest:
+        return None
     try:
         data = json.loads(body)
-        if json_digest(data) != digest:
-            return None
         key = data["key"]
         key["includes"] = tuple((name, value) for name, value in key["includes"])
         key["flags"] = tuple(key["flags"])
         return Entry(CacheKey(**key), data["basis"], data["device"], data["files"], data["evidence"], data["candidate"])
-    except (ValueError, KeyError, TypeError):
+    except (KeyError, TypeError, ValueError):
         return None
-
-
-def body_digest(body: str) -> str:
-    """The digest that goes with a body."""
-    return json_digest(json.loads(body))

@@ -6,25 +6,24 @@ the cache's ``devices`` table (filled by refine and doctor) turns a GPU's UUID i
 
 from __future__ import annotations
 
-import json
-import sqlite3
-import subprocess
-from pathlib import Path
-from typing import Any
+import os
 
-PROC = Path("/proc/driver/nvidia")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+
+PROC = "/proc/driver/nvidia"
 
 
-def present(proc: Path = PROC) -> tuple[str, list[str]] | None:
+def present(proc: str = PROC) -> tuple[str, list[str]] | None:
     """(driver version, GPU UUIDs in bus order) from the kernel driver's files, or None without them."""
     try:
-        words = (proc / "version").read_text().split("Kernel Module")[1].split()
+        words = _text(f"{proc}/version").split("Kernel Module")[1].split()
         driver = next(w for w in words if w[0].isdigit())
-        folders = sorted((proc / "gpus").iterdir())
         uuids = [
             line.split(":", 1)[1].strip()
-            for folder in folders
-            for line in (folder / "information").read_text().splitlines()
+            for folder in sorted(os.listdir(f"{proc}/gpus"))  # noqa: PTH208  # pathlib costs lookup 4 ms
+            for line in _text(f"{proc}/gpus/{folder}/information").splitlines()
             if line.startswith("GPU UUID")
         ]
     except (OSError, IndexError, StopIteration):
@@ -32,8 +31,15 @@ def present(proc: Path = PROC) -> tuple[str, list[str]] | None:
     return (driver, uuids) if uuids and not any("?" in uuid for uuid in uuids) else None
 
 
+def _text(path: str) -> str:
+    with open(path) as file:  # noqa: PTH123
+        return file.read()
+
+
 def asked(timeout_s: float = 10.0) -> tuple[str, list[str]] | None:
     """The same from ``nvidia-smi``, slower; None when there is none."""
+    import subprocess
+
     command = ["nvidia-smi", "--query-gpu=driver_version,uuid", "--format=csv,noheader"]
     try:
         text = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=True).stdout
@@ -43,15 +49,20 @@ def asked(timeout_s: float = 10.0) -> tuple[str, list[str]] | None:
     return (rows[0][0], [uuid for _, uuid in rows]) if rows else None
 
 
-def known_device(connection: sqlite3.Connection, index: int, proc: Path = PROC) -> dict[str, Any] | None:
-    """The identity (fields of DeviceInfo) of GPU ``index``, with its driver as it is now; None when there is
-    no such GPU or the cache has never seen it."""
+class Hardware:
+    """A GPU as lookup compares it: digest of its identity, architecture, multiprocessors, driver now."""
+
+    __slots__ = ("arch", "driver", "hardware", "sm_count")
+
+    def __init__(self, hardware: str, arch: str, sm_count: int | None, driver: str) -> None:
+        self.hardware, self.arch, self.sm_count, self.driver = hardware, arch, sm_count, driver
+
+
+def known_device(connection: sqlite3.Connection, index: int, proc: str = PROC) -> Hardware | None:
+    """GPU ``index`` with its driver as it is now; None when there is no such GPU or the cache never saw it."""
     found = present(proc) or asked()
     if found is None or index >= len(found[1]):
         return None
-    row = connection.execute("SELECT info FROM devices WHERE uuid = ?", (found[1][index],)).fetchone()
-    if row is None:
-        return None
-    info: dict[str, Any] = json.loads(row[0])
-    info["driver"] = found[0]
-    return info
+    query = "SELECT hardware, arch, sm_count FROM devices WHERE uuid = ?"
+    row = connection.execute(query, (found[1][index],)).fetchone()
+    return None if row is None else Hardware(*row, found[0])

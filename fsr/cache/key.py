@@ -1,40 +1,15 @@
-"""What a cached result depends on. Standard library alone: ``fsr lookup`` imports this.
+"""What a cached result depends on.
 
 Everything that changes the answer is in the key; samples, clocks, seeds and dates are stored beside it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+
+from fsr.cache.digest import json_digest
 
 SCHEMA_VERSION = 1
-HARDWARE_FIELDS = (
-    "vendor", "name", "arch", "sm_count", "memory_bytes", "memory_clock_mhz", "sm_clock_mhz", "power_limit_w",
-    "mig",
-)  # fmt: skip
-
-
-def text_digest(data: bytes) -> str:
-    """SHA-256 of bytes, in hex."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def json_digest(value: Any) -> str:
-    """SHA-256 of the canonical JSON of a value."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
-    return text_digest(text.encode())
-
-
-def hardware_of(device: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a device's identity that tells one kind of hardware from another (driver left out).
-
-    ``device``: the fields of DeviceInfo."""
-    return {field: device.get(field) for field in HARDWARE_FIELDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +39,3 @@ class CacheKey:
     def context(self) -> str:
         """What a failure depends on: all but the driver and the timing policy."""
         return json_digest({k: v for k, v in asdict(self).items() if k not in ("driver", "policy")})
-
-
-def includes_unchanged(folder: Path, includes: Mapping[str, str]) -> bool:
-    """Whether every included file still has the recorded bytes."""
-    for name, digest in includes.items():
-        try:
-            if text_digest((folder / name).read_bytes()) != digest:
-                return False
-        except OSError:
-            return False
-    return True

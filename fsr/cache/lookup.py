@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from fsr.cache.connection import damaged, open_for_reading
-from fsr.cache.entry import Entry, read_body
-from fsr.cache.hardware import known_device
-from fsr.cache.key import hardware_of, includes_unchanged, json_digest, text_digest
+from fsr.cache.digest import hardware_of, includes_unchanged, json_digest, text_digest
+from fsr.cache.hardware import Hardware, known_device
 from fsr.errors import EXIT_DONE, EXIT_MISS, FsrError, StorageError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 TIERS = ("exact", "driver", "arch")
 USAGE = """usage: fsr lookup KERNEL [--entry NAME] [--device cuda:N] [--tier exact|driver|arch] [-o OUT] [--json]
@@ -25,85 +25,115 @@ USAGE = """usage: fsr lookup KERNEL [--entry NAME] [--device cuda:N] [--tier exa
 Prints the path of the winner for this hardware and exits 0; exits 3 when the cache holds none."""
 
 
-@dataclass(frozen=True, slots=True)
 class Hit:
-    """A winner and how well it fits: ``tier`` is 'exact', 'driver' or 'arch'."""
+    """A winner and how well it fits.
 
-    entry: Entry
-    tier: str
+    key: the digest it is stored under. body: the stored JSON text (key, basis, device, files, evidence).
+    files: name to text of what a build uses. tier: 'exact', 'driver' or 'arch'."""
+
+    __slots__ = ("body", "files", "key", "tier")
+
+    def __init__(self, key: str, body: str, files: dict[str, str], tier: str) -> None:
+        self.key, self.body, self.files, self.tier = key, body, files, tier
 
 
 def find(
-    kernel: Path, database: Path, *, entry: str | None = None, device: Mapping[str, Any] | int = 0, tier: str = "exact"
+    kernel: str | os.PathLike[str],
+    database: str | os.PathLike[str],
+    *,
+    entry: str | None = None,
+    device: Mapping[str, Any] | int = 0,
+    tier: str = "exact",
 ) -> Hit | None:
     """The best measured winner of a kernel file, or None.
 
     ``device``: an identity (fields of DeviceInfo) or the index of the GPU to look at. ``tier``: the last step
     of the ladder that may answer. Raises UsageError when the kernel cannot be read, StorageError when the
     database cannot be."""
+    kernel, database = os.fspath(kernel), os.fspath(database)
     try:
-        source = text_digest(kernel.read_bytes())
+        with open(kernel, "rb") as file:  # noqa: PTH123
+            source = text_digest(file.read())
     except OSError as fault:
         raise UsageError(
-            f"the kernel file cannot be read: {fault.strerror}", where=str(kernel), fix="check the path"
+            f"the kernel file cannot be read: {fault.strerror}", where=kernel, fix="check the path"
         ) from None
     connection = open_for_reading(database)
     if connection is None:
         return None
     try:
-        info = known_device(connection, device) if isinstance(device, int) else dict(device)
-        if info is None:
+        found = known_device(connection, device) if isinstance(device, int) else _hardware(device)
+        if found is None:
             return None
-        rows = connection.execute(
-            "SELECT body, body_digest FROM winners WHERE source = ? AND basis = 'measured' AND arch = ?"
-            " ORDER BY created DESC",
-            (source, info["arch"]),
-        ).fetchall()
+        return _best(connection, source, found, os.path.dirname(kernel), entry, tier)  # noqa: PTH120
     except sqlite3.Error as fault:
         raise damaged(database, fault) from None
     finally:
         connection.close()
-    return _best(rows, info, kernel, entry, tier)
+
+
+def _hardware(info: Mapping[str, Any]) -> Hardware:
+    return Hardware(json_digest(hardware_of(info)), info["arch"], info.get("sm_count"), str(info.get("driver")))
 
 
 def _best(
-    rows: list[tuple[str, str]], info: Mapping[str, Any], kernel: Path, entry: str | None, tier: str
+    connection: sqlite3.Connection, source: str, wanted: Hardware, folder: str, entry: str | None, tier: str
 ) -> Hit | None:
-    hardware = json_digest(hardware_of(info))
-    ranked: list[tuple[int, int, int, Hit]] = []
-    for order, (body, digest) in enumerate(rows):
-        found = read_body(body, digest)
-        if found is None or (entry is not None and found.key.entry != entry):
+    """SQLite itself reads the JSON of an entry: importing json costs 4 ms."""
+    rows = connection.execute(
+        "SELECT key, body, body_digest, hardware, driver, sm_count, created FROM winners"
+        " WHERE source = ? AND basis = 'measured' AND arch = ?",
+        (source, wanted.arch),
+    ).fetchall()
+    ranked: list[tuple[int, int, float, str, str]] = []
+    for key, body, digest, hardware, driver, sm_count, created in rows:
+        step = 2 if hardware != wanted.hardware else 0 if driver == wanted.driver else 1
+        if step > TIERS.index(tier) or text_digest(body.encode()) != digest:
             continue
-        if not includes_unchanged(kernel.parent, dict(found.key.includes)):
-            continue
-        step = 2 if found.key.hardware != hardware else 0 if found.key.driver == info["driver"] else 1
-        distance = abs((found.device.get("sm_count") or 0) - (info.get("sm_count") or 0))
-        if step <= TIERS.index(tier):
-            ranked.append((step, distance, order, Hit(found, TIERS[step])))
-    return min(ranked, key=lambda r: r[:3])[3] if ranked else None
+        name = connection.execute("SELECT json_extract(?, '$.key.entry')", (body,)).fetchone()[0]
+        includes = connection.execute(
+            "SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?, '$.key.includes')",
+            (body,),
+        ).fetchall()
+        if entry in (None, name) and includes_unchanged(folder, includes):
+            ranked.append((step, abs((sm_count or 0) - (wanted.sm_count or 0)), -created, key, body))
+    if not ranked:
+        return None
+    step, _, _, key, body = min(ranked)
+    files = dict(connection.execute("SELECT key, value FROM json_each(?, '$.files')", (body,)).fetchall())
+    return Hit(key, body, files, TIERS[step])
 
 
-def write_files(hit: Hit, folder: Path) -> list[Path]:
+def write_files(hit: Hit, folder: str) -> list[str]:
     """Place the winner's files in a folder (made when missing), each atomically; returns their paths."""
     paths = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in hit.entry.files.items():
-            path = folder / Path(name).name
-            if not path.exists() or path.read_text() != text:
-                draft = folder / f".{path.name}.{os.getpid()}"
-                draft.write_text(text)
-                draft.replace(path)
+        os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+        for name, text in hit.files.items():
+            path = f"{folder}/{name.rpartition('/')[2]}"
+            data = text.encode()
+            if not _holds(path, data):
+                draft = f"{path}.{os.getpid()}.draft"
+                with open(draft, "wb") as file:  # noqa: PTH123
+                    file.write(data)
+                os.replace(draft, path)  # noqa: PTH105
             paths.append(path)
     except OSError as fault:
         raise StorageError(
-            f"the winner cannot be written: {fault.strerror}", where=str(folder), fix="give -o a writable folder"
+            f"the winner cannot be written: {fault.strerror}", where=folder, fix="give -o a writable folder"
         ) from None
     return paths
 
 
-def main(arguments: list[str], database: Path) -> int:
+def _holds(path: str, data: bytes) -> bool:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read() == data
+    except OSError:
+        return False
+
+
+def main(arguments: list[str], database: str | os.PathLike[str]) -> int:
     """The command; returns its exit code. Prints to standard output only what was asked for."""
     import sys
 
@@ -112,7 +142,7 @@ def main(arguments: list[str], database: Path) -> int:
         if options is None:
             print(USAGE)
             return EXIT_DONE
-        kernel = Path(str(options["kernel"]))
+        kernel = str(options["kernel"])
         hit = find(
             kernel, database, entry=options["entry"], device=_index(options["device"]), tier=options["tier"] or "exact"
         )
@@ -120,8 +150,8 @@ def main(arguments: list[str], database: Path) -> int:
             print(f"fsr lookup: no winner for {kernel} on this hardware; `fsr refine {kernel}` finds one",
                   file=sys.stderr)  # fmt: skip
             return EXIT_MISS
-        folder = database.parent / "winners" / hit.entry.key.digest()
-        paths = write_files(hit, Path(options["o"]) if options["o"] else folder)
+        beside = os.path.join(os.path.dirname(os.path.abspath(database)), "winners", hit.key)  # noqa: PTH100, PTH118, PTH120
+        paths = write_files(hit, options["o"] or beside)
         print(_json(hit, paths) if options["json"] else paths[0])
     except FsrError as fault:
         print(f"fsr: {fault}", file=sys.stderr)
@@ -129,12 +159,13 @@ def main(arguments: list[str], database: Path) -> int:
     return EXIT_DONE
 
 
-def _json(hit: Hit, paths: list[Path]) -> str:
+def _json(hit: Hit, paths: list[str]) -> str:
     import json
 
+    body = json.loads(hit.body)
     told = {
-        "status": "hit", "tier": hit.tier, "basis": hit.entry.basis, "entry": hit.entry.key.entry,
-        "files": [str(p) for p in paths], "device": dict(hit.entry.device), "evidence": dict(hit.entry.evidence),
+        "status": "hit", "tier": hit.tier, "basis": body["basis"], "entry": body["key"]["entry"], "files": paths,
+        "device": body["device"], "evidence": body["evidence"],
     }  # fmt: skip
     return json.dumps(told)
 

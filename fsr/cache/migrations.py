@@ -34,6 +34,9 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE TABLE devices (
         uuid TEXT PRIMARY KEY,
         driver TEXT NOT NULL,
+        hardware TEXT NOT NULL,
+        arch TEXT NOT NULL,
+        sm_count INTEGER,
         info TEXT NOT NULL,
         seen REAL NOT NULL
     ) WITHOUT ROWID;

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from fsr.cache.connection import damaged, open_for_writing
-from fsr.cache.entry import Entry, body_digest, read_body
+from fsr.cache.digest import hardware_of, json_digest, text_digest
+from fsr.cache.entry import Entry, read_body
 from fsr.cache.key import CacheKey
 from fsr.cache.migrations import migrate
 
@@ -54,7 +55,7 @@ class Store:
             "key": entry.key.digest(), "source": entry.key.source, "base": entry.key.without_driver(),
             "context": entry.key.context(), "basis": entry.basis, "hardware": entry.key.hardware,
             "arch": entry.device["arch"], "sm_count": entry.device.get("sm_count"), "driver": entry.key.driver,
-            "body": body, "body_digest": body_digest(body), "created": time.time(),
+            "body": body, "body_digest": text_digest(body.encode()), "created": time.time(),
         }  # fmt: skip
         with self._transaction():
             held = self._row(entry.key.digest())
@@ -97,7 +98,10 @@ class Store:
 
     def saw_device(self, uuid: str, driver: str, info: Mapping[str, Any]) -> None:
         """Note a device's identity, so that lookup needs no driver call."""
-        row = {"uuid": uuid, "driver": driver, "info": json.dumps(dict(info), sort_keys=True), "seen": time.time()}
+        row = {
+            "uuid": uuid, "driver": driver, "hardware": json_digest(hardware_of(info)), "arch": info["arch"],
+            "sm_count": info.get("sm_count"), "info": json.dumps(dict(info), sort_keys=True), "seen": time.time(),
+        }  # fmt: skip
         self._db.table("devices").insert(row, replace=True)
 
     def _row(self, key: str) -> dict[str, Any] | None:

@@ -78,7 +78,8 @@ def run(arguments: list[str] | None = None) -> None:
         if debug:
             raise
         print(
-            f"fsr: a fault of fsr itself: {type(fault).__name__}: {fault}\n  next: run again with --debug and report it",
+            f"fsr: a fault of fsr itself: {type(fault).__name__}: {fault}\n"
+            "  next: run again with --debug and report it",
             file=sys.stderr,
         )
         sys.exit(EXIT_FAILED)
