@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 
 try:
-    from _sha2 import sha256  # Python 3.12 and later
+    from _sha2 import sha256  # type: ignore[import-not-found]  # Python 3.12 and later
 except ImportError:
     try:
-        from _sha256 import sha256
+        from _sha256 import sha256  # type: ignore[import-not-found]
     except ImportError:
         from hashlib import sha256
 

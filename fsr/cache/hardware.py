@@ -38,6 +38,8 @@ def _text(path: str) -> str:
 
 def asked(timeout_s: float = 10.0) -> tuple[str, list[str]] | None:
     """The same from ``nvidia-smi``, slower; None when there is none."""
+    if not any(os.access(f"{folder}/nvidia-smi", os.X_OK) for folder in os.get_exec_path()):
+        return None
     import subprocess
 
     command = ["nvidia-smi", "--query-gpu=driver_version,uuid", "--format=csv,noheader"]
@@ -65,4 +67,4 @@ def known_device(connection: sqlite3.Connection, index: int, proc: str = PROC) -
         return None
     query = "SELECT hardware, arch, sm_count FROM devices WHERE uuid = ?"
     row = connection.execute(query, (found[1][index],)).fetchone()
-    return None if row is None else Hardware(*row, found[0])
+    return None if row is None else Hardware(row[0], row[1], row[2], found[0])
