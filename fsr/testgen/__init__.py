@@ -2,10 +2,12 @@
 
 The interfaces that evaluation uses:
 
-- ``cases.smoke(contract, seed) -> Case``; ``cases.search(contract, candidate, seed) -> list[Case]``;
-  ``cases.held_out(contract, seed) -> list[Case]``; ``cases.timed(contract, seed) -> list[Case]``;
-  ``cases.held_out_timed(contract, seed) -> list[Case]``
-- ``values.build(contract, case) -> CaseData``: arrays (inputs, and poisoned outputs) and scalars
-- ``oracle``: expected results and their uncertainty; ``compare``: verdict an element
-- ``shrink.shrink(case, fails) -> Case``
+- ``cases``: ``smoke``, ``search_cases``, ``held_out_cases``, ``timed_cases``, ``held_out_timed_cases`` and
+  ``held_out_timed_sizes``, all pure functions of a contract and a seed
+- ``values.build(contract, case, poison_seed) -> CaseData``: arrays (inputs, and poisoned outputs) and scalars
+- ``placing.place(contract, plan, case, data) -> (launches, buffers)``: what a device is given
+- ``oracle.expect(contract, case, run, precise=...) -> Expected``: the original's answer and its uncertainty
+- ``widen.widen_candidate(candidate) -> Candidate | None``: the original in float64, for the precise answer
+- ``compare.compare(contract, case, got, expected, initial) -> list[Mismatch]``: verdict an element
+- ``shrink.shrink(case, fails) -> Case``; ``mutants.mutants(source, entry) -> list[Mutant]``
 """

@@ -1,0 +1,277 @@
+"""Which cases to run: sizes and value families, chosen so that few cases cover much.
+
+Every list is a pure function of its arguments. The search's cases, the held-out cases and the timed cases draw
+from three streams that never meet, so that nothing tuned on one is tuned on another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from fsr.contract.model import Contract, Size
+from fsr.records import Candidate, Case, Plan, Role
+from fsr.testgen import families
+from fsr.testgen.dtypes import is_float, numpy_dtype
+
+GPU_ELEMENTS = 1 << 18
+HOST_ELEMENTS = 1 << 14
+SEARCH_CASES = 36
+THOROUGH_CASES = 72
+HELD_OUT_CASES = 24
+
+_LANDMARKS = (0, 1, 2, 3, 7, 13, 31, 32, 33, 61, 63, 64, 65, 97, 127, 128, 129, 251, 255, 256, 257, 509, 511, 512, 513,
+              1021, 1023, 1024, 1025, 2053, 4097)  # fmt: skip
+_HELD_OUT_LANDMARKS = (1, 5, 11, 29, 35, 67, 95, 131, 191, 263, 379, 521, 769, 1031, 1537, 2099, 3001)
+
+
+def smoke(contract: Contract, seed: int, max_elements: int = GPU_ELEMENTS) -> Case:
+    """One moderately small case of odd sizes and normal values: the cheapest test that means something."""
+    rng = _stream("smoke", contract, seed)
+    sizes = {s.name: _clip(s, int(rng.integers(33, 80)) * 2 + 1) for s in contract.sizes}
+    return _case("smoke", _fit(contract, sizes, min(max_elements, 1 << 16)), "normal", rng)
+
+
+def search_cases(
+    contract: Contract,
+    subject: Candidate | Plan,
+    seed: int,
+    *,
+    thorough: bool = False,
+    max_elements: int = GPU_ELEMENTS,
+) -> list[Case]:
+    """The cases of a search: every landmark size, every family, the sizes around each tile of the candidate.
+
+    At most 36 (thorough: 72), each of at most ``max_elements`` elements in all buffers together unless the
+    smallest legal sizes are larger. Ordered by cost, cheapest first. A plan gives its block sizes as tiles, a
+    candidate also the integer literals of its source.
+    """
+    rng = _stream("search", contract, seed)
+    interesting = {s.name: _interesting(s, _tiles(subject), rng) for s in contract.sizes}
+    count = THOROUGH_CASES if thorough else SEARCH_CASES
+    chosen = _choose(contract, interesting, count, max_elements, rng)
+    chosen += _special_memory(contract, chosen, rng)
+    return sorted(chosen, key=lambda case: elements(contract, case.size_map()))
+
+
+def held_out_cases(contract: Contract, seed: int, *, max_elements: int = GPU_ELEMENTS) -> list[Case]:
+    """Cases that decide promotion: sizes and seeds from a stream of their own, and the timed sizes scaled down
+    to fit ``max_elements``."""
+    rng = _stream("held-out", contract, seed)
+    interesting = {}
+    for size in contract.sizes:
+        drawn = [int(10 ** rng.uniform(0, math.log10(max(size.maximum, 2)))) for _ in range(12)]
+        scaled = [int(t * f) for t in size.timed for f in (0.37, 0.11, 0.021)]
+        interesting[size.name] = _legal(size, [*_HELD_OUT_LANDMARKS, *drawn, *scaled])
+    chosen = _choose(contract, interesting, HELD_OUT_CASES, max_elements, rng)
+    chosen += _special_memory(contract, chosen, rng)
+    return sorted(
+        (_renamed(case, f"held-out {i}") for i, case in enumerate(chosen)),
+        key=lambda case: elements(contract, case.size_map()),
+    )
+
+
+def timed_cases(contract: Contract, seed: int, sets: int = 3) -> list[Case]:
+    """``sets`` cases of different normal values for every timed configuration, configuration by configuration."""
+    rng = _stream("timed", contract, seed)
+    return [
+        _case(f"timed {index} set {number}", sizes, "normal", rng)
+        for index, sizes in enumerate(contract.timed_sizes())
+        for number in range(sets)
+    ]
+
+
+def held_out_timed_sizes(contract: Contract) -> list[dict[str, int]]:
+    """Sizes near the timed ones but different, on which a winner must not be slower: about 0.6 and 0.8 times
+    (odd) and one beside each timed configuration. Empty when the contract allows no other size."""
+    timed = contract.timed_sizes()
+    found: list[dict[str, int]] = []
+    for configuration in timed:
+        for factor, step in ((0.6, 0), (0.8, 1), (1.0, -1), (1.0, 1)):
+            sizes = {s.name: _clip(s, max(_near(configuration[s.name], factor, step), 1)) for s in contract.sizes}
+            if sizes not in timed and sizes not in found:
+                found.append(sizes)
+    return found
+
+
+def held_out_timed_cases(contract: Contract, seed: int, sets: int = 1) -> list[Case]:
+    """Cases of normal values for :func:`held_out_timed_sizes`."""
+    rng = _stream("held-out timed", contract, seed)
+    return [
+        _case(f"held-out timed {index} set {number}", sizes, "normal", rng)
+        for index, sizes in enumerate(held_out_timed_sizes(contract))
+        for number in range(sets)
+    ]
+
+
+def elements(contract: Contract, sizes: Mapping[str, int]) -> int:
+    """Elements of all buffer arguments together: what a case costs, to first order."""
+    return sum(math.prod(contract.shape(a, sizes)) for a in contract.buffers())
+
+
+def smallest_alignment(contract: Contract) -> int:
+    """The least alignment, in bytes, that the contract promises for some pointer: at least its element size."""
+    promises = [max(a.alignment, numpy_dtype(a.dtype).itemsize) for a in contract.buffers()]
+    return min(promises, default=256)
+
+
+# ---------------------------------------------------------------- sizes
+
+
+def _tiles(subject: Candidate | Plan) -> list[int]:
+    """Integers that may be a tile, a block or a vector width: of launches, entries and, if given, the source."""
+    plan = subject.plan if isinstance(subject, Candidate) else subject
+    texts = [t for launch in plan.launches for t in (*launch.grid, *launch.block, launch.entry)]
+    if isinstance(subject, Candidate):
+        texts.append(subject.source)
+    found = {int(n) for text in texts for n in re.findall(r"(?<![\w.])(\d{1,4})(?![\w.])", text)}
+    return sorted(n for n in found if 2 < n <= 4096)
+
+
+def _interesting(size: Size, tiles: Sequence[int], rng: np.random.Generator) -> list[int]:
+    around = [t for tile in tiles for t in (tile - 1, tile + 1, 2 * tile + 1, 3 * tile - 1)]
+    if len(around) > 24:
+        around = [int(v) for v in rng.choice(around, 24, replace=False)]
+    drawn = [int(v) for v in rng.integers(1, 3000, 8)]
+    return _legal(size, [size.minimum, *around, *_LANDMARKS, *drawn, *size.timed])
+
+
+def _legal(size: Size, values: Sequence[int]) -> list[int]:
+    kept = list(dict.fromkeys(v for v in values if size.minimum <= v <= size.maximum))
+    return kept or [size.minimum]
+
+
+def _clip(size: Size, value: int) -> int:
+    return min(max(value, size.minimum), size.maximum)
+
+
+def _near(value: int, factor: float, step: int) -> int:
+    scaled = round(factor * value)
+    return scaled + step if factor == 1.0 else scaled | step
+
+
+def _fit(contract: Contract, sizes: dict[str, int], max_elements: int, pinned: str = "") -> dict[str, int]:
+    """Halve the largest size that is not pinned until all buffers together hold at most ``max_elements``."""
+    sizes = dict(sizes)
+    lows = {s.name: max(s.minimum, 1) for s in contract.sizes}
+    while elements(contract, sizes) > max_elements:
+        free = [n for n in sizes if n != pinned and sizes[n] > lows[n]] or [n for n in sizes if sizes[n] > lows[n]]
+        if not free:
+            break
+        name = max(free, key=lambda n: sizes[n])
+        sizes[name] = max(lows[name], (sizes[name] // 2) | 1 if sizes[name] > 3 else sizes[name] - 1)
+    return sizes
+
+
+# ---------------------------------------------------------------- choosing
+
+
+def _choose(
+    contract: Contract, interesting: Mapping[str, list[int]], count: int, max_elements: int, rng: np.random.Generator
+) -> list[Case]:
+    """Greedy covering of single sizes, families, and pairs of family and size class."""
+    pool = _pool(contract, interesting, max_elements, rng)
+    families_left = list(_families(contract))
+    rng.shuffle(families_left)
+    covered: set[tuple[str, object]] = set()
+    cases: list[Case] = []
+    ordinary = {s.name: _clip(s, 67) for s in contract.sizes}
+    for family in families_left:  # each family once, where it has room to show
+        sizes = _fit(contract, {n: v + int(rng.integers(0, 90)) for n, v in ordinary.items()}, max_elements)
+        sizes = {s.name: _clip(s, sizes[s.name]) for s in contract.sizes}
+        cases.append(_case(f"{family}", sizes, family, rng))
+        covered |= _covers(sizes)
+    while pool and len(cases) < count:
+        best = max(pool[:200], key=lambda sizes: len(_covers(sizes) - covered))
+        if not _covers(best) - covered and len(cases) >= 12 and len(contract.sizes) == 0:
+            break
+        pool.remove(best)
+        covered |= _covers(best)
+        family = "normal" if rng.random() < 0.5 else families_left[len(cases) % len(families_left)]
+        cases.append(_case("sizes", best, family, rng))
+    return [_renamed(case, f"{case.name} {i}") for i, case in enumerate(_distinct_cases(cases))]
+
+
+def _pool(
+    contract: Contract, interesting: Mapping[str, list[int]], max_elements: int, rng: np.random.Generator
+) -> list[dict[str, int]]:
+    if not contract.sizes:
+        return []
+    pool = [
+        _fit(contract, {n: values[0] for n, values in interesting.items()}, max_elements),
+        {s.name: s.minimum for s in contract.sizes},
+        {s.name: _clip(s, 1) for s in contract.sizes},
+    ]
+    for name, values in interesting.items():
+        for value in values:
+            others = {n: int(rng.choice(v)) for n, v in interesting.items()}
+            pool.append(_fit(contract, others | {name: value}, max_elements, pinned=name))
+    bound = max(max_elements, min(elements(contract, s) for s in pool))
+    unique = {tuple(sorted(s.items())): s for s in pool if elements(contract, s) <= bound}
+    return list(unique.values())
+
+
+def _covers(sizes: Mapping[str, int]) -> set[tuple[str, object]]:
+    """What a size tuple covers: each value, each remainder modulo a warp and a vector, each pair of classes."""
+    values = {(name, value) for name, value in sizes.items()}
+    rests: set[tuple[str, object]] = {(f"{n}%4", v % 4) for n, v in sizes.items()}
+    classes = {name: (0 if v <= 1 else 1 if v < 32 else 2 if v < 256 else 3) for name, v in sizes.items()}
+    pairs = {(f"{a}x{b}", (classes[a], classes[b])) for a, b in itertools.combinations(sorted(classes), 2)}
+    return values | rests | pairs
+
+
+def _families(contract: Contract) -> tuple[str, ...]:
+    inputs = [a for a in contract.args if a.role is not Role.OUT and a.value is None]
+    floating = any(is_float(numpy_dtype(a.dtype)) for a in inputs)
+    return families.names(floating=floating, finite=all(a.constraints.finite for a in inputs))
+
+
+def _special_memory(contract: Contract, cases: Sequence[Case], rng: np.random.Generator) -> list[Case]:
+    """Two cases at the smallest alignment promised, and one for every group that may share memory."""
+    if not cases or not contract.buffers():
+        return []
+    middling = sorted(cases, key=lambda c: elements(contract, c.size_map()))[len(cases) // 2 :]
+    found = []
+    least = smallest_alignment(contract)
+    if least < 256:
+        found += [
+            _replaced(case, f"alignment {least} {case.name}", rng, alignment_bytes=least)
+            for case in (middling[0], middling[-1])
+        ]
+    for group in contract.aliasing:
+        shapes = {contract.shape(contract.argument(n), middling[0].size_map()) for n in group}
+        if len(shapes) == 1:
+            found.append(_replaced(middling[0], f"aliased {'='.join(group)}", rng, aliased=tuple(group)))
+    return found
+
+
+def _distinct_cases(cases: Sequence[Case]) -> list[Case]:
+    return list({(c.sizes, c.family): c for c in cases}.values())
+
+
+# ---------------------------------------------------------------- small makers
+
+
+def _stream(purpose: str, contract: Contract, seed: int) -> np.random.Generator:
+    """A generator of its own for each purpose: the digest keeps the streams apart."""
+    digest = hashlib.sha256(f"fsr cases/{purpose}/{contract.entry}/{seed}".encode()).digest()
+    return np.random.default_rng(np.frombuffer(digest, dtype=np.uint32))
+
+
+def _case(name: str, sizes: Mapping[str, int], family: str, rng: np.random.Generator) -> Case:
+    return Case(name, tuple(sizes.items()), family, int(rng.integers(2**62)))
+
+
+def _renamed(case: Case, name: str) -> Case:
+    return Case(name, case.sizes, case.family, case.seed, case.alignment_bytes, case.aliased)
+
+
+def _replaced(
+    case: Case, name: str, rng: np.random.Generator, alignment_bytes: int = 256, aliased: tuple[str, ...] = ()
+) -> Case:
+    return Case(name, case.sizes, case.family, int(rng.integers(2**62)), alignment_bytes, aliased)

@@ -1,0 +1,238 @@
+"""The verdict on a candidate's outputs, element by element. No share of elements may differ.
+
+An element is right when it lies within a bound of the truth (the precise answer where there is one, else the
+original's): a few units in the last place of its scale, four times the original's own error, and the spread
+that repeated runs of the original show. NaN and infinities stand exactly where the original's do. Integers,
+booleans and outputs declared exact are equal bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fsr.contract.model import Contract
+from fsr.expressions import evaluate
+from fsr.records import Case, Json
+from fsr.testgen.dtypes import float_limits, is_float
+from fsr.testgen.oracle import Expected
+from fsr.testgen.values import Array, same_bits
+
+TIMES_LESS_ACCURATE = 4.0
+# Floors, in units of the output type's spacing. 32 in float32 is 4e-6: room for another order of summation and for
+# fast-math intrinsics, far below a float16 or TF32 detour (5e-4).
+FLOOR_ULPS = {2: 1.0, 4: 32.0, 8: 32.0}
+ARRAY_ERROR_CAP = 16.0  # one freak element of the original must not widen the bound of all others
+FREE_LENGTH = 8.0  # sums of up to 64 terms are covered by the floor itself; longer ones need more room
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The worst element of one output. ``kind``: 'unwritten', 'written' (the original leaves it alone),
+    'non-finite', 'value' or 'shape'; ``count`` of ``total`` elements are wrong. ``error`` and ``bound`` are
+    absolute; infinite when they make no sense."""
+
+    argument: str
+    kind: str
+    index: tuple[int, ...]
+    got: float
+    expected: float
+    error: float
+    bound: float
+    count: int
+    total: int
+
+    def evidence(self, case: Case) -> dict[str, Json]:
+        """The mismatch and its case as the evidence of an outcome (JSON: no NaN, such values as text)."""
+        return {
+            "case": case.name,
+            "sizes": case.size_map(),  # type: ignore[dict-item]
+            "family": case.family,
+            "seed": case.seed,
+            "argument": self.argument,
+            "kind": self.kind,
+            "index": list(self.index),
+            "got": _plain(self.got),
+            "expected": _plain(self.expected),
+            "worst_error": _plain(self.error),
+            "bound": _plain(self.bound),
+            "wrong": self.count,
+            "of": self.total,
+        }
+
+    def __str__(self) -> str:
+        place = ", ".join(map(str, self.index))
+        return (
+            f"{self.argument}[{place}] is {self.got:.9g}, expected {self.expected:.9g} ({self.kind}; error "
+            f"{self.error:.3g}, bound {self.bound:.3g}; {self.count} of {self.total} elements wrong)"
+        )
+
+
+def compare(
+    contract: Contract,
+    case: Case,
+    got: Mapping[str, Array],
+    expected: Expected,
+    initial: Mapping[str, Array] | None = None,
+) -> list[Mismatch]:
+    """The worst mismatch of every output that has one; empty when all are right.
+
+    ``initial``: the buffers as this run found them, so that elements left unwritten are told from wrong ones.
+    """
+    found = []
+    for name, want in expected.arrays.items():
+        mismatch = _compare_one(contract, case, name, got[name], want, expected, (initial or {}).get(name))
+        if mismatch is not None:
+            found.append(mismatch)
+    return found
+
+
+def compare_baseline(contract: Contract, case: Case, expected: Expected) -> list[Mismatch]:
+    """Whether the original agrees with the contract's reference: a loose check (a hundred floors, and the growth of
+    a plain sum) that finds a wrong kernel or a wrong reference, not rounding."""
+    found = []
+    for name, truth in (expected.precise or {}).items():
+        got = expected.arrays[name]
+        rel, absolute = tolerance(contract, case, got.dtype)
+        bound = absolute + 100.0 * rel * _broadcast(expected.scale[name], got) + 4.0 * expected.spread[name]
+        mismatch = _worst(name, got, truth, bound, ~_agree(got, truth, bound))
+        if mismatch is not None:
+            found.append(mismatch)
+    return found
+
+
+def tolerance(contract: Contract, case: Case, dtype: np.dtype[Any]) -> tuple[float, float]:
+    """(relative, absolute) floor of the bound: the contract's own where given, else from the type; the relative one
+    grows with the square root of the length of the sum, as rounding does."""
+    stated = contract.tolerance
+    if not is_float(dtype):
+        return 0.0, stated.atol or 0.0
+    limits = float_limits(dtype)
+    relative = stated.rtol if stated.rtol is not None else FLOOR_ULPS.get(dtype.itemsize, 1.0) * limits.eps
+    absolute = stated.atol if stated.atol is not None else 4.0 * limits.tiny  # denormals may be flushed to zero
+    if stated.sum_length is not None and stated.rtol is None:
+        length = max(float(evaluate(stated.sum_length, case.size_map())), 1.0)
+        relative *= max(1.0, math.sqrt(length) / FREE_LENGTH)
+    return relative, absolute
+
+
+# ---------------------------------------------------------------- one output
+
+
+def _compare_one(
+    contract: Contract,
+    case: Case,
+    name: str,
+    got: Array,
+    want: Array,
+    expected: Expected,
+    initial: Array | None,
+) -> Mismatch | None:
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return Mismatch(name, "shape", (), math.nan, math.nan, math.inf, 0.0, got.size, want.size)
+    if same_bits(got, want).all():
+        return None
+    never = expected.unwritten[name]
+    left = same_bits(got, initial) if initial is not None else np.zeros(got.shape, dtype=bool)
+    if initial is not None and (never & ~left).any():
+        return _worst(name, got, want, np.zeros(()), never & ~left, "written")
+    truth, bound = want, np.zeros(())
+    if not is_float(got.dtype) or contract.tolerance.exact:
+        wrong, kind = ~_exact(contract, got, want, expected.spread[name]), "value"
+    else:
+        truth, bound = _bound(contract, case, name, expected)
+        wrong, kind = ~_same_wildness(got, want), "non-finite"
+        if not (wrong & ~never).any():
+            wrong, kind = ~_agree(got, truth, bound) & np.isfinite(_wide(want)), "value"
+    wrong &= ~never
+    if (wrong & left).any():
+        wrong, kind = wrong & left, "unwritten"
+    return _worst(name, got, truth, bound, wrong, kind)
+
+
+def _exact(contract: Contract, got: Array, want: Array, spread: Array) -> Array:
+    """Equality of bits; where the original itself varies or the contract allows an absolute error, that much."""
+    same = same_bits(got, want)
+    if is_float(got.dtype):
+        same |= np.isnan(_wide(got)) & np.isnan(_wide(want))
+    slack = np.asarray(spread) + (contract.tolerance.atol or 0.0)
+    if not slack.any():
+        return same
+    with np.errstate(invalid="ignore"):
+        return np.asarray(same | (np.abs(_wide(got) - _wide(want)) <= slack))
+
+
+def _bound(contract: Contract, case: Case, name: str, expected: Expected) -> tuple[Array, Array]:
+    """The truth (float64) and the largest absolute error allowed, per element."""
+    want = _wide(expected.arrays[name])
+    relative, absolute = tolerance(contract, case, expected.arrays[name].dtype)
+    scale = _broadcast(expected.scale[name], want)
+    bound = absolute + relative * scale + TIMES_LESS_ACCURATE * np.asarray(expected.spread[name])
+    if expected.precise is None:
+        return want, bound
+    truth = _wide(expected.precise[name])
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = np.abs(want - truth)
+        error[~np.isfinite(error)] = 0.0
+        broken = np.isfinite(want) & ~np.isfinite(truth)  # the precise answer is none here: trust the original
+        truth = np.where(broken, want, truth)
+        usual = _usual_relative_error(error, scale, absolute)
+        bound = np.maximum(bound, TIMES_LESS_ACCURATE * np.maximum(error, usual * scale) + absolute)
+    return truth, bound
+
+
+def _usual_relative_error(error: Array, scale: Array, absolute: float) -> float:
+    """The original's largest error relative to the scale, but at most 16 times its root mean square."""
+    kept = scale > absolute
+    if not kept.any():
+        return 0.0
+    ratio = error[kept] / scale[kept]
+    return float(min(ratio.max(), ARRAY_ERROR_CAP * math.sqrt(float(np.mean(ratio * ratio)))))
+
+
+def _same_wildness(got: Array, want: Array) -> Array:
+    """Where both are finite, both NaN, or both the same infinity."""
+    a, b = _wide(got), _wide(want)
+    return np.asarray((np.isfinite(a) & np.isfinite(b)) | (np.isnan(a) & np.isnan(b)) | (a == b))
+
+
+def _agree(got: Array, truth: Array, bound: Array) -> Array:
+    with np.errstate(invalid="ignore", over="ignore"):
+        a, b = _wide(got), _wide(truth)
+        return np.asarray((np.abs(a - b) <= bound) | (a == b) | (np.isnan(a) & np.isnan(b)))
+
+
+def _worst(name: str, got: Array, truth: Array, bound: Array, wrong: Array, kind: str = "value") -> Mismatch | None:
+    """The wrong element farthest beyond its bound, or None when none is wrong."""
+    count = int(np.count_nonzero(wrong))
+    if count == 0:
+        return None
+    places = np.flatnonzero(wrong)
+    a, b = _wide(got).reshape(-1)[places], _wide(truth).reshape(-1)[places]
+    limit = _broadcast(bound, got).reshape(-1)[places]
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        error = np.abs(a - b)
+        excess = np.where(np.isfinite(error), error / np.maximum(limit, 1e-300), np.inf)
+    at = int(np.argmax(excess))
+    index = tuple(int(i) for i in np.unravel_index(int(places[at]), got.shape))
+    known = math.isfinite(float(error[at]))
+    return Mismatch(
+        name, kind, index, float(a[at]), float(b[at]), float(error[at]) if known else math.inf,
+        float(limit[at]), count, got.size,
+    )  # fmt: skip
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.float64, copy=False)
+
+
+def _broadcast(values: Array, like: Array) -> Array:
+    return np.broadcast_to(np.asarray(values, dtype=np.float64), like.shape)
+
+
+def _plain(value: float) -> Json:
+    return value if math.isfinite(value) else str(value)

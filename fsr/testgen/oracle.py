@@ -1,0 +1,214 @@
+"""What a right kernel answers: the original's outputs, how sure they are, and a more precise answer.
+
+The scale of an error is taken from the original itself: it runs again on inputs that are perturbed by a small
+relative amount, and the change of every output element, divided by that amount, says how large the terms behind
+it are (for a sum, the root of the summed squares; for exp(x), x·exp(x)). An error is judged against that, so
+that cancellation is forgiven where every correct kernel suffers from it, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fsr.contract.model import Contract
+from fsr.errors import ContractError
+from fsr.records import Case, Role
+from fsr.testgen.dtypes import float_limits, is_float, numpy_dtype
+from fsr.testgen.values import Array, CaseData, build, outputs, same_bits
+
+Run = Callable[[Case, CaseData], Mapping[str, Array]]
+"""Runs a kernel once from that data; returns its output buffers (at least), as new arrays."""
+
+PERTURBED_RUNS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Per output name: ``arrays`` the original's answer (first run, poison seed 0); ``precise`` a float64 answer
+    or None; ``spread`` by how much repeated runs of the original differ (0 where they agree bit for bit);
+    ``scale`` the magnitude an error is judged against; ``unwritten`` elements that the original leaves alone."""
+
+    arrays: Mapping[str, Array]
+    precise: Mapping[str, Array] | None
+    spread: Mapping[str, Array]
+    scale: Mapping[str, Array]
+    unwritten: Mapping[str, Array]
+
+
+def expect(
+    contract: Contract,
+    case: Case,
+    run: Run,
+    *,
+    precise: Run | None = None,
+    folder: Path | None = None,
+    repeats: int = 2,
+) -> Expected:
+    """Run the original ``repeats`` times (at least 2, each with its own poison) and on perturbed inputs.
+
+    ``precise`` runs the widened original on :func:`widened_data`; a contract that names a reference function
+    uses that instead, imported from ``folder``. What ``run`` raises passes through: the baseline failed.
+    """
+    names = outputs(contract, case)
+    data = [build(contract, case, poison_seed=i) for i in range(max(repeats, 2))]
+    runs = [_picked(run(case, d), names) for d in data]
+    first = runs[0]
+    unwritten = {n: _never_written(contract, n, [d.arrays[n] for d in data], [r[n] for r in runs]) for n in names}
+    spread = {n: _spread([r[n] for r in runs], unwritten[n]) for n in names}
+    exact: Mapping[str, Array] | None = None
+    if contract.reference is not None:
+        exact = reference_outputs(contract, case, data[0], folder or Path())
+    elif precise is not None:
+        exact = _picked(precise(case, widened_data(data[0])), names)
+    floating = any(is_float(first[n].dtype) for n in names)
+    moved = [_picked(run(case, d), names) for d in _perturbed(contract, case, data[0])] if floating else []
+    scale = {n: _scale(first[n], [m[n] for m in moved]) for n in names}
+    return Expected(first, exact, spread, scale, unwritten)
+
+
+def reference_outputs(contract: Contract, case: Case, data: CaseData, folder: Path) -> dict[str, Array]:
+    """The outputs of the contract's ``module.py:function``, called with inputs (floating ones as float64),
+    scalars and sizes by name, as far as it has parameters of these names. It returns an array, a tuple in the
+    order of the outputs, or a dictionary. Raises ContractError when it is missing or returns something else."""
+    assert contract.reference is not None
+    function = _load_reference(contract.reference, str(folder))
+    wide = widened_data(data)
+    given: dict[str, Any] = {**case.size_map(), **wide.arrays}
+    given |= {name: value.value for name, value in wide.scalars.items()}
+    wanted = inspect.signature(function).parameters
+    if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in wanted.values()):
+        given = {k: v for k, v in given.items() if k in wanted}
+    names = outputs(contract, case)
+    answer = function(**given)
+    if not isinstance(answer, Mapping):
+        parts = answer if isinstance(answer, tuple | list) else (answer,)
+        if len(parts) != len(names):
+            raise _bad_reference(contract, f"returned {len(parts)} arrays for the outputs {', '.join(names)}")
+        answer = dict(zip(names, parts, strict=True))
+    found = {}
+    for name in names:
+        if name not in answer:
+            raise _bad_reference(contract, f"returned no {name!r}")
+        found[name] = _as_numpy(answer[name]).reshape(data.arrays[name].shape)
+    return found
+
+
+def widened_data(data: CaseData) -> CaseData:
+    """The data with every floating array and scalar as float64; other types unchanged."""
+    arrays = {n: a.astype(np.float64) if is_float(a.dtype) else a for n, a in data.arrays.items()}
+    scalars = {
+        n: type(s)("float64", float(np.asarray(s.value, numpy_dtype(s.dtype)))) if is_float(numpy_dtype(s.dtype)) else s
+        for n, s in data.scalars.items()
+    }
+    return CaseData(arrays, scalars)
+
+
+# ---------------------------------------------------------------- parts
+
+
+def _picked(found: Mapping[str, Array], names: tuple[str, ...]) -> dict[str, Array]:
+    return {name: found[name] for name in names}
+
+
+def _never_written(contract: Contract, name: str, poisons: list[Array], got: list[Array]) -> Array:
+    if contract.argument(name).role is not Role.OUT or (len(poisons) and same_bits(poisons[0], poisons[-1]).any()):
+        return np.zeros(got[0].shape, dtype=bool)  # an input of its own: what is left alone holds its old value
+    untouched = same_bits(got[0], poisons[0])
+    for poison, array in zip(poisons[1:], got[1:], strict=True):
+        untouched &= same_bits(array, poison)
+    return untouched
+
+
+def _spread(runs: list[Array], unwritten: Array) -> Array:
+    if all(same_bits(runs[0], other)[~unwritten].all() for other in runs[1:]):
+        return np.zeros((), dtype=np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        stack = np.stack([r.astype(np.float64) for r in runs])
+        spread = np.asarray(stack.max(axis=0) - stack.min(axis=0))
+    spread[unwritten | ~np.isfinite(spread)] = 0.0
+    return spread
+
+
+def _perturbed(contract: Contract, case: Case, data: CaseData) -> list[CaseData]:
+    found = []
+    for number in range(PERTURBED_RUNS):
+        rng = np.random.default_rng([case.seed % 2**32, 7 + number])
+        arrays = {}
+        for name, array in data.arrays.items():
+            argument = contract.argument(name)
+            moves = is_float(array.dtype) and (argument.role is not Role.OUT or name in case.aliased)
+            arrays[name] = _shaken(contract, name, array, rng) if moves else array.copy()
+        found.append(CaseData(arrays, data.scalars))
+    return found
+
+
+def perturbation(dtype: np.dtype[Any]) -> float:
+    """The relative change that is far above the type's rounding and far below one."""
+    return max(2.0**-12, 4.0 * float_limits(dtype).eps)
+
+
+def _shaken(contract: Contract, name: str, array: Array, rng: np.random.Generator) -> Array:
+    wanted = contract.argument(name).constraints
+    step = perturbation(array.dtype)
+    signs = rng.integers(0, 2, array.shape, dtype=np.int8)
+    shaken = (array.astype(np.float64) * np.where(signs, 1.0 + step, 1.0 - step)).astype(array.dtype)
+    if wanted.low is not None or wanted.high is not None:
+        finite = array[np.isfinite(array)]
+        shaken = np.clip(shaken, finite.min(), finite.max()) if finite.size else array.copy()
+    return np.sort(shaken, axis=-1) if wanted.sorted and array.ndim else shaken
+
+
+def _scale(first: Array, moved: list[Array]) -> Array:
+    """max(|answer|, change under perturbation / perturbation); 0 where the answer is no number."""
+    if not is_float(first.dtype):
+        return np.zeros((), dtype=np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        base = first.astype(np.float64)
+        scale = np.abs(base)
+        for other in moved:
+            change = np.abs(other.astype(np.float64) - base) / perturbation(first.dtype)
+            np.fmax(scale, np.where(np.isfinite(change), change, 0.0), out=scale)
+    scale[~np.isfinite(scale)] = 0.0
+    return np.asarray(scale)
+
+
+@lru_cache(maxsize=32)
+def _load_reference(spec: str, folder: str) -> Callable[..., Any]:
+    path, _, function = spec.partition(":")
+    file = Path(folder) / path
+    described = importlib.util.spec_from_file_location(f"fsr_reference_{file.stem}", file)
+    if not function or described is None or described.loader is None or not file.is_file():
+        raise ContractError(
+            f"the reference {spec!r} cannot be loaded",
+            expected='"module.py:function", the file beside the kernel',
+            where=str(file),
+            fix="correct reference in the contract",
+        )
+    module = importlib.util.module_from_spec(described)
+    described.loader.exec_module(module)
+    found = getattr(module, function, None)
+    if not callable(found):
+        raise ContractError(f"{path} has no function {function!r}", where=str(file), fix="correct reference")
+    return found  # type: ignore[no-any-return]
+
+
+def _bad_reference(contract: Contract, why: str) -> ContractError:
+    return ContractError(
+        f"the reference {contract.reference!r} {why}",
+        expected="an array, a tuple of arrays in the order of the outputs, or a dictionary by name",
+        fix="correct the reference function",
+    )
+
+
+def _as_numpy(value: Any) -> Array:
+    if hasattr(value, "detach"):  # a torch tensor
+        value = value.detach().cpu().numpy()
+    return np.asarray(value)

@@ -1,0 +1,54 @@
+"""From a plan and a case's data to what a device takes: concrete launches and buffers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fsr.contract.model import Contract, concrete_launches
+from fsr.devices.protocol import Buffer
+from fsr.expressions import evaluate_int
+from fsr.records import Case, ConcreteLaunch, Plan, Role
+from fsr.testgen.dtypes import numpy_dtype
+from fsr.testgen.values import CaseData, poison
+
+
+def place(
+    contract: Contract, plan: Plan, case: Case, data: CaseData, poison_seed: int = 0
+) -> tuple[tuple[ConcreteLaunch, ...], tuple[Buffer, ...]]:
+    """The launches and buffers (scratch last, poisoned unless zeroed) of one case.
+
+    Buffers stand at 256 bytes, or, in an alignment case, at exactly the larger of the case's alignment and what
+    the contract promises for that pointer. Of buffers that share memory only the first is placed, as inout.
+    """
+    sizes = case.size_map()
+    launches = concrete_launches(plan, contract, sizes, data.scalars)
+    if case.aliased:
+        leader = case.aliased[0]
+        launches = tuple(
+            replace(launch, args=tuple(leader if a in case.aliased else a for a in launch.args)) for launch in launches
+        )
+    buffers = [
+        Buffer(name, array, _role(contract, case, name), _alignment(contract, case, name))
+        for name, array in data.arrays.items()
+    ]
+    for scratch in plan.scratch:
+        array = np.empty(evaluate_int(scratch.count, sizes), numpy_dtype(scratch.dtype))
+        filled = np.zeros_like(array) if scratch.zeroed else poison(array, poison_seed + 101)
+        buffers.append(Buffer(scratch.name, filled, None, 256, scratch.zeroed))
+    return launches, tuple(buffers)
+
+
+def _role(contract: Contract, case: Case, name: str) -> Role:
+    sharing = case.aliased if name in case.aliased else (name,)
+    roles = {contract.argument(n).role for n in sharing}
+    return roles.pop() if len(roles) == 1 else Role.INOUT
+
+
+def _alignment(contract: Contract, case: Case, name: str) -> int:
+    if case.alignment_bytes >= 256:
+        return 256
+    sharing = case.aliased if name in case.aliased else (name,)
+    promised = max(max(a.alignment, numpy_dtype(a.dtype).itemsize) for a in map(contract.argument, sharing))
+    return max(case.alignment_bytes, promised)

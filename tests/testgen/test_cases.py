@@ -1,0 +1,125 @@
+"""The choice of cases covers what breaks kernels, stays cheap, and keeps its three streams apart."""
+
+from __future__ import annotations
+
+from fsr.contract.model import Argument, Constraints, Contract, Size
+from fsr.records import Candidate, Launch, Plan, Role
+from fsr.testgen import cases, families
+
+
+def matrix(low: int = 0, timed: tuple[int, ...] = (8192,), block: str = "128", **others: object) -> Contract:
+    plan = Plan((Launch("k", ("ceil_div(rows, 128)", "1", "1"), (block, "1", "1"), "0", ("x", "y", "rows", "cols")),))
+    args = (
+        Argument("x", "float32", Role.IN, ("rows", "cols"), constraints=Constraints(finite=True)),
+        Argument("y", "float32", Role.OUT, ("rows", "cols")),
+        Argument("rows", "int32", Role.SCALAR, (), "rows"),
+        Argument("cols", "int32", Role.SCALAR, (), "cols"),
+    )
+    sizes = (Size("rows", low, 65536, timed), Size("cols", 1, 8192, (1024,)))
+    return Contract("k", sizes, args, plan, **others)  # type: ignore[arg-type]
+
+
+def vector(dtype: str = "float32", minimum: int = 0, maximum: int = 1 << 26) -> Contract:
+    plan = Plan((Launch("v", ("ceil_div(n, 192)", "1", "1"), ("192", "1", "1"), "0", ("x", "n")),))
+    args = (Argument("x", dtype, Role.INOUT, ("n",)), Argument("n", "int32", Role.SCALAR, (), "n"))
+    return Contract("v", (Size("n", minimum, maximum, (1 << 24,)),), args, plan)
+
+
+def values(found: list, name: str) -> set[int]:
+    return {c.size_map()[name] for c in found}
+
+
+def test_the_smallest_sizes_one_primes_warps_and_blocks_are_all_there() -> None:
+    found = cases.search_cases(vector(), vector().plan, 1)
+    sizes = values(found, "n")
+    assert {0, 1} <= sizes
+    assert sizes & {31, 33}
+    assert sizes & {191, 193, 385, 575}  # around the block of 192
+    assert sizes & {7, 13, 61, 97, 251, 509, 1021}
+
+
+def test_every_value_family_is_tried() -> None:
+    assert {c.family for c in cases.search_cases(matrix(), matrix().plan, 1)} >= set(families.FLOAT)
+    integers = cases.search_cases(vector("int32"), vector("int32").plan, 1)
+    assert {c.family for c in integers} >= set(families.INTEGER)
+
+
+def test_tiles_of_the_candidate_get_sizes_around_them() -> None:
+    source = "// tile 77\nconstexpr int TILE = 96;\n__global__ void v(float *x, int n) { float a = 1.5f; }"
+    with_source = cases.search_cases(vector(), Candidate(source, vector().plan), 3, thorough=True)
+    assert values(with_source, "n") & {95, 97, 193, 287}
+
+
+def test_lists_are_short_bounded_cheapest_first_and_reproducible() -> None:
+    for contract in (matrix(), vector()):
+        for limit in (cases.GPU_ELEMENTS, cases.HOST_ELEMENTS):
+            found = cases.search_cases(contract, contract.plan, 7, max_elements=limit)
+            costs = [cases.elements(contract, c.size_map()) for c in found]
+            assert 30 <= len(found) <= 50
+            assert max(costs) <= limit
+            assert costs == sorted(costs)
+            assert found == cases.search_cases(contract, contract.plan, 7, max_elements=limit)
+            assert found != cases.search_cases(contract, contract.plan, 8, max_elements=limit)
+            assert len({c.name for c in found}) == len(found)
+        assert len(cases.search_cases(contract, contract.plan, 7, thorough=True)) > len(found)
+
+
+def test_sizes_stay_within_the_contract() -> None:
+    narrow = vector(minimum=64, maximum=80)
+    found = [*cases.search_cases(narrow, narrow.plan, 1), *cases.held_out_cases(narrow, 1), cases.smoke(narrow, 1)]
+    assert values(found, "n") <= set(range(64, 81))
+    assert 64 in values(found, "n")
+
+
+def test_legal_sizes_beyond_the_bound_are_tested_at_their_smallest() -> None:
+    huge = vector(minimum=1 << 20)
+    assert values(cases.search_cases(huge, huge.plan, 1, max_elements=1 << 14), "n") == {1 << 20}
+
+
+def test_the_streams_never_share_a_seed() -> None:
+    contract = matrix()
+    search = {c.seed for c in cases.search_cases(contract, contract.plan, 5, thorough=True)}
+    held_out = {c.seed for c in cases.held_out_cases(contract, 5)}
+    timed = {c.seed for c in cases.timed_cases(contract, 5)} | {c.seed for c in cases.held_out_timed_cases(contract, 5)}
+    assert not search & held_out
+    assert not (search | held_out) & timed
+    held_sizes = {c.sizes for c in cases.held_out_cases(contract, 5)}
+    assert len(held_sizes - {c.sizes for c in cases.search_cases(contract, contract.plan, 5)}) >= 10
+
+
+def test_timed_cases_have_several_sets_of_other_values() -> None:
+    found = cases.timed_cases(matrix(timed=(8192, 100)), 1)
+    assert [c.size_map()["rows"] for c in found] == [8192] * 3 + [100] * 3
+    assert len({c.seed for c in found}) == 6
+
+
+def test_held_out_timed_sizes_are_near_the_timed_ones_but_others() -> None:
+    found = cases.held_out_timed_sizes(matrix())
+    assert {"rows": 4915, "cols": 614} in found
+    assert {"rows": 8192, "cols": 1024} not in found
+    assert any(s["rows"] == 8191 and s["cols"] == 1023 for s in found)
+    assert any(s["cols"] % 2 for s in found)
+    assert cases.held_out_timed_sizes(vector(minimum=1 << 24, maximum=1 << 24)) == []
+
+
+def test_alignment_and_aliasing_get_cases_of_their_own() -> None:
+    contract = matrix(aliasing=(("x", "y"),))
+    found = cases.search_cases(contract, contract.plan, 1)
+    assert [c.alignment_bytes for c in found if c.alignment_bytes < 256] == [4, 4]
+    assert [c.aliased for c in found if c.aliased] == [("x", "y")]
+    assert cases.smallest_alignment(contract) == 4
+
+
+def test_a_contract_without_sizes_still_gets_every_family() -> None:
+    plan = Plan((Launch("c", ("1", "1", "1"), ("32", "1", "1"), "0", ("x",)),))
+    fixed = Contract("c", (), (Argument("x", "float32", Role.INOUT, ("32",)),), plan)
+    found = cases.search_cases(fixed, plan, 1)
+    assert {c.family for c in found} >= set(families.FLOAT)
+    assert cases.timed_cases(fixed, 1)[0].sizes == ()
+
+
+def test_the_smoke_case_is_small_odd_and_normal() -> None:
+    case = cases.smoke(matrix(), 1)
+    assert case.family == "normal"
+    assert all(33 <= v <= 161 for v in case.size_map().values())
+    assert any(v % 2 for v in case.size_map().values())

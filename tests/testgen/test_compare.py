@@ -1,0 +1,296 @@
+"""The verdict an element: what a developer calls wrong is wrong, what a developer calls rounding is not."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from fsr.contract.model import Argument, Constraints, Contract, Size, Tolerance
+from fsr.errors import ContractError
+from fsr.records import Case, Launch, Plan, Role
+from fsr.testgen import families
+from fsr.testgen.compare import Mismatch, compare, compare_baseline, tolerance
+from fsr.testgen.oracle import Expected, expect, reference_outputs
+from fsr.testgen.values import Array, CaseData, build
+
+PLAN = Plan((Launch("k", ("1", "1", "1"), ("32", "1", "1"), "0", ("x", "y")),))
+Formula = Callable[[Array], Array]
+
+
+def contract(dtype: str = "float32", out: str = "n", **others: object) -> Contract:
+    args = (
+        Argument("x", dtype, Role.IN, ("n", "m"), constraints=others.pop("constraints", Constraints())),  # type: ignore[arg-type]
+        Argument("y", str(others.pop("out_dtype", dtype)), Role.OUT, tuple(out.split())),
+    )
+    return Contract("k", (Size("n", 0, 9999, (5,)), Size("m", 1, 9999, (5,))), args, PLAN, **others)  # type: ignore[arg-type]
+
+
+def case(n: int = 40, m: int = 300, family: str = "normal", seed: int = 3) -> Case:
+    return Case("c", (("n", n), ("m", m)), family, seed)
+
+
+def runner(formula: Formula, dtype: str = "float32") -> Callable[[Case, CaseData], Mapping[str, Array]]:
+    """A kernel that computes y = formula(x) in the type of its input."""
+
+    def run(_: Case, data: CaseData) -> Mapping[str, Array]:
+        y = data.arrays["y"].copy()
+        with np.errstate(all="ignore"):
+            y[...] = formula(data.arrays["x"])
+        return {"y": y}
+
+    return run
+
+
+def verdict(
+    original: Formula, candidate: Formula, the: Contract | None = None, at: Case | None = None, precise: bool = True
+) -> list[Mismatch]:
+    the, at = the or contract(tolerance=Tolerance(sum_length="m")), at or case()
+    wide = runner(original) if precise else None
+    expected = expect(the, at, runner(original), precise=wide)
+    data = build(the, at, poison_seed=5)
+    return compare(the, at, runner(candidate)(at, data), expected, data.arrays)
+
+
+def row_sum(x: Array) -> Array:
+    """A sequential sum, as one thread a row does it."""
+    total = np.zeros(x.shape[0], x.dtype)
+    for j in range(x.shape[1]):
+        total = total + x[:, j]
+    return total
+
+
+def tree_sum(x: Array) -> Array:
+    return x.sum(axis=1, dtype=x.dtype)
+
+
+def softmax(x: Array) -> Array:
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return np.asarray(e / e.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("family", families.names(floating=True, finite=True))
+@pytest.mark.parametrize("precise", [True, False])
+def test_another_order_of_summation_is_no_mistake_in_any_family(family: str, precise: bool) -> None:
+    for seed in range(5):
+        assert verdict(row_sum, tree_sum, at=case(family=family, seed=seed), precise=precise) == []
+        assert verdict(row_sum, lambda x: row_sum(x[:, ::-1]), at=case(1, 999, family, seed), precise=precise) == []
+        assert verdict(tree_sum, row_sum, at=case(family=family, seed=seed), precise=precise) == []
+
+
+@pytest.mark.parametrize("family", families.names(floating=True, finite=True))
+def test_a_fast_exponential_is_no_mistake(family: str) -> None:
+    def fast(x: Array) -> Array:
+        shifted = (x - x.max(axis=1, keepdims=True)) * x.dtype.type(1.4426950408889634)
+        e = np.exp2(shifted)  # a rounded argument: the error grows with the exponent, as __expf's does
+        return np.asarray(e * (1 / e.sum(axis=1, keepdims=True)))
+
+    assert verdict(softmax, fast, contract(out="n m"), case(family=family)) == []
+    assert verdict(softmax, fast, contract(out="n m"), case(family=family), precise=False) == []
+
+
+def in_half(x: Array) -> Array:
+    return row_sum(x.astype(np.float16)).astype(x.dtype)
+
+
+def in_tf32(x: Array) -> Array:
+    cut = (x.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    return row_sum(cut)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        in_half,
+        in_tf32,
+        lambda x: row_sum(x.astype(ml_dtypes.bfloat16).astype(x.dtype)),
+        lambda x: row_sum(x[:, :-1]),
+        lambda x: row_sum(x) + np.float32(1e-2),
+        lambda x: np.zeros(x.shape[0], x.dtype),
+        lambda x: np.roll(row_sum(x), 1),
+        lambda x: x[:, 0],
+        lambda x: np.where(np.arange(x.shape[0]) == 39, 0, row_sum(x)),  # one of forty
+        lambda x: np.where(np.arange(x.shape[0]) == 7, np.nan, row_sum(x)),
+        lambda x: np.where(np.arange(x.shape[0]) == 7, np.inf, row_sum(x)),
+    ],
+)
+@pytest.mark.parametrize("precise", [True, False])
+def test_lowered_precision_and_lost_work_are_mistakes(wrong: Formula, precise: bool) -> None:
+    assert len(verdict(row_sum, wrong, precise=precise)) == 1
+
+
+def test_nan_is_no_wildcard_and_nan_where_the_original_has_it_is_right() -> None:
+    the = contract(out="n m", constraints=Constraints(finite=False))
+    at = case(family="nan")
+    assert verdict(softmax, softmax, the, at) == []
+    found = verdict(softmax, lambda x: np.full_like(x, np.nan), the, at)
+    assert found[0].kind == "non-finite"
+    found = verdict(softmax, lambda x: np.nan_to_num(softmax(x)), the, at)
+    assert found[0].kind == "non-finite"
+    assert np.isnan(found[0].expected)
+
+
+def test_the_worst_element_is_named_with_its_bound() -> None:
+    def wrong(x: Array) -> Array:
+        y = row_sum(x)
+        y[3] += 1
+        y[17] += 50
+        return y
+
+    (found,) = verdict(row_sum, wrong)
+    assert (found.argument, found.kind, found.index, found.count, found.total) == ("y", "value", (17,), 2, 40)
+    assert found.error == pytest.approx(50, rel=1e-3)
+    assert found.bound < 0.01
+    assert "y[17] is" in str(found)
+    assert "2 of 40 elements wrong" in str(found)
+    evidence = found.evidence(case())
+    assert json.loads(json.dumps(evidence, allow_nan=False))["index"] == [17]
+    assert evidence["sizes"] == {"n": 40, "m": 300}
+
+
+def test_unwritten_elements_are_told_from_wrong_ones() -> None:
+    the, at = contract(), case()
+    expected = expect(the, at, runner(row_sum))
+    data = build(the, at, poison_seed=9)
+    got = data.arrays["y"].copy()
+    got[:-1] = row_sum(data.arrays["x"])[:-1]
+    (found,) = compare(the, at, {"y": got}, expected, data.arrays)
+    assert (found.kind, found.index, found.count) == ("unwritten", (39,), 1)
+
+
+def test_what_the_original_leaves_alone_must_be_left_alone() -> None:
+    def interior(_: Case, data: CaseData) -> Mapping[str, Array]:
+        y = data.arrays["y"].copy()
+        y[1:-1] = 2 * data.arrays["x"][1:-1, 0]
+        return {"y": y}
+
+    the, at = contract(), case()
+    expected = expect(the, at, interior)
+    data = build(the, at, poison_seed=4)
+    good = dict(interior(at, data))
+    assert compare(the, at, good, expected, data.arrays) == []
+    good["y"][0] = 0
+    (found,) = compare(the, at, good, expected, data.arrays)
+    assert (found.kind, found.index) == ("written", (0,))
+
+
+def test_integers_are_exact() -> None:
+    the = contract("int32", out="n m")
+    expected = expect(the, case(), runner(lambda x: 3 * x))
+    data = build(the, case(), 1)
+    got = dict(runner(lambda x: 3 * x)(case(), data))
+    assert compare(the, case(), got, expected) == []
+    got["y"][2, 5] += 1
+    (found,) = compare(the, case(), got, expected)
+    assert (found.index, found.error) == ((2, 5), 1)
+
+
+def test_exact_tolerance_means_bit_for_bit() -> None:
+    the = contract(tolerance=Tolerance(exact=True))
+    assert verdict(row_sum, row_sum, the) == []
+    assert len(verdict(row_sum, lambda x: np.nextafter(row_sum(x), np.float32(9e9)), the)) == 1
+
+
+def test_a_stated_tolerance_replaces_the_default() -> None:
+    wrong: Formula = lambda x: softmax(x) * np.float32(1.0005)  # noqa: E731
+    assert len(verdict(softmax, wrong, contract(out="n m"))) == 1
+    assert verdict(softmax, wrong, contract(out="n m", tolerance=Tolerance(rtol=1e-3))) == []
+    assert tolerance(contract(tolerance=Tolerance(atol=0.5)), case(), np.dtype("float32"))[1] == 0.5
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_outputs_may_differ_by_a_rounding_and_no_more(dtype: str) -> None:
+    def accumulated(kind: type) -> Formula:
+        return lambda x: (row_sum(x.astype(kind)) if kind is not None else row_sum(x)).astype(x.dtype)
+
+    the, at = contract(dtype, tolerance=Tolerance(sum_length="m")), case(64, 2000, "uniform")
+    good, bad = accumulated(np.float32), row_sum
+    precise = lambda c, d: {"y": row_sum(d.arrays["x"])}  # noqa: E731
+    expected = expect(the, at, runner(good), precise=precise)
+    data = build(the, at, 3)
+    tree = {"y": data.arrays["x"].astype(np.float32).sum(axis=1).astype(data.arrays["y"].dtype)}
+    assert compare(the, at, tree, expected, data.arrays) == []
+    assert len(compare(the, at, runner(bad)(at, data), expected, data.arrays)) == 1
+
+
+def test_a_candidate_may_be_four_times_less_accurate_than_a_bad_original_but_not_forty() -> None:
+    rng = np.random.default_rng(0)
+
+    def noisy(size: float) -> Formula:
+        return lambda x: (
+            row_sum(x) * (1 + size * rng.standard_normal(len(x)).astype(x.dtype))
+            if x.dtype == np.float32
+            else row_sum(x)
+        )
+
+    the = contract()
+    fixed = noisy(1e-4)(build(the, case()).arrays["x"])
+    run = lambda c, d: {"y": fixed}  # noqa: E731
+    expected = expect(the, case(), run, precise=runner(row_sum))
+    truth = row_sum(build(the, case()).arrays["x"])
+    assert compare(the, case(), {"y": truth * np.float32(1.0001)}, expected) == []
+    assert len(compare(the, case(), {"y": truth * np.float32(1.01)}, expected)) == 1
+
+
+def test_what_the_original_itself_varies_by_is_allowed() -> None:
+    turns = iter(range(100))
+
+    def unsteady(_: Case, data: CaseData) -> Mapping[str, Array]:
+        return {"y": row_sum(data.arrays["x"]) + np.float32(0.001 * (next(turns) % 2))}
+
+    expected = expect(contract(), case(), unsteady)
+    assert float(np.max(expected.spread["y"])) == pytest.approx(0.001, rel=0.05)
+    base = row_sum(build(contract(), case()).arrays["x"])
+    assert compare(contract(), case(), {"y": base + np.float32(0.002)}, expected) == []
+    assert compare(contract(), case(), {"y": base + np.float32(0.5)}, expected)
+
+
+def test_a_wrong_shape_is_reported_not_raised() -> None:
+    expected = expect(contract(), case(), runner(row_sum))
+    (found,) = compare(contract(), case(), {"y": np.zeros(3, np.float32)}, expected)
+    assert found.kind == "shape"
+
+
+def test_empty_outputs_are_right() -> None:
+    assert verdict(row_sum, row_sum, at=case(0, 3)) == []
+
+
+def test_a_reference_function_gives_the_precise_answer_and_checks_the_original(tmp_path: Path) -> None:
+    (tmp_path / "ref.py").write_text("def row_sum(x, n):\n    assert x.dtype == 'float64'\n    return x.sum(axis=1)\n")
+    the = contract(reference="ref.py:row_sum")
+    expected = expect(the, case(), runner(row_sum), folder=tmp_path)
+    assert expected.precise is not None
+    assert compare_baseline(the, case(), expected) == []
+    broken = expect(the, case(), runner(lambda x: row_sum(x) + 1), folder=tmp_path)
+    assert compare_baseline(the, case(), broken)[0].argument == "y"
+
+
+@pytest.mark.parametrize(
+    ("reference", "complaint"),
+    [("none.py:f", "cannot be loaded"), ("ref.py:absent", "has no function"), ("ref.py:two", "returned 2 arrays"),
+     ("ref.py:other", "returned no 'y'")],
+)  # fmt: skip
+def test_a_bad_reference_is_a_contract_error(tmp_path: Path, reference: str, complaint: str) -> None:
+    (tmp_path / "ref.py").write_text("def two(x): return x, x\ndef other(x): return {'z': x}\n")
+    the = contract(reference=reference)
+    with pytest.raises(ContractError, match=complaint):
+        reference_outputs(the, case(), build(the, case()), tmp_path)
+
+
+def test_ten_million_elements_take_under_a_second_or_two() -> None:
+    n = 10_000_000
+    rng = np.random.default_rng(0)
+    want = rng.standard_normal(n, dtype=np.float32)
+    zero = np.zeros((), dtype=np.float64)
+    expected = Expected({"y": want}, None, {"y": zero}, {"y": np.abs(want)}, {"y": np.zeros(n, dtype=bool)})
+    got = want * np.float32(1 + 1e-7)
+    got[-1] += 1
+    start = time.perf_counter()
+    (found,) = compare(contract(), case(n, 1), {"y": got}, expected)
+    assert time.perf_counter() - start < 5
+    assert found.index == (n - 1,)

@@ -1,0 +1,195 @@
+"""Data of a case: reproducible, within constraints, poisoned where nobody may read."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fsr.contract.model import Argument, Constraints, Contract, Size
+from fsr.errors import ContractError
+from fsr.records import Case, Launch, Plan, Role, ScalarValue
+from fsr.testgen import families
+from fsr.testgen.dtypes import bits_of, float_limits, is_float, numpy_dtype
+from fsr.testgen.values import build, integer_bounds, outputs, poison, same_bits
+
+PLAN = Plan((Launch("k", ("1", "1", "1"), ("32", "1", "1"), "0", ("x", "y", "n")),))
+
+
+def contract(x: Argument, **others: object) -> Contract:
+    args = (x, Argument("y", "float32", Role.OUT, ("n",)), Argument("n", "int32", Role.SCALAR, (), "n"))
+    return Contract("k", (Size("n", 0, 10**8, (1000,)),), args, PLAN, **others)  # type: ignore[arg-type]
+
+
+def case(n: int, family: str = "normal", seed: int = 1, **others: object) -> Case:
+    return Case("c", (("n", n),), family, seed, **others)  # type: ignore[arg-type]
+
+
+def x(dtype: str = "float32", **constraints: object) -> Argument:
+    return Argument("x", dtype, Role.IN, ("n",), constraints=Constraints(**constraints))  # type: ignore[arg-type]
+
+
+def drawn(argument: Argument, n: int, family: str = "normal", seed: int = 1) -> np.ndarray:
+    return build(contract(argument), case(n, family, seed)).arrays["x"]
+
+
+@pytest.mark.parametrize("family", [*families.FLOAT, *families.NON_FINITE])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_every_family_is_reproducible_and_finite_unless_it_says_otherwise(family: str, dtype: str) -> None:
+    first, again = drawn(x(dtype, finite=False), 257, family), drawn(x(dtype, finite=False), 257, family)
+    assert same_bits(first, again).all()
+    assert first.dtype == numpy_dtype(dtype)
+    assert first.flags.c_contiguous
+    assert np.isfinite(first.astype(np.float64)).all() == (family not in families.NON_FINITE)
+
+
+def test_another_seed_gives_other_values() -> None:
+    assert not same_bits(drawn(x(), 100, seed=1), drawn(x(), 100, seed=2)).all()
+
+
+def test_families_look_like_their_names() -> None:
+    assert (drawn(x(), 50, "zeros") == 0).all()
+    assert (drawn(x(), 50, "negated") < 0).all()
+    assert len(np.unique(drawn(x(), 500, "repeated"))) <= families.FEW
+    assert np.count_nonzero(drawn(x(), 500, "one-hot")) <= 2
+    assert drawn(x(), 500, "one-hot")[-1] == 1
+    rising = drawn(x(), 500, "sorted")
+    assert (np.diff(rising) >= 0).all()
+    assert (np.diff(drawn(x(), 500, "reverse")) <= 0).all()
+    tiny = np.abs(drawn(x(), 500, "denormals"))
+    assert tiny.max() <= np.finfo(np.float32).tiny
+    assert tiny.max() > 0
+    assert abs(drawn(x(), 1000, "cancelling").sum(dtype=np.float64)) < 1e-2
+    assert np.isfinite(np.abs(drawn(x(), 1000, "near-overflow").astype(np.float32)).sum())
+    assert drawn(x(), 1000, "near-overflow").max() > 1e34
+
+
+@pytest.mark.parametrize("family", families.names(floating=True, finite=True))
+def test_bounds_of_integers_hold_and_are_reached(family: str) -> None:
+    values = drawn(x("int32", low="0", high="n - 1"), 97, family)
+    assert values.min() >= 0
+    assert values.max() <= 96
+    if family in ("alternating", "near-overflow"):
+        assert {0, 96} <= set(values.tolist())
+
+
+@pytest.mark.parametrize("family", families.names(floating=True, finite=True))
+def test_bounds_of_floats_hold(family: str) -> None:
+    for bounds in ({"low": "-1", "high": "2"}, {"nonnegative": True}, {"positive": True}, {"high": "0"}, {"low": "5"}):
+        values = drawn(x(**bounds), 333, family).astype(np.float64)
+        assert np.isfinite(values).all()
+        assert values.min() >= {"low": -1, "nonnegative": 0, "positive": 1e-4}.get(next(iter(bounds)), -math.inf)
+        if "high" in bounds:
+            assert values.max() <= float(bounds["high"])
+        if bounds == {"low": "5"}:
+            assert values.min() >= 5
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_sorted_and_unique_hold(dtype: str) -> None:
+    bounds = {"low": "0", "high": "5 * n"} if dtype == "int32" else {}
+    values = drawn(x(dtype, sorted=True, unique=True, **bounds), 4000)
+    assert (np.diff(values) > 0).all()
+    shuffled = drawn(x(dtype, unique=True, **bounds), 4000)
+    assert len(np.unique(shuffled)) == 4000
+    assert (np.diff(shuffled) < 0).any()
+
+
+def test_a_large_unique_index_array_is_a_permutation() -> None:
+    n = (1 << 20) + 77
+    values = drawn(x("int32", unique=True, low="0", high="n - 1"), n)
+    assert np.array_equal(np.bincount(values, minlength=n), np.ones(n))
+    assert (values[:1000] != np.arange(1000)).any()
+
+
+@given(st.sampled_from(["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"]),
+       st.sampled_from(families.INTEGER), st.integers(0, 300))  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_integers_stay_in_their_type(dtype: str, family: str, n: int) -> None:
+    argument = x(dtype)
+    low, high = integer_bounds(argument, {"n": n})
+    values = drawn(argument, n, family)
+    assert len(values) == n
+    assert all(low <= int(v) <= high for v in values)
+
+
+@pytest.mark.parametrize(
+    "constraints", [{"low": "1", "high": "0"}, {"unique": True, "low": "0", "high": "3"}, {"low": "n", "high": "2"}]
+)
+def test_constraints_that_nothing_meets_are_a_contract_error(constraints: dict[str, object]) -> None:
+    with pytest.raises(ContractError, match="no value fits"):
+        drawn(x("int32", **constraints), 50)
+    with pytest.raises(ContractError, match="no value fits"):
+        drawn(x("float32", low="1", high="0"), 50)
+
+
+def test_large_arrays_are_built_at_memory_speed_and_do_not_repeat_exactly() -> None:
+    best = math.inf
+    for _ in range(3):
+        start = time.perf_counter()
+        values = drawn(x(), 25_000_000)
+        best = min(best, time.perf_counter() - start)
+    assert best < 1.0  # about 0.1 s for these 100 MB; leaves room for a loaded machine
+    blocks = values[: 16 << 20].reshape(16, -1)
+    assert not any(np.array_equal(blocks[0], other) for other in blocks[1:])
+    assert abs(float(values[: 1 << 20].std()) - 1) < 0.01
+    large_sorted = drawn(x(sorted=True), 3_000_000)
+    assert (np.diff(large_sorted) >= 0).all()
+
+
+def test_poison_differs_by_seed_and_is_nan_for_floats() -> None:
+    for dtype in ("float32", "float16", "bfloat16", "float64"):
+        a, b = (poison(np.empty((3, 5), numpy_dtype(dtype)), seed) for seed in (0, 1))
+        assert np.isnan(a.astype(np.float64)).all()
+        assert not same_bits(a, b).any()
+        assert len(np.unique(bits_of(a))) == 1
+    for dtype in ("int32", "uint8", "int64", "bool"):
+        a, b = (poison(np.empty(7, dtype), seed) for seed in (0, 1))
+        assert not same_bits(a, b).any()
+
+
+def test_outputs_are_poisoned_and_inputs_are_not() -> None:
+    both = contract(x())
+    one, other = build(both, case(50), 0), build(both, case(50), 1)
+    assert same_bits(one.arrays["x"], other.arrays["x"]).all()
+    assert not same_bits(one.arrays["y"], other.arrays["y"]).any()
+
+
+def test_a_buffer_with_a_fixed_value_arrives_with_it() -> None:
+    fixed = Argument("x", "float32", Role.INOUT, ("n",), value="0")
+    assert (drawn(fixed, 50) == 0).all()
+
+
+def test_aliased_buffers_share_one_array_that_is_no_poison() -> None:
+    shared = contract(x(), aliasing=(("x", "y"),))
+    data = build(shared, case(50, aliased=("x", "y")))
+    assert set(data.arrays) == {"x"}
+    assert np.isfinite(data.arrays["x"]).all()
+    assert outputs(shared, case(50, aliased=("x", "y"))) == ("x",)
+    assert outputs(shared, case(50)) == ("y",)
+
+
+def test_scalars_come_from_the_contract_or_the_constraints() -> None:
+    alpha = Argument("alpha", "float32", Role.SCALAR, constraints=Constraints(low="0.5", high="2"))
+    count = Argument("count", "int32", Role.SCALAR, constraints=Constraints(low="1", high="n"))
+    eps = Argument("eps", "float32", Role.SCALAR, value="0.001")
+    base = contract(x())
+    many = Contract(base.entry, base.sizes, (*base.args, alpha, count, eps), PLAN)
+    for seed in range(20):
+        scalars = build(many, case(9, seed=seed)).scalars
+        assert scalars["n"] == ScalarValue("int32", 9)
+        assert scalars["eps"] == ScalarValue("float32", 0.001)
+        assert 0.5 <= scalars["alpha"].value <= 2
+        assert 1 <= scalars["count"].value <= 9
+    assert build(many, case(9, "limits")).scalars["count"].value == 9
+
+
+def test_an_unknown_dtype_is_named() -> None:
+    with pytest.raises(ContractError, match="'float99' is no element type"):
+        numpy_dtype("float99")
+    assert is_float(numpy_dtype("bfloat16"))
+    assert float_limits(numpy_dtype("bfloat16")).eps == 2.0**-7
