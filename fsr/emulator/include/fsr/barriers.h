@@ -1,0 +1,16 @@
+// Block barriers, warp barriers and memory fences.
+#pragma once
+#include "runtime.h"
+
+inline void __syncthreads(int line = __builtin_LINE()) { fsr_syncthreads(line); }
+inline int __syncthreads_count(int predicate, int line = __builtin_LINE()) {
+  return fsr_syncthreads_count(predicate, line);
+}
+inline int __syncthreads_and(int predicate, int line = __builtin_LINE()) { return fsr_syncthreads_and(predicate, line); }
+inline int __syncthreads_or(int predicate, int line = __builtin_LINE()) { return fsr_syncthreads_or(predicate, line); }
+inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) { fsr_syncwarp(mask, line); }
+
+// One thread runs at a time and sees all earlier writes: a fence only has to hold the compiler back.
+inline void __threadfence() { __asm__ volatile("" ::: "memory"); }
+inline void __threadfence_block() { __asm__ volatile("" ::: "memory"); }
+inline void __threadfence_system() { __asm__ volatile("" ::: "memory"); }

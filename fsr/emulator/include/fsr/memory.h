@@ -1,0 +1,27 @@
+// Loads and stores with a cache hint (the hint means nothing on a CPU), address-space queries, prefetches.
+#pragma once
+#include "runtime.h"
+
+// Macros, so that the access counts for the user's own line.
+#define __ldg(...) (*(__VA_ARGS__))
+#define __ldcg(...) (*(__VA_ARGS__))
+#define __ldca(...) (*(__VA_ARGS__))
+#define __ldcs(...) (*(__VA_ARGS__))
+#define __ldlu(...) (*(__VA_ARGS__))
+#define __ldcv(...) (*(__VA_ARGS__))
+
+#define FSR_STORE(name)                                                                     \
+  template <class T, class V>                                                               \
+  inline __attribute__((always_inline)) void name(T* p, V value) {                          \
+    *p = value;                                                                             \
+  }
+FSR_STORE(__stcg)
+FSR_STORE(__stcs)
+FSR_STORE(__stwb)
+FSR_STORE(__stwt)
+#undef FSR_STORE
+
+inline bool __isShared(const void* p) {
+  auto at = (const unsigned char*)p;
+  return at >= fsr_dynamic_shared && at < fsr_dynamic_shared + fsr_dynamic_shared_bytes();
+}

@@ -1,0 +1,3 @@
+// Stand-in for CUDA's <math_constants.h>.
+#pragma once
+#include "fsr/math_constants.h"
