@@ -1,0 +1,5 @@
+"""NVIDIA GPUs through PyCUDA."""
+
+from fsr.devices.cuda.device import CudaDevice
+
+__all__ = ["CudaDevice"]
