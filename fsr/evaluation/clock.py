@@ -1,0 +1,110 @@
+"""How long a candidate takes at the timed sizes: measured on a GPU, predicted on the host device.
+
+Both clocks answer the same question, so that the stages need not know which it is; the basis is in the answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fsr.contract.model import concrete_launches
+from fsr.devices.protocol import TimedDevice
+from fsr.evaluation.session import Session
+from fsr.evaluation.spec import Binaries
+from fsr.evaluation.timing import screen
+from fsr.features.predict import Prediction, predict
+from fsr.features.targets import target_of
+from fsr.records import Basis, Case, ConcreteLaunch, Fault, Plan, Resources, Timing
+from fsr.testgen.placing import place
+from fsr.testgen.values import CaseData, build
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A timing; ``decided`` when the candidate is clearly slower than the incumbent; ``faults`` that a recording
+    found on the way; ``features`` for the archive and the policy."""
+
+    timing: Timing
+    decided: bool = False
+    faults: tuple[Fault, ...] = ()
+    features: Mapping[str, float] = field(default_factory=dict)
+
+
+def read_clock(session: Session, binaries: Binaries, plan: Plan, incumbent_ns: float | None) -> Reading:
+    """Time a plan over all timed configurations; several are told as their geometric mean.
+
+    Raises DeviceFault."""
+    one = len(session.contract.timed_sizes()) == 1
+    readings = []
+    for case, data in session.timed():
+        if session.spec.on_host:
+            readings.append(predicted(session, binaries, plan, case, data))
+        else:
+            readings.append(_measured(session, binaries, plan, case, data, incumbent_ns if one else None))
+    features = dict(readings[0].features) | static_features(session, plan, binaries.resources)
+    faults = tuple(f for r in readings for f in r.faults)
+    if one:
+        decided = readings[0].decided or _clearly_slower(session, readings[0].timing.median_ns, incumbent_ns)
+        return replace(readings[0], decided=decided, faults=faults, features=features)
+    mean = math.exp(float(np.mean([math.log(r.timing.median_ns) for r in readings])))
+    timing = Timing(readings[0].timing.basis, mean, (mean,), f"geometric mean of {len(readings)} configurations")
+    return Reading(timing, _clearly_slower(session, mean, incumbent_ns), faults, features)
+
+
+def _clearly_slower(session: Session, time_ns: float, incumbent_ns: float | None) -> bool:
+    return incumbent_ns is not None and time_ns > session.spec.policy.decided_at * incumbent_ns
+
+
+def _measured(
+    session: Session, binaries: Binaries, plan: Plan, case: Case, data: CaseData, incumbent_ns: float | None
+) -> Reading:
+    device: TimedDevice = session.device  # type: ignore[assignment]  # every device but the host has a clock
+    launches, buffers = place(session.contract, plan, case, data)
+    with device.prepare(binaries.run, launches, buffers) as prepared:
+        prepared.run(session.stopwatch.limit_s(case))
+        timing, decided = screen(prepared, incumbent_ns, session.spec.policy)
+    return Reading(timing, decided)
+
+
+def predicted(session: Session, binaries: Binaries, plan: Plan, case: Case, data: CaseData | None = None) -> Reading:
+    """Record one run on the host device and predict its time on the session's target."""
+    recorder = session.recorder()
+    assert recorder is not None
+    launches, buffers = place(session.contract, plan, case, data or build(session.contract, case, 3))
+    profile = recorder.record(binaries.run, launches, buffers)
+    footprint = float(sum(b.array.nbytes for b in buffers))
+    prediction = predict(profile, binaries.resources, target_of(session.spec.target), footprint)
+    timing = Timing(Basis.PREDICTED, prediction.time_ns, (prediction.time_ns,), f"{prediction.binds} binds")
+    return Reading(timing, False, profile.faults, _bounds(prediction))
+
+
+def _bounds(prediction: Prediction) -> dict[str, float]:
+    """Each bottleneck's share of the predicted time, as the policy reads them."""
+    total = sum(prediction.parts.values()) or 1.0
+    return {f"bound:{name}": value / total for name, value in prediction.parts.items()}
+
+
+def static_features(session: Session, plan: Plan, resources: Mapping[str, Resources]) -> dict[str, float]:
+    """Descriptors of a plan at the first timed sizes, from its largest launch."""
+    case, data = session.timed()[0]
+    launches = concrete_launches(plan, session.contract, case.size_map(), data.scalars)
+    if not launches:
+        return {"launches": 0.0}
+    main = max(launches, key=_grid_threads)
+    needs = resources.get(main.entry, Resources())
+    return {
+        "launches": float(len(launches)),
+        "threads_per_block": float(math.prod(main.block)),
+        "grid_threads": float(_grid_threads(main)),
+        "shared_bytes": float(main.shared_bytes + (needs.static_shared_bytes or 0)),
+        "registers": float(needs.registers or 0),
+        "spill_bytes": float(needs.spill_bytes or 0),
+    }
+
+
+def _grid_threads(launch: ConcreteLaunch) -> int:
+    return math.prod(launch.grid) * math.prod(launch.block)

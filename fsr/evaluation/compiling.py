@@ -1,0 +1,61 @@
+"""The first two stages, which touch no device: the static guard and the compilers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from fsr.errors import MissingToolError
+from fsr.evaluation.guard import guard
+from fsr.evaluation.spec import Binaries, SessionSpec
+from fsr.records import Candidate, CompileFailure, Fault, Resources
+from fsr.toolchains.protocol import Toolchain
+
+COMPILE_TIMEOUT_S = 60.0
+
+
+def run_toolchain(spec: SessionSpec) -> Toolchain:
+    """The toolchain whose images the session's device executes."""
+    if spec.on_host:
+        from fsr.toolchains.host import HostToolchain
+
+        return HostToolchain()
+    from fsr.toolchains.cuda import cuda_toolchain
+
+    return cuda_toolchain(spec.target)
+
+
+def build(spec: SessionSpec, candidate: Candidate) -> Binaries | CompileFailure | Fault:
+    """Guard and compile a candidate. A Fault is the guard's refusal, a CompileFailure the compiler's.
+
+    For the host device the target's compiler runs too, where it is installed: what it refuses is refused, and
+    its registers, spills and shared memory feed the prediction."""
+    started = time.monotonic()
+    if candidate != spec.baseline:
+        refused = guard(candidate, spec.baseline)
+        if refused is not None:
+            return refused
+    resources: Mapping[str, Resources] = {}
+    if spec.on_host:
+        checked = _target_resources(spec, candidate)
+        if isinstance(checked, CompileFailure):
+            return checked
+        resources = checked
+    image = run_toolchain(spec).compile(candidate, instrumented=spec.on_host, timeout_s=COMPILE_TIMEOUT_S)
+    if isinstance(image, CompileFailure):
+        return image
+    seconds = time.monotonic() - started
+    return Binaries(replace(image, log=image.log[-2000:]), resources or image.resources, seconds)
+
+
+def _target_resources(spec: SessionSpec, candidate: Candidate) -> Mapping[str, Resources] | CompileFailure:
+    if not spec.target.startswith("sm_"):
+        return {}
+    try:
+        from fsr.toolchains.cuda import cuda_toolchain
+
+        image = cuda_toolchain(spec.target).compile(candidate, timeout_s=COMPILE_TIMEOUT_S)
+    except MissingToolError:
+        return {}
+    return image if isinstance(image, CompileFailure) else image.resources

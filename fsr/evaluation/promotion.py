@@ -1,0 +1,214 @@
+"""Promotion: what a candidate must pass to be told as a win, in a process of its own.
+
+Held-out cases, timed outputs checked on every input set, sanitizers (a GPU) or the access recorder (the host
+device), the paired final against the user's kernel, and no held-out size clearly slower.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fsr.devices.protocol import TimedDevice, TimedPrepared
+from fsr.evaluation.clock import predicted, read_clock
+from fsr.evaluation.session import Session, session_of
+from fsr.evaluation.spec import Binaries, PromoteRequest
+from fsr.evaluation.testing import CaseFailure
+from fsr.evaluation.timing import paired
+from fsr.evaluation.verdict import paired_verdict, predicted_verdict
+from fsr.features.predict import ERROR_FACTOR
+from fsr.identity import to_json
+from fsr.records import Basis, Candidate, Case, Fault, Json, Outcome, Plan, Status, Timing, Verdict, VerdictKind
+from fsr.testgen import cases as case_lists
+from fsr.testgen.compare import compare
+from fsr.testgen.placing import place
+from fsr.testgen.values import CaseData, build
+
+HELD_OUT_SLOWDOWN = 0.98  # a held-out size may be slower by 2 %
+HELD_OUT_PAIRS = 12
+RECORDED_HELD_OUT = 3
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What promotion has found so far."""
+
+    cases: int = 0
+    evidence: dict[str, Json] | None = None
+    verdict: Verdict | None = None
+
+
+def promote_task(request: PromoteRequest) -> Outcome:
+    """The promotion of one candidate: status PROMOTED with its verdict in the evidence, WRONG when a test failed,
+    CORRECT when it is right but not clearly faster. Fatal DeviceFaults escape."""
+    started = time.monotonic()
+    session = session_of(request.spec)
+    candidate, binaries = request.candidate, request.binaries
+    cases = session.held_out_cases()
+    passed, failure = session.first_failure(binaries.run, candidate.plan, cases)
+    if failure is None:
+        failure = _inspected(session, candidate, binaries, cases)
+    if failure is not None:
+        return _refused(failure, len(cases), passed, started)
+    reading = read_clock(session, binaries, candidate.plan, None)
+    verdict, failure, timing = _final(session, candidate, binaries, request.budget_s)
+    if failure is not None:
+        return _refused(failure, len(cases), passed, started)
+    held_out = _held_out_sizes(session, candidate, binaries)
+    slower = [str(h["sizes"]) for h in held_out if float(str(h["high"])) < HELD_OUT_SLOWDOWN]
+    won = verdict.kind is VerdictKind.FASTER and not slower
+    evidence: dict[str, Json] = {"verdict": to_json(verdict), "held_out": list(held_out), "kind": verdict.kind.value}
+    if slower:
+        evidence |= {"kind": "slower on a held-out size", "detail": "slower at " + "; ".join(slower)}
+    return Outcome(
+        Status.PROMOTED if won else Status.CORRECT, "promotion", len(cases), passed, timing, binaries.resources,
+        reading.features, evidence, time.monotonic() - started,
+    )  # fmt: skip
+
+
+def _refused(failure: CaseFailure, cases: int, passed: int, started: float) -> Outcome:
+    return Outcome(
+        Status.WRONG, "promotion", cases, passed, evidence=failure.evidence(), seconds=time.monotonic() - started
+    )
+
+
+# ---------------------------------------------------------------- sanitizers and recordings
+
+
+def _inspected(session: Session, candidate: Candidate, binaries: Binaries, cases: list[Case]) -> CaseFailure | None:
+    """The first fault that compute-sanitizer (GPU) or the recorder (host device) finds on held-out cases."""
+    chosen = [c for c in cases if all(v > 0 for v in c.size_map().values())][-RECORDED_HELD_OUT:]
+    if not session.spec.on_host:
+        chosen = chosen[:1]
+    for case in chosen:
+        data = build(session.contract, case, 5)
+        launches, buffers = place(session.contract, candidate.plan, case, data, 5)
+        if not launches:
+            continue
+        recorder = session.recorder()
+        if recorder is not None:
+            faults = list(recorder.record(binaries.run, launches, buffers).faults)
+        else:
+            from fsr.devices.sanitizer import sanitize
+
+            found: Mapping[str, list[Fault] | None] = sanitize(binaries.run, launches, buffers)
+            faults = [f for tool in found.values() for f in tool or []]
+        if faults:
+            return CaseFailure(case, fault=faults[0])
+    return None
+
+
+# ---------------------------------------------------------------- the final
+
+
+def _final(
+    session: Session, candidate: Candidate, binaries: Binaries, budget_s: float
+) -> tuple[Verdict, CaseFailure | None, Timing]:
+    """The verdict against the user's kernel at the timed sizes, and any wrong output seen while timing."""
+    if session.spec.on_host:
+        return _predicted_final(session, candidate, binaries)
+    verdicts, samples = [], []
+    share = budget_s / len(session.contract.timed_sizes())
+    for sets in _by_configuration(session.timed(sets=3)):
+        with ExitStack() as stack:
+            old = [_placed(session, stack, session.baseline, session.spec.baseline.plan, c, d) for c, d in sets]
+            new = [_placed(session, stack, binaries, candidate.plan, c, d) for c, d in sets]
+            old_ns, new_ns = paired(old, new, session.spec.policy, session.device.sm_clock_mhz, share)
+            failure = _wrong_timed_output(session, sets, new)
+        verdict = paired_verdict(old_ns, new_ns, session.spec.seed)
+        verdicts.append(verdict)
+        samples.append(new_ns)
+        if failure is not None:
+            return verdict, failure, _timing(samples)
+    return _weakest(verdicts), None, _timing(samples)
+
+
+def _predicted_final(
+    session: Session, candidate: Candidate, binaries: Binaries
+) -> tuple[Verdict, CaseFailure | None, Timing]:
+    old = read_clock(session, session.baseline, session.spec.baseline.plan, None)
+    new = read_clock(session, binaries, candidate.plan, None)
+    verdict = predicted_verdict(old.timing.median_ns, new.timing.median_ns, ERROR_FACTOR)
+    failure = CaseFailure(session.timed()[0][0], fault=new.faults[0]) if new.faults else None
+    return verdict, failure, new.timing
+
+
+def _by_configuration(pairs: list[tuple[Case, CaseData]]) -> list[list[tuple[Case, CaseData]]]:
+    groups: dict[tuple[tuple[str, int], ...], list[tuple[Case, CaseData]]] = {}
+    for case, data in pairs:
+        groups.setdefault(case.sizes, []).append((case, data))
+    return list(groups.values())
+
+
+def _placed(
+    session: Session, stack: ExitStack, binaries: Binaries, plan: Plan, case: Case, data: CaseData
+) -> TimedPrepared:
+    device: TimedDevice = session.device  # type: ignore[assignment]  # only devices with a clock come here
+    launches, buffers = place(session.contract, plan, case, data)
+    prepared = stack.enter_context(device.prepare(binaries.run, launches, buffers))
+    prepared.run(max(10.0, session.stopwatch.limit_s(case)))
+    prepared.reset()
+    return prepared
+
+
+def _wrong_timed_output(
+    session: Session, sets: list[tuple[Case, CaseData]], prepared: list[TimedPrepared]
+) -> CaseFailure | None:
+    """Check what the timed launches left behind, on every input set: a result replayed or skipped shows here."""
+    for (case, data), plan in zip(sets, prepared, strict=True):
+        broken = plan.violations()
+        if broken:
+            return CaseFailure(case, fault=broken[0])
+        found = compare(session.contract, case, plan.read(), session.expected(case), data.arrays)
+        if found:
+            return CaseFailure(case, mismatch=found[0])
+    return None
+
+
+def _weakest(verdicts: list[Verdict]) -> Verdict:
+    """Several configurations as one verdict: the geometric mean, and FASTER only when no configuration is slower
+    and the mean interval says so."""
+    if len(verdicts) == 1:
+        return verdicts[0]
+    mean = math.exp(float(np.mean([math.log(v.speedup) for v in verdicts])))
+    low, high = (math.exp(float(np.mean([math.log(v.ci95[i]) for v in verdicts]))) for i in (0, 1))
+    worst = min(verdicts, key=lambda v: v.ci95[1])
+    kind = VerdictKind.SLOWER if worst.kind is VerdictKind.SLOWER else verdicts[0].kind
+    if kind is not VerdictKind.SLOWER:
+        kind = VerdictKind.FASTER if low > 1.005 else VerdictKind.AMBIGUOUS
+    return replace(verdicts[0], kind=kind, speedup=mean, ci95=(low, high))
+
+
+def _timing(samples: list[list[float]]) -> Timing:
+    mean = math.exp(float(np.mean([math.log(float(np.median(s))) for s in samples])))
+    return Timing(Basis.MEASURED, mean, tuple(samples[0][:200]), "paired final, cold caches, rotated inputs")
+
+
+# ---------------------------------------------------------------- held-out sizes
+
+
+def _held_out_sizes(session: Session, candidate: Candidate, binaries: Binaries) -> list[dict[str, Json]]:
+    """Speed-up and the end of its interval at sizes near the timed ones."""
+    found: list[dict[str, Json]] = []
+    for case in case_lists.held_out_timed_cases(session.contract, session.spec.seed):
+        data = build(session.contract, case, 3)
+        if session.spec.on_host:
+            old = predicted(session, session.baseline, session.spec.baseline.plan, case, data).timing.median_ns
+            new = predicted(session, binaries, candidate.plan, case, data).timing.median_ns
+            verdict = predicted_verdict(old, new, ERROR_FACTOR)
+        else:
+            policy = replace(session.spec.policy, final_pairs=HELD_OUT_PAIRS, final_budget_ns=0.0)
+            with ExitStack() as stack:
+                plan = session.spec.baseline.plan
+                a = [_placed(session, stack, session.baseline, plan, case, data)]
+                b = [_placed(session, stack, binaries, candidate.plan, case, data)]
+                verdict = paired_verdict(*paired(a, b, policy), session.spec.seed)
+        found.append(
+            {"sizes": dict(case.sizes), "speedup": verdict.speedup, "low": verdict.ci95[0], "high": verdict.ci95[1]}
+        )
+    return found

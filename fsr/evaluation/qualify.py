@@ -1,0 +1,95 @@
+"""Is the original right to begin with? What fails its own tests cannot be made faster."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fsr.devices.protocol import RecordingDevice
+from fsr.errors import MissingToolError
+from fsr.evaluation.session import Session
+from fsr.records import Case, Fault, Image, Role
+from fsr.testgen.cases import HOST_ELEMENTS, elements
+from fsr.testgen.compare import compare_baseline, tolerance
+from fsr.testgen.dtypes import is_float
+from fsr.testgen.oracle import Expected
+from fsr.testgen.placing import place
+from fsr.testgen.values import build
+
+RECORDED_CASES = 4
+NOISE_FLOORS = 100.0  # repeated runs may differ by this many rounding floors (atomics in any order do)
+
+
+def check_baseline(session: Session, cases: list[Case]) -> list[str]:
+    """Run the original on every case, repeat it, record some. Returns notes worth telling.
+
+    Raises BaselineError naming the case."""
+    for case in cases:
+        expected = session.expected(case)
+        noisy = _noise(session, case, expected)
+        if noisy is not None:
+            raise session.baseline_error(case, noisy)
+        differs = compare_baseline(session.contract, case, expected)
+        if differs:
+            raise session.baseline_error(case, Fault("differs from the reference", str(differs[0])))
+    return _record_some(session, cases)
+
+
+def _noise(session: Session, case: Case, expected: Expected) -> Fault | None:
+    """Repeated runs that differ by more than rounding can explain."""
+    for name, spread in expected.spread.items():
+        if not np.any(spread):
+            continue
+        array = expected.arrays[name]
+        relative, absolute = tolerance(session.contract, case, array.dtype)
+        allowed = absolute + NOISE_FLOORS * relative * np.asarray(expected.scale[name])
+        if not is_float(array.dtype) or session.contract.tolerance.exact or np.any(spread > allowed):
+            return Fault("nondeterministic", f"{name} differs by up to {float(np.max(spread)):.3g} between equal runs")
+    return None
+
+
+def _record_some(session: Session, cases: list[Case]) -> list[str]:
+    """Record the original on the host device: out of bounds, races, uninitialised reads."""
+    try:
+        recorder, image = _recording(session)
+    except MissingToolError as fault:
+        return [f"the kernel was not checked for races and bounds on the host device: {fault.what}"]
+    if image is None:
+        return ["the kernel was not checked for races and bounds: the host device cannot execute it"]
+    small = [c for c in cases if 0 < elements(session.contract, c.size_map()) <= HOST_ELEMENTS]
+    for case in small[:: max(1, len(small) // RECORDED_CASES)][:RECORDED_CASES]:
+        launches, buffers = place(session.contract, session.spec.baseline.plan, case, build(session.contract, case, 4))
+        if not launches:
+            continue
+        profile = recorder.record(image, launches, buffers)
+        if profile.faults:
+            raise session.baseline_error(case, profile.faults[0])
+    return []
+
+
+def _recording(session: Session) -> tuple[RecordingDevice, Image | None]:
+    recorder = session.recorder()
+    if recorder is not None:
+        return recorder, session.baseline.run
+    from fsr.toolchains.host import HostToolchain
+
+    built = HostToolchain().compile(session.spec.baseline, instrumented=True)
+    return session.host(), built if isinstance(built, Image) else None  # type: ignore[return-value]
+
+
+def must_move_bytes(session: Session) -> float | None:
+    """The fewest bytes that a run at the first timed sizes moves through device memory: every input once, and
+    outputs beyond what the L2 may still hold. None on the host device, and for contracts in which an input is
+    indexed by another, since it may then be read in part only."""
+    if session.spec.on_host:
+        return None
+    contract = session.contract
+    if any(a.constraints.high is not None and a.dtype.startswith(("int", "uint")) for a in contract.buffers()):
+        return None
+    data = session.timed()[0][1]
+    read = sum(data.arrays[a.name].nbytes for a in contract.buffers() if a.role is not Role.OUT)
+    written = sum(data.arrays[a.name].nbytes for a in contract.buffers() if a.role is not Role.IN)
+    cached = session.device.info.l2_bytes or 0
+    total = read + max(0, written - cached)
+    return float(total) if total and not math.isnan(total) else None

@@ -1,0 +1,208 @@
+"""What a worker keeps between tasks: the device, the original's binary, and its answers to the cases.
+
+A session is opened on first use in a process and kept under the digest of its specification; expected results
+stay in host memory, never in the address space of a candidate.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from fsr.contract.model import Contract
+from fsr.devices.protocol import Array, Device, DeviceFault, RecordingDevice
+from fsr.errors import BaselineError, MissingToolError
+from fsr.evaluation.compiling import build as compile_candidate
+from fsr.evaluation.spec import Binaries, SessionSpec
+from fsr.evaluation.testing import CaseFailure, Stopwatch, fails, run_once
+from fsr.records import Candidate, Case, CompileFailure, Fault, Image, Plan
+from fsr.testgen import cases as case_lists
+from fsr.testgen.oracle import Expected, expect
+from fsr.testgen.values import CaseData, build
+
+BASELINE_TIMEOUT_S = 30.0
+TIMED_SETS = 3
+
+
+class Session:
+    """Everything needed to judge candidates of one kernel on one device.
+
+    Raises BaselineError when the original does not compile, MissingToolError when the device is not there."""
+
+    def __init__(self, spec: SessionSpec) -> None:
+        from fsr.devices.select import open_device, parse_device
+
+        self.spec, self.contract = spec, spec.contract
+        self.device: Device = open_device(parse_device(spec.device))
+        self.baseline = self._compile_baseline()
+        self.stopwatch = Stopwatch(2.0 if spec.on_host else 1.0)
+        self._expected: dict[Case, Expected] = {}
+        self._precise: tuple[Candidate, Image] | None = None
+        self._host: Device | None = self.device if spec.on_host else None
+        self._timed: list[tuple[Case, CaseData]] = []
+        self._open_precise()
+
+    # ------------------------------------------------------------ the original
+
+    def _compile_baseline(self) -> Binaries:
+        built = compile_candidate(self.spec, self.spec.baseline)
+        if isinstance(built, Binaries):
+            return built
+        detail = built.log if isinstance(built, CompileFailure) else built.detail
+        line = built.line if isinstance(built, CompileFailure | Fault) else None
+        raise BaselineError(
+            f"the kernel does not compile for {self.spec.device}:\n{detail.strip()[-2500:]}",
+            where=f"line {line}" if line else "",
+            fix="correct the kernel, or name what it needs in the contract",
+        )
+
+    def _open_precise(self) -> None:
+        """The original in float64 on the host device, where both are possible."""
+        from fsr.testgen.widen import widen_candidate
+
+        if self.contract.reference is not None:
+            return
+        try:
+            widened = widen_candidate(self.spec.baseline)
+            if widened is None:
+                return
+            from fsr.toolchains.host import HostToolchain
+
+            image = HostToolchain().compile(widened)
+        except MissingToolError:
+            return
+        if isinstance(image, Image):
+            self._precise = (widened, image)
+
+    def host(self) -> Device:
+        """The host device of this process, for precise answers and recordings."""
+        if self._host is None:
+            from fsr.devices.host import open_host_device
+
+            self._host = open_host_device()
+        return self._host
+
+    def _run_precise(self, case: Case, data: CaseData) -> Mapping[str, Array]:
+        assert self._precise is not None
+        candidate, image = self._precise
+        contract = _in_float64(self)
+        return run_once(self.host(), image, candidate.plan, contract, case, data, timeout_s=BASELINE_TIMEOUT_S)
+
+    def expected(self, case: Case) -> Expected:
+        """The original's answer to a case; computed once. Raises BaselineError when the original fails it."""
+        if case not in self._expected:
+            timed = case.name.startswith(("timed", "held-out timed"))
+            try:
+                self._expected[case] = expect(
+                    self.contract,
+                    case,
+                    self._run_baseline,
+                    precise=self._run_precise if self._precise is not None and not timed else None,
+                    folder=Path(self.spec.folder),
+                )
+            except DeviceFault as fault:
+                if fault.fault.kind == "memory":
+                    raise
+                raise self.baseline_error(case, fault.fault) from None
+        return self._expected[case]
+
+    def _run_baseline(self, case: Case, data: CaseData) -> Mapping[str, Array]:
+        started = time.monotonic()
+        try:
+            return run_once(
+                self.device, self.baseline.run, self.spec.baseline.plan, self.contract, case, data,
+                timeout_s=BASELINE_TIMEOUT_S,
+            )  # fmt: skip
+        finally:
+            self.stopwatch.note(case, started)
+
+    def baseline_error(self, case: Case, fault: Fault) -> BaselineError:
+        """The error for an original that fails one of its own cases."""
+        sizes = ", ".join(f"{k}={v}" for k, v in case.sizes)
+        return BaselineError(
+            f"the kernel fails its own tests: {fault.kind}: {fault.detail}",
+            expected="a kernel that is right before it is made faster",
+            where=f"case {case.name!r} ({sizes}; values {case.family})"
+            + (f", line {fault.line}" if fault.line else ""),
+            fix="correct the kernel, or narrow the sizes and values in its contract",
+        )
+
+    # ------------------------------------------------------------ cases
+
+    @property
+    def max_elements(self) -> int:
+        """How large a test case may be, in elements of all buffers."""
+        return case_lists.HOST_ELEMENTS if self.spec.on_host else case_lists.GPU_ELEMENTS
+
+    def smoke_case(self) -> Case:
+        """The first case of every candidate."""
+        return case_lists.smoke(self.contract, self.spec.seed, self.max_elements)
+
+    def search_cases(self) -> list[Case]:
+        """The cases of every candidate that is worth full tests: the same list for all, so that the original
+        answers each once."""
+        return case_lists.search_cases(
+            self.contract, self.spec.baseline, self.spec.seed, max_elements=self.max_elements
+        )
+
+    def candidate_cases(self, candidate: Candidate, most: int = 8) -> list[Case]:
+        """Cases around the tiles of one candidate."""
+        found = case_lists.search_cases(self.contract, candidate, self.spec.seed + 1, max_elements=self.max_elements)
+        return found[:: max(1, len(found) // most)][:most]
+
+    def held_out_cases(self) -> list[Case]:
+        """The cases that decide promotion."""
+        return case_lists.held_out_cases(self.contract, self.spec.seed, max_elements=self.max_elements)
+
+    def first_failure(self, image: Image, plan: Plan, cases: list[Case]) -> tuple[int, CaseFailure | None]:
+        """(cases passed, the first failure or None)."""
+        for passed, case in enumerate(cases):
+            expected = self.expected(case)
+            failure = fails(self.device, image, plan, self.contract, case, expected, self.stopwatch.limit_s(case))
+            if failure is not None:
+                return passed, failure
+        return len(cases), None
+
+    def timed(self, sets: int = 1) -> list[tuple[Case, CaseData]]:
+        """The first ``sets`` (at most 3) input sets of every timed configuration, built once; the arrays are
+        read-only, which tells the device that it may keep a copy of its own."""
+        if not self._timed:
+            for case in case_lists.timed_cases(self.contract, self.spec.seed, TIMED_SETS):
+                data = build(self.contract, case, 3)
+                for array in data.arrays.values():
+                    array.flags.writeable = False
+                self._timed.append((case, data))
+        return [pair for i, pair in enumerate(self._timed) if i % TIMED_SETS < sets]
+
+    def recorder(self) -> RecordingDevice | None:
+        """The host device when the session runs on it."""
+        return self.device if self.spec.on_host else None  # type: ignore[return-value]
+
+    def close(self) -> None:
+        """Close the devices."""
+        self.device.close()
+        if self._host is not None and self._host is not self.device:
+            self._host.close()
+
+
+def _in_float64(session: Session) -> Contract:
+    """The contract with floating arguments as float64, for the widened original."""
+    contract = session.contract
+    floats = ("float16", "bfloat16", "float32")
+    args = tuple(replace(a, dtype="float64") if a.dtype in floats else a for a in contract.args)
+    return replace(contract, args=args)
+
+
+_SESSIONS: dict[str, Session] = {}
+
+
+def session_of(spec: SessionSpec) -> Session:
+    """The process's session for a specification, opened on first use; an older one is closed."""
+    key = spec.digest()
+    if key not in _SESSIONS:
+        for old in list(_SESSIONS):
+            _SESSIONS.pop(old).close()
+        _SESSIONS[key] = Session(spec)
+    return _SESSIONS[key]

@@ -1,0 +1,32 @@
+"""Making a failing case small before it is told: sizes, then values."""
+
+from __future__ import annotations
+
+from fsr.devices.protocol import DeviceFault
+from fsr.errors import BaselineError
+from fsr.evaluation.session import Session
+from fsr.evaluation.testing import CaseFailure, fails
+from fsr.records import Case, Image, Plan
+from fsr.testgen.shrink import shrink
+
+TRIES = 24
+
+
+def shrunk(session: Session, image: Image, plan: Plan, failure: CaseFailure) -> CaseFailure:
+    """The same failure on the smallest case found that still fails; the given one when nothing smaller does."""
+    smallest = failure
+
+    def still_fails(case: Case) -> bool:
+        nonlocal smallest
+        try:
+            expected = session.expected(case)
+            limit = session.stopwatch.limit_s(case)
+            found = fails(session.device, image, plan, session.contract, case, expected, limit)
+        except (DeviceFault, BaselineError):  # another failure than the one to explain
+            return False
+        if found is not None:
+            smallest = found
+        return found is not None
+
+    shrink(failure.case, still_fails, TRIES, session.contract)
+    return smallest

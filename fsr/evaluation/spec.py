@@ -1,0 +1,92 @@
+"""What evaluation works on: picklable specifications, binaries and reports that pass between processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fsr.contract.model import Contract
+from fsr.evaluation.timing import TimingPolicy
+from fsr.identity import digest, to_json
+from fsr.records import Candidate, DeviceInfo, Image, Outcome, Resources
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSpec:
+    """All that a worker needs to judge candidates of one kernel.
+
+    device: 'cuda:N' or 'host'. target: architecture compiled and predicted for. folder: where the kernel file
+    lies (references are imported from there). untrusted: candidates written by a model, which the host device
+    runs only contained.
+    """
+
+    contract: Contract
+    baseline: Candidate
+    device: str
+    target: str
+    seed: int
+    folder: str = ""
+    policy: TimingPolicy = field(default_factory=TimingPolicy)
+    untrusted: bool = False
+
+    @property
+    def on_host(self) -> bool:
+        """Whether candidates run on the CPU and times are predicted."""
+        return self.device == "host"
+
+    def digest(self) -> str:
+        """Identity, under which a worker keeps its session."""
+        return digest(to_json(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Binaries:
+    """What compiling a candidate gave. ``run`` executes on the session's device; on the host device it is the
+    instrumented build, which also records. ``resources`` are the target compiler's, by entry, where it is
+    installed."""
+
+    run: Image
+    resources: Mapping[str, Resources] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CompileRequest:
+    """Payload of ``jobs.compile_task``."""
+
+    spec: SessionSpec
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluateRequest:
+    """Payload of ``jobs.evaluate_task``. ``incumbent_ns``: the best time so far; a candidate clearly slower is
+    cut short."""
+
+    spec: SessionSpec
+    candidate: Candidate
+    binaries: Binaries
+    incumbent_ns: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PromoteRequest:
+    """Payload of ``jobs.promote_task``. ``budget_s`` bounds the paired final."""
+
+    spec: SessionSpec
+    candidate: Candidate
+    binaries: Binaries
+    budget_s: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineReport:
+    """What is known of the user's kernel before the search: its outcome (status CORRECT, with its time), the
+    device, the fewest bytes a run must move at the timed sizes (None: unknown) and the copy rate in bytes a
+    second (None on the host device)."""
+
+    outcome: Outcome
+    device: DeviceInfo
+    must_move_bytes: float | None = None
+    copy_bytes_per_s: float | None = None
+    notes: tuple[str, ...] = ()

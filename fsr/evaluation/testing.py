@@ -1,0 +1,97 @@
+"""Running cases: each twice on different memory, compared with the original element by element."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fsr.contract.model import Contract
+from fsr.devices.protocol import Array, Device, DeviceFault
+from fsr.records import Case, Fault, Image, Json, Plan
+from fsr.testgen.compare import Mismatch, compare
+from fsr.testgen.oracle import Expected
+from fsr.testgen.placing import place
+from fsr.testgen.values import CaseData, build
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFailure:
+    """Why a case failed: a device fault, or the worst mismatch."""
+
+    case: Case
+    fault: Fault | None = None
+    mismatch: Mismatch | None = None
+
+    @property
+    def fatal(self) -> bool:
+        """Whether it was a crash or a hang rather than a wrong answer."""
+        return self.fault is not None and self.fault.kind in ("crash", "hang", "memory", "launch")
+
+    def evidence(self) -> dict[str, Json]:
+        """The failure as the evidence of an outcome."""
+        if self.mismatch is not None:
+            return self.mismatch.evidence(self.case)
+        fault = self.fault or Fault("unknown", "")
+        return {
+            "case": self.case.name, "sizes": self.case.size_map(), "family": self.case.family,  # type: ignore[dict-item]
+            "seed": self.case.seed, "kind": fault.kind, "detail": fault.detail, "line": fault.line,
+        }  # fmt: skip
+
+
+def run_once(
+    device: Device,
+    image: Image,
+    plan: Plan,
+    contract: Contract,
+    case: Case,
+    data: CaseData,
+    *,
+    poison_seed: int = 0,
+    timeout_s: float = 10.0,
+) -> Mapping[str, Array]:
+    """One run of one case on fresh memory; returns all buffers. Raises DeviceFault, also for overwritten guard
+    zones and changed inputs. A plan with nothing to launch (a size of 0) leaves the data as it is."""
+    launches, buffers = place(contract, plan, case, data, poison_seed)
+    if not launches:
+        return {name: array.copy() for name, array in data.arrays.items()}
+    with device.prepare(image, launches, buffers) as prepared:
+        prepared.run(timeout_s)
+        broken = prepared.violations()
+        if broken:
+            raise DeviceFault(broken[0])
+        return prepared.read()
+
+
+def fails(
+    device: Device, image: Image, plan: Plan, contract: Contract, case: Case, expected: Expected, timeout_s: float
+) -> CaseFailure | None:
+    """Run a case twice; the failure, or None. A fatal DeviceFault passes through: the process is lost."""
+    for poison_seed in (1, 2):
+        data = build(contract, case, poison_seed)
+        try:
+            got = run_once(device, image, plan, contract, case, data, poison_seed=poison_seed, timeout_s=timeout_s)
+        except DeviceFault as fault:
+            if fault.fatal:
+                raise
+            return CaseFailure(case, fault=fault.fault)
+        mismatches = compare(contract, case, got, expected, data.arrays)
+        if mismatches:
+            return CaseFailure(case, mismatch=mismatches[0])
+    return None
+
+
+class Stopwatch:
+    """How long the original took on each case, to scale the time-outs of candidates."""
+
+    def __init__(self, floor_s: float, factor: float = 30.0) -> None:
+        self._seen: dict[Case, float] = {}
+        self._floor_s, self._factor = floor_s, factor
+
+    def note(self, case: Case, started: float) -> None:
+        """Record the time since ``started`` (time.monotonic) as the original's on this case."""
+        self._seen[case] = max(time.monotonic() - started, self._seen.get(case, 0.0))
+
+    def limit_s(self, case: Case) -> float:
+        """A candidate's time-out on this case, in seconds."""
+        return max(self._floor_s, self._factor * self._seen.get(case, 0.0))
