@@ -1,0 +1,139 @@
+"""A kernel file as people have it: host code, macros, includes and several kernels, kept byte for byte."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from fsr.errors import SourceError
+from fsr.source.cut import DeviceUnit, cut
+from fsr.source.launches import HostLaunch, find_launches
+from fsr.source.pieces import Piece, SourceText, device_words, flatten, global_words, read_source, scan
+from fsr.source.splice import splice
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """One file and what it includes locally. ``include_dirs``: where else local includes are looked for."""
+
+    source: SourceText
+    include_dirs: tuple[Path, ...] = ()
+
+    @classmethod
+    def read(cls, path: Path | str, include_dirs: Sequence[Path] = ()) -> KernelFile:
+        """Read a file. Raises SourceError when it is unreadable, empty, no text, or its brackets do not match."""
+        return cls(read_source(Path(path)), tuple(include_dirs))
+
+    @classmethod
+    def from_text(cls, text: str, path: Path | str = "kernel.cu") -> KernelFile:
+        """A file that is not on disk; ``path`` names it in messages and anchors its local includes."""
+        return cls(scan(Path(path), text))
+
+    @property
+    def path(self) -> Path:
+        """The file's path, as given."""
+        return self.source.path
+
+    @property
+    def text(self) -> str:
+        """The whole text; encode it with :meth:`encode` to get the bytes back."""
+        return self.source.text
+
+    @staticmethod
+    def encode(text: str) -> bytes:
+        """Text of this file, or spliced from it, as bytes: what was not UTF-8 comes back as it was."""
+        return text.encode("utf-8", "surrogateescape")
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All top-level items, local includes expanded."""
+        return flatten(self.source, self.include_dirs)
+
+    @cached_property
+    def kernel_pieces(self) -> tuple[Piece, ...]:
+        """The definitions of __global__ functions, in order."""
+        words = global_words(self.pieces)
+        return tuple(p for p in self.pieces if p.item.kind == "function" and p.item.names and p.item.head & words)
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The names of the kernels defined here or in a local include, qualified (``ns::k``), without repeats."""
+        return tuple(dict.fromkeys(p.qualified() for p in self.kernel_pieces))
+
+    @cached_property
+    def launches(self) -> tuple[HostLaunch, ...]:
+        """Every ``k<<<grid, block, ...>>>(...)`` in the file itself."""
+        return find_launches(self.source)
+
+    def find(self, entry: str) -> Piece:
+        """The definition that an entry expression (``k``, ``ns::k<256>``) names.
+
+        Raises SourceError when there is none, or when two namespaces hold one.
+        """
+        bare = bare_name(entry)
+        found = [p for p in self.kernel_pieces if p.qualified() == bare]
+        found = found or [p for p in self.kernel_pieces if p.qualified().endswith("::" + bare)]
+        if not found:
+            raise self._unknown(entry)
+        if len({p.qualified() for p in found}) > 1:
+            raise SourceError(
+                f"the entry {entry!r} fits {', '.join(p.qualified() for p in found)}",
+                expected="one kernel",
+                where=str(self.path),
+                fix="write the name with its namespace",
+            )
+        primary = [p for p in found if not re.match(r"template\s*<\s*>", p.text)]
+        return (primary or found)[0]
+
+    def choose(self, entry: str | None) -> str:
+        """The entry to use: the one named, or the only kernel there is.
+
+        Raises SourceError when there is no kernel, or there are several and none is named.
+        """
+        if entry is not None:
+            self.find(entry)
+            return entry
+        if not self.kernels:
+            raise self._unknown(None)
+        if len(self.kernels) > 1:
+            listed = ", ".join(self.kernels)
+            raise SourceError(
+                f"the file holds {len(self.kernels)} kernels and none is named: {listed}",
+                expected='an entry, for example: entry = "' + self.kernels[0] + '"',
+                where=str(self.path),
+                fix="name the kernel: entry in the contract, or --entry NAME",
+            )
+        return self.kernels[0]
+
+    def _unknown(self, entry: str | None) -> SourceError:
+        if not self.kernels:
+            return SourceError(
+                "the file holds no kernel" if entry is None else f"the file holds no kernel, so none named {entry!r}",
+                expected="a __global__ function with a body, in the file or in a local include of it",
+                where=str(self.path),
+                fix="name the file that defines the kernel",
+            )
+        near = difflib.get_close_matches(bare_name(entry or ""), self.kernels, 1, 0.5)
+        return SourceError(
+            f"the file holds no kernel named {entry!r}",
+            expected="one of: " + ", ".join(self.kernels),
+            where=str(self.path),
+            fix=f"did you mean {near[0]!r}?" if near else "name one of these",
+        )
+
+    def cut(self, entry: str) -> DeviceUnit:
+        """The kernel and all it needs as a device translation unit of its own. Raises SourceError."""
+        return cut(self.pieces, self.find(entry), entry, device_words(self.pieces), global_words(self.pieces))
+
+    def splice(self, unit: DeviceUnit, new_unit_text: str) -> str:
+        """The whole file with the unit's kernel replaced by what is new in ``new_unit_text``; see fsr.source.splice."""
+        return splice(self.source, unit, new_unit_text)
+
+
+def bare_name(entry: str) -> str:
+    """``ns::k`` of ``ns::k<256, float>``; a leading ``::`` is dropped."""
+    return entry.split("<", 1)[0].strip().removeprefix("::")

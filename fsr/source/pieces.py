@@ -1,0 +1,161 @@
+"""A kernel file and its local includes as one sequence of pieces, in the order the compiler sees them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fsr.errors import SourceError
+from fsr.source.items import Item, parse_items
+from fsr.source.tokens import line_of
+
+DEVICE_WORDS = frozenset(
+    ["__global__", "__device__", "__constant__", "__shared__", "__managed__", "constexpr", "consteval"]
+)
+_INCLUDE = re.compile(r'#\s*include\s*(?:"(?P<local>[^"]+)"|<(?P<system>[^>]+)>)')
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """One file: its text (bytes that are not UTF-8 survive as surrogates) and its items."""
+
+    path: Path
+    text: str
+    items: tuple[Item, ...]
+
+    def where(self, offset: int) -> str:
+        """``file:line`` of an offset."""
+        return f"{self.path}:{line_of(self.text, offset)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """An item that is no container, the file it stands in, and the containers around it, outermost first.
+
+    ``via``: the #include items of the kernel file that brought it here, () for the kernel file itself.
+    """
+
+    source: SourceText
+    item: Item
+    scope: tuple[Item, ...] = ()
+    scope_heads: tuple[str, ...] = ()
+    via: tuple[Item, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The text with plain newlines and without undecodable bytes (those can stand only in comments)."""
+        return normalised(self.source.text[self.item.start : self.item.end])
+
+    @property
+    def where(self) -> str:
+        """``file:line``."""
+        return self.source.where(self.item.start)
+
+    def qualified(self) -> str:
+        """The declared name with its namespaces: ``ns::k``."""
+        spaces = [name for scope in self.scope if scope.kind == "namespace" for name in scope.names]
+        return "::".join([*spaces, *self.item.names])
+
+
+def normalised(text: str) -> str:
+    """Plain newlines, and a ``?`` for every byte that was not UTF-8."""
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    return re.sub("[\ud800-\udfff]", "?", plain)
+
+
+def read_source(path: Path) -> SourceText:
+    """Read and scan one file. Raises SourceError when it cannot be read, is empty or is no text."""
+    try:
+        data = path.read_bytes()
+    except OSError as fault:
+        reason = fault.strerror or str(fault)
+        raise SourceError(
+            f"the kernel file cannot be read: {reason}",
+            expected="a readable CUDA source file",
+            where=str(path),
+            fix="check the path and the permissions",
+        ) from None
+    if not data.strip():
+        raise SourceError(
+            "the kernel file is empty", expected="CUDA source with a __global__ function", where=str(path),
+            fix="name another file, or write the kernel",
+        )  # fmt: skip
+    if b"\0" in data:
+        raise SourceError(
+            "the kernel file holds NUL bytes: it is a binary, or text in UTF-16",
+            expected="CUDA source as UTF-8 text",
+            where=str(path),
+            fix="name the .cu file, or convert it: iconv -f UTF-16 -t UTF-8",
+        )
+    return scan(path, data.decode("utf-8", "surrogateescape"))
+
+
+def scan(path: Path, text: str) -> SourceText:
+    """A text as a scanned source. Raises SourceError where a bracket never closes."""
+    return SourceText(path, text, parse_items(text, str(path)))
+
+
+def include_target(item: Item, source: SourceText) -> tuple[str, bool]:
+    """What an #include names and whether in quotes; ('', False) for a computed include."""
+    match = _INCLUDE.match(source.text[item.start : item.end])
+    if not match:
+        return "", False
+    return match["local"] or match["system"], match["local"] is not None
+
+
+def resolve_include(item: Item, source: SourceText, search: Sequence[Path]) -> Path | None:
+    """The local file that an #include names: beside the including file, then in ``search``; None if neither."""
+    name, quoted = include_target(item, source)
+    if not name:
+        return None
+    folders = [source.path.parent, *search] if quoted else [*search]
+    return next((folder / name for folder in folders if (folder / name).is_file()), None)
+
+
+def flatten(source: SourceText, search: Sequence[Path] = ()) -> tuple[Piece, ...]:
+    """Every piece of a file with its local includes expanded, each file once."""
+    return tuple(_flatten(source, source.items, (), (), (), search, {source.path.resolve()}))
+
+
+def _flatten(
+    source: SourceText,
+    items: Sequence[Item],
+    scope: tuple[Item, ...],
+    heads: tuple[str, ...],
+    via: tuple[Item, ...],
+    search: Sequence[Path],
+    seen: set[Path],
+) -> Iterator[Piece]:
+    for item in items:
+        if item.kind == "include":
+            target = resolve_include(item, source, search)
+            if target is not None:
+                if target.resolve() not in seen:
+                    seen.add(target.resolve())
+                    inner = read_source(target)
+                    yield from _flatten(inner, inner.items, scope, heads, (*via, item), search, seen)
+                continue
+        if item.body is not None and item.kind in ("namespace", "linkage"):
+            head = " ".join(source.text[item.start : item.body].split())
+            yield from _flatten(source, item.children, (*scope, item), (*heads, head), via, search, seen)
+        else:
+            yield Piece(source, item, scope, heads, via)
+
+
+def device_words(pieces: Sequence[Piece]) -> frozenset[str]:
+    """The words that mark device code here: CUDA's own, and macros that stand for them (``#define DEV __device__``)."""
+    words = set(DEVICE_WORDS)
+    macros = {p.item.names[0]: p.item.uses for p in pieces if p.item.kind == "define" and p.item.names}
+    size = 0
+    while size != len(words):
+        size = len(words)
+        words |= {name for name, uses in macros.items() if uses & words and len(uses) <= 8}
+    return frozenset(words)
+
+
+def global_words(pieces: Sequence[Piece]) -> frozenset[str]:
+    """As :func:`device_words`, for ``__global__`` alone."""
+    macros = [p.item for p in pieces if p.item.kind == "define" and p.item.names]
+    return frozenset({"__global__"} | {m.names[0] for m in macros if "__global__" in m.uses and len(m.uses) <= 8})

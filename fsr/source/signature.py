@@ -1,0 +1,220 @@
+"""A kernel's parameters with their types worked out: typedefs, macros and template arguments are followed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fsr.errors import SourceError
+from fsr.source.file import KernelFile
+from fsr.source.items import strip_head
+from fsr.source.pieces import Piece
+from fsr.source.tokens import Token, close_angle, close_of, split_commas, tokenize
+
+DTYPES: dict[str, str] = {
+    "float": "float32", "double": "float64", "__half": "float16", "half": "float16",
+    "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16", "bool": "bool",
+    "char": "int8", "signed char": "int8", "unsigned char": "uint8",
+    "short": "int16", "unsigned short": "uint16", "int": "int32", "signed": "int32", "unsigned": "uint32",
+    "unsigned int": "uint32", "long": "int64", "unsigned long": "uint64", "long long": "int64",
+    "unsigned long long": "uint64", "size_t": "uint64", "ptrdiff_t": "int64", "ssize_t": "int64",
+    "int8_t": "int8", "uint8_t": "uint8", "int16_t": "int16", "uint16_t": "uint16", "int32_t": "int32",
+    "uint32_t": "uint32", "int64_t": "int64", "uint64_t": "uint64", "uchar": "uint8", "uint": "uint32",
+    "ulong": "uint64", "ushort": "uint16", "at::Half": "float16", "c10::Half": "float16",
+    "at::BFloat16": "bfloat16", "c10::BFloat16": "bfloat16",
+}  # fmt: skip
+_VECTORS = {"float": "float32", "double": "float64", "int": "int32", "uint": "uint32", "char": "int8",
+            "uchar": "uint8", "short": "int16", "ushort": "uint16", "long": "int64", "ulong": "uint64",
+            "longlong": "int64", "ulonglong": "uint64"}  # fmt: skip
+_PAIRS = {"half2": "float16", "__half2": "float16", "__nv_bfloat162": "bfloat16", "nv_bfloat162": "bfloat16"}
+_NOISE = frozenset(
+    [
+        "const",
+        "volatile",
+        "__restrict__",
+        "__restrict",
+        "restrict",
+        "struct",
+        "typename",
+        "__grid_constant__",
+        "register",
+    ]
+)
+_SIGNS = ("signed", "unsigned", "long", "short", "char", "int")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One kernel parameter. ``dtype``: NumPy name or 'bfloat16', of one lane; None when the type is none that fsr
+    can make values of (a struct, a texture, ``void *``). ``lanes``: 4 for float4. ``const``: the pointee is."""
+
+    name: str
+    type: str
+    dtype: str | None
+    lanes: int
+    pointer: bool
+    const: bool
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A kernel as declared. ``template``: its template parameter names, with what the entry gives for them."""
+
+    kernel: str
+    params: tuple[Parameter, ...]
+    template: tuple[tuple[str, str], ...]
+    where: str
+
+    def param(self, name: str) -> Parameter | None:
+        """The parameter of that name, if any."""
+        return next((p for p in self.params if p.name == name), None)
+
+
+def signature(file: KernelFile, entry: str) -> Signature:
+    """The signature of the kernel that ``entry`` names, its template parameters bound by the entry's arguments.
+
+    Raises SourceError when there is no such kernel, a template argument is missing, or a parameter has no name.
+    """
+    piece = file.find(entry)
+    text = piece.source.text[piece.item.start : piece.item.body]
+    tokens = tokenize(text)
+    bound = _bind_template(tokens, entry, piece)
+    aliases = {**_aliases(file.pieces), **bound}
+    head = strip_head(tokens)
+    opening = next((i for i, t in enumerate(head) if t.text == "(" and head[i - 1].text == piece.item.names[-1]), None)
+    opening = opening if opening is not None else next(i for i, t in enumerate(head) if t.text == "(")
+    inside = head[opening + 1 : close_of(head, opening)]
+    parts = [part for part in split_commas(inside) if [t.text for t in part] != ["void"]]
+    params = tuple(_parameter(part, piece, aliases) for part in parts)
+    return Signature(piece.qualified(), params, tuple(bound.items()), piece.where)
+
+
+def template_arguments(entry: str) -> list[str]:
+    """The arguments of an entry expression: ['256', 'float'] of ``k<256, float>``; [] without any."""
+    tokens = tokenize(entry)
+    at = next((i for i, t in enumerate(tokens) if t.text == "<"), None)
+    if at is None:
+        return []
+    close = close_angle(tokens, at) or len(tokens) - 1
+    return ["".join(_spaced(part)) for part in split_commas(tokens[at + 1 : close])]
+
+
+def _bind_template(tokens: Sequence[Token], entry: str, piece: Piece) -> dict[str, str]:
+    given = template_arguments(entry)
+    if not tokens or tokens[0].text != "template":
+        if given:
+            raise SourceError(
+                f"the entry {entry!r} has template arguments, but {piece.qualified()} is no template",
+                expected=piece.qualified(), where=piece.where, fix="write the name alone",
+            )  # fmt: skip
+        return {}
+    close = close_angle(tokens, 1) or 1
+    bound: dict[str, str] = {}
+    for index, part in enumerate(split_commas(tokens[2:close])):
+        texts = [t.text for t in part]
+        equals = texts.index("=") if "=" in texts else len(texts)
+        names = [t.text for t in part[:equals] if t.kind == "name"]
+        if "..." in "".join(texts):
+            bound[names[-1]] = ", ".join(given[index:])
+        elif index < len(given):
+            bound[names[-1]] = given[index]
+        elif equals < len(texts):
+            bound[names[-1]] = "".join(_spaced(part[equals + 1 :]))
+        else:
+            wanted = ", ".join("".join(_spaced(p)) for p in split_commas(tokens[2:close]))
+            raise SourceError(
+                f"the kernel {piece.qualified()} is a template, and the entry {entry!r} gives no {names[-1]}",
+                expected=f"an entry such as {piece.qualified()}<...> for template <{wanted}>",
+                where=piece.where,
+                fix='name the instance in the contract, for example entry = "' + piece.qualified() + '<256>"',
+            )
+    return bound
+
+
+def _spaced(tokens: Sequence[Token]) -> list[str]:
+    out: list[str] = []
+    for token in tokens:
+        if out and out[-1][-1].isalnum() and token.text[0].isalnum():
+            out.append(" ")
+        out.append(token.text)
+    return out
+
+
+def _aliases(pieces: Sequence[Piece]) -> dict[str, str]:
+    """Type names that stand for other types: typedef, using, and macros whose body is a type."""
+    found: dict[str, str] = {}
+    for piece in pieces:
+        text = " ".join(piece.text.split())
+        if piece.item.kind == "alias":
+            match = re.fullmatch(r"typedef ([\w: ]+?) (\w+) ?;", text) or re.fullmatch(
+                r"using (?P<n>\w+) = (?P<t>[\w: ]+?) ?;", text
+            )
+            if match and "n" in match.groupdict():
+                found[match["n"]] = match["t"]
+            elif match:
+                found[match[2]] = match[1]
+        elif piece.item.kind == "define":
+            match = re.fullmatch(r"# ?define (\w+) ([A-Za-z_][\w: ]*)", text)
+            if match:
+                found.setdefault(match[1], match[2])
+    return found
+
+
+def _parameter(tokens: Sequence[Token], piece: Piece, aliases: Mapping[str, str]) -> Parameter:
+    texts = [t.text for t in tokens]
+    equals = texts.index("=") if "=" in texts else len(texts)
+    part = list(tokens[:equals])
+    array = next((i for i, t in enumerate(part) if t.text == "["), None)
+    before = part[:array] if array is not None else part
+    names = [i for i, t in enumerate(before) if t.kind == "name"]
+    where = piece.source.where(piece.item.start + tokens[0].start)
+    if not names or names[-1] != len(before) - 1 or (len(names) == 1 and len(before) == 1):
+        raise SourceError(
+            f"the parameter {' '.join(texts)!r} of {piece.qualified()} has no name",
+            expected="a name for every parameter", where=where, fix="give it a name",
+        )  # fmt: skip
+    name = before[-1].text
+    words = [t.text for t in before[:-1]]
+    stars = words.count("*") + (array is not None)
+    type_text = "".join(_spaced(before[:-1])) + (" *" if array is not None else "")
+    first_star = words.index("*") if "*" in words else len(words)
+    dtype, lanes = (
+        resolve_dtype(" ".join(words[:first_star]), aliases) if stars <= 1 and "&" not in words else (None, 1)
+    )
+    line = int(where.rsplit(":", 1)[1])
+    return Parameter(name, type_text, dtype, lanes, stars > 0, "const" in words[:first_star], line)
+
+
+def resolve_dtype(text: str, aliases: Mapping[str, str] | None = None) -> tuple[str | None, int]:
+    """(dtype, lanes) of a C type without its stars: ('float32', 4) for ``const float4``; (None, 1) if unknown."""
+    known = aliases or {}
+    for _ in range(16):  # chains of typedefs are short; a cycle must not hang
+        words = [w for w in text.replace(" :: ", "::").replace("::", " :: ").split() if w not in _NOISE]
+        plain = "".join(w if w == "::" else f" {w}" for w in words).replace(":: ", "::").strip()
+        plain = plain.removeprefix("::").removeprefix("std::")
+        if all(w in _SIGNS for w in plain.split()):
+            plain = _integer(plain.split())
+        if plain in DTYPES:
+            return DTYPES[plain], 1
+        if plain in _PAIRS:
+            return _PAIRS[plain], 2
+        vector = re.fullmatch(r"([a-z]+)([234])", plain)
+        if vector and vector[1] in _VECTORS:
+            return _VECTORS[vector[1]], int(vector[2])
+        if plain not in known or known[plain] == plain:
+            return None, 1
+        text = known[plain]
+    return None, 1
+
+
+def _integer(words: Sequence[str]) -> str:
+    """The usual spelling of an integer type: ``long unsigned int`` is ``unsigned long``."""
+    sign = "unsigned " if "unsigned" in words else ""
+    if "char" in words:
+        return ("signed " if "signed" in words else sign) + "char"
+    if "short" in words:
+        return sign + "short"
+    longs = words.count("long")
+    return sign + ("int" if longs == 0 else " ".join(["long"] * longs))

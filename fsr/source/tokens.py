@@ -1,0 +1,160 @@
+"""C++ text as tokens with offsets: enough to find where declarations begin and end, whatever they hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_TOKEN = re.compile(
+    r"""(?P<space>(?:[\s\ufeff]|\\\r?\n)+)
+    |(?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?\*/)
+    |(?P<string>(?:u8|[uUL])?R"(?P<tag>[^\s()\\]{0,16})\(.*?\)(?P=tag)"|(?:u8|[uUL])?"(?:\\.|[^"\\\n])*"
+               |(?:u8|[uUL])?'(?:\\.|[^'\\\n])+')
+    |(?P<number>\.?\d(?:[eEpP][+-]|'(?=\w)|[\w.])*)
+    |(?P<name>[A-Za-z_$][\w$]*)
+    |(?P<punct><<<|>>>|::|->|\#\#|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_DIRECTIVE = re.compile(r'#(?:\\\r?\n|"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*|[^\n])*', re.DOTALL)
+_IF = ("if", "ifdef", "ifndef")
+_ELSE = ("else", "elif", "elifdef", "elifndef")
+_CLOSES = {"(": ")", "[": "]", "{": "}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token. ``kind``: string, number, name, punct or directive (a whole preprocessor line)."""
+
+    kind: str
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        """Offset just after it."""
+        return self.start + len(self.text)
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of a text; comments and blanks are left out, preprocessor lines are one token each."""
+    found: list[Token] = []
+    position, fresh = 0, True  # fresh: nothing but blanks so far on this line
+    while position < len(text):
+        if fresh and text[position] == "#":
+            match = _DIRECTIVE.match(text, position)
+            assert match is not None
+            found.append(Token("directive", match.group().rstrip(), position))
+            position = match.end()
+            continue
+        match = _TOKEN.match(text, position)
+        assert match is not None
+        kind, part = match.lastgroup or "punct", match.group()
+        if match["tag"] is not None:
+            kind = "string"
+        if kind in ("space", "comment"):
+            fresh = "\n" in part or fresh
+        else:
+            fresh = False
+            found.append(Token(kind, part, position))
+        position = match.end()
+    return found
+
+
+def close_of(tokens: Sequence[Token], at: int) -> int | None:
+    """The index of the token that closes the bracket at index ``at``; None when it never closes.
+
+    Branches of ``#if`` inside are counted once: at ``#else`` the depth goes back to what it was at ``#if``.
+    """
+    opening, closing, depth = tokens[at].text, _CLOSES[tokens[at].text], 0
+    at_if: list[int] = []
+    index = at
+    while index < len(tokens):
+        token = tokens[index]
+        if token.kind == "directive":
+            if not at_if and directive_name(token.text) in _ELSE:  # the #if stands before the bracket
+                index = _endif_of(tokens, index)
+            else:
+                depth = follow_conditional(token.text, depth, at_if)
+        elif token.kind == "punct":
+            depth += (token.text == opening) - (token.text == closing)
+            if depth == 0:
+                return index
+        index += 1
+    return None
+
+
+def _endif_of(tokens: Sequence[Token], at: int) -> int:
+    """The index of the ``#endif`` that ends the conditional whose ``#else`` or ``#elif`` is at ``at``."""
+    depth = 1
+    for index in range(at + 1, len(tokens)):
+        if tokens[index].kind == "directive":
+            name = directive_name(tokens[index].text)
+            depth += (name in _IF) - (name == "endif")
+            if depth == 0:
+                return index
+    return len(tokens) - 1
+
+
+def follow_conditional(directive: str, depth: int, at_if: list[int]) -> int:
+    """The bracket depth after a directive, given a stack of the depths at each open ``#if``."""
+    name = directive_name(directive)
+    if name in _IF:
+        at_if.append(depth)
+    elif name in _ELSE and at_if:
+        return at_if[-1]
+    elif name == "endif" and at_if:
+        at_if.pop()
+    return depth
+
+
+def directive_name(text: str) -> str:
+    """``define`` of ``#  define X``; empty for a lone ``#``."""
+    match = re.match(r"#\s*(\w*)", text)
+    return match[1] if match else ""
+
+
+def close_angle(tokens: Sequence[Token], at: int) -> int | None:
+    """The index of the ``>`` (or ``>>>``) that closes the ``<`` at ``at``; None when it is no template list."""
+    depth, index = 0, at
+    while index < len(tokens):
+        text = tokens[index].text
+        if text in _CLOSES:
+            inner = close_of(tokens, index)
+            if inner is None:
+                return None
+            index = inner
+        elif text == "<":
+            depth += 1
+        elif text in (">", ">>>"):
+            depth -= len(text)
+            if depth <= 0:
+                return index
+        elif text in (";", "}", ")"):
+            return None
+        index += 1
+    return None
+
+
+def line_of(text: str, offset: int) -> int:
+    """The 1-based line of an offset."""
+    return text.count("\n", 0, offset) + 1
+
+
+def split_commas(tokens: Sequence[Token]) -> list[list[Token]]:
+    """The parts between top-level commas; brackets and template lists are kept whole. [] for no tokens."""
+    parts: list[list[Token]] = [[]] if tokens else []
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        stop = index
+        if token.text in _CLOSES:
+            stop = close_of(tokens, index) or len(tokens) - 1
+        elif token.text == "<" and index and tokens[index - 1].kind == "name":
+            stop = close_angle(tokens, index) or index
+        if token.text == "," and stop == index:
+            parts.append([])
+        else:
+            parts[-1].extend(tokens[index : stop + 1])
+        index = stop + 1
+    return parts
