@@ -1,0 +1,160 @@
+"""Check what a contract's expressions come to: at the smallest, the largest and every timed size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+from fsr.contract.fields import relocated
+from fsr.contract.model import Contract, dim3
+from fsr.errors import ContractError
+from fsr.expressions import evaluate, evaluate_int
+from fsr.records import Launch, Role
+
+MAX_BLOCK = (1024, 1024, 64)
+MAX_THREADS = 1024
+MAX_GRID = (2**31 - 1, 65535, 65535)
+MAX_ELEMENTS = 2**40  # a tebi-element buffer fits no device there is: a slip of the pen
+
+Where = Callable[..., str]
+
+
+def validate(contract: Contract, where: Where | None = None) -> Contract:
+    """The contract itself when every expression evaluates to something sensible.
+
+    ``where(*keys)`` gives ``file:line`` of a key; without it errors name the contract's origin. Raises
+    ContractError: an expression that does not evaluate, a negative extent, a block of more than 1024 threads, a
+    grid beyond the limits of CUDA, contradicting constraints, a name that is a size and another argument.
+    """
+    place = where or (lambda *_: f"{contract.origin.path}:{contract.origin.line or 1}")
+    _names(contract, place)
+    for label, sizes in size_points(contract):
+        _arguments(contract, sizes, label, place)
+        for index, launch in enumerate(contract.plan.launches):
+            _launch(contract, launch, index, sizes, label, place)
+        for scratch in contract.plan.scratch:
+            count = _at(scratch.count, sizes, place("scratch", scratch.name, "count"))
+            _not_negative(
+                count, f"the count of the scratch buffer {scratch.name}", label, place("scratch", scratch.name)
+            )
+        if contract.tolerance.sum_length is not None:
+            _at(contract.tolerance.sum_length, sizes, place("tolerance", "sum_length"))
+    return contract
+
+
+def size_points(contract: Contract) -> Iterator[tuple[str, dict[str, int]]]:
+    """Sizes to check at, with a name for messages."""
+    yield "the smallest sizes", {s.name: s.minimum for s in contract.sizes}
+    for index, sizes in enumerate(contract.timed_sizes()):
+        yield f"timed sizes {index + 1}", sizes
+    yield "the largest sizes", {s.name: s.maximum for s in contract.sizes}
+
+
+def _names(contract: Contract, place: Where) -> None:
+    outputs = [a for a in contract.args if a.role in (Role.OUT, Role.INOUT)]
+    if not outputs:
+        raise ContractError(
+            "no argument has the role out or inout",
+            expected="at least one result to compare", where=place("args"), fix='give the result role = "out"',
+        )  # fmt: skip
+    for argument in contract.args:
+        c = argument.constraints
+        if argument.role is Role.OUT and c.low is not None:
+            raise ContractError(
+                f"the argument {argument.name} is out, and says what it holds on entry",
+                expected='role = "inout" for a buffer whose contents count on entry',
+                where=place("args", argument.name), fix='write role = "inout"',
+            )  # fmt: skip
+        if argument.role is Role.SCALAR and argument.value is None and c.low is None and _integral(argument.dtype):
+            raise ContractError(
+                f"the integer {argument.name} has neither a value nor limits",
+                expected=f'{argument.name} = {{value = "n"}} when it is a size, or low and high',
+                where=place("args", argument.name), fix="add one",
+            )  # fmt: skip
+
+
+def _integral(dtype: str) -> bool:
+    return dtype.startswith(("int", "uint"))
+
+
+def _arguments(contract: Contract, sizes: Mapping[str, int], label: str, place: Where) -> None:
+    for argument in contract.args:
+        spot = place("args", argument.name, "shape")
+        extents = [_at(text, sizes, spot) for text in argument.shape]
+        for extent in extents:
+            _not_negative(extent, f"an extent of {argument.name}", label, spot)
+        if math.prod(extents) > MAX_ELEMENTS:
+            raise ContractError(
+                f"the buffer {argument.name} has {math.prod(extents):,} elements at {label}",
+                expected=f"at most {MAX_ELEMENTS:,}", where=spot, fix="lower max or timed of its sizes",
+            )  # fmt: skip
+        if argument.value is not None:
+            _number(argument.value, sizes, place("args", argument.name, "value"))
+        low, high = argument.constraints.low, argument.constraints.high
+        ends = [None if e is None else _number(e, sizes, place("args", argument.name, "low")) for e in (low, high)]
+        if ends[0] is not None and ends[1] is not None and ends[0] > ends[1] and math.prod(extents) > 0:
+            raise ContractError(
+                f"the values of {argument.name} go from {ends[0]} to {ends[1]} at {label}",
+                expected="low at most high", where=place("args", argument.name, "low"), fix="correct the limits",
+            )  # fmt: skip
+
+
+def _launch(contract: Contract, launch: Launch, index: int, sizes: Mapping[str, int], label: str, place: Where) -> None:
+    keys: tuple[str | int, ...] = ("launch", index) if place("launch", index) != place("launch") else ("launch",)
+    try:
+        grid, block = dim3(launch.grid, sizes), dim3(launch.block, sizes)
+    except ContractError as fault:
+        broken = "grid" if any(_fails(t, sizes) for t in launch.grid) else "block"
+        raise relocated(fault, place(*keys, broken)) from None
+    threads = math.prod(block)
+    if threads > MAX_THREADS or any(b > limit for b, limit in zip(block, MAX_BLOCK, strict=True)):
+        raise ContractError(
+            f"the block of {launch.entry} is {block[0]} x {block[1]} x {block[2]} = {threads} threads at {label}",
+            expected="1 to 1024 threads, at most 1024 x 1024 x 64", where=place(*keys, "block"),
+            fix="lower the block",
+        )  # fmt: skip
+    if threads == 0 and math.prod(grid) > 0:
+        raise ContractError(
+            f"the block of {launch.entry} is empty at {label}", expected="at least one thread",
+            where=place(*keys, "block"), fix="correct the block, or let the grid be 0 there too",
+        )  # fmt: skip
+    if any(g > limit for g, limit in zip(grid, MAX_GRID, strict=True)):
+        raise ContractError(
+            f"the grid of {launch.entry} is {grid[0]} x {grid[1]} x {grid[2]} at {label}",
+            expected="at most 2147483647 x 65535 x 65535", where=place(*keys, "grid"),
+            fix="lower max of the sizes, or move the long dimension to x",
+        )  # fmt: skip
+    shared = _at(launch.shared_bytes, sizes, place(*keys, "shared_bytes"))
+    _not_negative(shared, "shared_bytes", label, place(*keys, "shared_bytes"))
+    for arg in launch.args:
+        if not isinstance(arg, str):
+            _number(arg.value, sizes, place(*keys, "args"))
+
+
+def _fails(text: str, sizes: Mapping[str, int]) -> bool:
+    try:
+        evaluate_int(text, sizes)
+    except ContractError:
+        return True
+    return False
+
+
+def _at(text: str, sizes: Mapping[str, int], where: str) -> int:
+    try:
+        return evaluate_int(text, sizes)
+    except ContractError as fault:
+        raise relocated(fault, where) from None
+
+
+def _number(text: str, sizes: Mapping[str, int], where: str) -> float:
+    try:
+        return evaluate(text, sizes)
+    except ContractError as fault:
+        raise relocated(fault, where) from None
+
+
+def _not_negative(value: int, what: str, label: str, where: str) -> None:
+    if value < 0:
+        raise ContractError(
+            f"{what} is {value} at {label}", expected="at least 0", where=where, fix="correct the expression"
+        )
