@@ -29,6 +29,7 @@ from fsr.source.tokens import Token, close_of, directive_name, tokenize
 
 SOURCE_LIMIT = 256 * 1024  # bytes; four times the largest hand-written kernel file we know of
 LINE_LIMIT = 4000  # characters
+STANDARD_ATTRIBUTES = {"maybe_unused", "nodiscard", "likely", "unlikely", "fallthrough", "noreturn"}
 SPLICE = re.compile(r"\\[ \t]*\r?\n")
 
 
@@ -89,10 +90,10 @@ def _characters(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:
             yield _refused(f"the character {token.text[:8]!r} outside comments", text.line(token))
         if token.kind == "string" and "R" in token.text.split('"', 1)[0] and token.text not in own.joined:
             yield _refused("a raw string", text.line(token))
-    for mark in ("??=", "??/", "%:", "<%", "%>", "<:"):
-        code = "".join(t.text for t in text.tokens if t.kind != "string")
-        if mark in code and mark not in own.joined and mark not in ("<:",):
-            yield _refused(f"the digraph or trigraph {mark}")
+    code = "".join(t.text for t in text.tokens if t.kind != "string")
+    digraph = re.search(r"\?\?[=/]|%:|<%|%>|<:(?!:)", code)
+    if digraph and digraph[0] not in own.joined:
+        yield _refused(f"the digraph or trigraph {digraph[0]}")
     if any(len(line) > LINE_LIMIT for line in text.source.split("\n")):
         yield _refused(f"a line longer than {LINE_LIMIT} characters")
 
@@ -154,17 +155,20 @@ def _names(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:
         if name.startswith("__builtin_") and name not in BUILTINS:
             yield _refused(f"the compiler builtin {name!r}", text.line(token))
         if name in ("__attribute__", "__attribute"):
-            inside = {t.text for t in words[index + 1 : index + 24] if t.kind == "name"}
-            stop = next((i for i, t in enumerate(words[index:]) if t.text == ")"), 24)
-            inside = {t.text for t in words[index + 1 : index + stop] if t.kind == "name"}
-            if not inside <= ATTRIBUTES:
-                yield _refused(f"the attribute {', '.join(sorted(inside - ATTRIBUTES))}", text.line(token))
-    for a, b in zip(words, words[1:], strict=False):
-        if a.text == "[" and b.text == "[" and "[[" not in own.joined:
-            at = words.index(b)
-            inside = {t.text for t in words[at : at + 6] if t.kind == "name"}
-            if not inside & {"maybe_unused", "nodiscard", "likely", "unlikely", "fallthrough", "noreturn"}:
-                yield _refused("an attribute in [[ ]]", text.line(a))
+            strange = _names_until(words, index + 1, ")") - ATTRIBUTES
+            if strange:
+                yield _refused(f"the attribute {', '.join(sorted(strange))}", text.line(token))
+    for index in range(len(words) - 1):
+        if words[index].text == words[index + 1].text == "[" and "[[" not in own.joined:
+            inside = _names_until(words, index, "]")
+            if not inside or inside - STANDARD_ATTRIBUTES:
+                yield _refused("an attribute in [[ ]]", text.line(words[index]))
+
+
+def _names_until(words: list[Token], index: int, closing: str) -> set[str]:
+    """The names from an index up to the first closing bracket."""
+    stop = next((i for i in range(index, len(words)) if words[i].text == closing), len(words))
+    return {t.text for t in words[index:stop] if t.kind == "name"}
 
 
 def _asm(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:

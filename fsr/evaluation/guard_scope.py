@@ -3,83 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from fsr.source.tokens import Token, close_angle, close_of
 
 KEYWORDS = frozenset(
-    [
-        "if",
-        "else",
-        "for",
-        "while",
-        "do",
-        "return",
-        "break",
-        "continue",
-        "switch",
-        "case",
-        "goto",
-        "const",
-        "constexpr",
-        "static",
-        "extern",
-        "volatile",
-        "struct",
-        "class",
-        "union",
-        "enum",
-        "template",
-        "typename",
-        "using",
-        "namespace",
-        "sizeof",
-        "int",
-        "float",
-        "double",
-        "char",
-        "bool",
-        "void",
-        "unsigned",
-        "signed",
-        "short",
-        "long",
-        "__global__",
-        "__device__",
-        "__shared__",
-        "__constant__",
-        "__syncthreads",
-        "threadIdx",
-        "blockIdx",
-        "blockDim",
-        "gridDim",
-    ]
+    """if else for while do return break continue switch case goto const constexpr static extern volatile struct class
+    union enum template typename using namespace sizeof int float double char bool void unsigned signed short long
+    __global__ __device__ __shared__ __constant__ __syncthreads threadIdx blockIdx blockDim gridDim""".split()  # noqa: SIM905
 )
 _PLAIN_TYPES = frozenset(
-    [
-        "const",
-        "static",
-        "inline",
-        "__device__",
-        "int",
-        "float",
-        "double",
-        "char",
-        "bool",
-        "unsigned",
-        "signed",
-        "short",
-        "long",
-        "size_t",
-        "ptrdiff_t",
-        "int8_t",
-        "uint8_t",
-        "int16_t",
-        "uint16_t",
-        "int32_t",
-        "uint32_t",
-        "int64_t",
-        "uint64_t",
-    ]
+    """const static inline __device__ int float double char bool unsigned signed short long size_t ptrdiff_t int8_t
+    uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t""".split()  # noqa: SIM905
 )
 Found = tuple[str, Token]
 
@@ -183,7 +118,7 @@ def _head(statement: Sequence[Token]) -> Sequence[Token]:
 def _function_name(statement: Sequence[Token]) -> str:
     """The declared function's name: the last name that stands right before a parenthesis at depth 0."""
     head, name, depth = _head(statement), "", 0
-    for before, token in zip(head, head[1:], strict=False):
+    for before, token in pairwise(head):
         if token.text == "(" and depth == 0 and before.kind == "name" and not before.text.startswith("__"):
             name = before.text
             break
@@ -229,7 +164,7 @@ def _plain(type_tokens: Sequence[Token]) -> bool:
 
 
 def _computed(value: Sequence[Token]) -> bool:
-    return any(a.kind == "name" and b.text in ("(", "[") for a, b in zip(value, value[1:], strict=False))
+    return any(a.kind == "name" and b.text in ("(", "[") for a, b in pairwise(value))
 
 
 def _static_fault(statement: Sequence[Token]) -> Found | None:
