@@ -103,7 +103,8 @@ Expr = Name | Literal | Unary | Binary | Ternary | Call | Index | Member | Cast 
 @dataclass(frozen=True, slots=True)
 class Declare:
     """One declared variable. ``int i = 0, j;`` parses to two. ``type`` is the base type with its stars
-    (``const float *``), ``dims`` array extents, ``qualifiers`` such as __shared__, extern, static, constexpr."""
+    (``const float *``), ``dims`` array extents (``OpaqueExpr('')`` for ``[]``), ``qualifiers`` such as __shared__,
+    extern, static, constexpr, ``__align__(16)``."""
 
     type: str
     name: str
@@ -136,6 +137,7 @@ class If:
     test: Expr
     then: tuple[Stmt, ...]
     orelse: tuple[Stmt, ...] = ()
+    constexpr: bool = False  # ``if constexpr``
     span: Span | None = field(default=None, compare=False)
 
 
@@ -160,8 +162,12 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class While:
+    """``while (test)``. A ``for`` that For cannot hold (``s >>= 1``) is Scope((init, While((*body, update)))), and
+    is emitted as ``for`` again; ``for (;;)`` is While(Literal('true'))."""
+
     test: Expr
     body: tuple[Stmt, ...]
+    pragmas: tuple[str, ...] = ()
     span: Span | None = field(default=None, compare=False)
 
 
