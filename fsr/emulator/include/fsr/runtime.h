@@ -88,6 +88,14 @@ static inline void fsr_note_fence(int) {}
 #endif
 }  // extern "C"
 
+// ---- entries: how the runtime calls a kernel
+struct fsr_entry {
+  void (*thread)(void** args);        // runs the calling CUDA thread once
+  unsigned count;                     // parameters
+  const unsigned* sizes;              // bytes of each
+  const char* kinds;                  // 'p' pointer, 'f' floating point, 'i' signed, 'u' unsigned, 's' anything else
+};
+
 #ifndef FSR_RUNTIME_IMPLEMENTATION
 static inline unsigned fsr_lane() { return fsr_thread & 31u; }
 
@@ -102,14 +110,6 @@ static inline __attribute__((always_inline)) T fsr_atomic_update(T* address, int
   __atomic_store(address, &now, __ATOMIC_RELAXED);
   return old;
 }
-
-// ---- entries: how the runtime calls a kernel
-struct fsr_entry {
-  void (*thread)(void** args);        // runs the calling CUDA thread once
-  unsigned count;                     // parameters
-  const unsigned* sizes;              // bytes of each
-  const char* kinds;                  // 'p' pointer, 'f' floating point, 'i' signed, 'u' unsigned, 's' anything else
-};
 
 template <class T>
 constexpr char fsr_kind() {

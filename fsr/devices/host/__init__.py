@@ -1,0 +1,1 @@
+"""The host device: runs CUDA kernels compiled for the CPU, exactly, in a contained child process."""

@@ -1,0 +1,200 @@
+"""The child process: loads images, maps buffers, runs launches. Nothing here is trusted once a candidate ran.
+
+Requests are JSON objects with ``op``: load, unload, map, unmap, run, record. The parent decides everything;
+the child checks nothing that only a broken parent could get wrong.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import resource
+import signal
+import socket
+import sys
+from typing import Any
+
+from fsr.devices.host.abi import Entry, FaultRecord
+from fsr.devices.host.channel import receive, send
+
+PAGE = 4096
+STACK_BYTES, STACK_COUNT = 256 * 1024, 1024
+GUARD_BYTES = 1 << 20  # unmapped on each side of a buffer
+ADDRESS_LIMIT = 1 << 38
+_PROT_NONE, _PROT_RW, _MAP_SHARED, _MAP_PRIVATE, _MAP_FIXED = 0, 3, 1, 2, 16
+_MAP_ANONYMOUS, _MAP_NORESERVE = 0x20, 0x4000
+_PR_SET_NO_NEW_PRIVS = 38
+_FAILED = ctypes.c_void_p(-1).value
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+
+
+def _map(address: int | None, size: int, protection: int, flags: int, file: int = -1, offset: int = 0) -> int:
+    result = libc.mmap(address, size, protection, flags, file, offset)
+    if result is None or result == _FAILED:
+        code = ctypes.get_errno()
+        raise OSError(code, f"cannot map {size} bytes: {os.strerror(code)}")
+    return int(result)
+
+
+class Memory:
+    """The buffers of one prepared plan, each in pages of its own between unmapped ones."""
+
+    def __init__(self, file: int, regions: list[list[int]]) -> None:
+        """``regions``: offset and length in the file, both multiples of a page."""
+        self.size = sum(length for _, length in regions) + GUARD_BYTES * (len(regions) + 1)
+        self.base = _map(None, self.size, _PROT_NONE, _MAP_PRIVATE | _MAP_ANONYMOUS | _MAP_NORESERVE)
+        self.addresses, at = [], self.base + GUARD_BYTES
+        for offset, length in regions:
+            self.addresses.append(_map(at, length, _PROT_RW, _MAP_SHARED | _MAP_FIXED, file, offset))
+            at += length + GUARD_BYTES
+
+    def close(self) -> None:
+        """Unmap everything."""
+        libc.munmap(self.base, self.size)
+
+
+class Server:
+    """State of the child: the fault record it shares with the parent, stacks, images, memories."""
+
+    def __init__(self, connection: socket.socket, fault_file: int) -> None:
+        self.connection = connection
+        self.fault_at = _map(None, PAGE, _PROT_RW, _MAP_SHARED, fault_file)
+        self.fault = FaultRecord.from_address(self.fault_at)
+        self.stack_stride = STACK_BYTES + PAGE
+        self.stacks = self._stacks()
+        self.images: dict[int, ctypes.CDLL] = {}
+        self.memories: dict[int, Memory] = {}
+
+    def _stacks(self) -> int:
+        base = _map(None, self.stack_stride * STACK_COUNT, _PROT_RW, _MAP_PRIVATE | _MAP_ANONYMOUS | _MAP_NORESERVE)
+        for index in range(STACK_COUNT):
+            libc.mprotect(base + index * self.stack_stride, PAGE, _PROT_NONE)
+        return base
+
+    def serve(self) -> None:
+        """Answer requests until the parent closes the connection."""
+        while True:
+            try:
+                request, files = receive(self.connection)
+            except (EOFError, OSError):
+                return
+            try:
+                answer = getattr(self, f"do_{request['op']}")(request, files)
+            except (OSError, MemoryError, ValueError) as error:
+                answer = {"error": str(error)}
+            finally:
+                for file in files:
+                    os.close(file)
+            send(self.connection, answer)
+
+    def do_load(self, request: Any, files: list[int]) -> Any:
+        """Load an image; answers the parameters of its entries and where its memory lies."""
+        image = ctypes.CDLL(f"/proc/self/fd/{files[0]}", mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        image.fsr_host_init(
+            ctypes.c_void_p(self.stacks),
+            ctypes.c_size_t(self.stack_stride),
+            STACK_COUNT,
+            ctypes.c_void_p(self.fault_at),
+        )
+        self.images[request["image"]] = image
+        base, size, start = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
+        image.fsr_host_shared(ctypes.byref(base), ctypes.byref(size), ctypes.byref(start))
+        entries = {}
+        for symbol in request["symbols"]:
+            entry = Entry.in_dll(image, symbol)
+            entries[symbol] = [entry.sizes[: entry.count], entry.kinds.decode()]
+        return {"entries": entries, "shared": [base.value or 0, size.value], "base": start.value}
+
+    def do_unload(self, request: Any, files: list[int]) -> Any:
+        """Forget an image."""
+        image = self.images.pop(request["image"], None)
+        if image is not None:
+            libc.dlclose(ctypes.c_void_p(image._handle))
+        return {}
+
+    def do_map(self, request: Any, files: list[int]) -> Any:
+        """Map the buffers of a prepared plan; answers their regions' addresses."""
+        memory = Memory(files[0], request["regions"])
+        self.memories[request["memory"]] = memory
+        return {"addresses": memory.addresses}
+
+    def do_unmap(self, request: Any, files: list[int]) -> Any:
+        """Forget the buffers of a prepared plan."""
+        memory = self.memories.pop(request["memory"], None)
+        if memory is not None:
+            memory.close()
+        return {}
+
+    def do_run(self, request: Any, files: list[int]) -> Any:
+        """Clear zeroed scratch, then launch after launch. Answers how many were completed."""
+        # A parent that died cannot kill us: the kernel's timer does.
+        signal.setitimer(signal.ITIMER_REAL, request["timeout_s"] + 1.0)
+        try:
+            for address, size in request["zero"]:
+                ctypes.memset(address, 0, size)
+            image = self.images[request["image"]]
+            for done, launch in enumerate(request["launches"]):
+                if not self._launch(image, launch):
+                    return {"done": done, "fault": True}
+            return {"done": len(request["launches"])}
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _launch(self, image: ctypes.CDLL, launch: Any) -> bool:
+        pointers, keep = arguments(launch["args"])
+        good = image.fsr_host_run(
+            ctypes.byref(Entry.in_dll(image, launch["symbol"])), pointers, triple(launch["grid"]),
+            triple(launch["block"]), ctypes.c_uint(launch["shared"]),
+        )  # fmt: skip
+        del keep
+        return bool(good)
+
+
+def arguments(texts: list[str]) -> tuple[Any, list[Any]]:
+    """Parameter values (hexadecimal bytes) as the ``void**`` of a launch, and what must stay alive meanwhile."""
+    values = [ctypes.create_string_buffer(bytes.fromhex(text), max(len(text) // 2, 16)) for text in texts]
+    pointers = (ctypes.c_void_p * max(len(values), 1))(*(ctypes.addressof(value) for value in values))
+    return pointers, values
+
+
+def triple(dims: list[int]) -> Any:
+    """Three dimensions as ``const unsigned*``."""
+    return (ctypes.c_uint * 3)(*dims)
+
+
+def restrict(contain: str) -> None:
+    """Give up what a kernel never needs; ``contain`` ('module:function', may be empty) gives up more."""
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    for what, limit in (
+        (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_AS, ADDRESS_LIMIT),
+        (resource.RLIMIT_NOFILE, 256),
+    ):  # fmt: skip
+        _, hard = resource.getrlimit(what)
+        wanted = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(what, (wanted, wanted))
+    if contain:
+        module, _, function = contain.partition(":")
+        getattr(importlib.import_module(module), function)()
+
+
+def main(arguments_: list[str]) -> None:
+    """``server CONNECTION FAULT_FILE [CONTAIN]``: file numbers inherited from the parent."""
+    connection = socket.socket(fileno=int(arguments_[0]))
+    fault_file = int(arguments_[1])
+    server = Server(connection, fault_file)
+    os.close(fault_file)
+    restrict(arguments_[2] if len(arguments_) > 2 else "")
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    send(connection, {"ready": os.getpid()})
+    server.serve()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

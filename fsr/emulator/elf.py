@@ -1,0 +1,70 @@
+"""Names and places of a shared object's variables, read from its ELF symbol table (64-bit little-endian)."""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+
+_OBJECT, _FUNCTION, _TLS = 1, 2, 6
+_SYMTAB = 2
+_LOCAL = re.compile(r"E(\d+)([A-Za-z_]\w*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """``offset``: from the image's base, or from the start of its thread-local segment. ``function`` is the
+    mangled function that a local static belongs to, '' at file scope."""
+
+    name: str
+    offset: int
+    size_bytes: int
+    function: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """``shared``: thread-local ones, which is what ``__shared__`` is compiled to; ``data``: all others."""
+
+    shared: tuple[Variable, ...]
+    data: tuple[Variable, ...]
+
+
+def read_variables(image: bytes) -> Variables:
+    """All named variables of a shared object, by offset. Raises ValueError when it is no such file."""
+    if image[:6] != b"\x7fELF\x02\x01":
+        raise ValueError("no 64-bit little-endian ELF file")
+    table_offset = struct.unpack_from("<Q", image, 40)[0]
+    entry_size, count = struct.unpack_from("<HH", image, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", image, table_offset + i * entry_size) for i in range(count)]
+    shared, data = [], []
+    for section in sections:
+        if section[1] != _SYMTAB:
+            continue
+        offset, size, strings = section[4], section[5], sections[section[6]][4]
+        for name_at, info, _, index, value, bytes_ in struct.iter_unpack("<IBBHQQ", image[offset : offset + size]):
+            if info & 15 not in (_OBJECT, _TLS) or not index or not bytes_:
+                continue
+            start = strings + name_at
+            symbol = image[start : image.index(b"\0", start)].decode()
+            (shared if info & 15 == _TLS else data).append(_variable(symbol, value, bytes_))
+    return Variables(tuple(sorted(shared, key=_by_offset)), tuple(sorted(data, key=_by_offset)))
+
+
+def _by_offset(variable: Variable) -> int:
+    return variable.offset
+
+
+def _variable(symbol: str, offset: int, size: int) -> Variable:
+    """``_ZZ4gemmPfE4tile`` is ``tile`` of ``4gemmPf`` (Itanium C++ ABI, local names)."""
+    if symbol.startswith("_ZZ"):
+        stem = re.sub(r"(_\d+|__\d+_)$", "", symbol)  # discriminators of equal names in one function
+        for text in (symbol, stem):
+            for at in range(len(text)):
+                found = _LOCAL.match(text, at)
+                if found and int(found[1]) == len(found[2]):
+                    return Variable(found[2], offset, size, symbol[3:at])
+    plain = re.fullmatch(r"_ZL?(\d+)(\w+)", symbol)
+    if plain:
+        return Variable(plain[2][: int(plain[1])], offset, size)
+    return Variable(symbol, offset, size)

@@ -1,0 +1,199 @@
+// What the child process calls: set up once, run launches; and what catches illegal accesses.
+#include <dlfcn.h>
+#include <link.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+#include "api.h"
+#include "state.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+extern "C" {
+alignas(4096) unsigned char fsr_dynamic_shared[fsr::kDynamicShared];
+}
+
+namespace fsr {
+
+FaultRecord* fault;
+SharedSegment shared_segment;
+
+namespace {
+
+constexpr size_t kPage = 4096, kLogBytes = 64 * 1024;
+constexpr int kExitAfterSignal = 97;
+
+// Something thread-local of our own makes the loader allocate the segment before anybody asks where it is.
+thread_local volatile char anchor;
+
+char log_text[kLogBytes];
+size_t log_used;
+unsigned char poison = 0xFF;  // all ones: NaN in every floating type; alternates so that two runs differ
+
+int find_segments(dl_phdr_info* info, size_t, void*) {
+  uintptr_t here = reinterpret_cast<uintptr_t>(&find_segments);
+  bool ours = false;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const auto& p = info->dlpi_phdr[i];
+    ours |= p.p_type == PT_LOAD && here - (info->dlpi_addr + p.p_vaddr) < p.p_memsz;
+  }
+  if (!ours) return 0;
+  shared_segment.image = info->dlpi_addr;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const auto& p = info->dlpi_phdr[i];
+    if (p.p_type == PT_LOAD) shared_segment.image_end = info->dlpi_addr + p.p_vaddr + p.p_memsz;
+    if (p.p_type == PT_TLS) {
+      shared_segment.base = static_cast<unsigned char*>(info->dlpi_tls_data);
+      shared_segment.bytes = p.p_memsz;
+    }
+  }
+  return 1;
+}
+
+void on_signal(int number, siginfo_t* info, void* raw) {
+  const auto* context = static_cast<ucontext_t*>(raw);
+  uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);
+  uintptr_t pc = static_cast<uintptr_t>(context->uc_mcontext.gregs[REG_RIP]);
+  bool memory = number == SIGSEGV || number == SIGBUS;
+  fault->kind = memory               ? (stacks.holds(address) ? kStackOverflow : kOutOfBounds)
+                : number == SIGFPE ? kArithmetic
+                                   : kIllegalInstruction;
+  fault->line = 0;
+  fault->address = address;
+  fault->writes = memory && (context->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+  fault->pc = pc - shared_segment.image < shared_segment.image_end - shared_segment.image ? pc - shared_segment.image : 0;
+  fault->thread = fsr_thread;
+  fault->block[0] = blockIdx.x, fault->block[1] = blockIdx.y, fault->block[2] = blockIdx.z;
+  _exit(kExitAfterSignal);
+}
+
+void catch_signals() {
+  static unsigned char alternate[16384];
+  stack_t stack{};
+  stack.ss_sp = alternate;
+  stack.ss_size = sizeof alternate;
+  sigaltstack(&stack, nullptr);
+  struct sigaction action {};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigaction(number, &action, nullptr);
+}
+
+void protect_dynamic(unsigned used) {
+  static unsigned open_bytes = kDynamicShared;
+  unsigned wanted = (used + kPage - 1) / kPage * kPage;
+  if (wanted == open_bytes) return;
+  if (wanted > open_bytes)
+    mprotect(fsr_dynamic_shared, wanted, PROT_READ | PROT_WRITE);
+  else
+    mprotect(fsr_dynamic_shared + wanted, kDynamicShared - wanted, PROT_NONE);
+  open_bytes = wanted;
+}
+
+}  // namespace
+
+void start_launch(const fsr_entry* entry, void** args, const unsigned* grid, const unsigned* block, unsigned bytes) {
+  std::memset(fault, 0, sizeof *fault);
+  launch = Launch{};
+  launch.thread = entry->thread;
+  launch.args = args;
+  launch.threads = block[0] * block[1] * block[2];
+  launch.warps = (launch.threads + kWarp - 1) / kWarp;
+  launch.shared_bytes = bytes;
+  gridDim = dim3(grid[0], grid[1], grid[2]);
+  blockDim = dim3(block[0], block[1], block[2]);
+  unsigned t = 0;
+  for (unsigned z = 0; z < block[2]; z++)
+    for (unsigned y = 0; y < block[1]; y++)
+      for (unsigned x = 0; x < block[0]; x++) indices[t++] = {x, y, z};
+  protect_dynamic(bytes);
+  catch_signals();
+}
+
+bool run_block_at(uint64_t linear) {
+  blockIdx.x = static_cast<unsigned>(linear % gridDim.x);
+  blockIdx.y = static_cast<unsigned>(linear / gridDim.x % gridDim.y);
+  blockIdx.z = static_cast<unsigned>(linear / gridDim.x / gridDim.y);
+  if (shared_segment.bytes) std::memset(shared_segment.base, poison, shared_segment.bytes);
+  if (launch.shared_bytes) {
+    unsigned opened = static_cast<unsigned>((launch.shared_bytes + kPage - 1) / kPage * kPage);
+    std::memset(fsr_dynamic_shared, poison, opened);
+  }
+  return run_block();
+}
+
+bool shared_overrun() {
+  unsigned opened = static_cast<unsigned>((launch.shared_bytes + kPage - 1) / kPage * kPage);
+  for (unsigned i = launch.shared_bytes; i < opened; i++) {
+    if (fsr_dynamic_shared[i] == poison) continue;
+    fault->kind = kSharedOverrun;
+    fault->block[0] = blockIdx.x, fault->block[1] = blockIdx.y, fault->block[2] = blockIdx.z;
+    std::snprintf(fault->text, sizeof fault->text, "byte %u of dynamic shared memory written, the launch has %u bytes",
+                  i, launch.shared_bytes);
+    return true;
+  }
+  return false;
+}
+
+void next_poison() { poison ^= 1; }
+
+}  // namespace fsr
+
+using namespace fsr;
+
+extern "C" {
+
+EXPORT void fsr_host_init(unsigned char* stack_base, size_t stack_stride, unsigned stack_count, FaultRecord* record) {
+  stacks = StackPool{stack_base, stack_stride, stack_count};
+  fault = record;
+  anchor = 1;
+  dl_iterate_phdr(find_segments, nullptr);
+}
+
+EXPORT int fsr_host_run(const fsr_entry* entry, void** args, const unsigned* grid, const unsigned* block,
+                        unsigned shared_bytes) {
+  start_launch(entry, args, grid, block, shared_bytes);
+  next_poison();
+  uint64_t blocks = static_cast<uint64_t>(grid[0]) * grid[1] * grid[2];
+  bool good = true;
+  for (uint64_t i = 0; i < blocks && good; i++) good = run_block_at(i);
+  return good && !shared_overrun();
+}
+
+EXPORT size_t fsr_host_log(const char** text) {
+  *text = log_text;
+  size_t used = log_used;
+  log_used = 0;
+  return used;
+}
+
+EXPORT void fsr_host_shared(unsigned char** base, size_t* bytes, uintptr_t* image) {
+  *base = shared_segment.base;
+  *bytes = shared_segment.bytes;
+  *image = shared_segment.image;
+}
+
+unsigned fsr_dynamic_shared_bytes() { return launch.shared_bytes; }
+
+int fsr_printf(const char* format, ...) {
+  va_list rest;
+  va_start(rest, format);
+  int wanted = std::vsnprintf(log_text + log_used, kLogBytes - log_used, format, rest);
+  va_end(rest);
+  if (wanted > 0) log_used = log_used + static_cast<size_t>(wanted) < kLogBytes ? log_used + wanted : kLogBytes - 1;
+  return wanted;
+}
+
+long long fsr_clock64() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+}

@@ -1,0 +1,65 @@
+"""From a candidate's text to the unit that a C++ compiler takes, line for line.
+
+One construct of CUDA cannot be had by macros and headers: ``extern __shared__ T name[];``. It becomes a pointer
+to the launch's dynamic shared memory; nothing else in the candidate changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+SOURCE_NAME = "candidate.cu"
+
+_BLANKS = re.compile(r'//(?:\\\n|[^\n])*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+_EXTERN_SHARED = re.compile(r"\b(?:extern\b[^;{}()]*?\b__shared__|__shared__\b[^;{}()]*?\bextern)\b[^;{}]*;")
+_DROPPED = re.compile(
+    r"\b(?:extern|__shared__)\b|\b(?:__align__|__builtin_align__|alignas)\s*\([^()]*(?:\([^()]*\)[^()]*)*\)"
+    r"|\b__attribute__\s*\(\(.*?\)\)\)?|\[\[.*?\]\]",
+    re.DOTALL,
+)
+_ARRAY = re.compile(r"^(?P<type>.*?)(?P<name>[A-Za-z_]\w*)\s*\[\s*\]\s*;$", re.DOTALL)
+
+
+def blank_comments(source: str) -> str:
+    """The text with comments and the insides of literals replaced by spaces; every position stays what it was."""
+
+    def blank(found: re.Match[str]) -> str:
+        text = found.group()
+        keep = 1 if text[0] in "\"'" else 0
+        inner = text[keep : len(text) - keep]
+        return text[:keep] + re.sub(r"[^\n]", " ", inner) + text[len(text) - keep :]
+
+    return _BLANKS.sub(blank, source)
+
+
+def rewrite_dynamic_shared(source: str) -> str:
+    """``extern __shared__ T name[];`` as a constant pointer, on the same lines. Declarations that are not a
+    single array of unknown bound stay as they are, for the compiler to refuse."""
+    parts, end = [], 0
+    for found in _EXTERN_SHARED.finditer(blank_comments(source)):
+        pointer = _as_pointer(found.group())
+        if pointer is None:
+            continue
+        parts += [source[end : found.start()], pointer]
+        end = found.end()
+    return "".join([*parts, source[end:]])
+
+
+def _as_pointer(declaration: str) -> str | None:
+    flat = declaration.replace("\\\n", " \n")
+    array = _ARRAY.match(_DROPPED.sub(" ", flat).strip())
+    if array is None:
+        return None
+    type_, name = " ".join(array["type"].split()), array["name"]
+    # A macro's lines end in backslashes; they move behind the statement with the line breaks they belong to.
+    breaks = "\\\n" * declaration.count("\\\n") or "\n" * declaration.count("\n")
+    return f"{type_} *const {name} = reinterpret_cast<{type_} *>(fsr_dynamic_shared);{breaks}"
+
+
+def unit_text(source: str, entries: Sequence[str], definitions: Sequence[str] = ()) -> str:
+    """What is compiled: macro definitions, the candidate under its own name and line numbers, and a descriptor
+    ``fsr_entry_<i>`` for each entry expression."""
+    lines = [*definitions, f'#line 1 "{SOURCE_NAME}"', rewrite_dynamic_shared(source), '#line 1 "entries of the plan"']
+    lines += [f"FSR_ENTRY({index}, {entry})" for index, entry in enumerate(entries)]
+    return "\n".join(lines) + "\n"
