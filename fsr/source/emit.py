@@ -32,6 +32,7 @@ from fsr.source.form import (
     While,
 )  # fmt: skip
 from fsr.source.parse_statements import has_continue
+from fsr.source.walk import base_name
 
 INDENT = "    "
 WIDTH = 110
@@ -218,13 +219,12 @@ def _for_header(s: For) -> str:
 def _stepping_for(body: tuple[Stmt, ...], indent: int) -> str | None:
     """``for (int s = n; s > 0; s >>= 1)``, which the form holds as a scope around a while."""
     match body:
-        case (Declare(name=name) as first, While(test, (*inner, Assign(target=Name(target)) as update), pragmas)):
-            first_text = _declare(first)
         case (
-            Assign(target=Name(name)) as start,
+            Declare() | Assign(target=Name()) as first,
             While(test, (*inner, Assign(target=Name(target)) as update), pragmas),
         ):
-            first_text = _simple(start)
+            name = first.name if isinstance(first, Declare) else base_name(first.target)
+            first_text = _declare(first) if isinstance(first, Declare) else _simple(first)
         case _:
             return None
     if name != target or has_continue(tuple(inner)) or test == Literal("true"):

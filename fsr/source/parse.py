@@ -16,6 +16,8 @@ from fsr.source.text import Located, blanks, locate, locate_kernels
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+_SPECIFIERS = frozenset(["storage_class_specifier", "inline", "constexpr", "__device__", "__host__"])
+
 
 @lru_cache(maxsize=1)
 def _grammar() -> Any:
@@ -103,9 +105,7 @@ def _template(reader: Reader, root: Node) -> str | None:
 
 def _prefix(reader: Reader, root: Node, function: Node, header_end: int) -> tuple[str, ...]:
     found = ['extern "C"'] if any(n.type == "linkage_specification" for n in root.named_children) else []
-    for child in function.children:
-        if child.type in ("storage_class_specifier", "inline", "constexpr", "__device__", "__host__"):
-            found.append(reader.text(child))
+    found += [reader.text(c) for c in function.children if c.type in _SPECIFIERS]
     kept = [b.text for b in reader.taken if b.start < header_end and b.kind not in ("__launch_bounds__", "pragma")]
     return (*found, *(t for t in kept if t != "__grid_constant__"))
 

@@ -10,12 +10,13 @@ from fsr.source.form import Binary, Call, Cast, Expr, Index, Literal, Member, Na
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_LITERALS = frozenset(["number_literal", "char_literal", "string_literal", "true", "false", "null", "raw_string_literal"])  # fmt: skip
+_LITERALS = frozenset(
+    ["number_literal", "char_literal", "string_literal", "true", "false", "null", "raw_string_literal"]
+)
 _NAMES = frozenset(["identifier", "qualified_identifier", "primitive_type", "type_identifier", "this"])
 _CASTS = frozenset(["static_cast", "reinterpret_cast", "const_cast", "dynamic_cast"])
-_BINARY = frozenset(
-    ["+", "-", "*", "/", "%", "<<", ">>", "<", ">", "<=", ">=", "==", "!=", "&", "|", "^", "&&", "||", ","]
-)
+_ARITHMETIC = frozenset(["+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^"])
+_BINARY = _ARITHMETIC | frozenset(["<", ">", "<=", ">=", "==", "!=", "&&", "||", ","])
 
 
 def expression(data: bytes, node: Node) -> Expr:

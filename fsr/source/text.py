@@ -71,10 +71,12 @@ def close_of(code: bytes, at: int) -> int | None:
 
 def blanks(data: bytes) -> tuple[bytes, list[Blank]]:
     """The text as the grammar takes it, and what was taken out, in order."""
-    code, found, out = skeleton(data), [], data
-    for match in _TOKEN.finditer(_NUMBER_QUOTE.sub(b"0", data)):
-        if match["directive"] and _PRAGMA.match(match["directive"]):
-            found.append(Blank(match.start(), match.end(), _decode(match.group()).strip(), "pragma"))
+    code, out = skeleton(data), data
+    found = [
+        Blank(match.start(), match.end(), _decode(match.group()).strip(), "pragma")
+        for match in _TOKEN.finditer(_NUMBER_QUOTE.sub(b"0", data))
+        if match["directive"] and _PRAGMA.match(match["directive"])
+    ]
     for match in _ATTRIBUTE.finditer(code):
         end = match.end()
         if match["call"]:
@@ -99,7 +101,7 @@ def locate_kernels(data: bytes) -> list[Located]:
 
 def locate(data: bytes, marker: bytes) -> list[Located]:
     """Every function definition whose specifiers hold ``marker`` (a regular expression), in order."""
-    code, found = skeleton(data), []
+    code, found = skeleton(data), list[Located]()
     for match in re.finditer(marker, code):
         if found and match.start() < found[-1].end:
             continue
