@@ -18,6 +18,7 @@ from fsr.evaluation.guard_names import (
     ATTRIBUTES,
     BUILTINS,
     CALLS,
+    DEFINES,
     FLAGS,
     HEADERS,
     NAME_PATTERNS,
@@ -26,6 +27,7 @@ from fsr.evaluation.guard_names import (
 )
 from fsr.records import Candidate, Fault
 from fsr.source.tokens import Token, close_of, directive_name, tokenize
+from fsr.toolchains.flags import refused_flags
 
 SOURCE_LIMIT = 256 * 1024  # bytes; four times the largest hand-written kernel file we know of
 LINE_LIMIT = 4000  # characters
@@ -41,7 +43,9 @@ def guard(candidate: Candidate, baseline: Candidate) -> Fault | None:
     if len(candidate.source.encode()) > SOURCE_LIMIT:
         return _refused(f"the source has over {SOURCE_LIMIT} bytes")
     for flag in candidate.plan.flags:
-        if flag not in baseline.plan.flags and not FLAGS.fullmatch(flag):
+        define = flag.startswith(("-D", "-U"))
+        allowed = DEFINES.fullmatch(flag) if define else not refused_flags([flag]) or FLAGS.fullmatch(flag)
+        if flag not in baseline.plan.flags and not allowed:
             return _refused(f"the compiler flag {flag!r} is not one that candidates may set")
     text, own = Text(candidate.source), Text(baseline.source)
     for check in (_characters, _directives, _names, _asm, _kernels):

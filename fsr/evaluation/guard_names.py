@@ -19,10 +19,9 @@ PRAGMAS = re.compile(
     r"(no)?unroll\b(?!\s*\(?\s*\d{4,})|once\b|nv_diag_(suppress|default)\b|clang loop unroll"  # unrolls of at most 999
 )
 FLAGS = re.compile(
-    r"--?use_fast_math|--?fmad=(true|false)|--?(ftz|prec-div|prec-sqrt)=(true|false)|--?maxrregcount[= ]\d{1,3}"
-    r"|--?extra-device-vectorization|--?restrict|--?std=c\+\+(14|17|20)|-O[0-3]|--?dopt=on|-D[A-Za-z_]\w*(=-?\w{1,20})?"
-    r"|-Xptxas=?|--?ptxas-options=(-O[0-3]|-dlcm=c[ag]|-v)|-dlcm=c[ag]|--?generate-line-info|-lineinfo"
-)
+    r"-O[0-3]|--?dopt=on|-Xptxas=-v|--?generate-line-info|-lineinfo|-dlcm=c[ag]"
+)  # harmless, beside the toolchain's
+DEFINES = re.compile(r"-D ?(?!(?:if|for|while|do|else|return|const|static|float|int)\b)[A-Za-z_]\w*(=-?[\w.]{1,24})?")
 
 # Names that no kernel needs, wherever they stand.
 NAMES = _words(

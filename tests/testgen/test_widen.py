@@ -1,0 +1,69 @@
+"""Widening: every float becomes a double, comments and strings stay, and what has no wide form is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from fsr.records import Candidate, Launch, Plan, ScalarArgument, Scratch
+from fsr.testgen.widen import widen, widen_candidate
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide"),
+    [
+        ("float a = 1.0f;", "double a = 1.0;"),
+        ("float b = 2.f + .5F + 1e-3f + 3f;", "double b = 2. + .5 + 1e-3 + 3.0;"),
+        ("float c = expf(x) + __expf(y) + fmaxf(a, b);", "double c = exp(x) + exp(y) + fmax(a, b);"),
+        ("float d = -FLT_MAX; int i = 0x1f;", "double d = -DBL_MAX; int i = 0x1f;"),
+        ("float4 v = make_float4(1, 2, 3, 4);", "double4 v = make_double4(1, 2, 3, 4);"),
+        ("reinterpret_cast<float2 *>(p); // float 1.0f", "reinterpret_cast<double2 *>(p); // float 1.0f"),
+        ("#define ZERO 0.0f\nfloat e = ZERO;", "#define ZERO 0.0\ndouble e = ZERO;"),
+        ('float f; const char *s = "float 1.0f";', 'double f; const char *s = "float 1.0f";'),
+        ("float g = offset; int halfway = shelf;", "double g = offset; int halfway = shelf;"),
+        ("float h = __fmul_rn(a, b) + sqrtf(rsqrtf(c));", "double h = __dmul_rn(a, b) + sqrt(rsqrt(c));"),
+        ("sizeof(float)", "sizeof(double)"),
+    ],
+)  # fmt: skip
+def test_tokens_are_widened(narrow: str, wide: str) -> None:
+    assert widen(narrow) == wide
+
+
+def test_fast_division_and_saturation_bring_their_helpers() -> None:
+    text = widen("float a = __fdividef(b, __saturatef(c));")
+    assert text is not None
+    assert text.endswith("double a = wide_divide(b, wide_saturate(c));")
+    assert text.count("static __device__ inline double wide_") == 2
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "int a = 1;",
+        "float a = __int_as_float(b);",
+        "float a; __half h;",
+        "float a; unsigned u = __float_as_uint(a);",
+        'float a; asm("ex2.approx.f32 %0, %1;" : "=f"(a) : "f"(a));',
+        "float a; double b;",  # mixed already: its wide form is not simply more precise
+        "float a; union U { float f; int i; };",
+        "float a = __fadd_rz(b, c);",
+    ],
+)
+def test_sources_without_a_wide_form_are_given_back_as_none(source: str) -> None:
+    assert widen(source) is None
+
+
+def test_plans_are_widened_with_their_source() -> None:
+    launch = Launch(
+        "k<float, 4>", ("1", "1", "1"), ("64", "1", "1"), "64 * 4", ("x", "part", ScalarArgument("float32", "2"))
+    )
+    plan = Plan(
+        (launch,), (Scratch("part", "float32", "n"), Scratch("count", "int32", "1")), ("--use_fast_math", "-DA=1")
+    )
+    wide = widen_candidate(Candidate("template <typename T, int N> __global__ void k(float *x) {}", plan))
+    assert wide is not None
+    (launched,) = wide.plan.launches
+    assert launched.entry == "k<double, 4>"
+    assert launched.shared_bytes == "2 * (64 * 4)"
+    assert launched.args[-1] == ScalarArgument("float64", "2")
+    assert [s.dtype for s in wide.plan.scratch] == ["float64", "int32"]
+    assert wide.plan.flags == ("-DA=1",)
