@@ -1,0 +1,29 @@
+"""Names in generated text: written ``$tile`` in templates, and kept clear of everything the user's code names."""
+
+from __future__ import annotations
+
+import re
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+def words(text: str) -> frozenset[str]:
+    """Every identifier in a text."""
+    return frozenset(_WORD.findall(text))
+
+
+def settle(text: str, taken: frozenset[str]) -> str:
+    """The text with every ``$name`` as ``name``, or with underscores added where that is taken."""
+
+    def name(match: re.Match[str]) -> str:
+        found = match.group(1)
+        while found in taken:
+            found += "_"
+        return found
+
+    return re.sub(r"\$([A-Za-z_]\w*)", name, text)
+
+
+def indent(lines: list[str], levels: int = 1) -> list[str]:
+    """The lines, four blanks a level further in; preprocessor lines other than pragmas are none here."""
+    return [" " * 4 * levels + line for line in lines]
