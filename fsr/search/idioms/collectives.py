@@ -1,0 +1,131 @@
+"""Device functions that a structural rewrite brings along: packs of elements, reductions over a warp or a block.
+
+They are written once per candidate, before its first kernel, under names that start with ``fsr_``; a candidate
+that already holds one keeps it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+PREFIX = "fsr_"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """How two partial results combine. ``identity`` is the neutral element as a literal that converts to every
+    arithmetic type; None where the initial value itself is neutral (the operator is idempotent).
+    ``reorders``: whether another order of floating-point operands changes the rounding."""
+
+    name: str
+    combine: str  # of ``a`` and ``b``
+    words: str
+    identity: str | None
+    reorders: bool
+
+
+# ``greatest`` and ``least`` are the comparisons people write (``if (v > best) best = v``): they differ from max
+# and min in what they do with NaN.
+OPERATORS = {
+    op.name: op
+    for op in (
+        Operator("sum", "a + b", "Sum", "0", True),
+        Operator("product", "a * b", "Product", "1", True),
+        Operator("max", "max(a, b)", "Maximum", None, False),
+        Operator("min", "min(a, b)", "Minimum", None, False),
+        Operator("greatest", "b > a ? b : a", "Greatest value", None, False),
+        Operator("least", "b < a ? b : a", "Least value", None, False),
+        Operator("and", "a & b", "Bitwise and", None, False),
+        Operator("or", "a | b", "Bitwise or", None, False),
+        Operator("xor", "a ^ b", "Bitwise exclusive or", "0", False),
+    )
+}
+
+_PACK = """\
+// WIDTH neighbouring elements, read or written in one access.
+template <typename T, int WIDTH>
+struct alignas(sizeof(T) * WIDTH) fsr_pack {
+    T v[WIDTH];
+};
+"""
+
+_ALIGNED = """\
+// Whether an address is a multiple of BYTES.
+template <int BYTES>
+__device__ __forceinline__ bool fsr_aligned(const void *pointer)
+{
+    return reinterpret_cast<size_t>(pointer) % BYTES == 0;
+}
+"""
+
+_WARP = """\
+// {words} over the 32 lanes of a warp; every lane gets the result.
+template <typename T>
+__device__ __forceinline__ T fsr_warp_{name}(T value)
+{{
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) {{
+        const T a = value;
+        const T b = __shfl_xor_sync(0xffffffffu, value, offset);
+        value = {combine};
+    }}
+    return value;
+}}
+"""
+
+_BLOCK = """\
+// {words} over a block of THREADS threads; every thread gets the result.
+template <int THREADS, typename T>
+__device__ __forceinline__ T fsr_block_{name}(T value)
+{{
+    __shared__ T partial[THREADS / 32];
+    value = fsr_warp_{name}(value);
+    if (THREADS > 32) {{
+        __syncthreads();  // the results of an earlier call have been read
+        if (threadIdx.x % 32 == 0) {{
+            partial[threadIdx.x / 32] = value;
+        }}
+        __syncthreads();
+        value = partial[0];
+#pragma unroll
+        for (int warp = 1; warp < THREADS / 32; warp += 1) {{
+            const T a = value;
+            const T b = partial[warp];
+            value = {combine};
+        }}
+    }}
+    return value;
+}}
+"""
+
+
+def helper_text(name: str) -> str:
+    """The definition of one helper: 'fsr_pack', 'fsr_aligned', 'fsr_warp_<operator>', 'fsr_block_<operator>'.
+
+    Raises KeyError for another name.
+    """
+    if name == "fsr_pack":
+        return _PACK
+    if name == "fsr_aligned":
+        return _ALIGNED
+    _, level, operator = name.split("_", 2)
+    op = OPERATORS[operator]
+    template = {"warp": _WARP, "block": _BLOCK}[level]
+    return template.format(name=op.name, words=op.words, combine=op.combine)
+
+
+def missing_helpers(source: str, names: Iterable[str]) -> str:
+    """The definitions of the named helpers, and of those that they call, which ``source`` does not hold yet."""
+    wanted: list[str] = []
+    for name in sorted(names):
+        if name.startswith("fsr_block_"):
+            wanted.append("fsr_warp_" + name.removeprefix("fsr_block_"))
+        wanted.append(name)
+    return "\n".join(helper_text(n) for n in dict.fromkeys(wanted) if not defines(source, n))
+
+
+def defines(source: str, name: str) -> bool:
+    """Whether the text already holds the helper of that name."""
+    return re.search(rf"(struct\s.*\b|\bT |\bbool ){re.escape(name)}\b", source) is not None

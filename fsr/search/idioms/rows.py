@@ -1,0 +1,157 @@
+"""Recognising a kernel in which one thread owns one row: ``row = blockIdx.x * blockDim.x + threadIdx.x``, loops over
+the row's elements, and nothing else that depends on which thread runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fsr.search.actions.protocol import Subject
+from fsr.search.idioms.accumulators import INTEGERS
+from fsr.search.idioms.effects import BUILTINS, Unclear, pointers
+from fsr.search.idioms.launches import Launched, launched, threads_of
+from fsr.search.idioms.parallel import Scene, terms
+from fsr.search.idioms.tree import assigned
+from fsr.search.idioms.units import Unit, flatten, units_of
+from fsr.source.form import Binary, Cast, Comment, Declare, Expr, For, If, KernelForm, Member, Name, Return, Stmt
+from fsr.source.walk import exprs_of, integer, kernel_names, walk_expr, walk_stmts
+from fsr.source.walk import fresh as fresh_among
+
+
+@dataclass(frozen=True, slots=True)
+class RowKernel:
+    """``kernel.body`` is ``before``, the declaration ``row``, and ``units``. ``threads``: of a block as launched;
+    ``rows``: how many rows there are at most, as a size expression."""
+
+    launched: Launched
+    before: tuple[Stmt, ...]
+    row: Declare
+    units: tuple[Unit, ...]
+    scene: Scene
+    threads: int
+    rows: str
+
+
+def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
+    """The kernel as one row a thread with at least one loop to share; None where that cannot be shown."""
+    found = launched(subject, kernel)
+    if found is None or kernel.template is not None:
+        return None
+    threads = threads_of(found.launch)
+    position = next((i for i, s in enumerate(kernel.body) if isinstance(s, Declare) and is_row(s, threads)), None)
+    if threads is None or position is None:
+        return None
+    before, row, after = kernel.body[:position], kernel.body[position], kernel.body[position + 1 :]
+    assert isinstance(row, Declare)
+    if row.name in assigned(after) or uses_threads((*before, *after)):
+        return None
+    try:
+        scene = scene_of(found, exact=subject.contract.tolerance.exact)
+        heads = units_of(before, scene)
+        units = units_of(after, scene)
+    except Unclear:
+        return None
+    if any(u.kind != "all" or u.accesses for u in heads) or not any(u.kind == "loop" for u in flatten(units)):
+        return None
+    return RowKernel(found, before, row, units, scene, threads, _rows(found, row.name, after, threads))
+
+
+def is_row(stmt: Declare, threads: int | None) -> bool:
+    """Whether a declaration gives the global thread number along x."""
+    return (
+        stmt.init is not None
+        and stmt.type.removeprefix("const ").removesuffix(" const") in INTEGERS
+        and not stmt.dims
+        and not stmt.qualifiers
+        and is_global_id(stmt.init, threads)
+    )
+
+
+def is_global_id(expr: Expr, threads: int | None) -> bool:
+    """Whether an expression is ``blockIdx.x * blockDim.x + threadIdx.x`` in any order, casts left aside."""
+    match expr:
+        case Cast(operand=inner):
+            return is_global_id(inner, threads)
+        case Binary(op="+"):
+            parts = [_bare(t) for t, sign in terms(expr) if sign > 0]
+            if len(parts) != 2:
+                return False
+            products = [p for p in parts if isinstance(p, Binary) and p.op == "*"]
+            if _builtin("threadIdx") not in parts or len(products) != 1:
+                return False
+            factors = [_bare(products[0].left), _bare(products[0].right)]
+            if _builtin("blockIdx") not in factors:
+                return False
+            factors.remove(_builtin("blockIdx"))
+            return factors[0] == _builtin("blockDim") or (threads is not None and integer(factors[0]) == threads)
+    return False
+
+
+def _bare(expr: Expr) -> Expr:
+    while isinstance(expr, Cast):
+        expr = expr.operand
+    return expr
+
+
+def _builtin(name: str, axis: str = "x") -> Member:
+    return Member(Name(name), axis)
+
+
+def uses_threads(body: Iterable[Stmt]) -> bool:
+    """Whether statements depend on the thread or on the launch, other than through blockIdx.y and blockIdx.z."""
+    allowed = {_builtin("blockIdx", "y"), _builtin("blockIdx", "z")}
+    return any(_mentions_builtin(e, allowed) for s in walk_stmts(body) for e in exprs_of(s))
+
+
+def _mentions_builtin(expr: Expr, allowed: set[Member]) -> bool:
+    inside = list(walk_expr(expr))
+    mentioned = sum(isinstance(e, Name) and e.text in BUILTINS for e in inside)
+    return mentioned > sum(isinstance(e, Member) and e in allowed for e in inside)
+
+
+def scene_of(found: Launched, *, exact: bool) -> Scene:
+    """What is known about the kernel around its loops. Raises Unclear, also when one name has two types."""
+    kernel = found.kernel
+    types: dict[str, str] = {p.name: p.type.removeprefix("const ") for p in kernel.params if not p.is_pointer}
+    sizes = frozenset(n for n, t in types.items() if t in INTEGERS)
+    for stmt in walk_stmts(kernel.body):
+        match stmt:
+            case Declare(type=type_, name=name, dims=()) if "*" not in type_:
+                new = (name, type_.removeprefix("const ").strip())
+            case For(type=str(type_), var=name):
+                new = (name, type_)
+            case _:
+                continue
+        if types.setdefault(*new) != new[1]:
+            raise Unclear
+    changing = assigned(kernel.body)
+    return Scene(pointers(kernel, found.contract, found.passed), types, changing, sizes, exact)
+
+
+def _rows(found: Launched, row: str, after: tuple[Stmt, ...], threads: int) -> str:
+    """The number of rows: what the guard says, where it says so, and never more than there were threads."""
+    grid = found.launch.grid[0]
+    guard = _guard(row, after)
+    text = None if guard is None else found.size_text(guard)
+    if text is None:
+        return f"({grid}) * {threads}"
+    compact = grid.replace(" ", "")
+    if compact in (f"ceil_div({text.replace(' ', '')},{threads})", f"({text}+{threads - 1})//{threads}"):
+        return text
+    return f"min(({grid}) * {threads}, {text})"
+
+
+def _guard(row: str, after: tuple[Stmt, ...]) -> Expr | None:
+    """The bound of ``if (row >= bound) return;`` or of ``if (row < bound) { everything }``."""
+    body = [s for s in after if not isinstance(s, Comment)]
+    match body:
+        case [If(test=Binary(op=">=", left=Name(text=left), right=bound), then=(Return(value=None),), orelse=()), *_]:
+            return bound if left == row else None
+        case [If(test=Binary(op="<", left=Name(text=left), right=bound), orelse=())]:
+            return bound if left == row else None
+    return None
+
+
+def fresh(base: str, kernel: KernelForm) -> str:
+    """``base``, or ``base2`` and so on: a name that the kernel does not use."""
+    return fresh_among(base, kernel_names(kernel) | BUILTINS)
