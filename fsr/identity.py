@@ -9,7 +9,19 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fsr.records import Candidate, Json, Launch, Plan, ScalarArgument, Scratch
+from fsr.records import (
+    Basis,
+    Candidate,
+    Json,
+    Launch,
+    Outcome,
+    Plan,
+    Resources,
+    ScalarArgument,
+    Scratch,
+    Status,
+    Timing,
+)
 
 HASH_PREFIX = "f1"  # bumped when the canonical form changes, so that old and new hashes never meet
 
@@ -66,3 +78,21 @@ def plan_from_json(data: Any) -> Plan:
 def candidate_from_json(data: Any) -> Candidate:
     """The inverse of :func:`to_json` for candidates."""
     return Candidate(data["source"], plan_from_json(data["plan"]), tuple(data["actions"]), data["language"])
+
+
+def outcome_from_json(data: Any) -> Outcome:
+    """The inverse of :func:`to_json` for outcomes. Raises KeyError or TypeError on damaged data."""
+    timing = data["timing"]
+    return Outcome(
+        status=Status[data["status"].upper()],
+        stage=data["stage"],
+        cases=data["cases"],
+        passed=data["passed"],
+        timing=None
+        if timing is None
+        else Timing(Basis(timing["basis"]), timing["median_ns"], tuple(timing["samples_ns"]), timing["note"]),
+        resources={name: Resources(**value) for name, value in data["resources"].items()},
+        features=data["features"],
+        evidence=data["evidence"],
+        seconds=data["seconds"],
+    )

@@ -71,12 +71,14 @@ class EvaluateRequest:
 
 @dataclass(frozen=True, slots=True)
 class PromoteRequest:
-    """Payload of ``jobs.promote_task``. ``budget_s`` bounds the paired final."""
+    """Payload of ``promotion.promote_task``. ``budget_s`` bounds the paired final; without ``timed`` the final is
+    left out and only the tests decide."""
 
     spec: SessionSpec
     candidate: Candidate
     binaries: Binaries
     budget_s: float = 20.0
+    timed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,124 @@
+"""``check`` and ``evaluate``: a candidate of the user's own against a kernel, by the same stages as the search."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fsr.app.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S, PROMOTE_TIMEOUT_S
+from fsr.app.kernel import Kernel, load_kernel
+from fsr.app.options import RefineOptions
+from fsr.errors import SourceError
+from fsr.evaluation.faults import outcome_of_fault
+from fsr.evaluation.spec import BaselineReport, Binaries, CompileRequest, EvaluateRequest, PromoteRequest, SessionSpec
+from fsr.identity import plan_from_json, to_json
+from fsr.records import Candidate, Json, Outcome, Plan, Status
+from fsr.source.file import KernelFile, bare_name
+from fsr.workers.protocol import Pool, Task, WorkerFault, Workers
+from fsr.workers.select import open_workers
+
+
+def check(candidate: Path, options: RefineOptions) -> dict[str, Json]:
+    """Run every search-time and held-out test of ``options.kernel``'s contract on a candidate file.
+
+    Returns {"status": "passed" | "failed", "outcome": ..., "tests": {...}, ...}. Raises FsrError."""
+    return _judge(candidate, options, timed=False)
+
+
+def evaluate(candidate: Path, options: RefineOptions) -> dict[str, Json]:
+    """Like :func:`check`, then the paired final against the kernel: adds the verdict, with its basis."""
+    return _judge(candidate, options, timed=True)
+
+
+def load_candidate(path: Path, kernel: Kernel) -> Candidate:
+    """A candidate file with its launch plan: from the evidence beside it (``name.json``), when that names a plan,
+    else the plan of the kernel's contract. Raises SourceError when it lacks a kernel that the plan launches."""
+    file = KernelFile.read(path)
+    plan = stored_plan(path) or kernel.baseline.plan
+    names = tuple(dict.fromkeys(bare_name(launch.entry) for launch in plan.launches))
+    missing = [n for n in names if n not in {k.rpartition("::")[2] for k in file.kernels} | set(file.kernels)]
+    if missing:
+        raise SourceError(
+            f"the candidate holds no kernel {missing[0]!r}", expected=f"the kernels {', '.join(names)}",
+            where=str(path), fix="name the file that fsr wrote, with its .json beside it",
+        )  # fmt: skip
+    return Candidate(file.cut_all([launch.entry for launch in plan.launches]), plan, ("given",))
+
+
+def stored_plan(path: Path) -> Plan | None:
+    """The plan in the evidence beside a candidate file; None when there is no such evidence."""
+    try:
+        data: Any = json.loads(path.with_suffix(".json").read_text())
+        return plan_from_json(data["best"]["plan"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _judge(path: Path, options: RefineOptions, *, timed: bool) -> dict[str, Json]:
+    from fsr.app.refining import session_spec
+
+    started = time.monotonic()
+    kernel = load_kernel(options.kernel, options.entry)
+    candidate = load_candidate(path, kernel)
+    spec = session_spec(options, kernel)
+    with open_workers(1, options.ray, spec.device) as workers:
+        report = _run(workers, "device", "jobs:baseline_task", spec, 300.0, "baseline")
+        assert isinstance(report, BaselineReport)
+        outcome = _stages(workers, spec, candidate, options, timed=timed)
+    right = outcome.status >= (Status.CORRECT if timed else Status.SLOW)
+    told: dict[str, Json] = {
+        "status": "passed" if right else "failed",
+        "entry": kernel.contract.entry,
+        "basis": spec_basis(spec),
+        "device": to_json(report.device),
+        "outcome": outcome.status.name.lower(),
+        "stage": outcome.stage,
+        "tests": {"cases": outcome.cases, "passed": outcome.passed},
+        "evidence": dict(outcome.evidence),
+        "seconds": round(time.monotonic() - started, 2),
+    }
+    if timed and right:
+        told["verdict"] = outcome.evidence.get("verdict")
+    return told
+
+
+def spec_basis(spec: SessionSpec) -> str:
+    """'predicted' on the host device, else 'measured'."""
+    return "predicted" if spec.on_host else "measured"
+
+
+def _stages(
+    workers: Workers, spec: SessionSpec, candidate: Candidate, options: RefineOptions, *, timed: bool
+) -> Outcome:
+    compiled = _run(
+        workers, "compile", "jobs:compile_task", CompileRequest(spec, candidate), COMPILE_TIMEOUT_S, "compile"
+    )
+    if isinstance(compiled, Outcome):
+        return compiled
+    assert isinstance(compiled, Binaries)
+    request = EvaluateRequest(spec, candidate, compiled)
+    outcome = _run(workers, "device", "jobs:evaluate_task", request, EVALUATE_TIMEOUT_S, "tests")
+    assert isinstance(outcome, Outcome)
+    if outcome.status < Status.CORRECT:
+        return outcome
+    promotion = PromoteRequest(spec, candidate, compiled, options.budget_s, timed)
+    final = _run(workers, "device", "promotion:promote_task", promotion, PROMOTE_TIMEOUT_S, "promotion", fresh=True)
+    assert isinstance(final, Outcome)
+    return replace(final, cases=outcome.cases + final.cases, passed=outcome.passed + final.passed)
+
+
+def _run(
+    workers: Workers, pool: Pool, function: str, payload: Any, timeout_s: float, stage: str, fresh: bool = False
+) -> Any:
+    """The result of one task; a fault of the worker as its outcome."""
+    ticket = workers.submit(pool, Task(f"fsr.evaluation.{function}", payload, timeout_s, fresh=fresh))
+    while True:
+        for completion in workers.wait(0.2):
+            if completion.ticket == ticket:
+                result = completion.result
+                if isinstance(result, WorkerFault):
+                    return outcome_of_fault(result.kind, result.detail, result.error, stage, completion.seconds)
+                return result

@@ -1,0 +1,55 @@
+"""A user's kernel file as the search needs it: contract, device unit, baseline candidate, what it includes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from fsr.cache.digest import json_digest, text_digest
+from fsr.contract.load import load_contract
+from fsr.contract.model import Contract
+from fsr.identity import to_json
+from fsr.records import Candidate
+from fsr.source.cut import DeviceUnit
+from fsr.source.file import KernelFile
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel file, the contract of one entry, and the baseline that the search starts from."""
+
+    file: KernelFile
+    contract: Contract
+    unit: DeviceUnit
+    baseline: Candidate
+
+    @property
+    def folder(self) -> Path:
+        """Where the file lies; references are imported from there."""
+        return self.file.path.parent.absolute()
+
+    def includes(self) -> tuple[tuple[str, str], ...]:
+        """(path relative to the folder, digest) of every local file the kernel was read with."""
+        paths = {p.source.path for p in self.file.pieces} - {self.file.path}
+        if self.contract.origin.kind == "sidecar":
+            paths.add(Path(self.contract.origin.path))
+        if self.contract.reference is not None:
+            paths.add(self.folder / self.contract.reference.partition(":")[0])
+        found = [(os.path.relpath(path, self.folder), text_digest(path.read_bytes())) for path in paths]
+        return tuple(sorted(found))
+
+    def contract_digest(self) -> str:
+        """Digest of all that the contract promises; where it was read from does not count."""
+        data = to_json(self.contract)
+        assert isinstance(data, dict)
+        data.pop("origin")
+        return json_digest(data)
+
+
+def load_kernel(path: Path, entry: str | None = None) -> Kernel:
+    """Read a file and its contract. Raises SourceError and ContractError."""
+    file = KernelFile.read(path)
+    contract = load_contract(file, entry)
+    unit = file.cut(contract.entry)
+    return Kernel(file, contract, unit, Candidate(unit.text, contract.plan))

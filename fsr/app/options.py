@@ -1,0 +1,48 @@
+"""What a user may ask of a refinement, validated."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from fsr.errors import UsageError
+
+UNITS_S = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class RefineOptions:
+    """Options of ``fsr refine``.
+
+    device: 'auto', 'cuda:N' or 'host'. target: architecture to predict for on the host device. budget_s: wall
+    seconds for the whole run. evaluations: at most this many candidates (None: no limit). workers: compile
+    processes (None: one a core). ray: address of a Ray cluster, 'local' to start one, None for local processes.
+    output: where the winner goes (None: beside the kernel, as kernel.fsr.cu). use_cache: start from, and store to,
+    the cache.
+    """
+
+    kernel: Path
+    device: str = "auto"
+    target: str = "sm_90"
+    budget_s: float = 300.0
+    evaluations: int | None = None
+    seed: int = 0
+    entry: str | None = None
+    keep_launch: bool = False
+    workers: int | None = None
+    ray: str | None = None
+    output: Path | None = None
+    use_cache: bool = True
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of '90', '60s', '5m', '1.5h'. Raises UsageError when it is none, or not above zero."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h|)\s*", text)
+    seconds = float(found[1]) * UNITS_S[found[2]] if found else 0.0
+    if seconds <= 0:
+        raise UsageError(
+            f"the budget is {text!r}", expected="a time above zero, for example 90s, 5m or 1h", where="--budget",
+            fix="give the search some time: --budget 5m",
+        )  # fmt: skip
+    return seconds

@@ -1,0 +1,78 @@
+"""Writing what a run found: the winner, its launcher, its evidence; all or nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from fsr.app.kernel import Kernel
+from fsr.errors import StorageError
+from fsr.records import Candidate, Json, Plan
+from fsr.source.launcher import launcher_header
+from fsr.source.output import render_output
+
+
+def default_output(kernel: Path) -> Path:
+    """``kernel.fsr.cu`` beside ``kernel.cu``."""
+    return kernel.with_name(f"{kernel.stem}.fsr{kernel.suffix or '.cu'}")
+
+
+def require_writable(output: Path) -> None:
+    """Fail before the search rather than after it. Raises StorageError."""
+    folder = output.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise _unwritable(folder, fault.strerror or str(fault)) from None
+    if not os.access(folder, os.W_OK) or (output.exists() and not os.access(output, os.W_OK)):
+        raise _unwritable(folder, "permission denied")
+
+
+def same_launch(kernel: Kernel, candidate: Candidate) -> bool:
+    """Whether the candidate is launched exactly as the original: one launch of the same grid, block, arguments."""
+    old, new = _plain(kernel.baseline.plan), _plain(candidate.plan)
+    return old == new
+
+
+def _plain(plan: Plan) -> Plan:
+    return replace(plan, flags=())
+
+
+def render_files(kernel: Kernel, candidate: Candidate, evidence: Mapping[str, Json], stem: str) -> dict[str, str]:
+    """Name to text of the files a build uses: the output, and the launcher header when the launch changed."""
+    suffix = kernel.file.path.suffix or ".cu"
+    files = {f"{stem}{suffix}": render_output(kernel.file, kernel.unit, candidate, dict(evidence))}
+    if not same_launch(kernel, candidate):
+        files[f"{stem}.cuh"] = launcher_header(kernel.contract.entry, kernel.contract, candidate.plan)
+    return files
+
+
+def write_outputs(files: Mapping[str, str], evidence: Mapping[str, Json], output: Path) -> dict[str, str]:
+    """Write the files beside ``output`` and the evidence as JSON; kind to path. Nothing is left half-written: each
+    file is written beside its place and moved there when all of them are complete. Raises StorageError."""
+    texts = {output.parent / name: text for name, text in files.items()}
+    texts[output.with_suffix(".json")] = json.dumps(dict(evidence), indent=2) + "\n"
+    drafts: dict[Path, Path] = {}
+    try:
+        for path, text in texts.items():
+            draft = path.with_name(f".{path.name}.{os.getpid()}")
+            drafts[path] = draft
+            draft.write_bytes(text.encode("utf-8", "surrogateescape"))
+        for path, draft in drafts.items():
+            draft.replace(path)
+    except OSError as fault:
+        for draft in drafts.values():
+            draft.unlink(missing_ok=True)
+        raise _unwritable(output.parent, fault.strerror or str(fault)) from None
+    kinds = {".cuh": "launcher", ".json": "evidence"}
+    return {kinds.get(path.suffix, "source"): str(path) for path in texts}
+
+
+def _unwritable(folder: Path, why: str) -> StorageError:
+    return StorageError(
+        f"the output cannot be written: {why}", expected="a folder with space that you may write to",
+        where=str(folder), fix="name another place with -o OUT",
+    )  # fmt: skip

@@ -1,0 +1,174 @@
+"""``refine``: one kernel in, a faster one out, proven to do the same."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from fsr.app.caching import RunCache, open_store
+from fsr.app.engine import Engine
+from fsr.app.kernel import Kernel, load_kernel
+from fsr.app.options import RefineOptions
+from fsr.app.outputs import default_output, render_files, require_writable, write_outputs
+from fsr.app.result import result_of
+from fsr.app.resuming import RunStart, new_run_folder, replay_into
+from fsr.app.state import Progress, RunState
+from fsr.errors import BaselineError
+from fsr.evaluation.faults import outcome_of_fault
+from fsr.evaluation.spec import BaselineReport, SessionSpec
+from fsr.identity import to_json
+from fsr.records import Json, Outcome
+from fsr.runs.log import EventLog
+from fsr.search.actions.registry import all_actions
+from fsr.search.proposal import Rules, Trial
+from fsr.search.refinement import Refinement
+from fsr.settings import Settings, read_settings
+from fsr.workers.protocol import Task, WorkerFault, Workers
+from fsr.workers.select import open_workers
+
+BASELINE_TIMEOUT_S = 300.0
+PROMOTION_SHARE = 0.2  # of the budget, kept for promotion
+PROMOTION_MOST_S = 30.0
+
+
+def refine(
+    options: RefineOptions,
+    *,
+    settings: Settings | None = None,
+    progress: Progress = lambda state: None,
+    resume: str | None = None,
+) -> dict[str, Json]:
+    """Refine a kernel; returns the object that ``fsr refine --json`` prints.
+
+    ``resume``: the name of a run to go on with; its own options hold, with what is left of its budget. On
+    KeyboardInterrupt the best so far is promoted and returned. Raises FsrError."""
+    settings = settings or read_settings()
+    started = time.monotonic()
+    folder = Path(settings.runs) / resume if resume else new_run_folder(Path(settings.runs), options.kernel)
+    earlier = RunStart.read(folder) if resume else None
+    if earlier is not None:
+        options = earlier.options
+        started -= earlier.seconds
+    output = options.output or default_output(options.kernel)
+    require_writable(output)
+    kernel = load_kernel(options.kernel, options.entry)
+    if earlier is not None:
+        earlier.require_same(kernel)
+    spec = session_spec(options, kernel)
+    with ExitStack() as stack:
+        log = stack.enter_context(EventLog(folder))
+        workers = stack.enter_context(open_workers(options.workers or settings.workers, options.ray, spec.device))
+        state = RunState(folder.name, kernel.contract.entry, options.budget_s)
+        state.baseline = _baseline(workers, spec, state, progress, started)
+        cache = None
+        if options.use_cache:
+            cache = RunCache(stack.enter_context(open_store(settings.cache)), kernel, spec, state.baseline.device)
+        return _run(options, kernel, spec, workers, log, state, progress, started, cache, earlier, output)
+
+
+def session_spec(options: RefineOptions, kernel: Kernel) -> SessionSpec:
+    """What workers need to know; picks the device and checks that it is there."""
+    from fsr.devices.select import parse_device
+
+    device = parse_device(options.device)
+    return SessionSpec(
+        kernel.contract, kernel.baseline, str(device), device.arch or options.target, options.seed, str(kernel.folder)
+    )
+
+
+def _baseline(
+    workers: Workers, spec: SessionSpec, state: RunState, progress: Progress, started: float
+) -> BaselineReport:
+    ticket = workers.submit("device", Task("fsr.evaluation.jobs:baseline_task", spec, BASELINE_TIMEOUT_S))
+    while True:
+        for completion in workers.wait(0.1):
+            if completion.ticket != ticket:
+                continue
+            result = completion.result
+            if isinstance(result, WorkerFault):
+                failed = outcome_of_fault(result.kind, result.detail, result.error, "baseline", completion.seconds)
+                raise BaselineError(
+                    f"the kernel itself does not run: {failed.evidence.get('detail')}",
+                    expected="a kernel that passes its own tests",
+                    fix="run it on small sizes under compute-sanitizer, or narrow its contract",
+                )
+            assert isinstance(result, BaselineReport)
+            state.notes.extend(result.notes)
+            return result
+        state.elapsed_s = time.monotonic() - started
+        progress(state)
+
+
+def _run(
+    options: RefineOptions, kernel: Kernel, spec: SessionSpec, workers: Workers, log: EventLog, state: RunState,
+    progress: Progress, started: float, cache: RunCache | None, earlier: RunStart | None, output: Path,
+) -> dict[str, Json]:  # fmt: skip
+    assert state.baseline is not None
+    if earlier is None:
+        begin = cache.start() if cache is not None else None
+        known = cache.failures() if cache is not None else {}
+        start = RunStart.new(options, kernel, begin, tuple(sorted(known)), state.baseline.outcome)
+        log.append("start", **start.to_json())
+    else:
+        start = earlier
+    rules = Rules(kernel.contract, options.keep_launch, spec.target)
+    given = () if start.given is None else (start.given,)
+    refinement = Refinement(kernel.baseline, rules, all_actions(), seed=options.seed, given=given, known=start.known)
+    if earlier is None:
+        baseline = refinement.ask()
+        assert baseline is not None
+        log.append("ask", id=0, hash=baseline.hash, move="baseline", origin="baseline", parent=None)
+        log.append("tell", id=0, outcome=to_json(state.baseline.outcome))
+        refinement.tell(0, state.baseline.outcome)
+    else:
+        replay_into(refinement, log.folder, state)
+    state.best = refinement.archive.best
+
+    def remember(candidate: str, outcome: Outcome) -> None:
+        if cache is not None:
+            cache.remember(candidate, outcome)
+
+    engine = Engine(spec, refinement, workers, log, state, progress, started, remember)
+    winner = _search_and_promote(engine, options, started)
+    return _finish(options, kernel, spec, log, state, progress, started, cache, output, winner)
+
+
+def _search_and_promote(engine: Engine, options: RefineOptions, started: float) -> Trial | None:
+    state = engine.state
+    state.phase, state.search_started_s = "search", time.monotonic() - started
+    end = started + options.budget_s
+    reserve = min(PROMOTION_MOST_S, PROMOTION_SHARE * options.budget_s)
+    try:
+        engine.search(end - reserve, options.evaluations)
+    except KeyboardInterrupt:
+        state.interrupted = True
+        end = time.monotonic() + 5.0
+    try:
+        return engine.promote(end)
+    except KeyboardInterrupt:  # asked twice: leave without a winner
+        state.interrupted = True
+        state.notes.append("interrupted during promotion: nothing was promoted")
+        return None
+
+
+def _finish(
+    options: RefineOptions, kernel: Kernel, spec: SessionSpec, log: EventLog, state: RunState, progress: Progress,
+    started: float, cache: RunCache | None, output: Path, winner: Trial | None,
+) -> dict[str, Json]:  # fmt: skip
+    files: dict[str, str] = {}
+    seconds = time.monotonic() - started
+    result = result_of(state, kernel, spec.target, winner, {}, seconds)
+    if winner is not None:
+        rendered = render_files(kernel, winner.proposal.candidate, result, output.stem)
+        planned = {"source": str(output)}
+        result = result_of(state, kernel, spec.target, winner, planned, seconds)
+        files = write_outputs(rendered, result, output)
+        result = result_of(state, kernel, spec.target, winner, files, seconds)
+        if cache is not None:
+            assert winner.outcome.timing is not None
+            cache.publish(winner.proposal.candidate, rendered, result, winner.outcome.timing.basis)
+    log.append("end", result=result)
+    state.phase, state.elapsed_s = "done", seconds
+    progress(state)
+    return result

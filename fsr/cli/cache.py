@@ -1,0 +1,119 @@
+"""``fsr cache``: what is stored, why it is or is not served, and keeping it clean."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fsr.cache.entry import Entry
+from fsr.cache.store import Store
+from fsr.cli.options import json_option
+from fsr.errors import EXIT_DONE, EXIT_FAILED, UsageError
+from fsr.report.words import ratio_text
+from fsr.settings import read_settings
+
+
+@click.group("cache")
+def cache_command() -> None:
+    """List, explain, verify and prune cached winners."""
+
+
+def _store() -> Store:
+    return Store(Path(read_settings().cache))
+
+
+def _row(row: dict[str, Any], entry: Entry | None) -> dict[str, Any]:
+    told: dict[str, Any] = {"key": row["key"], "basis": row["basis"], "arch": row["arch"], "created": row["created"]}
+    if entry is None:
+        return told | {"damaged": True}
+    best = entry.evidence.get("best") or {}
+    return told | {
+        "damaged": False, "entry": entry.key.entry, "device": entry.device.get("name"),
+        "speedup": best.get("speedup"), "files": sorted(entry.files),
+    }  # fmt: skip
+
+
+@cache_command.command("list")
+@json_option
+def list_command(as_json: bool) -> None:
+    """All winners, newest first."""
+    with _store() as store:
+        rows = [_row(row, entry) for row, entry in store.entries()]
+    if as_json:
+        click.echo(json.dumps({"winners": rows}))
+        return
+    if not rows:
+        click.echo("the cache holds no winners")
+    for row in rows:
+        date = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["created"]))
+        what = "damaged" if row["damaged"] else f"{row['entry']:<20} {ratio_text(row['speedup'])} ({row['basis']})"
+        click.echo(f"{row['key'][:16]}  {date}  {row['arch']:<8} {what}")
+
+
+@cache_command.command("show")
+@click.argument("key")
+def show_command(key: str) -> None:
+    """One winner by its key (the first characters are enough), as JSON."""
+    with _store() as store:
+        row, entry = _one(store, key)
+    told = _row(row, entry) if entry is None else json.loads(entry.to_body())
+    click.echo(json.dumps(told, indent=2))
+
+
+@cache_command.command("explain")
+@click.argument("kernel", type=click.Path(path_type=Path))
+@click.option("--device", default="cuda:0", show_default=True, help="cuda:N.")
+def explain_command(kernel: Path, device: str) -> int:
+    """Say why `fsr lookup KERNEL` answers what it does: every stored winner of this file, and what differs."""
+    from fsr.cache.explain import explain
+
+    lines = explain(kernel, Path(read_settings().cache), int(device.partition(":")[2] or 0))
+    click.echo("\n".join(lines))
+    return EXIT_DONE
+
+
+@cache_command.command("verify")
+@json_option
+def verify_command(as_json: bool) -> int:
+    """Check the digest of every entry; exits 1 when one is damaged (`fsr cache prune --damaged` removes it)."""
+    with _store() as store:
+        rows = [(row["key"], entry is not None) for row, entry in store.entries()]
+    damaged = [key for key, good in rows if not good]
+    if as_json:
+        click.echo(json.dumps({"checked": len(rows), "damaged": damaged}))
+    else:
+        click.echo(f"{len(rows)} winners checked, {len(damaged)} damaged")
+        for key in damaged:
+            click.echo(f"  {key}")
+    return EXIT_FAILED if damaged else EXIT_DONE
+
+
+@cache_command.command("prune")
+@click.option("--damaged", is_flag=True, help="Remove damaged entries.")
+@click.option("--older-than", "days", type=click.FloatRange(min=0), help="Remove what is older than that many days.")
+@click.option("--failures", is_flag=True, help="Forget remembered failures (all, or those older than --older-than).")
+def prune_command(damaged: bool, days: float | None, failures: bool) -> None:
+    """Remove entries; says how many. Without an option nothing is removed."""
+    if not damaged and days is None and not failures:
+        raise UsageError("nothing named to prune", expected="--damaged, --older-than DAYS or --failures")
+    limit = time.time() - (days or 0.0) * 86400
+    with _store() as store:
+        found = list(store.entries())
+        keys = [r["key"] for r, e in found if (damaged and e is None) or (days is not None and r["created"] < limit)]
+        click.echo(f"{store.remove(keys)} winners removed")
+        if failures:
+            click.echo(f"{store.forget_failures((days or 0.0) * 86400)} failures forgotten")
+
+
+def _one(store: Store, key: str) -> tuple[dict[str, Any], Entry | None]:
+    found = [(row, entry) for row, entry in store.entries() if row["key"].startswith(key)]
+    if len(found) != 1:
+        raise UsageError(
+            f"{len(found)} winners have a key that begins with {key!r}", expected="exactly one",
+            fix="`fsr cache list` shows the keys",
+        )  # fmt: skip
+    return found[0]

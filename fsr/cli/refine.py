@@ -1,0 +1,52 @@
+"""``fsr refine``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from fsr.cli.options import device_options, json_option
+
+
+@click.command("refine")
+@click.argument("kernel", type=click.Path(path_type=Path), required=False)
+@device_options
+@click.option("--budget", default="5m", show_default=True, help="Time for the whole run: 90s, 5m, 1h.")
+@click.option("--evaluations", type=click.IntRange(min=1), help="Stop after this many candidates.")
+@click.option("--keep-launch", is_flag=True, help="Keep grid, block and arguments as they are.")
+@click.option("--workers", type=click.IntRange(min=1), help="Compile processes; one a core by default.")
+@click.option("--ray", metavar="ADDRESS", help="Use Ray: the address of a cluster, or 'local'.")
+@click.option("--resume", metavar="RUN", help="Go on with a run that was cut off.")
+@click.option("--no-cache", is_flag=True, help="Neither start from the cache nor store to it.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Where the winner goes [kernel.fsr.cu].")
+@json_option
+def refine_command(
+    kernel: Path | None, device: str, target: str, entry: str | None, seed: int, budget: str,
+    evaluations: int | None, keep_launch: bool, workers: int | None, ray: str | None, resume: str | None,
+    no_cache: bool, out: Path | None, as_json: bool,
+) -> int:  # fmt: skip
+    """Find a faster kernel that is proven to do the same as KERNEL.
+
+    Writes kernel.fsr.cu and its evidence, kernel.fsr.json; kernel.fsr.cuh too when the launch changed. On a
+    machine without a GPU, times are predicted and labelled so. Ctrl-C keeps the best so far.
+    """
+    from fsr.app import RefineOptions, refine
+    from fsr.app.options import parse_duration
+    from fsr.errors import UsageError
+    from fsr.report.terminal import Display, summary
+
+    if kernel is None and resume is None:
+        raise UsageError("no kernel named", expected="fsr refine KERNEL", fix="name a .cu file, or --resume RUN")
+    options = RefineOptions(
+        kernel or Path(), device, target, parse_duration(budget), evaluations, seed, entry, keep_launch, workers,
+        ray, out, not no_cache,
+    )  # fmt: skip
+    with Display() as display:
+        result = refine(options, progress=display.show, resume=resume)
+    if as_json:
+        click.echo(json.dumps(result))
+    else:
+        click.echo(summary(result))
+    return 0

@@ -1,0 +1,167 @@
+"""What a person sees: live progress on standard error, and the summary at the end.
+
+A display takes anything with the attributes of :class:`fsr.app.state.RunState`; it imports nothing above it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from fsr.report.words import duration_text, ratio_text, time_text
+
+REFRESH_S = 0.25
+PLAIN_EVERY_S = 10.0
+
+
+class Shown(Protocol):
+    """What the display reads of a run."""
+
+    run: str
+    entry: str
+    budget_s: float
+    phase: str
+    elapsed_s: float
+    told: int
+    device_busy: float
+    baseline: Any
+    best: Any
+
+    @property
+    def rejected(self) -> dict[str, int]: ...
+    @property
+    def rate(self) -> float: ...
+    @property
+    def speedup(self) -> float | None: ...
+
+
+class Display:
+    """Live progress on standard error: a table in a terminal, a line now and then otherwise."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(stderr=True)
+        self._live: Live | None = None
+        self._last = 0.0
+        self._phase = ""
+
+    def __enter__(self) -> Self:
+        if self.console.is_terminal:
+            self._live = Live(console=self.console, refresh_per_second=4, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, state: Shown) -> None:
+        """Show a run as it is now; cheap when called often."""
+        now = time.monotonic()
+        every = REFRESH_S if self._live is not None else PLAIN_EVERY_S
+        if now - self._last < every and state.phase == self._phase:
+            return
+        self._last, self._phase = now, state.phase
+        if self._live is not None:
+            self._live.update(progress_table(state))
+        else:
+            print(progress_line(state), file=sys.stderr, flush=True)
+
+
+def progress_line(state: Shown) -> str:
+    """The run in one line."""
+    parts = [f"fsr: {state.entry}: {state.phase}", duration_text(state.elapsed_s)]
+    if state.speedup is not None:
+        parts.append(f"best {ratio_text(state.speedup)} ({basis_of(state)}), {state.told} evaluated")
+    return ", ".join(parts)
+
+
+def basis_of(state: Shown) -> str:
+    """'measured' or 'predicted'."""
+    return str(state.baseline.outcome.timing.basis.value)
+
+
+def progress_table(state: Shown) -> Table:
+    """The run as a table."""
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    left = max(0.0, state.budget_s - state.elapsed_s)
+    table.add_row("kernel", f"{state.entry}   [dim]run {state.run}[/dim]")
+    table.add_row("phase", f"{state.phase}, {duration_text(left)} left")
+    if state.baseline is None:
+        table.add_row("", "testing and timing the original")
+        return table
+    basis = basis_of(state)
+    table.add_row("original", f"{time_text(state.baseline.outcome.timing.median_ns)} ({basis})")
+    if state.best is not None and state.speedup is not None and state.best.time_ns:
+        spread = spread_of(state.best.outcome.timing.samples_ns)
+        table.add_row(
+            "best so far", f"{time_text(state.best.time_ns)}  [bold]{ratio_text(state.speedup)}[/bold] {spread}"
+        )
+        table.add_row("by", " → ".join(state.best.proposal.candidate.actions) or "the original")
+    rejected = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in state.rejected.items())
+    table.add_row("evaluated", f"{state.told} ({state.rate:.1f} a second)")
+    table.add_row("rejected", rejected or "none")
+    table.add_row("device busy", f"{100 * state.device_busy:.0f} %")
+    return table
+
+
+def spread_of(samples: tuple[float, ...]) -> str:
+    """'± 0.8 %', half the range of screening samples over their middle; '' for a single value."""
+    if len(samples) < 2:
+        return ""
+    return f"± {50 * (max(samples) - min(samples)) / (sum(samples) / len(samples)):.1f} %"
+
+
+def summary(result: Mapping[str, Any]) -> str:
+    """The end of a run, in a few lines."""
+    basis, best = result["basis"], result["best"]
+    where = result["device"].get("target") if basis == "predicted" else result["device"]["name"]
+    lines = []
+    if best is None:
+        lines.append(f"unchanged: nothing faster than {result['entry']} was proven ({basis}, {where})")
+        lines.append(f"  original   {time_text(result['baseline']['median_ns'])}")
+    else:
+        low, high = best["speedup_ci95"]
+        lines.append(
+            f"improved: {result['entry']} is {ratio_text(best['speedup'])} faster [{low:.2f}, {high:.2f}] "
+            f"({basis}, {where})"
+        )
+        lines.append(f"  original   {time_text(result['baseline']['median_ns'])}")
+        lines.append(f"  winner     {time_text(best['median_ns'])}")
+        if best.get("roofline_fraction"):
+            lines.append(f"  roofline   {100 * best['roofline_fraction']:.0f} % of this device's copy rate")
+        lines.append("  by         " + "\n             ".join(best["actions"]))
+    tests = result["tests"]
+    rejected = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in result["rejected"].items()) or "none"
+    lines.append(f"  tests      {tests['passed']} of {tests['cases']} passed")
+    lines.append(f"  evaluated  {result['evaluated']}; rejected: {rejected}")
+    lines += [f"  written    {path}" for path in result["files"].values()]
+    lines += [f"  note       {note}" for note in result["notes"]]
+    if result["interrupted"]:
+        lines.append(f"  interrupted: the best so far is kept; go on with fsr refine --resume {result['run']}")
+    lines.append(f"  run        {result['run']}, {duration_text(result['seconds'])}")
+    return "\n".join(lines)
+
+
+def check_summary(result: Mapping[str, Any]) -> str:
+    """The end of a check, in a few lines."""
+    tests = result["tests"]
+    lines = [f"{result['status']}: {tests['passed']} of {tests['cases']} cases, stage {result['stage']}"]
+    if result["status"] != "passed":
+        lines += [f"  {key:<12} {value}" for key, value in result["evidence"].items() if value is not None]
+    if result.get("verdict"):
+        verdict = result["verdict"]
+        low, high = verdict["ci95"]
+        lines.append(
+            f"  {verdict['kind']}: {ratio_text(verdict['speedup'])} [{low:.2f}, {high:.2f}] ({verdict['basis']})"
+        )
+    return "\n".join(line[: 4 * (os.get_terminal_size().columns if sys.stdout.isatty() else 60)] for line in lines)
