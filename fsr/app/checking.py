@@ -45,7 +45,8 @@ def load_candidate(path: Path, kernel: Kernel) -> Candidate:
             f"the candidate holds no kernel {missing[0]!r}", expected=f"the kernels {', '.join(names)}",
             where=str(path), fix="name the file that fsr wrote, with its .json beside it",
         )  # fmt: skip
-    return Candidate(file.cut_all([launch.entry for launch in plan.launches]), plan, ("given",))
+    entries = dict.fromkeys(launch.entry for launch in plan.launches)
+    return Candidate(file.cut(*entries).text, plan, ("given",))
 
 
 def stored_plan(path: Path) -> Plan | None:

@@ -51,5 +51,5 @@ def load_kernel(path: Path, entry: str | None = None) -> Kernel:
     """Read a file and its contract. Raises SourceError and ContractError."""
     file = KernelFile.read(path)
     contract = load_contract(file, entry)
-    unit = file.cut(contract.entry)
+    unit = file.cut(contract.entry, *(x.entry for x in contract.plan.launches if x.entry != contract.entry))
     return Kernel(file, contract, unit, Candidate(unit.text, contract.plan))

@@ -69,12 +69,12 @@ def refine(
 
 def session_spec(options: RefineOptions, kernel: Kernel) -> SessionSpec:
     """What workers need to know; picks the device and checks that it is there."""
-    from fsr.devices.select import parse_device
+    from fsr.devices.arch import cuda_arch
+    from fsr.devices.select import parse_device, resolve_device
 
-    device = parse_device(options.device)
-    return SessionSpec(
-        kernel.contract, kernel.baseline, str(device), device.arch or options.target, options.seed, str(kernel.folder)
-    )
+    device = resolve_device(parse_device(options.device))
+    target = cuda_arch(device.index) if device.kind == "cuda" else options.target
+    return SessionSpec(kernel.contract, kernel.baseline, str(device), target, options.seed, str(kernel.folder))
 
 
 def _baseline(

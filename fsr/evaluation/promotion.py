@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
 
-from fsr.devices.protocol import TimedDevice, TimedPrepared
+from fsr.devices.protocol import Buffer, TimedDevice, TimedPrepared
 from fsr.evaluation.clock import predicted, read_clock
+from fsr.evaluation.compiling import run_toolchain
 from fsr.evaluation.session import Session, session_of
 from fsr.evaluation.spec import Binaries, PromoteRequest
 from fsr.evaluation.testing import CaseFailure
@@ -23,7 +24,21 @@ from fsr.evaluation.timing import paired
 from fsr.evaluation.verdict import paired_verdict, predicted_verdict
 from fsr.features.predict import ERROR_FACTOR
 from fsr.identity import to_json
-from fsr.records import Basis, Candidate, Case, Fault, Json, Outcome, Plan, Status, Timing, Verdict, VerdictKind
+from fsr.records import (
+    Basis,
+    Candidate,
+    Case,
+    ConcreteLaunch,
+    Fault,
+    Image,
+    Json,
+    Outcome,
+    Plan,
+    Status,
+    Timing,
+    Verdict,
+    VerdictKind,
+)
 from fsr.testgen import cases as case_lists
 from fsr.testgen.compare import compare
 from fsr.testgen.placing import place
@@ -90,13 +105,26 @@ def _inspected(session: Session, candidate: Candidate, binaries: Binaries, cases
         if recorder is not None:
             faults = list(recorder.record(binaries.run, launches, buffers).faults)
         else:
-            from fsr.devices.sanitizer import sanitize
-
-            found: Mapping[str, list[Fault] | None] = sanitize(binaries.run, launches, buffers)
-            faults = [f for tool in found.values() for f in tool or []]
+            faults = _sanitized(session, candidate, binaries, launches, buffers)
         if faults:
             return CaseFailure(case, fault=faults[0])
     return None
+
+
+def _sanitized(
+    session: Session,
+    candidate: Candidate,
+    binaries: Binaries,
+    launches: Sequence[ConcreteLaunch],
+    buffers: Sequence[Buffer],
+) -> list[Fault]:
+    """What compute-sanitizer's tools say; with source lines where the build with line tables succeeds."""
+    from fsr.devices.sanitizer import sanitize
+
+    built = run_toolchain(session.spec).compile(candidate, instrumented=True)
+    image = built if isinstance(built, Image) else binaries.run
+    index = int(session.spec.device.partition(":")[2] or 0)
+    return [fault for report in sanitize(image, launches, buffers, index=index) for fault in report.faults]
 
 
 # ---------------------------------------------------------------- the final

@@ -32,8 +32,12 @@ class Session:
     Raises BaselineError when the original does not compile, MissingToolError when the device is not there."""
 
     def __init__(self, spec: SessionSpec) -> None:
+        from fsr.devices.lock import DeviceLock
         from fsr.devices.select import open_device, parse_device
 
+        self._lock = DeviceLock(spec.device)
+        if not spec.on_host:
+            self._lock.__enter__()
         self.spec, self.contract = spec, spec.contract
         self.device: Device = open_device(parse_device(spec.device))
         self.baseline = self._compile_baseline()
@@ -185,6 +189,7 @@ class Session:
         self.device.close()
         if self._host is not None and self._host is not self.device:
             self._host.close()
+        self._lock.release()
 
 
 def _in_float64(session: Session) -> Contract:

@@ -70,10 +70,18 @@ class DeviceUnit:
 
 
 def cut(
-    pieces: Sequence[Piece], kernel: Piece, entry: str, device: frozenset[str], kernel_words: frozenset[str]
+    pieces: Sequence[Piece],
+    kernel: Piece,
+    entry: str,
+    device: frozenset[str],
+    kernel_words: frozenset[str],
+    others: Sequence[Piece] = (),
 ) -> DeviceUnit:
-    """The unit of ``kernel``. ``device``, ``kernel_words``: the words that mark device code and kernels here."""
-    kept = _Closure(pieces, kernel, entry, device, kernel_words).kept()
+    """The unit of ``kernel``, and of the ``others`` that its plan launches too. ``device``, ``kernel_words``: the
+    words that mark device code and kernels here."""
+    kept = set[int]()
+    for wanted in (kernel, *others):
+        kept |= _Closure(pieces, wanted, entry, device, kernel_words).kept()
     missing = []
     for piece in pieces:
         name, quoted = include_target(piece.item, piece.source) if piece.item.kind == "include" else ("", False)

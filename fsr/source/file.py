@@ -125,9 +125,11 @@ class KernelFile:
             fix=f"did you mean {near[0]!r}?" if near else "name one of these",
         )
 
-    def cut(self, entry: str) -> DeviceUnit:
-        """The kernel and all it needs as a device translation unit of its own. Raises SourceError."""
-        return cut(self.pieces, self.find(entry), entry, device_words(self.pieces), global_words(self.pieces))
+    def cut(self, entry: str, *others: str) -> DeviceUnit:
+        """The kernel and all it needs as a device translation unit of its own, with the ``others`` that a plan
+        launches beside it. Raises SourceError."""
+        more = [self.find(other) for other in others]
+        return cut(self.pieces, self.find(entry), entry, device_words(self.pieces), global_words(self.pieces), more)
 
     def splice(self, unit: DeviceUnit, new_unit_text: str) -> str:
         """The whole file with the unit's kernel replaced by what is new in ``new_unit_text``; see fsr.source.splice."""
