@@ -69,6 +69,7 @@ class Server:
         self.stack_stride = STACK_BYTES + PAGE
         self.stacks = self._stacks()
         self.images: dict[int, ctypes.CDLL] = {}
+        self.held: dict[int, int] = {}
         self.memories: dict[int, Memory] = {}
 
     def _stacks(self) -> int:
@@ -95,7 +96,10 @@ class Server:
 
     def do_load(self, request: Any, files: list[int]) -> Any:
         """Load an image; answers the parameters of its entries and where its memory lies."""
-        image = ctypes.CDLL(f"/proc/self/fd/{files[0]}", mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        # The loader tells libraries apart by path, so the descriptor stays open (and its number taken) meanwhile.
+        held = os.dup(files[0])
+        image = ctypes.CDLL(f"/proc/self/fd/{held}", mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        self.held[request["image"]] = held
         image.fsr_host_init(
             ctypes.c_void_p(self.stacks),
             ctypes.c_size_t(self.stack_stride),
@@ -116,6 +120,7 @@ class Server:
         image = self.images.pop(request["image"], None)
         if image is not None:
             libc.dlclose(ctypes.c_void_p(image._handle))
+            os.close(self.held.pop(request["image"]))
         return {}
 
     def do_map(self, request: Any, files: list[int]) -> Any:
