@@ -1,0 +1,57 @@
+"""Functions whose call only computes a value: no memory, no other lanes, no state."""
+
+from __future__ import annotations
+
+import re
+
+from fsr.source.form import Call, Expr, Name
+from fsr.source.walk import walk_expr
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+_MATH = _words("""
+    exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt rcbrt pow sin cos tan asin acos atan atan2 sinh cosh
+    tanh asinh acosh atanh erf erfc erfinv erfcinv erfcx normcdf normcdfinv tgamma lgamma fabs floor ceil trunc
+    round rint nearbyint fmod remainder fma fmax fmin fdim hypot rhypot copysign ldexp scalbn sinpi cospi j0 j1
+""")
+_OTHER = _words("""
+    abs labs llabs max min umax umin isnan isinf isfinite signbit __expf __exp10f __logf __log2f __log10f __powf
+    __sinf __cosf __tanf __fdividef __saturatef __frsqrt_rn __popc __popcll __clz __clzll __ffs __ffsll __brev
+    __brevll __mul24 __umul24 __mulhi __umulhi __mul64hi __sad __usad __byte_perm __funnelshift_l __funnelshift_r
+    __float_as_int __int_as_float __float_as_uint __uint_as_float __hiloint2double __double2hiint make_float2
+    make_float3 make_float4 make_int2 make_int3 make_int4 make_uint2 make_uint4 make_double2 __half2float
+    __float2half __float2half_rn __bfloat162float __float2bfloat16 __float2bfloat16_rn __hadd __hsub __hmul __hfma
+    __hdiv __hmax __hmin __hadd2 __hmul2 __hfma2 __halves2half2 __low2float __high2float __half22float2
+    __float22half2_rn float double int unsigned long short char bool size_t half __half __nv_bfloat16 sizeof
+""")
+PURE = frozenset([*_MATH, *(f"{name}f" for name in _MATH), *_OTHER])
+_PATTERN = re.compile(r"__(f|d|h)(add|sub|mul|maf|ma|div|sqrt|rcp)_r[nzud]|__(float|double|int|uint|ll|ull)2\w+")
+_LOADS = frozenset(["__ldg", "__ldcg", "__ldcs", "__ldca", "__ldlu", "__ldcv"])
+
+
+def is_pure_name(name: str) -> bool:
+    """Whether a call of that function only computes from its arguments."""
+    bare = name.removeprefix("::").removeprefix("std::").removeprefix("cuda::std::")
+    return bare in PURE or _PATTERN.fullmatch(bare) is not None
+
+
+def is_load(e: Expr) -> bool:
+    """Whether the expression is ``__ldg(pointer)`` or one of its relatives."""
+    return isinstance(e, Call) and isinstance(e.callee, Name) and e.callee.text in _LOADS
+
+
+def is_atomic(e: Expr) -> bool:
+    """Whether the expression is a call of an atomic function."""
+    return isinstance(e, Call) and isinstance(e.callee, Name) and e.callee.text.startswith("atomic")
+
+
+def calls_only_pure(e: Expr, extra: frozenset[str] = frozenset()) -> bool:
+    """Whether every call within the expression is of a pure function (``extra`` names more of them)."""
+    return all(
+        isinstance(x.callee, Name) and (is_pure_name(x.callee.text) or x.callee.text in extra)
+        for x in walk_expr(e)
+        if isinstance(x, Call)
+    )
