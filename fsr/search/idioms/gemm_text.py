@@ -276,6 +276,7 @@ def simple_body(p: GemmParts, tile: int) -> str:
         step = [f"for (int $kk = 0; $kk < {tile} && $kk < {p.k_end} - $k_tile; ++$kk) {{", *indent(one), "}"]
     head = f"for ({p.k_type} $k_tile = {p.k_start}; $k_tile < {p.k_end}; $k_tile += {tile}) {{"
     m, n = f"$m_block + {own[1]}", f"$n_block + {own[0]}"
+    start = p.start(m, n, "$acc").splitlines()
     lines = [
         *p.uniform.splitlines(),
         f"__shared__ {p.a.value} $tile_a[{tile}][{tile + 1}];",
@@ -283,7 +284,7 @@ def simple_body(p: GemmParts, tile: int) -> str:
         f"const {p.a.index_type} $m_block = blockIdx.{m_axis} * {tile};",
         f"const {p.b.index_type} $n_block = blockIdx.{n_axis} * {tile};",
         f"{p.acc_type} $acc;",
-        *p.start(m, n, "$acc").splitlines(),
+        *(start if len(start) == 1 else ["{", *indent(start), "}"]),
         "#pragma unroll 1",
         head,
         *indent([*fetch, "__syncthreads();", *step, "__syncthreads();"]),
