@@ -19,7 +19,8 @@ from fsr.source.signature import DTYPES, Parameter, Signature, signature
 
 TOP_KEYS = ("entry", "sizes", "args", "launch", "scratch", "tolerance", "reference", "aliasing", "flags")
 ARG_KEYS = (
-    "dtype", "role", "shape", "value", "alignment", "low", "high", "sorted", "nonnegative", "positive", "finite", "unique",
+    "dtype", "role", "shape", "value", "alignment", "low", "high", "sorted", "nonnegative", "positive", "finite",
+    "unique",
 )  # fmt: skip
 ALL_DTYPES = tuple(dict.fromkeys(DTYPES.values()))
 

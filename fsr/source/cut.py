@@ -62,7 +62,7 @@ class DeviceUnit:
     missing: tuple[str, ...] = ()
 
     def where(self, line: int) -> str:
-        """``file:line`` in the user's file for a 1-based line of the unit; the nearest line above if it was made here."""
+        """``file:line`` in the user's file for a 1-based line of the unit, or the nearest above that has any."""
         for origin in reversed(self.origins[: max(line, 1)]):
             if origin is not None:
                 return f"{origin[0]}:{origin[1]}"
@@ -180,9 +180,10 @@ class _Closure:
                 needs = _header_needs(include_target(item, piece.source)[0])
                 if needs is not None and (not needs or self.uses_any(needs)):
                     self.done.add(index)
-            elif (item.kind == "using" and "namespace" in item.uses and self.namespace_known(item.names)) or (
-                item.kind == "directive" and re.match(r"#\s*pragma\s+pack", piece.text)
-            ):
+            elif item.kind == "using":
+                if "namespace" in item.uses and self.namespace_known(item.names):
+                    self.done.add(index)
+            elif re.match(r"#\s*pragma\s+pack", piece.text):
                 self.done.add(index)
 
     def uses_any(self, needles: Sequence[str]) -> bool:
@@ -211,7 +212,7 @@ def _expanded_names(piece: Piece, macros: dict[str, Piece]) -> Sequence[str]:
         return ()
     body = define[2].replace("\\\n", "\n")
     for parameter, value in zip(define[1].split(","), match[2].split(","), strict=False):
-        body = re.sub(rf"\b{re.escape(parameter.strip())}\b", lambda _, v=value.strip(): v, body)
+        body = re.sub(rf"\b{re.escape(parameter.strip())}\b", value.strip().replace("\\", r"\\"), body)
     body = re.sub(r"\s*##\s*", "", body)
     return [name for item in parse_items(body, str(piece.source.path)) for name in item.names]
 

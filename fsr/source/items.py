@@ -21,20 +21,13 @@ from fsr.source.tokens import (
 )
 
 RECORDS = ("struct", "class", "union", "enum")
-ATTRIBUTES = frozenset(
-    [
-        "__launch_bounds__",
-        "__cluster_dims__",
-        "__block_size__",
-        "__maxnreg__",
-        "__align__",
-        "alignas",
-        "__attribute__",
-        "__declspec",
-        "noexcept",
-    ]
-)
-CONDITIONALS = frozenset(["if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif"])
+ATTRIBUTES = frozenset((
+    "__launch_bounds__", "__cluster_dims__", "__block_size__", "__maxnreg__", "__align__", "alignas",
+    "__attribute__", "__declspec", "noexcept",
+))  # fmt: skip
+CONDITIONALS = frozenset((
+    "if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif",
+))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from fsr.errors import SourceError
 from fsr.source.items import Item, parse_items
 from fsr.source.tokens import line_of
 
-DEVICE_WORDS = frozenset(
-    ["__global__", "__device__", "__constant__", "__shared__", "__managed__", "constexpr", "consteval"]
-)
+DEVICE_WORDS = frozenset((
+    "__global__", "__device__", "__constant__", "__shared__", "__managed__", "constexpr", "consteval",
+))  # fmt: skip
 _INCLUDE = re.compile(r'#\s*include\s*(?:"(?P<local>[^"]+)"|<(?P<system>[^>]+)>)')
 
 

@@ -28,19 +28,10 @@ _VECTORS = {"float": "float32", "double": "float64", "int": "int32", "uint": "ui
             "uchar": "uint8", "short": "int16", "ushort": "uint16", "long": "int64", "ulong": "uint64",
             "longlong": "int64", "ulonglong": "uint64"}  # fmt: skip
 _PAIRS = {"half2": "float16", "__half2": "float16", "__nv_bfloat162": "bfloat16", "nv_bfloat162": "bfloat16"}
-_NOISE = frozenset(
-    [
-        "const",
-        "volatile",
-        "__restrict__",
-        "__restrict",
-        "restrict",
-        "struct",
-        "typename",
-        "__grid_constant__",
-        "register",
-    ]
-)
+_NOISE = frozenset((
+    "const", "volatile", "__restrict__", "__restrict", "restrict", "struct", "typename", "__grid_constant__",
+    "register",
+))  # fmt: skip
 _SIGNS = ("signed", "unsigned", "long", "short", "char", "int")
 
 

@@ -1,0 +1,239 @@
+"""What a launch in host code says: its C expressions as size expressions over the kernel's own parameters."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fsr.errors import ContractError
+from fsr.expressions import parse
+from fsr.records import Launch
+from fsr.source.file import KernelFile
+from fsr.source.launches import HostLaunch
+from fsr.source.tokens import close_of, split_commas, tokenize
+
+_CAST = re.compile(r"\(\s*(?:unsigned|int|long|size_t|u?int\d+_t|std::size_t)(?:\s+(?:int|long))*\s*\)")
+_STATIC_CAST = re.compile(r"static_cast\s*<\s*[\w: ]+\s*>")
+_SUFFIX = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]+\b")
+_TYPES = (
+    r"(?:auto|(?:const\s+|constexpr\s+|static\s+|unsigned\s+)*"
+    r"(?:int|long|unsigned|size_t|u?int\d+_t)(?:\s+(?:int|long))*)"
+)
+
+
+@dataclass
+class HostScope:
+    """Names that host code uses, as size expressions; dim3 variables as three of them.
+
+    ``helpers``: functions and macros that return one expression, by name: parameters and C text.
+    """
+
+    values: dict[str, str] = field(default_factory=dict)
+    dims: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    helpers: dict[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
+
+
+def constants(file: KernelFile) -> dict[str, int]:
+    """File-level integers: ``#define N 256``, ``static const int N = 256;``, ``constexpr int N = 256;``."""
+    scope = HostScope()
+    found: dict[str, int] = {}
+    for piece in file.pieces:
+        text = " ".join(piece.text.split())
+        match = re.fullmatch(r"# ?define (\w+) (.+)", text) or re.fullmatch(
+            r"(?:static |inline |__device__ |__constant__ )*(?:const|constexpr) .*?(\w+) ?= ?([^,;{]+);", text
+        )
+        if match and piece.item.kind in ("define", "variable"):
+            value = to_expression(match[2], scope)
+            try:
+                number = ast.literal_eval(value or "")
+            except (ValueError, SyntaxError):
+                number = _folded(value)
+            if isinstance(number, int) and not isinstance(number, bool):
+                found[match[1]] = number
+                scope.values[match[1]] = str(number)
+    return found
+
+
+def _folded(value: str | None) -> int | None:
+    from fsr.expressions import evaluate
+
+    if value is None:
+        return None
+    try:
+        number = evaluate(value, {})
+    except ContractError:
+        return None
+    return number if isinstance(number, int) else None
+
+
+def resolve_launch(
+    launch: HostLaunch, file: KernelFile, params: Sequence[str], pointers: Sequence[bool]
+) -> tuple[Launch | None, str]:
+    """The launch as a plan's, over parameter names; or None and what could not be understood."""
+    scope = HostScope(helpers=_helpers(file))
+    scope.values |= {name: str(value) for name, value in constants(file).items()}
+    for param, pointer, arg in zip(params, pointers, launch.args, strict=False):
+        name = re.sub(r"^\(\s*\w+\s*\)\s*", "", arg)
+        if not pointer and re.fullmatch(r"[A-Za-z_]\w*", name):
+            scope.values[name] = param
+    own = set(scope.values)
+    _read_scope(launch.scope, scope, own)
+    grid, block = _dimensions(launch.grid, scope), _dimensions(launch.block, scope)
+    shared = to_expression(launch.shared, scope)
+    if grid is None:
+        return None, f"the grid {launch.grid!r} of the launch in line {launch.line}"
+    if block is None:
+        return None, f"the block {launch.block!r} of the launch in line {launch.line}"
+    if shared is None:
+        return None, f"the shared memory {launch.shared!r} of the launch in line {launch.line}"
+    return Launch(launch.entry, grid, block, shared, tuple(params)), ""
+
+
+def _helpers(file: KernelFile) -> dict[str, tuple[tuple[str, ...], str]]:
+    found: dict[str, tuple[tuple[str, ...], str]] = {}
+    for piece in file.pieces:
+        text = " ".join(piece.text.split())
+        macro = re.fullmatch(r"# ?define (\w+)\(([\w, ]*)\) (.+)", text)
+        function = re.fullmatch(r"[^{}]*?(\w+) ?\(([^(){}]*)\)[^{}]*\{ ?return ([^;{}]+); ?\}", text)
+        if macro:
+            found[macro[1]] = (tuple(p.strip() for p in macro[2].split(",")), macro[3])
+        elif function and piece.item.kind == "function":
+            names = tuple(p.split()[-1].lstrip("*&") for p in function[2].split(",") if p.split())
+            found[function[1]] = (names, function[3])
+    return found
+
+
+def _read_scope(text: str, scope: HostScope, fixed: set[str]) -> None:
+    """The variables that the launching function sets before the launch, last setting first to win."""
+    clean = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+    statement = re.compile(
+        rf"(?<![\w.])(?:dim3\s+(?P<dim>\w+)\s*(?:[({{](?P<parts>[^;]*)[)}}]|=\s*(?P<one>[^;]+))\s*;"
+        rf"|{_TYPES}\s+(?P<name>\w+)\s*(?:=\s*(?P<value>[^;,]+)|\{{(?P<braced>[^;}}]+)\}})\s*;)"
+    )
+    for match in statement.finditer(clean):
+        if match["dim"]:
+            dims = _dimensions(match["one"] or f"dim3({match['parts']})", scope)
+            if dims is not None:
+                scope.dims[match["dim"]] = dims
+        elif match["name"] not in fixed:
+            value = to_expression(match["value"] or match["braced"], scope)
+            if value is not None:
+                scope.values[match["name"]] = value
+    for assigned in re.finditer(
+        r"(?<![\w.])(\w+)\s*(?:[-+*/%|&^]|<<|>>)?=(?!=)|(?:\+\+|--)(\w+)|(\w+)(?:\+\+|--)", clean
+    ):
+        name = assigned[1] or assigned[2] or assigned[3]
+        times = len(
+            re.findall(
+                rf"(?<![\w.]){name}\s*(?:[-+*/%|&^]|<<|>>)?=(?!=)|(?:\+\+|--){name}\b|\b{name}(?:\+\+|--)", clean
+            )
+        )
+        if times > 1 and name not in fixed:  # set more than once: its value here is not known
+            scope.values.pop(name, None)
+            scope.dims.pop(name, None)
+
+
+def _dimensions(text: str, scope: HostScope) -> tuple[str, str, str] | None:
+    text = text.strip()
+    if text in scope.dims:
+        return scope.dims[text]
+    match = re.fullmatch(r"dim3\s*[({](.*)[)}]", text, re.DOTALL) or re.fullmatch(r"\{(.*)\}", text, re.DOTALL)
+    tokens = tokenize(match[1] if match else text)
+    raw = match[1] if match else text
+    parts = (
+        [to_expression(raw[p[0].start : p[-1].end], scope) for p in split_commas(tokens) if p]
+        if match
+        else [to_expression(text, scope)]
+    )
+    if not 1 <= len(parts) <= 3 or any(p is None for p in parts):
+        return None
+    x, y, z = ([p or "1" for p in parts] + ["1", "1"])[:3]
+    return x, y, z
+
+
+def to_expression(text: str, scope: HostScope, depth: int = 0) -> str | None:
+    """A C integer expression as a size expression; None when it uses more than arithmetic on known names."""
+    if depth > 8:
+        return None
+    text = _expand(_STATIC_CAST.sub("", _CAST.sub("", text)), scope, depth)
+    for name, dims in scope.dims.items():
+        for axis, value in zip("xyz", dims, strict=True):
+            text = re.sub(rf"\b{name}\s*\.\s*{axis}\b", f"({value})", text)
+    text = _SUFFIX.sub(r"\1", text).replace("std::", "")
+    text = re.sub(r"/+", "//", text)
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        tree = _Names(scope.values).visit(tree)
+        tree = _CeilDiv().visit(tree)
+        found = ast.unparse(ast.fix_missing_locations(tree))
+        parse(found)
+    except (SyntaxError, ValueError, ContractError, RecursionError):
+        return None
+    return found
+
+
+def _expand(text: str, scope: HostScope, depth: int) -> str:
+    """Calls of one-line helpers replaced by what they return."""
+    for name, (params, body) in scope.helpers.items():
+        tokens = tokenize(text)
+        at = next((i for i, t in enumerate(tokens[:-1]) if t.text == name and tokens[i + 1].text == "("), None)
+        if at is None:
+            continue
+        close = close_of(tokens, at + 1)
+        if close is None:
+            continue
+        args = [text[p[0].start : p[-1].end] for p in split_commas(tokens[at + 2 : close]) if p]
+        if len(args) != len(params):
+            continue
+        bound = dict(zip(params, args, strict=True))
+        inner = re.sub(r"\b[A-Za-z_]\w*\b", lambda m, b=bound: f"({b[m[0]]})" if m[0] in b else m[0], body)  # type: ignore[misc]
+        inner = _STATIC_CAST.sub("", _CAST.sub("", inner))
+        text = f"{text[: tokens[at].start]}({inner}){text[tokens[close].end :]}"
+        return _expand(text, scope, depth + 1) if depth < 8 else text
+    return text
+
+
+class _Names(ast.NodeTransformer):
+    """Host names replaced by what they stand for."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self.values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:  # the name that ast calls
+        value = self.values.get(node.id)
+        return node if value is None or value == node.id else ast.parse(value, mode="eval").body
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        node.args = [self.visit(a) for a in node.args]
+        return node
+
+
+class _CeilDiv(ast.NodeTransformer):
+    """``(n + 255) // 256`` and ``(n - 1) // 256 + 1`` as ``ceil_div(n, 256)``."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        match node:
+            case ast.BinOp(ast.BinOp(total, ast.Sub(), ast.Constant(1)), ast.FloorDiv(), divisor):
+                match total:
+                    case ast.BinOp(n, ast.Add(), d) if ast.dump(d) == ast.dump(divisor):
+                        return _ceil_div(n, divisor)
+            case ast.BinOp(ast.BinOp(n, ast.Add(), ast.Constant(int(extra))), ast.FloorDiv(), ast.Constant(int(d))) if (
+                extra == d - 1
+            ):
+                return _ceil_div(n, ast.Constant(d))
+            case ast.BinOp(
+                ast.BinOp(n, ast.Add(), ast.BinOp(a, ast.Sub(), ast.Constant(1))), ast.FloorDiv(), divisor
+            ) if ast.dump(a) == ast.dump(divisor):
+                return _ceil_div(n, divisor)
+            case ast.BinOp(
+                ast.BinOp(ast.BinOp(n, ast.Sub(), ast.Constant(1)), ast.FloorDiv(), divisor), ast.Add(), ast.Constant(1)
+            ):
+                return _ceil_div(n, divisor)
+        return node
+
+
+def _ceil_div(n: ast.expr, divisor: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name("ceil_div", ast.Load()), [n, divisor], [])

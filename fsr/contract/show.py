@@ -1,0 +1,116 @@
+"""A contract as the text that would state it: read back, it gives an equal contract."""
+
+from __future__ import annotations
+
+import re
+
+from fsr.contract.draft import Draft, dimensions, inline, listed, number_or_text, quoted
+from fsr.contract.model import Argument, Contract, Size
+from fsr.contract.read import block_range
+from fsr.records import Launch, Role, ScalarArgument
+
+
+def contract_toml(contract: Contract) -> str:
+    """The contract as TOML, for a sidecar."""
+    return _draft(contract).toml()
+
+
+def contract_block(contract: Contract) -> str:
+    """The contract as the comment block for the top of the kernel file, newline at the end."""
+    return _draft(contract).block()
+
+
+def with_block(text: str, contract: Contract) -> str:
+    """A kernel file's text with the contract as its block: in place of the one it has, else on top.
+
+    Keeps the file's newlines. A leading comment (a licence, a description) stays first.
+    """
+    newline = "\r\n" if "\r\n" in text else "\n"
+    block = contract_block(contract).replace("\n", newline)
+    found = block_range(text)
+    if found is not None:
+        lines = text.split("\n")
+        before = "".join(line + "\n" for line in lines[: found[0]])
+        after = "\n".join(lines[found[1] :])
+        return before + block + after
+    head = re.match(r"\ufeff?(?:[ \t]*(?://[^\n]*|/\*.*?\*/)[ \t]*\r?\n)*", text, re.DOTALL)
+    at = head.end() if head else 0
+    return (
+        text[:at]
+        + (f"//{newline}" if at and text[:at].rstrip().split("\n")[-1].startswith("//") else "")
+        + block
+        + (text[at:] if text[at:].startswith(("\n", "\r\n")) else newline + text[at:])
+    )
+
+
+def _draft(contract: Contract) -> Draft:
+    draft = Draft(entry=contract.entry)
+    if contract.reference:
+        draft.top.append(("reference", quoted(contract.reference)))
+    if contract.aliasing:
+        groups = ", ".join("[" + ", ".join(quoted(n) for n in group) + "]" for group in contract.aliasing)
+        draft.top.append(("aliasing", f"[{groups}]"))
+    if contract.plan.flags:
+        draft.top.append(("flags", "[" + ", ".join(quoted(f) for f in contract.plan.flags) + "]"))
+    draft.sizes = [(s.name, size_row(s)) for s in contract.sizes]
+    draft.args = [(a.name, argument_row(a)) for a in contract.args]
+    plain = tuple(a.name for a in contract.args)
+    launches = contract.plan.launches
+    draft.is_plan = len(launches) != 1 or launches[0].args != plain or launches[0].entry != contract.entry
+    draft.launches = [launch_rows(one, draft.is_plan) for one in launches]
+    for scratch in contract.plan.scratch:
+        rows = [("dtype", quoted(scratch.dtype)), ("count", number_or_text(scratch.count))]
+        draft.scratch.append((scratch.name, inline([*rows, ("zeroed", "true")] if scratch.zeroed else rows)))
+    tolerance = contract.tolerance
+    for key in ("rtol", "atol"):
+        value = getattr(tolerance, key)
+        if value is not None:
+            draft.tolerance.append((key, repr(value)))
+    if tolerance.sum_length is not None:
+        draft.tolerance.append(("sum_length", number_or_text(tolerance.sum_length)))
+    if tolerance.exact:
+        draft.tolerance.append(("exact", "true"))
+    return draft
+
+
+def size_row(size: Size) -> str:
+    """One line of [sizes]."""
+    timed = str(size.timed[0]) if len(size.timed) == 1 else str(list(size.timed))
+    return inline([("min", str(size.minimum)), ("max", str(size.maximum)), ("timed", timed)])
+
+
+def argument_row(argument: Argument) -> str:
+    """One line of [args]."""
+    rows = [("dtype", quoted(argument.dtype))]
+    if argument.role is not Role.SCALAR:
+        rows += [("role", quoted(argument.role.value)), ("shape", listed(argument.shape))]
+    if argument.value is not None:
+        rows.append(("value", number_or_text(argument.value)))
+    if argument.alignment:
+        rows.append(("alignment", str(argument.alignment)))
+    limits = argument.constraints
+    for key in ("low", "high"):
+        text = getattr(limits, key)
+        if text is not None:
+            rows.append((key, number_or_text(text)))
+    rows += [(k, "true") for k in ("sorted", "nonnegative", "positive", "unique") if getattr(limits, k)]
+    if not limits.finite:
+        rows.append(("finite", "false"))
+    return inline(rows)
+
+
+def launch_rows(launch: Launch, is_plan: bool) -> list[tuple[str, str]]:
+    """The lines of one [launch] or [[launch]]."""
+    rows = [("entry", quoted(launch.entry))] if is_plan else []
+    rows += [("grid", dimensions(launch.grid)), ("block", dimensions(launch.block))]
+    if launch.shared_bytes != "0":
+        rows.append(("shared_bytes", number_or_text(launch.shared_bytes)))
+    if is_plan:
+        rows.append(("args", "[" + ", ".join(_plan_argument(a) for a in launch.args) + "]"))
+    return rows
+
+
+def _plan_argument(arg: str | ScalarArgument) -> str:
+    if isinstance(arg, str):
+        return quoted(arg)
+    return inline([("dtype", quoted(arg.dtype)), ("value", number_or_text(arg.value))])
