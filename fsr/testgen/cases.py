@@ -24,6 +24,7 @@ HOST_ELEMENTS = 1 << 14
 SEARCH_CASES = 36
 THOROUGH_CASES = 72
 HELD_OUT_CASES = 24
+ROOMY = 16  # a family such as one-hot or cancelling needs some elements to show
 
 _LANDMARKS = (0, 1, 2, 3, 7, 13, 31, 32, 33, 61, 63, 64, 65, 97, 127, 128, 129, 251, 255, 256, 257, 509, 511, 512, 513,
               1021, 1023, 1024, 1025, 2053, 4097)  # fmt: skip
@@ -124,21 +125,25 @@ def smallest_alignment(contract: Contract) -> int:
 
 
 def _tiles(subject: Candidate | Plan) -> list[int]:
-    """Integers that may be a tile, a block or a vector width: of launches, entries and, if given, the source."""
+    """Integers that may be a tile, a block, a vector width or a size treated apart: of launches, entries and, if
+    given, the source."""
     plan = subject.plan if isinstance(subject, Candidate) else subject
     texts = [t for launch in plan.launches for t in (*launch.grid, *launch.block, launch.entry)]
     if isinstance(subject, Candidate):
         texts.append(subject.source)
-    found = {int(n) for text in texts for n in re.findall(r"(?<![\w.])(\d{1,4})(?![\w.])", text)}
-    return sorted(n for n in found if 2 < n <= 4096)
+    found = {int(n) for text in texts for n in re.findall(r"(?<![\w.])(\d{1,9})(?![\w.])", text)}
+    return sorted(n for n in found if n > 2)
 
 
 def _interesting(size: Size, tiles: Sequence[int], rng: np.random.Generator) -> list[int]:
-    around = [t for tile in tiles for t in (tile - 1, tile + 1, 2 * tile + 1, 3 * tile - 1)]
-    if len(around) > 24:
-        around = [int(v) for v in rng.choice(around, 24, replace=False)]
-    drawn = [int(v) for v in rng.integers(1, 3000, 8)]
-    return _legal(size, [size.minimum, *around, *_LANDMARKS, *drawn, *size.timed])
+    """Values to try, the most telling first: a number that the source names is one it may treat apart."""
+    named = [int(v) for v in rng.permutation([t for t in tiles if t <= size.maximum])[:8]]
+    around = [t for tile in tiles if tile <= 4096 for t in (tile - 1, tile + 1, 2 * tile + 1, 3 * tile - 1)]
+    around = [int(v) for v in rng.permutation(around)[:20]]
+    landmarks = [int(v) for v in rng.permutation(_LANDMARKS[2:])]
+    drawn = [int(v) for v in rng.integers(1, 3000, 4)]
+    mixed = [v for pair in itertools.zip_longest(around, landmarks) for v in pair if v is not None]
+    return _legal(size, [size.minimum, 0, 1, *named, *mixed, *drawn, *size.timed])
 
 
 def _legal(size: Size, values: Sequence[int]) -> list[int]:
@@ -174,27 +179,36 @@ def _fit(contract: Contract, sizes: dict[str, int], max_elements: int, pinned: s
 def _choose(
     contract: Contract, interesting: Mapping[str, list[int]], count: int, max_elements: int, rng: np.random.Generator
 ) -> list[Case]:
-    """Greedy covering of single sizes, families, and pairs of family and size class."""
+    """Greedy covering of single sizes, remainders and size classes; the families go to sizes with room to show."""
     pool = _pool(contract, interesting, max_elements, rng)
-    families_left = list(_families(contract))
-    rng.shuffle(families_left)
+    left = [str(f) for f in rng.permutation(_families(contract))]
     covered: set[tuple[str, object]] = set()
     cases: list[Case] = []
-    ordinary = {s.name: _clip(s, 67) for s in contract.sizes}
-    for family in families_left:  # each family once, where it has room to show
-        sizes = _fit(contract, {n: v + int(rng.integers(0, 90)) for n, v in ordinary.items()}, max_elements)
-        sizes = {s.name: _clip(s, sizes[s.name]) for s in contract.sizes}
-        cases.append(_case(f"{family}", sizes, family, rng))
-        covered |= _covers(sizes)
-    while pool and len(cases) < count:
-        best = max(pool[:200], key=lambda sizes: len(_covers(sizes) - covered))
-        if not _covers(best) - covered and len(cases) >= 12 and len(contract.sizes) == 0:
+    for family in left:
+        roomy = [s for s in pool if min(s.values(), default=0) >= ROOMY] or [_ordinary(contract, max_elements, rng)]
+        best = _most_new(roomy, covered)
+        if best in pool:
+            pool.remove(best)
+        covered |= _covers(best)
+        cases.append(_case(family, best, family, rng))
+    for number in range(max(count - len(cases), 0)):
+        if not pool:
             break
+        best = _most_new(pool, covered)
         pool.remove(best)
         covered |= _covers(best)
-        family = "normal" if rng.random() < 0.5 else families_left[len(cases) % len(families_left)]
+        family = "normal" if number % 2 and "normal" in left else left[number % len(left)]
         cases.append(_case("sizes", best, family, rng))
     return [_renamed(case, f"{case.name} {i}") for i, case in enumerate(_distinct_cases(cases))]
+
+
+def _most_new(pool: Sequence[dict[str, int]], covered: set[tuple[str, object]]) -> dict[str, int]:
+    return max(pool[:200], key=lambda sizes: len(_covers(sizes) - covered))
+
+
+def _ordinary(contract: Contract, max_elements: int, rng: np.random.Generator) -> dict[str, int]:
+    drawn = {s.name: _clip(s, 67 + int(rng.integers(0, 90))) for s in contract.sizes}
+    return _fit(contract, drawn, max_elements)
 
 
 def _pool(
@@ -209,7 +223,7 @@ def _pool(
     ]
     for name, values in interesting.items():
         for value in values:
-            others = {n: int(rng.choice(v)) for n, v in interesting.items()}
+            others = {n: int(rng.choice(v[2:] or v)) for n, v in interesting.items()}  # not all others empty too
             pool.append(_fit(contract, others | {name: value}, max_elements, pinned=name))
     bound = max(max_elements, min(elements(contract, s) for s in pool))
     unique = {tuple(sorted(s.items())): s for s in pool if elements(contract, s) <= bound}

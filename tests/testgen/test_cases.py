@@ -50,6 +50,13 @@ def test_tiles_of_the_candidate_get_sizes_around_them() -> None:
     assert values(with_source, "n") & {95, 97, 193, 287}
 
 
+def test_a_size_that_the_source_names_is_tested() -> None:
+    for number in (1000, 7777, 16000):
+        source = f"__global__ void v(float *x, int n) {{ if (n == {number}) return; }}"
+        found = cases.search_cases(vector(), Candidate(source, vector().plan), 3, max_elements=1 << 14)
+        assert number in values(found, "n")
+
+
 def test_lists_are_short_bounded_cheapest_first_and_reproducible() -> None:
     for contract in (matrix(), vector()):
         for limit in (cases.GPU_ELEMENTS, cases.HOST_ELEMENTS):

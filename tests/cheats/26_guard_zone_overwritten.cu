@@ -1,0 +1,16 @@
+// cheat: 26
+// attacks: softmax
+// how: writes one element past the output
+// refused by: device: guard zones are checked after every run
+
+__global__ void softmax(const float *x, float *y, int rows, int cols)
+{
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    float biggest = x[row * cols];
+    for (int j = 1; j < cols; j++) biggest = fmaxf(biggest, x[row * cols + j]);
+    float sum = 0.0f;
+    for (int j = 0; j < cols; j++) sum += expf(x[row * cols + j] - biggest);
+    for (int j = 0; j < cols; j++) y[row * cols + j] = expf(x[row * cols + j] - biggest) / sum;
+    if (row == rows - 1) y[rows * cols] = 0.0f;
+}

@@ -1,0 +1,61 @@
+"""A candidate's plan in the comments of its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fsr.contract.model import Argument, Contract, Size
+from fsr.errors import UsageError
+from fsr.records import Launch, Plan, Role, ScalarArgument, Scratch
+from fsr.testgen.candidate_file import read_candidate, read_notes
+
+BASE = Launch("k", ("ceil_div(n, 32)", "1", "1"), ("32", "1", "1"), "0", ("x", "n"))
+CONTRACT = Contract("k", (Size("n", 0, 9, (5,)),), (Argument("x", "float32", Role.INOUT, ("n",)),), Plan((BASE,)))
+
+
+def written(folder: Path, *lines: str) -> Path:
+    path = folder / "c.cu"
+    path.write_text(
+        "\n".join(f"// {line}" for line in lines) + "\n\n// grid: 99\n__global__ void k(float *x, int n) {}\n"
+    )
+    return path
+
+
+def test_what_is_not_said_is_the_contract_s(tmp_path: Path) -> None:
+    candidate = read_candidate(written(tmp_path, "cheat: 1", "how: it does: nothing"), CONTRACT)
+    assert candidate.plan == Plan((BASE,))
+    assert candidate.source.startswith("// cheat: 1")
+    assert read_notes(tmp_path / "c.cu") == {"cheat": ["1"], "how": ["it does: nothing"]}
+
+
+def test_a_changed_launch_with_scratch_and_flags(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, "entry: k<4>", "grid: ceil_div(n, 8) | 2", "block: 8 4", "shared: 4 * n", "args: x part n",
+        "scratch: part float32 2 * n", "scratch: count int32 1 zeroed", "flags: --use_fast_math",
+    )  # fmt: skip
+    assert read_candidate(path, CONTRACT).plan == Plan(
+        (Launch("k<4>", ("ceil_div(n, 8)", "2", "1"), ("8", "4", "1"), "4 * n", ("x", "part", "n")),),
+        (Scratch("part", "float32", "2 * n"), Scratch("count", "int32", "1", True)),
+        ("--use_fast_math",),
+    )
+
+
+def test_a_plan_of_two_launches(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "launch: a | min(ceil_div(n, 8), 64) 2 | 8 | 0 | x part n",
+        "launch: b | 1 | 64 | 256 | part x int32=min(ceil_div(n, 8), 64)",
+        "scratch: part float32 64",
+    )
+    first, second = read_candidate(path, CONTRACT).plan.launches
+    assert first == Launch("a", ("min(ceil_div(n, 8), 64)", "2", "1"), ("8", "1", "1"), "0", ("x", "part", "n"))
+    assert second.args == ("part", "x", ScalarArgument("int32", "min(ceil_div(n, 8), 64)"))
+    assert second.shared_bytes == "256"
+
+
+@pytest.mark.parametrize("line", ["scratch: part", "launch: k | 1 | 1", "block: 1 2 3 4"])
+def test_a_malformed_line_is_a_usage_error(tmp_path: Path, line: str) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_candidate(written(tmp_path, line), CONTRACT)
