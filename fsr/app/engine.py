@@ -48,8 +48,8 @@ class Engine:
     def search(self, deadline: float, evaluations: int | None) -> None:
         """Evaluate proposals until ``deadline`` (time.monotonic). Raises KeyboardInterrupt as it comes."""
         depth = self.workers.size("compile") + 2 * self.workers.size("device")
-        for proposal in self.refinement.open:  # left open by the run that is being resumed
-            self._compile(proposal)
+        for left in self.refinement.open:  # left open by the run that is being resumed
+            self._compile(left)
         while time.monotonic() < deadline:
             exhausted = False
             while self._flying() < depth and not exhausted:

@@ -56,8 +56,8 @@ def predict(
     for launch in profile.launches:
         shape = _shape(launch, resources.get(launch.entry, Resources()), target)
         terms = _terms(launch, shape, target, footprint_bytes)
-        time_ns = target.launch_ns + sum(t**OVERLAP for t in terms.values()) ** (1 / OVERLAP)
-        total += time_ns
+        time_ns = target.launch_ns + float(sum(t**OVERLAP for t in terms.values()) ** (1 / OVERLAP))
+        total += float(time_ns)
         longest = max(longest, (time_ns, shape.held.share(target)))
         for name, value in {**terms, "launch": target.launch_ns}.items():
             parts[name] = parts.get(name, 0.0) + value
@@ -96,8 +96,8 @@ def _terms(launch: LaunchProfile, shape: _Shape, target: Target, footprint_bytes
         "atomics": _atomics([s for s in globals_ if s.kind == "atomic"], target),
         "latency": _latency(launch, plain, shape, target, l2_sectors, dram_bytes),
     }
-    spread = launch.shared_bytes and sum(s.serial for s in launch.sites if s.space == "shared" and s.kind == "atomic")
-    terms["shared-conflicts"] += 2.0 * float(spread) * per_sm
+    serial = sum(s.serial for s in launch.sites if s.space == "shared" and s.kind == "atomic")
+    terms["shared-conflicts"] += 2.0 * serial * per_sm
     return terms
 
 
