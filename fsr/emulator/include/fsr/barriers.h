@@ -10,7 +10,10 @@ inline int __syncthreads_and(int predicate, int line = __builtin_LINE()) { retur
 inline int __syncthreads_or(int predicate, int line = __builtin_LINE()) { return fsr_syncthreads_or(predicate, line); }
 inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) { fsr_syncwarp(mask, line); }
 
-// One thread runs at a time and sees all earlier writes: a fence only has to hold the compiler back.
-inline void __threadfence() { __asm__ volatile("" ::: "memory"); }
-inline void __threadfence_block() { __asm__ volatile("" ::: "memory"); }
-inline void __threadfence_system() { __asm__ volatile("" ::: "memory"); }
+// One thread runs at a time and sees all earlier writes: a fence holds the compiler back and tells the recorder.
+inline void __threadfence(int line = __builtin_LINE()) {
+  fsr_note_fence(line);
+  __asm__ volatile("" ::: "memory");
+}
+inline void __threadfence_block(int line = __builtin_LINE()) { __threadfence(line); }
+inline void __threadfence_system(int line = __builtin_LINE()) { __threadfence(line); }

@@ -127,6 +127,9 @@ class thread_block_tile : public warp_group<thread_block_tile<Size, Parent>> {
                 "fsr host device: a tile of more than 32 threads is not executed on the CPU");
 
  public:
+  thread_block_tile() = default;
+  template <class Other>
+  thread_block_tile(const thread_block_tile<Size, Other>&) {}
   static unsigned lane_mask() { return fsr_detail::tile_mask(Size); }
   static unsigned thread_rank() { return fsr_thread & (Size - 1u); }
   static constexpr unsigned num_threads() { return Size; }

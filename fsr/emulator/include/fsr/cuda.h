@@ -17,4 +17,6 @@
 
 #include "services.h"
 
+#include "fast_math.h"
+
 #include "refused.h"

@@ -2,8 +2,18 @@
 //
 // sqrtf, expf, sinf and the rest are the C library's own: within 1 ulp, so within CUDA's documented error.
 #pragma once
+#include <cmath>
 #include <math.h>
 #include <stdlib.h>
+
+// Standard since C++11 and missing in older standard libraries.
+namespace std {
+using ::acosf; using ::asinf; using ::atanf; using ::atan2f; using ::cbrtf; using ::ceilf; using ::copysignf;
+using ::cosf; using ::coshf; using ::erff; using ::exp2f; using ::expf; using ::expm1f; using ::fabsf;
+using ::floorf; using ::fmaf; using ::fmaxf; using ::fminf; using ::fmodf; using ::hypotf; using ::log10f;
+using ::log1pf; using ::log2f; using ::logf; using ::nearbyintf; using ::powf; using ::rintf; using ::roundf;
+using ::sinf; using ::sinhf; using ::sqrtf; using ::tanf; using ::tanhf; using ::truncf;
+}  // namespace std
 
 inline float rsqrtf(float x) { return (float)(1.0 / __builtin_sqrt((double)x)); }
 inline double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }

@@ -17,10 +17,14 @@ inline float __log2f(float x) { return log2f(x); }
 inline float __logf(float x) { return log2f(x) * 0.6931471805599453f; }
 inline float __log10f(float x) { return log2f(x) * 0.3010299956639812f; }
 inline float __powf(float x, float y) { return exp2f(y * log2f(x)); }
-inline float __sinf(float x) { return sinf(x); }
-inline float __cosf(float x) { return cosf(x); }
-inline void __sincosf(float x, float* s, float* c) { *s = sinf(x), *c = cosf(x); }
-inline float __tanf(float x) { return __fdividef(sinf(x), cosf(x)); }
+namespace fsr {
+// The device reduces the argument by one float product, so that the error grows with |x|.
+inline double turns(float x) { return 2.0 * kPi * (double)(x * 0.15915494309189535f); }
+}  // namespace fsr
+inline float __sinf(float x) { return (float)sin(fsr::turns(x)); }
+inline float __cosf(float x) { return (float)cos(fsr::turns(x)); }
+inline void __sincosf(float x, float* s, float* c) { *s = __sinf(x), *c = __cosf(x); }
+inline float __tanf(float x) { return __fdividef(__sinf(x), __cosf(x)); }
 inline float __tanhf(float x) { return tanhf(x); }
 inline float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }  // NaN gives 0
 inline float saturate(float x) { return __saturatef(x); }

@@ -1,0 +1,7 @@
+// asinhf on wide values
+// fidelity: in=float32:wide out=float32 ulp=4
+// numpy: np.arcsinh(d)
+__global__ void k(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = asinhf(x[i]);
+}

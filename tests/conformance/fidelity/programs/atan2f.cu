@@ -1,0 +1,7 @@
+// atan2f on normal values
+// fidelity: in=float32:normal out=float32 ulp=4
+// numpy: np.arctan2(d, d[::-1])
+__global__ void k(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = atan2f(x[i], x[n - 1 - i]);
+}

@@ -1,0 +1,7 @@
+// one sum for the whole grid
+// fidelity: in=int32:any out=int32 outs=1 ulp=0
+// numpy: x.sum(dtype='i4')
+__global__ void k(const int* x, int* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) atomicAdd(out, x[i]);
+}

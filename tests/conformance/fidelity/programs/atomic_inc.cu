@@ -1,0 +1,7 @@
+// atomic increment wraps at its bound
+// fidelity: in=int32:any out=uint32 outs=1 ulp=0
+// numpy: 256 % 100
+__global__ void k(const int* x, unsigned* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  atomicInc(out, 99u);
+}

@@ -1,0 +1,7 @@
+// coshf on small values
+// fidelity: in=float32:small out=float32 ulp=3
+// numpy: np.cosh(d)
+__global__ void k(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = coshf(x[i]);
+}

@@ -1,0 +1,11 @@
+// double to unsigned long long saturates
+// fidelity: in=float64:special out=uint64 ulp=0
+__global__ void k(const double* x, unsigned long long* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  switch (i & 3) {
+    case 0: out[i] = __double2ull_rn(x[i]); break;
+    case 1: out[i] = __double2ull_rz(x[i]); break;
+    case 2: out[i] = __double2ull_ru(x[i]); break;
+    case 3: out[i] = __double2ull_rd(x[i]); break;
+  }
+}

@@ -1,0 +1,11 @@
+// __dsqrt_ in all four rounding directions
+// fidelity: in=float64:wide out=float64 ulp=0
+__global__ void k(const double* x, double* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  switch (i & 3) {
+    case 0: out[i] = __dsqrt_rn(fabs(x[i])); break;
+    case 1: out[i] = __dsqrt_rz(fabs(x[i])); break;
+    case 2: out[i] = __dsqrt_ru(fabs(x[i])); break;
+    case 3: out[i] = __dsqrt_rd(fabs(x[i])); break;
+  }
+}

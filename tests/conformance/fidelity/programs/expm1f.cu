@@ -1,0 +1,7 @@
+// expm1f on small values
+// fidelity: in=float32:small out=float32 ulp=2
+// numpy: np.expm1(d)
+__global__ void k(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = expm1f(x[i]);
+}

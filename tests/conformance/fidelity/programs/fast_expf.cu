@@ -1,0 +1,7 @@
+// __expf on small values
+// fidelity: in=float32:small out=float32 ulp=8
+// numpy: np.exp(d)
+__global__ void k(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = __expf(x[i]);
+}

@@ -1,0 +1,6 @@
+// lowest set bit, counted from 1
+// fidelity: in=int32:small out=int32 ulp=0
+__global__ void k(const int* x, int* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = __ffs(x[i]) * 100 + __ffsll((long long)x[i] << 32);
+}

@@ -1,0 +1,11 @@
+// float to unsigned long long saturates
+// fidelity: in=float32:special out=uint64 ulp=0
+__global__ void k(const float* x, unsigned long long* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  switch (i & 3) {
+    case 0: out[i] = __float2ull_rn(x[i]); break;
+    case 1: out[i] = __float2ull_rz(x[i]); break;
+    case 2: out[i] = __float2ull_ru(x[i]); break;
+    case 3: out[i] = __float2ull_rd(x[i]); break;
+  }
+}

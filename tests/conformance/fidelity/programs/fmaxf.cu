@@ -1,0 +1,7 @@
+// fmaxf: a NaN loses
+// fidelity: in=float32:nonzero out=float32 ulp=0
+// numpy: np.fmax(x, x[::-1])
+__global__ void k(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = fmaxf(x[i], x[n - 1 - i]);
+}

@@ -1,0 +1,9 @@
+// hlog2 within 1 ulp of a half
+// fidelity: in=float16:positive out=float16 ulp=1
+// numpy: np.log2(d)
+#include <cuda_fp16.h>
+
+__global__ void k(const __half* x, __half* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = hlog2(x[i]);
+}

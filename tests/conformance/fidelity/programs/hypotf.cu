@@ -1,0 +1,7 @@
+// hypotf on normal values
+// fidelity: in=float32:normal out=float32 ulp=4
+// numpy: np.hypot(d, d[::-1])
+__global__ void k(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = hypotf(x[i], x[n - 1 - i]);
+}

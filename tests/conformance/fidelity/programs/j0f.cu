@@ -1,0 +1,6 @@
+// j0f on unit values
+// fidelity: in=float32:unit out=float32 ulp=10
+__global__ void k(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = j0f(x[i]);
+}

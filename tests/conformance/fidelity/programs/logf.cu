@@ -1,0 +1,7 @@
+// logf on positive values
+// fidelity: in=float32:positive out=float32 ulp=2
+// numpy: np.log(d)
+__global__ void k(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = logf(x[i]);
+}

@@ -1,0 +1,7 @@
+// nearbyintf: halves to even
+// fidelity: in=float32:halves out=float32 ulp=0
+// numpy: np.rint(x)
+__global__ void k(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = nearbyintf(x[i]);
+}

@@ -1,0 +1,7 @@
+// norm3df on normal values
+// fidelity: in=float32:normal out=float32 ulp=4
+// numpy: np.sqrt(d * d + d[::-1] ** 2 + 1)
+__global__ void k(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = norm3df(x[i], x[n - 1 - i], 1.0f);
+}

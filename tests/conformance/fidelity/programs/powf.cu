@@ -1,0 +1,7 @@
+// powf on unit values
+// fidelity: in=float32:unit out=float32 ulp=5
+// numpy: d ** np.float64(np.float32(2.3))
+__global__ void k(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = powf(x[i], 2.3f);
+}

@@ -1,0 +1,7 @@
+// sinpif on small values
+// fidelity: in=float32:small out=float32 ulp=2
+// numpy: np.sin(np.pi * np.remainder(d, 2.0))
+__global__ void k(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = sinpif(x[i]);
+}

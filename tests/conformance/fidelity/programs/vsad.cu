@@ -1,0 +1,7 @@
+// packed sums of absolute differences
+// fidelity: in=uint32:any out=uint32 ulp=0
+__global__ void k(const unsigned* x, unsigned* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  unsigned a = x[i], b = x[n - 1 - i];
+  out[i] = __vsadu4(a, b) + __vsads2(a, b);
+}

@@ -1,0 +1,7 @@
+// warpSize and the lane number
+// fidelity: in=int32:any out=int32 ulp=0
+// numpy: x + i % 32
+__global__ void k(const int* x, int* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = x[i] + (int)threadIdx.x % warpSize;
+}
