@@ -83,7 +83,8 @@ def sanitize(
 
 def _run_tool(program: str, tool: str, folder: Path, timeout_s: float, index: int) -> ToolReport:
     command = [
-        program, f"--tool={tool}", f"--error-exitcode={_EXIT_FOUND}", f"--print-limit={_MAX_FAULTS}", "--report-api-errors=no",
+        program, f"--tool={tool}", f"--error-exitcode={_EXIT_FOUND}", f"--print-limit={_MAX_FAULTS}",
+        "--report-api-errors=no",
         *(["--racecheck-report=analysis"] if tool == "racecheck" else []),
         sys.executable, "-m", "fsr.devices.cuda.replay", str(folder), str(index),
     ]  # fmt: skip

@@ -1,6 +1,6 @@
 """Checks that run on the device: guard zones still hold their pattern, inputs are what they were.
 
-fsr's own kernel looks at all zones of a plan in one launch and reports, for each, the first byte that is not
+fsr's own kernel (check.cu) looks at all zones of a plan in one launch and reports, for each, the first byte that is not
 as expected; only those numbers are copied back.
 """
 
@@ -8,39 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from fsr.devices.cuda.driver import Driver, Function
 from fsr.devices.cuda.memory import Pool
-from fsr.errors import HarnessError
-from fsr.records import Candidate, Image, Launch, Plan
-from fsr.toolchains.cuda import cuda_toolchain
 
 CHECK_ENTRY = "fsr_check"
-CHECK_SOURCE = """
-struct Zone { const unsigned char* bytes; const unsigned char* expected; unsigned long long size, value; };
-extern "C" __global__ void fsr_check(const Zone* zones, unsigned long long* first) {
-  const Zone zone = zones[blockIdx.y];
-  const unsigned long long start = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
-  const unsigned long long step = gridDim.x * (unsigned long long)blockDim.x;
-  const unsigned long long misfit = ((unsigned long long)zone.bytes | (unsigned long long)zone.expected) & 15;
-  const unsigned long long wide = misfit ? 0 : zone.size / 16;
-  const unsigned int word = (unsigned int)zone.value * 0x01010101u;
-  unsigned long long found = ~0ull;
-  for (unsigned long long i = start; i < wide; i += step) {
-    const uint4 got = ((const uint4*)zone.bytes)[i];
-    const uint4 want = zone.expected ? ((const uint4*)zone.expected)[i] : make_uint4(word, word, word, word);
-    if (got.x == want.x && got.y == want.y && got.z == want.z && got.w == want.w) continue;
-    for (int b = 15; b >= 0; b--)
-      if (zone.bytes[i * 16 + b] != (zone.expected ? zone.expected[i * 16 + b] : (unsigned char)zone.value))
-        found = min(found, i * 16 + b);
-  }
-  for (unsigned long long i = wide * 16 + start; i < zone.size; i += step)
-    if (zone.bytes[i] != (zone.expected ? zone.expected[i] : (unsigned char)zone.value)) found = min(found, i);
-  if (found != ~0ull) atomicMin(first + blockIdx.y, found);
-}
-"""
 NOTHING = 2**64 - 1
 
 
@@ -54,14 +29,9 @@ class Zone:
     value: int = 0
 
 
-def compile_check(arch: str) -> Image:
-    """The check kernel for one architecture. Raises MissingToolError without a compiler."""
-    one = ("1", "1", "1")
-    plan = Plan((Launch(CHECK_ENTRY, one, one, "0", ()),))
-    image = cuda_toolchain(arch).compile(Candidate(CHECK_SOURCE, plan))
-    if not isinstance(image, Image):
-        raise HarnessError(f"fsr's own check kernel does not compile: {image.log}", where="fsr.devices.cuda.checks")
-    return image
+def check_module() -> bytes:
+    """The check kernel as PTX, which the driver builds for any GPU (10 to 50 ms, once a process)."""
+    return (Path(__file__).with_name("check.ptx")).read_bytes() + b"\0"  # the driver wants a C string
 
 
 class Checker:

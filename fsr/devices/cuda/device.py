@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
-from fsr.devices.cuda.checks import CHECK_ENTRY, compile_check
+from fsr.devices.cuda.checks import CHECK_ENTRY, check_module
 from fsr.devices.cuda.clocks import Clocks
 from fsr.devices.cuda.driver import Driver, DriverError, Function, Module
 from fsr.devices.cuda.launching import load_launch, max_shared_bytes, refused
@@ -28,19 +28,15 @@ class CudaDevice:
     After a fault that is ``fatal`` the context is lost or a kernel still runs: the process is to end at once
     (``os._exit``, or the supervisor's SIGKILL), since a normal exit could wait for the GPU.
 
-    Raises MissingToolError without PyCUDA, a driver or that GPU. ``driver`` and ``check`` stand in for the GPU
-    and fsr's check kernel in tests.
+    Raises MissingToolError without PyCUDA, a driver or that GPU. ``driver`` stands in for the GPU in tests.
     """
 
-    def __init__(
-        self, index: int = 0, *, driver: Driver | None = None, check: Callable[[str], Image] = compile_check
-    ) -> None:
+    def __init__(self, index: int = 0, *, driver: Driver | None = None) -> None:
         if driver is None:
             driver = _open_driver(index)
         self.driver = driver
         self.broken = False
         self._clocks = Clocks(driver.pci_bus_id)
-        self._check = check
         self._modules: OrderedDict[bytes, Module] = OrderedDict()
         self.l2_bytes = driver.attributes.get("L2_CACHE_SIZE", 0)
         self.pool = Pool(driver, limit_bytes=driver.memory_bytes // 4)
@@ -74,8 +70,8 @@ class CudaDevice:
     @cached_property
     def check_function(self) -> Function:
         """fsr's own kernel that looks at guard zones and inputs."""
-        image = self._check(self.info.arch)
-        return self.driver.function(self._module(image), image.symbols[CHECK_ENTRY])
+        self._check_module = self.driver.load(check_module())
+        return self.driver.function(self._check_module, CHECK_ENTRY)
 
     def prepare(self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer]) -> CudaPrepared:
         """See Device."""
@@ -149,6 +145,7 @@ class CudaDevice:
             self.broken = True
             self._modules.clear()
             self.__dict__.pop("check_function", None)
+            self.__dict__.pop("_check_module", None)
             self.driver.close()
 
     def _require_working(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -16,7 +17,9 @@ from fsr.records import Dim3
 def load_pycuda() -> Any:
     """pycuda.driver with the driver initialised. Raises MissingToolError with what to install."""
     try:
-        import pycuda.driver as cuda
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of its own imports; nothing that a user of fsr could act on
+            import pycuda.driver as cuda
     except ImportError as error:
         raise MissingToolError(
             f"PyCUDA cannot be imported ({error})",

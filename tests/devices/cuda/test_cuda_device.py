@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from device_conformance import POISON, DeviceConformance, given, int32, launch
 from fake_driver import KERNELS, FakeDriver, fake_image
 
+from fsr.devices.cuda import checks
 from fsr.devices.cuda.device import MAX_MODULES, CudaDevice
 from fsr.devices.protocol import DeviceFault
 from fsr.errors import HarnessError
@@ -18,7 +21,7 @@ FAR_INDEX = ScalarValue("int64", 1 << 44)
 
 
 def open_device(**options: int) -> CudaDevice:
-    return CudaDevice(driver=FakeDriver(**options), check=lambda arch: fake_image(data=b"check"))
+    return CudaDevice(driver=FakeDriver(**options))
 
 
 class FakeBench:
@@ -262,3 +265,12 @@ def test_identity_names_what_a_cache_key_needs(device: CudaDevice) -> None:
     assert (info.l2_bytes, info.max_shared_bytes, info.memory_bytes) == (50 << 20, 232448, 1 << 30)
     assert (info.sm_clock_mhz, info.memory_clock_mhz) == (1980, 3201)
     assert device.sm_clock_mhz() is None
+
+
+def test_the_check_kernel_is_built_from_its_source() -> None:
+    folder = Path(checks.__file__).parent
+    digest = hashlib.sha256((folder / "check.cu").read_bytes()).hexdigest()
+    ptx = checks.check_module().decode()
+    assert ptx.startswith(f"// from check.cu, sha256 {digest}\n"), "rebuild check.ptx as check.cu says"
+    assert f".visible .entry {checks.CHECK_ENTRY}(" in ptx
+    assert ptx.endswith("\0")

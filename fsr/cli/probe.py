@@ -1,0 +1,249 @@
+"""What works on this machine, found by trying it: the lines of ``fsr doctor``."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fsr.devices.sanitizer import find_sanitizer
+from fsr.errors import FsrError, HarnessError, MissingToolError
+from fsr.records import Candidate, CompileFailure, Launch, Plan
+
+OK, MISSING, BROKEN, NOTE = "ok", "missing", "broken", "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line. ``state``: 'ok'; 'missing' (can be installed); 'broken' (there, and fails when used); 'note' (not
+    needed for what this machine can do)."""
+
+    what: str
+    state: str
+    detail: str
+    fix: str = ""
+
+
+def probe() -> Iterator[Finding]:
+    """All findings, in the order of the way of a kernel; takes a few seconds, most of it compiling."""
+    yield Finding("python", OK, f"{platform.python_version()} at {sys.executable}")
+    gpus = _driver_gpus()
+    yield _driver(gpus)
+    yield from _gpu_lines(gpus)
+    yield _compiler("nvrtc", "pip install 'fsr[nvrtc]'")
+    yield _compiler("nvcc", "install the CUDA toolkit (needed only where NVRTC is missing)")
+    yield _pycuda(bool(gpus))
+    yield from _gpu_tools(bool(gpus))
+    yield _host_device()
+    yield from _sandbox()
+    yield _ray()
+
+
+def _driver_gpus() -> list[str]:
+    """Names of the GPUs that NVIDIA's driver library sees."""
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return []
+    count = ctypes.c_int()
+    if library.cuInit(0) or library.cuDeviceGetCount(ctypes.byref(count)):
+        return []
+    names = []
+    for index in range(count.value):
+        text = ctypes.create_string_buffer(256)
+        library.cuDeviceGetName(text, 256, index)
+        names.append(text.value.decode(errors="replace"))
+    return names
+
+
+def _driver(gpus: list[str]) -> Finding:
+    fix = "install NVIDIA's driver; without a GPU fsr verifies on the host device and predicts times"
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return Finding("driver", MISSING, "no NVIDIA driver library (libcuda.so.1)", fix)
+    version = ctypes.c_int()
+    library.cuDriverGetVersion(ctypes.byref(version))
+    text = f"CUDA {version.value // 1000}.{version.value % 1000 // 10}"
+    if not gpus:
+        return Finding("driver", BROKEN, f"{text}, but no GPU can be used", "check nvidia-smi and the container's GPUs")
+    return Finding("driver", OK, text)
+
+
+def _gpu_lines(gpus: list[str]) -> Iterator[Finding]:
+    if not gpus:
+        yield Finding("gpu", MISSING, "none", "run fsr where a GPU is, or use --device host")
+    for index, name in enumerate(gpus):
+        yield Finding(f"gpu cuda:{index}", OK, name)
+
+
+def _candidate(source: str) -> Candidate:
+    """One kernel ``k``."""
+    one = ("1", "1", "1")
+    return Candidate(source, Plan((Launch("k", one, one, "0", ()),)))
+
+
+def _compiler(kind: str, fix: str) -> Finding:
+    """A CUDA compiler, by compiling a small kernel."""
+    from fsr.toolchains.nvcc import NvccToolchain
+    from fsr.toolchains.nvrtc import NvrtcToolchain
+
+    candidate = _candidate("#include <cuda_fp16.h>\n__global__ void k(__half* x) { x[0] = __float2half(1.0f); }")
+    try:
+        toolchain = NvrtcToolchain() if kind == "nvrtc" else NvccToolchain()
+        answer = toolchain.compile(candidate)
+    except MissingToolError as error:
+        return Finding(kind, MISSING, error.what, fix)
+    if isinstance(answer, CompileFailure):
+        headers = "set CUDA_HOME to a toolkit with its headers, or pip install nvidia-cuda-runtime"
+        return Finding(kind, BROKEN, f"{toolchain.version}: {answer.log.splitlines()[0]}", headers)
+    return Finding(kind, OK, f"{toolchain.version}, a kernel in {answer.compile_s:.2f} s")
+
+
+def _pycuda(wanted: bool) -> Finding:
+    fix = "pip install 'fsr[cuda]' (builds with the CUDA toolkit's headers, about two minutes)"
+    if importlib.util.find_spec("pycuda") is None:
+        return Finding("pycuda", MISSING if wanted else NOTE, "not installed; it launches on NVIDIA GPUs", fix)
+    from fsr.devices.cuda.pycuda_driver import load_pycuda
+
+    try:
+        load_pycuda()
+    except MissingToolError as error:
+        return Finding("pycuda", BROKEN if wanted else NOTE, error.what, error.fix)
+    return Finding("pycuda", OK, importlib.metadata.version("pycuda"))
+
+
+def _gpu_tools(wanted: bool) -> Iterator[Finding]:
+    """compute-sanitizer and ncu, each over one small kernel: both depend on what the GPU's host allows."""
+    with tempfile.TemporaryDirectory(prefix="fsr-doctor-") as folder:
+        try:
+            replay = _write_kernel(Path(folder)) if wanted else []
+        except FsrError:
+            replay = []
+        for name, program, options, sign, lost in (
+            ("compute-sanitizer", find_sanitizer(), ["--tool=memcheck"], "ERROR SUMMARY: 0", "wins are not sanitized"),
+            ("ncu", shutil.which("ncu") or shutil.which("ncu", path="/usr/local/cuda/bin"),
+             ["--clock-control", "none", "--metrics", "sm__cycles_elapsed.max"], "sm__cycles_elapsed", "no counters"),
+        ):  # fmt: skip
+            if program is None:
+                yield Finding(name, MISSING if wanted else NOTE, "not found", f"CUDA toolkit; without it: {lost}")
+            elif not replay:
+                yield Finding(name, NOTE, f"{program}, not tried: no kernel can be launched here")
+            else:
+                answer = _answer([program, *options, *replay])
+                fix = "" if sign in answer else f"the GPU's host must allow profiling and debugging; until then: {lost}"
+                yield Finding(
+                    name, BROKEN if fix else OK, f"{program} {'fails on' if fix else 'watched'} a kernel", fix
+                )
+
+
+def _write_kernel(folder: Path) -> list[str]:
+    """A small kernel for fsr's replay process, and the command that runs it. Raises FsrError."""
+    from fsr.devices.cuda.replay import write_replay
+    from fsr.devices.protocol import Buffer
+    from fsr.devices.select import DeviceSpec, open_device
+    from fsr.records import ConcreteLaunch, Image, Role
+    from fsr.toolchains.cuda import cuda_toolchain
+
+    device = open_device(DeviceSpec("cuda"))
+    arch = device.info.arch
+    device.close()
+    image = cuda_toolchain(arch).compile(_candidate("__global__ void k(float* x) { x[threadIdx.x] = 1.0f; }"))
+    if not isinstance(image, Image):
+        raise HarnessError(image.log)
+    launch = ConcreteLaunch("k", (1, 1, 1), (32, 1, 1), 0, ("x",))
+    write_replay(folder, image, [launch], [Buffer("x", np.zeros(32, np.float32), Role.OUT)])
+    return [sys.executable, "-m", "fsr.devices.cuda.replay", str(folder)]
+
+
+def _answer(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def _host_device() -> Finding:
+    """The host device, by compiling and running one kernel on it."""
+    from fsr.devices.protocol import Buffer
+    from fsr.devices.select import DeviceSpec, open_device
+    from fsr.records import ConcreteLaunch, Role
+    from fsr.toolchains.host import HostToolchain
+
+    fix = "install a C++ compiler: apt-get install clang-22 (or clang, or g++)"
+    candidate = _candidate("__global__ void k(float* x) { x[threadIdx.x] = threadIdx.x * 2.0f; }")
+    try:
+        toolchain = HostToolchain()
+        image = toolchain.compile(candidate)
+        if isinstance(image, CompileFailure):
+            return Finding("host device", BROKEN, f"{toolchain.version}: {image.log[:200]}", fix)
+        device = open_device(DeviceSpec("host"))
+        try:
+            launch = ConcreteLaunch("k", (1, 1, 1), (32, 1, 1), 0, ("x",))
+            with device.prepare(image, [launch], [Buffer("x", np.zeros(32, np.float32), Role.OUT)]) as prepared:
+                prepared.run()
+                right = bool(prepared.read()["x"][31] == 62.0)
+        finally:
+            device.close()
+    except MissingToolError as error:
+        return Finding("host device", MISSING, error.what, error.fix or fix)
+    except (FsrError, OSError) as error:
+        return Finding("host device", BROKEN, str(error).splitlines()[0], fix)
+    return Finding("host device", OK if right else BROKEN, f"{toolchain.version}, a kernel ran", "" if right else fix)
+
+
+# ---------------------------------------------------------------- containment of code that runs on the host
+
+_SYS_LANDLOCK_CREATE_RULESET = 444  # the same on every architecture (asm-generic/unistd.h)
+_PR_GET_SECCOMP = 21
+
+
+def landlock_abi() -> int:
+    """Landlock's ABI version of the running kernel; 0 where it is not available."""
+    library = ctypes.CDLL(None, use_errno=True)
+    answer: int = library.syscall(_SYS_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+    return max(answer, 0)
+
+
+def seccomp_available() -> bool:
+    """Whether the running kernel knows seccomp."""
+    answer: int = ctypes.CDLL(None).prctl(_PR_GET_SECCOMP, 0, 0, 0, 0)
+    return answer >= 0
+
+
+def _sandbox() -> Iterator[Finding]:
+    fix = "a Linux kernel of 5.13 or later with it switched on; without it model-written host code is refused"
+    abi = landlock_abi()
+    yield Finding("landlock", OK if abi else MISSING, f"ABI {abi}" if abi else "not in this kernel", "" if abi else fix)
+    seccomp = seccomp_available()
+    yield Finding("seccomp", OK if seccomp else MISSING, "yes" if seccomp else "no", "" if seccomp else fix)
+    cores = len(os.sched_getaffinity(0))
+    yield Finding("cores", OK, f"{cores} usable: so many kernels compile at once")
+
+
+def _ray() -> Finding:
+    if importlib.util.find_spec("ray") is None:
+        return Finding("ray", NOTE, "not installed; needed for several GPUs or machines", "pip install 'fsr[ray]'")
+    return Finding("ray", OK, importlib.metadata.version("ray"))
+
+
+def findings(report: Callable[[Finding], None] = lambda finding: None) -> list[Finding]:
+    """All findings as a list; ``report`` is called with each as it is found."""
+    found = []
+    for finding in probe():
+        report(finding)
+        found.append(finding)
+    return found
