@@ -12,6 +12,7 @@ from fsr.contract.load import load_contract
 from fsr.contract.model import Contract, concrete_launches
 from fsr.devices.host.device import HostDevice, open_host_device
 from fsr.devices.protocol import Array, Buffer
+from fsr.expressions import evaluate_int
 from fsr.records import Candidate, Image, Role, ScalarValue
 from fsr.search.actions.protocol import Action, Subject
 from fsr.source.file import KernelFile
@@ -62,8 +63,6 @@ class Runner:
                 data = np.full(shape, 77)
             buffers.append(Buffer(argument.name, data.astype(argument.dtype), argument.role))
         for scratch in candidate.plan.scratch:
-            from fsr.expressions import evaluate_int
-
             empty = np.zeros(evaluate_int(scratch.count, sizes), scratch.dtype)
             buffers.append(Buffer(scratch.name, empty, None, zeroed=scratch.zeroed))
         launches = concrete_launches(candidate.plan, contract, sizes, scalars)
