@@ -1,0 +1,64 @@
+"""``fsr contract``: show what a kernel promises, or infer it, and write it down."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from fsr.errors import EXIT_DONE, StorageError
+
+
+@click.command("contract")
+@click.argument("kernel", type=click.Path(path_type=Path))
+@click.option("--entry", help="The kernel to take, where the file holds several.")
+@click.option("--write", is_flag=True, help="Write the contract into the file, or into the sidecar it came from.")
+@click.option("--json", "as_json", is_flag=True, help="Print exactly one JSON object.")
+def contract_command(kernel: Path, entry: str | None, write: bool, as_json: bool) -> int:
+    """Show what KERNEL promises, as the block that states it.
+
+    The contract comes from the block in the file, from KERNEL.fsr.toml beside it, or from the code itself.
+    Where the code leaves doubt, the message holds a block to complete. The format: docs/contract.md.
+    """
+    from fsr.contract.load import load_contract
+    from fsr.contract.show import contract_block, contract_toml
+    from fsr.identity import to_json
+    from fsr.source.file import KernelFile
+
+    file = KernelFile.read(kernel)
+    contract = load_contract(file, entry)
+    sidecar = contract.origin.kind == "sidecar"
+    if as_json:
+        click.echo(json.dumps(to_json(contract)))
+    else:
+        told = {
+            "block": "stated in the file",
+            "sidecar": "stated beside the file",
+            "inferred": "inferred from the code",
+        }
+        click.echo(f"{told[contract.origin.kind]}: {contract.origin.path}:{contract.origin.line}", err=True)
+        click.echo(contract_toml(contract) if sidecar else contract_block(contract), nl=False)
+    if write:
+        _write(file, contract, Path(contract.origin.path) if sidecar else kernel)
+    return EXIT_DONE
+
+
+def _write(file: object, contract: object, path: Path) -> None:
+    from fsr.contract.model import Contract
+    from fsr.contract.show import contract_toml, with_block
+    from fsr.source.file import KernelFile
+
+    assert isinstance(file, KernelFile) and isinstance(contract, Contract)  # noqa: PT018
+    text = contract_toml(contract) if contract.origin.kind == "sidecar" else with_block(file.text, contract)
+    draft = path.with_name(f".{path.name}.fsr-draft")
+    try:
+        draft.write_bytes(KernelFile.encode(text))
+        draft.replace(path)
+    except OSError as fault:
+        draft.unlink(missing_ok=True)
+        raise StorageError(
+            f"the contract cannot be written: {fault.strerror}", expected="a file and a folder that may be written",
+            where=str(path), fix="correct the permissions, or paste the block by hand",
+        ) from None  # fmt: skip
+    click.echo(f"written to {path}", err=True)

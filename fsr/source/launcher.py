@@ -1,0 +1,185 @@
+"""The launcher header, ``kernel.fsr.cuh``: the winner's launches behind the original kernel's arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from fsr.expressions import names, to_c
+from fsr.records import Launch, Plan, Role, Scratch
+
+C_TYPES = {
+    "float32": "float", "float64": "double", "float16": "__half", "bfloat16": "__nv_bfloat16", "bool": "bool",
+    "int8": "signed char", "uint8": "unsigned char", "int16": "short", "uint16": "unsigned short",
+    "int32": "int", "uint32": "unsigned int", "int64": "long long", "uint64": "unsigned long long",
+}  # fmt: skip
+_HEADERS = {"float16": "cuda_fp16.h", "bfloat16": "cuda_bf16.h"}
+_DEFAULT_SHARED = 48 * 1024  # more dynamic shared memory than this must be asked for (CUDA C++ guide, 3.2.4)
+
+
+class LaunchedArgument(Protocol):
+    """The part of a contract's argument that a launcher needs."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def role(self) -> Role: ...
+    @property
+    def value(self) -> str | None: ...
+
+
+class LaunchedContract(Protocol):
+    """The part of a contract that a launcher needs."""
+
+    @property
+    def entry(self) -> str: ...
+    @property
+    def args(self) -> Sequence[LaunchedArgument]: ...
+
+
+def launcher_header(name: str, contract: LaunchedContract, plan: Plan, c_types: Mapping[str, str] | None = None) -> str:
+    """The text of a header with ``inline cudaError_t fsr_launch_NAME(arguments..., sizes..., cudaStream_t stream)``.
+
+    ``name``: the original kernel's entry. ``c_types``: C types of arguments where the dtype does not tell
+    (``float4 *``). Sizes come from the scalar arguments that hold them; those that none holds become parameters.
+    Nothing is allocated unless the plan has scratch, which is taken from the stream's memory pool.
+    """
+    known = _known_sizes(contract)
+    wanted = sorted(_sizes_used(plan) - set(known))
+    types = {a.name: (c_types or {}).get(a.name) or _c_type(a) for a in contract.args}
+    parameters = [f"{types[a.name]}{'' if types[a.name].endswith('*') else ' '}{a.name}" for a in contract.args]
+    parameters += [f"long long {size}" for size in wanted]
+    body = [
+        f"    const long long {size}_size = {source};" for size, source in known.items() if size in _sizes_used(plan)
+    ]
+    body += [f"    const long long {size}_size = {size};" for size in wanted]
+    body += ["    cudaError_t status = cudaSuccess;"]
+    for scratch in plan.scratch:
+        body += _allocation(scratch, contract)
+    for launch in plan.launches:
+        body += _launch(launch, {a.name for a in contract.args}, {s.name for s in plan.scratch})
+    for scratch in reversed(plan.scratch):
+        body.append(f"    if ({scratch.name}_buffer != nullptr) {{")
+        body.append(f"        const cudaError_t freed = cudaFreeAsync({scratch.name}_buffer, stream);")
+        body += ["        if (status == cudaSuccess) status = freed;", "    }"]
+    used = {a.dtype for a in contract.args} | {s.dtype for s in plan.scratch}
+    headers = ["cuda_runtime.h", *sorted(_HEADERS[d] for d in used if d in _HEADERS)]
+    return "\n".join(
+        [
+            *_comment(name, wanted, plan),
+            "#pragma once",
+            *(f"#include <{header}>" for header in headers),
+            "",
+            f"inline cudaError_t {launcher_name(name)}({', '.join([*parameters, 'cudaStream_t stream'])})",
+            "{",
+            *body,
+            "    return status;",
+            "}",
+            "",
+        ]
+    )
+
+
+def launcher_name(entry: str) -> str:
+    """``fsr_launch_softmax`` of ``softmax<256>``."""
+    return "fsr_launch_" + entry.split("<", 1)[0].strip().rsplit("::", 1)[-1]
+
+
+def _comment(name: str, wanted: Sequence[str], plan: Plan) -> list[str]:
+    lines = [
+        f"// Launches what replaces {name}. Include it after the kernels, then call {launcher_name(name)}(...)",
+        f"// where {name}<<<...>>>(...) stood: the same arguments, then the stream.",
+    ]
+    if wanted:
+        listed = ", ".join(wanted)
+        lines.append(f"// The grid depends on sizes that no argument holds; pass them before the stream: {listed}.")
+    if plan.scratch:
+        lines.append(
+            "// Takes scratch memory from the stream's pool and gives it back: " + _scratch_text(plan.scratch) + "."
+        )
+    return lines
+
+
+def _scratch_text(scratch: Sequence[Scratch]) -> str:
+    return ", ".join(f"{s.count} x {s.dtype}" for s in scratch)
+
+
+def _known_sizes(contract: LaunchedContract) -> dict[str, str]:
+    """Sizes that a scalar argument holds as they are, with that argument."""
+    found: dict[str, str] = {}
+    for argument in contract.args:
+        if argument.role is Role.SCALAR and argument.value is not None and argument.value.isidentifier():
+            found.setdefault(argument.value, argument.name)
+    return found
+
+
+def _sizes_used(plan: Plan) -> set[str]:
+    texts = [t for launch in plan.launches for t in (*launch.grid, *launch.block, launch.shared_bytes)]
+    texts += [a.value for launch in plan.launches for a in launch.args if not isinstance(a, str)]
+    texts += [s.count for s in plan.scratch]
+    return {n for text in texts for n in names(text)}
+
+
+def _c_type(argument: LaunchedArgument) -> str:
+    plain = C_TYPES[argument.dtype]
+    if argument.role is Role.SCALAR:
+        return plain
+    return f"const {plain} *" if argument.role is Role.IN else f"{plain} *"
+
+
+def _c(text: str) -> str:
+    """A size expression as C over the ``*_size`` variables."""
+    found = to_c(text)
+    for name in names(text):
+        found = re.sub(rf"\b{name}\b", f"{name}_size", found)
+    return found
+
+
+def _allocation(scratch: Scratch, contract: LaunchedContract) -> list[str]:
+    kind, name = C_TYPES[scratch.dtype], f"{scratch.name}_buffer"
+    lines = [
+        f"    {kind} *{name} = nullptr;",
+        f"    const size_t {scratch.name}_bytes = sizeof({kind}) * (size_t){_c(scratch.count)};",
+        f"    if (status == cudaSuccess && {scratch.name}_bytes > 0) {{",
+        f"        status = cudaMallocAsync((void **)&{name}, {scratch.name}_bytes, stream);",
+    ]
+    if scratch.zeroed:
+        lines.append(
+            f"        if (status == cudaSuccess) status = cudaMemsetAsync({name}, 0, {scratch.name}_bytes, stream);"
+        )
+    return [*lines, "    }"]
+
+
+def _launch(launch: Launch, arguments: set[str], scratch: set[str]) -> list[str]:
+    passed = []
+    for arg in launch.args:
+        if not isinstance(arg, str):
+            passed.append(f"({C_TYPES[arg.dtype]}){_c(arg.value)}")
+        else:
+            passed.append(f"{arg}_buffer" if arg in scratch and arg not in arguments else arg)
+    grid = [_c(t) for t in launch.grid]
+    lines = ["    {"]
+    lines += [f"        const long long grid_{axis} = {text};" for axis, text in zip("xyz", grid, strict=True)]
+    lines.append(f"        const size_t shared = (size_t){_c(launch.shared_bytes)};")
+    if not (launch.shared_bytes.isdigit() and int(launch.shared_bytes) <= _DEFAULT_SHARED):
+        lines.append(f"        if (status == cudaSuccess && shared > {_DEFAULT_SHARED})")
+        lines.append(f"            status = cudaFuncSetAttribute({_pointer(launch)},")
+        lines.append("                cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);")
+    block = ", ".join(f"(unsigned)({_c(t)})" for t in launch.block)
+    lines += [
+        "        if (status == cudaSuccess && grid_x > 0 && grid_y > 0 && grid_z > 0) {",
+        "            const dim3 grid((unsigned)grid_x, (unsigned)grid_y, (unsigned)grid_z);",
+        f"            {launch.entry}<<<grid, dim3({block}), shared, stream>>>({', '.join(passed)});",
+        "            status = cudaGetLastError();",
+        "        }",
+        "    }",
+    ]
+    return lines
+
+
+def _pointer(launch: Launch) -> str:
+    """The kernel as the argument of a runtime call."""
+    return f"(const void *)&{launch.entry}"
