@@ -1,0 +1,16 @@
+"""All actions there are, in the order in which their moves are listed. Explicit: an action is added here."""
+
+from __future__ import annotations
+
+from fsr.search.actions.block_shape import BlockShape, CoarsenRows, SwapIds
+from fsr.search.actions.protocol import Action
+from fsr.search.actions.rows import ROW_PER_BLOCK, ROW_PER_WARP
+from fsr.search.actions.tile_gemm import TileGemm
+from fsr.search.actions.tile_transpose import TileTranspose
+
+_STRUCTURAL: tuple[Action, ...] = (TileGemm(), TileTranspose(), SwapIds(), BlockShape(), CoarsenRows())
+
+
+def all_actions() -> tuple[Action, ...]:
+    """Every action, stateless and shared."""
+    return (ROW_PER_WARP, ROW_PER_BLOCK, *_STRUCTURAL)
