@@ -4,11 +4,30 @@ from __future__ import annotations
 
 import re
 import struct
+import zlib
 from dataclasses import dataclass
 
 _OBJECT, _FUNCTION, _TLS = 1, 2, 6
 _SYMTAB = 2
 _LOCAL = re.compile(r"E(\d+)([A-Za-z_]\w*)$")
+
+
+_MARK = b"fsr-source"
+
+
+def attach_source(image: bytes, source: str) -> bytes:
+    """The image with the candidate's text behind it, where loaders do not look."""
+    packed = zlib.compress(source.encode())
+    return image + packed + struct.pack("<Q", len(packed)) + _MARK
+
+
+def attached_source(image: bytes) -> str:
+    """The text that attach_source put there, '' when there is none."""
+    if not image.endswith(_MARK):
+        return ""
+    end = len(image) - len(_MARK) - 8
+    (length,) = struct.unpack_from("<Q", image, end)
+    return zlib.decompress(image[end - length : end]).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +56,8 @@ def read_variables(image: bytes) -> Variables:
     table_offset = struct.unpack_from("<Q", image, 40)[0]
     entry_size, count = struct.unpack_from("<HH", image, 58)
     sections = [struct.unpack_from("<IIQQQQIIQQ", image, table_offset + i * entry_size) for i in range(count)]
-    shared, data = [], []
+    shared: list[Variable] = []
+    data: list[Variable] = []
     for section in sections:
         if section[1] != _SYMTAB:
             continue

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from fsr.emulator.elf import Variable, read_variables
+from fsr.emulator.elf import Variable, attach_source, read_variables
 from fsr.records import Candidate, CompileFailure, Image, Resources
 from fsr.toolchains.flags import refused_flags, split_defines
 from fsr.toolchains.host_runtime import COMMON, find_compiler, precompiled_header, runtime_objects
@@ -34,7 +34,12 @@ _RECORD_CLANG = (
     "-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-atomics=0",
     "-mllvm", "-tsan-instrument-func-entry-exit=0",
 )  # fmt: skip
-_RECORD_GCC = ("-fno-tree-vectorize", "-fsanitize=bounds", "-fno-gnu-unique")
+_RECORD_GCC = (
+    "-fno-tree-vectorize",
+    "-fsanitize=bounds",
+    "-fno-gnu-unique",
+    "--param=tsan-instrument-func-entry-exit=0",
+)
 
 
 class HostToolchain:
@@ -72,7 +77,7 @@ class HostToolchain:
         flags, definitions = split_defines(candidate.plan.flags)
         entries = list(dict.fromkeys(launch.entry for launch in candidate.plan.launches))
         with tempfile.TemporaryDirectory(prefix="fsr-host-") as folder:
-            Path(folder, "unit.cpp").write_text(unit_text(candidate.source, entries, definitions))
+            Path(folder, SOURCE_NAME).write_text(unit_text(candidate.source, entries, definitions))
             log = ""
             for command in self._commands(flags, instrumented, Path(folder)):
                 left = timeout_s - (time.monotonic() - started)
@@ -93,7 +98,7 @@ class HostToolchain:
         unit, output = str(folder / "unit.o"), str(folder / "unit.so")
         # The linker is not told of sanitizers: their runtimes would come along, and ours takes their place.
         return [
-            [compiler.path, *options, *header, "-c", str(folder / "unit.cpp"), "-o", unit],
+            [compiler.path, *options, *header, "-x", "c++", "-c", str(folder / SOURCE_NAME), "-o", unit],
             [compiler.path, "-shared", "-nodefaultlibs", "-Wl,-z,defs", "-Wl,-Bsymbolic", "-o", output,
              unit, *objects, "-lm", "-lc", "-lgcc"],
         ]  # fmt: skip
@@ -108,7 +113,11 @@ def default_cache_folder() -> Path:
 
 def _optimisation(family: str, instrumented: bool) -> tuple[str, ...]:
     if not instrumented:
-        return ("-O2", "-fno-vectorize", "-fno-slp-vectorize") if family == "clang" else ("-O2", "-fno-gnu-unique")
+        return (
+            ("-O2", "-fno-vectorize", "-fno-slp-vectorize")
+            if family == "clang"
+            else ("-O2", "-fno-gnu-unique", "--param=tsan-instrument-func-entry-exit=0")
+        )
     return (*_RECORD, *(_RECORD_CLANG if family == "clang" else _RECORD_GCC))
 
 
@@ -170,6 +179,8 @@ def _image(
                 f"{entry} uses too much shared data ({used} bytes, {STATIC_SHARED_LIMIT} max for static __shared__)"
             )
         resources[entry] = Resources(static_shared_bytes=used)
+    if instrumented:
+        data = attach_source(data, source)
     symbols = {entry: f"fsr_entry_{index}" for index, entry in enumerate(entries)}
     return Image("host", ARCH, data, symbols, resources, log.strip(), seconds, instrumented)
 
@@ -192,4 +203,4 @@ def _static_shared(entry: str, kernels: set[str], shared: Sequence[Variable]) ->
     return common + max(instances.values(), default=0)
 
 
-_RUNTIME_VARIABLES = ("_ZN3fsr12_GLOBAL__N_16anchorE",)
+_RUNTIME_VARIABLES = ("_ZN3fsr12_GLOBAL__N_111shared_tailE",)

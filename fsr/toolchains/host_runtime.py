@@ -20,7 +20,7 @@ from fsr.errors import MissingToolError
 EMULATOR = Path(__file__).resolve().parent.parent / "emulator"
 INCLUDE = EMULATOR / "include"
 _RUNTIME = EMULATOR / "runtime"
-_PLAIN, _RECORDING = ("fiber", "block", "launch"), ("fiber", "block", "launch", "recorder")
+_PLAIN, _RECORDING = ("fiber", "block", "launch"), ("fiber", "block", "launch", "recorder", "shadow", "statistics")
 _NEWEST_CLANG, _NEWEST_GCC = 24, 17
 
 # Common to the runtime and to kernels: objects of one shared library, calls bound inside it.

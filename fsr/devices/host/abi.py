@@ -32,6 +32,56 @@ class FaultRecord(ctypes.Structure):
     )
 
 
+class Site(ctypes.Structure):
+    """The part of recorder.h's Site that the caller reads; rows are ``stride`` bytes apart."""
+
+    _fields_ = (
+        ("pc", ctypes.c_uint64),
+        ("first_address", ctypes.c_uint64),
+        ("line", ctypes.c_int32),
+        ("space", ctypes.c_uint32),
+        ("access", ctypes.c_uint32),
+        ("bytes", ctypes.c_uint32),
+        ("region", ctypes.c_uint32),
+        ("requests", ctypes.c_double),
+        ("lanes", ctypes.c_double),
+        ("sectors", ctypes.c_double),
+        ("unique_sectors", ctypes.c_double),
+        ("wavefronts", ctypes.c_double),
+        ("serial", ctypes.c_double),
+        ("max_same", ctypes.c_double),
+    )
+
+
+class BasicBlock(ctypes.Structure):
+    """How often warps ran the basic block whose instrumentation returns to ``pc``."""
+
+    _fields_ = (("pc", ctypes.c_uint64), ("warps", ctypes.c_double))
+
+
+class FoundFault(ctypes.Structure):
+    """A fault that the recorder found; kind 1 out of bounds, 2 race, 3 uninitialised read."""
+
+    _fields_ = (
+        ("kind", ctypes.c_int32),
+        ("line", ctypes.c_int32),
+        ("pc", ctypes.c_uint64),
+        ("address", ctypes.c_uint64),
+        ("region", ctypes.c_int32),
+        ("thread", ctypes.c_uint32),
+        ("other", ctypes.c_uint32),
+        ("block", ctypes.c_uint32 * 3),
+        ("other_earlier_block", ctypes.c_uint32),
+        ("text", ctypes.c_char * 160),
+    )
+
+
+class RecordSummary(ctypes.Structure):
+    """What a recorded launch executed."""
+
+    _fields_ = (("executed", ctypes.c_uint64), ("barriers", ctypes.c_double), ("warp_syncs", ctypes.c_double))
+
+
 class Entry(ctypes.Structure):
     """``fsr_entry``: how to run one CUDA thread of a kernel, and its parameters."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,17 +113,16 @@ class Arena:
             distance = start - address if address < start else max(address - (start + p.size) + 1, 0)
             if distance < 1 << 20 and (best is None or distance < best):
                 best, item = distance, max(buffer.array.itemsize, 1)
-                words = f"'{buffer.name}'[{(address - start) // item}], but '{buffer.name}' has {buffer.array.size} elements"
+                index = (address - start) // item
+                words = f"'{buffer.name}'[{index}], but '{buffer.name}' has {buffer.array.size} elements"
         return words
 
     def close(self) -> None:
         """Free the memory here (the child's mapping is its own)."""
         os.close(self.file)
         self._bytes = np.empty(0, np.uint8)
-        try:
+        with suppress(BufferError):  # a caller still holds a view; the last one frees it
             self._map.close()
-        except BufferError:  # a caller still holds a view; the last one frees it
-            pass
 
 
 def _raw(array: Array) -> Bytes:

@@ -36,8 +36,8 @@ class LoadedImage:
         self.key, self.image, self.lines = key, image, Lines(image.data)
         self.generation = -1
         self.entries: dict[str, tuple[list[int], str]] = {}
-        self.shared = (0, 0)  # address and bytes of static shared memory in the child
-        self.base = 0
+        self.weights: dict[int, float] | None = None  # instructions a basic block, once a recording needs them
+        self.shared = self.dynamic = self.base = 0  # addresses in the child: static and dynamic shared memory, image
 
 
 class HostDevice:
@@ -166,7 +166,7 @@ class HostDevice:
             return
         file = os.memfd_create("fsr-image")
         try:
-            with open(file, "wb", closefd=False) as stream:  # noqa: PTH123  # a descriptor has no path
+            with open(file, "wb", closefd=False) as stream:  # a descriptor has no path
                 stream.write(loaded.image.data)
             request = {"op": "load", "image": loaded.key, "symbols": sorted(set(loaded.image.symbols.values()))}
             answer = self.ask(request, [file], 30.0, "loading the image")
@@ -175,7 +175,7 @@ class HostDevice:
         if "fault" in answer:
             raise DeviceFault(Fault("crash", "loading the image crashed"))
         loaded.entries = {symbol: (sizes, kinds) for symbol, (sizes, kinds) in answer["entries"].items()}
-        loaded.shared, loaded.base = tuple(answer["shared"]), answer["base"]
+        loaded.shared, loaded.dynamic, loaded.base = answer["shared"], answer["dynamic"], answer["base"]
         loaded.generation = self._generation
 
 

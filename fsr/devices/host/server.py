@@ -13,9 +13,11 @@ import resource
 import signal
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from fsr.devices.host.abi import Entry, FaultRecord
+from fsr.devices.host.abi import BasicBlock, Entry, FaultRecord, FoundFault, RecordSummary, Site
 from fsr.devices.host.channel import receive, send
 
 PAGE = 4096
@@ -107,13 +109,13 @@ class Server:
             ctypes.c_void_p(self.fault_at),
         )
         self.images[request["image"]] = image
-        base, size, start = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
-        image.fsr_host_shared(ctypes.byref(base), ctypes.byref(size), ctypes.byref(start))
+        base, size, start, dynamic = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t(), ctypes.c_void_p()
+        image.fsr_host_shared(ctypes.byref(base), ctypes.byref(size), ctypes.byref(start), ctypes.byref(dynamic))
         entries = {}
         for symbol in request["symbols"]:
             entry = Entry.in_dll(image, symbol)
             entries[symbol] = [entry.sizes[: entry.count], entry.kinds.decode()]
-        return {"entries": entries, "shared": [base.value or 0, size.value], "base": start.value}
+        return {"entries": entries, "shared": base.value or 0, "dynamic": dynamic.value, "base": start.value}
 
     def do_unload(self, request: Any, files: list[int]) -> Any:
         """Forget an image."""
@@ -138,27 +140,88 @@ class Server:
 
     def do_run(self, request: Any, files: list[int]) -> Any:
         """Clear zeroed scratch, then launch after launch. Answers how many were completed."""
-        # A parent that died cannot kill us: the kernel's timer does.
-        signal.setitimer(signal.ITIMER_REAL, request["timeout_s"] + 1.0)
-        try:
-            for address, size in request["zero"]:
-                ctypes.memset(address, 0, size)
-            image = self.images[request["image"]]
+        image = self.images[request["image"]]
+        with limited_to(request["timeout_s"]):
+            clear(request["zero"])
             for done, launch in enumerate(request["launches"]):
-                if not self._launch(image, launch):
+                entry, pointers, grid, block, shared, keep = self._unpack(image, launch)
+                good = image.fsr_host_run(entry, pointers, grid, block, shared)
+                del keep
+                if not good:
                     return {"done": done, "fault": True}
-            return {"done": len(request["launches"])}
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        return {"done": len(request["launches"])}
 
-    def _launch(self, image: ctypes.CDLL, launch: Any) -> bool:
+    def do_record(self, request: Any, files: list[int]) -> Any:
+        """As run, with every access recorded. Answers a report a launch and the faults of all."""
+        image = self.images[request["image"]]
+        answer: dict[str, Any] = {"launches": []}
+        with limited_to(request["timeout_s"]):
+            clear(request["zero"])
+            image.fsr_record_begin()
+            for begin, size, space, index, shift, check in request["regions"]:
+                image.fsr_record_region(ctypes.c_size_t(begin), ctypes.c_size_t(size), space, index, shift, check)
+            for done, launch in enumerate(request["launches"]):
+                summary = RecordSummary()
+                entry, pointers, grid, block, shared, keep = self._unpack(image, launch)
+                budget, complete = ctypes.c_uint64(request["budget"]), int(done + 1 < len(request["launches"]))
+                good = image.fsr_record_launch(
+                    entry, pointers, grid, block, shared, budget, complete, ctypes.byref(summary)
+                )
+                del keep
+                if not good:
+                    answer |= {"done": done, "fault": True}
+                    break
+                answer["launches"].append(report(image, summary))
+            rows = ctypes.POINTER(FoundFault)()
+            count = image.fsr_record_faults(ctypes.byref(rows))
+            answer["found"] = [fields(rows[i]) for i in range(count)]
+        return answer
+
+    def _unpack(self, image: ctypes.CDLL, launch: Any) -> tuple[Any, ...]:
         pointers, keep = arguments(launch["args"])
-        good = image.fsr_host_run(
-            ctypes.byref(Entry.in_dll(image, launch["symbol"])), pointers, triple(launch["grid"]),
-            triple(launch["block"]), ctypes.c_uint(launch["shared"]),
-        )  # fmt: skip
-        del keep
-        return bool(good)
+        entry = ctypes.byref(Entry.in_dll(image, launch["symbol"]))
+        return entry, pointers, triple(launch["grid"]), triple(launch["block"]), ctypes.c_uint(launch["shared"]), keep
+
+
+@contextmanager
+def limited_to(timeout_s: float) -> Iterator[None]:
+    """A parent that died cannot kill a spinning kernel: then the operating system's timer does."""
+    signal.setitimer(signal.ITIMER_REAL, timeout_s + 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def clear(ranges: list[list[int]]) -> None:
+    """Zero memory: address and size of each range."""
+    for address, size in ranges:
+        ctypes.memset(address, 0, size)
+
+
+def report(image: ctypes.CDLL, summary: RecordSummary) -> dict[str, Any]:
+    """What was recorded of the last launch."""
+    sites, blocks = ctypes.c_void_p(), ctypes.c_void_p()
+    stride = ctypes.c_size_t()
+    count = image.fsr_record_sites(ctypes.byref(sites), ctypes.byref(stride))
+    site_rows = [fields(Site.from_address((sites.value or 0) + i * stride.value)) for i in range(count)]
+    count = image.fsr_record_blocks(ctypes.byref(blocks), ctypes.byref(stride))
+    block_rows = [BasicBlock.from_address((blocks.value or 0) + i * stride.value) for i in range(count)]
+    return {
+        "executed": summary.executed, "barriers": summary.barriers, "warp_syncs": summary.warp_syncs,
+        "sites": site_rows, "blocks": [[row.pc, row.warps] for row in block_rows],
+    }  # fmt: skip
+
+
+def fields(structure: ctypes.Structure) -> dict[str, Any]:
+    """A structure as JSON takes it."""
+    values = {}
+    for name, *_ in structure._fields_:
+        value = getattr(structure, name)
+        values[name] = value.decode(errors="replace") if isinstance(value, bytes) else value
+        if isinstance(value, ctypes.Array):
+            values[name] = list(value)
+    return values
 
 
 def arguments(texts: list[str]) -> tuple[Any, list[Any]]:

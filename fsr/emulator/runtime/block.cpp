@@ -99,6 +99,8 @@ uint32_t release_active(unsigned index, Warp& w) {
     unsigned lane = static_cast<unsigned>(__builtin_ctz(rest));
     if (t[lane].line == line) group |= 1u << lane;
   }
+  for (uint32_t rest = group; rest; rest &= rest - 1)
+    threads[index * kWarp + static_cast<unsigned>(__builtin_ctz(rest))].mask = group;
   w.active &= ~group;
   w.voted = group;
   return group;

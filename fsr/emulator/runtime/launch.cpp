@@ -30,8 +30,10 @@ namespace {
 constexpr size_t kPage = 4096, kLogBytes = 64 * 1024;
 constexpr int kExitAfterSignal = 97;
 
-// Something thread-local of our own makes the loader allocate the segment before anybody asks where it is.
-thread_local volatile char anchor;
+// Comes behind the unit's variables in the thread-local segment and must stay poisoned. (Being ours it also makes the
+// loader allocate the segment before anybody asks where it is.)
+constexpr unsigned kTail = 2048;
+thread_local unsigned char shared_tail[kTail];
 
 char log_text[kLogBytes];
 size_t log_used;
@@ -130,6 +132,13 @@ bool run_block_at(uint64_t linear) {
 }
 
 bool shared_overrun() {
+  for (unsigned i = 0; i < kTail; i++) {
+    if (shared_tail[i] == poison) continue;
+    fault->kind = kSharedOverrun;
+    fault->block[0] = blockIdx.x, fault->block[1] = blockIdx.y, fault->block[2] = blockIdx.z;
+    std::snprintf(fault->text, sizeof fault->text, "memory behind the static __shared__ variables was written");
+    return true;
+  }
   unsigned opened = static_cast<unsigned>((launch.shared_bytes + kPage - 1) / kPage * kPage);
   for (unsigned i = launch.shared_bytes; i < opened; i++) {
     if (fsr_dynamic_shared[i] == poison) continue;
@@ -153,7 +162,7 @@ extern "C" {
 EXPORT void fsr_host_init(unsigned char* stack_base, size_t stack_stride, unsigned stack_count, FaultRecord* record) {
   stacks = StackPool{stack_base, stack_stride, stack_count};
   fault = record;
-  anchor = 1;
+  asm volatile("" : : "r"(&shared_tail[0]) : "memory");
   dl_iterate_phdr(find_segments, nullptr);
 }
 
@@ -174,7 +183,9 @@ EXPORT size_t fsr_host_log(const char** text) {
   return used;
 }
 
-EXPORT void fsr_host_shared(unsigned char** base, size_t* bytes, uintptr_t* image) {
+EXPORT void fsr_host_shared(unsigned char** base, size_t* bytes, uintptr_t* image,
+                            unsigned char** dynamic) {
+  *dynamic = fsr_dynamic_shared;
   *base = shared_segment.base;
   *bytes = shared_segment.bytes;
   *image = shared_segment.image;

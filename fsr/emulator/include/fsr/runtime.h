@@ -120,15 +120,23 @@ constexpr char fsr_kind() {
                                        : 's';
 }
 
+#if defined(FSR_RECORD) && defined(__clang__)
+#define FSR_UNRECORDED __attribute__((no_sanitize("thread"), no_sanitize("coverage")))
+#elif defined(FSR_RECORD)
+#define FSR_UNRECORDED __attribute__((no_sanitize_thread, no_sanitize_coverage))
+#else
+#define FSR_UNRECORDED
+#endif
+
 template <auto Kernel>
 struct fsr_entry_of;
 template <class... Args, void (*Kernel)(Args...)>
 struct fsr_entry_of<Kernel> {
   template <std::size_t... I>
-  static inline void call(void** args, std::index_sequence<I...>) {
+  FSR_UNRECORDED static inline void call(void** args, std::index_sequence<I...>) {
     Kernel(*static_cast<std::remove_cv_t<Args>*>(args[I])...);
   }
-  static void thread(void** args) { call(args, std::index_sequence_for<Args...>{}); }
+  FSR_UNRECORDED static void thread(void** args) { call(args, std::index_sequence_for<Args...>{}); }
   static constexpr unsigned sizes[sizeof...(Args) + 1] = {static_cast<unsigned>(sizeof(Args))..., 0u};
   static constexpr char kinds[sizeof...(Args) + 1] = {fsr_kind<Args>()..., '\0'};
 };

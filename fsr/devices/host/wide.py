@@ -1,0 +1,87 @@
+"""Puts back together what the CPU's compiler takes apart: one float4 access of a lane arrives as four of a float.
+
+Only accesses on lines that deal in vector types are joined, since a GPU's compiler never joins scalar ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_SCALARS = {
+    "char": 1, "uchar": 1, "short": 2, "ushort": 2, "int": 4, "uint": 4, "long": 8, "ulong": 8, "longlong": 8,
+    "ulonglong": 8, "float": 4, "double": 8,
+}  # fmt: skip
+_TYPE = re.compile(rf"\b({'|'.join(_SCALARS)})([24])\b")
+_DECLARED = re.compile(
+    rf"\b({'|'.join(_SCALARS)})([24])\b[\s*&]*(?:const\b|__restrict__\b|\*|&|>|\s|\(|\))*([A-Za-z_]\w*)"
+)
+_COUNTED = ("requests", "lanes", "sectors", "unique_sectors", "wavefronts", "serial", "max_same")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One site of the recorder: where, what, and its counts (``first_address`` and those of _COUNTED)."""
+
+    line: int
+    space: str
+    kind: str
+    bytes: int
+    buffer: str
+    counts: Mapping[str, Any]
+
+
+def vector_sizes(source: str) -> dict[int, int]:
+    """For each line (1-based) that names a vector type or a variable declared with one: the widest such type's
+    bytes (8 or 16)."""
+    declared = {found[3]: _size(found[1], found[2]) for found in _DECLARED.finditer(source)}
+    sizes = {}
+    for number, text in enumerate(source.splitlines(), 1):
+        used = [_size(found[1], found[2]) for found in _TYPE.finditer(text)]
+        used += [declared[word] for word in re.findall(r"[A-Za-z_]\w*", text) if word in declared]
+        if used:
+            sizes[number] = max(used)
+    return sizes
+
+
+def _size(scalar: str, count: str) -> int:
+    return min(_SCALARS[scalar] * int(count), 16)
+
+
+def merge_wide(rows: Sequence[Row], sizes: Mapping[int, int]) -> list[Row]:
+    """Rows of one line, buffer and kind that ran equally often on neighbouring addresses become one row of up to
+    the line's vector size; each of them touched the same sectors, so the largest of their counts stands."""
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    merged = []
+    for row in rows:
+        whole = sizes.get(row.line, 0)
+        if row.bytes < whole and row.kind != "atomic":
+            counts = row.counts
+            key = (row.line, row.space, row.kind, row.bytes, row.buffer, counts["requests"], counts["lanes"])
+            groups[key].append(row)
+        else:
+            merged.append(row)
+    for group in groups.values():
+        merged += _chain(sorted(group, key=lambda row: int(row.counts["first_address"])), sizes[group[0].line])
+    return merged
+
+
+def _chain(group: list[Row], whole: int) -> list[Row]:
+    result, at = [], 0
+    while at < len(group):
+        part = group[at].bytes
+        start = int(group[at].counts["first_address"])
+        wanted = [start + part * i for i in range(whole // part)]
+        run = group[at : at + len(wanted)]
+        if start % whole == 0 and [int(row.counts["first_address"]) for row in run] == wanted:
+            counts = {name: max(row.counts[name] for row in run) for name in _COUNTED}
+            counts["first_address"] = start
+            result.append(Row(run[0].line, run[0].space, run[0].kind, whole, run[0].buffer, counts))
+            at += len(run)
+        else:
+            result.append(group[at])
+            at += 1
+    return result
