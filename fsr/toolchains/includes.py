@@ -11,6 +11,7 @@ import functools
 import importlib.util
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -184,6 +185,8 @@ def _candidate_roots() -> Iterator[Path]:
     spec = importlib.util.find_spec("nvidia")
     for location in (spec.submodule_search_locations or ()) if spec else ():
         yield from sorted(Path(location).glob("*/include"))
+    if nvcc := shutil.which("nvcc"):
+        yield Path(nvcc).resolve().parents[1] / "include"
     yield Path("/usr/local/cuda/include")
     yield from sorted(Path("/usr/local").glob("cuda-*/include"), reverse=True)
     yield Path("/usr/lib/cuda/include")
@@ -197,7 +200,11 @@ def cuda_include_dirs() -> tuple[Path, ...]:
 
 
 def _first_complete(roots: Iterable[Path]) -> list[Path]:
-    for root in roots:
-        if (root / "cuda_fp16.h").is_file():
-            return [root] + ([root / "cccl"] if (root / "cccl").is_dir() else [])
-    return []
+    """The first folder that has NVIDIA's C++ library as well (cooperative groups need it), else the first."""
+    usable = [root for root in roots if (root / "cuda_fp16.h").is_file()]
+    for root in usable:
+        if (root / "cccl").is_dir():
+            return [root, root / "cccl"]
+        if (root / "cuda" / "std").is_dir():  # where toolkits before CUDA 13 have it
+            return [root]
+    return usable[:1]

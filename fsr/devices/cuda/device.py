@@ -10,12 +10,12 @@ from functools import cached_property
 from fsr.devices.cuda.checks import CHECK_ENTRY, check_module
 from fsr.devices.cuda.clocks import Clocks
 from fsr.devices.cuda.driver import Driver, DriverError, Function, Module
-from fsr.devices.cuda.launching import load_launch, max_shared_bytes, refused
+from fsr.devices.cuda.launching import fault_of, load_launch, max_shared_bytes
 from fsr.devices.cuda.memory import Originals, Pool
 from fsr.devices.cuda.prepared import CudaPrepared
-from fsr.devices.protocol import Buffer, DeviceFault
+from fsr.devices.protocol import Buffer
 from fsr.errors import HarnessError
-from fsr.records import ConcreteLaunch, DeviceInfo, Fault, Image
+from fsr.records import ConcreteLaunch, DeviceInfo, Image
 
 MIN_FLUSH_BYTES = 128 << 20
 MAX_MODULES = 64
@@ -82,10 +82,10 @@ class CudaDevice:
             module = self._module(image)
             loaded = [load_launch(self.driver, module, image, launch) for launch in launches]
         except DriverError as error:
-            if error.kind == "crash":
+            fault = fault_of(error)
+            if fault.fatal:
                 self.give_up()
-                raise DeviceFault(Fault("crash", str(error)), fatal=True) from error
-            raise refused(f"the image cannot be loaded: {error}") from error
+            raise fault from error
         return CudaPrepared(self, loaded, buffers)
 
     def _module(self, image: Image) -> Module:

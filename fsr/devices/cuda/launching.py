@@ -29,6 +29,15 @@ def refused(detail: str) -> DeviceFault:
     return DeviceFault(Fault("launch", detail))
 
 
+def fault_of(error: DriverError) -> DeviceFault:
+    """What a driver's error means for the candidate."""
+    if error.kind == "memory":
+        return DeviceFault(Fault("memory", f"does not fit on the device: {error}"))
+    if error.kind == "crash":
+        return DeviceFault(Fault("crash", str(error)), fatal=True)
+    return refused(str(error))
+
+
 def load_launch(driver: Driver, module: Module, image: Image, launch: ConcreteLaunch) -> Loaded:
     """Look the kernel up and check the launch against kernel and device. Raises DeviceFault kind 'launch'."""
     if launch.entry not in image.symbols:
@@ -73,7 +82,8 @@ def max_shared_bytes(driver: Driver) -> int:
 
 
 def scalar_bytes(scalar: ScalarValue) -> bytes:
-    """A scalar argument in its C representation. Raises HarnessError for a value that its type cannot hold."""
+    """A scalar argument in its C representation. Raises DeviceFault kind 'launch' for a value that its type cannot
+    hold (a size beyond an int, for example)."""
     try:
         dtype = np.dtype(scalar.dtype)
     except TypeError:
@@ -82,7 +92,7 @@ def scalar_bytes(scalar: ScalarValue) -> bytes:
         with np.errstate(over="ignore"):
             return np.array(scalar.value, dtype).tobytes()
     except (OverflowError, ValueError) as error:
-        raise HarnessError(f"{scalar.value} is no {scalar.dtype}", where="launch argument") from error
+        raise refused(f"the argument {scalar.value} does not fit in {scalar.dtype}") from error
 
 
 def pack_arguments(launch: ConcreteLaunch, addresses: Mapping[str, int]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from fsr.devices.cuda.checks import Checker, Zone
 from fsr.devices.cuda.driver import DriverError, Event
-from fsr.devices.cuda.launching import Loaded, pack_arguments, refused
+from fsr.devices.cuda.launching import Loaded, fault_of, pack_arguments
 from fsr.devices.cuda.memory import GUARD_BYTES, GUARD_VALUE, Layout
 from fsr.devices.protocol import Array, Buffer, DeviceFault
 from fsr.records import Fault, Role
@@ -25,6 +26,14 @@ _LAUNCHES_A_FLUSH = 6  # a flush of 128 MiB keeps the GPU busy about 60 us; queu
 MAX_SETS = 16
 
 
+@dataclass(slots=True)
+class _MemorySet:
+    """One copy of all buffers: block by name, and each launch's packed arguments."""
+
+    blocks: dict[str, int] = field(default_factory=dict)
+    packed: list[bytes] = field(default_factory=list)
+
+
 class CudaPrepared:
     """See :class:`fsr.devices.protocol.TimedPrepared`. After a fatal fault only leaving the context is allowed."""
 
@@ -32,7 +41,7 @@ class CudaPrepared:
         self._device, self._driver, self._loaded, self._buffers = device, device.driver, loaded, buffers
         self._layouts = {buffer.name: Layout.of(buffer) for buffer in buffers}
         self._originals: dict[str, int] = {}
-        self._blocks: list[dict[str, int]] = []  # one dictionary a set; the first is the one that run() uses
+        self._sets: list[_MemorySet] = []  # the first is the one that run() uses
         self._checker: Checker | None = None
         self._warm = False
         try:
@@ -59,22 +68,24 @@ class CudaPrepared:
         self._checker = Checker(self._driver, self._device.pool, self._device.check_function, self._zones())
 
     def _add_set(self) -> None:
-        blocks: dict[str, int] = {}
-        self._blocks.append(blocks)
+        new = _MemorySet()
+        self._sets.append(new)
         for buffer in self._buffers:
-            blocks[buffer.name] = self._device.pool.take(self._layouts[buffer.name].total_bytes)
-        self._restore(self._buffers, blocks)
+            new.blocks[buffer.name] = self._device.pool.take(self._layouts[buffer.name].total_bytes)
+        addresses = {name: block + self._layouts[name].offset for name, block in new.blocks.items()}
+        new.packed = [pack_arguments(item.launch, addresses) for item in self._loaded]
+        self._restore(self._buffers, new)
 
-    def _restore(self, buffers: Sequence[Buffer], blocks: dict[str, int]) -> None:
+    def _restore(self, buffers: Sequence[Buffer], memory: _MemorySet) -> None:
         for buffer in buffers:
             name = buffer.name
-            self._driver.copy(blocks[name], self._originals[name], self._layouts[name].total_bytes)
+            self._driver.copy(memory.blocks[name], self._originals[name], self._layouts[name].total_bytes)
 
     def _zones(self) -> list[Zone]:
         """Three zones a buffer: guard before, guard behind, and the data of inputs (empty for others)."""
         zones = []
         for buffer in self._buffers:
-            layout, block = self._layouts[buffer.name], self._blocks[0][buffer.name]
+            layout, block = self._layouts[buffer.name], self._sets[0].blocks[buffer.name]
             end = block + layout.offset + layout.data_bytes
             data_bytes = layout.data_bytes if buffer.role is Role.IN else 0
             original = self._originals[buffer.name] + layout.offset
@@ -87,38 +98,37 @@ class CudaPrepared:
 
     def _release(self) -> None:
         if not self._device.broken:
-            for blocks in self._blocks:
-                for block in blocks.values():
+            for memory in self._sets:
+                for block in memory.blocks.values():
                     self._device.pool.give(block)
             for original in self._originals.values():
                 self._device.originals.give(original)
             if self._checker is not None:
                 self._checker.close()
-        self._blocks, self._originals, self._checker = [], {}, None
+        self._sets, self._originals, self._checker = [], {}, None
 
     # ------------------------------------------------------------ running
 
     def reset(self) -> None:
         """See Prepared."""
         with self._faults():
-            self._restore(self._buffers, self._blocks[0])
+            self._restore(self._buffers, self._sets[0])
 
     def run(self, timeout_s: float = 10.0) -> None:
         """See Prepared."""
         with self._faults():
-            self._queue_plan(self._blocks[0])
+            self._queue_plan(self._sets[0])
             self._finish(timeout_s)
         self._warm = True
 
-    def _queue_plan(self, blocks: dict[str, int]) -> None:
-        addresses = {name: block + self._layouts[name].offset for name, block in blocks.items()}
+    def _queue_plan(self, memory: _MemorySet) -> None:
         for buffer in self._buffers:
             if buffer.zeroed:
-                self._driver.fill(addresses[buffer.name], 0, buffer.array.nbytes)
-        for item in self._loaded:
+                address = memory.blocks[buffer.name] + self._layouts[buffer.name].offset
+                self._driver.fill(address, 0, buffer.array.nbytes)
+        for item, packed in zip(self._loaded, memory.packed, strict=True):
             launch = item.launch
-            arguments = pack_arguments(launch, addresses)
-            self._driver.launch(item.function, launch.grid, launch.block, arguments, launch.shared_bytes)
+            self._driver.launch(item.function, launch.grid, launch.block, packed, launch.shared_bytes)
 
     def _finish(self, timeout_s: float) -> Event:
         """Wait for all that is queued, then for every other stream. Raises DeviceFault 'hang'."""
@@ -141,12 +151,10 @@ class CudaPrepared:
         try:
             yield
         except DriverError as error:
-            if error.kind == "memory":
-                raise DeviceFault(Fault("memory", f"the buffers do not fit on the device: {error}")) from error
-            if error.kind == "crash":
+            fault = fault_of(error)
+            if fault.fatal:
                 self._device.give_up()
-                raise DeviceFault(Fault("crash", str(error)), fatal=True) from error
-            raise refused(str(error)) from error
+            raise fault from error
 
     # ------------------------------------------------------------ results
 
@@ -161,7 +169,7 @@ class CudaPrepared:
                     results[buffer.name].flags.writeable = False
                 elif buffer.role is not None:
                     results[buffer.name] = np.empty_like(buffer.array)
-                    source = self._blocks[0][buffer.name] + self._layouts[buffer.name].offset
+                    source = self._sets[0].blocks[buffer.name] + self._layouts[buffer.name].offset
                     self._driver.download(results[buffer.name], source)
             return results
 
@@ -193,11 +201,11 @@ class CudaPrepared:
         if not self._warm:
             self.run(timeout_s)
         with self._faults():
-            self._restore([b for b in self._buffers if b.role is Role.INOUT], self._blocks[0])
+            self._restore([b for b in self._buffers if b.role is Role.INOUT], self._sets[0])
             self._device.flush_l2(1 + len(self._loaded) // _LAUNCHES_A_FLUSH)
             start, end = self._driver.event(), self._driver.event()
             self._driver.record(start)
-            self._queue_plan(self._blocks[0])
+            self._queue_plan(self._sets[0])
             self._driver.record(end)
             self._finish(timeout_s)
             return self._driver.elapsed_ns(start, end)
@@ -211,15 +219,15 @@ class CudaPrepared:
             self.run(timeout_s)
         with self._faults():
             self._ensure_sets(runs)
-            sets = self._blocks
+            sets = self._sets
 
             def queue() -> None:
                 for index in range(runs):
                     self._queue_plan(sets[index % len(sets)])
 
             launch: Callable[[], None] = self._driver.graph(queue) or queue
-            for blocks in sets:
-                self._restore([b for b in self._buffers if b.role is Role.INOUT], blocks)
+            for memory in sets:
+                self._restore([b for b in self._buffers if b.role is Role.INOUT], memory)
             self._device.flush_l2(1 if launch is not queue else 1 + runs * len(self._loaded) // _LAUNCHES_A_FLUSH)
             start, end = self._driver.event(), self._driver.event()
             self._driver.record(start)
@@ -231,5 +239,5 @@ class CudaPrepared:
     def _ensure_sets(self, runs: int) -> None:
         one_set = sum(layout.data_bytes for layout in self._layouts.values())
         wanted = min(max(3, -(-2 * self._device.l2_bytes // max(one_set, 1))), MAX_SETS, max(runs, 1))
-        while len(self._blocks) < wanted:
+        while len(self._sets) < wanted:
             self._add_set()

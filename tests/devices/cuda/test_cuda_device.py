@@ -188,6 +188,13 @@ def test_large_shared_memory_is_opted_in_to_and_counted_with_the_static_part(dev
     assert caught.value.fault.kind == "launch"
 
 
+def test_an_argument_that_does_not_fit_its_type_is_a_launch_fault(device: CudaDevice) -> None:
+    with pytest.raises(DeviceFault, match="does not fit in int32") as caught:
+        device.prepare(fake_image(), [launch("copy", "x", "y", int32(2**31))], copy_buffers())
+    assert caught.value.fault.kind == "launch"
+    assert device.pool.used_bytes == 0
+
+
 def test_the_kernels_own_thread_limit_counts(device: CudaDevice) -> None:
     buffer = given("y", np.zeros(1, np.float32), Role.OUT)
     with pytest.raises(DeviceFault, match="at most 256"):
@@ -224,7 +231,7 @@ def test_batched_time_is_the_mean_and_rotates_over_copies(device: CudaDevice, gr
     driver.graphs = graphs
     with device.prepare(fake_image(), COPY, copy_buffers()) as prepared:
         assert prepared.time_batch_ns(32) == pytest.approx(KERNELS["copy"].cost_ns)
-        assert len({blocks["x"] for blocks in prepared._blocks}) >= 3
+        assert len({memory.blocks["x"] for memory in prepared._sets}) >= 3
         assert driver.log.count("copy") == 33
         assert prepared.violations() == []
     assert device.pool.used_bytes == 128 << 20, "only the block that flushes stays"
