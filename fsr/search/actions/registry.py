@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fsr.search.actions.atomics import PRIVATE_BINS, REDUCE_ATOMICS
 from fsr.search.actions.block_shape import BlockShape, CoarsenRows, SwapIds
 from fsr.search.actions.protocol import Action
 from fsr.search.actions.rows import ROW_PER_BLOCK, ROW_PER_WARP
@@ -13,4 +14,4 @@ _STRUCTURAL: tuple[Action, ...] = (TileGemm(), TileTranspose(), SwapIds(), Block
 
 def all_actions() -> tuple[Action, ...]:
     """Every action, stateless and shared."""
-    return (ROW_PER_WARP, ROW_PER_BLOCK, *_STRUCTURAL)
+    return (ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, *_STRUCTURAL)
