@@ -21,7 +21,7 @@ from fsr.testgen.dtypes import is_float, numpy_dtype
 
 GPU_ELEMENTS = 1 << 18
 HOST_ELEMENTS = 1 << 14
-SEARCH_CASES = 36
+SEARCH_CASES = 40
 THOROUGH_CASES = 72
 HELD_OUT_CASES = 24
 ROOMY = 16  # a family such as one-hot or cancelling needs some elements to show
@@ -48,9 +48,9 @@ def search_cases(
 ) -> list[Case]:
     """The cases of a search: every landmark size, every family, the sizes around each tile of the candidate.
 
-    At most 36 (thorough: 72), each of at most ``max_elements`` elements in all buffers together unless the
-    smallest legal sizes are larger. Ordered by cost, cheapest first. A plan gives its block sizes as tiles, a
-    candidate also the integer literals of its source.
+    At most 40 (thorough: 72), and a few for alignment and aliasing; each of at most ``max_elements`` elements in
+    all buffers together unless the smallest legal sizes are larger. Ordered by cost, cheapest first. A plan gives
+    its block sizes as tiles, a candidate also the integer literals of its source.
     """
     rng = _stream("search", contract, seed)
     interesting = {s.name: _interesting(s, _tiles(subject), rng) for s in contract.sizes}
@@ -191,13 +191,14 @@ def _choose(
             pool.remove(best)
         covered |= _covers(best)
         cases.append(_case(family, best, family, rng))
+    favourites = [f for f in ("normal", "wide", "uniform", "limits", "one-hot") if f in left] or left
     for number in range(max(count - len(cases), 0)):
         if not pool:
             break
         best = _most_new(pool, covered)
         pool.remove(best)
         covered |= _covers(best)
-        family = "normal" if number % 2 and "normal" in left else left[number % len(left)]
+        family = favourites[number % len(favourites)]
         cases.append(_case("sizes", best, family, rng))
     return [_renamed(case, f"{case.name} {i}") for i, case in enumerate(_distinct_cases(cases))]
 

@@ -91,6 +91,8 @@ FLOAT: dict[str, FloatFamily] = {
     "one-hot": _one_hot,
     "repeated": _repeated,
     "wide": _wide,
+    "raised": lambda rng, n, lim: 1000.0 + _normal(rng, n, lim),  # differences of large numbers
+    "sunk": lambda rng, n, lim: -1000.0 + 100.0 * _normal(rng, n, lim),  # a maximum that starts at 0 never moves
     "mixed": _mixed,
     "denormals": _denormals,
     "near-overflow": _near_overflow,

@@ -123,7 +123,7 @@ def _barriers(source: str, body: list[Token]) -> Iterator[_Edit]:
             continue
         end = body[close + 1].end
         yield _Edit("barrier-dropped", token.start, end, ";")
-        before = next((i for i in range(index - 2, -1, -1) if body[i].text in (";", "{", "}")), -1)
+        before = _statement_before(body, index - 2)
         if index > 0 and body[index - 1].text == ";" and before >= 0:
             first = body[before + 1]
             statement = source[first.start : body[index - 1].end]
@@ -272,6 +272,16 @@ def _statement_end(body: list[Token], index: int) -> int:
         if depth < 0 or (depth == 0 and body[at].text == ";"):
             return at
     return len(body) - 1
+
+
+def _statement_before(body: list[Token], index: int) -> int:
+    """The index of the ; { or } outside parentheses that ends the statement before, -1 when there is none."""
+    depth = 0
+    for at in range(index, -1, -1):
+        depth += (body[at].text in ")]") - (body[at].text in "([")
+        if depth == 0 and body[at].text in (";", "{", "}"):
+            return at
+    return -1
 
 
 def _comma(body: list[Token], opening: int) -> int | None:
