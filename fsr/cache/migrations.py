@@ -30,7 +30,7 @@ MIGRATIONS: tuple[str, ...] = (
         evidence TEXT NOT NULL,
         created REAL NOT NULL,
         PRIMARY KEY (context, candidate)
-    ) WITHOUT ROWID;
+    );
     CREATE TABLE devices (
         uuid TEXT PRIMARY KEY,
         driver TEXT NOT NULL,
@@ -39,7 +39,7 @@ MIGRATIONS: tuple[str, ...] = (
         sm_count INTEGER,
         info TEXT NOT NULL,
         seen REAL NOT NULL
-    ) WITHOUT ROWID;
+    );
     """,
 )
 

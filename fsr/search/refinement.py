@@ -19,7 +19,7 @@ from fsr.search.policy import Policy, best_of, bottlenecks_of
 from fsr.search.proposal import Proposal, Rules, Trial, moves_of, replay
 
 ELITES_CONSIDERED = 8  # parents looked at for each proposal
-RETUNE_SHARE = 0.35  # proposals that change one parameter on the path of an elite
+RETUNE_SHARE = 0.5  # proposals that change one parameter on the path of an elite
 NOISE = 0.08  # in log speed-up: breaks ties differently for each seed
 
 

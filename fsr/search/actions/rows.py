@@ -51,13 +51,13 @@ class RowsToGroups:
         if keep_launch and _returns_inside(rows.units):
             return
         region = rows.launched.kernel.name
-        for width, cache in (("1", "none"), ("4", "none"), ("1", "register"), ("4", "register"), ("4", "shared")):
-            if (width, cache) != ("1", "none"):
-                space = row_space(rows, group, int(width), cache)
+        for width, cache in _ways(rows):
+            if (width, cache) != (1, "none"):
+                space = row_space(rows, group, width, cache)
                 if space is None or not space.worthwhile:
                     continue
-            gain = FIRST_GAIN[cache] * (1.2 if width == "4" else 1.0) * (1.0 if threads <= 256 else 0.9)
-            yield Move(self.name, region, (("threads", threads), ("cache", cache), ("width", int(width))), gain)
+            gain = FIRST_GAIN[cache] * (1.2 if width > 1 else 1.0) * (1.0 if threads <= 256 else 0.9)
+            yield Move(self.name, region, (("threads", threads), ("cache", cache), ("width", width)), gain)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with the kernel's rows shared out to groups."""
@@ -87,6 +87,14 @@ class RowsToGroups:
             candidate.source, rows.launched.kernel, kernel, missing_helpers(candidate.source, helpers)
         )
         return replace(candidate, source=source, actions=(*candidate.actions, move.name))
+
+
+def _ways(rows: RowKernel) -> list[tuple[int, str]]:
+    """Elements a load and cache, for the element types that the kernel has: 16 bytes a load where that is wide."""
+    sizes = {SIZES[t] for t in rows.scene.pointers.elements.values() if t in SIZES}
+    wide = sorted({WIDEST_BYTES // s for s in sizes if s < WIDEST_BYTES}, reverse=True)
+    packed = [(w, c) for c in ("register", "shared", "none") for w in wide]
+    return [*packed, (1, "register"), (1, "none")]
 
 
 def _regrid(launch: Launch, blocks: str, threads: int) -> Launch:

@@ -1,0 +1,46 @@
+"""The archive keeps the fastest of each kind."""
+
+from __future__ import annotations
+
+from fsr.records import Status
+from fsr.search.archive import Archive, descriptor
+from fsr.search.proposal import Proposal, Trial
+from tests.search.scripted import BASELINE, failed, timed
+
+
+def trial(number: int, time_ns: float, **features: float) -> Trial:
+    return Trial(Proposal(number, BASELINE, f"h{number}", None, "m", "action"), timed(time_ns, **features))
+
+
+def test_the_faster_of_a_cell_stays() -> None:
+    archive = Archive()
+    assert archive.add(trial(1, 100.0, threads_per_block=128))
+    assert not archive.add(trial(2, 120.0, threads_per_block=128))
+    assert archive.add(trial(3, 80.0, threads_per_block=128))
+    assert [t.proposal.id for t in archive] == [3]
+
+
+def test_another_design_keeps_its_own_cell() -> None:
+    archive = Archive()
+    archive.add(trial(1, 100.0, threads_per_block=128))
+    archive.add(trial(2, 300.0, threads_per_block=128, shared_bytes=4096))
+    archive.add(trial(3, 200.0, threads_per_block=1024, launches=2))
+    assert [t.proposal.id for t in archive.elites()] == [1, 3, 2]
+    assert archive.best is not None
+    assert archive.best.proposal.id == 1
+
+
+def test_failures_are_no_elites() -> None:
+    archive = Archive()
+    assert not archive.add(Trial(Proposal(1, BASELINE, "h", None, "m", "action"), failed(Status.CRASHED)))
+    assert len(archive) == 0
+    assert archive.best is None
+
+
+def test_descriptors_tell_designs_apart() -> None:
+    plain = descriptor({"threads_per_block": 256.0, "grid_threads": 1e6})
+    assert plain == descriptor({"threads_per_block": 300.0, "grid_threads": 1e6})
+    assert plain != descriptor({"threads_per_block": 512.0, "grid_threads": 1e6})
+    assert plain != descriptor({"threads_per_block": 256.0, "grid_threads": 1e3})
+    assert descriptor({"shared_bytes": 20000.0})[2] == 2
+    assert descriptor({"launches": 9.0})[3] == 3
