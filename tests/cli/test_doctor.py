@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from fsr.cli import main, probe
 from fsr.cli.probe import BROKEN, MISSING, NOTE, OK, Finding
+from fsr.devices import select
 from fsr.errors import MissingToolError
-from fsr.toolchains import nvcc, nvrtc
+from fsr.toolchains import host, nvcc, nvrtc
 
 
 def run_doctor(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str]:
@@ -111,3 +115,102 @@ def test_the_command_runs_from_a_shell() -> None:
     )
     assert done.returncode == 0
     assert "--json" in done.stdout
+
+
+class FakeLibrary:
+    """libcuda.so.1 with GPUs of these names."""
+
+    def __init__(self, *names: str, init: int = 0) -> None:
+        self.names, self.init = names, init
+
+    def cuInit(self, _flags: int) -> int:  # noqa: N802
+        return self.init
+
+    def cuDeviceGetCount(self, count: object) -> int:  # noqa: N802
+        count._obj.value = len(self.names)  # type: ignore[attr-defined]
+        return 0
+
+    def cuDeviceGetName(self, text: ctypes.Array[ctypes.c_char], _size: int, index: int) -> int:  # noqa: N802
+        text.value = self.names[index].encode()
+        return 0
+
+    def cuDriverGetVersion(self, version: object) -> int:  # noqa: N802
+        version._obj.value = 13010  # type: ignore[attr-defined]
+        return 0
+
+
+def libraries(monkeypatch: pytest.MonkeyPatch, library: FakeLibrary) -> None:
+    for module in (probe, select):
+        monkeypatch.setattr(module.ctypes, "CDLL", lambda name: library)
+
+
+def test_gpus_are_listed_by_name_with_the_drivers_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    libraries(monkeypatch, FakeLibrary("NVIDIA H200", "NVIDIA L4"))
+    gpus = probe._driver_gpus()
+    assert probe._driver(gpus) == Finding("driver", OK, "CUDA 13.1")
+    assert [(f.what, f.detail) for f in probe._gpu_lines(gpus)] == [
+        ("gpu cuda:0", "NVIDIA H200"),
+        ("gpu cuda:1", "NVIDIA L4"),
+    ]
+    assert select.cuda_device_count() == 2
+
+
+def test_a_driver_that_does_not_start_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    libraries(monkeypatch, FakeLibrary("NVIDIA H200", init=100))
+    assert probe._driver_gpus() == []
+    assert select.cuda_device_count() == 0
+    finding = probe._driver([])
+    assert finding.state == BROKEN
+    assert "nvidia-smi" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("script", "state"),
+    [
+        ("echo '========= ERROR SUMMARY: 0 errors'; echo 'sm__cycles_elapsed.max cycle 3000'", OK),
+        ("echo 'Failed to initialize the profiler'", BROKEN),
+        ("exit 1", BROKEN),
+    ],
+)
+def test_tools_on_the_gpu_are_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, state: str) -> None:
+    for name in ("compute-sanitizer", "ncu"):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(probe, "_write_kernel", lambda folder: ["true"])
+    found = list(probe._gpu_tools(wanted=True))
+    assert [(f.what, f.state) for f in found] == [("compute-sanitizer", state), ("ncu", state)]
+    assert all(bool(f.fix) == (state == BROKEN) for f in found)
+
+    def no_launch(folder: Path) -> list[str]:
+        raise MissingToolError("no PyCUDA")
+
+    monkeypatch.setattr(probe, "_write_kernel", no_launch)
+    assert [f.state for f in probe._gpu_tools(wanted=True)] == [NOTE, NOTE]
+
+
+def test_pycuda_is_missing_only_where_there_is_a_gpu() -> None:
+    if importlib.util.find_spec("pycuda"):
+        pytest.skip("PyCUDA is installed here")
+    assert probe._pycuda(wanted=True).state == MISSING
+    assert probe._pycuda(wanted=False).state == NOTE
+
+
+def test_a_host_device_without_a_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(*_args: object) -> None:
+        raise MissingToolError("no C++ compiler", fix="apt-get install clang-22")
+
+    monkeypatch.setattr(host, "HostToolchain", absent)
+    finding = probe._host_device()
+    assert (finding.state, finding.fix) == (MISSING, "apt-get install clang-22")
+
+
+def test_the_kernel_that_tools_watch_is_written_for_the_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = SimpleNamespace(info=SimpleNamespace(arch="sm_90"), close=lambda: None)
+    monkeypatch.setattr(select, "open_device", lambda spec: gpu)
+    try:
+        command = probe._write_kernel(tmp_path)
+    except MissingToolError as missing:
+        pytest.skip(str(missing))
+    assert command[-1] == str(tmp_path)
+    assert (tmp_path / "image.cubin").read_bytes().startswith(b"\x7fELF")
