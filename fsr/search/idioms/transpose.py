@@ -42,7 +42,7 @@ def transposed(found: Domain, contract: Contract) -> Transposed | None:
     if every is None or not any(_along(a, "x", found) for a in every):
         return None  # nothing is coalesced now: exchanging the ids is simpler
     stored = [a for a in every if a.written]
-    straight = _straight_line(found.core)
+    straight = straight_line(found.core)
     reads: list[Access] = []
     for one in every:
         new = one.poly not in [r.poly for r in reads if r.array == one.array]
@@ -70,7 +70,7 @@ def _bytes(contract: Contract, found: Domain, array: str) -> int | None:
     return ELEMENT_BYTES.get(dtype_of(contract, found.launch, found, array) or "")
 
 
-def _straight_line(core: Sequence[Stmt]) -> set[Index]:
+def straight_line(core: Sequence[Stmt]) -> set[Index]:
     """The element references that every point evaluates: in top-level statements, under no condition."""
     result: set[Index] = set()
 
