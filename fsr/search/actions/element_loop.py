@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fsr.search.actions.row_cache import SIZES, WIDEST_BYTES
 from fsr.search.actions.row_share import number, plus, times
 from fsr.search.idioms.element_kernel import ElementKernel
-from fsr.search.idioms.elements import always, element
+from fsr.search.idioms.elements import SIZES, WIDEST_BYTES, always, element
 from fsr.search.idioms.parallel import VAR, stride
 from fsr.search.idioms.rows import fresh
 from fsr.search.idioms.tree import rewrite_body, substitute

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from fsr.search.actions.row_share import Group, folding, guarded_by_barriers, number, plus, shared_out, times
 from fsr.search.idioms.effects import Access, Unclear, accesses
-from fsr.search.idioms.elements import always, element
+from fsr.search.idioms.elements import SIZES, WIDEST_BYTES, always, element
 from fsr.search.idioms.parallel import VAR, ParallelLoop, canonical, stride
 from fsr.search.idioms.rows import RowKernel, fresh
 from fsr.search.idioms.tree import names_of, rewrite_body, substitute
@@ -37,11 +37,6 @@ from fsr.source.walk import integer
 
 REGISTER_BYTES = 384  # a thread's cached row: 96 registers of 255, the rest is for the work
 SHARED_BYTES = 46 * 1024  # static shared memory is 48 KiB; partial sums take the rest
-WIDEST_BYTES = 16
-SIZES = {"float": 4, "int": 4, "unsigned": 4, "unsigned int": 4, "double": 8, "long long": 8, "unsigned long long": 8,
-         "short": 2, "unsigned short": 2, "__half": 2, "half": 2, "__nv_bfloat16": 2, "char": 1, "signed char": 1,
-         "unsigned char": 1, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "int32_t": 4, "uint32_t": 4,
-         "int64_t": 8, "uint64_t": 8, "size_t": 8, "long": 8, "unsigned long": 8}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

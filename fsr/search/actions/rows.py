@@ -15,6 +15,7 @@ from fsr.search.actions.protocol import Move, Subject
 from fsr.search.actions.row_cache import cached, row_space
 from fsr.search.actions.row_share import Group, helpers_of, number, plus, shared_out, times
 from fsr.search.idioms.collectives import missing_helpers
+from fsr.search.idioms.elements import SIZES, WIDEST_BYTES
 from fsr.search.idioms.launches import MAX_INT, largest_value, with_launch
 from fsr.search.idioms.rows import RowKernel, fresh, row_kernel
 from fsr.search.idioms.units import Unit, crossing, flatten

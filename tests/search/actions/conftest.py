@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -44,7 +44,7 @@ class Runner:
         return self.images[candidate]
 
     def outputs(
-        self, candidate: Candidate, contract: Contract, sizes: Mapping[str, int], seed: int = 1
+        self, candidate: Candidate, contract: Contract, sizes: Mapping[str, int], seed: int = 1, alignment: int = 256
     ) -> dict[str, Array]:
         """What the candidate leaves in its output buffers. Inputs hold small whole numbers, so that sums are exact in
         any order; guard zones and inputs are checked."""
@@ -61,7 +61,7 @@ class Runner:
             data = rng.integers(0 if "u" in argument.dtype else -4, 5, size=shape)
             if argument.role is Role.OUT:
                 data = np.full(shape, 77)
-            buffers.append(Buffer(argument.name, data.astype(argument.dtype), argument.role))
+            buffers.append(Buffer(argument.name, data.astype(argument.dtype), argument.role, alignment))
         for scratch in candidate.plan.scratch:
             empty = np.zeros(evaluate_int(scratch.count, sizes), scratch.dtype)
             buffers.append(Buffer(scratch.name, empty, None, zeroed=scratch.zeroed))
@@ -108,3 +108,21 @@ def apply_move() -> Callable[[Action, Subject, str], Candidate]:
         return changed
 
     return apply
+
+
+@pytest.fixture(scope="session")
+def close_outputs(runner: Runner) -> Callable[..., None]:
+    """Assert that a changed candidate gives the original's outputs up to rounding, at every one of the sizes."""
+
+    def check(
+        subject: Subject, changed: Candidate, all_sizes: Iterable[Mapping[str, int]], alignment: int = 256
+    ) -> None:
+        for sizes in all_sizes:
+            for place in {256, alignment}:
+                want = runner.outputs(subject.candidate, subject.contract, sizes, 1, place)
+                got = runner.outputs(changed, subject.contract, sizes, 1, place)
+                for name in want:
+                    message = f"{changed.actions[-1]} {name} {sizes} aligned to {place}"
+                    np.testing.assert_allclose(got[name], want[name], rtol=2e-4, atol=1e-4, err_msg=message)
+
+    return check
