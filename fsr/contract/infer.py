@@ -23,7 +23,7 @@ from fsr.records import Launch, Plan, Role
 from fsr.source.file import KernelFile, bare_name
 from fsr.source.form import Declare, KernelForm
 from fsr.source.launches import HostLaunch
-from fsr.source.signature import Parameter, Signature, signature
+from fsr.source.signature import Parameter, Signature, resolve_dtype, signature, template_arguments
 from fsr.source.walk import contains_barrier, contains_warp_wide, walk_stmts
 
 AXES = ("x", "y", "z")
@@ -82,10 +82,17 @@ def _entry(file: KernelFile, entry: str | None) -> str:
     if entry is None or "<" not in entry:
         bare = bare_name(name).rsplit("::", 1)[-1]
         launched = {h.entry for h in file.launches if bare_name(h.entry).rsplit("::", 1)[-1] == bare and "<" in h.entry}
-        if len(launched) == 1:
-            instance = launched.pop()
+        known = set(constants(file))
+        concrete = [e for e in launched if all(_concrete(a, known) for a in template_arguments(e))]
+        if len(launched) == 1 and concrete:
+            instance = concrete[0]
             return bare_name(name) + instance[instance.index("<") :]
     return name
+
+
+def _concrete(argument: str, known: set[str]) -> bool:
+    """Whether a template argument means the same outside the launching function: a number, a type, a constant."""
+    return argument.isdigit() or argument in known or argument in ("true", "false") or bool(resolve_dtype(argument)[0])
 
 
 def _parsed(file: KernelFile, name: str) -> KernelForm:
