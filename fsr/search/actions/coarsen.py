@@ -1,0 +1,63 @@
+"""Several outputs a thread, a block's width apart, so that neighbouring threads still touch neighbouring elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from fsr.records import Candidate
+from fsr.search.actions.block_size import regrid
+from fsr.search.actions.pointwise import Pointwise, id_declarations, id_expression, pointwise
+from fsr.search.actions.protocol import Move, Subject
+from fsr.search.actions.target import INT_LIMIT, Target, largest, number, rewritten, target_of, targets
+from fsr.source.analysis.threads import AXES
+from fsr.source.form import Binary, Declare, For, Literal, Member, Name, Stmt
+from fsr.source.walk import fresh
+
+FACTORS = (2, 4, 8)
+GAIN = 1.15
+SLACK = 1 << 20  # ids beyond the bound that the last block may compute
+
+
+@dataclass(frozen=True, slots=True)
+class Coarsen:
+    """Each thread does ``factor`` ids of one axis."""
+
+    name: str = "thread-coarsening"
+    aims_at: frozenset[str] = frozenset(["latency", "instructions", "bandwidth"])
+
+    def moves(self, subject: Subject) -> Iterator[Move]:
+        """The axes of kernels over global ids."""
+        if subject.keep_launch:
+            return
+        for target in targets(subject):
+            point = pointwise(target)
+            for axis in sorted(point.ids) if point is not None else ():
+                assert point is not None
+                most = largest(target.contract, point.bounds[axis][1])
+                if most is not None and most <= INT_LIMIT - SLACK:
+                    for factor in FACTORS:
+                        yield Move(self.name, target.region, (("axis", axis), ("factor", factor)), GAIN)
+
+    def apply(self, subject: Subject, move: Move) -> Candidate:
+        """The candidate with the loop over a thread's ids."""
+        target = target_of(subject, move)
+        point = pointwise(target)
+        assert point is not None and target.block is not None
+        axis, factor = str(move.param("axis")), int(move.param("factor"))
+        kernel = replace(target.kernel, body=coarsened(target, point, axis, factor))
+        block = dict(zip(AXES, target.block, strict=True))
+        return rewritten(
+            subject, target, move, kernel, launch=lambda one: regrid(one, point, block, {axis: factor})
+        )  # fmt: skip
+
+
+def coarsened(target: Target, point: Pointwise, axis: str, factor: int) -> tuple[Stmt, ...]:
+    """The body with a loop over the ``factor`` ids of a thread."""
+    name, type_ = point.ids[axis].name, point.type_of(axis)
+    first, at = fresh(f"first_{name}", target.names), fresh("c", target.names)
+    offset = Binary("*", Name(at), Member(Name("blockDim"), axis))
+    own = Declare(f"const {type_}", name, Binary("+", Name(first), offset))
+    loop = For("int", at, Literal("0"), "<", number(factor), Literal("1"), (own, *point.guarded()), ("#pragma unroll",))
+    start = Declare(f"const {type_}", first, id_expression(axis, factor))
+    return (*id_declarations(point, skip=(axis,)), start, loop)

@@ -1,0 +1,111 @@
+"""The arithmetic type of an expression, as far as it can be told: what fast-math and vector rewrites must know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from fsr.source.form import Binary, Call, Cast, Expr, Index, Literal, Member, Name, Ternary, Unary
+from fsr.source.walk import walk_expr
+
+INT, FLOAT, DOUBLE = "int", "float", "double"
+_ORDER = (INT, FLOAT, DOUBLE)
+_INTEGER_TYPE = re.compile(r"(unsigned |signed )?(int|char|short|long|long long)|unsigned|size_t|u?int\d+_t|bool")
+ELEMENT_BYTES = {
+    "float": 4, "int": 4, "unsigned": 4, "unsigned int": 4, "uint32_t": 4, "int32_t": 4, "double": 8,
+    "long long": 8, "unsigned long long": 8, "int64_t": 8, "uint64_t": 8, "half": 2, "__half": 2, "__nv_bfloat16": 2,
+    "nv_bfloat16": 2, "short": 2, "unsigned short": 2, "uint16_t": 2, "int16_t": 2, "char": 1, "unsigned char": 1,
+    "uint8_t": 1, "int8_t": 1, "signed char": 1,
+}  # fmt: skip
+
+
+def bare(type_: str) -> str:
+    """A type without const, restrict, stars and blanks at its ends."""
+    text = re.sub(r"\b(const|volatile|__restrict__|__restrict)\b|[*&]", " ", type_)
+    return " ".join(text.split())
+
+
+def aliases(source: str) -> dict[str, str]:
+    """File-level names for plain types: ``typedef float real_t;``, ``using T = float;``, ``#define REAL float``."""
+    found = {name: bare(old) for old, name in re.findall(r"\btypedef\s+([\w ]+?)\s+(\w+)\s*;", source)}
+    found |= {name: bare(old) for name, old in re.findall(r"\busing\s+(\w+)\s*=\s*([\w ]+?)\s*;", source)}
+    found |= {
+        name: bare(old)
+        for name, old in re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([A-Za-z_][\w ]*?)[ \t]*$", source, re.M)
+        if bare(old) in ELEMENT_BYTES
+    }
+    return found
+
+
+def resolved(type_: str, names: Mapping[str, str]) -> str:
+    """The bare type with aliases looked up."""
+    text = bare(type_)
+    for _ in range(4):
+        text = names.get(text, text)
+    return text
+
+
+def _kind(type_: str) -> str | None:
+    if type_ in (FLOAT, DOUBLE):
+        return type_
+    return INT if _INTEGER_TYPE.fullmatch(type_) else None
+
+
+def type_of(e: Expr, types: Mapping[str, str], names: Mapping[str, str]) -> str | None:
+    """'int' (any integer), 'float', 'double', or None when it cannot be told. ``types``: of variables, as
+    declared; ``names``: aliases."""
+    match e:
+        case Literal(text):
+            return _literal(text)
+        case Name(text):
+            type_ = types.get(text)
+            return None if type_ is None or "*" in type_ else _kind(resolved(type_, names))
+        case Index(Name(text), _) | Unary("*", Name(text)):
+            type_ = types.get(text)
+            return None if type_ is None else _kind(resolved(type_, names))
+        case Member(Name("threadIdx" | "blockIdx" | "blockDim" | "gridDim"), _):
+            return INT
+        case Cast(type_, _):
+            return None if "*" in type_ else _kind(resolved(type_, names))
+        case Unary("-" | "+", operand):
+            return type_of(operand, types, names)
+        case Binary("+" | "-" | "*" | "/", left, right) | Ternary(_, left, right):
+            return _wider(type_of(left, types, names), type_of(right, types, names))
+        case Binary("%" | "<<" | ">>" | "&" | "|" | "^" | "<" | ">" | "<=" | ">=" | "==" | "!=" | "&&" | "||", _, _):
+            return INT
+        case Call(Name(text), args):
+            return _call(text, args, types, names)
+    return None
+
+
+def _literal(text: str) -> str | None:
+    if re.fullmatch(r"(0[xX][0-9a-fA-F]+|\d+)[uUlL]*", text):
+        return INT
+    if re.fullmatch(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fF]", text):
+        return FLOAT
+    return DOUBLE if re.fullmatch(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text) else None
+
+
+def _call(text: str, args: tuple[Expr, ...], types: Mapping[str, str], names: Mapping[str, str]) -> str | None:
+    kind = _kind(resolved(text, names))
+    if kind is not None:
+        return kind
+    if re.fullmatch(r"(exp|exp2|exp10|log|log2|log10|sqrt|rsqrt|fabs|fmax|fmin|fma|pow|sin|cos|tan|tanh|erf)f", text):
+        return FLOAT
+    if re.fullmatch(r"__(exp|log|log2|log10|pow|sin|cos|fdivide)f|__frsqrt_rn|__fdividef|__half2float", text):
+        return FLOAT
+    if text in ("__ldg", "__ldcs", "__ldcg", "__ldca") and len(args) == 1 and isinstance(args[0], Unary):
+        return type_of(args[0].operand, types, names)
+    if text in ("min", "max", "abs"):
+        kinds = [type_of(a, types, names) for a in args]
+        return kinds[0] if len(set(kinds)) == 1 else None
+    return None
+
+
+def _wider(a: str | None, b: str | None) -> str | None:
+    return None if a is None or b is None else max(a, b, key=_ORDER.index)
+
+
+def mentions_double(e: Expr, types: Mapping[str, str], names: Mapping[str, str]) -> bool:
+    """Whether any part of the expression is of type double."""
+    return any(type_of(x, types, names) == DOUBLE for x in walk_expr(e))
