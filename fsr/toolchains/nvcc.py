@@ -99,7 +99,8 @@ class NvccToolchain:
             translated.append("-lineinfo")
         includes = [f"-I{path}" for path in self._include_dirs]
         return [
-            self._program, "-cubin", f"-arch={self.arch}", "-Xptxas=-v", "--expt-relaxed-constexpr", *includes, *translated, "-o", "out.cubin", FILE
+            self._program, "-cubin", f"-arch={self.arch}", "-Xptxas=-v", "--expt-relaxed-constexpr",
+            *includes, *translated, "-o", "out.cubin", FILE,
         ]  # fmt: skip
 
 
