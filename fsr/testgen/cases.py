@@ -60,6 +60,34 @@ def search_cases(
     return sorted(chosen, key=lambda case: elements(contract, case.size_map()))
 
 
+def tailored_cases(
+    contract: Contract,
+    candidate: Candidate,
+    baseline: Candidate,
+    seed: int,
+    *,
+    most: int = 8,
+    max_elements: int = GPU_ELEMENTS,
+) -> list[Case]:
+    """Cases for one candidate: sizes equal to and around the numbers that it names and the baseline does not.
+
+    A number in the source may be a tile, or a size that is treated apart. Empty when it names no new one.
+    """
+    rng = _stream("tailored", contract, seed)
+    new = [n for n in _tiles(candidate) if n not in _tiles(baseline)]
+    found: dict[tuple[tuple[str, int], ...], Case] = {}
+    for offset, number, size in itertools.product((0, 1, -1), new, contract.sizes):
+        value = number + offset
+        if not size.minimum <= value <= size.maximum:
+            continue
+        others = {s.name: _clip(s, int(rng.integers(17, 140))) for s in contract.sizes}
+        sizes = _fit(contract, others | {size.name: value}, max_elements, pinned=size.name)
+        if sizes[size.name] == value:
+            case = _case(f"{size.name} {value}", sizes, "normal", rng)
+            found.setdefault(case.sizes, case)
+    return list(found.values())[:most]
+
+
 def held_out_cases(contract: Contract, seed: int, *, max_elements: int = GPU_ELEMENTS) -> list[Case]:
     """Cases that decide promotion: sizes and seeds from a stream of their own, and the timed sizes scaled down
     to fit ``max_elements``."""

@@ -130,3 +130,13 @@ def test_the_smoke_case_is_small_odd_and_normal() -> None:
     assert case.family == "normal"
     assert all(33 <= v <= 161 for v in case.size_map().values())
     assert any(v % 2 for v in case.size_map().values())
+
+
+def test_a_candidate_is_tested_at_the_numbers_that_only_it_names() -> None:
+    base = Candidate("__global__ void k(float *x) { x[0] = 128; }", matrix().plan)
+    changed = Candidate("__global__ void k(float *x) { if (rows == 1536) return; x[0] = 128; } ", matrix().plan)
+    found = cases.tailored_cases(matrix(), changed, base, 1)
+    assert {1535, 1536, 1537} <= values(found, "rows")
+    assert 1536 in values(found, "cols")
+    assert len(found) <= 8
+    assert cases.tailored_cases(matrix(), base, base, 1) == []
