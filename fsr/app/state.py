@@ -34,6 +34,12 @@ class RunState:
         self.told += 1
         self.statuses[outcome.status.name.lower()] += 1
 
+    def action_failed(self, action: str, fault: Exception) -> None:
+        """Note, once, that an action raised on this kernel; the search goes on without its moves."""
+        note = f"a fault of fsr: the action {action} failed on this kernel ({type(fault).__name__}: {fault})"
+        if note not in self.notes:
+            self.notes.append(note)
+
     @property
     def rejected(self) -> dict[str, int]:
         """Candidates that were not right or clearly slower, by status."""

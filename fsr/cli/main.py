@@ -66,7 +66,8 @@ def run(arguments: list[str] | None = None) -> None:
     except FsrError as fault:
         if debug:
             traceback.print_exc()
-        print(f"fsr: {fault}", file=sys.stderr)
+        else:
+            print(f"fsr: {fault}", file=sys.stderr)
         sys.exit(fault.exit_code)
     except click.ClickException as fault:
         fault.show()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fsr.contract.model import Contract
@@ -53,21 +53,49 @@ class Rules:
         return Subject(candidate, kernels, self.contract, self.keep_launch, self.target)
 
 
-def moves_of(subject: Subject, actions: tuple[Action, ...]) -> Iterator[tuple[Action, Move]]:
-    """Every move that applies, in registry order."""
+ActionFault = Callable[[str, Exception], None]
+"""Told the name of an action that raised on somebody's kernel, and what it raised."""
+
+
+def strict(action: str, fault: Exception) -> None:
+    """Let the fault of an action stop the search; what tests use."""
+    raise fault
+
+
+def moves_of(
+    subject: Subject, actions: tuple[Action, ...], on_fault: ActionFault = strict
+) -> list[tuple[Action, Move]]:
+    """Every move that applies, in registry order; an action that raises is told to ``on_fault`` and left out."""
+    found = []
     for action in actions:
-        for move in action.moves(subject):
-            yield action, move
+        try:
+            found += [(action, move) for move in action.moves(subject)]
+        except Exception as fault:
+            on_fault(action.name, fault)
+    return found
 
 
-def replay(start: Candidate, moves: tuple[str, ...], rules: Rules, actions: tuple[Action, ...]) -> Candidate | None:
+def applied(action: Action, subject: Subject, move: Move, on_fault: ActionFault = strict) -> Candidate | None:
+    """The candidate that a move gives; None, and ``on_fault`` is told, when the action raises."""
+    try:
+        return action.apply(subject, move)
+    except Exception as fault:
+        on_fault(action.name, fault)
+        return None
+
+
+def replay(
+    start: Candidate, moves: tuple[str, ...], rules: Rules, actions: tuple[Action, ...], on_fault: ActionFault = strict
+) -> Candidate | None:
     """The candidate that a list of stable move names leads to, or None when one no longer applies."""
-    current = start
+    current: Candidate | None = start
     for name in moves:
+        if current is None:
+            return None
         subject = rules.subject(current)
-        wanted = [a for a in actions if name.startswith(a.name + "@")]
-        found = next(((a, m) for a, m in moves_of(subject, tuple(wanted)) if m.name == name), None)
+        wanted = tuple(a for a in actions if name.startswith(a.name + "@"))
+        found = next(((a, m) for a, m in moves_of(subject, wanted, on_fault) if m.name == name), None)
         if found is None:
             return None
-        current = found[0].apply(subject, found[1])
+        current = applied(found[0], subject, found[1], on_fault)
     return current

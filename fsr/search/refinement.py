@@ -16,7 +16,7 @@ from fsr.records import Candidate, Outcome
 from fsr.search.actions.protocol import Action, Move
 from fsr.search.archive import Archive
 from fsr.search.policy import Policy, best_of, bottlenecks_of
-from fsr.search.proposal import Proposal, Rules, Trial, moves_of, replay
+from fsr.search.proposal import ActionFault, Proposal, Rules, Trial, applied, moves_of, replay, strict
 
 ELITES_CONSIDERED = 8  # parents looked at for each proposal
 RETUNE_SHARE = 0.5  # proposals that change one parameter on the path of an elite
@@ -33,6 +33,7 @@ class Refinement:
         seed: of the only random generator used here.
         given: candidates to try before any other (a cached winner, say).
         known: hashes already known to fail; they are never proposed.
+        on_fault: told of an action that raised; the search goes on without it. By default it raises.
     """
 
     def __init__(
@@ -44,10 +45,11 @@ class Refinement:
         seed: int,
         given: Iterable[Candidate] = (),
         known: Iterable[str] = (),
+        on_fault: ActionFault = strict,
     ) -> None:
         self.rules, self.actions, self.archive, self.policy = rules, actions, Archive(), Policy()
         self._seed, self._random = seed, random.Random(seed)
-        self._baseline = baseline
+        self._baseline, self._on_fault = baseline, on_fault
         self._seen: set[str] = set(known)
         self._given = list(given)
         self._open: dict[int, tuple[Proposal, Move | None]] = {}
@@ -133,7 +135,8 @@ class Refinement:
     def _moves_at(self, trial: Trial) -> list[tuple[Action, Move]]:
         key = trial.proposal.id
         if key not in self._moves:
-            self._moves[key] = list(moves_of(self.rules.subject(trial.proposal.candidate), self.actions))
+            subject = self.rules.subject(trial.proposal.candidate)
+            self._moves[key] = moves_of(subject, self.actions, self._on_fault)
         return self._moves[key]
 
     def _advance(self, elites: list[Trial]) -> Proposal | None:
@@ -146,8 +149,8 @@ class Refinement:
             trial, (action, move) = options[chosen]
             self._moves[trial.proposal.id].remove((action, move))
             subject = self.rules.subject(trial.proposal.candidate)
-            candidate = action.apply(subject, move)
-            if candidate_hash(candidate) not in self._seen:
+            candidate = applied(action, subject, move, self._on_fault)
+            if candidate is not None and candidate_hash(candidate) not in self._seen:
                 return self._issue(candidate, trial.proposal.id, move.name, "action", move)
 
     def _score(self, trial: Trial, action: Action, move: Move) -> float:
@@ -161,17 +164,21 @@ class Refinement:
         if not path:
             return None
         index = self._random.randrange(len(path))
-        start = replay(self._baseline, path[:index], self.rules, self.actions)
+        start = replay(self._baseline, path[:index], self.rules, self.actions, self._on_fault)
         if start is None:  # a given candidate: its path does not start at this baseline
             return None
         subject = self.rules.subject(start)
         head = path[index].split("[")[0]
-        siblings = [(a, m) for a, m in moves_of(subject, self.actions) if m.name.split("[")[0] == head]
+        wanted = tuple(a for a in self.actions if head.startswith(a.name + "@"))
+        siblings = [(a, m) for a, m in moves_of(subject, wanted, self._on_fault) if m.name.split("[")[0] == head]
         siblings.sort(key=lambda pair: _distance(pair[1].name, path[index]) + self._random.random())
         for action, move in siblings[:6]:
             if move.name == path[index]:
                 continue
-            candidate = replay(action.apply(subject, move), path[index + 1 :], self.rules, self.actions)
+            first = applied(action, subject, move, self._on_fault)
+            if first is None:
+                continue
+            candidate = replay(first, path[index + 1 :], self.rules, self.actions, self._on_fault)
             if candidate is not None and candidate_hash(candidate) not in self._seen:
                 return self._issue(candidate, elite.proposal.id, move.name, "retune", None)
         return None
