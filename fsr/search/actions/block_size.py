@@ -1,4 +1,4 @@
-"""Another block size: more threads to hide latency behind, fewer to fit more blocks, other shapes to share lines."""
+"""Another block size: more threads to hide latency behind, fewer to fit more blocks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from fsr.source.analysis.threads import AXES
 from fsr.source.form import Declare, KernelForm, Stmt
 
 LINES = (64, 128, 256, 512, 1024)
-PLANES = ((32, 4), (32, 8), (32, 16), (64, 4), (128, 2), (16, 16), (128, 1), (256, 1))
 BAKED = (128, 256, 512, 1024)  # for kernels with the size as a constant: what tree reductions can take
 GAIN = 1.1
 
 
 @dataclass(frozen=True, slots=True)
 class BlockSize:
-    """Changes the block, and the grid along with it, of kernels that work on one global id an axis; and of kernels
+    """Changes the block, and the grid along with it, of kernels over one global id; and of kernels
     whose block size is a template argument."""
 
     name: str = "block-size"
@@ -34,29 +33,29 @@ class BlockSize:
         for target in targets(subject):
             point = pointwise(target)
             if point is not None and target.block is not None:
-                for x, y in _shapes(point):
-                    if (x, y) != target.block[:2]:
-                        yield Move(self.name, target.region, (("x", x), ("y", y)), GAIN)
+                for size in LINES if set(point.ids) == {"x"} else ():
+                    if size != target.threads:
+                        yield Move(self.name, target.region, (("threads", size),), GAIN)
             elif _template_position(target) is not None and not target.exact:
                 for size in BAKED:
                     if size != target.threads:
-                        yield Move(self.name, target.region, (("x", size), ("y", 1)), GAIN)
+                        yield Move(self.name, target.region, (("threads", size),), GAIN)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with that block."""
         target = target_of(subject, move)
-        x, y = int(move.param("x")), int(move.param("y"))
+        size = int(move.param("threads"))
         point = pointwise(target)
         if point is None:
             position = _template_position(target)
             assert position is not None
             return rewritten(
-                subject, target, move, _bounded(target.kernel, x),
-                launch=lambda one: replace(one, entry=_entry(one.entry, position, x), block=(str(x), "1", "1")),
+                subject, target, move, _bounded(target.kernel, size),
+                launch=lambda one: replace(one, entry=_entry(one.entry, position, size), block=(str(size), "1", "1")),
             )  # fmt: skip
-        kernel = _bounded(replace(target.kernel, body=_plain(point)), x * y)
-        sizes = {"x": x, "y": y, "z": 1}
-        return rewritten(subject, target, move, kernel, launch=lambda one: regrid(one, point, sizes))
+        kernel = _bounded(replace(target.kernel, body=_plain(point)), size)
+        block = {"x": size, "y": 1, "z": 1}
+        return rewritten(subject, target, move, kernel, launch=lambda one: regrid(one, point, block))
 
 
 def regrid(launch: Launch, point: Pointwise, block: dict[str, int], each: dict[str, int] | None = None) -> Launch:
@@ -67,13 +66,6 @@ def regrid(launch: Launch, point: Pointwise, block: dict[str, int], each: dict[s
         grid.append(f"ceil_div({point.bounds[axis][1]}, {per_block})" if axis in point.bounds else "1")
     x, y, z = (str(block[axis]) for axis in AXES)
     return replace(launch, grid=(grid[0], grid[1], grid[2]), block=(x, y, z))
-
-
-def _shapes(point: Pointwise) -> Iterator[tuple[int, int]]:
-    if set(point.ids) == {"x"}:
-        yield from ((x, 1) for x in LINES)
-    elif set(point.ids) == {"x", "y"}:
-        yield from PLANES
 
 
 def _plain(point: Pointwise) -> tuple[Stmt, ...]:

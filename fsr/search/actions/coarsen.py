@@ -21,30 +21,31 @@ SLACK = 1 << 20  # ids beyond the bound that the last block may compute
 
 @dataclass(frozen=True, slots=True)
 class Coarsen:
-    """Each thread does ``factor`` ids of one axis."""
+    """Each thread does ``factor`` ids along x."""
 
     name: str = "thread-coarsening"
     aims_at: frozenset[str] = frozenset(["latency", "instructions", "bandwidth"])
 
     def moves(self, subject: Subject) -> Iterator[Move]:
-        """The axes of kernels over global ids."""
+        """Kernels over global ids."""
         if subject.keep_launch:
             return
         for target in targets(subject):
             point = pointwise(target)
-            for axis in sorted(point.ids) if point is not None else ():
-                assert point is not None
-                most = largest(target.contract, point.bounds[axis][1])
+            if point is None or "x" not in point.ids:
+                continue
+            most = largest(target.contract, point.bounds["x"][1])
+            for factor in FACTORS:
                 if most is not None and most <= INT_LIMIT - SLACK:
-                    for factor in FACTORS:
-                        yield Move(self.name, target.region, (("axis", axis), ("factor", factor)), GAIN)
+                    yield Move(self.name, target.region, (("factor", factor),), GAIN)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with the loop over a thread's ids."""
         target = target_of(subject, move)
         point = pointwise(target)
-        assert point is not None and target.block is not None
-        axis, factor = str(move.param("axis")), int(move.param("factor"))
+        assert point is not None
+        assert target.block is not None
+        axis, factor = "x", int(move.param("factor"))
         kernel = replace(target.kernel, body=coarsened(target, point, axis, factor))
         block = dict(zip(AXES, target.block, strict=True))
         return rewritten(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fsr.search.actions.target import Target, number
 from fsr.search.actions.types import ELEMENT_BYTES, aliases, bare, resolved
 from fsr.source.analysis.accesses import Access, accesses_in
 from fsr.source.analysis.affine import affine
+from fsr.source.analysis.definitions import Definitions
 from fsr.source.form import (
     Assign,
     Binary,
@@ -27,6 +28,7 @@ from fsr.source.form import (
 from fsr.source.walk import (
     base_name,
     fresh,
+    map_expr,
     map_exprs,
     names_in,
     names_written,
@@ -83,10 +85,11 @@ def streams(target: Target, body: tuple[Stmt, ...], variable: str, invariant_in:
         by_array.setdefault(access.array, []).append(access)
     if not _apart(target, by_array):
         return None
+    known = replace(target.known, values={n: e for n, e in target.known.values.items() if n != variable})
     varying = names_written(invariant_in) | {s.name for s in walk_stmts(body) if isinstance(s, Declare)}
     walked = list[Stream]()
     for array, uses in by_array.items():
-        stream = _stream(target, array, uses, variable, names, varying)
+        stream = _stream(target, known, array, uses, variable, names, varying)
         if stream is not None:
             walked.append(stream)
         elif any(a.writes for a in uses):
@@ -115,12 +118,18 @@ def _origin(target: Target, array: str) -> str | None:
 
 
 def _stream(
-    target: Target, array: str, uses: list[Access], variable: str, names: Mapping[str, str], varying: frozenset[str]
+    target: Target,
+    known: Definitions,
+    array: str,
+    uses: list[Access],
+    variable: str,
+    names: Mapping[str, str],
+    varying: frozenset[str],
 ) -> Stream | None:
     index = uses[0].index
     if index is None or array in target.known.shared or (array in target.known.changed and array in varying):
         return None
-    polys = [None if a.index is None else affine(a.index, target.known, target.constants) for a in uses]
+    polys = [None if a.index is None else affine(a.index, known, target.constants) for a in uses]
     first = polys[0]
     if first is None or any(p != first for p in polys) or any(a.kind not in KINDS for a in uses):
         return None
@@ -134,12 +143,12 @@ def _stream(
     if size is None or all(a.loops for a in uses):
         return None
     reads = any(a.kind != "write" for a in uses)
-    return Stream(array, element, size, _outside(target, index, varying), reads, any(a.writes for a in uses))
+    return Stream(array, element, size, _outside(known, index, varying), reads, any(a.writes for a in uses))
 
 
-def _outside(target: Target, index: Expr, varying: frozenset[str]) -> Expr:
+def _outside(known: Definitions, index: Expr, varying: frozenset[str]) -> Expr:
     """The index in names that are known before the body runs."""
-    return target.known.expand(index) if names_in(index) & varying else index
+    return known.expand(index) if names_in(index) & varying else index
 
 
 @dataclass(frozen=True)
@@ -151,20 +160,22 @@ class Packed:
     body: For
     after: tuple[Stmt, ...]
     aligned: Expr | None
-    helpers: tuple[str, ...]
 
 
-def packed(target: Target, found: Streams, body: tuple[Stmt, ...], width: int, base: Expr) -> Packed:
+def packed(
+    target: Target, found: Streams, body: tuple[Stmt, ...], width: int, base: Expr, multiple: str = ""
+) -> Packed:
     """The body done for ``width`` values of the variable from ``base`` (an expression without side effects).
 
-    The pack types are ``fsr_pack<element, width>``; indices have the variable replaced by ``base``.
+    ``multiple``: a name in ``base`` that is known to be a multiple of the width. The pack types are
+    ``fsr_pack<element, width>``; indices have the variable replaced by ``base``.
     """
     lane = fresh("v", target.names)
     packs = {s.array: fresh(f"{s.array}_v", target.names) for s in found.walked}
     before, after = list[Stmt](), list[Stmt]()
     for s in found.walked:
         type_ = f"fsr_pack<{s.element}, {width}>"
-        address = Binary("+", Name(s.array), _at(s.index, found.variable, base))
+        address = _address(s.array, _at(s.index, found.variable, base))
         loaded = Unary("*", Cast(f"const {type_} *", address, "reinterpret_cast"))
         before.append(Declare(type_, packs[s.array], loaded if s.reads else None))
         if s.writes:
@@ -172,7 +183,8 @@ def packed(target: Target, found: Streams, body: tuple[Stmt, ...], width: int, b
     inner = _on_packs(target, body, packs, lane, found)
     inner = substitute_stmts(inner, {found.variable: _plus(base, Name(lane))})
     loop = For("int", lane, Literal("0"), "<", number(width), Literal("1"), inner, ("#pragma unroll",))
-    return Packed(tuple(before), loop, tuple(after), _aligned(target, found, width, base), ("fsr_aligned", "fsr_pack"))
+    aligned = _aligned(target, found, width, base, multiple)
+    return Packed(tuple(before), loop, tuple(after), aligned)
 
 
 def _plus(a: Expr, b: Expr) -> Expr:
@@ -180,7 +192,30 @@ def _plus(a: Expr, b: Expr) -> Expr:
 
 
 def _at(index: Expr, variable: str, base: Expr) -> Expr:
-    return substitute(index, {variable: base})
+    return without_zero(substitute(index, {variable: base}))
+
+
+def without_zero(e: Expr) -> Expr:
+    """The expression without additions of a literal 0."""
+
+    def change(x: Expr) -> Expr:
+        match x:
+            case Binary("+", left, Literal("0")):
+                return left
+            case Binary("+", Literal("0"), right):
+                return right
+        return x
+
+    return map_expr(e, change)
+
+
+def _address(array: str, offset: Expr) -> Expr:
+    """``array + a + b`` for the offset a + b."""
+    if offset == Literal("0"):
+        return Name(array)
+    if isinstance(offset, Binary) and offset.op == "+":
+        return Binary("+", _address(array, offset.left), offset.right)
+    return Binary("+", Name(array), offset)
 
 
 def _on_packs(
@@ -208,17 +243,17 @@ def _is_pack(e: Expr, packs: Mapping[str, str]) -> bool:
     return False
 
 
-def _aligned(target: Target, found: Streams, width: int, base: Expr) -> Expr | None:
+def _aligned(target: Target, found: Streams, width: int, base: Expr, multiple: str) -> Expr | None:
     """The run-time test of every address whose alignment nothing promises."""
     tests = list[Expr]()
     for s in found.walked:
         size = s.bytes * width
         offset = _at(s.index, found.variable, base)
-        if target.alignment(s.array) % size == 0 and _is_multiple(target, offset, width):
+        if target.alignment(s.array) % size == 0 and _is_multiple(target, offset, width, multiple):
             continue
-        address: Expr = Name(s.array)
-        if not _is_multiple(target, offset, width):
-            address = Binary("+", Name(s.array), offset)
+        address: Expr = Name(s.array)  # the offset is a multiple, so the array's own alignment decides
+        if not _is_multiple(target, offset, width, multiple):
+            address = _address(s.array, offset)
         tests.append(Call(Name("fsr_aligned"), (address,), (str(size),)))
     joined: Expr | None = None
     for test in tests:
@@ -226,7 +261,7 @@ def _aligned(target: Target, found: Streams, width: int, base: Expr) -> Expr | N
     return joined
 
 
-def _is_multiple(target: Target, offset: Expr, width: int) -> bool:
-    """Whether an index is a multiple of the width whatever its symbols are."""
+def _is_multiple(target: Target, offset: Expr, width: int, multiple: str) -> bool:
+    """Whether an index is a multiple of the width whatever its symbols are, but for ``multiple``, which is one."""
     poly = affine(offset, target.known, target.constants)
-    return all(factor % width == 0 for factor in poly.terms.values())
+    return all(factor % width == 0 for terms, factor in poly.terms.items() if terms != (multiple,))

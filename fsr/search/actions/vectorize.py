@@ -22,7 +22,7 @@ from fsr.search.actions.target import (
 )  # fmt: skip
 from fsr.search.actions.vector_code import Streams, packed, streams
 from fsr.search.idioms.collectives import missing_helpers
-from fsr.source.analysis.threads import AXES
+from fsr.source.analysis.threads import AXES, conjuncts
 from fsr.source.form import Assign, Binary, Declare, Expr, For, If, Jump, Literal, Name, Scope, Stmt, While
 from fsr.source.walk import (
     contains_return,
@@ -67,7 +67,9 @@ class Vectorize:
         """The candidate on packs, with scalar code for the tail and for unaligned pointers."""
         target = target_of(subject, move)
         point, found = _elementwise(target)
-        assert point is not None and found is not None and target.block is not None
+        assert point is not None
+        assert found is not None
+        assert target.block is not None
         width, threads = int(move.param("width")), int(move.param("threads"))
         body = _vector_body(target, point, found, width)
         bounds = (str(threads),) if target.kernel.launch_bounds else ()
@@ -99,11 +101,11 @@ def _vector_body(target: Target, point: Pointwise, found: Streams, width: int) -
     name, type_, bound = point.ids["x"].name, point.type_of("x"), point.bounds["x"][0]
     first, body = fresh(f"first_{name}", target.names), (*point.lead, *point.core)
     start = Declare(f"const {type_}", first, Binary("*", id_expression("x"), number(width)))
-    code = packed(target, found, body, width, Name(first))
+    code = packed(target, found, body, width, Name(first), first)
     end = Binary("+", Name(first), number(width))
     inside: Expr = Binary("<=", end, bound)
-    if code.aligned is not None:
-        inside = Binary("&&", inside, code.aligned)
+    for test in () if code.aligned is None else conjuncts(code.aligned):
+        inside = Binary("&&", inside, test)
     step = Assign(Name(name), "+=", Literal("1"))
     test = Binary("&&", Binary("<", Name(name), end), Binary("<", Name(name), bound))
     tail = Scope((Declare(type_, name, Name(first)), While(test, (*body, step))))

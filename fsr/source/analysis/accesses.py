@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fsr.source.analysis.calls import is_atomic, is_load
@@ -22,7 +22,9 @@ from fsr.source.form import (
     Name,
     OpaqueExpr,
     OpaqueStmt,
+    Scope,
     Stmt,
+    Ternary,
     Unary,
     While,
 )  # fmt: skip
@@ -37,7 +39,8 @@ class Access:
     local pointer; None when that is unclear); ``index``: the element index (outermost first for nested arrays in
     ``indices``), None when it is not an element access of the pointer's own type; ``kind``: 'read', 'write',
     'update' (compound assignment), 'atomic', 'opaque' (anything may happen); ``loops``: the loops around it,
-    outermost first; ``tests``: the conditions it runs under (of if statements; as written, the else side too)."""
+    outermost first; ``tests``: the conditions it runs under (of if, ?: and &&; as
+    written, for the other side too)."""
 
     array: str | None
     indices: tuple[Expr, ...]
@@ -82,19 +85,19 @@ Tests = tuple[Expr, ...]
 
 def _stmts(stmts: tuple[Stmt, ...], loops: Loops, tests: Tests, arrays: frozenset[str]) -> Iterator[Access]:
     for s in stmts:
-        for array, indices, kind, expr in _own(s, arrays):
-            yield Access(array, indices, kind, expr, s, loops, tests)
+        for array, indices, kind, expr, under in _own(s, arrays):
+            yield Access(array, indices, kind, expr, s, loops, (*tests, *under))
         match s:
             case If(test, then, orelse):
                 yield from _stmts(then, loops, (*tests, test), arrays)
                 yield from _stmts(orelse, loops, (*tests, test), arrays)
             case For() | While():
                 yield from _stmts(s.body, (*loops, s), tests, arrays)
-            case _ if hasattr(s, "body"):
-                yield from _stmts(s.body, loops, tests, arrays)
+            case Scope(body):
+                yield from _stmts(body, loops, tests, arrays)
 
 
-Raw = tuple[str | None, tuple[Expr, ...], str, Expr]
+Raw = tuple[str | None, tuple[Expr, ...], str, Expr, Tests]
 
 
 def _own(s: Stmt, arrays: frozenset[str]) -> Iterator[Raw]:
@@ -105,11 +108,11 @@ def _own(s: Stmt, arrays: frozenset[str]) -> Iterator[Raw]:
             if place is not None:
                 for index in place[1]:
                     yield from _expr(index, arrays)
-                yield (*place, "write" if op == "=" else "update", target)
+                yield (*place, "write" if op == "=" else "update", target, ())
             elif not isinstance(target, Name):
-                yield from _expr(target, arrays, "write")
+                yield from _expr(target, arrays, "write" if op == "=" else "update")
         case OpaqueStmt(text):
-            yield from ((n, (), "opaque", OpaqueExpr(text)) for n in sorted(opaque_names(text) & arrays))
+            yield from ((n, (), "opaque", OpaqueExpr(text), ()) for n in sorted(opaque_names(text) & arrays))
         case _:
             for e in exprs_of(s):
                 yield from _expr(e, arrays)
@@ -117,24 +120,35 @@ def _own(s: Stmt, arrays: frozenset[str]) -> Iterator[Raw]:
 
 def _expr(e: Expr, arrays: frozenset[str], kind: str = "read") -> Iterator[Raw]:
     if isinstance(e, OpaqueExpr):
-        yield from ((n, (), "opaque", e) for n in sorted(opaque_names(e.text) & arrays))
+        yield from ((n, (), "opaque", e, ()) for n in sorted(opaque_names(e.text) & arrays))
         return
     place = element(e, arrays)
     if place is not None:
         for index in place[1]:
             yield from _expr(index, arrays)
-        yield (*place, kind, e)
+        yield (*place, kind, e, ())
         return
-    if isinstance(e, Member) and not e.arrow:
-        yield from _expr(e.base, arrays, kind)
-        return
-    if isinstance(e, Call):
-        yield from _call(e, arrays)
-        return
-    if isinstance(e, Unary) and e.op == "*":
-        yield (_through(e.operand, arrays), (), "opaque" if kind == "write" else "read", e)
-    for part in subexprs(e):
-        yield from _expr(part, arrays, kind)
+    match e:
+        case Member(base, _, False):
+            yield from _expr(base, arrays, kind)
+        case Call():
+            yield from _call(e, arrays)
+        case Ternary(test, yes, no):
+            yield from _expr(test, arrays)
+            yield from _under(test, (*_expr(yes, arrays), *_expr(no, arrays)))
+        case Binary("&&" | "||", left, right):
+            yield from _expr(left, arrays)
+            yield from _under(left, _expr(right, arrays))
+        case _:
+            if isinstance(e, Unary) and e.op == "*":
+                yield (_through(e.operand, arrays), (), "opaque", e, ())
+            for part in subexprs(e):
+                yield from _expr(part, arrays)
+
+
+def _under(test: Expr, found: Iterable[Raw]) -> Iterator[Raw]:
+    for array, indices, kind, expr, tests in found:
+        yield array, indices, kind, expr, (test, *tests)
 
 
 def _call(e: Call, arrays: frozenset[str]) -> Iterator[Raw]:
@@ -143,12 +157,12 @@ def _call(e: Call, arrays: frozenset[str]) -> Iterator[Raw]:
         if place is not None:
             for part in (*place[1], *e.args[1:]):
                 yield from _expr(part, arrays)
-            yield (*place, "atomic" if is_atomic(e) else "read", e)
+            yield (*place, "atomic" if is_atomic(e) else "read", e, ())
             return
     for argument in e.args:
         name = _through(argument, arrays)
         if name is not None and element(argument, arrays) is None:
-            yield name, (), "opaque", e
+            yield name, (), "opaque", e, ()
         else:
             yield from _expr(argument, arrays)
 
