@@ -114,7 +114,10 @@ def _run(
         start = earlier
     rules = Rules(kernel.contract, options.keep_launch, spec.target)
     given = () if start.given is None else (start.given,)
-    refinement = Refinement(kernel.baseline, rules, all_actions(), seed=options.seed, given=given, known=start.known)
+    refinement = Refinement(
+        kernel.baseline, rules, all_actions(), seed=options.seed, given=given, known=start.known,
+        on_fault=state.action_failed,
+    )  # fmt: skip
     if earlier is None:
         baseline = refinement.ask()
         assert baseline is not None
