@@ -123,7 +123,8 @@ class AccessSite:
     requests (global); ``unique_sectors``: distinct sectors over the sampled blocks, scaled to the grid only as
     far as blocks touch different ones (a lower bound of DRAM traffic); ``wavefronts``: shared-memory passes
     (1 a conflict-free request); ``serial``: for atomics, the sum over requests of the largest number of lanes
-    on one address.
+    on one address. ``block_sectors``: distinct sectors of each block, summed over blocks: the traffic between L1 and
+    L2 if the L1 kept what a block touched; ``lines``: 128-byte lines summed over requests. Both 0 where not recorded.
     """
 
     line: int
@@ -138,6 +139,8 @@ class AccessSite:
     wavefronts: float
     serial: float = 0.0
     max_same_address: float = 0.0  # atomics: accesses to the busiest single address, grid-wide estimate
+    block_sectors: float = 0.0
+    lines: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
