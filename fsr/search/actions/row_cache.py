@@ -1,40 +1,25 @@
-"""The fast way through a row: packs of neighbouring elements, kept in registers or shared memory between loops.
-
-The kernel gets two ways: the fast one where the row's addresses and length allow packs and the row fits the
-cache, told apart at run time, and the plain one (elements dealt out one by one) for every other row.
-"""
+"""What of a row can be handled in packs of neighbouring elements, and kept in registers or shared memory between the
+loops that use it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from fsr.search.actions.row_share import Group, folding, guarded_by_barriers, number, plus, shared_out, times
+from fsr.search.actions.row_share import Group
 from fsr.search.idioms.effects import Access, Unclear, accesses
 from fsr.search.idioms.elements import SIZES, WIDEST_BYTES, always, element
-from fsr.search.idioms.parallel import VAR, ParallelLoop, canonical, stride
+from fsr.search.idioms.parallel import VAR, ParallelLoop, canonical, private_names, stride
 from fsr.search.idioms.rows import RowKernel, fresh
-from fsr.search.idioms.tree import names_of, rewrite_body, substitute
+from fsr.search.idioms.tree import assigned, names_of, rewrite_body, substitute
 from fsr.search.idioms.units import Unit, flatten, level_of_loops
-from fsr.source.form import (
-    Assign,
-    Binary,
-    Call,
-    Cast,
-    Declare,
-    Expr,
-    For,
-    If,
-    Index,
-    Literal,
-    Member,
-    Name,
-    Return,
-    Stmt,
-    Unary,
-)  # fmt: skip
-from fsr.source.walk import integer
+from fsr.source.form import Call, Declare, Expr, Index, Literal, Name, Return, Stmt
+from fsr.source.walk import integer, walk_expr, walk_exprs
 
+_FLOAT_FUNCTIONS = """
+expf exp2f exp10f expm1f logf log2f log10f log1pf powf sqrtf rsqrtf cbrtf sinf cosf tanf asinf acosf atanf sinhf coshf
+tanhf asinhf acoshf atanhf erff erfcf lgammaf tgammaf __expf __logf __powf __sinf __cosf __tanf
+"""
+FLOAT_FUNCTIONS = frozenset(_FLOAT_FUNCTIONS.split())
 REGISTER_BYTES = 384  # a thread's cached row: 96 registers of 255, the rest is for the work
 SHARED_BYTES = 46 * 1024  # static shared memory is 48 KiB; partial sums take the rest
 
@@ -54,6 +39,17 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
+class Reuse:
+    """A function value that two loops compute for the same element: ``expr`` names VAR. The loop ``first`` keeps it,
+    the loops after it take it from there."""
+
+    expr: Expr
+    type: str
+    name: str
+    first: Stmt
+
+
+@dataclass(frozen=True, slots=True)
 class RowSpace:
     """The common index range of a row's loops and what is done in it."""
 
@@ -66,6 +62,7 @@ class RowSpace:
     slots: tuple[Slot, ...]
     steps: int  # packs a thread (register), or packs a row (shared); 0 without a cache
     names: dict[str, str]
+    reused: tuple[Reuse, ...] = ()
 
     @property
     def helpers(self) -> frozenset[str]:
@@ -77,9 +74,9 @@ class RowSpace:
         """Whether there is anything to keep (with a cache) or to read in packs (with a width)."""
         return any(s.kept for s in self.slots) if self.cache != "none" else bool(self.slots) and self.width > 1
 
-    def element_type(self, slot: Slot) -> str:
-        """The type of one pack."""
-        return slot.type if self.width == 1 else f"fsr_pack<{slot.type}, {self.width}>"
+    def pack_type(self, type_: str) -> str:
+        """The type of a pack of elements of a type."""
+        return type_ if self.width == 1 else f"fsr_pack<{type_}, {self.width}>"
 
     def covers(self, unit: Unit) -> bool:
         """Whether a unit is a loop over this range."""
@@ -114,16 +111,20 @@ def row_space(rows: RowKernel, group: Group, width: int, cache: str) -> RowSpace
     longest = rows.launched.timed(bound)
     if cache == "none" or longest is None:
         return space if cache == "none" else None
-    return _sized(space, longest - start)
+    return _sized(space, rows, longest - start)
 
 
-def _sized(space: RowSpace, length: int) -> RowSpace | None:
+def _sized(space: RowSpace, rows: RowKernel, length: int) -> RowSpace | None:
     """The space with a cache that holds rows of ``length`` elements; None when that is too large."""
     kept = sum(SIZES[s.type] for s in space.slots if s.kept)
     packs = -(-max(length, 1) // space.width)
     if space.cache == "register":
         steps = -(-packs // space.group.size)
-        return replace(space, steps=steps) if steps * space.width * kept <= REGISTER_BYTES else None
+        if steps * space.width * kept > REGISTER_BYTES:
+            return None
+        room = REGISTER_BYTES - steps * space.width * kept
+        reused = tuple(r for r in reuses(space, rows) if steps * space.width * SIZES[r.type] <= room)[:1]
+        return replace(space, steps=steps, reused=reused)
     rows_in_block = space.group.threads // space.group.size
     if packs * space.width * kept * rows_in_block > SHARED_BYTES:
         return None
@@ -196,204 +197,53 @@ def _names(expr: Expr, pointer: str) -> bool:
     return place is not None and place[0] == pointer
 
 
-# ---------------------------------------------------------------- emitting
+# ---------------------------------------------------------------- values computed twice
 
 
-def cached(rows: RowKernel, space: RowSpace, crossing: frozenset[str]) -> tuple[Stmt, ...]:
-    """The statements of the row: those before its loops, then the fast way or else the plain one."""
-    return _replace_level(rows.units, rows, space, crossing)
+def reuses(space: RowSpace, rows: RowKernel) -> list[Reuse]:
+    """The calls of floating-point functions, largest first, that more than one loop makes for each element with the
+    same arguments. They depend on kept elements and on values that no longer change, so that computing them once,
+    ahead of the first loop's own work, gives the same."""
+    units = list(space.level)
+    found: list[tuple[int, Reuse]] = []
+    seen: dict[Expr, int] = {}
+    for at, unit in enumerate(units):
+        if not space.covers(unit) or unit.loop is None or integer(unit.loop.loop.start) != space.start:
+            continue
+        for call in dict.fromkeys(_calls(unit.loop, space, rows)):
+            first = seen.setdefault(call, at)
+            later = frozenset(n for u in units[first:] for n in assigned([u.stmt]))
+            declared_again = frozenset(u.stmt.name for u in units[first:] if isinstance(u.stmt, Declare))
+            if first == at or names_of(call) & (later | declared_again) - {s.pointer for s in space.slots}:
+                continue
+            reuse = Reuse(call, "float", fresh("kept_row", rows.launched.kernel), units[first].stmt)
+            found.append((-sum(1 for _ in walk_expr(call)), reuse))
+    return [reuse for _, reuse in sorted(found, key=lambda pair: pair[0])]
 
 
-def _replace_level(
-    units: tuple[Unit, ...], rows: RowKernel, space: RowSpace, crossing: frozenset[str]
-) -> tuple[Stmt, ...]:
-    types = dict(rows.scene.types)
-    if units is space.level or units == space.level:
-        at = next(i for i, u in enumerate(units) if u.kind == "loop")
-        at = _zeroed_before(units, at)
-        head = shared_out(units[:at], space.group, crossing, types)
-        plain = shared_out(units[at:], space.group, crossing, types)
-        return (*head, *_fast(rows, space, units[at:], crossing, plain))
-    found: list[Stmt] = []
-    for unit in units:
-        match unit.stmt:
-            case If() if unit.kind == "branch":
-                sides = [_replace_level(side, rows, space, crossing) for side in unit.inner]
-                found.append(replace(unit.stmt, then=sides[0], orelse=sides[1]))
-            case _:
-                found += shared_out((unit,), space.group, crossing, types)
-    return tuple(found)
-
-
-def _zeroed_before(units: tuple[Unit, ...], at: int) -> int:
-    """The first loop's own accumulator declarations go into both ways, so that zeros need not be kept."""
-    assert units[at].loop is not None
-    folds = units[at].loop.folds  # type: ignore[union-attr]
-    while at and isinstance(units[at - 1].stmt, Declare | Assign) and units[at - 1].kind == "all":
-        stmt = units[at - 1].stmt
-        name = stmt.name if isinstance(stmt, Declare) else stmt.target.text if isinstance(stmt.target, Name) else ""  # type: ignore[union-attr]
-        if name not in folds:
-            break
-        at -= 1
-    return at
-
-
-def _fast(
-    rows: RowKernel, space: RowSpace, units: tuple[Unit, ...], crossing: frozenset[str], plain: tuple[Stmt, ...]
-) -> list[Stmt]:
-    test = _condition(space)
-    length = plus(space.bound, number(-space.start)) if space.start else space.bound
-    packs = length if space.width == 1 else Binary("/", length, number(space.width))
-    body: list[Stmt] = [Declare("const int", space.names["packs"], packs)]
-    body += [_storage(s, space) for s in space.slots if s.kept]
-    body += _loads(space)
-    previous: Stmt | None = None
-    for unit in units:
-        if space.covers(unit):
-            assert unit.loop is not None
-            loop = _pack_loop(unit, space, _last_writers(space, units))
-            body += guarded_by_barriers(
-                unit, folding(unit.loop, [loop], previous, dict(rows.scene.types), space.group), space.group, crossing
-            )
-        else:
-            body += shared_out((unit,), space.group, crossing, dict(rows.scene.types))
-        previous = unit.stmt
-    if test is None:
-        return body
-    return [If(test, tuple(body), plain)]
-
-
-def _condition(space: RowSpace) -> Expr | None:
-    """When the fast way may be taken; None for always."""
-    length = plus(space.bound, number(-space.start)) if space.start else space.bound
-    tests: list[Expr] = []
-    if space.cache == "register":
-        tests.append(Binary("<=", length, number(space.steps * space.group.size * space.width)))
-    elif space.cache == "shared":
-        tests.append(Binary("<=", length, number(space.steps * space.width)))
-    if space.width > 1:
-        tests.append(Binary("==", Binary("%", length, number(space.width)), Literal("0")))
-        for slot in space.slots:
-            address = Unary("&", Index(Name(slot.pointer), _at(slot, number(space.start))))
-            tests.append(Call(Name("fsr_aligned"), (address,), (str(SIZES[slot.type] * space.width),)))
-    joined: Expr | None = None
-    for test in tests:
-        joined = test if joined is None else Binary("&&", joined, test)
-    return joined
-
-
-def _at(slot: Slot, position: Expr) -> Expr:
-    if integer(position) == 0:
-        return _without_zero(substitute(slot.index, {VAR.text: Literal("0")}))
-    return substitute(slot.index, {VAR.text: position})
-
-
-def _without_zero(expr: Expr) -> Expr:
-    match expr:
-        case Binary(op="+", left=left, right=right):
-            return plus(_without_zero(left), _without_zero(right))
-    return expr
-
-
-def _storage(slot: Slot, space: RowSpace) -> Stmt:
-    if space.cache == "register":
-        return Declare(space.element_type(slot), slot.name, None, (number(space.steps),))
-    in_block = space.group.threads // space.group.size
-    dims = (number(space.steps),) if in_block == 1 else (number(in_block), number(space.steps))
-    return Declare(space.element_type(slot), slot.name, None, dims, ("__shared__",))
-
-
-def _place(slot: Slot, space: RowSpace) -> Expr:
-    """The pack of a slot that the current step of a loop is about."""
-    if not slot.kept:
-        return Name(slot.name)
-    if space.cache == "register":
-        return Index(Name(slot.name), Name(space.names["step"]))
-    base: Expr = Name(slot.name)
-    if space.group.threads > space.group.size:
-        base = Index(base, Binary("/", Member(Name("threadIdx"), "x"), number(32)))
-    return Index(base, Name(space.names["pack"]))
-
-
-def _first_element(space: RowSpace) -> Expr:
-    return plus(number(space.start), times(Name(space.names["pack"]), number(space.width)))
-
-
-def _memory(slot: Slot, space: RowSpace, *, constant: bool) -> Expr:
-    """The pack in global memory."""
-    there = Index(Name(slot.pointer), _at(slot, _first_element(space)))
-    if space.width == 1:
-        return there
-    word = "const " if constant else ""
-    return Unary("*", Cast(f"{word}{space.element_type(slot)} *", Unary("&", there), "reinterpret_cast"))
-
-
-def _over_packs(space: RowSpace, body: Iterable[Stmt]) -> Stmt:
-    pack, lane = space.names["pack"], Name(space.group.lane)
-    if space.cache != "register":
-        return For("int", pack, lane, "<", Name(space.names["packs"]), number(space.group.size), tuple(body))
-    step = space.names["step"]
-    at = Declare("const int", pack, plus(lane, Binary("*", Name(step), number(space.group.size))))
-    inside = If(Binary("<", Name(pack), Name(space.names["packs"])), tuple(body))
-    return For("int", step, number(0), "<", number(space.steps), number(1), (at, inside), ("#pragma unroll",))
-
-
-def _loads(space: RowSpace) -> list[Stmt]:
-    wanted = [s for s in space.slots if s.kept and s.load]
-    if not wanted:
-        return []
-    return [_over_packs(space, [Assign(_place(s, space), "=", _memory(s, space, constant=True)) for s in wanted])]
-
-
-def _last_writers(space: RowSpace, units: tuple[Unit, ...]) -> dict[str, Stmt]:
-    """The last loop that writes each buffer: what is kept goes to memory there."""
-    found: dict[str, Stmt] = {}
-    for unit in units:
-        if space.covers(unit):
-            assert unit.loop is not None
-            found.update({a.root: unit.stmt for a in unit.loop.accesses if a.kind == "write"})
+def _calls(split: ParallelLoop, space: RowSpace, rows: RowKernel) -> list[Expr]:
+    """The candidates in one loop, the loop variable anonymous."""
+    private = private_names(split.loop) - {split.loop.var}
+    kept = {s.pointer: s for s in space.slots if s.kept}
+    found = []
+    for expr in walk_exprs(split.loop.body):
+        if not isinstance(expr, Call) or not isinstance(expr.callee, Name) or names_of(expr) & private:
+            continue
+        if expr.callee.text not in FLOAT_FUNCTIONS:
+            continue
+        loads = [e for e in walk_expr(expr) if element(e) is not None or isinstance(e, Index)]
+        general = substitute(expr, {split.loop.var: VAR})
+        if loads and all(_kept_element(e, split.loop.var, kept) for e in loads) and not _written(kept, rows, loads):
+            found.append(general)
     return found
 
 
-def _pack_loop(unit: Unit, space: RowSpace, last: dict[str, Stmt]) -> Stmt:
-    """One loop over the row, a pack a step."""
-    assert unit.loop is not None
-    loop = unit.loop.loop
-    used = {a.root for a in unit.loop.accesses}
-    slots = [s for s in space.slots if s.root in used]
-    written = {a.root for a in unit.loop.accesses if a.kind == "write"}
-    body: list[Stmt] = []
-    for slot in slots:
-        if not slot.kept and slot.load:
-            type_ = space.element_type(slot)
-            const = "" if slot.root in written else "const "
-            body.append(Declare(const + type_, slot.name, _memory(slot, space, constant=True)))
-        elif not slot.kept:
-            body.append(Declare(space.element_type(slot), slot.name))
-    body += _elements(loop, space, slots)
-    for slot in slots:
-        if slot.root in written and last[slot.root] is unit.stmt:
-            body.append(Assign(_memory(slot, space, constant=False), "=", _place(slot, space)))
-    return _over_packs(space, body)
+def _kept_element(expr: Expr, var: str, kept: dict[str, Slot]) -> bool:
+    place = element(expr)
+    return place is not None and place[0] in kept and substitute(place[1], {var: VAR}) == kept[place[0]].index
 
 
-def _elements(loop: For, space: RowSpace, slots: list[Slot]) -> list[Stmt]:
-    """The loop's body for each element of the current pack."""
-    u = Name(space.names["u"])
-    by_pointer = {s.pointer: s for s in slots}
-
-    def value(expr: Expr) -> Expr | None:
-        place = element(expr)
-        if place is None or place[0] not in by_pointer:
-            return None
-        pack = _place(by_pointer[place[0]], space)
-        return pack if space.width == 1 else Index(Member(pack, "v"), u)
-
-    body = rewrite_body(loop.body, value)
-    if (integer(loop.start) or 0) > space.start:
-        body = (If(Binary(">=", Name(loop.var), loop.start), body),)
-    type_ = (loop.type or "int").removeprefix("const ")
-    if space.width == 1:
-        return [Declare(f"const {type_}", loop.var, _first_element(space)), *body]
-    number_ = Declare(f"const {type_}", loop.var, plus(_first_element(space), u))
-    return [For("int", u.text, number(0), "<", number(space.width), number(1), (number_, *body), ("#pragma unroll",))]
+def _written(kept: dict[str, Slot], rows: RowKernel, loads: list[Expr]) -> bool:
+    """Whether the kernel writes a buffer that the loads read."""
+    written = {a.root for u in flatten(rows.units) for a in u.accesses if a.kind != "read"}
+    return any(place is not None and kept[place[0]].root in written for place in map(element, loads))

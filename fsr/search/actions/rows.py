@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from fsr.records import Candidate, Launch
 from fsr.search.actions.protocol import Move, Subject
-from fsr.search.actions.row_cache import cached, row_space
+from fsr.search.actions.row_cache import row_space
+from fsr.search.actions.row_fast import cached
 from fsr.search.actions.row_share import Group, helpers_of, number, plus, shared_out, times
 from fsr.search.idioms.collectives import missing_helpers
 from fsr.search.idioms.elements import SIZES, WIDEST_BYTES
