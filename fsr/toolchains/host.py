@@ -15,7 +15,7 @@ from pathlib import Path
 from fsr.emulator.elf import Variable, attach_source, read_variables
 from fsr.records import Candidate, CompileFailure, Image, Resources
 from fsr.toolchains.flags import refused_flags, split_defines
-from fsr.toolchains.host_runtime import COMMON, find_compiler, precompiled_header, runtime_objects
+from fsr.toolchains.host_runtime import COMMON, INCLUDE, find_compiler, precompiled_header, runtime_objects
 from fsr.toolchains.host_source import SOURCE_NAME, blank_comments, unit_text
 
 ARCH = "x86-64-v3"
@@ -160,6 +160,7 @@ def _failure(log: str, code: int) -> CompileFailure:
     """The compiler's words, cut to a screen or two, and the line of the candidate that they are about."""
     if code < 0 or "bad_alloc" in log or "out of memory" in log:
         log = f"the compiler died (it may use {_MEMORY_KIB // 1024**2} GiB of memory)\n{log}"
+    log = re.sub(r"^(?:In file included| {17}) from .*\n", "", log, flags=re.MULTILINE).replace(f"{INCLUDE}/", "")
     found = _ERROR.search(log) or _MENTION.search(log)
     line = int(found[1]) if found else None
     text = log.strip() or f"the compiler failed with exit code {code}"

@@ -18,7 +18,7 @@ _DROPPED = re.compile(
     r"|\b__attribute__\s*\(\(.*?\)\)\)?|\[\[.*?\]\]",
     re.DOTALL,
 )
-_ARRAY = re.compile(r"^(?P<type>.*?)(?P<name>[A-Za-z_]\w*)\s*\[\s*\]\s*;$", re.DOTALL)
+_ARRAY = re.compile(r"^(?P<type>[^\[\]]*?)(?P<name>[A-Za-z_]\w*)\s*\[\s*\]\s*;$", re.DOTALL)
 
 
 def blank_comments(source: str) -> str:

@@ -72,12 +72,19 @@ void start(void** save) {
   fsr_switch(save, stacks.fresh(current_stack, run_threads));
 }
 
-// All lanes that a waiting lane names have arrived: let them go together.
+// All lanes that a mask names have arrived with that mask: let them go together.
 uint32_t release_by_mask(unsigned index, Warp& w) {
   uint32_t released = 0;
-  for (uint32_t rest = w.waiting; rest; rest &= rest - 1) {
-    unsigned lane = static_cast<unsigned>(__builtin_ctz(rest));
-    if (!(threads[index * kWarp + lane].mask & w.alive & ~w.waiting)) released |= 1u << lane;
+  const Thread* t = threads + index * kWarp;
+  for (uint32_t rest = w.waiting; rest;) {
+    unsigned mask = t[__builtin_ctz(rest)].mask;
+    uint32_t group = 0;
+    for (uint32_t r = rest; r; r &= r - 1) {
+      unsigned lane = static_cast<unsigned>(__builtin_ctz(r));
+      group |= static_cast<uint32_t>(t[lane].mask == mask) << lane;
+    }
+    if (!(mask & w.alive & ~group)) released |= group;
+    rest &= ~group;
   }
   if (!released) return 0;
   std::memcpy(snapshot[index], posts + index * kWarp, sizeof snapshot[index]);

@@ -191,6 +191,20 @@ EXPORT void fsr_record_begin() {
   shadow_reset();
 }
 
+// Steps of the golden ratio: any number of them lies evenly over the blocks; coprime steps visit every one.
+static uint64_t coprime_step(uint64_t count) {
+  auto common = [](uint64_t a, uint64_t b) {
+    while (b) {
+      uint64_t r = a % b;
+      a = b, b = r;
+    }
+    return a;
+  };
+  uint64_t step = static_cast<uint64_t>(static_cast<double>(count) * 0.6180339887498949) | 1;
+  while (common(step, count) != 1) step++;
+  return step;
+}
+
 struct RecordSummary {
   uint64_t executed;
   double barriers, warp_syncs;
@@ -209,55 +223,39 @@ EXPORT int fsr_record_launch(const fsr_entry* entry, void** args, const unsigned
     if (regions[i].begin == reinterpret_cast<uintptr_t>(fsr_dynamic_shared)) regions[i].end = regions[i].begin + shared_bytes;
   accesses = 0;
   uint64_t total = static_cast<uint64_t>(grid[0]) * grid[1] * grid[2], executed = 0, at = 0;
-  // Steps of the golden ratio: any number of them lies evenly over the grid, and coprime steps visit every block.
-  uint64_t step = static_cast<uint64_t>(static_cast<double>(total) * 0.6180339887498949) | 1;
-  auto common = [](uint64_t a, uint64_t b) {
-    while (b) {
-      uint64_t r = a % b;
-      a = b, b = r;
-    }
-    return a;
-  };
-  while (common(step, total) != 1) step++;
+  uint64_t inner = total > 1 ? total - 1 : 1;  // all but the last block, which comes at the end in any case
+  uint64_t step = coprime_step(inner), marked = 0, previous = 0;
   uint8_t* done = complete ? static_cast<uint8_t*>(std::calloc(total / 8 + 1, 1)) : nullptr;
-  uint64_t marked = 0, previous = 0;
-  bool good = true, last_done = false;
+  bool good = true;
   auto run = [&](uint64_t index) {
     recording = true;
     good = run_block_at(index);
     recording = false;
     if (done) done[index / 8] |= static_cast<uint8_t>(1u << (index % 8));
-    last_done |= index + 1 == total;
   };
-  while (good && executed < total && (!executed || accesses < budget)) {
+  while (good && executed < inner && (!executed || accesses < budget)) {
     run(at);
     executed++;
-    at = (at + step) % total;
+    at = (at + step) % inner;
     if (!(executed & (executed - 1))) {
       previous = marked, marked = executed;
       statistics_mark();
     }
   }
-  double scale = 1.0;
-  if (good && executed < total) {
-    double wanted = static_cast<double>(last_done ? total : total - 1);
-    scale = wanted / static_cast<double>(executed);
+  double scale = static_cast<double>(inner) / static_cast<double>(executed);
+  uint64_t barriers = launch.barriers, syncs = launch.warp_syncs;
+  if (executed < inner) {
     statistics_scale(scale);
     statistics_extrapolate(static_cast<double>(executed), static_cast<double>(marked), static_cast<double>(previous),
-                           static_cast<double>(total));
-    double barriers = static_cast<double>(launch.barriers) * scale, syncs = static_cast<double>(launch.warp_syncs) * scale;
-    uint64_t barriers_before = launch.barriers, syncs_before = launch.warp_syncs;
-    if (!last_done) {
-      run(total - 1);
-      executed++;
-    }
-    summary->barriers = barriers + static_cast<double>(launch.barriers - barriers_before);
-    summary->warp_syncs = syncs + static_cast<double>(launch.warp_syncs - syncs_before);
+                           static_cast<double>(inner));
     for (unsigned i = 0; i < region_count; i++) regions[i].check_defined &= regions[i].space == kShared;
-  } else {
-    summary->barriers = static_cast<double>(launch.barriers);
-    summary->warp_syncs = static_cast<double>(launch.warp_syncs);
   }
+  if (good && inner < total) {
+    run(total - 1);
+    executed++;
+  }
+  summary->barriers = static_cast<double>(barriers) * scale + static_cast<double>(launch.barriers - barriers);
+  summary->warp_syncs = static_cast<double>(syncs) * scale + static_cast<double>(launch.warp_syncs - syncs);
   summary->executed = executed;
   if (done)
     for (uint64_t i = 0; i < total && good; i++)

@@ -128,6 +128,12 @@ constexpr char fsr_kind() {
 #define FSR_UNRECORDED
 #endif
 
+// Of several functions of one name the one that returns nothing: C's own headers declare `index` and the like.
+template <class... Args>
+constexpr auto fsr_pick(void (*kernel)(Args...)) {
+  return kernel;
+}
+
 template <auto Kernel>
 struct fsr_entry_of;
 template <class... Args, void (*Kernel)(Args...)>
@@ -144,6 +150,6 @@ struct fsr_entry_of<Kernel> {
 #define FSR_ENTRY(index, ...)                                                                               \
   extern "C" __attribute__((visibility("default"), used)) const fsr_entry fsr_entry_##index;                \
   const fsr_entry fsr_entry_##index = {                                                                     \
-      fsr_entry_of<&__VA_ARGS__>::thread, static_cast<unsigned>(sizeof(fsr_entry_of<&__VA_ARGS__>::kinds)) - 1u, \
-      fsr_entry_of<&__VA_ARGS__>::sizes, fsr_entry_of<&__VA_ARGS__>::kinds};
+      fsr_entry_of<fsr_pick(&__VA_ARGS__)>::thread, static_cast<unsigned>(sizeof(fsr_entry_of<fsr_pick(&__VA_ARGS__)>::kinds)) - 1u, \
+      fsr_entry_of<fsr_pick(&__VA_ARGS__)>::sizes, fsr_entry_of<fsr_pick(&__VA_ARGS__)>::kinds};
 #endif  // FSR_RUNTIME_IMPLEMENTATION
