@@ -32,6 +32,7 @@ from fsr.source.form import (
     Return,
     Scope,
     Stmt,
+    Ternary,
     Unary,
     While,
 )
@@ -348,6 +349,13 @@ def _visit(expr: Expr, state: State, walk: Walk) -> None:
             _access(operand, Literal("0"), "read", state, walk)
         case Call(callee, args):
             _call(callee, args, state, walk)
+        case Binary("&&" | "||" as op, left, right):
+            _visit(left, state, walk)
+            _visit(right, _assume(left, op == "&&", state, walk), walk)
+        case Ternary(test, yes, no):
+            _visit(test, state, walk)
+            _visit(yes, _assume(test, True, state, walk), walk)
+            _visit(no, _assume(test, False, state, walk), walk)
         case Unary("&", operand) if _names_buffer(operand, state):
             _target(operand, "update", state, walk)
         case Name(text) if text in state.pointers:

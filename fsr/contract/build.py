@@ -33,15 +33,7 @@ def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
     """
     top = Fields(raw, raw.data)
     top.only(TOP_KEYS)
-    name = entry or top.text("entry") or _plan_entry(raw)
-    signatures: dict[str, Signature] = {}
-    try:
-        main = file.choose(name)
-        for one in [main, *_launch_entries(top, main)]:
-            signatures[one] = signature(file, one)
-    except FsrError as fault:
-        fault.where = raw.where("entry") if "entry" in raw.data and not entry else fault.where
-        raise
+    main, signatures = _signatures(top, file, entry)
     sizes = _sizes(top)
     args = _args(top, signatures, main, sizes)
     plan = _plan(top, signatures, main, args)
@@ -57,17 +49,29 @@ def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
     )
 
 
-def _plan_entry(raw: RawContract) -> str | None:
-    launches = raw.data.get("launch")
-    first = launches[0] if isinstance(launches, list) and launches else None
-    return first.get("entry") if isinstance(first, Mapping) and isinstance(first.get("entry"), str) else None
-
-
-def _launch_entries(top: Fields, main: str) -> list[str]:
+def _signatures(top: Fields, file: KernelFile, entry: str | None) -> tuple[str, dict[str, Signature]]:
+    """The entry, and the signature of every kernel that is launched; errors stand at the key that names it."""
     launches = top.data.get("launch")
-    if not isinstance(launches, list):
-        return []
-    return [Fields(top.raw, launch, "launch", i).text("entry") or main for i, launch in enumerate(launches)]
+    tables = launches if isinstance(launches, list) else []
+    named: list[tuple[str, tuple[str | int, ...]]] = []
+    for index, table in enumerate(tables):
+        text = Fields(top.raw, table, "launch", index).text("entry")
+        if text is not None:
+            named.append((text, ("launch", index, "entry")))
+    stated = entry or top.text("entry")
+    first: tuple[str | None, tuple[str | int, ...]] = (stated, ("entry",)) if stated or not named else named[0]
+    found: dict[str, Signature] = {}
+    main = ""
+    for text, keys in (first, *named):
+        try:
+            chosen = file.choose(text)
+            found.setdefault(chosen, signature(file, chosen))
+        except FsrError as fault:
+            if text is not None and text != entry:
+                fault.where = top.raw.where(*keys)
+            raise
+        main = main or chosen
+    return main, found
 
 
 # ---------------------------------------------------------------- sizes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fsr.errors import ContractError
@@ -110,17 +110,18 @@ def _read_scope(text: str, scope: HostScope, fixed: set[str]) -> None:
     clean = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
     statement = re.compile(
         rf"(?<![\w.])(?:dim3\s+(?P<dim>\w+)\s*(?:[({{](?P<parts>[^;]*)[)}}]|=\s*(?P<one>[^;]+))\s*;"
-        rf"|{_TYPES}\s+(?P<name>\w+)\s*(?:=\s*(?P<value>[^;,]+)|\{{(?P<braced>[^;}}]+)\}})\s*;)"
+        rf"|{_TYPES}\s+(?P<name>\w+)\s*(?:=\s*(?P<value>[^;]+)|\{{(?P<braced>[^;}}]+)\}})\s*;)"
     )
     for match in statement.finditer(clean):
         if match["dim"]:
             dims = _dimensions(match["one"] or f"dim3({match['parts']})", scope)
             if dims is not None:
                 scope.dims[match["dim"]] = dims
-        elif match["name"] not in fixed:
-            value = to_expression(match["value"] or match["braced"], scope)
-            if value is not None:
-                scope.values[match["name"]] = value
+        else:
+            for name, value in _declared(match["name"], match["value"] or match["braced"]):
+                found = to_expression(value, scope) if name not in fixed else None
+                if found is not None:
+                    scope.values[name] = found
     for assigned in re.finditer(
         r"(?<![\w.])(\w+)\s*(?:[-+*/%|&^]|<<|>>)?=(?!=)|(?:\+\+|--)(\w+)|(\w+)(?:\+\+|--)", clean
     ):
@@ -133,6 +134,17 @@ def _read_scope(text: str, scope: HostScope, fixed: set[str]) -> None:
         if times > 1 and name not in fixed:  # set more than once: its value here is not known
             scope.values.pop(name, None)
             scope.dims.pop(name, None)
+
+
+def _declared(name: str, values: str) -> Iterator[tuple[str, str]]:
+    """(name, value) of ``int a = 1, b = 2;`` from its first name and the text after the first ``=``."""
+    tokens = tokenize(values)
+    for part in split_commas(tokens):
+        texts = [t.text for t in part]
+        if len(texts) > 2 and texts[1] == "=":
+            name, part = texts[0], part[2:]
+        if part:
+            yield name, values[part[0].start : part[-1].end]
 
 
 def _dimensions(text: str, scope: HostScope) -> tuple[str, str, str] | None:

@@ -181,6 +181,11 @@ def _check_cover(found: _Finding, launch: Launch) -> None:
         if end is None or f"@g{axis}" not in used:
             continue
         text = end.text()
+        free = (names(grid) | names(block)) - {p.name for p in found.signature.params}
+        if free:
+            listed = ", ".join(sorted(free))
+            found.open["launch"] = f"its size depends on {listed}, which no argument of the kernel holds"
+            return
         for size in (1, 1000, 4097):
             sizes = dict.fromkeys(names(grid) | names(block) | names(text), size)
             threads = evaluate_int(grid, sizes) * evaluate_int(block, sizes)

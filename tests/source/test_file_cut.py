@@ -21,7 +21,8 @@ def compiles(text: str, folder: Path, name: str = "unit.cu") -> str:
     path = folder / name
     path.write_bytes(KernelFile.encode(text))
     done = subprocess.run(
-        [NVCC, "-std=c++17", "-arch=sm_90", "-include", "cstdio", "-I", str(FILES), "-c", str(path), "-o", str(folder / "unit.o")],
+        [NVCC, "-std=c++17", "-arch=sm_90", "-include", "cstdio", "-I", str(FILES), "-c", str(path)]
+        + ["-o", str(folder / "unit.o")],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     return "" if done.returncode == 0 else done.stderr
@@ -34,8 +35,8 @@ def test_needed_things_are_kept_and_host_code_is_not():
         "#define DEEPEST_FACTOR", "struct Power<0>", "typedef double real", "#define DEV", "namespace inner {",
     ):  # fmt: skip
         assert needed in unit.text, needed
-    for host in ("main", "log_file", "stdio", "iostream", "host_only", "MAKE_OP(mul", "NEVER_USED", "g_counter", "Unused",
-                 "void other", "kWeights"):  # fmt: skip
+    for host in ("main", "log_file", "stdio", "iostream", "host_only", "MAKE_OP(mul", "NEVER_USED", "g_counter",
+                 "Unused",                  "void other", "kWeights"):  # fmt: skip
         assert host not in unit.text, host
 
 
@@ -114,7 +115,8 @@ def test_the_same_name_in_two_namespaces_must_be_qualified():
 
 
 def test_a_plan_of_two_kernels_is_cut_together():
-    text = "__device__ int f() { return 1; }\n__global__ void a(int*p){p[0]=f();}\n__global__ void b(int*p){}\nint main(){}\n"
+    text = "__device__ int f() { return 1; }\n__global__ void a(int*p){p[0]=f();}\n__global__ void b(int*p){}\n"
+    text += "int main(){}\n"
     unit = KernelFile.from_text(text).cut("a", "b")
     assert "void a" in unit.text
     assert "void b" in unit.text
@@ -171,7 +173,8 @@ template __global__ void b<double, 1>(double *);
 
 
 def test_types_named_only_in_the_entry_are_kept():
-    text = "struct Op { __device__ int f() { return 1; } };\ntemplate <class T> __global__ void k(int *p) { p[0] = T().f(); }\n"
+    text = "struct Op { __device__ int f() { return 1; } };\n"
+    text += "template <class T> __global__ void k(int *p) { p[0] = T().f(); }\n"
     assert "struct Op" in KernelFile.from_text(text).cut("k<Op>").text
 
 

@@ -126,7 +126,8 @@ def test_changes_in_two_headers_are_refused(tmp_path):
 
 
 def test_kernel_inside_a_conditional_stays_there():
-    text = "#ifdef FAST\n__global__ void k(int *p) { p[0] = 1; }\n#else\n__global__ void k(int *p) { p[0] = 2; }\n#endif\nint x;\n"
+    text = "#ifdef FAST\n__global__ void k(int *p) { p[0] = 1; }\n#else\n__global__ void k(int *p) { p[0] = 2; }\n"
+    text += "#endif\nint x;\n"
     file = KernelFile.from_text(text)
     unit = file.cut("k")
     assert file.splice(unit, unit.text.replace("p[0] = 1", "*p = 1")) == text.replace("p[0] = 1", "*p = 1")

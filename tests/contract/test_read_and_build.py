@@ -1,0 +1,270 @@
+"""Reading contracts: what is accepted, and messages that name the line."""
+
+from pathlib import Path
+
+import pytest
+
+from fsr.contract.load import load_contract
+from fsr.errors import ContractError, FsrError
+from fsr.records import Role, ScalarArgument, Scratch
+from fsr.source.file import KernelFile
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+KERNEL = """
+__global__ void k(const float *x, float *y, int n, float a)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i];
+}
+"""
+GOOD = """entry = "k"
+[sizes]
+n = {min = 0, max = 1000, timed = [100, 1000]}
+[args]
+x = {shape = ["n"]}
+y = {role = "out", shape = ["n"]}
+a = {low = -1, high = 1.5}
+[launch]
+grid = "ceil_div(n, 128)"
+block = 128
+"""
+
+
+def block(toml: str, kernel: str = KERNEL) -> KernelFile:
+    """A kernel file with this contract: TOML line i is line i + 1 of the file."""
+    lines = "".join(f"// {line}".rstrip() + "\n" for line in toml.rstrip("\n").split("\n"))
+    return KernelFile.from_text(f"// /// fsr\n{lines}// ///\n{kernel}", "dir/k.cu")
+
+
+def test_what_is_left_out_comes_from_the_kernel():
+    contract = load_contract(block(GOOD))
+    assert [(a.name, a.dtype, a.role) for a in contract.args] == [
+        ("x", "float32", Role.IN),
+        ("y", "float32", Role.OUT),
+        ("n", "int32", Role.SCALAR),
+        ("a", "float32", Role.SCALAR),
+    ]
+    assert contract.argument("n").value == "n"
+    assert contract.argument("a").constraints.high == "1.5"
+    assert contract.timed_sizes() == [{"n": 100}, {"n": 1000}]
+    (launch,) = contract.plan.launches
+    assert (launch.grid, launch.block, launch.args) == (
+        ("ceil_div(n, 128)", "1", "1"),
+        ("128", "1", "1"),
+        ("x", "y", "n", "a"),
+    )
+    assert (contract.origin.kind, contract.origin.line) == ("block", 1)
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("[!.]*.cu")), ids=lambda p: p.stem)
+def test_every_example_has_a_contract(path):
+    contract = load_contract(path)
+    assert contract.buffers()
+    assert contract.origin.kind == ("inferred" if path.stem == "scale_bias" else contract.origin.kind)
+
+
+def test_buffers_that_callers_clear():
+    total = load_contract(EXAMPLES / "reduction.cu").argument("total")
+    assert total.role is Role.INOUT
+    assert (total.constraints.low, total.constraints.high) == ("0", "0")
+
+
+# (line to change, what it becomes, what the message must say, line of the file it must name)
+WRONG = [
+    ('entry = "k"', 'entry = "kk"', "no kernel named 'kk'", 2),
+    ('entry = "k"', 'entry = 3', "entry is 3", 2),
+    ('entry = "k"', 'entry = "k"\nsize = 3', "did you mean 'sizes'", 3),
+    ('entry = "k"', 'entry = "k<3>"', "is no template", 2),
+    ("n = {min = 0, max = 1000, timed = [100, 1000]}", "n = {min = 0, mx = 1000}", "did you mean 'max'", 4),
+    ("n = {min = 0, max = 1000, timed = [100, 1000]}", "n = {min = 9, max = 1, timed = 5}", "goes from 9 to 1", 4),
+    ("n = {min = 0, max = 1000, timed = [100, 1000]}", "n = {max = 10, timed = 11}", "timed at 11", 4),
+    ("n = {min = 0, max = 1000, timed = [100, 1000]}", "n = {min = 0}", "neither max nor timed", 4),
+    ("n = {min = 0, max = 1000, timed = [100, 1000]}", 'n = "many"', "a table", 4),
+    ("n = {min = 0, max = 1000, timed = [100, 1000]}", "n = {max = -1}", "max is -1", 4),
+    ("n = {min = 0, max = 1000, timed = [100, 1000]}", 'n = {max = 8, timed = "8"}', "timed is '8'", 4),
+    ("n = {min = 0, max = 1000, timed = [100, 1000]}", "m-n = 3", "is no identifier", 4),
+    ('x = {shape = ["n"]}', 'z = {shape = ["n"]}', "names the argument 'z'", 6),
+    ('x = {shape = ["n"]}', "", "says nothing of the argument 'x'", 5),
+    ('x = {shape = ["n"]}', "x = {}", "has no shape", 6),
+    ('x = {shape = ["n"]}', 'x = {shape = ["n / 2"]}', "write // or ceil_div", 6),
+    ('x = {shape = ["n"]}', 'x = {shape = ["m"]}', "names 'm', which is no size", 6),
+    ('x = {shape = ["n"]}', 'x = {shape = ["n - 5"]}', "is -5 at the smallest sizes", 6),
+    ('x = {shape = ["n"]}', 'x = {shape = ["n * 2 ** 40"]}', "elements at", 6),
+    ('x = {shape = ["n"]}', 'x = {shape = ["n"], dtype = "float64"}', "the kernel declares const float*", 6),
+    ('x = {shape = ["n"]}', 'x = {shape = ["n"], dtype = "float23"}', "did you mean 'float32'", 6),
+    ('x = {shape = ["n"]}', 'x = {shape = ["n"], role = "out"}', "pointer to const", 6),
+    ('x = {shape = ["n"]}', 'x = {shape = ["n"], role = "scalar"}', "role 'scalar'", 6),
+    ('x = {shape = ["n"]}', 'x = {shape = ["n"], role = "inn"}', "did you mean 'in'", 6),
+    ('x = {shape = ["n"]}', 'x = {shape = ["n"], alignment = 24}', "a power of two", 6),
+    ('x = {shape = ["n"]}', 'x = {shape = ["n"], sorted = "yes"}', "true or false", 6),
+    ('x = {shape = ["n"]}', 'x = {shape = ["n"], low = 5, high = "n - n"}', "go from 5 to 0", 6),
+    ('x = {shape = ["n"]}', 'x = {shape = [true]}', "a number or an expression", 6),
+    ('x = {shape = ["n"]}', 'x = {shape = ["?"]}', "does not parse", 6),
+    ('y = {role = "out", shape = ["n"]}', 'y = {shape = ["n"]}', "role of y (float*) is not stated", 7),
+    ('y = {role = "out", shape = ["n"]}', 'y = {role = "in", shape = ["n"]}', "no argument has the role out", 5),
+    ('y = {role = "out", shape = ["n"]}', 'y = {role = "out", shape = ["n"], value = 0}', "says what it holds", 7),
+    ("a = {low = -1, high = 1.5}", 'a = {role = "in"}', "passed by value", 8),
+    ("a = {low = -1, high = 1.5}", 'a = {shape = ["n"]}', "has a shape", 8),
+    ("a = {low = -1, high = 1.5}", 'a = {low = [1]}', "low is [1]", 8),
+    ("[launch]", "[lunch]", "did you mean 'launch'", 9),
+    ('grid = "ceil_div(n, 128)"', "", "launch has no grid", 9),
+    ('grid = "ceil_div(n, 128)"', "grid = [1, 2, 3, 4]", "4 dimensions", 10),
+    ('grid = "ceil_div(n, 128)"', 'grid = "ceil_div(q, 128)"', "names 'q'", 10),
+    ('grid = "ceil_div(n, 128)"', 'grid = [1, "n * 1000"]', "65535", 10),
+    ("block = 128", "block = 2048", "2048 threads", 11),
+    ("block = 128", "block = [4, 4, 128]", "at most 1024 x 1024 x 64", 11),
+    ("block = 128", 'block = "q"', "names 'q'", 11),
+    ("block = 128", "block = 0", "is empty", 11),
+    ("block = 128", "block = 128\nshared_bytes = -4", "shared_bytes is -4", 12),
+    ("block = 128", "block = 128\nblok = 4", "did you mean 'block'", 12),
+    ("block = 128", 'block = 128\n[tolerance]\nrtol = -1', "a number, at least 0", 13),
+    ("block = 128", 'block = 128\n[tolerance]\nexact = true\nrtol = 1', "exact and has limits", 13),
+    ("block = 128", 'block = 128\n[tolerance]\nsum_length = "z"', "names 'z'", 13),
+    ("block = 128", "block = 128 128", "is not TOML", 11),
+    ('entry = "k"', 'entry = "k"\naliasing = [["x", "z"]]', "names 'z', which is no buffer", 3),
+    ('entry = "k"', 'entry = "k"\naliasing = ["x"]', "groups of two", 3),
+    ('entry = "k"', 'entry = "k"\nflags = "-O3"', "a list of texts", 3),
+    ('entry = "k"', 'entry = "k"\nreference = "ref"', "module.py:function", 3),
+    ('entry = "k"', 'entry = "k"\nreference = "ref.py:f"', "cannot be used", 3),
+    ('entry = "k"', 'entry = "k"\nscratch.x = {dtype = "float32", count = 1}', "an argument and a scratch", 3),
+    ('entry = "k"', 'entry = "k"\nscratch.t = {dtype = "real", count = 1}', "dtype 'real'", 3),
+    ('entry = "k"', 'entry = "k"\nscratch.t = {dtype = "float32"}', "has no count", 3),
+    ('entry = "k"', 'entry = "k"\nscratch.t = {dtype = "float32", count = "n - 7"}', "is -7 at", 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "told", "line"), WRONG, ids=[f"{w[1][:34]}" for w in WRONG])
+def test_mistakes_are_told_with_their_line(old, new, told, line):
+    with pytest.raises(FsrError) as caught:
+        load_contract(block(GOOD.replace(old, new, 1)))
+    assert told in str(caught.value)
+    assert caught.value.where == f"dir/k.cu:{line}"
+    assert caught.value.fix
+    assert caught.value.exit_code == 2
+
+
+def test_integers_without_value_or_limits_are_refused():
+    kernel = KERNEL.replace("float a)", "float a, int mode)")
+    toml = GOOD.replace("[launch]", "mode = {}\n[launch]")
+    with pytest.raises(ContractError, match="integer mode has neither"):
+        load_contract(block(toml, kernel))
+
+
+def test_types_without_values_are_refused():
+    kernel = "struct P { int a; };\n" + KERNEL.replace("float a)", "P a)")
+    with pytest.raises(ContractError, match="type 'P', which fsr cannot make values of"):
+        load_contract(block(GOOD, kernel))
+
+
+def test_vector_pointers_promise_their_alignment():
+    kernel = KERNEL.replace("const float *x", "const float4 *x")
+    argument = load_contract(block(GOOD.replace('["n"]}', '["n", 4]}', 1), kernel)).argument("x")
+    assert (argument.dtype, argument.alignment) == ("float32", 16)
+
+
+def test_a_fixed_size_and_minimal_sizes():
+    contract = load_contract(block(GOOD.replace("n = {min = 0, max = 1000, timed = [100, 1000]}", "n = 64")))
+    assert (contract.sizes[0].minimum, contract.sizes[0].maximum, contract.sizes[0].timed) == (64, 64, (64,))
+    contract = load_contract(block(GOOD.replace("{min = 0, max = 1000, timed = [100, 1000]}", "{timed = 77}")))
+    assert (contract.sizes[0].minimum, contract.sizes[0].maximum) == (1, 77)
+
+
+def test_marks_of_the_block():
+    open_only = KernelFile.from_text("// /// fsr\n// entry = 'k'\n" + KERNEL, "k.cu")
+    with pytest.raises(ContractError, match="never closed") as caught:
+        load_contract(open_only)
+    assert caught.value.where == "k.cu:1"
+    with pytest.raises(ContractError, match="two contract blocks"):
+        load_contract(KernelFile.from_text("// /// fsr\n// ///\n// /// fsr\n// ///\n" + KERNEL, "k.cu"))
+    with pytest.raises(ContractError, match="is no comment") as caught:
+        load_contract(KernelFile.from_text("// /// fsr\nint x;\n// ///\n" + KERNEL, "k.cu"))
+    assert caught.value.where == "k.cu:2"
+
+
+def test_crlf_blocks_are_read():
+    file = block(GOOD)
+    assert load_contract(KernelFile.from_text(file.text.replace("\n", "\r\n"))).entry == "k"
+
+
+def test_sidecar(tmp_path):
+    path = tmp_path / "k.cu"
+    path.write_text(KERNEL)
+    (tmp_path / "k.fsr.toml").write_text(GOOD)
+    contract = load_contract(path)
+    assert contract.origin.kind == "sidecar"
+    (tmp_path / "k.fsr.toml").write_text(GOOD.replace("block = 128", "block = 4096"))
+    with pytest.raises(ContractError) as caught:
+        load_contract(path)
+    assert caught.value.where == f"{tmp_path / 'k.fsr.toml'}:10"
+    path.write_text(block(GOOD).text)
+    with pytest.raises(ContractError, match=r"another in k\.fsr\.toml"):
+        load_contract(path)
+    path.write_text(KERNEL)
+    (tmp_path / "k.fsr.toml").write_bytes(b"\xff\xff")
+    with pytest.raises(ContractError, match="cannot be read"):
+        load_contract(path)
+
+
+def test_reference_functions_are_looked_up(tmp_path):
+    path = tmp_path / "k.cu"
+    path.write_text(block('reference = "ref.py:right"\n' + GOOD).text)
+    (tmp_path / "ref.py").write_text("raise SystemExit  # never run here\ndef right(x): return x\n")
+    assert load_contract(path).reference == "ref.py:right"
+    path.write_text(block('reference = "ref.py:wrong"\n' + GOOD).text)
+    with pytest.raises(ContractError, match="has no function 'wrong'"):
+        load_contract(path)
+
+
+PLAN_KERNELS = """
+__global__ void partial(const float *x, float *tmp, int n) { }
+__global__ void finish(const float *tmp, float *y, int count, float s) { }
+"""
+PLAN = """[sizes]
+n = {max = 4096}
+[args]
+x = {dtype = "float32", role = "in", shape = ["n"]}
+y = {dtype = "float32", role = "out", shape = [1]}
+n = {dtype = "int32", role = "scalar", value = "n"}
+[[launch]]
+entry = "partial"
+grid = "ceil_div(n, 256)"
+block = 256
+args = ["x", "t", "n"]
+[[launch]]
+entry = "finish"
+grid = 1
+block = 32
+args = ["t", "y", "ceil_div(n, 256)", {value = 0.5}]
+[scratch.t]
+dtype = "float32"
+count = "ceil_div(n, 256)"
+zeroed = true
+"""
+
+
+def test_plans_of_several_launches():
+    contract = load_contract(block(PLAN, PLAN_KERNELS))
+    assert contract.entry == "partial"
+    assert [launch.entry for launch in contract.plan.launches] == ["partial", "finish"]
+    assert contract.plan.scratch == (Scratch("t", "float32", "ceil_div(n, 256)", True),)
+    assert contract.plan.launches[1].args[2:] == (
+        ScalarArgument("int32", "ceil_div(n, 256)"),
+        ScalarArgument("float32", "0.5"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told", "line"),
+    [
+        ('args = ["x", "t", "n"]', 'args = ["x", "t"]', "passes 2 arguments", 12),
+        ('args = ["x", "t", "n"]', 'args = ["x", "u", "n"]', "passes 'u' for tmp", 12),
+        ('entry = "finish"', 'entry = "end"', "no kernel named 'end'", 14),
+        ("block = 32", "block = 3200", "3200 threads", 16),
+        ('{value = 0.5}', '{valu = 0.5}', "did you mean 'value'", 17),
+    ],
+)  # fmt: skip
+def test_mistakes_in_plans(old, new, told, line):
+    with pytest.raises(FsrError) as caught:
+        load_contract(block(PLAN.replace(old, new), PLAN_KERNELS))
+    assert told in str(caught.value)
+    assert caught.value.where == f"dir/k.cu:{line}"
