@@ -24,6 +24,7 @@ from fsr.evaluation.guard_names import (
     NAME_PATTERNS,
     NAMES,
     PRAGMAS,
+    host_device_names,
 )
 from fsr.records import Candidate, Fault
 from fsr.source.tokens import Token, close_of, directive_name, tokenize
@@ -154,7 +155,12 @@ def _names(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:
         name = token.text
         member = index > 0 and words[index - 1].text in (".", "->")
         called = words[index + 1].text == "(" and not member
-        if name in NAMES or (called and name in CALLS) or any(p.match(name) for p in NAME_PATTERNS):
+        if (
+            name in NAMES
+            or (called and name in CALLS)
+            or any(p.match(name) for p in NAME_PATTERNS)
+            or name in host_device_names()
+        ):
             yield _refused(f"{name!r}, which a kernel has no use for", text.line(token))
         if name.startswith("__builtin_") and name not in BUILTINS:
             yield _refused(f"the compiler builtin {name!r}", text.line(token))

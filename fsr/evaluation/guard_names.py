@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from importlib.resources import files
 
 
 def _words(*lines: str) -> frozenset[str]:
@@ -49,7 +51,6 @@ NAME_PATTERNS = (
     re.compile(r"cu(Launch|Mem|Ctx|Module|Stream|Event|Init|Device|Graph|Func|Library|Get)\w*$"),
     re.compile(r"hip(Malloc|Free|Memcpy|Launch|Stream|Event|Graph|Device|Get|Set|Module)\w*$"),
     re.compile(r"nvtx\w*$"),
-    re.compile(r"_*(fsr|FSR)_"),  # the host device's own names
     re.compile(r"__(tsan|ubsan|asan|sanitizer)_"),
 )
 BUILTINS = _words(
@@ -71,3 +72,13 @@ ASM_SPECIAL = re.compile(
     r"%+\s*(clock\w*|globaltimer\w*|smid|nsmid|warpid|nwarpid|gridid|envreg\d*|pm\d\w*|dynamic_smem_size|total_smem_size"
     r"|reserved_smem\w*|is_explicit_cluster)\b"
 )
+
+
+@lru_cache(maxsize=1)
+def host_device_names() -> frozenset[str]:
+    """The names of the host device itself, read off its own headers and runtime: a candidate that used one could
+    reach behind the kernel. (Names of fsr's generated helpers begin with fsr_ as well; those are free.)"""
+    folder = files("fsr.emulator")
+    sources = [f for part in ("include/fsr", "runtime") for f in folder.joinpath(part).iterdir() if f.is_file()]
+    found = {name for f in sources for name in re.findall(r"\b_*(?:fsr|FSR)_\w+", f.read_text(encoding="utf-8"))}
+    return frozenset(found | {"fsr"})

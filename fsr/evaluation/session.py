@@ -83,7 +83,7 @@ class Session:
     def host(self) -> Device:
         """The host device of this process, for precise answers and recordings."""
         if self._host is None:
-            from fsr.devices.host import open_host_device
+            from fsr.devices.host.device import open_host_device
 
             self._host = open_host_device()
         return self._host

@@ -73,7 +73,7 @@ REFUSED = {
     "unbalanced macro": "#define OPEN {\n" + BASE,
     "where am I": "#ifdef __x86_64__\n#endif\n" + BASE,
     "compile time": BODY.format("x[i] = __TIME__[0];"),
-    "emulator internals": BODY.format("x[i] = fsr_state.count;"),
+    "emulator internals": BODY.format("x[i] = fsr_detail.count;"),
     "compiler builtin": BODY.format("x[i] = *(float *)__builtin_frame_address(0);"),
     "decoy kernel": BASE + "__global__ void decoy(float *x) { x[0] = 1; }\n",
     "missing kernel": "__global__ void other(float *x) { x[0] = 1; }\n",
