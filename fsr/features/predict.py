@@ -1,171 +1,185 @@
-"""Predicted time of a plan on a target GPU, from what the host device recorded.
+"""Predicted time of a plan on a target GPU, from a recording of its accesses.
 
-A bound-and-bottleneck model: each resource a launch uses gives a time, and the launch takes a little more than
-the longest of them. In the manner of the roofline model (Williams, Waterman and Patterson 2009) with the
-latency terms of Hong and Kim (2009). Good for ranking candidates of one kernel; docs/benchmarks.md says how good.
+A launch's time is the launch overhead and, over it, several limits of which the largest counts most (their p-norm):
+DRAM and L2 bytes, the L1's and shared memory's data path, instruction issue, atomics, and the latency of a warp's own
+path times the waves of blocks, which is what binds when too few warps are in flight (Little's law). The structure
+follows Hong and Kim, "An Analytical Model for a GPU Architecture", ISCA 2009, and Volkov, "Understanding Latency
+Hiding on GPUs", 2016; constants are named where they stand. Times rank candidates; they are no measurements.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fsr.devices.protocol import AccessProfile, AccessSite, LaunchProfile
+from fsr.features.bottleneck import NORM, attribute
 from fsr.features.occupancy import Occupancy, occupancy
 from fsr.features.targets import Target
+from fsr.features.traffic import (
+    SECTOR,
+    Residency,
+    SiteTraffic,
+    launch_traffic,
+    residency,
+    shared_passes,
+)
 from fsr.records import Resources
 
-ERROR_FACTOR = 1.5  # a predicted ratio of two candidates is trusted within this factor
-SECTOR = 32
-OVERLAP = 4.0  # exponent of the norm that joins the terms: infinity would be perfect overlap
-LOADS_IN_FLIGHT = 4.0  # independent loads a warp keeps in flight, without unrolling
-SCATTERED = 16  # sectors a request from which each lane is taken to touch a line of its own
+ERROR_FACTOR = 1.3  # a ratio of two predictions for one kernel counts as right within this factor
+
+_DRAM_EFFICIENCY = 0.88  # of the published bandwidth, reached by copies on A100, H100 and H200
+_SCATTERED_DRAM = 0.6  # of that, when each request opens many DRAM pages
+_ISSUE_EFFICIENCY = 0.85
+_CYCLES_ALONE = 2.4  # a warp instruction, when its warp is alone: 4 to 5 cycles latency, two independent at a time
+_LOADS_IN_FLIGHT = 4.0  # of a loop: nvcc unrolls by four
+_SHARED_CYCLES, _SHUFFLE_CYCLES, _BARRIER_CYCLES = 23.0, 23.0, 40.0  # Jia et al. 2018, Luo et al. 2024
+_SAME_ADDRESS_CYCLES = 1.0  # a lane of a global atomic on one address, in its L2 slice
+_ATOMIC_SECTOR_CYCLES = 2.0  # a slice's time for one sector of atomics
+_SHARED_ATOMIC_CYCLES = 4.0  # a lane of a shared atomic on one address
+_BLOCK_START_NS, _WARP_START_NS = 0.5, 150.0  # one block after the other on the whole GPU; until a warp's first load
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPrediction:
+    """One launch: its time, its limits by name of resource (ns, each alone), and what it was computed from."""
+
+    entry: str
+    time_ns: float
+    overhead_ns: float
+    limits: Mapping[str, float]
+    parts: Mapping[str, float]
+    occupancy: Occupancy
+    resident: Residency
+    traffic: tuple[SiteTraffic, ...]
+    profile: LaunchProfile
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """``time_ns`` of the whole plan; ``parts``: bottleneck name to the time it alone would take, in ns, summed over
-    launches; ``binds``: the name of the largest part. ``occupancy``: of the longest launch."""
+    """A plan's predicted time. ``parts`` divides it among the bottlenecks of fsr.features.bottleneck (ns, summing to
+    ``time_ns``); ``binds`` is the largest."""
 
     time_ns: float
     binds: str
     parts: Mapping[str, float]
-    occupancy: float = 0.0
+    launches: tuple[LaunchPrediction, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """How a launch sits on the target."""
+def predict(profile: AccessProfile, resources: Mapping[str, Resources], target: Target, footprint: float) -> Prediction:
+    """The time of one run of a plan on cold caches.
 
-    warps: float  # in the whole grid
-    held: Occupancy
-    sms: float  # multiprocessors that get work
-    resident_warps: float  # per multiprocessor, at most what the grid has
-    waves: float  # rounds of resident blocks, at least 1
-
-
-def predict(
-    profile: AccessProfile, resources: Mapping[str, Resources], target: Target, footprint_bytes: float
-) -> Prediction:
-    """The predicted time of a recorded plan.
-
-    ``resources``: the target compiler's, by entry. ``footprint_bytes``: of all distinct buffers together; what fits
-    the L2 is read from DRAM once."""
-    total, parts, longest = 0.0, dict[str, float](), (0.0, 0.0)
-    for launch in profile.launches:
-        shape = _shape(launch, resources.get(launch.entry, Resources()), target)
-        terms = _terms(launch, shape, target, footprint_bytes)
-        time_ns = target.launch_ns + float(sum(t**OVERLAP for t in terms.values()) ** (1 / OVERLAP))
-        total += float(time_ns)
-        longest = max(longest, (time_ns, shape.held.share(target)))
-        for name, value in {**terms, "launch": target.launch_ns}.items():
+    ``resources`` by entry (missing or None: not limiting), ``footprint`` distinct bytes of all buffers. A launch that
+    cannot run on the target (too many registers or too much shared memory) takes infinitely long.
+    """
+    launches = tuple(
+        _predict_launch(launch, resources.get(launch.entry, Resources()), target, footprint, first=index == 0)
+        for index, launch in enumerate(profile.launches)
+    )
+    parts: dict[str, float] = {}
+    for launch in launches:
+        for name, value in launch.parts.items():
             parts[name] = parts.get(name, 0.0) + value
-    binds = max(parts, key=lambda name: parts[name]) if parts else "launch"
-    return Prediction(max(total, target.launch_ns), binds, parts, longest[1])
+    ordered = dict(sorted(parts.items(), key=lambda item: -item[1]))
+    return Prediction(sum(p.time_ns for p in launches), next(iter(ordered), "launch"), ordered, launches)
 
 
-def _shape(launch: LaunchProfile, needs: Resources, target: Target) -> _Shape:
-    per_block = -(-launch.threads_per_block // target.warp_size)
+def _predict_launch(
+    launch: LaunchProfile, needs: Resources, target: Target, footprint: float, *, first: bool
+) -> LaunchPrediction:
     shared = max(launch.shared_bytes, needs.static_shared_bytes or 0)
-    held = occupancy(launch.threads_per_block, needs.registers, shared, target)
-    slots = max(held.blocks, 1) * target.sm_count
-    waves = max(1.0, launch.blocks / slots)
-    sms = min(float(target.sm_count), float(launch.blocks))
-    resident = min(float(max(held.warps, per_block)), launch.blocks * per_block / max(sms, 1.0))
-    return _Shape(launch.blocks * per_block, held, max(sms, 1.0), max(resident, 1.0), waves)
+    occupied = occupancy(target, launch.threads_per_block, needs.registers, shared)
+    resident = residency(launch, occupied, target)
+    overhead = target.launch_ns if first else target.next_launch_ns
+    traffic = launch_traffic(launch, resident, target, footprint)
+    limits = _limits(launch, needs, target, occupied, resident, traffic)
+    body = sum(value**NORM for value in limits.values()) ** (1.0 / NORM)
+    if occupied.blocks == 0:
+        body, parts = math.inf, {"occupancy": math.inf}
+    else:
+        parts = attribute(launch, limits, body, occupied, resident, traffic)
+    parts["launch"] = parts.get("launch", 0.0) + overhead
+    return LaunchPrediction(
+        launch.entry, overhead + body, overhead, limits, parts, occupied, resident, traffic, launch
+    )  # fmt: skip
 
 
-def _terms(launch: LaunchProfile, shape: _Shape, target: Target, footprint_bytes: float) -> dict[str, float]:
-    """Each resource's time in ns."""
-    clock_ns = 1e3 / target.clock_mhz
-    per_sm = clock_ns / shape.sms
-    globals_ = [s for s in launch.sites if s.space == "global"]
-    plain = [s for s in globals_ if s.kind != "atomic"]
-    l2_sectors, dram_bytes = _traffic(plain, shape, target, footprint_bytes)
-    tail = math.ceil(shape.waves) / shape.waves if shape.waves < 8 else 1.0
-    saturation = min(1.0, shape.sms / (0.6 * target.sm_count))
-    terms = {
-        "bandwidth": tail * dram_bytes / (target.dram_bytes_per_s * saturation) * 1e9,
-        "uncoalesced": max(
-            tail * l2_sectors * SECTOR / (target.l2_bytes_per_s * saturation) * 1e9,
-            tail * sum(_l1_cycles(s) for s in plain) * per_sm,
-        ),
-        "shared-conflicts": tail * sum(s.wavefronts for s in launch.sites if s.space == "shared") * per_sm,
-        "instructions": tail * launch.warp_instructions / target.issue_per_clock * per_sm,
-        "atomics": _atomics([s for s in globals_ if s.kind == "atomic"], target),
-        "latency": _latency(launch, plain, shape, target, l2_sectors, dram_bytes),
+# ---------------------------------------------------------------- limits
+
+
+def _limits(
+    launch: LaunchProfile,
+    needs: Resources,
+    target: Target,
+    occupied: Occupancy,
+    resident: Residency,
+    traffic: tuple[SiteTraffic, ...],
+) -> dict[str, float]:
+    clock = target.clock_ghz
+    per_sm = launch.blocks / resident.sms
+    busy = resident.sms * per_sm / math.ceil(per_sm)  # SMs that work on average until the last one is done
+    global_passes = sum(t.passes for t in traffic)
+    shared_total, _ = shared_passes(launch.sites)
+    issue_width = min(target.issue_per_clock * _ISSUE_EFFICIENCY, resident.warps_per_sm)
+    spilled = (needs.spill_bytes or 0) / 4 * launch.blocks * launch.threads_per_block / target.warp_size
+    l2_rate = min(target.l2_bytes_per_s * 1e-9, resident.sms * target.sm_to_l2 * clock)
+    return {
+        "dram": sum(_dram_ns(t, target) for t in traffic),
+        "l2": sum(t.l2_sectors for t in traffic) * SECTOR / l2_rate,
+        "l1": (global_passes + shared_total + launch.shuffles + 2 * spilled) / (busy * clock),
+        "issue": (launch.warp_instructions + 2 * spilled) / (busy * issue_width * clock),
+        "atomics": _atomics_ns(launch.sites, target, busy),
+        "latency": _path_ns(launch, target, traffic) * _waves(launch, occupied, target),
+        "blocks": launch.blocks * _BLOCK_START_NS,
     }
-    serial = sum(s.serial for s in launch.sites if s.space == "shared" and s.kind == "atomic")
-    terms["shared-conflicts"] += 2.0 * serial * per_sm
-    return terms
 
 
-def _l1_cycles(site: AccessSite) -> float:
-    """Cycles of one multiprocessor's L1: 128 bytes a cycle where lanes share lines, one line a cycle or two where
-    they do not."""
-    if not site.requests:
-        return 0.0
-    each = site.sectors / site.requests
-    return float(site.requests * (max(1.0, each / 4) if each <= SCATTERED else each / 2))
+def _dram_ns(traffic: SiteTraffic, target: Target) -> float:
+    scattered = traffic.site.sectors > 4.0 * max(traffic.site.requests, traffic.ideal_passes * 4.0)
+    efficiency = _DRAM_EFFICIENCY * (_SCATTERED_DRAM if scattered and traffic.site.kind == "read" else 1.0)
+    return traffic.dram_bytes / (target.memory_bytes_per_s * 1e-9 * efficiency)
 
 
-def _traffic(sites: Iterable[AccessSite], shape: _Shape, target: Target, footprint_bytes: float) -> tuple[float, float]:
-    """(sectors asked of the L2, bytes moved to and from DRAM)."""
-    sites = list(sites)
-    l2_sectors, first, again = 0.0, 0.0, 0.0
-    buffers: dict[tuple[str, str], list[AccessSite]] = {}
-    for site in sites:
-        buffers.setdefault((site.buffer, site.kind), []).append(site)
-    for (_, kind), group in buffers.items():
-        unique = max(s.unique_sectors for s in group)
-        asked = sum(s.sectors if kind == "write" else _past_l1(s, shape, target) for s in group)
-        asked = max(asked, unique)
-        l2_sectors += asked
-        first += unique
-        again += asked - unique
-    spill = max(0.0, 1.0 - 0.8 * target.l2_bytes / footprint_bytes) if footprint_bytes else 0.0
-    scattered = any(s.requests and s.sectors / s.requests > SCATTERED for s in sites)
-    return l2_sectors, SECTOR * (first + again * spill * (0.6 if scattered else 0.1))
+def _atomics_ns(sites: tuple[AccessSite, ...], target: Target, busy_sms: float) -> float:
+    clock = target.clock_ghz
+    spread = sum(s.sectors for s in sites if s.kind == "atomic" and s.space == "global")
+    busiest = max((s.max_same_address for s in sites if s.kind == "atomic" and s.space == "global"), default=0.0)
+    shared = sum(s.serial for s in sites if s.kind == "atomic" and s.space == "shared")
+    return (
+        spread * _ATOMIC_SECTOR_CYCLES / (target.l2_slices * clock)
+        + busiest * _SAME_ADDRESS_CYCLES / clock
+        + shared * _SHARED_ATOMIC_CYCLES / (busy_sms * clock)
+    )
 
 
-def _past_l1(site: AccessSite, shape: _Shape, target: Target) -> float:
-    """Sectors of a reading site that miss the L1: the first touch of each, and repeats that were evicted since."""
-    if not site.requests:
-        return 0.0
-    each = site.sectors / site.requests
-    line = 128 if each > SCATTERED else 32  # a scattered sector occupies a whole line
-    held = shape.resident_warps * each * line
-    evicted = min(1.0, max(0.02, (held / target.l1_bytes) ** 2 * 0.5))
-    repeats = max(0.0, site.sectors - site.unique_sectors)
-    return min(site.sectors, site.unique_sectors + repeats * evicted)
+def _waves(launch: LaunchProfile, occupied: Occupancy, target: Target) -> float:
+    """How many times in a row the GPU is filled; a last wave that is nearly empty costs at most half of one more."""
+    rounds = launch.blocks / (max(1, occupied.blocks) * target.sm_count)
+    return max(1.0, min(math.ceil(rounds), rounds + 0.5))
 
 
-def _atomics(sites: Iterable[AccessSite], target: Target) -> float:
-    """Atomics on one address go one after the other; others share the L2."""
-    sites = list(sites)
-    serial = sum(s.max_same_address for s in sites) / target.same_address_atomics_per_s
-    spread = sum(s.lanes for s in sites) / target.atomics_per_s
-    return max(serial, spread) * 1e9
+def _path_ns(launch: LaunchProfile, target: Target, traffic: tuple[SiteTraffic, ...]) -> float:
+    """How long one warp takes from its start to its end when nothing but its own latencies hold it back."""
+    warps = launch.blocks * -(-launch.threads_per_block // target.warp_size)
+    clock = target.clock_ghz
+    reads = [t for t in traffic if t.site.kind == "read"]
+    in_flight = _in_flight(reads, warps, launch.barriers / warps)
+    waiting = sum(t.site.requests * t.latency_ns for t in reads) / warps / in_flight
+    shared = sum(s.requests for s in launch.sites if s.space == "shared" and s.kind == "read")
+    cycles = (
+        launch.warp_instructions * _CYCLES_ALONE
+        + shared * _SHARED_CYCLES / _LOADS_IN_FLIGHT
+        + launch.shuffles * _SHUFFLE_CYCLES
+        + launch.barriers * _BARRIER_CYCLES
+    )
+    return _WARP_START_NS + waiting + cycles / warps / clock
 
 
-def _latency(
-    launch: LaunchProfile, sites: list[AccessSite], shape: _Shape, target: Target, l2_sectors: float, dram: float
-) -> float:
-    """A warp's chain of loads and barriers, times the rounds of warps that follow each other."""
-    reads = [s for s in sites if s.kind == "read"]
-    requests = sum(s.requests for s in reads)
-    sectors = sum(s.sectors for s in reads)
-    clock_ns = 1e3 / target.clock_mhz
-    chain = 0.0
-    if requests and sectors:
-        far = min(1.0, dram / SECTOR / sectors)
-        near = max(0.0, min(1.0, l2_sectors / sectors) - far)
-        each = far * target.dram_latency_ns + near * target.l2_latency_ns + (1 - far - near) * target.l1_latency_ns
-        depth = requests / shape.warps
-        chain += each * max(1.0, depth / LOADS_IN_FLIGHT) if depth else 0.0
-    chain += (launch.barriers * 30 + launch.shuffles * 25) / shape.warps * clock_ns
-    shared = sum(s.requests for s in launch.sites if s.space == "shared")
-    chain += shared / shape.warps * 25 / LOADS_IN_FLIGHT * clock_ns
-    chain += launch.warp_instructions / shape.warps * 4 / LOADS_IN_FLIGHT * clock_ns
-    return chain * shape.waves
+def _in_flight(reads: list[SiteTraffic], warps: float, barriers_per_warp: float) -> float:
+    """Loads that a warp has under way at a time: all of a straight line, four of a loop, never more than stand
+    between two barriers."""
+    per_warp = sum(t.site.requests for t in reads) / warps
+    straight = all(t.site.requests <= 1.01 * warps for t in reads)
+    wanted = float(len(reads)) if straight else max(_LOADS_IN_FLIGHT, min(len(reads), 8.0))
+    return max(1.0, min(wanted, per_warp / (1.0 + barriers_per_warp)))

@@ -1,61 +1,133 @@
-"""Target GPUs: what a prediction needs to know of them, with sources.
+"""GPUs to predict for: their limits and rates, each with its source.
 
-Sources: NVIDIA H100 and H200 datasheets and the Hopper tuning guide; the A100 whitepaper; the Ada whitepaper;
-the CUDA programming guide's table of compute capabilities (threads, blocks, registers, shared memory). DRAM rates
-are the copy rates that such a device reaches, where one was measured here (H200: 4226 GB/s of 4800 GB/s), else
-90 % of the datasheet. L2 rates and latencies are of the order that published microbenchmarks report.
+Rates that vendors publish are kept as published; those nobody publishes (latencies, L2 bandwidth, atomic rates) are
+measured values from the literature, rounded. Sources:
+
+[H] NVIDIA H100 Tensor Core GPU Architecture, white paper v1.04; H200 data sheet (2024-11).
+[A] NVIDIA A100 Tensor Core GPU Architecture, white paper v1.0.
+[L] NVIDIA Ada GPU Architecture, white paper v2.02; L40S data sheet.
+[B] NVIDIA Blackwell Architecture technical brief; HGX B200 data sheet.
+[M] AMD CDNA 3 Architecture, white paper; MI300X data sheet.
+[T] CUDA C++ Programming Guide 13.0, table "Technical Specifications per Compute Capability".
+[C] Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024;
+    Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018; chipsandcheese.com,
+    "Nvidia's H100" and "Testing AMD's Giant MI300X": latencies and L2 bandwidth.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fsr.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A GPU as the model sees it. Rates in bytes a second or per clock and multiprocessor, latencies in ns."""
+    """One GPU. Rates are per second, ``_ns`` latencies unloaded, sizes in bytes.
+
+    ``clock_ghz`` is a sustained SM clock under load, below the boost clock that vendors quote. ``lds_per_clock`` is
+    bytes an SM's L1 and shared memory deliver a clock; ``sm_to_l2`` bytes an SM exchanges with the L2 a clock.
+    """
 
     name: str
     arch: str
     sm_count: int
-    clock_mhz: float
-    dram_bytes_per_s: float
+    clock_ghz: float
+    memory_bytes_per_s: float
     l2_bytes_per_s: float
     l2_bytes: int
-    l1_bytes: int
-    shared_per_sm_bytes: int
-    shared_per_block_bytes: int
-    registers_per_sm: int = 65536
-    threads_per_sm: int = 2048
-    blocks_per_sm: int = 32
-    issue_per_clock: float = 4.0  # warp instructions
+    l1_bytes: int  # L1 and shared memory together, an SM
+    fp32_per_clock: int  # fused multiply-adds an SM and clock
+    fp64_per_clock: int
+    tensor_flops_per_s: float  # float16 with float32 sums, dense
+    issue_per_clock: int  # warp instructions an SM and clock
+    max_shared_bytes: int  # a block, opted in
+    shared_bytes_per_sm: int
+    registers_per_sm: int
+    max_threads_per_sm: int
+    max_blocks_per_sm: int
+    sources: tuple[str, ...]
     warp_size: int = 32
-    dram_latency_ns: float = 550.0
-    l2_latency_ns: float = 180.0
+    register_unit: int = 256  # registers are given to warps in multiples of this
+    reserved_shared_bytes: int = 1024  # a block, for the system
+    lds_per_clock: int = 128
+    sm_to_l2: int = 64
+    l2_slices: int = 96
+    dram_latency_ns: float = 450.0
+    l2_latency_ns: float = 150.0
     l1_latency_ns: float = 20.0
-    launch_ns: float = 2200.0  # from one event to the next around an empty kernel
-    same_address_atomics_per_s: float = 1.7e9
-    atomics_per_s: float = 1.2e11  # to distinct addresses, in L2
+    launch_ns: float = 2300.0
+    next_launch_ns: float = 1100.0
+
+    @property
+    def clock_per_ns(self) -> float:
+        """Cycles in a nanosecond."""
+        return self.clock_ghz
 
 
-_H200 = Target("NVIDIA H200", "sm_90", 132, 1830.0, 4.226e12, 6.5e12, 60 << 20, 256 << 10, 228 << 10, 227 << 10)
-_A100 = Target("NVIDIA A100", "sm_80", 108, 1410.0, 1.75e12, 4.2e12, 40 << 20, 192 << 10, 164 << 10, 163 << 10)
-_RTX4090 = Target(
-    "NVIDIA RTX 4090", "sm_89", 128, 2520.0, 0.92e12, 5.0e12, 72 << 20, 128 << 10, 100 << 10, 99 << 10,
-    threads_per_sm=1536, blocks_per_sm=24,
+_KIB, _MIB = 1024, 1024 * 1024
+
+H200 = Target(
+    "NVIDIA H200", "sm_90", sm_count=132, clock_ghz=1.75, memory_bytes_per_s=4.8e12, l2_bytes_per_s=5.6e12,
+    l2_bytes=50 * _MIB, l1_bytes=256 * _KIB, fp32_per_clock=128, fp64_per_clock=64, tensor_flops_per_s=989e12,
+    issue_per_clock=4, max_shared_bytes=227 * _KIB, shared_bytes_per_sm=228 * _KIB, registers_per_sm=65536,
+    max_threads_per_sm=2048, max_blocks_per_sm=32, sources=("[H]", "[T]", "[C]"),
 )  # fmt: skip
-_B200 = Target("NVIDIA B200", "sm_100", 148, 1850.0, 7.2e12, 9.0e12, 126 << 20, 256 << 10, 228 << 10, 227 << 10)
+H100 = replace(H200, name="NVIDIA H100 SXM", memory_bytes_per_s=3.35e12, dram_latency_ns=480.0)
+A100 = Target(
+    "NVIDIA A100 80GB SXM", "sm_80", sm_count=108, clock_ghz=1.35, memory_bytes_per_s=2.04e12, l2_bytes_per_s=4.0e12,
+    l2_bytes=40 * _MIB, l1_bytes=192 * _KIB, fp32_per_clock=64, fp64_per_clock=32, tensor_flops_per_s=312e12,
+    issue_per_clock=4, max_shared_bytes=163 * _KIB, shared_bytes_per_sm=164 * _KIB, registers_per_sm=65536,
+    max_threads_per_sm=2048, max_blocks_per_sm=32, sources=("[A]", "[T]", "[C]"), l2_slices=80,
+)  # fmt: skip
+RTX_4090 = Target(
+    "NVIDIA GeForce RTX 4090", "sm_89", sm_count=128, clock_ghz=2.52, memory_bytes_per_s=1.008e12,
+    l2_bytes_per_s=5.0e12, l2_bytes=72 * _MIB, l1_bytes=128 * _KIB, fp32_per_clock=128, fp64_per_clock=2,
+    tensor_flops_per_s=165e12, issue_per_clock=4, max_shared_bytes=99 * _KIB, shared_bytes_per_sm=100 * _KIB,
+    registers_per_sm=65536, max_threads_per_sm=1536, max_blocks_per_sm=24, sources=("[L]", "[T]", "[C]"),
+    l2_slices=48, dram_latency_ns=350.0, l2_latency_ns=110.0, l1_latency_ns=13.0,
+)  # fmt: skip
+L40S = replace(
+    RTX_4090, name="NVIDIA L40S", sm_count=142, clock_ghz=2.2, memory_bytes_per_s=0.864e12, l2_bytes_per_s=4.5e12,
+    l2_bytes=96 * _MIB, tensor_flops_per_s=362e12,
+)  # fmt: skip
+B200 = Target(
+    "NVIDIA B200", "sm_100", sm_count=148, clock_ghz=1.85, memory_bytes_per_s=8.0e12, l2_bytes_per_s=9.0e12,
+    l2_bytes=126 * _MIB, l1_bytes=256 * _KIB, fp32_per_clock=128, fp64_per_clock=64, tensor_flops_per_s=2250e12,
+    issue_per_clock=4, max_shared_bytes=227 * _KIB, shared_bytes_per_sm=228 * _KIB, registers_per_sm=65536,
+    max_threads_per_sm=2048, max_blocks_per_sm=32, sources=("[B]", "[T]"), l2_slices=160,
+)  # fmt: skip
+MI300X = Target(
+    "AMD Instinct MI300X", "gfx942", sm_count=304, clock_ghz=2.0, memory_bytes_per_s=5.3e12, l2_bytes_per_s=11.0e12,
+    l2_bytes=256 * _MIB, l1_bytes=32 * _KIB, fp32_per_clock=128, fp64_per_clock=64, tensor_flops_per_s=1307e12,
+    issue_per_clock=4, max_shared_bytes=64 * _KIB, shared_bytes_per_sm=64 * _KIB, registers_per_sm=131072,
+    max_threads_per_sm=2048, max_blocks_per_sm=32, sources=("[M]", "[C]"), warp_size=64, register_unit=512,
+    reserved_shared_bytes=0, l2_slices=128, dram_latency_ns=700.0, l2_latency_ns=230.0, l1_latency_ns=60.0,
+    launch_ns=6000.0, next_launch_ns=4000.0,
+)  # fmt: skip
 
-TARGETS = {target.arch: target for target in (_H200, _A100, _RTX4090, _B200)}
+TARGETS: dict[str, Target] = {
+    "h200": H200, "h100": H100, "a100": A100, "rtx4090": RTX_4090, "l40s": L40S, "b200": B200, "mi300x": MI300X,
+}  # fmt: skip
+_ARCHES = {"sm_90": H200, "sm_90a": H200, "sm_80": A100, "sm_89": RTX_4090, "sm_100": B200, "sm_100a": B200,
+           "gfx942": MI300X}  # fmt: skip
 
 
-def target_of(arch: str) -> Target:
-    """The target of an architecture such as ``sm_90`` (``sm_90a`` too). Raises UsageError for an unknown one."""
-    found = TARGETS.get(arch.rstrip("af"))
-    if found is None:
-        raise UsageError(
-            f"unknown target {arch!r}", expected=", ".join(sorted(TARGETS)), where="--target", fix="choose one of these"
-        )
-    return found
+def target_of(name: str) -> Target:
+    """The target called ``name``: an architecture (sm_90, gfx942) or a GPU (h200, 'NVIDIA L40S').
+
+    Raises UsageError listing what is known.
+    """
+    key = name.strip().lower()
+    if key in _ARCHES:
+        return _ARCHES[key]
+    flat = "".join(c for c in key if c.isalnum())
+    for short, target in TARGETS.items():
+        if short in flat:
+            return target
+    raise UsageError(
+        f"no figures for the target {name!r}",
+        expected=f"one of {', '.join(_ARCHES)}, {', '.join(TARGETS)}",
+        where="--target",
+        fix="choose the closest architecture",
+    )
