@@ -18,7 +18,7 @@ from fsr.search.actions.row_share import Group, helpers_of, number, plus, shared
 from fsr.search.idioms.collectives import missing_helpers
 from fsr.search.idioms.elements import SIZES, WIDEST_BYTES
 from fsr.search.idioms.launches import MAX_INT, largest_value, with_launch
-from fsr.search.idioms.rows import RowKernel, fresh, row_kernel
+from fsr.search.idioms.rows import RowKernel, fresh, row_kernel, walks_along
 from fsr.search.idioms.units import Unit, crossing, flatten
 from fsr.source.form import Binary, Declare, Expr, For, If, Jump, KernelForm, Literal, Member, Name, Return, Scope, Stmt
 from fsr.source.rewrite import replace_kernel
@@ -26,6 +26,7 @@ from fsr.source.rewrite import replace_kernel
 WARP_BLOCKS = (128, 256)
 BLOCKS = (128, 256, 512, 1024)
 FIRST_GAIN = {"none": 6.0, "shared": 9.0, "register": 12.0}
+SCATTERED_GAIN = 1.1  # nothing lies side by side in a row: more threads may help all the same
 AIMS = frozenset(["uncoalesced", "latency", "occupancy", "bandwidth"])
 
 
@@ -53,12 +54,17 @@ class RowsToGroups:
         if keep_launch and _returns_inside(rows.units):
             return
         region = rows.launched.kernel.name
+        along = walks_along(rows)
         for width, cache in _ways(rows):
             if (width, cache) != (1, "none"):
                 space = row_space(rows, group, width, cache)
                 if space is None or not space.worthwhile:
                     continue
-            gain = FIRST_GAIN[cache] * (1.2 if width > 1 else 1.0) * (1.0 if threads <= 256 else 0.9)
+            gain = (
+                (FIRST_GAIN[cache] if along else SCATTERED_GAIN)
+                * (1.2 if width > 1 else 1.0)
+                * (1.0 if threads <= 256 else 0.9)
+            )
             yield Move(self.name, region, (("threads", threads), ("cache", cache), ("width", width)), gain)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:

@@ -10,10 +10,24 @@ from fsr.search.actions.protocol import Subject
 from fsr.search.idioms.accumulators import INTEGERS
 from fsr.search.idioms.effects import BUILTINS, Unclear, pointers
 from fsr.search.idioms.launches import Launched, launched, threads_of
-from fsr.search.idioms.parallel import Scene, terms
-from fsr.search.idioms.tree import assigned
+from fsr.search.idioms.parallel import Scene, private_names, stride, terms
+from fsr.search.idioms.tree import assigned, names_of
 from fsr.search.idioms.units import Unit, flatten, units_of
-from fsr.source.form import Binary, Cast, Comment, Declare, Expr, For, If, KernelForm, Member, Name, Return, Stmt
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Cast,
+    Comment,
+    Declare,
+    Expr,
+    For,
+    If,
+    KernelForm,
+    Member,
+    Name,
+    Return,
+    Stmt,
+)
 from fsr.source.walk import exprs_of, integer, kernel_names, walk_expr, walk_stmts
 from fsr.source.walk import fresh as fresh_among
 
@@ -126,6 +140,27 @@ def scene_of(found: Launched, *, exact: bool) -> Scene:
             raise Unclear
     changing = assigned(kernel.body)
     return Scene(pointers(kernel, found.contract, found.passed), types, changing, sizes, exact)
+
+
+def walks_along(rows: RowKernel) -> bool:
+    """Whether neighbouring iterations of a loop touch neighbouring elements of the row's own part of a buffer: then
+    threads that walk different rows touch memory far apart, and threads that share a row do not."""
+    own = {rows.row.name}
+    for stmt in walk_stmts(rows.launched.kernel.body):
+        match stmt:
+            case Declare(name=name, init=init) if init is not None and names_of(init) & own:
+                own.add(name)
+            case Assign(target=Name(text=name), value=value) if names_of(value) & own:
+                own.add(name)
+    for unit in flatten(rows.units):
+        if unit.loop is None:
+            continue
+        unknown = private_names(unit.loop.loop) - {unit.loop.loop.var}
+        for access in unit.loop.accesses:
+            step = stride(access.index, unit.loop.loop.var, unknown)
+            if step is not None and integer(step) == 1 and (names_of(access.index) | {access.pointer}) & own:
+                return True
+    return False
 
 
 def _rows(found: Launched, row: str, after: tuple[Stmt, ...], threads: int) -> str:

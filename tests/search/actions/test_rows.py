@@ -236,3 +236,11 @@ def test_results_are_those_of_numpy(subject_from, runner, apply_move) -> None:
     changed = apply_move(ROW_PER_BLOCK, subject, "[threads=128,cache=register,width=4]")
     got = runner.outputs(changed, subject.contract, {"rows": 3, "cols": 500})["y"]
     np.testing.assert_allclose(got.sum(axis=1), 1.0, rtol=1e-5)
+
+
+def test_little_is_expected_where_neighbours_in_a_row_lie_apart(subject_from) -> None:
+    text = "if (row < rows) { float a = 0; for (int j = 0; j < cols; j++) a += x[%s]; y[row] = a; }"
+    along = subject_from(kernel(text % "row * cols + j", out=PER_ROW))
+    across = subject_from(kernel(text % "j * rows + row", out=PER_ROW))
+    assert min(m.gain for m in ROW_PER_BLOCK.moves(along)) > 4.0
+    assert max(m.gain for m in ROW_PER_BLOCK.moves(across)) < 2.0
