@@ -21,8 +21,8 @@ def compiles(text: str, folder: Path, name: str = "unit.cu") -> str:
     path = folder / name
     path.write_bytes(KernelFile.encode(text))
     done = subprocess.run(
-        [NVCC, "-std=c++17", "-arch=sm_90", "-include", "cstdio", "-I", str(FILES), "-c", str(path)]
-        + ["-o", str(folder / "unit.o")],
+        [NVCC, "-std=c++17", "-arch=sm_90", "-include", "cstdio", "-I", str(FILES),
+         "-c", str(path), "-o", str(folder / "unit.o")],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     return "" if done.returncode == 0 else done.stderr

@@ -97,7 +97,7 @@ def test_the_output_accounts_for_itself(tmp_path):
     text = render_output(file, unit, candidate, EVIDENCE)
     header = text[: text.index("// y = a * x + y")]
     for part in (
-        "saxpy of saxpy.cu, refined by fsr", "H200 sm_90", "2.00 x as fast (95 % interval 1.50 to 2.50)", 
+        "saxpy of saxpy.cu, refined by fsr", "H200 sm_90", "2.00 x as fast (95 % interval 1.50 to 2.50)",
         "2.0 us to 1.0 us",         "measured.", "9 of 9 cases", "4 of 4 held out", "block@launch[x=512]",
         "saxpy<<<ceil_div(n, 512), 512>>>(n, a, x, y)",
         "--use_fast_math",

@@ -1,0 +1,243 @@
+"""What an index expression is worth: polynomials over thread indices, loop variables and sizes, with ranges.
+
+Whatever is not understood becomes an unknown: a fresh atom without a range.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal as OneOf
+
+from fsr.contract.polynomial import Poly
+from fsr.source.form import Binary, Call, Cast, Expr, Index, Literal, Member, Name, Unary
+
+Kind = OneOf["read", "write", "update"]
+AXES = ("x", "y", "z")
+_BUILTINS = {"threadIdx": "t", "blockIdx": "b", "blockDim": "B", "gridDim": "G"}
+
+
+@dataclass(frozen=True)
+class Access:
+    """One access of a buffer. ``bounds``: exclusive upper ends of the atoms in ``index`` where it happens.
+
+    ``total``: the access happens for every value of its atoms within their bounds (only size guards stand
+    around it), which makes a write cover them all.
+    """
+
+    buffer: str
+    kind: Kind
+    index: Poly
+    bounds: Mapping[str, Poly]
+    total: bool
+
+
+@dataclass
+class Walk:
+    """What the walk over one kernel found.
+
+    ``unclear``: buffers used in ways that are not understood, with the reason. ``guards``: atoms that a size
+    guard bounds.
+    """
+
+    params: Mapping[str, bool]  # name → is a pointer
+    constants: Mapping[str, int]
+    block: Mapping[str, int]  # axis → blockDim, where the launch tells
+    accesses: list[Access] = field(default_factory=list)
+    unclear: dict[str, str] = field(default_factory=dict)
+    guards: dict[str, Poly] = field(default_factory=dict)
+    _fresh: int = 0
+
+    def unknown(self, hint: str = "?") -> Poly:
+        """A fresh atom that has no range."""
+        self._fresh += 1
+        return Poly.atom(f"?{hint}{self._fresh}")
+
+    def doubt(self, names: frozenset[str] | set[str], reason: str) -> None:
+        """Record buffers that are used in a way that is not understood."""
+        for name in names:
+            if self.params.get(name):
+                self.unclear.setdefault(name, reason)
+
+
+@dataclass(frozen=True)
+class State:
+    """What is known at a point: variables' values, local pointers, ranges of atoms."""
+
+    values: Mapping[str, Poly]
+    pointers: Mapping[str, tuple[str, Poly]]
+    bounds: Mapping[str, Poly]
+    total: bool = True
+
+    def without(self, names: frozenset[str], walk: Walk) -> State:
+        """The state after something may have changed these variables."""
+        values = {n: walk.unknown(n) if n in names else v for n, v in self.values.items()}
+        pointers = {n: v if n not in names else (v[0], walk.unknown(n)) for n, v in self.pointers.items()}
+        return State(values, pointers, self.bounds, self.total)
+
+
+def assume(test: Expr, holds: bool, state: State, walk: Walk) -> State:
+    """The state where ``test`` holds, or does not: size guards become ranges, anything else makes it partial."""
+    bounds, total = dict(state.bounds), state.total
+    for part, positive in _conjuncts(test, holds):
+        found = _upper(part, positive, state, walk) if part is not None else None
+        if found is None:
+            total = False
+            continue
+        atom, end = found
+        bounds[atom] = end
+        walk.guards.setdefault(atom, end)
+    return State(state.values, state.pointers, bounds, total)
+
+
+def _conjuncts(test: Expr, holds: bool) -> Iterator[tuple[Expr | None, bool]]:
+    """The parts that all hold; None for a part that says less (one side of an or)."""
+    match test:
+        case Unary("!", operand):
+            yield from _conjuncts(operand, not holds)
+        case Binary(op, left, right) if op == ("&&" if holds else "||"):
+            yield from _conjuncts(left, holds)
+            yield from _conjuncts(right, holds)
+        case Binary("&&" | "||"):
+            yield None, holds
+        case _:
+            yield test, holds
+
+
+_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+_SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+
+
+def _upper(test: Expr, holds: bool, state: State, walk: Walk) -> tuple[str, Poly] | None:
+    """(atom, exclusive end) of a comparison such as ``i < n``; None for anything else."""
+    if not isinstance(test, Binary) or test.op not in _NEGATED:
+        return None
+    op = test.op if holds else _NEGATED[test.op]
+    left, right = value_of(test.left, state, walk), value_of(test.right, state, walk)
+    if left.single is None or not _is_index(left.single):
+        left, right, op = right, left, _SWAPPED[op]
+    atom = left.single
+    if atom is None or not _is_index(atom) or not all(is_size(a, walk) for a in right.atoms()):
+        return None
+    if op == "<":
+        return atom, right
+    if op == "<=":
+        return atom, right + Poly.number(1)
+    if op == "==" and right.constant == 0:
+        return atom, Poly.number(1)
+    return None
+
+
+def _is_index(atom: str) -> bool:
+    """Thread indices and their parts, and loop variables; never sizes."""
+    return atom[0] in "@?%"
+
+
+def is_size(atom: str, walk: Walk) -> bool:
+    return atom in walk.params and not walk.params[atom]
+
+
+def sweeps(start: Poly, step: Poly, bounds: Mapping[str, Poly], walk: Walk) -> bool:
+    """Whether the loop, over all threads, takes every value from 0 up: 0 and 1, or an index and the number of
+    threads it runs over."""
+    if start.constant == 0 and step.constant == 1:
+        return True
+    atom = start.single
+    if atom is None:
+        return False
+    for axis in AXES:
+        if atom == f"@t{axis}" and step == _extent(axis, walk):
+            return True
+        if atom == f"@b{axis}" and step.single == f"@G{axis}":
+            return True
+        if atom == f"@g{axis}" and step == _extent(axis, walk) * Poly.atom(f"@G{axis}"):
+            return True
+    return atom in bounds and atom.startswith("%") and bounds[atom] == step
+
+
+def pointer_of(expr: Expr, state: State, walk: Walk) -> tuple[str, Poly] | None:
+    """(buffer, offset) of a pointer expression; None when it is none that is understood."""
+    match expr:
+        case Name(text):
+            return state.pointers.get(text)
+        case Unary("&", Index(base, index)) | Binary("+", base, index):
+            inner = pointer_of(base, state, walk)
+            if inner is None:
+                return None
+            return inner[0], global_indices(inner[1] + value_of(index, state, walk), walk)
+    return None
+
+
+def value_of(expr: Expr, state: State, walk: Walk) -> Poly:
+    """An integer expression as a polynomial; unknown atoms for what is not understood."""
+    match expr:
+        case Literal(text):
+            number = re.fullmatch(r"(0[xX][0-9a-fA-F']+|\d[\d']*)[uUlL]*", text)
+            return Poly.number(int(number[1].replace("'", ""), 0)) if number else walk.unknown()
+        case Name(text):
+            if text in state.values:
+                return state.values[text]
+            return Poly.number(walk.constants[text]) if text in walk.constants else walk.unknown(text)
+        case Member(Name(builtin), axis) if builtin in _BUILTINS and axis in AXES:
+            if builtin == "blockDim" and axis in walk.block:
+                return Poly.number(walk.block[axis])
+            return Poly.atom(f"@{_BUILTINS[builtin]}{axis}")
+        case Cast(_, operand):
+            return value_of(operand, state, walk)
+        case Unary("-", operand):
+            return -value_of(operand, state, walk)
+        case Unary("+", operand):
+            return value_of(operand, state, walk)
+        case Call(Name(name), (one,)) if name in ("int", "size_t", "unsigned", "int64_t", "uint32_t", "long"):
+            return value_of(one, state, walk)
+        case Binary(op, left, right):
+            return _binary(op, value_of(left, state, walk), value_of(right, state, walk), state, walk)
+    return walk.unknown()
+
+
+def _binary(op: str, left: Poly, right: Poly, state: State, walk: Walk) -> Poly:
+    if op == "+":
+        return global_indices(left + right, walk)
+    if op == "-":
+        return left - right
+    if op == "*":
+        return left * right
+    if left.constant is not None and right.constant:
+        value = {"/": left.constant // right.constant, "%": left.constant % right.constant,
+                 ">>": left.constant >> right.constant, "<<": left.constant << right.constant}.get(op)  # fmt: skip
+        return walk.unknown() if value is None else Poly.number(value)
+    if op == "<<" and right.constant is not None:
+        return left * Poly.number(1 << right.constant)
+    if op == "&" and right.constant is not None and right.constant & (right.constant + 1) == 0:
+        op, right = "%", right + Poly.number(1)
+    if op == ">>" and right.constant is not None:
+        op, right = "/", Poly.number(1 << right.constant)
+    if op in ("/", "%") and left.single is not None and _is_index(left.single):
+        return _part(op, left.single, right, state, walk)
+    return walk.unknown()
+
+
+def _part(op: str, atom: str, divisor: Poly, state: State, walk: Walk) -> Poly:
+    """``i / cols`` and ``i % cols`` as atoms with ranges of their own."""
+    name = f"%{'quotient' if op == '/' else 'rest'} {atom} {divisor.text()}"
+    bounds = state.bounds
+    if isinstance(bounds, dict):
+        if op == "%":
+            bounds[name] = divisor
+        elif atom in bounds and (whole := bounds[atom].over(divisor)) is not None:
+            bounds[name] = whole
+    return Poly.atom(name)
+
+
+def _extent(axis: str, walk: Walk) -> Poly:
+    return Poly.number(walk.block[axis]) if axis in walk.block else Poly.atom(f"@B{axis}")
+
+
+def global_indices(poly: Poly, walk: Walk) -> Poly:
+    """blockIdx * blockDim + threadIdx as the one atom of the global index."""
+    for axis in AXES:
+        if f"@b{axis}" in poly.atoms() and f"@t{axis}" in poly.atoms():
+            pair = Poly.atom(f"@b{axis}") * _extent(axis, walk) + Poly.atom(f"@t{axis}")
+            poly = poly.replace(pair, Poly.atom(f"@g{axis}"))
+    return poly
