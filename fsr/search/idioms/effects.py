@@ -65,10 +65,12 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Pointers:
-    """The pointers of a kernel: the memory each may point into and the type of its elements."""
+    """The pointers of a kernel: the memory each may point into and the type of its elements. ``pure``: functions that
+    only compute."""
 
     roots: Mapping[str, str]
     elements: Mapping[str, str]
+    pure: frozenset[str] = PURE_CALLS
 
     def root(self, expr: Expr) -> str | None:
         """The memory that a pointer expression points into; None when it is no known pointer."""
@@ -90,8 +92,11 @@ def element_type(pointer_type: str) -> str:
     return " ".join(w for w in words if w not in ("const", "volatile", "*", "__restrict__", "__restrict"))
 
 
-def pointers(kernel: KernelForm, contract: Contract, parameter_names: Mapping[str, str]) -> Pointers:
-    """The pointers of a kernel. ``parameter_names`` maps its parameters to what the launch passes for them.
+def pointers(
+    kernel: KernelForm, contract: Contract, parameter_names: Mapping[str, str], helpers: frozenset[str] = frozenset()
+) -> Pointers:
+    """The pointers of a kernel. ``parameter_names`` maps its parameters to what the launch passes for them;
+    ``helpers`` are functions of the file that only compute.
 
     Raises Unclear on a local pointer whose memory is not told by its initial value.
     """
@@ -111,7 +116,7 @@ def pointers(kernel: KernelForm, contract: Contract, parameter_names: Mapping[st
             if root is None or stmt.dims or (stmt.name in roots and roots[stmt.name] != root):
                 raise Unclear
             roots[stmt.name], elements[stmt.name] = root, element_type(stmt.type)
-    return Pointers(roots, elements)
+    return Pointers(roots, elements, PURE_CALLS | helpers)
 
 
 def accesses(body: Iterable[Stmt], known: Pointers) -> list[Access]:
@@ -200,7 +205,7 @@ class _Collector:
             self.read(call.args[1])
         elif name in ("__ldg", "__ldcs", "__ldca", "__ldcg") and len(call.args) == 1:
             self.note(call.args[0], Literal("0"), "read")
-        elif name in PURE_CALLS:
+        elif name in self.known.pure:
             for arg in call.args:
                 self.read(arg)
         else:

@@ -23,6 +23,7 @@ class Launched:
     launch: Launch
     position: int
     contract: Contract
+    source: str
 
     @property
     def passed(self) -> dict[str, str]:
@@ -87,7 +88,7 @@ def launched(subject: Subject, kernel: KernelForm) -> Launched | None:
     if len(found) != 1 or len(found[0][1].args) != len(kernel.params):
         return None
     position, launch = found[0]
-    return Launched(kernel, launch, position, subject.contract)
+    return Launched(kernel, launch, position, subject.contract, subject.candidate.source)
 
 
 def bare_name(entry: str) -> str:

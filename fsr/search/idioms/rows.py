@@ -11,6 +11,7 @@ from fsr.search.idioms.accumulators import INTEGERS
 from fsr.search.idioms.effects import BUILTINS, Unclear, pointers
 from fsr.search.idioms.launches import Launched, launched, threads_of
 from fsr.search.idioms.parallel import Scene, private_names, stride, terms
+from fsr.search.idioms.pure_functions import hiding_macros, pure_functions
 from fsr.search.idioms.tree import assigned, names_of
 from fsr.search.idioms.units import Unit, flatten, units_of
 from fsr.source.form import (
@@ -124,8 +125,11 @@ def _mentions_builtin(expr: Expr, allowed: set[Member]) -> bool:
 
 
 def scene_of(found: Launched, *, exact: bool) -> Scene:
-    """What is known about the kernel around its loops. Raises Unclear, also when one name has two types."""
+    """What is known about the kernel around its loops. Raises Unclear, also when one name has two types, or when a
+    macro that is no constant stands in the kernel."""
     kernel = found.kernel
+    if kernel_names(kernel) & hiding_macros(found.source):
+        raise Unclear
     types: dict[str, str] = {p.name: p.type.removeprefix("const ") for p in kernel.params if not p.is_pointer}
     sizes = frozenset(n for n, t in types.items() if t in INTEGERS)
     for stmt in walk_stmts(kernel.body):
@@ -139,7 +143,8 @@ def scene_of(found: Launched, *, exact: bool) -> Scene:
         if types.setdefault(*new) != new[1]:
             raise Unclear
     changing = assigned(kernel.body)
-    return Scene(pointers(kernel, found.contract, found.passed), types, changing, sizes, exact)
+    known = pointers(kernel, found.contract, found.passed, pure_functions(found.source))
+    return Scene(known, types, changing, sizes, exact)
 
 
 def walks_along(rows: RowKernel) -> bool:

@@ -244,3 +244,44 @@ def test_little_is_expected_where_neighbours_in_a_row_lie_apart(subject_from) ->
     across = subject_from(kernel(text % "j * rows + row", out=PER_ROW))
     assert min(m.gain for m in ROW_PER_BLOCK.moves(along)) > 4.0
     assert max(m.gain for m in ROW_PER_BLOCK.moves(across)) < 2.0
+
+
+HELPERS = """
+#define LIMIT 100.0f
+#define SQUARE(v) ((v) * (v))
+__device__ __forceinline__ float clipped(float v) { return fminf(v, LIMIT); }
+__device__ float smooth(float v, int j) { float e = expf(-clipped(v)); if (j > 2) { e *= 0.5f; } return SQUARE(e); }
+"""
+
+
+def test_helpers_that_only_compute_are_followed(subject_from, close_outputs) -> None:
+    body = (
+        "if (row < rows) { float a = 0; for (int j = 0; j < cols; j++) a += smooth(x[row * cols + j], j); y[row] = a; }"
+    )
+    subject = subject_from(HELPERS + kernel(body, out=PER_ROW))
+    moves = [m for m in ROW_PER_BLOCK.moves(subject) if m.param("threads") == 128]
+    assert moves
+    for move in moves[:2]:
+        close_outputs(subject, ROW_PER_BLOCK.apply(subject, move), SIZES)
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        "__device__ int calls; __device__ float f(float v) { calls += 1; return v; }",
+        "__device__ float f(float v) { return v + threadIdx.x; }",
+        "__device__ float f(float v) { __syncthreads(); return v; }",
+        "__device__ float f(float v) { static float last; last = v; return last; }",
+        "#define f(v) (y[0] = (v))\n",
+        "#define ME threadIdx.x\n__device__ float f(float v) { return v + ME; }",
+    ],
+)
+def test_helpers_with_effects_stop_the_move(helper: str, subject_from) -> None:
+    body = "if (row < rows) { float a = 0; for (int j = 0; j < cols; j++) a += f(x[row * cols + j]); y[row] = a; }"
+    assert list(ROW_PER_BLOCK.moves(subject_from(helper + kernel(body, out=PER_ROW)))) == []
+
+
+def test_a_macro_that_hides_the_thread_stops_the_move(subject_from) -> None:
+    body = "if (row < rows) { float a = 0; for (int j = 0; j < cols; j++) a += x[row * cols + j] * ME; y[row] = a; }"
+    assert list(ROW_PER_WARP.moves(subject_from("#define ME threadIdx.x\n" + kernel(body, out=PER_ROW)))) == []
+    assert list(ROW_PER_WARP.moves(subject_from("#define ME 3\n" + kernel(body, out=PER_ROW)))) != []
