@@ -1,0 +1,34 @@
+"""docs/contract.md: its block is a contract, and it names every key of the format."""
+
+import re
+from pathlib import Path
+
+from fsr.contract.build import ARG_KEYS, TOP_KEYS
+from fsr.contract.load import load_contract
+from fsr.source.file import KernelFile
+
+PAGE = (Path(__file__).parents[2] / "docs" / "contract.md").read_text()
+
+
+def test_the_example_is_a_contract():
+    (example,) = re.findall(r"```c\+\+\n(.*?)```", PAGE, re.DOTALL)
+    contract = load_contract(KernelFile.from_text(example.rstrip() + " { }\n"))
+    assert contract.entry == "softmax"
+    assert [a.value for a in contract.args] == [None, None, "rows", "cols"]
+
+
+def test_every_key_is_documented():
+    for key in (*TOP_KEYS, *ARG_KEYS):
+        assert re.search(rf"[`\[]{key}\b", PAGE), key
+
+
+def test_the_plan_of_the_page_is_a_plan(tmp_path):
+    (plan,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    path = tmp_path / "k.cu"
+    path.write_text(
+        "__global__ void partial_sums(const float *x, float *partial, int n) {}\n"
+        "__global__ void finish(const float *partial, float *total, int count, float scale) {}\n"
+    )
+    head = 'sizes.n = 1000\n[args]\nx = {shape = ["n"]}\ntotal = {role = "out", shape = 1}\nn = {value = "n"}\n'
+    (tmp_path / "k.fsr.toml").write_text(head + plan)
+    assert [launch.entry for launch in load_contract(path).plan.launches] == ["partial_sums", "finish"]
