@@ -151,10 +151,11 @@ class Session:
             self.contract, self.spec.baseline, self.spec.seed, max_elements=self.max_elements
         )
 
-    def candidate_cases(self, candidate: Candidate, most: int = 8) -> list[Case]:
-        """Cases around the tiles of one candidate."""
-        found = case_lists.search_cases(self.contract, candidate, self.spec.seed + 1, max_elements=self.max_elements)
-        return found[:: max(1, len(found) // most)][:most]
+    def candidate_cases(self, candidate: Candidate) -> list[Case]:
+        """Cases around the numbers that only this candidate names: its tiles, and sizes that it treats apart."""
+        return case_lists.tailored_cases(
+            self.contract, candidate, self.spec.baseline, self.spec.seed, max_elements=self.max_elements
+        )
 
     def held_out_cases(self) -> list[Case]:
         """The cases that decide promotion."""
