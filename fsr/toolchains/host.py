@@ -30,7 +30,7 @@ _KERNEL = (
 )  # fmt: skip
 _RECORD = ("-O1", "-DFSR_RECORD=1", "-fsanitize=thread", "-fsanitize-coverage=trace-pc")
 _RECORD_CLANG = (
-    "-fno-vectorize", "-fno-slp-vectorize", "-fsanitize=array-bounds", "-fsanitize-coverage=bb,trace-pc",
+    "-fno-vectorize", "-fno-slp-vectorize", "-fsanitize=array-bounds", "-fsanitize-coverage=bb,trace-pc,no-prune",
     "-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-atomics=0",
     "-mllvm", "-tsan-instrument-func-entry-exit=0",
 )  # fmt: skip

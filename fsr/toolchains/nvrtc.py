@@ -103,6 +103,8 @@ class NvrtcToolchain:
             options.append("--std=c++17")
         if instrumented:
             options.append("--generate-line-info")
+        if tuple(self._call(self._nvrtc.nvrtcVersion())) >= (12, 9):
+            options.append("--no-cache")  # an image out of NVRTC's own cache comes without the resource report
         return [option.encode() for option in [*options, *flags]]
 
     @contextlib.contextmanager

@@ -50,6 +50,8 @@ class Site(ctypes.Structure):
         ("wavefronts", ctypes.c_double),
         ("serial", ctypes.c_double),
         ("max_same", ctypes.c_double),
+        ("block_sectors", ctypes.c_double),
+        ("lines", ctypes.c_double),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 SOURCE_NAME = "candidate.cu"  # what the toolchain calls the candidate's text in debug information
 _CHUNK = 2000
+_BACK = range(8, 97, 8)  # bytes; about two instructions a step
 
 
 class Lines:
@@ -36,20 +37,29 @@ class Lines:
         try:
             os.write(file, self._image)
             command = [tool, "-a", "-i", "-e", f"/proc/self/fd/{file}"]
-            for start in range(0, len(addresses), _CHUNK):
-                text = "\n".join(f"{address:#x}" for address in addresses[start : start + _CHUNK])
-                run = subprocess.run(command, input=text, pass_fds=(file,), capture_output=True, text=True, check=False)
-                self._read(run.stdout)
+            self._known |= self._ask(command, file, {address: address for address in addresses})
+            lost = [address for address in addresses if self._known[address] is None]
+            if lost:
+                # Code that the compiler merged from two places has no line: take that of what stands before it.
+                before = {address - back: address for back in _BACK for address in lost if address > back}
+                self._known |= self._ask(command, file, before)
         finally:
             os.close(file)
 
-    def _read(self, output: str) -> None:
-        address = -1
-        for line in output.splitlines():
-            if line.startswith("0x"):
-                address = int(line, 16)
-                continue
-            path, _, rest = line.rpartition(":")
-            number = rest.split()[0] if rest else ""
-            if path.endswith(SOURCE_NAME) and number.isdigit() and int(number) and self._known.get(address) is None:
-                self._known[address] = int(number)
+    def _ask(self, command: list[str], file: int, meaning: dict[int, int]) -> dict[int, int]:
+        """Lines for the values of ``meaning``, from looking up its keys; the first that has a line counts."""
+        found: dict[int, int] = {}
+        keys = list(meaning)
+        for start in range(0, len(keys), _CHUNK):
+            text = "\n".join(f"{key:#x}" for key in keys[start : start + _CHUNK])
+            run = subprocess.run(command, input=text, pass_fds=(file,), capture_output=True, text=True, check=False)
+            key = -1
+            for line in run.stdout.splitlines():
+                if line.startswith("0x"):
+                    key = int(line, 16)
+                    continue
+                path, _, rest = line.rpartition(":")
+                number = rest.split()[0] if rest else ""
+                if path.endswith(SOURCE_NAME) and number.isdigit() and int(number):
+                    found.setdefault(meaning[key], int(number))
+        return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fsr.devices.host.faults import describe
@@ -25,6 +26,7 @@ class Regions:
 
     def __init__(self, prepared: HostPrepared) -> None:
         self.names: list[str] = []
+        self.sizes: dict[str, int] = {}  # bytes, by name
         self.items: list[int] = []  # bytes of an element, 1 where unknown
         self.rows: list[list[int]] = []
         loaded = prepared.loaded
@@ -47,6 +49,7 @@ class Regions:
         if size:
             self.rows.append([address, size, space, len(self.names), shift, int(undefined)])
         self.names.append(name)
+        self.sizes[name] = size
         self.items.append(item if space == _GLOBAL else 1)
 
 
@@ -110,7 +113,10 @@ def _sites(rows: list[dict[str, Any]], regions: Regions, loaded: LoadedImage) ->
     for one in merged:
         key = (one.line, one.space, one.kind, one.bytes, one.buffer)
         totals[key] = _sum(totals.get(key), one)
-    return sorted(totals.values(), key=lambda s: (s.line, s.kind, s.buffer))
+    # Two accesses of one line that touch the same sectors are two sites to the recorder and count them twice.
+    whole = {name: size / 32 + 1 for name, size in regions.sizes.items()}
+    capped = (replace(s, unique_sectors=min(s.unique_sectors, whole[s.buffer])) for s in totals.values())
+    return sorted(capped, key=lambda s: (s.line, s.kind, s.buffer))
 
 
 def _sum(total: AccessSite | None, row: Row) -> AccessSite:
@@ -120,6 +126,7 @@ def _sum(total: AccessSite | None, row: Row) -> AccessSite:
         t.line, t.space, t.kind, t.bytes, t.buffer, t.requests + c["requests"], t.lanes + c["lanes"],
         t.sectors + c["sectors"], t.unique_sectors + c["unique_sectors"], t.wavefronts + c["wavefronts"],
         t.serial + c["serial"], max(t.max_same_address, c["max_same"]),
+        t.block_sectors + c["block_sectors"], t.lines + c["lines"],
     )  # fmt: skip
 
 

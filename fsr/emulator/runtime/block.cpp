@@ -9,9 +9,11 @@
 
 #include "state.h"
 
+unsigned fsr_thread_index::x, fsr_thread_index::y, fsr_thread_index::z;
+unsigned fsr_block_index::x, fsr_block_index::y, fsr_block_index::z;
+unsigned fsr_block_size::x, fsr_block_size::y, fsr_block_size::z;
+unsigned fsr_grid_size::x, fsr_grid_size::y, fsr_grid_size::z;
 extern "C" {
-uint3 threadIdx, blockIdx;
-dim3 blockDim, gridDim;
 unsigned fsr_thread;
 }
 
@@ -40,11 +42,16 @@ bool failed;
 
 [[noreturn]] void pick_and_forget();
 
+// Thread t is the one that runs from here on.
+void become(unsigned t) {
+  fsr_thread = t;
+  fsr_thread_index::x = indices[t].x, fsr_thread_index::y = indices[t].y, fsr_thread_index::z = indices[t].z;
+}
+
 void run_threads() {
   while (launch.next < launch.threads) {
     unsigned t = launch.next++;
-    fsr_thread = t;
-    threadIdx = indices[t];
+    become(t);
     launch.thread(launch.args);
     if (launch.alive) {  // some thread has waited: was it this one?
       Warp& w = warps[t / kWarp];
@@ -60,8 +67,7 @@ void run_threads() {
 
 void resume(void** save, unsigned t) {
   warps[t / kWarp].ready &= ~(1u << (t % kWarp));
-  fsr_thread = t;
-  threadIdx = indices[t];
+  become(t);
   if (save == &threads[t].sp) return;  // the last one to arrive is the first to go on
   current_stack = threads[t].stack;
   fsr_switch(save, threads[t].sp);
@@ -239,7 +245,7 @@ void raise(FaultKind kind, int line, const char* format, ...) {
   fault->kind = kind;
   fault->line = line;
   fault->thread = fsr_thread;
-  fault->block[0] = blockIdx.x, fault->block[1] = blockIdx.y, fault->block[2] = blockIdx.z;
+  name_block(fault->block);
   va_list rest;
   va_start(rest, format);
   std::vsnprintf(fault->text, sizeof fault->text, format, rest);

@@ -72,7 +72,7 @@ void on_signal(int number, siginfo_t* info, void* raw) {
   fault->writes = memory && (context->uc_mcontext.gregs[REG_ERR] & 2) != 0;
   fault->pc = pc - shared_segment.image < shared_segment.image_end - shared_segment.image ? pc - shared_segment.image : 0;
   fault->thread = fsr_thread;
-  fault->block[0] = blockIdx.x, fault->block[1] = blockIdx.y, fault->block[2] = blockIdx.z;
+  name_block(fault->block);
   _exit(kExitAfterSignal);
 }
 
@@ -109,8 +109,8 @@ void start_launch(const fsr_entry* entry, void** args, const unsigned* grid, con
   launch.threads = block[0] * block[1] * block[2];
   launch.warps = (launch.threads + kWarp - 1) / kWarp;
   launch.shared_bytes = bytes;
-  gridDim = dim3(grid[0], grid[1], grid[2]);
-  blockDim = dim3(block[0], block[1], block[2]);
+  fsr_grid_size::x = grid[0], fsr_grid_size::y = grid[1], fsr_grid_size::z = grid[2];
+  fsr_block_size::x = block[0], fsr_block_size::y = block[1], fsr_block_size::z = block[2];
   unsigned t = 0;
   for (unsigned z = 0; z < block[2]; z++)
     for (unsigned y = 0; y < block[1]; y++)
@@ -120,9 +120,9 @@ void start_launch(const fsr_entry* entry, void** args, const unsigned* grid, con
 }
 
 bool run_block_at(uint64_t linear) {
-  blockIdx.x = static_cast<unsigned>(linear % gridDim.x);
-  blockIdx.y = static_cast<unsigned>(linear / gridDim.x % gridDim.y);
-  blockIdx.z = static_cast<unsigned>(linear / gridDim.x / gridDim.y);
+  fsr_block_index::x = static_cast<unsigned>(linear % fsr_grid_size::x);
+  fsr_block_index::y = static_cast<unsigned>(linear / fsr_grid_size::x % fsr_grid_size::y);
+  fsr_block_index::z = static_cast<unsigned>(linear / fsr_grid_size::x / fsr_grid_size::y);
   if (shared_segment.bytes) std::memset(shared_segment.base, poison, shared_segment.bytes);
   if (launch.shared_bytes) {
     unsigned opened = static_cast<unsigned>((launch.shared_bytes + kPage - 1) / kPage * kPage);
@@ -135,7 +135,7 @@ bool shared_overrun() {
   for (unsigned i = 0; i < kTail; i++) {
     if (shared_tail[i] == poison) continue;
     fault->kind = kSharedOverrun;
-    fault->block[0] = blockIdx.x, fault->block[1] = blockIdx.y, fault->block[2] = blockIdx.z;
+    name_block(fault->block);
     std::snprintf(fault->text, sizeof fault->text, "memory behind the static __shared__ variables was written");
     return true;
   }
@@ -143,7 +143,7 @@ bool shared_overrun() {
   for (unsigned i = launch.shared_bytes; i < opened; i++) {
     if (fsr_dynamic_shared[i] == poison) continue;
     fault->kind = kSharedOverrun;
-    fault->block[0] = blockIdx.x, fault->block[1] = blockIdx.y, fault->block[2] = blockIdx.z;
+    name_block(fault->block);
     std::snprintf(fault->text, sizeof fault->text, "byte %u of dynamic shared memory written, the launch has %u bytes",
                   i, launch.shared_bytes);
     return true;

@@ -57,7 +57,9 @@ void range(uintptr_t address, size_t bytes, Access kind, uintptr_t pc) {
 }  // namespace
 
 void recorder_block_start() {
-  if (recording) shadow_block_start();
+  if (!recording) return;
+  shadow_block_start();
+  statistics_block_start();
 }
 void recorder_barrier() {
   if (!recording) return;

@@ -10,7 +10,7 @@ namespace fsr {
 enum Space : uint32_t { kGlobal = 0, kShared = 1, kImageData = 2 };
 enum Access : uint32_t { kRead = 0, kWrite = 1, kAtomic = 2 };
 
-constexpr unsigned kSector = 32, kMaxRegions = 4096, kMaxSites = 4096, kMaxRows = 2048, kMaxFaults = 64;
+constexpr unsigned kSectorsPerLine = 4, kSector = 32, kMaxRegions = 4096, kMaxSites = 4096, kMaxRows = 2048, kMaxFaults = 64;
 
 // Who touched memory when: epoch (32 bits; counts block barriers, never reset), clock of the lane (21; counts warp
 // releases), thread (10), atomic (1). 0: nobody.
@@ -52,6 +52,7 @@ struct Site {
   uint32_t space, access, bytes;
   uint32_t region;  // Region::index
   double requests, lanes, sectors, unique_sectors, wavefronts, serial, max_same;
+  double block_sectors, lines;  // reads: sectors this site was the first of its block to touch; 128-byte lines
   // ---- not read by the caller
   uint32_t slot;  // of the region
   double marked_unique, marked_max;  // at the last mark, see sampling
@@ -94,6 +95,7 @@ void report(int kind, const Region* region, uintptr_t address, uintptr_t pc, int
 uint64_t fault_address_offset(uintptr_t pc);
 
 void statistics_reset();         // a new launch
+void statistics_block_start();
 void statistics_add(Region* region, uintptr_t address, unsigned bytes, Access access, uintptr_t pc, int line);
 void statistics_block(uintptr_t pc);
 void statistics_flush();         // lanes meet again: what the current warp did is counted

@@ -119,7 +119,7 @@ void report(int kind, const Region* region, uintptr_t address, uintptr_t pc, int
   f.thread = fsr_thread;
   f.other = thread_of(other);
   f.other_earlier_block = other && epoch_of(other) < block_epoch;
-  f.block[0] = blockIdx.x, f.block[1] = blockIdx.y, f.block[2] = blockIdx.z;
+  name_block(f.block);
   std::snprintf(f.text, sizeof f.text, "%s", text);
 }
 

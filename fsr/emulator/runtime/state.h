@@ -7,13 +7,8 @@
 #include "fiber.h"
 #include "fsr/runtime.h"
 
-// The same objects that the headers declare const (see there).
 extern "C" {
-extern uint3 threadIdx;
-extern uint3 blockIdx;
-extern dim3 blockDim;
-extern dim3 gridDim;
-extern unsigned fsr_thread;
+extern unsigned fsr_thread;  // which the headers declare const (see there)
 }
 
 namespace fsr {
@@ -85,6 +80,10 @@ extern FaultRecord* fault;
 
 // Ends the launch with a fault: control returns to run_block's caller, parked threads are dropped.
 [[noreturn]] __attribute__((format(printf, 3, 4))) void raise(FaultKind kind, int line, const char* format, ...);
+
+inline void name_block(uint32_t* block) {
+  block[0] = fsr_block_index::x, block[1] = fsr_block_index::y, block[2] = fsr_block_index::z;
+}
 
 // Runs the threads of the block that blockIdx names. False: a fault was raised.
 bool run_block();

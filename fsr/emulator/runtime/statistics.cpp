@@ -32,6 +32,11 @@ uint32_t touched_sites[kMaxSites], touched_blocks[kMaxBlocks];
 unsigned touched_site_count, touched_block_count;
 unsigned current_warp = ~0u;
 
+// Per region and sector, the number of the last block that read it: what one block reads again costs no L2 traffic
+// while the L1 keeps it.
+uint32_t* last_reader[kMaxRegions];
+uint32_t block_number;
+
 unsigned hash(uintptr_t key, unsigned size) {
   return static_cast<unsigned>((key * 0x9E3779B97F4A7C15ull) >> 40) & (size - 1);
 }
@@ -68,6 +73,12 @@ Site* find_site(unsigned region, unsigned bytes, Access access, uintptr_t pc, in
   }
 }
 
+uint32_t* readers_of(unsigned slot) {
+  uint32_t*& readers = last_reader[slot];
+  if (!readers) readers = static_cast<uint32_t*>(lazily((regions[slot].capacity / kSector + 2) * sizeof(uint32_t)));
+  return readers;
+}
+
 void count_sectors(Site& s, const Row& row, double weight) {
   uintptr_t distinct[2 * kWarp];
   unsigned n = 0;
@@ -81,12 +92,24 @@ void count_sectors(Site& s, const Row& row, double weight) {
     }
   }
   s.sectors += n * weight;
+  unsigned lines = 0;
+  for (unsigned i = 0; i < n; i++) {
+    unsigned j = i;
+    while (j && distinct[j - 1] / kSectorsPerLine != distinct[i] / kSectorsPerLine) j--;
+    lines += !j;
+  }
+  s.lines += lines * weight;
   if (!s.seen) return;
+  uint32_t* readers = s.access == kRead ? readers_of(s.slot) : nullptr;
   for (unsigned i = 0; i < n; i++) {
     uintptr_t bit = distinct[i] - origin;
     uint64_t mask = 1ull << (bit % 64);
     s.unique_sectors += !(s.seen[bit / 64] & mask);
     s.seen[bit / 64] |= mask;
+    if (readers && readers[bit] != block_number) {
+      readers[bit] = block_number;
+      s.block_sectors += weight;
+    }
   }
 }
 
@@ -157,11 +180,18 @@ bool more_rows(Site& s) {
 
 void statistics_reset() {
   for (unsigned i = 0; i < site_count; i++) free_site(sites[i]);
+  for (unsigned i = 0; i < kMaxRegions; i++) {
+    if (last_reader[i]) munmap(last_reader[i], (regions[i].capacity / kSector + 2) * sizeof(uint32_t));
+    last_reader[i] = nullptr;
+  }
+  block_number = 0;
   site_count = block_count = touched_site_count = touched_block_count = 0;
   std::memset(site_table, 0, sizeof site_table);
   std::memset(block_table, 0, sizeof block_table);
   current_warp = ~0u;
 }
+
+void statistics_block_start() { ++block_number; }
 
 void statistics_flush() {
   for (unsigned i = 0; i < touched_site_count; i++) flush_site(sites[touched_sites[i]]);
@@ -237,6 +267,7 @@ void statistics_scale(double factor) {
   for (unsigned i = 0; i < site_count; i++) {
     Site& s = sites[i];
     s.requests *= factor, s.lanes *= factor, s.sectors *= factor, s.wavefronts *= factor, s.serial *= factor;
+    s.block_sectors *= factor, s.lines *= factor;
   }
   for (unsigned i = 0; i < block_count; i++) blocks[i].warps *= factor;
 }

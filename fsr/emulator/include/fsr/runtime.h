@@ -20,10 +20,33 @@
 struct uint3 {
   unsigned x, y, z;
 };
+// The types of threadIdx and its like. Static scalar members, since a compiler knows of a scalar that is const that
+// it never changes, and of a structure with constructors that it may: scalars stay in registers and the recorder's
+// instrumentation leaves them alone. Defined in the runtime, where they are not const.
+#ifdef FSR_RUNTIME_IMPLEMENTATION
+#define FSR_INDEX_CONST
+#else
+#define FSR_INDEX_CONST const
+#endif
+#define FSR_INDEX(name)                                \
+  struct name {                                        \
+    static FSR_INDEX_CONST unsigned x, y, z;           \
+    operator uint3() const { return uint3{x, y, z}; }  \
+  };
+FSR_INDEX(fsr_thread_index)
+FSR_INDEX(fsr_block_index)
+FSR_INDEX(fsr_block_size)
+FSR_INDEX(fsr_grid_size)
+#undef FSR_INDEX
+
 struct dim3 {
   unsigned x, y, z;
   constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
   constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+  dim3(const fsr_thread_index& v) : x(v.x), y(v.y), z(v.z) {}
+  dim3(const fsr_block_index& v) : x(v.x), y(v.y), z(v.z) {}
+  dim3(const fsr_block_size& v) : x(v.x), y(v.y), z(v.z) {}
+  dim3(const fsr_grid_size& v) : x(v.x), y(v.y), z(v.z) {}
   constexpr operator uint3() const { return uint3{x, y, z}; }
 };
 
@@ -37,12 +60,8 @@ struct dim3 {
 extern "C" {
 
 #ifndef FSR_RUNTIME_IMPLEMENTATION
-// Const: within one CUDA thread they never change, so the compiler may keep them in registers across calls.
-// (FSR_ENTRY calls the kernel through a laundered pointer so that nothing is kept from one thread to the next.)
-extern const uint3 threadIdx;
-extern const uint3 blockIdx;
-extern const dim3 blockDim;
-extern const dim3 gridDim;
+// Const: within one CUDA thread it never changes, so the compiler may keep it in a register across calls. (The
+// runtime calls the kernel anew for each thread, so nothing is kept from one thread to the next.)
 extern const unsigned fsr_thread;  // linear rank in the block: x + blockDim.x * (y + blockDim.y * z)
 #endif
 
@@ -97,6 +116,11 @@ struct fsr_entry {
 };
 
 #ifndef FSR_RUNTIME_IMPLEMENTATION
+constexpr fsr_thread_index threadIdx{};
+constexpr fsr_block_index blockIdx{};
+constexpr fsr_block_size blockDim{};
+constexpr fsr_grid_size gridDim{};
+
 static inline unsigned fsr_lane() { return fsr_thread & 31u; }
 
 // Every read-modify-write is built from this: `f` maps the old value to the new one; returns the old value.
@@ -121,9 +145,9 @@ constexpr char fsr_kind() {
 }
 
 #if defined(FSR_RECORD) && defined(__clang__)
-#define FSR_UNRECORDED __attribute__((no_sanitize("thread"), no_sanitize("coverage")))
+#define FSR_UNRECORDED __attribute__((no_sanitize("thread"), no_sanitize("coverage"), no_sanitize("undefined")))
 #elif defined(FSR_RECORD)
-#define FSR_UNRECORDED __attribute__((no_sanitize_thread, no_sanitize_coverage))
+#define FSR_UNRECORDED __attribute__((no_sanitize_thread, no_sanitize_coverage, no_sanitize_undefined))
 #else
 #define FSR_UNRECORDED
 #endif
