@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fsr.records import Scratch
+from fsr.records import Image, Scratch
 from fsr.search.actions.atomics import PRIVATE_BINS, REDUCE_ATOMICS
+from fsr.search.actions.rows import ROW_PER_BLOCK, ROW_PER_WARP
 from fsr.source.parse import parse_kernels
+from fsr.toolchains.cuda import cuda_toolchain
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SIZES = [{"n": n, "bins": b} for n, b in [(0, 1), (1, 1), (31, 7), (257, 9), (4099, 300)]]
@@ -151,3 +153,14 @@ def test_bins_beyond_shared_memory_are_left_alone(subject_from) -> None:
     work = GUARD.format("atomicAdd(&out[i % bins], x[i]);")
     assert list(PRIVATE_BINS.moves(subject_from(kernel(work)))) != []
     assert list(PRIVATE_BINS.moves(subject_from(kernel(work, shape='["bins * 100"]')))) == []
+
+
+@pytest.mark.parametrize("name", ["softmax", "layer_norm", "reduction", "histogram"])
+def test_every_kind_of_result_compiles_for_the_gpu_without_spills(name: str, subject_from) -> None:
+    toolchain = cuda_toolchain("sm_90")
+    subject = subject_from((EXAMPLES / f"{name}.cu").read_text())
+    for action in (ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS):
+        for move in list(action.moves(subject))[::9]:
+            built = toolchain.compile(action.apply(subject, move))
+            assert isinstance(built, Image), f"{move.name}: {built.log}"
+            assert all(r.spill_bytes == 0 for r in built.resources.values()), move.name
