@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fsr.source.form import KernelForm, OpaqueStmt, Param
 from fsr.source.parse_statements import Reader, squeeze
-from fsr.source.text import Located, blanks, locate, locate_kernels
+from fsr.source.text import Located, blanks, locate, locate_kernels, unbracketed
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -56,7 +56,7 @@ def _definition(data: bytes, located: Located) -> KernelForm | None:
     piece = data[located.start : located.end]
     cleaned, taken = blanks(piece)
     reader = Reader(piece, taken, located.start)
-    root = _grammar().parse(cleaned).root_node
+    root = _grammar().parse(unbracketed(cleaned)).root_node
     function = _function_node(root)
     header_end = located.body - located.start
     if function is None:

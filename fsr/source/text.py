@@ -94,6 +94,25 @@ def blanks(data: bytes) -> tuple[bytes, list[Blank]]:
     return out, sorted(found, key=lambda b: b.start)
 
 
+_DECLARED = re.compile(
+    rb"(?<![\w.])(?!return\b|typename\b|class\b|struct\b|else\b|goto\b)[A-Za-z_][\w:>]*[\s*&]+([A-Za-z_]\w*)\s*(?=[=;,)\[{])"
+)
+_BRACKETED = re.compile(rb"(?<![\w\])>])(\s*)\((\s*)([A-Za-z_]\w*)(\s*)\)(?=\s*[-+*&])")
+
+
+def unbracketed(data: bytes) -> bytes:
+    """The text with ``(n) + ...`` as ``n  + ...`` where n is a variable of the text, which the grammar would otherwise
+    take for a cast; every other byte stays where it is."""
+    variables = {m[1] for m in _DECLARED.finditer(data)}
+
+    def bare(match: re.Match[bytes]) -> bytes:
+        if match[3] not in variables:
+            return match[0]
+        return match[1] + b" " + match[2] + match[3] + match[4] + b" "
+
+    return _BRACKETED.sub(bare, data)
+
+
 def locate_kernels(data: bytes) -> list[Located]:
     """Every __global__ function definition (declarations are passed over), in order."""
     return locate(data, rb"\b__global__\b")

@@ -10,11 +10,12 @@ from fsr.records import Candidate, Launch
 from fsr.search.actions.protocol import Move, Subject
 from fsr.search.idioms.accesses import accesses, once_set
 from fsr.search.idioms.domain import Domain, domain
+from fsr.search.idioms.macros import constants, expanded
 from fsr.search.idioms.names import indent
 from fsr.search.idioms.placement import grid_for
 from fsr.search.idioms.points import at_point, covered, grid_fits, unrolled
 from fsr.search.idioms.polynomial import constant
-from fsr.search.idioms.site import Site, constants, rebuilt, sites
+from fsr.search.idioms.site import Site, rebuilt, sites
 from fsr.source.emit import emit_stmts
 from fsr.source.form import For, While
 
@@ -128,7 +129,7 @@ def _reads_block_dim(site: Site, subject: Subject) -> bool:
     """Whether the kernel's text is right for any block: its ids come from blockDim and every axis has a guard."""
     free = replace(site.launch, block=("block_x", "block_y", "1"))
     facts = constants(subject.candidate.source, site.form, site.launch.entry)
-    found = domain(site.form, free, facts)
+    found = domain(expanded(site.form, subject.candidate.source), free, facts)
     guarded = found is not None and set(found.axes) == {"x", "y"} and all(a.inside for a in found.axes.values())
     return (
         guarded and site.domain.flat is None and not site.form.launch_bounds and site.placed.params == site.form.params

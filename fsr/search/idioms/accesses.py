@@ -9,7 +9,7 @@ from fsr.contract.model import Contract
 from fsr.records import Launch
 from fsr.search.idioms.domain import Domain
 from fsr.search.idioms.polynomial import INTEGER, Poly
-from fsr.search.idioms.rewrite import assigned, nodes, rewrite, root
+from fsr.search.idioms.rewrite import assigned, nodes, rewrite
 from fsr.source.form import Assign, Binary, Declare, Expr, Index, Name, Unary
 
 Inits = Mapping[str, Expr]
@@ -79,27 +79,29 @@ def access(expr: Index, found: Domain, values: Inits, written: bool = False) -> 
 
 
 def accesses(found: Domain, values: Inits) -> list[Access] | None:
-    """Every access of the core in order, parameters written through other forms (``*p``, ``p->x``, ``&p[i]`` given to a
-    call, a pointer parameter that moves) make it None: nothing can be said."""
+    """Every access of the core in order. None when a parameter is used in any other way (``*p``, ``p->x``, an address
+    given to a call, a pointer that moves): then nothing can be said."""
     pointers = {p.name for p in found.form.params if p.is_pointer}
-    result: list[Access] = []
-    bases = 0
+    aliases = [n for n in nodes(found.core) if isinstance(n, Declare) and n.name in values and n.type.endswith("*")]
+    places = {id(n) for alias in aliases for n in nodes(alias.init)}
     targets = {id(n.target) for n in nodes(found.core) if isinstance(n, Assign)}
+    result: list[Access] = []
+    through = 0  # uses of pointers that are the base of an access
     for node in nodes(found.core):
+        if id(node) in places:
+            continue
+        if isinstance(node, Unary) and node.op in ("*", "&"):
+            return None
+        if isinstance(node, Assign) and isinstance(node.target, Name) and node.target.text in pointers:
+            return None
         if isinstance(node, Index):
             one = access(node, found, values, id(node) in targets)
             if one is not None:
                 result.append(one)
-        if isinstance(node, Unary) and node.op == "*":
-            return None
-        if isinstance(node, Assign) and isinstance(node.target, Name) and node.target.text in pointers:
-            return None
-    bases = sum(isinstance(n, Name) and n.text in pointers for n in nodes(found.core))
-    through = sum(root(a.expr) in pointers for a in result)
-    aliases = sum(isinstance(n, Declare) and n.name in values and n.type.endswith("*") and
-                  _place(values[n.name], {}) is not None and (_place(values[n.name], {}) or ("",))[0] in pointers
-                  for n in nodes(found.core))  # fmt: skip
-    return result if bases == through + aliases else None
+                through += 1
+    known = pointers | {n for n, v in values.items() if _is_place(v, found, values)}
+    used = sum(isinstance(n, Name) and n.text in known and id(n) not in places for n in nodes(found.core))
+    return result if through == used else None
 
 
 def may_alias(contract: Contract, launch: Launch, found: Domain, one: str, other: str) -> bool:

@@ -15,12 +15,25 @@ from fsr.records import Launch
 from fsr.search.idioms.guards import Guard, is_pure, peel
 from fsr.search.idioms.polynomial import INTEGER, Poly, constant, polynomial, symbol
 from fsr.search.idioms.rewrite import assigned, names, nodes, rewrite, substitute, without_comments
-from fsr.source.form import Binary, Declare, Expr, KernelForm, Name, OpaqueExpr, OpaqueStmt, Stmt
+from fsr.source.form import (
+    Binary,
+    Call,
+    Declare,
+    Expr,
+    Index,
+    KernelForm,
+    Name,
+    OpaqueExpr,
+    OpaqueStmt,
+    Stmt,
+    Unary,
+)
 
 COOPERATES = re.compile(
     r"__(sync|shfl|ballot|any|all_sync|activemask|match|reduce|cluster|nanosleep|shared)|^all_sync|cooperative_groups|"
     r"^cg$|^cg::|this_thread|warpSize|laneid|__launch_dependents"
 )
+LOADS = frozenset(["__ldg", "__ldca", "__ldcg", "__ldcs", "__ldlu"])  # reads of memory with a hint to the caches
 _ATOM = re.compile(r"(threadIdx|blockIdx|blockDim|gridDim)(\.|$)")
 
 
@@ -70,7 +83,7 @@ class Domain:
 
 def domain(form: KernelForm, launch: Launch, constants: Mapping[str, int]) -> Domain | None:
     """The kernel as a Domain; ``constants`` gives macros and template arguments. None: not provably of the shape."""
-    body = without_comments(form.body)
+    body = plain_loads(without_comments(form.body))
     if any(COOPERATES.search(n) for n in names(body)) or any(_hides(n) for n in nodes(body)):
         return None
     named = _name_ids(body, launch, constants)
@@ -85,6 +98,22 @@ def domain(form: KernelForm, launch: Launch, constants: Mapping[str, int]) -> Do
     uniform, front = _split_uniform(lead, core, {v for v, _ in ids.values()})
     axes = {a: _axis(v, t, guards.get(a, ()), known) for a, (v, t) in ids.items()}
     return Domain(form, launch, axes, uniform, (*front, *core), known, None, constants)
+
+
+def plain_loads(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """The statements with ``__ldg(&a[i])`` and its relatives as ``a[i]``."""
+
+    def change(expr: Expr) -> Expr | None:
+        match expr:
+            case Call(callee=Name(text=text), args=(Unary(op="&", operand=Index() as element),)) if text in LOADS:
+                return rewrite(element, change)
+            case Call(callee=Name(text=text), args=(Binary(op="+", left=Name() as base, right=index),)) if (
+                text in LOADS
+            ):
+                return Index(base, rewrite(index, change))
+        return None
+
+    return rewrite(body, change)
 
 
 def _hides(node: object) -> bool:

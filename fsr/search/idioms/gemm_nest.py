@@ -7,7 +7,7 @@ strides, distances, min-plus. The start and the finish of the fold may be arbitr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fsr.contract.model import Contract
 from fsr.search.idioms.accesses import Access, Inits, access, accesses, dtype_of, may_alias, once_set, written_out
@@ -69,9 +69,13 @@ def gemm_nest(found: Domain, contract: Contract) -> GemmNest | None:
     """The nest in a two-dimensional domain; None when the core is anything else, or operands may be written."""
     if len(found.axes) != 2:
         return None
-    split = _split(found.core)
     values = once_set(found)
     every = accesses(found, values)
+    if every is None:
+        return None
+    found = _with_accumulator(found, every, contract)
+    every = accesses(found, values)
+    split = _split(found.core)
     if split is None or every is None:
         return None
     before, acc, loop, finish = split
@@ -105,6 +109,38 @@ def one_step(loop: For, a: Factor, b: Factor) -> tuple[Stmt, ...]:
     """The loop's body with the factors as ``$a`` and ``$b``."""
     parts = {a.expr: Name("$a"), b.expr: Name("$b")}
     return rewrite(loop.body, lambda e: parts.get(e))
+
+
+def _with_accumulator(found: Domain, every: Sequence[Access], contract: Contract) -> Domain:
+    """The domain with a sum that is kept in memory during the loop kept in a variable instead, when the element is
+    the point's own and nothing else can touch it meanwhile; unchanged otherwise."""
+    core = without_comments(found.core)
+    at = next((i for i, s in enumerate(core) if isinstance(s, For)), None)
+    loop = core[at] if at is not None else None
+    if at is None or not isinstance(loop, For):
+        return found
+    inside = {n for n in nodes(loop.body) if isinstance(n, Index)}
+    sums = [a for a in every if a.written and a.expr in inside]
+    if len({s.expr for s in sums}) != 1 or loop.var in sums[0].poly.names():
+        return found
+    own, array = sums[0], sums[0].array
+    same = [a for a in every if a.array == array]
+    others = {a.array for a in every if a.array != array}
+    if any(a.expr != own.expr for a in same) or any(may_alias(contract, found.launch, found, array, o) for o in others):
+        return found
+    kind = " ".join(w for w in found.form.param(array).type.replace("*", " ").split() if w != "const")
+    before, first = list(core[:at]), own.expr
+    start: Expr = first
+    match before[-1] if before else None:
+        case Assign(target=target, op="=", value=value) if target == first:
+            start = value
+            before.pop()
+    if any(first in nodes(s) for s in before):
+        return found
+    total = Name("fsr_total")
+    inner = rewrite(loop, lambda e: total if e == first else None)
+    changed = (*before, Declare(kind, total.text, start), inner, Assign(first, "=", total), *core[at + 1 :])
+    return replace(found, core=changed)
 
 
 def _split(core: Sequence[Stmt]) -> tuple[tuple[Declare, ...], Declare, For, tuple[Stmt, ...]] | None:

@@ -96,6 +96,8 @@ def gemm_body(p: GemmParts, c: GemmConfig) -> str:
 def _head(p: GemmParts, c: GemmConfig) -> list[str]:
     warps_n = c.bn // (LANES_N * c.tn)
     m, n = _place(c)
+    # Lanes zigzag over 4 x 8 places, so that each eight lanes read few distinct 16-byte words of either tile.
+    m_lane, n_lane = "($lane / 16 * 2 + $lane % 2)", "$lane / 2 % 8"
     return [
         f"__shared__ __align__(16) {p.a.value} $tile_a[{c.buffers}][{c.bk}][{c.bm + PAD}];",
         f"__shared__ __align__(16) {p.b.value} $tile_b[{c.buffers}][{c.bk}][{c.bn + PAD}];",
@@ -104,8 +106,8 @@ def _head(p: GemmParts, c: GemmConfig) -> list[str]:
         "const int $lane = $thread % 32;",
         f"const {p.a.index_type} $m_block = blockIdx.{p.a.axis} * {c.bm};",
         f"const {p.b.index_type} $n_block = blockIdx.{p.b.axis} * {c.bn};",
-        f"const int $m_thread = $warp / {warps_n} * {LANES_M * c.tm} + $lane / {LANES_N} * {min(c.tm, CHUNK)};",
-        f"const int $n_thread = $warp % {warps_n} * {LANES_N * c.tn} + $lane % {LANES_N} * {min(c.tn, CHUNK)};",
+        f"const int $m_thread = $warp / {warps_n} * {LANES_M * c.tm} + {m_lane} * {min(c.tm, CHUNK)};",
+        f"const int $n_thread = $warp % {warps_n} * {LANES_N * c.tn} + {n_lane} * {min(c.tn, CHUNK)};",
         *_share("a", p.a, c.bm, c),
         *_share("b", p.b, c.bn, c),
         *_wide("a", p.a, p.k_start),

@@ -76,36 +76,43 @@ def nodes(node: Any) -> Iterator[Any]:
                 yield from nodes(getattr(node, f.name))
 
 
+BUILT_IN = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim"])
+
+
 def names(node: Any) -> frozenset[str]:
-    """Every identifier used or declared inside; the words of opaque text and ``threadIdx.x`` as such, too."""
+    """Every identifier used or declared inside, the words of opaque text too; a member of a built-in is one name
+    (``threadIdx.x``), and the built-in's own name is there only where it stands alone."""
     found: set[str] = set()
+    alone: dict[str, int] = dict.fromkeys(BUILT_IN, 0)
     for part in nodes(node):
         match part:
-            case Name(text=text):
+            case Name(text=text) if text in BUILT_IN:
+                alone[text] += 1
+            case Name(text=text) | Declare(name=text) | For(var=text):
                 found.add(text)
             case Member(base=Name(text=base), name=name):
                 found.add(f"{base}.{name}")
+                if base in BUILT_IN:
+                    alone[base] -= 1
             case OpaqueExpr(text=text) | OpaqueStmt(text=text):
                 found.update(re.findall(r"[A-Za-z_]\w*(?:\.\w+)?", text))
-            case Declare(name=name):
-                found.add(name)
-            case For(var=var):
-                found.add(var)
-    return frozenset(found)
+    return frozenset(found | {name for name, count in alone.items() if count > 0})
 
 
 def assigned(node: Any) -> list[str]:
-    """The variables assigned inside (not by their declaration), once for each assignment; arrays and pointers count
-    when written through. Names whose address is taken and names in opaque text count as well."""
+    """The variables assigned inside (not by their declaration), once for each assignment. Writing through a pointer
+    or an array does not count; a taken address and names in opaque text do."""
     found: list[str] = []
     for part in nodes(node):
         match part:
+            case Assign(target=Index() | Unary()):
+                continue
             case Assign(target=target):
                 found.append(root(target) or "")
             case For(var=var, type=None):
                 found.append(var)
-            case Unary(op="&", operand=operand):
-                found.append(root(operand) or "")
+            case Unary(op="&", operand=Name(text=text) | Member(base=Name(text=text))):
+                found.append(text)
             case OpaqueExpr(text=text) | OpaqueStmt(text=text):
                 found += re.findall(r"[A-Za-z_]\w*", text)
     return found

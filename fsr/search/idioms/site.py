@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -11,14 +10,13 @@ from fsr.contract.model import Contract
 from fsr.records import Candidate, Launch
 from fsr.search.actions.protocol import Subject
 from fsr.search.idioms.domain import Domain, domain, flattened
+from fsr.search.idioms.macros import constants, expanded, thread_aware
 from fsr.search.idioms.names import settle, words
 from fsr.search.idioms.placement import Placed, placed
-from fsr.search.idioms.polynomial import integer_literal
-from fsr.search.idioms.rewrite import nodes, rewrite, substitute
+from fsr.search.idioms.rewrite import names
 from fsr.source.emit import emit_kernel
-from fsr.source.form import Assign, Call, Expr, Index, KernelForm, Literal, Name, OpaqueStmt
-from fsr.source.parse import parse_kernels
-from fsr.source.text import close_of, skeleton
+from fsr.source.form import KernelForm, OpaqueStmt
+from fsr.source.text import skeleton
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +39,10 @@ class Site:
 def sites(subject: Subject) -> Iterator[Site]:
     """Every launch of the plan whose kernel is a map over points."""
     launches = subject.candidate.plan.launches
-    names = [_bare(launch.entry) for launch in launches]
+    entries = [_bare(launch.entry) for launch in launches]
     for at, launch in enumerate(launches):
-        form = subject.kernels.get(names[at]) or subject.kernels.get(names[at].split("::")[-1])
-        if form is None or form.span is None or names.count(names[at]) > 1 or len(launch.args) != len(form.params):
+        form = subject.kernels.get(entries[at]) or subject.kernels.get(entries[at].split("::")[-1])
+        if form is None or form.span is None or entries.count(entries[at]) > 1 or len(launch.args) != len(form.params):
             continue
         region = "kernel" if len(launches) == 1 else f"kernel:{form.name}"
         ready = _placed(subject.candidate.source, form, launch, subject.contract)
@@ -54,8 +52,10 @@ def sites(subject: Subject) -> Iterator[Site]:
 
 @lru_cache(maxsize=256)
 def _placed(source: str, form: KernelForm, launch: Launch, contract: Contract) -> Placed | None:
-    facts = constants(source, form, launch.entry)
-    found = domain(expanded(form, source), launch, facts)
+    written_out = expanded(form, source)
+    if names(written_out.body) & (thread_aware(source) - {form.name}):
+        return None
+    found = domain(written_out, launch, constants(source, form, launch.entry))
     if found is None:
         return None
     return placed(flattened(found) or found, contract)
@@ -65,83 +65,9 @@ def _bare(entry: str) -> str:
     return entry.split("<", 1)[0].strip()
 
 
-def constants(source: str, form: KernelForm, entry: str) -> dict[str, int]:
-    """Integers known at compile time by name: object-like macros, file-level constants, template arguments."""
-    found: dict[str, int] = {}
-    macro = r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+\(?[ \t]*(\w+)[ \t]*\)?[ \t]*(?://.*|/\*.*)?$"
-    words_before = r"^(?:(?:static|inline|__device__|__constant__)\s+)*(?:constexpr|const)\s+(?:static\s+)?"
-    constant = words_before + r"(?:int|unsigned|size_t|unsigned int)\s+(\w+)\s*=\s*(\w+)\s*;"
-    for pattern in (macro, constant):
-        for name, text in re.findall(pattern, source, re.MULTILINE):
-            value = integer_literal(text)
-            if value is not None:
-                found[name] = value
-    if form.template and "<" in entry:
-        declared = [p.split("=")[0].split()[-1] for p in form.template.split(",")]
-        given = entry[entry.index("<") + 1 : entry.rindex(">")].split(",")
-        for name, text in zip(declared, given, strict=False):
-            value = integer_literal(text.strip())
-            if value is not None:
-                found[name] = value
-    return found
-
-
-def expanded(form: KernelForm, source: str) -> KernelForm:
-    """The kernel with function-like macros of one expression written out, so that indexes inside them show."""
-    macros = _macros(source)
-
-    def change(expr: Expr) -> Expr | None:
-        match expr:
-            case Call(callee=Name(text=text), args=args) if text in macros and len(macros[text][0]) == len(args):
-                parameters, body = macros[text]
-                inner = tuple(rewrite(a, change) for a in args)
-                return substitute(body, dict(zip(parameters, inner, strict=True)))
-        return None
-
-    return replace(form, body=rewrite(form.body, change)) if macros else form
-
-
-@lru_cache(maxsize=64)
-def _macros(source: str) -> Mapping[str, tuple[tuple[str, ...], Expr]]:
-    """Function-like macros whose body is one expression over their parameters, each used as a whole operand."""
-    found: dict[str, tuple[tuple[str, ...], Expr]] = {}
-    joined = re.sub(r"\\\r?\n", " ", source)
-    for name, listed, body in re.findall(
-        r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([\w, \t]*)\)[ \t]+(.+)$", joined, re.MULTILINE
-    ):
-        parameters = tuple(p.strip() for p in listed.split(",") if p.strip())
-        if "#" in body or not _careful(body, parameters):
-            continue
-        kernels = parse_kernels(f"__global__ void f() {{\n    x = {re.sub('//.*', '', body)};\n}}\n")
-        match kernels["f"].body if "f" in kernels else ():
-            case (Assign(target=Name(text="x"), value=value),) if _closed(body, value):
-                if any(_opaque(n) for n in nodes(value)):
-                    continue
-                found[name] = (parameters, value)
-    return found
-
-
-def _careful(body: str, parameters: tuple[str, ...]) -> bool:
-    """Whether every parameter stands in brackets of its own, so that the order of operations cannot change."""
-    bare = body.strip()
-    for parameter in parameters:
-        bare = re.sub(rf"\(\s*{parameter}\s*\)|\[\s*{parameter}\s*\]|(?<=[(,])\s*{parameter}\s*(?=[,)])", " ", bare)
-    return not words(bare) & set(parameters)
-
-
-def _closed(body: str, value: Expr) -> bool:
-    """Whether a macro's body binds as tightly as an operand, whatever stands around its use."""
-    whole = body.strip().encode()
-    return isinstance(value, Index | Call) or (whole[:1] == b"(" and close_of(whole, 0) == len(whole) - 1)
-
-
-def _opaque(node: object) -> bool:
-    return type(node).__name__.startswith("Opaque")
-
-
 def rebuilt(
     candidate: Candidate, site: Site, body: str, launch: Launch, action: str, *,
-    threads: int | None = None, min_blocks: int = 1, before: str = "", final: bool = True,
+    threads: int | None = None, min_blocks: int = 1, before: str = "",
 ) -> Candidate:  # fmt: skip
     """The candidate with the site's kernel body replaced by ``body`` (``$names`` are settled) and its launch by
     ``launch``. ``threads``: the launch bound to declare; ``before``: declarations to stand before the kernel."""
@@ -157,8 +83,3 @@ def rebuilt(
     launches[site.at] = launch
     plan = replace(candidate.plan, launches=tuple(launches))
     return replace(candidate, source=source, plan=plan, actions=(*candidate.actions, action))
-
-
-def expression(text: str) -> Expr:
-    """A number or a name as an expression."""
-    return Literal(text) if text.isdigit() else Name(text)

@@ -25,6 +25,7 @@ def gemm(
     *,
     a: str = '"M", "K"',
     b: str = '"K", "N"',
+    c: str = '"M", "N"',
     block: str = "[16, 16]",
     grid: str = '["ceil_div(N, 16)", "ceil_div(M, 16)"]',
 ) -> str:
@@ -38,7 +39,7 @@ def gemm(
 // [args]
 // A = {{role = "in", shape = [{a}]}}
 // B = {{role = "in", shape = [{b}]}}
-// C = {{role = "inout", shape = ["M", "N"]}}
+// C = {{role = "inout", shape = [{c}]}}
 // M = {{value = "M"}}
 // N = {{value = "N"}}
 // K = {{value = "K"}}
@@ -106,6 +107,33 @@ __global__ void k(const __half *A, const __half *B, float *C, int M, int N, int 
 }
 """
 
+IN_MEMORY = """
+__global__ void k(const int *A, const int *B, int *C, int M, int N, int K) {
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < M && col < N) {
+        C[row * N + col] = 3;
+        for (int k = 0; k < K; k++) {
+            C[row * N + col] += A[row * K + k] * B[k * N + col];
+        }
+    }
+}
+"""
+
+BATCHED = """
+__global__ void k(const signed char *A, const float *B, float *C, int M, int N, int K) {
+    int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
+    const signed char *a = A + blockIdx.z * M * K;
+    const float *b = &B[blockIdx.z * K * N];
+    float *c = C + blockIdx.z * M * N;
+    if (row >= M || col >= N) return;
+    float acc = c[row * N + col];
+    #pragma unroll 4
+    for (int k = 1; k <= K - 1; ++k) acc -= (float)a[row * K + k] * b[k * N + col];
+    c[row * N + col] = acc > 0 ? acc : acc * 0.5f;
+}
+"""
+
 
 @pytest.fixture
 def action() -> TileGemm:
@@ -126,8 +154,18 @@ def test_example_is_the_same_at_every_size(config, action, subject_from, apply_m
         (FLAT, {"block": "128", "grid": '"ceil_div(M * N, 128)"'}),
         (DISTANCE, {}),
         (HALF, {"grid": '["ceil_div(M, 16)", "ceil_div(N, 16)"]'}),
+        (IN_MEMORY, {}),
+        (
+            BATCHED,
+            {
+                "a": '"3", "M", "K"',
+                "b": '"3", "K", "N"',
+                "c": '"3", "M", "N"',
+                "grid": '["ceil_div(N, 16)", "ceil_div(M, 16)", "3"]',
+            },
+        ),
     ],
-    ids=["transposed-macro", "flat-double", "min-plus", "half-swapped"],
+    ids=["transposed-macro", "flat-double", "min-plus", "half-swapped", "in-memory", "batched"],
 )
 @pytest.mark.parametrize("config", ["bm=32,bn=32,bk=32,tm=2,tn=4]", "tile=16]"])
 def test_other_ways_to_write_it(code, shapes, config, action, subject_from, apply_move, runner):

@@ -51,7 +51,7 @@ __global__ void k(const float *a, const float *b, float *out, int w, int h) {
     if (j >= 1 && j < w - 1) {
         const float *row = a + i * w;
         float s = 0.0f;
-        s += row[j - 1] + row[j + 1] + row[j - w - 1] + row[j - w] + row[j - w + 1];
+        s += __ldg(&row[j - 1]) + __ldg(row + (j + 1)) + row[j - w - 1] + row[j - w] + row[j - w + 1];
         s += row[j + w] + row[j + w - 1] + row[j + w + 1];
         if (b[j] > 0.0f) s += b[i];
         out[i * w + j] += s - 8.0f * row[j];
