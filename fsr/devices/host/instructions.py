@@ -20,6 +20,8 @@ _REGISTERS = re.compile(r"^%\w+,%\w+$")
 _STACK = re.compile(r"\((%rsp|%rbp)")
 _MEMORY = re.compile(r"\(%r")
 _DIVIDE = {"div": 16.0, "idiv": 20.0, "divl": 16.0, "idivl": 20.0, "divq": 40.0, "idivq": 50.0}
+# Integer arithmetic and branches: nvcc unrolls the loops that this build keeps, and folds addresses into its loads.
+_INTEGER = 0.35
 _CALL = 12.0  # a library function: exp, log, sin and the like are 8 to 20 SASS instructions
 
 
@@ -76,7 +78,9 @@ def _weight(name: str, operands: str) -> float:
     if name.startswith(("vdiv", "vsqrt")):
         return 8.0  # reciprocal, two refinements, the range check
     # Arithmetic on memory is a load and an operation on a GPU; loads and stores count once.
-    return 2.0 if not copy and name != "lea" and _MEMORY.search(operands) and not _STACK.search(operands) else 1.0
+    if not copy and not name.startswith("lea") and _MEMORY.search(operands) and not _STACK.search(operands):
+        return 2.0
+    return 1.0 if copy or name.startswith("v") else _INTEGER
 
 
 def _call(operands: str) -> float:
