@@ -121,6 +121,21 @@ class coalesced_group : public warp_group<coalesced_group> {
 };
 inline coalesced_group coalesced_threads(int line = __builtin_LINE()) { return coalesced_group(fsr_activemask(line)); }
 
+template <unsigned Size, class Parent>
+class thread_block_tile;
+
+// How many threads a tile's parent has, which its meta group counts within: the block's unless it is a tile itself.
+template <class Parent>
+struct parent_threads {
+  static unsigned rank() { return fsr_thread; }
+  static unsigned count() { return fsr_detail::block_size(); }
+};
+template <unsigned Size, class Parent>
+struct parent_threads<thread_block_tile<Size, Parent>> {
+  static unsigned rank() { return fsr_thread & (Size - 1u); }
+  static unsigned count() { return Size; }
+};
+
 template <unsigned Size, class Parent = void>
 class thread_block_tile : public warp_group<thread_block_tile<Size, Parent>> {
   static_assert(Size >= 1 && Size <= 32 && (Size & (Size - 1)) == 0,
@@ -134,8 +149,8 @@ class thread_block_tile : public warp_group<thread_block_tile<Size, Parent>> {
   static unsigned thread_rank() { return fsr_thread & (Size - 1u); }
   static constexpr unsigned num_threads() { return Size; }
   static constexpr unsigned size() { return Size; }
-  static unsigned meta_group_rank() { return fsr_thread / Size; }
-  static unsigned meta_group_size() { return (fsr_detail::block_size() + Size - 1u) / Size; }
+  static unsigned meta_group_rank() { return parent_threads<Parent>::rank() / Size; }
+  static unsigned meta_group_size() { return (parent_threads<Parent>::count() + Size - 1u) / Size; }
 };
 template <unsigned Size, class Parent>
 inline thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
