@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from fsr.search.actions.atomics import PRIVATE_BINS, REDUCE_ATOMICS
-from fsr.search.actions.block_shape import BlockShape, CoarsenRows, SwapIds
 from fsr.search.actions.protocol import Action
 from fsr.search.actions.rows import ROW_PER_BLOCK, ROW_PER_WARP
 from fsr.search.actions.simple import SIMPLE
-from fsr.search.actions.tile_gemm import TileGemm
-from fsr.search.actions.tile_transpose import TileTranspose
+from fsr.search.actions.structural import STRUCTURAL_ACTIONS
 
-_STRUCTURAL: tuple[Action, ...] = (
-    ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, TileGemm(), TileTranspose(), SwapIds(), BlockShape(),
-    CoarsenRows(),
-)  # fmt: skip
+_STRUCTURAL: tuple[Action, ...] = (ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, *STRUCTURAL_ACTIONS)
 
 
 def all_actions() -> tuple[Action, ...]:

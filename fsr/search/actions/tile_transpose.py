@@ -51,7 +51,9 @@ class TileTranspose:
 
 
 def _found(site: Site, subject: Subject) -> Transposed | None:
-    if site.launch.block[2] != "1" or not grid_fits(covered(site, {"x": 16, "y": 16}, (16, 16)), subject.contract):
+    if site.launch.block[2] != "1" or set(site.domain.axes) != {"x", "y"}:
+        return None
+    if not grid_fits(covered(site, {"x": 16, "y": 16}, (16, 16)), subject.contract):
         return None
     return transposed(site.domain, subject.contract)
 
