@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fsr.errors import MissingToolError
+from fsr.evaluation.alignment import unpromised_alignment
 from fsr.evaluation.guard import guard
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.records import Candidate, CompileFailure, Fault, Resources
@@ -34,6 +35,7 @@ def build(spec: SessionSpec, candidate: Candidate) -> Binaries | CompileFailure 
     started = time.monotonic()
     if candidate != spec.baseline:
         refused = guard(candidate, spec.baseline)
+        refused = refused or unpromised_alignment(candidate, spec.baseline, spec.contract)
         if refused is not None:
             return refused
     resources: Mapping[str, Resources] = {}

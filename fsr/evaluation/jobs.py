@@ -95,7 +95,7 @@ def _stages(session: Session, request: EvaluateRequest) -> Outcome:
     passed, failure = session.first_failure(image, plan, cases)
     if failure is not None:
         return failed(session, request, failure, "tests", 1 + len(cases), 1 + passed)
-    return replace(told, status=Status.CORRECT, stage="tests", cases=1 + len(cases), passed=1 + passed)
+    return replace(told, status=Status.CORRECT, stage="tests", cases=1 + passed, passed=1 + passed)
 
 
 def failed(

@@ -63,7 +63,7 @@ def promote_task(request: PromoteRequest) -> Outcome:
         return _refused(failure, len(cases), passed, started)
     if not request.timed:
         return Outcome(
-            Status.CORRECT, "promotion", len(cases), passed, resources=binaries.resources,
+            Status.CORRECT, "promotion", passed, passed, resources=binaries.resources,
             seconds=time.monotonic() - started,
         )  # fmt: skip
     reading = read_clock(session, binaries, candidate.plan, None)
@@ -77,7 +77,7 @@ def promote_task(request: PromoteRequest) -> Outcome:
     if slower:
         evidence |= {"kind": "slower on a held-out size", "detail": "slower at " + "; ".join(slower)}
     return Outcome(
-        Status.PROMOTED if won else Status.CORRECT, "promotion", len(cases), passed, timing, binaries.resources,
+        Status.PROMOTED if won else Status.CORRECT, "promotion", passed, passed, timing, binaries.resources,
         reading.features, evidence, time.monotonic() - started,
     )  # fmt: skip
 
