@@ -27,12 +27,14 @@ _TYPES = (
 class HostScope:
     """Names that host code uses, as size expressions; dim3 variables as three of them.
 
-    ``helpers``: functions and macros that return one expression, by name: parameters and C text.
+    ``helpers``: functions and macros that return one expression, by name: parameters and C text. ``wholes``:
+    expressions that are passed for a parameter as they are, and the parameter.
     """
 
     values: dict[str, str] = field(default_factory=dict)
     dims: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     helpers: dict[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
+    wholes: dict[str, str] = field(default_factory=dict)
 
 
 def constants(file: KernelFile) -> dict[str, int]:
@@ -78,8 +80,11 @@ def resolve_launch(
         name = re.sub(r"^\(\s*\w+\s*\)\s*", "", arg)
         if not pointer and re.fullmatch(r"[A-Za-z_]\w*", name):
             scope.values[name] = param
-    own = set(scope.values)
-    _read_scope(launch.scope, scope, own)
+    _read_scope(launch.scope, scope, set(scope.values))
+    for param, pointer, arg in zip(params, pointers, launch.args, strict=False):
+        whole = None if pointer else to_expression(arg, scope)
+        if whole is not None and re.search(r"\w\W+\w", whole):  # k<<<(m * n + 255) / 256, 256>>>(m * n)
+            scope.wholes[whole] = param
     grid, block = _dimensions(launch.grid, scope), _dimensions(launch.block, scope)
     shared = to_expression(launch.shared, scope)
     if grid is None:
@@ -109,7 +114,7 @@ def _read_scope(text: str, scope: HostScope, fixed: set[str]) -> None:
     """The variables that the launching function sets before the launch, last setting first to win."""
     clean = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
     statement = re.compile(
-        rf"(?<![\w.])(?:dim3\s+(?P<dim>\w+)\s*(?:[({{](?P<parts>[^;]*)[)}}]|=\s*(?P<one>[^;]+))\s*;"
+        rf"(?<![\w.])(?:(?:dim3|auto(?=[^;=]*=\s*dim3))\s+(?P<dim>\w+)\s*(?:[({{](?P<parts>[^;]*)[)}}]|=\s*(?P<one>[^;]+))\s*;"
         rf"|{_TYPES}\s+(?P<name>\w+)\s*(?:=\s*(?P<value>[^;]+)|\{{(?P<braced>[^;}}]+)\}})\s*;)"
     )
     for match in statement.finditer(clean):
@@ -177,7 +182,7 @@ def to_expression(text: str, scope: HostScope, depth: int = 0) -> str | None:
     text = re.sub(r"/+", "//", text)
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-        tree = _Names(scope.values).visit(tree)
+        tree = _Wholes(scope.wholes).visit(_Names(scope.values).visit(tree))
         tree = _CeilDiv().visit(tree)
         found = ast.unparse(ast.fix_missing_locations(tree))
         parse(found)
@@ -219,6 +224,20 @@ class _Names(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         node.args = [self.visit(a) for a in node.args]
+        return node
+
+
+class _Wholes(ast.NodeTransformer):
+    """What is passed for a parameter replaced by the parameter."""
+
+    def __init__(self, wholes: Mapping[str, str]) -> None:
+        self.wholes = wholes
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        name = self.wholes.get(ast.unparse(node))
+        if name is not None:
+            return ast.Name(name, ast.Load())
+        self.generic_visit(node)
         return node
 
 

@@ -15,7 +15,7 @@ from fsr.contract.accesses import walk_kernel
 from fsr.contract.draft import GAP, Draft, inline, quoted
 from fsr.contract.host import constants, resolve_launch
 from fsr.contract.index_values import Access, Walk
-from fsr.contract.model import Argument, Contract, Origin, Size, Tolerance
+from fsr.contract.model import Argument, Constraints, Contract, Origin, Size, Tolerance
 from fsr.contract.polynomial import Poly
 from fsr.contract.shapes import shape_of
 from fsr.contract.show import argument_row, launch_rows, size_row
@@ -25,6 +25,7 @@ from fsr.records import Launch, Plan, Role
 from fsr.source.file import KernelFile, bare_name
 from fsr.source.form import Declare, KernelForm
 from fsr.source.launches import HostLaunch
+from fsr.source.macros import expand
 from fsr.source.signature import Parameter, Signature, resolve_dtype, signature, template_arguments
 from fsr.source.walk import contains_barrier, contains_warp_wide, walk_stmts
 
@@ -101,7 +102,7 @@ def _parsed(file: KernelFile, name: str) -> KernelForm:
     from fsr.source.parse import parse_kernels  # loads the grammar
 
     bare = bare_name(name).rsplit("::", 1)[-1]
-    form = parse_kernels(file.cut(name).text).get(bare)
+    form = parse_kernels(expand(file.cut(name).text)).get(bare)
     if form is None:
         raise SourceError(
             f"the kernel {bare!r} cannot be parsed", expected="a __global__ function with a body",
@@ -241,8 +242,12 @@ def _scalar(found: _Finding, param: Parameter) -> Argument | None:
     assert found.walk is not None
     dtype = param.dtype or ""
     literal = _launched_literal(found, param)
-    if literal is not None:
+    if literal is not None and "int" in dtype:
         return Argument(param.name, dtype, Role.SCALAR, value=literal)
+    if literal is not None and float(literal) != 0:  # around what is passed: it is a parameter, so it may vary
+        ends = sorted((float(literal) / 2, float(literal) * 2))
+        limits = Constraints(low=repr(ends[0]), high=repr(ends[1]))
+        return Argument(param.name, dtype, Role.SCALAR, constraints=limits)
     if "int" not in dtype:
         return Argument(param.name, dtype, Role.SCALAR)
     if param.name in _size_names(found):

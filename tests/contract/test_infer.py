@@ -66,7 +66,8 @@ def test_grid_stride_loops_and_host_helpers():
     contract = inferred(GRID_STRIDE)
     assert shapes(contract) == {"y": ("n",), "x": ("n",)}
     assert contract.argument("y").role is Role.OUT
-    assert contract.argument("s").value == "2.0"
+    limits = contract.argument("s").constraints
+    assert (limits.low, limits.high) == ("1.0", "4.0")
     assert contract.plan.launches[0].grid[0] == "min(ceil_div(n, 256), 1024)"
     assert contract.plan.launches[0].block[0] == "256"
 
@@ -150,6 +151,54 @@ def test_a_templated_row_a_block():
     assert contract.entry == "k<128>"
     assert shapes(contract) == {"x": ("rows", "cols"), "y": ("rows",)}
     assert contract.argument("y").role is Role.OUT
+
+
+MACROS = """
+#define N_THREADS 256
+#define IDX2C(i, j, ld) (((j) * (ld)) + (i))  // column-major
+#define CUDA_KERNEL_LOOP(i, n) \\
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += blockDim.x * gridDim.x)
+__global__ void relu(float *out, const float *in, const int n) {
+    CUDA_KERNEL_LOOP(i, n) { out[i] = in[i] > 0.f ? in[i] : 0.f; }
+}
+__global__ void axpby(const int N, const float a, const float *X, float *Y) {
+    const unsigned int tid = threadIdx.x;
+    const unsigned int gid = tid + N_THREADS * blockIdx.x;
+    if (gid < N) Y[gid] = a * X[gid] + Y[gid];
+}
+__global__ void colmajor(int m, int n, const float *A, float *B) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= m || j >= n) return;
+    B[IDX2C(i, j, m)] = A[IDX2C(i, j, m)] * 2;
+}
+void run(int m, int n, float *A, float *B) {
+    axpby<<<(m * n + N_THREADS - 1) / N_THREADS, N_THREADS>>>(m * n, 1.f, A, B);
+    dim3 t(16, 16), unused(1);
+    dim3 b((m + t.x - 1) / t.x, (n + 15) / 16);
+    colmajor<<<b, dim3(16, 16)>>>(m, n, A, B);
+    auto blocks = dim3((m + 31) / 32);
+    relu<<<blocks, 32>>>(B, A, m);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected", "grid"),
+    [
+        ("relu", {"out": ("n",), "in": ("n",)}, "ceil_div(n, 32)"),
+        ("axpby", {"X": ("N",), "Y": ("N",)}, "ceil_div(N, 256)"),
+    ],
+)
+def test_macros_of_the_file_are_followed(entry, expected, grid):
+    contract = inferred(MACROS, entry)
+    assert shapes(contract) == expected
+    assert contract.plan.launches[0].grid == (grid, "1", "1")
+
+
+def test_column_major_macros():
+    contract = inferred(MACROS.replace("dim3 t(16, 16), unused(1);", "dim3 t(16, 16);"), "colmajor")
+    assert shapes(contract) == {"A": ("n", "m"), "B": ("n", "m")}
+    assert contract.plan.launches[0].grid == ("ceil_div(m, 16)", "ceil_div(n, 16)", "1")
 
 
 HEAD = "__global__ void k(const float *x, float *y, int n) {\n    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
