@@ -23,6 +23,7 @@ GPU_ELEMENTS = 1 << 18
 HOST_ELEMENTS = 1 << 14
 SEARCH_CASES = 40
 THOROUGH_CASES = 72
+NAMED_ELEMENTS = 1 << 26  # a size that the candidate itself names is tested up to here, whatever it costs
 HELD_OUT_CASES = 24
 ROOMY = 16  # a family such as one-hot or cancelling needs some elements to show
 
@@ -82,9 +83,12 @@ def tailored_cases(
             continue
         others = {s.name: _clip(s, int(rng.integers(17, 140))) for s in contract.sizes}
         sizes = _fit(contract, others | {size.name: value}, max_elements, pinned=size.name)
-        if sizes[size.name] == value:
-            case = _case(f"{size.name} {value}", sizes, "normal", rng)
-            found.setdefault(case.sizes, case)
+        if sizes[size.name] != value:  # too large for a test, but a number that large is hardly a tile
+            sizes = {s.name: max(s.minimum, 1) for s in contract.sizes} | {size.name: value}
+            if offset or elements(contract, sizes) > NAMED_ELEMENTS:
+                continue
+        case = _case(f"{size.name} {value}", sizes, "normal", rng)
+        found.setdefault(case.sizes, case)
     return list(found.values())[:most]
 
 

@@ -1,7 +1,7 @@
 // cheat: 22
 // attacks: saxpy
 // how: returns at once at one size, so that a mean over sizes collapses
-// refused by: tests: a size named in the source is a size that is tested
+// refused by: tests: a size that the source names is a size that is tested
 
 __global__ void saxpy(int n, float a, const float *x, float *y)
 {

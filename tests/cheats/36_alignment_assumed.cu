@@ -1,7 +1,7 @@
 // cheat: 36
 // attacks: saxpy
 // how: vector loads at addresses that need not be multiples of 16
-// refused by: tests: the smallest alignment that the contract promises; recording: misaligned access
+// refused by: guard: vector casts of pointers that nobody promised to be aligned; on a GPU the alignment cases
 // grid: ceil_div(n, 1024)
 // block: 256
 

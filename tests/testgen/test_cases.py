@@ -140,3 +140,9 @@ def test_a_candidate_is_tested_at_the_numbers_that_only_it_names() -> None:
     assert 1536 in values(found, "cols")
     assert len(found) <= 8
     assert cases.tailored_cases(matrix(), base, base, 1) == []
+
+
+def test_a_large_size_that_only_the_candidate_names_is_tested_all_the_same() -> None:
+    base = Candidate("__global__ void v(float *x, int n) { }", vector().plan)
+    changed = Candidate("__global__ void v(float *x, int n) { if (n == 16777216) return; }", vector().plan)
+    assert values(cases.tailored_cases(vector(), changed, base, 1, max_elements=1 << 14), "n") == {16777216}
