@@ -21,6 +21,7 @@ from fsr.features.traffic import (
     SECTOR,
     Residency,
     SiteTraffic,
+    fitting,
     launch_traffic,
     residency,
     shared_passes,
@@ -37,8 +38,9 @@ _LOADS_IN_FLIGHT = 4.0  # of a loop: nvcc unrolls by four
 _SHARED_CYCLES, _SHUFFLE_CYCLES, _BARRIER_CYCLES = 23.0, 23.0, 40.0  # Jia et al. 2018, Luo et al. 2024
 _SAME_ADDRESS_CYCLES = 1.0  # a lane of a global atomic on one address, in its L2 slice
 _ATOMIC_SECTOR_CYCLES = 2.0  # a slice's time for one sector of atomics
+_SHARED_PASS_CYCLES = 1.3  # a wavefront of shared memory, as tiled GEMMs reach it
 _SHARED_ATOMIC_CYCLES = 4.0  # a lane of a shared atomic on one address
-_BLOCK_START_NS, _WARP_START_NS = 0.5, 150.0  # one block after the other on the whole GPU; until a warp's first load
+_BLOCK_START_NS, _WARP_START_NS = 0.12, 150.0  # one block after the other on the whole GPU; until a warp's first load
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +75,29 @@ def predict(profile: AccessProfile, resources: Mapping[str, Resources], target: 
     ``resources`` by entry (missing or None: not limiting), ``footprint`` distinct bytes of all buffers. A launch that
     cannot run on the target (too many registers or too much shared memory) takes infinitely long.
     """
-    launches = tuple(
-        _predict_launch(launch, resources.get(launch.entry, Resources()), target, footprint, first=index == 0)
-        for index, launch in enumerate(profile.launches)
-    )
+    kept = fitting(target.l2_bytes, footprint)
+    warm: dict[str, float] = {}
+    launches: list[LaunchPrediction] = []
+    for launch in profile.launches:
+        needs = resources.get(launch.entry, Resources())
+        launches.append(_predict_launch(launch, needs, target, warm, first=not launches))
+        warm |= {site.buffer: kept for site in launch.sites if site.space == "global"}
     parts: dict[str, float] = {}
-    for launch in launches:
-        for name, value in launch.parts.items():
+    for predicted in launches:
+        for name, value in predicted.parts.items():
             parts[name] = parts.get(name, 0.0) + value
     ordered = dict(sorted(parts.items(), key=lambda item: -item[1]))
-    return Prediction(sum(p.time_ns for p in launches), next(iter(ordered), "launch"), ordered, launches)
+    return Prediction(sum(p.time_ns for p in launches), next(iter(ordered), "launch"), ordered, tuple(launches))
 
 
 def _predict_launch(
-    launch: LaunchProfile, needs: Resources, target: Target, footprint: float, *, first: bool
+    launch: LaunchProfile, needs: Resources, target: Target, warm: Mapping[str, float], *, first: bool
 ) -> LaunchPrediction:
     shared = max(launch.shared_bytes, needs.static_shared_bytes or 0)
     occupied = occupancy(target, launch.threads_per_block, needs.registers, shared)
     resident = residency(launch, occupied, target)
     overhead = target.launch_ns if first else target.next_launch_ns
-    traffic = launch_traffic(launch, resident, target, footprint)
+    traffic = launch_traffic(launch, resident, target, warm)
     limits = _limits(launch, needs, target, occupied, resident, traffic)
     body = sum(value**NORM for value in limits.values()) ** (1.0 / NORM)
     if occupied.blocks == 0:
@@ -127,7 +132,7 @@ def _limits(
     return {
         "dram": sum(_dram_ns(t, target) for t in traffic),
         "l2": sum(t.l2_sectors for t in traffic) * SECTOR / l2_rate,
-        "l1": (global_passes + shared_total + launch.shuffles + 2 * spilled) / (busy * clock),
+        "l1": (global_passes + _SHARED_PASS_CYCLES * (shared_total + launch.shuffles) + 2 * spilled) / (busy * clock),
         "issue": (launch.warp_instructions + 2 * spilled) / (busy * issue_width * clock),
         "atomics": _atomics_ns(launch.sites, target, busy),
         "latency": _path_ns(launch, target, traffic) * _waves(launch, occupied, target),
@@ -142,15 +147,18 @@ def _dram_ns(traffic: SiteTraffic, target: Target) -> float:
 
 
 def _atomics_ns(sites: tuple[AccessSite, ...], target: Target, busy_sms: float) -> float:
+    """Sectors of atomics spread over the L2 slices (a sector lives in one), the queue at the busiest address, and
+    the queues of shared-memory atomics."""
     clock = target.clock_ghz
-    spread = sum(s.sectors for s in sites if s.kind == "atomic" and s.space == "global")
-    busiest = max((s.max_same_address for s in sites if s.kind == "atomic" and s.space == "global"), default=0.0)
-    shared = sum(s.serial for s in sites if s.kind == "atomic" and s.space == "shared")
-    return (
-        spread * _ATOMIC_SECTOR_CYCLES / (target.l2_slices * clock)
-        + busiest * _SAME_ADDRESS_CYCLES / clock
-        + shared * _SHARED_ATOMIC_CYCLES / (busy_sms * clock)
-    )
+    spread = busiest = shared = 0.0
+    for site in (s for s in sites if s.kind == "atomic"):
+        if site.space == "shared":
+            shared += site.serial
+            continue
+        slices = max(1.0, min(target.l2_slices, site.unique_sectors))
+        spread += site.sectors * _ATOMIC_SECTOR_CYCLES / slices
+        busiest = max(busiest, site.max_same_address * _SAME_ADDRESS_CYCLES)
+    return (max(spread, busiest) + shared * _SHARED_ATOMIC_CYCLES / busy_sms) / clock
 
 
 def _waves(launch: LaunchProfile, occupied: Occupancy, target: Target) -> float:
