@@ -101,7 +101,8 @@ def precompiled_header(compiler: Compiler, flags: tuple[str, ...], folder: Path)
             (staging.path / "cuda.h").write_text(f'#include "{header}"\n')
             output = str(staging.path / name)
             if compiler.family == "clang":
-                source = [str(header)]
+                # The folder's name tells the headers' content; their times (a fresh checkout) mean nothing.
+                source = ["-Xclang", "-fno-pch-timestamp", str(header)]
             else:
                 source = [str(staging.path / "cuda.h")]
             _run([compiler.path, *flags, "-x", "c++-header", *source, "-o", output])

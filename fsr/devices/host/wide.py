@@ -16,9 +16,7 @@ _SCALARS = {
     "ulonglong": 8, "float": 4, "double": 8,
 }  # fmt: skip
 _TYPE = re.compile(rf"\b({'|'.join(_SCALARS)})([24])\b")
-_DECLARED = re.compile(
-    rf"\b({'|'.join(_SCALARS)})([24])\b[\s*&]*(?:const\b|__restrict__\b|\*|&|>|\s|\(|\))*([A-Za-z_]\w*)"
-)
+_DECLARED = re.compile(rf"\b({'|'.join(_SCALARS)})([24])\b[\s*&]*(?:const\b|__restrict__\b|\*|&|\s)*([A-Za-z_]\w*)")
 _COUNTED = (
     "requests", "lanes", "sectors", "unique_sectors", "wavefronts", "serial", "max_same", "block_sectors", "lines",
 )  # fmt: skip
