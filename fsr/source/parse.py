@@ -56,21 +56,21 @@ def _definition(data: bytes, located: Located) -> KernelForm | None:
     piece = data[located.start : located.end]
     cleaned, taken = blanks(piece)
     reader = Reader(piece, taken, located.start)
+    header_end = located.body - located.start
     root = _grammar().parse(unbracketed(cleaned)).root_node
     function = _function_node(root)
-    header_end = located.body - located.start
-    if function is None:
-        return None
-    declarator = function.child_by_field_name("declarator")
-    name = declarator.child_by_field_name("declarator") if declarator is not None else None
-    if declarator is None or name is None:
-        return None
-    body = function.child_by_field_name("body")
+    body = None if function is None else function.child_by_field_name("body")
     if body is not None and body.start_byte == header_end and body.end_byte == len(piece):
         statements = reader.block(body)
-    else:  # brackets that the grammar saw elsewhere than the text has them: keep the body as it is
+    else:  # brackets that the grammar sees elsewhere than the text has them: keep the body as it is
         inner = piece[header_end + 1 : -1].decode("utf-8", "replace").strip("\n")
         statements = (OpaqueStmt(inner, (located.body + 1, located.end - 1)),)
+        root = _grammar().parse(cleaned[:header_end] + b"{}").root_node
+        function = _function_node(root)
+    declarator = None if function is None else function.child_by_field_name("declarator")
+    name = None if declarator is None else declarator.child_by_field_name("declarator")
+    if function is None or declarator is None or name is None:
+        return None
     bounds = [b for b in taken if b.kind == "__launch_bounds__" and b.start < header_end]
     return KernelForm(
         name=reader.text(name),

@@ -25,7 +25,8 @@ def expression(data: bytes, node: Node) -> Expr:
         if node.type in _NAMES:
             return Name(_text(data, node))
         if node.type in _LITERALS:
-            return Literal(_text(data, node))
+            text = _text(data, node)  # the grammar takes a sign into the number
+            return Unary(text[0], Literal(text[1:].lstrip())) if text[0] in "+-" else Literal(text)
         reader = _READERS.get(node.type)
         found = None if reader is None else reader(data, node)
         if found is not None:
@@ -59,7 +60,12 @@ def _binary(data: bytes, node: Node) -> Expr | None:
 
 def _comma(data: bytes, node: Node) -> Expr | None:
     left, right = _field(data, node, "left"), _field(data, node, "right")
-    return Binary(",", left, right) if left is not None and right is not None else None
+    if left is None or right is None:
+        return None
+    match right:  # the grammar nests to the right, the language to the left
+        case Binary(",", first, last):
+            return Binary(",", Binary(",", left, first), last)
+    return Binary(",", left, right)
 
 
 def _unary(data: bytes, node: Node) -> Expr | None:

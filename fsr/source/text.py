@@ -121,16 +121,32 @@ def locate_kernels(data: bytes) -> list[Located]:
 def locate(data: bytes, marker: bytes) -> list[Located]:
     """Every function definition whose specifiers hold ``marker`` (a regular expression), in order."""
     code, found = skeleton(data), list[Located]()
+    plain = _first_branches(data, code)
     for match in re.finditer(marker, code):
         if found and match.start() < found[-1].end:
             continue
         body = _body_after(code, match.end())
         if body is None:
             continue
-        close = close_of(code, body)
+        close = close_of(plain if plain[body : body + 1] == b"{" else code, body)
         if close is not None:
             found.append(Located(_start_before(data, code, match.start()), close + 1, body))
     return found
+
+
+def _first_branches(data: bytes, code: bytes) -> bytes:
+    """Skeleton text with #else and #elif branches blanked: each branch may open brackets of its own."""
+    out, skipping, start = code, 0, 0
+    for match in re.finditer(rb"^[ \t]*#[ \t]*(if|ifdef|ifndef|else|elif|endif)\b", data, re.MULTILINE):
+        word = match[1]
+        if skipping:
+            skipping += word.startswith(b"if")
+            skipping -= word == b"endif"
+            if skipping == 0:
+                out = blanked(out, start, match.start())
+        elif word in (b"else", b"elif"):
+            skipping, start = 1, match.start()
+    return out
 
 
 def _body_after(code: bytes, at: int) -> int | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from fsr.search.actions.target import Target, always
 from fsr.source.analysis.calls import calls_only_pure
+from fsr.source.analysis.functions import only_thread, thread_local_functions
 from fsr.source.analysis.threads import AXES, GlobalId, global_ids, guard_of
 from fsr.source.form import (
     Binary,
@@ -37,6 +38,7 @@ from fsr.source.walk import (
     names_in,
     names_mentioned,
     walk_expr,
+    walk_exprs,
     walk_stmts,
 )  # fmt: skip
 
@@ -83,6 +85,8 @@ def pointwise(target: Target) -> Pointwise | None:
     if any(
         isinstance(s, Declare) and ("__shared__" in s.qualifiers or "static" in s.qualifiers) for s in walk_stmts(body)
     ):
+        return None
+    if not all(only_thread(e, thread_local_functions(target.source), target.type_names) for e in walk_exprs(body)):
         return None
     found = global_ids(target.kernel, target.known, target.constants)
     ids = {g.axis: g for g in found.values()}

@@ -10,8 +10,10 @@ from fsr.search.actions.protocol import Move, Subject
 from fsr.search.actions.target import Target, part_of, region_in, rewritten, target_of, targets
 from fsr.search.actions.types import ELEMENT_BYTES, aliases, resolved
 from fsr.source.analysis.affine import affine
-from fsr.source.form import Binary, Declare, Expr, Index, Literal, Name, OpaqueExpr, OpaqueStmt
+from fsr.source.analysis.calls import is_atomic
+from fsr.source.form import Binary, Call, Declare, Expr, Index, Literal, Name, OpaqueExpr, OpaqueStmt, Unary
 from fsr.source.walk import (
+    base_name,
     exprs_of,
     integer,
     map_expr,
@@ -19,6 +21,7 @@ from fsr.source.walk import (
     opaque_names,
     replace_stmt,
     walk_expr,
+    walk_exprs,
     walk_stmts,
 )  # fmt: skip
 
@@ -70,6 +73,11 @@ def _elements_only(target: Target, name: str) -> bool:
                 return Binary(",", i, j)
         return e
 
+    everything = list(walk_exprs(target.kernel.body))
+    addresses = [x for x in everything if isinstance(x, Unary) and x.op == "&" and base_name(x) == name]
+    atomics = [a for x in everything if isinstance(x, Call) and is_atomic(x) for a in x.args[:1]]
+    if any(x not in atomics for x in addresses):
+        return False
     for s in walk_stmts(target.kernel.body):
         if isinstance(s, OpaqueStmt) and name in opaque_names(s.text):
             return False

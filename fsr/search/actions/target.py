@@ -12,8 +12,9 @@ from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
 from fsr.records import Candidate, Launch, Plan, Role, ScalarArgument
 from fsr.search.actions.protocol import Move, Subject
+from fsr.search.actions.types import aliases
 from fsr.search.idioms.launches import Launched, launched, with_launch
-from fsr.search.idioms.site import constants
+from fsr.search.idioms.macros import constants
 from fsr.source.analysis.definitions import Definitions, definitions
 from fsr.source.form import Binary, Call, Cast, Expr, KernelForm, Literal, Name, Ternary
 from fsr.source.rewrite import replace_kernel
@@ -58,6 +59,13 @@ class Target:
     def names(self) -> frozenset[str]:
         """Every name in use in the kernel, and the macros of the file."""
         return kernel_names(self.kernel) | frozenset(self.constants)
+
+    @cached_property
+    def type_names(self) -> frozenset[str]:
+        """Names that stand for types: template parameters, aliases, typedefs."""
+        parameters = (p.split("=")[0].split() for p in (self.kernel.template or "").split(","))
+        named = {words[1] for words in parameters if len(words) == 2 and words[0] in ("typename", "class")}
+        return frozenset(named | set(aliases(self.source)))
 
     @cached_property
     def block(self) -> tuple[int, int, int] | None:

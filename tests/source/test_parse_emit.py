@@ -1,0 +1,245 @@
+"""Parsing and emitting: the same form comes back, the code compiles, and what has no form stays word for word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fsr.source.emit import _BINARY as LEVELS
+from fsr.source.emit import emit_expr, emit_kernel
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Declare,
+    Expr,
+    For,
+    If,
+    Index,
+    Literal,
+    Member,
+    Name,
+    OpaqueStmt,
+    Param,
+    Return,
+    Scope,
+    Ternary,
+    Unary,
+    While,
+)  # fmt: skip
+from fsr.source.parse import parse_device_functions, parse_kernels
+from fsr.source.walk import contains_opaque
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.cu"))
+
+
+def kernel(body: str, params: str = "float *x, int n"):
+    return parse_kernels(f"__global__ void k({params}) {{\n{body}\n}}")["k"]
+
+
+def statement(text: str):
+    (found,) = kernel(text).body
+    return found
+
+
+def expr(text: str) -> Expr:
+    found = statement(f"y = {text};")
+    assert isinstance(found, Assign)
+    return found.value
+
+
+HARD = r"""
+#define BLOCK 256
+template <int B, typename T>
+__global__ void __launch_bounds__(256, 2) soft(const float* __restrict__ x, float *y, int rows, const int cols,
+                                               float a[3]) {
+  extern __shared__ float sm[];
+  __shared__ float tile[32][33], other[BLOCK];
+  extern __shared__ __align__(128) unsigned char buf[];
+  int row = blockIdx.x * blockDim.x + threadIdx.x, k;
+  const float *p = x + row, *q{nullptr};
+  if (row >= rows) return;
+  // a word
+  #pragma unroll 4
+  for (int j = 0; j < cols; j++) { m = fmaxf(m, x[row * cols + j]); }
+  for (int s = blockDim.x / 2; s > 0; s >>= 1) {
+    if (threadIdx.x < s) sm[threadIdx.x] += sm[threadIdx.x + s]; __syncthreads();
+  }
+  for (;;) break;
+  for (size_t i = 0, n = 3; i < n; ++i) continue;
+  #pragma unroll
+  for (int i = 0; i < 4; ++i)
+    #pragma unroll
+    for (int j = 0; j < 4; ++j)
+      y[i] = j;
+  float4 v = *reinterpret_cast<const float4*>(x + 4 * row);
+  float2 z = {1, 2};
+  y[k++] = *p++; k = row = 3;
+  auto f = [&](int i) { return i; };
+  do { k--; } while (k > 0);
+  switch (k) { case 0: break; default: ; }
+  asm volatile("nop;" ::: "memory");
+  dim3 g(1, 2); std::size_t ss; T val = T(0); cg::thread_block tb = cg::this_thread_block();
+  if constexpr (B > 3) { k = 1; } else if (k) k = 2; else k = 3;
+  foo<3>(k); a.b<int>(c); p->x = sizeof(float); k = sizeof k; long long big = 1'000'000;
+  constexpr int C = 4; static_assert(C == 4);
+  goto end; end: ;
+#ifdef DEBUG
+  k = 9;
+#endif
+  const float& rr = x[0]; float (*fp)(int); k = (1, 2);
+}
+extern "C" __global__ void k2(int n) { __shared__ alignas(16) float s[4]; unsigned char c = 'a'; }
+__global__ static void __cluster_dims__(2,1,1) k3(int n) { n = 1; }
+"""
+
+
+@pytest.mark.parametrize("text", [HARD, *[p.read_text() for p in EXAMPLES]], ids=["hard", *[p.stem for p in EXAMPLES]])
+def test_emitting_and_parsing_again_changes_nothing(text):
+    found = parse_kernels(text)
+    assert found
+    for name, form in found.items():
+        emitted = emit_kernel(form)
+        again = parse_kernels(emitted)[name]
+        assert again == form
+        assert emit_kernel(again) == emitted
+
+
+def test_examples_are_understood_to_the_last_statement():
+    for path in EXAMPLES:
+        for form in parse_kernels(path.read_text()).values():
+            assert not contains_opaque(form.body), path.name
+
+
+def test_what_has_no_form_stays_word_for_word():
+    emitted = emit_kernel(parse_kernels(HARD)["soft"])
+    for text in ('asm volatile("nop;" ::: "memory");', "do { k--; } while (k > 0);", "#ifdef DEBUG",
+                 "float (*fp)(int);", "for (size_t i = 0, n = 3; i < n; ++i) continue;",
+                 "extern __shared__ __align__(128) unsigned char buf[];",
+                 "[&](int i) { return i; }", "1'000'000"):  # fmt: skip
+        assert text in emitted
+
+
+def test_headers():
+    found = parse_kernels(HARD)
+    soft = found["soft"]
+    assert (soft.template, soft.launch_bounds) == ("int B, typename T", ("256", "2"))
+    assert soft.params[0] == Param("const float *", "x", restrict=True)
+    assert soft.params[4] == Param("float *", "a")
+    assert found["k2"].prefix == ('extern "C"',)
+    assert found["k3"].prefix == ("static", "__cluster_dims__(2,1,1)")
+    start, end = soft.span
+    assert HARD.encode()[start:end].startswith(b"template <int B")
+    assert HARD.encode()[start:end].endswith(b"}")
+
+
+def test_pragmas_between_nested_loops_stay_with_their_loop():
+    outer = statement(
+        "#pragma unroll\nfor (int i = 0; i < 4; ++i)\n#pragma unroll 2\nfor (int j = 0; j < n; ++j) x[i] = j;"
+    )
+    assert isinstance(outer, For)
+    assert outer.pragmas == ("#pragma unroll",)
+    (inner,) = outer.body
+    assert isinstance(inner, For)
+    assert inner.pragmas == ("#pragma unroll 2",)
+    assert inner.body == (Assign(Index(Name("x"), Name("i")), "=", Name("j")),)
+
+
+@pytest.mark.parametrize(
+    ("text", "loop"),
+    [
+        ("for (int i = tid; i < n; i += stride) {}",
+         For("int", "i", Name("tid"), "<", Name("n"), Name("stride"), ())),
+        ("for (int i = n - 1; i >= 0; i--) ;",
+         For("int", "i", Binary("-", Name("n"), Literal("1")), ">=", Literal("0"), Unary("-", Literal("1")), ())),
+        ("for (i = 0; n != i; i = i + 2) {}", For(None, "i", Literal("0"), "!=", Name("n"), Literal("2"), ())),
+        ("for (;;) {}", While(Literal("true"), ())),
+        ("while (n > 0) n--;", While(Binary(">", Name("n"), Literal("0")), (Assign(Name("n"), "-=", Literal("1")),))),
+    ],
+)  # fmt: skip
+def test_loops(text, loop):
+    assert statement(text) == loop
+
+
+def test_a_halving_loop_is_a_while_and_comes_back_as_for():
+    form = kernel("for (int s = n / 2; s > 0; s >>= 1) { x[s] = 0; }")
+    (found,) = form.body
+    assert isinstance(found, Scope)
+    assert isinstance(found.body[1], While)
+    assert "for (int s = n / 2; s > 0; s >>= 1) {" in emit_kernel(form)
+    assert isinstance(statement("for (int s = n; s > 0; s >>= 1) { if (s == 4) continue; n = s; }"), OpaqueStmt)
+
+
+def test_statements():
+    assert statement("if (n) return; else { n = 1; }") == If(
+        Name("n"), (Return(),), (Assign(Name("n"), "=", Literal("1")),)
+    )
+    assert kernel("unsigned int a = 1u, *b;").body == (
+        Declare("unsigned int", "a", Literal("1u")),
+        Declare("unsigned int *", "b"),
+    )
+    assert statement("float t = __ldg(&x[n]);") == Declare(
+        "float", "t", Call(Name("__ldg"), (Unary("&", Index(Name("x"), Name("n"))),))
+    )
+
+
+def test_kernels_are_found_among_broken_and_foreign_text():
+    text = """
+    // __global__ void not_this(int n) {}
+    const char *s = "__global__ void nor_this() {";
+    template <class T> struct Broken { T operator()(T a) const &&; }; @ @
+    __global__ void declared(int n);
+    namespace a { extern "C" { __global__ void inside(int n) { n = 2; } } }
+    #define MAKE(n) __global__ void n(int q) { q = 1; }
+    MAKE(made)
+    __global__ void lost(int n) { if (n) {
+    """
+    assert list(parse_kernels(text)) == ["inside"]
+    assert parse_kernels("") == {}
+
+
+def test_an_unbalanced_directive_keeps_the_body_verbatim():
+    body = "#if A\n for (int i = 0; i < n; i++) {\n#else\n for (int i = 0; i < 2 * n; i++) {\n#endif\n x[i] = 0; }"
+    text = emit_kernel(kernel(body))
+    assert "#else" in text
+    assert "x[i] = 0; }" in text
+
+
+def test_device_functions():
+    found = parse_device_functions("__device__ __forceinline__ float twice(float v) { return 2 * v; }")
+    assert found["twice"].body == (Return(Binary("*", Literal("2"), Name("v"))),)
+
+
+def test_brackets_only_where_they_are_needed():
+    for text in ("a - (b - c)", "a - b - c", "(a + b) * c", "a * b + c", "-(-a)", "!(a && b)", "a ? b : c ? d : e",
+                 "(a ? b : c) + 1", "*(p + 1)", "(*p).x", "&a[1]", "(float)a / b", "(float)(a / b)", "a << (b + 1)",
+                 "(a & b) == c", "f((a, b))", "f((a, b, c))", "-1", "(a && b) || c", "x[a + b].y"):  # fmt: skip
+        assert emit_expr(expr(text)) == text
+
+
+NAMES = st.sampled_from(["a", "b", "i", "n"]).map(Name)
+NUMBERS = st.sampled_from(["0", "1", "2.5f", "0x1fu"]).map(Literal)
+
+
+def wrap(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    operators = st.sampled_from(sorted(set(LEVELS) - {","}))
+    return st.one_of(
+        st.builds(Binary, operators, inner, inner),
+        st.builds(Unary, st.sampled_from("-!~*&"), inner),
+        st.builds(Ternary, inner, inner, inner),
+        st.builds(lambda a, b: Call(Name("f"), (a, b)), inner, inner),
+        st.builds(lambda e: Index(Name("x"), e), inner),
+        st.builds(lambda e: Cast("float", e), inner),
+        st.builds(lambda e: Cast("int *", e, "reinterpret_cast"), inner),
+        st.builds(lambda e: Member(Index(Name("v"), e), "y"), inner),
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.recursive(NAMES | NUMBERS, wrap, max_leaves=12))
+def test_any_expression_survives(e):
+    assert expr(emit_expr(e)) == e
