@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from fsr.expressions import evaluate_int
 from fsr.records import Candidate, Launch
 from fsr.search.actions.protocol import Move, Subject
 from fsr.search.idioms.gemm import gemm_parts
-from fsr.search.idioms.gemm_config import FIRST, REGISTER_FILE, GemmConfig, fits, gemm_space
+from fsr.search.idioms.gemm_config import FIRST, REGISTER_FILE, GemmConfig, fits, gemm_space, promise
 from fsr.search.idioms.gemm_nest import GemmNest, gemm_nest
 from fsr.search.idioms.gemm_text import ELEMENT_BYTES, gemm_body, simple_body, vector_structs
 from fsr.search.idioms.placement import grid_for
@@ -39,9 +40,11 @@ class TileGemm:
                 if _square(site.launch):
                     yield Move(self.name, region, (("tile", int(site.launch.block[0])),), gain=2.0)
                 continue
-            for rank, config in enumerate(FIRST):
+            m, n = _timed_extents(site, nest, subject)
+            ranked = sorted(FIRST, key=lambda c: -promise(c, m, n))
+            for config in ranked:
                 if fits(config, *_bytes(nest)):
-                    yield Move(self.name, region, config.params(), gain=10.0 - 0.5 * rank)
+                    yield Move(self.name, region, config.params(), gain=3.0 + 9.0 * promise(config, m, n))
             yield Move(self.name, region, (("tile", 32),), gain=2.5)
             yield Move(self.name, region, (("tile", 16),), gain=2.0)
 
@@ -70,6 +73,13 @@ def _nest(site: Site, subject: Subject) -> GemmNest | None:
     if site.launch.block[2] != "1" or site.launch.shared_bytes.strip() not in ("", "0"):
         return None
     return gemm_nest(site.domain, subject.contract)
+
+
+def _timed_extents(site: Site, nest: GemmNest, subject: Subject) -> tuple[int, int]:
+    """Rows and columns of the output at the first timed sizes."""
+    sizes = subject.contract.timed_sizes()[0]
+    m, n = (evaluate_int(site.placed.points[a], sizes) for a in (nest.m_axis, nest.n_axis))
+    return max(m, 1), max(n, 1)
 
 
 def _region(site: Site, nest: GemmNest) -> str:

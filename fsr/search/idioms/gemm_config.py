@@ -84,9 +84,24 @@ def gemm_space(acc_bytes: int = 4, a_bytes: int = 4, b_bytes: int = 4) -> Iterat
             yield config
 
 
+SM_COUNT = 132  # of an H100 or H200: enough to tell a grid that fills a large GPU from one that does not
+
+
+def promise(config: GemmConfig, m: int, n: int) -> float:
+    """A guess from 0 to 1 of how well a configuration does on m x n outputs: operations per element read from shared
+    memory, times the share of multiprocessors at work over all waves, less where few warps hide latency."""
+    blocks = -(-m // config.bm) * -(-n // config.bn)
+    waves = -(-blocks // SM_COUNT)
+    intensity: float = config.tm * config.tn / (config.tm + config.tn)
+    warps = min(blocks / SM_COUNT, REGISTER_FILE / (config.threads * config.registers())) * config.threads / 32
+    latency: float = min(1.0, warps / 8) ** 0.25
+    return intensity / (intensity + 1) * blocks / (waves * SM_COUNT) * latency
+
+
 FIRST = (
     GemmConfig(128, 128, 8, 8, 8), GemmConfig(128, 128, 16, 8, 8), GemmConfig(64, 64, 16, 8, 4),
     GemmConfig(128, 64, 16, 8, 8), GemmConfig(64, 64, 16, 4, 4), GemmConfig(64, 128, 16, 8, 8),
-    GemmConfig(128, 64, 16, 8, 4), GemmConfig(64, 64, 32, 8, 4), GemmConfig(32, 32, 32, 2, 4),
+    GemmConfig(128, 64, 16, 8, 4), GemmConfig(64, 64, 32, 8, 4), GemmConfig(64, 64, 16, 8, 8),
+    GemmConfig(32, 32, 32, 2, 4),
 )  # fmt: skip
 """What usually wins somewhere between 512 and 8192 rows, best guesses first."""

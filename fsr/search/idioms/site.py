@@ -22,13 +22,15 @@ from fsr.source.text import skeleton
 @dataclass(frozen=True, slots=True)
 class Site:
     """One launch (by position) whose kernel is launched nowhere else in the plan. ``region``: 'kernel', or
-    'kernel:<name>' in a plan of several launches."""
+    'kernel:<name>' in a plan of several launches. ``unaliased``: pointer parameters that share memory with no other,
+    by the contract's word."""
 
     at: int
     launch: Launch
     form: KernelForm
     placed: Placed
     region: str
+    unaliased: frozenset[str] = frozenset()
 
     @property
     def domain(self) -> Domain:
@@ -47,7 +49,7 @@ def sites(subject: Subject) -> Iterator[Site]:
         region = "kernel" if len(launches) == 1 else f"kernel:{form.name}"
         ready = _placed(subject.candidate.source, form, launch, subject.contract)
         if ready is not None:
-            yield Site(at, launch, form, ready, region)
+            yield Site(at, launch, form, ready, region, _unaliased(form, launch, subject.contract))
 
 
 @lru_cache(maxsize=256)
@@ -59,6 +61,13 @@ def _placed(source: str, form: KernelForm, launch: Launch, contract: Contract) -
     if found is None:
         return None
     return placed(flattened(found) or found, contract)
+
+
+def _unaliased(form: KernelForm, launch: Launch, contract: Contract) -> frozenset[str]:
+    shared = {name for group in contract.aliasing for name in group}
+    given = list(launch.args)
+    pairs = zip(form.params, given, strict=True)
+    return frozenset(p.name for p, a in pairs if p.is_pointer and given.count(a) == 1 and a not in shared)
 
 
 def _bare(entry: str) -> str:
@@ -74,7 +83,8 @@ def rebuilt(
     taken = words(skeleton(candidate.source.encode()).decode())
     text = settle(body, taken).strip()
     bounds = () if threads is None else (str(threads),) if min_blocks <= 1 else (str(threads), str(min_blocks))
-    form = replace(site.form, body=(OpaqueStmt(text),), params=site.placed.params, launch_bounds=bounds)
+    params = tuple(replace(p, restrict=p.restrict or p.name in site.unaliased) for p in site.placed.params)
+    form = replace(site.form, body=(OpaqueStmt(text),), params=params, launch_bounds=bounds)
     kernel = before + emit_kernel(form).rstrip("\n")
     data = candidate.source.encode()
     start, end = site.form.span or (0, 0)
