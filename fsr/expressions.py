@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import cast
@@ -72,7 +73,9 @@ def parse(text: str) -> ast.expr:
     if len(text) > 500:
         raise _bad(text[:40] + "...", "is longer than 500 characters")
     try:
-        tree = ast.parse(str(text).strip(), mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # "1if": the checks below have the say
+            tree = ast.parse(str(text).strip(), mode="eval").body
     except (SyntaxError, ValueError) as fault:
         raise _bad(text, f"does not parse ({fault.args[0]})") from None
     _check(tree, text)

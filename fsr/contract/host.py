@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -181,7 +182,9 @@ def to_expression(text: str, scope: HostScope, depth: int = 0) -> str | None:
     text = _SUFFIX.sub(r"\1", text).replace("std::", "")
     text = re.sub(r"/+", "//", text)
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            tree = ast.parse(text.strip(), mode="eval").body
         tree = _Wholes(scope.wholes).visit(_Names(scope.values).visit(tree))
         tree = _CeilDiv().visit(tree)
         found = ast.unparse(ast.fix_missing_locations(tree))

@@ -260,12 +260,10 @@ def _kind(tokens: Sequence[Token], has_body: bool) -> str:
     head = strip_head(tokens)
     words = [t.text for t in head]
     first = words[0] if words else ""
-    if tokens[0].text == "template" and words[:1] == ["template"]:
-        return "instantiation"
-    if words[:2] == ["extern", "template"]:
-        return "instantiation"
     if not words or words == [";"]:
         return "empty"
+    if first == "template" or words[:2] == ["extern", "template"]:
+        return "instantiation"
     if first == "static_assert":
         return "assertion"
     if first == "typedef":
@@ -323,7 +321,7 @@ def _open_angle(tokens: Sequence[Token], at: int) -> int | None:
 
 def _alias_names(head: Sequence[Token]) -> tuple[str, ...]:
     if head[0].text != "typedef":
-        return (head[1].text,)
+        return tuple(t.text for t in head[1:2])
     words = head[:-1] if head[-1].text == ";" else head
     pointer = next((i for i in range(len(words) - 2) if words[i].text == "(" and words[i + 1].text == "*"), None)
     if pointer is not None:

@@ -132,3 +132,13 @@ def test_parameters_without_a_name_are_refused():
         signature(KernelFile.from_text("\n__global__ void k(int a,\n float *) {}"), "k")
     assert caught.value.where == "kernel.cu:3"
     assert signature(KernelFile.from_text("__global__ void k(void) {}"), "k").params == ()
+
+
+@pytest.mark.parametrize("text", ["{ } ;", "using ;", "typedef ;", "struct ;", "template ;", "namespace { }", "extern"])
+def test_broken_declarations_have_a_kind(text):
+    assert all(item.kind for item in parse_items(text))
+
+
+def test_empty_parameters_are_refused():
+    with pytest.raises(SourceError, match="has no name"):
+        signature(KernelFile.from_text("__global__ void k(int a,, int b) {}"), "k")
