@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import pairwise
 
 import pytest
@@ -25,6 +26,8 @@ template <int N> __global__ void k(float* out) {
 
 @pytest.fixture(scope="module", params=["clang++-22", "g++"])
 def image(request):
+    if not shutil.which(request.param):
+        pytest.skip(f"{request.param} is not installed")
     plan = Plan((Launch("k<7>", ("1",) * 3, ("1",) * 3, "0", ()),))
     image = HostToolchain(request.param).compile(Candidate(SOURCE, plan))
     assert isinstance(image, Image), image

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -21,6 +22,8 @@ ONE = ("1", "1", "1")
 def build_image(
     source: str, entries: tuple[str, ...], instrumented: bool = False, compiler: str | None = None
 ) -> Image:
+    if compiler and not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not installed")
     plan = Plan(tuple(Launch(entry, ONE, ONE, "0", ()) for entry in entries))
     image = HostToolchain(compiler).compile(Candidate(source, plan), instrumented=instrumented)
     assert isinstance(image, Image), image
