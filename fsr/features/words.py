@@ -32,8 +32,7 @@ def explain(prediction: Prediction, target: Target, source: str) -> str:
     """
     text = source.splitlines()
     parts = [f"predicted {duration(prediction.time_ns)} on {target.name}", "", "what the time goes to:"]
-    for cause in bottlenecks(prediction.parts):
-        parts.append(f"  {cause.share:4.0%}  {cause.name}: {cause.words}")
+    parts += [f"  {cause.share:4.0%}  {cause.name}: {cause.words}" for cause in bottlenecks(prediction.parts)]
     for launch in prediction.launches:
         parts += ["", *_launch_words(launch, target)]
         for remark in line_remarks(launch):
@@ -63,13 +62,12 @@ def _launch_words(launch: LaunchPrediction, target: Target) -> Iterator[str]:
     if occupied.blocks == 0:
         yield f"  no block fits on an SM: {_LIMIT_WORDS[occupied.limit]}"
         return
-    filled = launch.resident.sms / target.sm_count
-    if filled < 1:
+    if launch.resident.sms < target.sm_count:
         yield f"  only {launch.resident.sms} of {target.sm_count} SMs get a block"
-    yield (
-        f"  {launch.resident.warps_per_sm:.0f} of {target.max_threads_per_sm // target.warp_size} warps fit and run on "
-        f"an SM at a time; {_LIMIT_WORDS[occupied.limit]}"
-    )
+    starved = launch.resident.blocks == profile.blocks and launch.resident.blocks_per_sm < occupied.blocks
+    reason = "the grid is too small for more" if starved else _LIMIT_WORDS[occupied.limit]
+    room = target.max_threads_per_sm // target.warp_size
+    yield f"  {launch.resident.warps_per_sm:.0f} of {room} warps run on an SM at a time: {reason}"
     slowest = sorted(launch.limits.items(), key=lambda item: -item[1])[:3]
     yield "  limits, each alone: " + ", ".join(f"{_RESOURCE_WORDS[k]} {duration(v)}" for k, v in slowest)
 
