@@ -78,13 +78,12 @@ def _conjunct(guard: Expr) -> str:
 
 def _combine(nest: GemmNest) -> Callable[[str, str, str], str]:
     step = one_step(nest.loop, nest.a, nest.b)
-    lets = any(isinstance(n, Declare) for n in nodes(step))
 
     def combine(acc: str, a: str, b: str) -> str:
         parts = {nest.acc.name: _lvalue(acc), "$a": _lvalue(a), "$b": _lvalue(b)}
         return emit_stmts(substitute(step, parts)).rstrip("\n")
 
-    return combine if not lets else lambda acc, a, b: combine(acc, a, b)
+    return combine
 
 
 def _lvalue(text: str) -> Expr:

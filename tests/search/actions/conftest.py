@@ -12,7 +12,7 @@ from fsr.contract.load import load_contract
 from fsr.contract.model import Contract, concrete_launches
 from fsr.devices.host.device import HostDevice, open_host_device
 from fsr.devices.protocol import Array, Buffer
-from fsr.expressions import evaluate_int
+from fsr.expressions import evaluate, evaluate_int
 from fsr.records import Candidate, Image, Role, ScalarValue
 from fsr.search.actions.protocol import Action, Subject
 from fsr.source.file import KernelFile
@@ -44,7 +44,13 @@ class Runner:
         return self.images[candidate]
 
     def outputs(
-        self, candidate: Candidate, contract: Contract, sizes: Mapping[str, int], seed: int = 1, alignment: int = 256
+        self,
+        candidate: Candidate,
+        contract: Contract,
+        sizes: Mapping[str, int],
+        seed: int = 1,
+        alignment: int = 256,
+        instrumented: bool = False,
     ) -> dict[str, Array]:
         """What the candidate leaves in its output buffers. Inputs hold small whole numbers, so that sums are exact in
         any order; guard zones and inputs are checked."""
@@ -52,8 +58,6 @@ class Runner:
         scalars, buffers = dict[str, ScalarValue](), []
         for argument in contract.args:
             if argument.role is Role.SCALAR:
-                from fsr.expressions import evaluate
-
                 value = evaluate(str(argument.value), sizes) if argument.value is not None else 2
                 scalars[argument.name] = ScalarValue(argument.dtype, value)
                 continue
@@ -66,11 +70,19 @@ class Runner:
             empty = np.zeros(evaluate_int(scratch.count, sizes), scratch.dtype)
             buffers.append(Buffer(scratch.name, empty, None, zeroed=scratch.zeroed))
         launches = concrete_launches(candidate.plan, contract, sizes, scalars)
+        if instrumented:
+            built = self.toolchain.compile(candidate, instrumented=True)
+            assert isinstance(built, Image), built.log
+            return {"faults": np.array([str(f) for f in self.device.record(built, launches, buffers).faults])}
         with self.device.prepare(self.image(candidate), launches, buffers) as prepared:
             prepared.reset()
             prepared.run(20.0)
             assert prepared.violations() == []
             return prepared.read()
+
+    def faults(self, candidate: Candidate, contract: Contract, sizes: Mapping[str, int]) -> list[str]:
+        """Races, reads of what was never written, and accesses out of bounds in one recorded run."""
+        return [str(f) for f in self.outputs(candidate, contract, sizes, instrumented=True)["faults"]]
 
     def check(self, subject: Subject, changed: Candidate, *all_sizes: Mapping[str, int]) -> None:
         """Assert that the changed candidate gives the original's outputs, bit for bit, at every one of the sizes."""

@@ -49,3 +49,22 @@ def test_moves_are_the_same_each_time_and_apply(name, subject_from):
             changed = action.apply(subject, move)
             assert changed.actions == (move.name,)
             assert changed != subject.candidate
+
+
+@pytest.mark.parametrize(
+    ("example", "ending", "sizes"),
+    [
+        ("gemm", "[bm=64,bn=64,bk=16,tm=8,tn=4]", {"M": 65, "N": 33, "K": 35}),
+        ("gemm", "[bm=32,bn=32,bk=32,tm=2,tn=4]", {"M": 7, "N": 33, "K": 70}),
+        ("gemm", "[tile=16]", {"M": 17, "N": 33, "K": 35}),
+        ("transpose", "[tile=32,rows=8]", {"rows": 33, "cols": 65}),
+        ("stencil", "march-stencil@kernel[rows=4,x=32,y=8]", {"height": 35, "width": 67}),
+        ("stencil", "tile-stencil@kernel[rows=2,x=32,y=8]", {"height": 50, "width": 99}),
+    ],
+)
+def test_the_recorder_finds_no_fault(example, ending, sizes, subject_from, runner):
+    subject = subject_from((EXAMPLES / f"{example}.cu").read_text())
+    moves = [(a, m) for a in STRUCTURAL_ACTIONS for m in a.moves(subject) if m.name.endswith(ending)]
+    assert len(moves) == 1
+    action, move = moves[0]
+    assert runner.faults(action.apply(subject, move), subject.contract, sizes) == []

@@ -147,6 +147,16 @@ def test_example_is_the_same_at_every_size(config, action, subject_from, apply_m
     runner.check(subject, changed, *sizes(*SIZES))
 
 
+@pytest.mark.parametrize("alignment", [4, 8])
+def test_pointers_need_no_more_than_their_own_alignment(alignment, action, subject_from, apply_move, runner):
+    subject = subject_from(EXAMPLE.read_text())
+    changed = apply_move(action, subject, "bm=64,bn=64,bk=16,tm=8,tn=4]")
+    size = {"M": 20, "N": 12, "K": 16}
+    want = runner.outputs(subject.candidate, subject.contract, size)["C"]
+    got = runner.outputs(changed, subject.contract, size, alignment=alignment)["C"]
+    assert (got == want).all()
+
+
 @pytest.mark.parametrize(
     ("code", "shapes"),
     [
