@@ -16,6 +16,7 @@ import numpy as np
 
 from fsr.contract.model import Contract, Size
 from fsr.records import Candidate, Case, Plan, Role
+from fsr.source.tokens import tokenize
 from fsr.testgen import families
 from fsr.testgen.dtypes import is_float, numpy_dtype
 
@@ -23,6 +24,7 @@ GPU_ELEMENTS = 1 << 18
 HOST_ELEMENTS = 1 << 14
 SEARCH_CASES = 40
 THOROUGH_CASES = 72
+NAMED = "named"  # how the names of cases begin whose size the candidate itself names
 NAMED_ELEMENTS = 1 << 26  # a size that the candidate itself names is tested up to here, whatever it costs
 HELD_OUT_CASES = 24
 ROOMY = 16  # a family such as one-hot or cancelling needs some elements to show
@@ -87,7 +89,7 @@ def tailored_cases(
             sizes = {s.name: max(s.minimum, 1) for s in contract.sizes} | {size.name: value}
             if offset or elements(contract, sizes) > NAMED_ELEMENTS:
                 continue
-        case = _case(f"{size.name} {value}", sizes, "normal", rng)
+        case = _case(f"{NAMED} {size.name} {value}", sizes, "normal", rng)
         found.setdefault(case.sizes, case)
     return list(found.values())[:most]
 
@@ -162,8 +164,10 @@ def _tiles(subject: Candidate | Plan) -> list[int]:
     plan = subject.plan if isinstance(subject, Candidate) else subject
     texts = [t for launch in plan.launches for t in (*launch.grid, *launch.block, launch.entry)]
     if isinstance(subject, Candidate):
-        texts.append(subject.source)
+        texts += [t.text for t in tokenize(subject.source) if t.kind == "directive"]
+        texts.append(" ".join(t.text for t in tokenize(subject.source) if t.kind not in ("directive", "string")))
     found = {int(n) for text in texts for n in re.findall(r"(?<![\w.])(\d{1,9})(?![\w.])", text)}
+    found |= {1 << int(n) for text in texts for n in re.findall(r"(?<![\w.])1[uUlL]* ?< ?< ?(\d\d?)(?![\w.])", text)}
     return sorted(n for n in found if n > 2)
 
 

@@ -144,5 +144,8 @@ def test_a_candidate_is_tested_at_the_numbers_that_only_it_names() -> None:
 
 def test_a_large_size_that_only_the_candidate_names_is_tested_all_the_same() -> None:
     base = Candidate("__global__ void v(float *x, int n) { }", vector().plan)
-    changed = Candidate("__global__ void v(float *x, int n) { if (n == 16777216) return; }", vector().plan)
-    assert values(cases.tailored_cases(vector(), changed, base, 1, max_elements=1 << 14), "n") == {16777216}
+    for text in ("16777216", "1 << 24", "1u<<24"):
+        source = f"// 99\n__global__ void v(float *x, int n) {{ if (n == ({text})) return; }}"
+        found = cases.tailored_cases(vector(), Candidate(source, vector().plan), base, 1, max_elements=1 << 14)
+        assert 16777216 in values(found, "n")
+        assert 99 not in values(found, "n")

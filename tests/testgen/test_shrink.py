@@ -48,3 +48,8 @@ def test_a_case_that_only_fails_as_it_is_stays() -> None:
 def test_aliasing_is_dropped_when_it_does_not_matter() -> None:
     case = Case("a", (("n", 1),), "zeros", 0, 256, ("x", "y"))
     assert shrink(case, lambda c: True, 10).aliased == ()
+
+
+def test_a_case_for_a_size_that_the_candidate_names_is_told_as_it_is() -> None:
+    case = Case("named n 4096", (("n", 4096),), "normal", 77)
+    assert shrink(case, lambda c: True, 10, CONTRACT) == case
