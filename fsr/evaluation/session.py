@@ -204,6 +204,17 @@ class Session:
         """The host device when the session runs on it."""
         return self.device if self.spec.on_host else None  # type: ignore[return-value]
 
+    def host_recorder(self) -> RecordingDevice:
+        """The host device, also beside a GPU. Raises MissingToolError."""
+        return self.host()  # type: ignore[return-value]
+
+    def host_image(self, candidate: Candidate) -> Image | None:
+        """A candidate built for recording, or None when the host device cannot execute it. Raises MissingToolError."""
+        from fsr.toolchains.host import HostToolchain
+
+        built = HostToolchain().compile(candidate, instrumented=True)
+        return built if isinstance(built, Image) else None
+
     def close(self) -> None:
         """Close the devices."""
         self.device.close()

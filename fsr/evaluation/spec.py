@@ -16,8 +16,8 @@ class SessionSpec:
     """All that a worker needs to judge candidates of one kernel.
 
     device: 'cuda:N' or 'host'. target: architecture compiled and predicted for. folder: where the kernel file
-    lies (references are imported from there). untrusted: candidates written by a model, which the host device
-    runs only contained.
+    lies (references are imported from there). untrusted: candidates written by a model; the host device
+    refuses them where the kernel cannot contain them, unless a caller answers for them by leaving this False.
     """
 
     contract: Contract

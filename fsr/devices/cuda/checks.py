@@ -52,10 +52,14 @@ class Checker:
         if not self._zones:
             return []
         self._driver.fill(self._answers, 0xFF, self._first.nbytes)
-        arguments = np.array([self._block, self._answers], np.uint64).tobytes()
-        self._driver.launch(self._function, (self._blocks, len(self._zones), 1), (256, 1, 1), arguments, 0)
+        self.launch()
         self._driver.download(self._first, self._answers)
         return [None if first == NOTHING else int(first) for first in self._first.tolist()]
+
+    def launch(self) -> None:
+        """Queue the look at all zones, without waiting for what it finds."""
+        arguments = np.array([self._block, self._answers], np.uint64).tobytes()
+        self._driver.launch(self._function, (self._blocks, len(self._zones), 1), (256, 1, 1), arguments, 0)
 
     def close(self) -> None:
         """Free the tables."""

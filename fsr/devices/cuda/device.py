@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
 
-from fsr.devices.cuda.checks import CHECK_ENTRY, check_module
+from fsr.devices.cuda.checks import CHECK_ENTRY, Checker, Zone, check_module
 from fsr.devices.cuda.clocks import Clocks
 from fsr.devices.cuda.driver import Driver, DriverError, Function, Module
 from fsr.devices.cuda.launching import fault_of, load_launch, max_shared_bytes
@@ -99,11 +99,17 @@ class CudaDevice:
         return self._modules[key]
 
     def flush_l2(self, times: int = 1) -> None:
-        """Queue writes of twice the L2 (128 MiB at least), which leaves no line of a buffer in it."""
+        """Queue writes of twice the L2 (128 MiB at least), which leaves no line of a buffer in it, and then reads of
+        as much elsewhere, which leaves no dirty line either: those would be written back inside the timed region and
+        charged to whoever is timed, the more the less it hides its latency."""
         if self._flush_block is None:
-            self._flush_block = self.pool.take(self._flush_bytes)
+            self._flush_block = self.pool.take(2 * self._flush_bytes)
+            self.driver.fill(self._flush_block, 0, 2 * self._flush_bytes)
+            zone = Zone(self._flush_block + self._flush_bytes, 0, self._flush_bytes)
+            self._sweep = Checker(self.driver, self.pool, self.check_function, [zone])
         for _ in range(times):
             self.driver.fill(self._flush_block, 0, self._flush_bytes)
+            self._sweep.launch()
 
     def copy_bandwidth(self) -> float:
         """See TimedDevice: the best of nine copies of up to 1 GiB, after two to warm up."""
