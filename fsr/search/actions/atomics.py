@@ -17,7 +17,7 @@ from fsr.search.actions.second_pass import with_second_pass
 from fsr.search.idioms.collectives import missing_helpers
 from fsr.search.idioms.element_kernel import ElementKernel, element_kernel
 from fsr.search.idioms.global_atomics import Bins, Target, bins_of, targets
-from fsr.search.idioms.launches import MAX_INT, largest_value, with_launch
+from fsr.search.idioms.launches import MAX_INT, distinct, largest_value, with_launch
 from fsr.source.form import KernelForm
 from fsr.source.rewrite import replace_kernel
 
@@ -56,7 +56,8 @@ def find(subject: Subject, form: KernelForm) -> Found | None:
     if kernel is None or not wanted or kernel.launched.launch.shared_bytes != "0":
         return None
     last = largest_value(kernel.count, subject.contract)
-    if last is None or (kernel.type in ("int", "unsigned", "unsigned int") and last > MAX_INT - 2**24):
+    most = 2**30 if subject.keep_launch else MAX_INT - 2**24  # the step past the end must not wrap
+    if last is None or (kernel.type in ("int", "unsigned", "unsigned int") and last > most):
         return None
     fixed = tuple(t for t in wanted.values() if t.fixed)
     for target in wanted.values():
@@ -148,7 +149,7 @@ def _loop(found: Found, move: Move) -> ElementLoop:
 
 def _rebuilt(subject: Subject, found: Found, gathering: Gathering, move: Move) -> Candidate:
     candidate, kernel = subject.candidate, found.kernel
-    restrict = not subject.contract.aliasing
+    restrict = distinct(kernel.launched)
     form = kernel.launched.kernel
     params = tuple(replace(p, restrict=p.restrict or (restrict and p.is_pointer)) for p in gathering.params())
     new = replace(form, params=params, body=gathering.body())

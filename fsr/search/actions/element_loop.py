@@ -27,7 +27,7 @@ from fsr.source.form import (
     Stmt,
     Unary,
 )  # fmt: skip
-from fsr.source.walk import integer, walk_stmts
+from fsr.source.walk import integer, names_mentioned, walk_stmts
 
 Body = Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]
 
@@ -52,7 +52,9 @@ def wide_loads(kernel: ElementKernel, width: int) -> tuple[Load, ...]:
         general = substitute(index, {kernel.var: VAR})
         if root in written or SIZES.get(type_, WIDEST_BYTES + 1) * width > WIDEST_BYTES:
             continue
-        if stride(general, VAR.text, kernel.scene.changing) != Literal("1") or "*" in _local_pointer(kernel, pointer):
+        if stride(general, VAR.text, kernel.scene.changing) != Literal("1") or pointer in kernel.scene.moving:
+            continue
+        if "*" in _local_pointer(kernel, pointer):
             continue
         places = {substitute(a.index, {kernel.var: VAR}) for a in kernel.accesses if a.root == root}
         if len(places) == 1:
@@ -161,10 +163,12 @@ class ElementLoop:
             return Index(Member(loaded, "v"), u) if self.wide else loaded
 
         work = body(rewrite_body(kernel.body, value))
+        position = plus(times(Name(pack), number(self.width)), u) if self.wide else Name(pack)
+        if kernel.var in names_mentioned(work):
+            work = (Declare(f"const {kernel.type}", kernel.var, position), *work)
         if not self.wide:
-            return (Declare(f"const {kernel.type}", kernel.var, Name(pack)), *work)
-        position = plus(times(Name(pack), number(self.width)), u)
-        inner = (Declare(f"const {kernel.type}", kernel.var, position), *work)
+            return work
+        inner = work
         return (For("int", u.text, number(0), "<", number(self.width), number(1), inner, ("#pragma unroll",)),)
 
 

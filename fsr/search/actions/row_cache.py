@@ -153,7 +153,7 @@ def _slot(
     pointer, index = places.pop()
     type_ = rows.scene.pointers.elements[pointer]
     unit_stride = stride(index, VAR.text, rows.scene.changing - {pointer})
-    if unit_stride != Literal("1") or pointer in rows.scene.changing - _stored(every) or type_ not in SIZES:
+    if unit_stride != Literal("1") or pointer in rows.scene.moving or type_ not in SIZES:
         return None
     if not all(_only_elements(p, root, pointer, rows) for p in using):
         return None
@@ -168,11 +168,6 @@ def _slot(
     load = firsts[0] != "write"
     name = fresh(f"{pointer}_row" if kept else f"{pointer}_pack", rows.launched.kernel)
     return Slot(root, pointer, index, type_, kept, load, name)
-
-
-def _stored(every: list[Access]) -> frozenset[str]:
-    """Pointers through which values are stored: they count as assigned to, though they do not move."""
-    return frozenset(a.pointer for a in every if a.kind != "read")
 
 
 def _first(split: ParallelLoop, pointer: str, start: int) -> str | None:

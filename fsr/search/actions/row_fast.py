@@ -32,7 +32,7 @@ from fsr.source.form import (
     Stmt,
     Unary,
 )  # fmt: skip
-from fsr.source.walk import integer
+from fsr.source.walk import integer, names_mentioned
 
 
 def cached(rows: RowKernel, space: RowSpace, crossing: frozenset[str]) -> tuple[Stmt, ...]:
@@ -252,7 +252,11 @@ def _elements(loop: For, space: RowSpace, slots: list[Slot]) -> list[Stmt]:
     if (integer(loop.start) or 0) > space.start:
         body = (If(Binary(">=", Name(loop.var), loop.start), body),)
     type_ = (loop.type or "int").removeprefix("const ")
+    if loop.var not in names_mentioned(body):
+        counted: tuple[Stmt, ...] = ()
+    else:
+        position = _first_element(space) if space.width == 1 else plus(_first_element(space), u)
+        counted = (Declare(f"const {type_}", loop.var, position),)
     if space.width == 1:
-        return [Declare(f"const {type_}", loop.var, _first_element(space)), *body]
-    number_ = Declare(f"const {type_}", loop.var, plus(_first_element(space), u))
-    return [For("int", u.text, number(0), "<", number(space.width), number(1), (number_, *body), ("#pragma unroll",))]
+        return [*counted, *body]
+    return [For("int", u.text, number(0), "<", number(space.width), number(1), (*counted, *body), ("#pragma unroll",))]

@@ -17,7 +17,7 @@ from fsr.search.actions.row_fast import cached
 from fsr.search.actions.row_share import Group, helpers_of, number, plus, shared_out, times
 from fsr.search.idioms.collectives import missing_helpers
 from fsr.search.idioms.elements import SIZES, WIDEST_BYTES
-from fsr.search.idioms.launches import MAX_INT, largest_value, with_launch
+from fsr.search.idioms.launches import MAX_INT, distinct, largest_value, with_launch
 from fsr.search.idioms.rows import RowKernel, fresh, row_kernel, walks_along
 from fsr.search.idioms.units import Unit, crossing, flatten
 from fsr.source.form import Binary, Declare, Expr, For, If, Jump, KernelForm, Literal, Member, Name, Return, Scope, Stmt
@@ -26,6 +26,7 @@ from fsr.source.rewrite import replace_kernel
 WARP_BLOCKS = (128, 256)
 BLOCKS = (128, 256, 512, 1024)
 FIRST_GAIN = {"none": 6.0, "shared": 9.0, "register": 12.0}
+SHORTEST = 16  # iterations: half a warp has nothing to do below
 SCATTERED_GAIN = 1.1  # nothing lies side by side in a row: more threads may help all the same
 AIMS = frozenset(["uncoalesced", "latency", "occupancy", "bandwidth"])
 
@@ -42,7 +43,7 @@ class RowsToGroups:
         """Group sizes times ways to cache a row; caching only where the row is read twice and fits."""
         for kernel in subject.kernels.values():
             rows = row_kernel(subject, kernel)
-            if rows is None or not _fits(rows, subject):
+            if rows is None or not _fits(rows, subject) or _all_short(rows):
                 continue
             for threads in (rows.threads,) if subject.keep_launch else (WARP_BLOCKS if self.warp else BLOCKS):
                 yield from self._of_threads(rows, threads, subject.keep_launch)
@@ -75,7 +76,7 @@ class RowsToGroups:
         group = _group(rows, threads, self.warp)
         helpers = set(helpers_of(rows.units, group))
         types = dict(rows.scene.types)
-        cross = crossing(rows.units)
+        cross = crossing(rows.units, rows.scene)
         if (width, cache) == (1, "none"):
             body = shared_out(rows.units, group, cross, types)
         else:
@@ -129,6 +130,12 @@ def _fits(rows: RowKernel, subject: Subject) -> bool:
     return True
 
 
+def _all_short(rows: RowKernel) -> bool:
+    """Whether no loop is long enough to share at the sizes that are timed."""
+    lengths = [rows.launched.timed(u.loop.loop.bound) for u in flatten(rows.units) if u.loop is not None]
+    return all(length is not None and length < SHORTEST for length in lengths)
+
+
 def _returns_inside(units: tuple[Unit, ...]) -> bool:
     """Whether a ``return`` stands inside a loop, where ``continue`` could not take its place."""
     return any(
@@ -159,7 +166,7 @@ def _kernel(rows: RowKernel, group: Group, body: tuple[Stmt, ...], subject: Subj
     else:
         own = plus(times(block, number(warps)), number_in_block) if group.is_warp else block
         new_body = (*rows.before, lane, replace(row, init=own), *body)
-    restrict = not subject.contract.aliasing
+    restrict = distinct(rows.launched)
     params = tuple(replace(p, restrict=p.restrict or (restrict and p.is_pointer)) for p in kernel.params)
     bounds = kernel.launch_bounds if subject.keep_launch else (str(group.threads),)
     return replace(kernel, params=params, body=new_body, launch_bounds=bounds)

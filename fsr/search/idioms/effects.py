@@ -104,7 +104,7 @@ def pointers(
     roots, elements = {}, {}
     for param in kernel.params:
         if param.is_pointer:
-            if param.type.count("*") > 1:
+            if param.type.count("*") > 1 or "volatile" in param.type:
                 raise Unclear
             passed = parameter_names.get(param.name, param.name)
             roots[param.name] = group.get(passed, passed)
@@ -113,7 +113,12 @@ def pointers(
         if isinstance(stmt, Declare) and "*" in stmt.type:
             known = Pointers(roots, elements)
             root = known.root(stmt.init) if stmt.init is not None else None
-            if root is None or stmt.dims or (stmt.name in roots and roots[stmt.name] != root):
+            if (
+                root is None
+                or stmt.dims
+                or "volatile" in stmt.type
+                or (stmt.name in roots and roots[stmt.name] != root)
+            ):
                 raise Unclear
             roots[stmt.name], elements[stmt.name] = root, element_type(stmt.type)
     return Pointers(roots, elements, PURE_CALLS | helpers)

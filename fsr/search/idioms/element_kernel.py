@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from fsr.errors import ContractError
+from fsr.expressions import evaluate_int
 from fsr.search.actions.protocol import Subject
 from fsr.search.idioms.accumulators import INTEGERS
 from fsr.search.idioms.effects import Access, Unclear, accesses
@@ -31,6 +33,8 @@ from fsr.source.form import (
     While,
 )  # fmt: skip
 from fsr.source.walk import blocks_of, integer, walk_exprs, walk_stmts
+
+SAMPLES = (0, 1, 2, 31, 33, 255, 257, 1023, 1025, 65537, 10**6 + 3, 2**31)  # sizes at which a launch is looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,9 @@ def element_kernel(subject: Subject, kernel: KernelForm) -> ElementKernel | None
     threads = threads_of(found.launch)
     if threads is None:
         return None
-    split = _one_each(kernel, threads) or _grid_stride(kernel, threads)
+    split = _one_each(kernel, threads)
+    strided = split is None
+    split = split or _grid_stride(kernel, threads)
     if split is None:
         return None
     before, var, type_, bound, body = split
@@ -69,16 +75,40 @@ def element_kernel(subject: Subject, kernel: KernelForm) -> ElementKernel | None
         return None
     try:
         scene = scene_of(found, exact=subject.contract.tolerance.exact)
-        if any(not isinstance(s, Comment | Declare) for s in before) or accesses(before, scene.pointers):
-            return None
+        ahead = accesses(before, scene.pointers)
         done = tuple(accesses(body, scene.pointers))
+        written = {a.root for a in done if a.kind != "read"}
+        if any(not isinstance(s, Comment | Declare) for s in before) or any(a.root in written for a in ahead):
+            return None
     except Unclear:
         return None
     finished = ended(body)
-    if finished is None:
+    if finished is None or not covered(found, bound, threads, strided):
         return None
     count = found.size_text(bound) or f"({found.launch.grid[0]}) * {threads}"
     return ElementKernel(found, before, var, type_, bound, finished, done, scene, threads, count)
+
+
+def covered(found: Launched, bound: Expr, threads: int, strided: bool) -> bool:
+    """Whether the launch has a thread for every element below the bound (at least one thread when they stride)."""
+    text = found.size_text(bound)
+    if text is None:
+        return False
+    grid = found.launch.grid[0]
+    short = [grid.replace(" ", ""), text.replace(" ", "")]
+    if not strided and short[0] in (f"ceil_div({short[1]},{threads})", f"({short[1]}+{threads - 1})//{threads}"):
+        return True
+    contract = found.contract
+    samples = [{s.name: min(max(value, s.minimum), s.maximum) for s in contract.sizes} for value in SAMPLES]
+    samples += contract.timed_sizes()
+    try:
+        for sizes in samples:
+            blocks, elements = evaluate_int(grid, sizes), evaluate_int(text, sizes)
+            if elements > 0 and blocks * threads < (1 if strided else elements):
+                return False
+    except ContractError:
+        return False
+    return True
 
 
 Split = tuple[tuple[Stmt, ...], str, str, Expr, tuple[Stmt, ...]]

@@ -17,11 +17,11 @@ from fsr.source.form import (
     Index,
     Jump,
     Name,
+    Return,
     Scope,
     Stmt,
     Ternary,
     Unary,
-    While,
 )
 from fsr.source.walk import exprs_of
 
@@ -55,7 +55,7 @@ def always(body: Iterable[Stmt]) -> Iterator[tuple[str, tuple[str, Expr]]]:
     order; those under a condition, in an inner loop or after a ``continue`` are left out."""
     for stmt in body:
         match stmt:
-            case Jump():
+            case Jump() | Return():
                 return
             case If(test=test, then=then, orelse=orelse):
                 yield from _reads(test)
@@ -85,7 +85,7 @@ def always(body: Iterable[Stmt]) -> Iterator[tuple[str, tuple[str, Expr]]]:
 def _may_skip(body: Iterable[Stmt]) -> bool:
     for stmt in body:
         match stmt:
-            case Jump():
+            case Jump() | Return():
                 return True
             case If(then=then, orelse=orelse) if _may_skip((*then, *orelse)):
                 return True
@@ -116,16 +116,3 @@ def _reads(expr: Expr) -> Iterator[tuple[str, tuple[str, Expr]]]:
         case Index(base=base, index=index):
             yield from _reads(base)
             yield from _reads(index)
-
-
-def contains_loop(body: Iterable[Stmt]) -> bool:
-    """Whether a loop stands among the statements or inside them."""
-    for stmt in body:
-        match stmt:
-            case For() | While():
-                return True
-            case If(then=then, orelse=orelse) if contains_loop((*then, *orelse)):
-                return True
-            case Scope(body=inner) if contains_loop(inner):
-                return True
-    return False

@@ -10,7 +10,10 @@ from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
 from fsr.records import Launch, Plan, Role, ScalarArgument
 from fsr.search.actions.protocol import Subject
-from fsr.source.form import Binary, Cast, Expr, KernelForm, Literal, Name
+from fsr.search.idioms.accumulators import INTEGERS
+from fsr.search.idioms.tree import assigned, names_of
+from fsr.source.form import Binary, Cast, Declare, Expr, KernelForm, Literal, Name
+from fsr.source.walk import walk_stmts
 
 MAX_INT = 2**31 - 1
 
@@ -42,9 +45,23 @@ class Launched:
             case Binary(op="+" | "-" | "*", left=left, right=right):
                 a, b = self.size_text(left), self.size_text(right)
                 return None if a is None or b is None else f"({a} {expr.op} {b})"
+            case Binary(op="/", left=left, right=right):
+                a, b = self.size_text(left), self.size_text(right)
+                if a is None or b is None or "-" in a + b:
+                    return None  # C rounds to zero, size expressions round down
+                return f"({a} // {b})"
             case Name(text=text):
-                return self._scalar_text(text)
+                return self._scalar_text(text) or self._local_text(text)
         return None
+
+    def _local_text(self, name: str) -> str | None:
+        """The value of a local integer that is set once, where it is declared."""
+        found = [s for s in walk_stmts(self.kernel.body) if isinstance(s, Declare) and s.name == name]
+        if len(found) != 1 or found[0].init is None or found[0].dims or name in assigned(self.kernel.body):
+            return None
+        if found[0].type.removeprefix("const ") not in INTEGERS or name in names_of(found[0].init):
+            return None
+        return self.size_text(found[0].init)
 
     def _scalar_text(self, parameter: str) -> str | None:
         for param, arg in zip(self.kernel.params, self.launch.args, strict=False):
@@ -76,6 +93,12 @@ class Launched:
             return max(evaluate_int(text, sizes) for sizes in self.contract.timed_sizes())
         except ContractError:
             return None
+
+
+def distinct(found: Launched) -> bool:
+    """Whether the pointers that the launch passes never share memory, so that ``__restrict__`` holds."""
+    buffers = [found.passed[p.name] for p in found.kernel.params if p.is_pointer and p.name in found.passed]
+    return not found.contract.aliasing and len(set(buffers)) == len(buffers)
 
 
 def launched(subject: Subject, kernel: KernelForm) -> Launched | None:

@@ -34,11 +34,13 @@ VAR = Name("$")  # stands for the loop variable where accesses of two loops are 
 @dataclass(frozen=True, slots=True)
 class Scene:
     """What is known about a kernel around the loops: its pointers, the types of its local scalars, the names that
-    change after their declaration, integer scalar parameters, and whether results must be exact."""
+    change after their declaration (stores through a pointer count as a change of its name), pointers that move,
+    integer scalar parameters, and whether results must be exact."""
 
     pointers: Pointers
     types: Mapping[str, str]
     changing: frozenset[str]
+    moving: frozenset[str]
     sizes: frozenset[str]
     exact: bool
 

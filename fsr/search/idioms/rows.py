@@ -29,7 +29,7 @@ from fsr.source.form import (
     Return,
     Stmt,
 )
-from fsr.source.walk import exprs_of, integer, kernel_names, walk_expr, walk_stmts
+from fsr.source.walk import blocks_of, exprs_of, integer, kernel_names, walk_expr, walk_stmts
 from fsr.source.walk import fresh as fresh_among
 
 
@@ -134,6 +134,10 @@ def scene_of(found: Launched, *, exact: bool) -> Scene:
     sizes = frozenset(n for n, t in types.items() if t in INTEGERS)
     for stmt in walk_stmts(kernel.body):
         match stmt:
+            case Declare(qualifiers=qualifiers) if set(qualifiers) - {"constexpr"}:
+                raise Unclear
+            case For(type=None, var=name) if _outlives(name, kernel.body):
+                raise Unclear
             case Declare(type=type_, name=name, dims=()) if "*" not in type_:
                 new = (name, type_.removeprefix("const ").strip())
             case For(type=str(type_), var=name):
@@ -143,8 +147,11 @@ def scene_of(found: Launched, *, exact: bool) -> Scene:
         if types.setdefault(*new) != new[1]:
             raise Unclear
     changing = assigned(kernel.body)
+    moving = frozenset(
+        s.target.text for s in walk_stmts(kernel.body) if isinstance(s, Assign) and isinstance(s.target, Name)
+    )
     known = pointers(kernel, found.contract, found.passed, pure_functions(found.source))
-    return Scene(known, types, changing, sizes, exact)
+    return Scene(known, types, changing, moving & frozenset(known.roots), sizes, exact)
 
 
 def walks_along(rows: RowKernel) -> bool:
@@ -165,6 +172,18 @@ def walks_along(rows: RowKernel) -> bool:
             step = stride(access.index, unit.loop.loop.var, unknown)
             if step is not None and integer(step) == 1 and (names_of(access.index) | {access.pointer}) & own:
                 return True
+    return False
+
+
+def _outlives(name: str, body: Iterable[Stmt]) -> bool:
+    """Whether a variable is looked at outside the loops that count with it."""
+    for stmt in body:
+        if isinstance(stmt, For) and stmt.var == name:
+            continue
+        if any(name in names_of(e) for e in exprs_of(stmt)):
+            return True
+        if any(_outlives(name, block) for block in blocks_of(stmt)):
+            return True
     return False
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from fsr.search.idioms.accumulators import INTEGERS
 from fsr.search.idioms.effects import Access, Unclear, accesses
 from fsr.search.idioms.parallel import ParallelLoop, Scene, canonical, parallel_loop
+from fsr.search.idioms.tree import names_of
 from fsr.source.form import Assign, Comment, Declare, ExprStmt, For, If, Jump, OpaqueStmt, Return, Scope, Stmt, While
 
 
@@ -85,15 +86,15 @@ def flatten(units: Iterable[Unit]) -> Iterator[Unit]:
             yield from flatten(side)
 
 
-def crossing(units: Iterable[Unit]) -> frozenset[str]:
+def crossing(units: Iterable[Unit], scene: Scene) -> frozenset[str]:
     """The buffers through which threads of the group hand values to one another: units that write them need a
     barrier before and after."""
     every = list(flatten(units))
     written = {a.root for u in every for a in u.accesses if a.kind != "read"}
-    return frozenset(root for root in written if _crosses(root, every))
+    return frozenset(root for root in written if _crosses(root, every, scene))
 
 
-def _crosses(root: str, every: list[Unit]) -> bool:
+def _crosses(root: str, every: list[Unit], scene: Scene) -> bool:
     users = [u for u in every if any(a.root == root for a in u.accesses)]
     if all(u.kind == "leader" for u in users):
         return False
@@ -104,7 +105,9 @@ def _crosses(root: str, every: list[Unit]) -> bool:
         return True
     ways = {(p.loop.start, p.loop.step) for p in loops}
     places = {canonical(a, p.loop.var) for p in loops for a in p.accesses if a.root == root}
-    return len(ways) > 1 or len(places) > 1
+    vars_ = {p.loop.var for p in loops}
+    unsteady = (scene.changing - vars_ - frozenset(scene.pointers.roots)) | scene.moving
+    return len(ways) > 1 or len(places) > 1 or any((names_of(i) | {p}) & unsteady for p, i in places)
 
 
 def level_of_loops(units: tuple[Unit, ...]) -> tuple[Unit, ...] | None:

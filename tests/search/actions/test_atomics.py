@@ -144,6 +144,12 @@ def test_no_move_where_gathering_is_not_shown_to_be_the_same(work: str, subject_
     assert list(PRIVATE_BINS.moves(subject)) == []
 
 
+def test_a_launch_too_short_for_its_elements_is_left_alone(subject_from) -> None:
+    text = kernel(GUARD.format("atomicAdd(out, x[i]);"))
+    assert list(REDUCE_ATOMICS.moves(subject_from(text))) != []
+    assert list(REDUCE_ATOMICS.moves(subject_from(text.replace("ceil_div(n, 64)", "n // 64")))) == []
+
+
 def test_exact_floats_are_left_alone(subject_from) -> None:
     subject = subject_from(kernel(GUARD.format("atomicAdd(out, x[i]);"), tolerance="exact = true"))
     assert list(REDUCE_ATOMICS.moves(subject)) == []

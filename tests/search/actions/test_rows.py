@@ -109,6 +109,18 @@ TWICE = """
     }
     y[row] = total;
 """
+MOVING = """
+    if (row >= rows) return;
+    float *p = y + row * cols;
+    int half = cols / 2;
+    for (int j = 0; j < half; j++) p[j] = x[row * cols + j];
+    p += half;
+    for (int j = 0; j < half; j++) p[j] = p[j - half] + 1.0f;
+    if (half > 0) p[half - 1] = 6.0f;
+    float total = 0.0f;
+    for (int j = 0; j < half; j++) total += p[j];
+    y[row * cols] = total;
+"""
 PER_ROW = '["rows"]'
 
 
@@ -119,10 +131,11 @@ PER_ROW = '["rows"]'
         (STORED_EXP, '["rows", "cols"]', "out"),
         (IN_PLACE, '["rows", "cols"]', "inout"),
         (SHIFTED, '["rows", "cols"]', "out"),
+        (MOVING, '["rows", "cols"]', "inout"),
         (SEVERAL, PER_ROW, "out"),
         (TWICE, PER_ROW, "out"),
     ],
-    ids=["layer", "stored-exp", "in-place", "shifted", "several", "twice"],
+    ids=["layer", "stored-exp", "in-place", "shifted", "moving", "several", "twice"],
 )
 def test_every_way_gives_the_rows_of_the_original(
     body: str, out: str, role: str, subject_from: Callable[..., Subject], runner, close_outputs
@@ -190,6 +203,15 @@ def test_one_row_a_block_launches_as_many_blocks_as_rows(subject_from, apply_mov
         # which thread runs it shows
         "if (row >= rows) return; float a = 0; "
         "for (int j = 0; j < cols; j++) a += x[row * cols + j]; y[row] = a + threadIdx.x;",
+        # the loop variable is looked at afterwards
+        "if (row >= rows) return; int j; float a = 0; "
+        "for (j = 0; j < cols; j++) a += x[row * cols + j]; y[row] = a + j;",
+        # memory that changes behind the kernel's back
+        "if (row >= rows) return; const volatile float *p = x + row * cols; float a = 0; "
+        "for (int j = 0; j < cols; j++) a += p[j]; y[row] = a;",
+        # a variable of the whole block inside the loop
+        "if (row >= rows) return; float a = 0; "
+        "for (int j = 0; j < cols; j++) { __shared__ float s; s = 1; a += s * x[row * cols + j]; } y[row] = a;",
         # an unknown function may do anything
         "if (row >= rows) return; float a = 0; for (int j = 0; j < cols; j++) a += helper(x, j); y[row] = a;",
     ],
