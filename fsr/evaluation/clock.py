@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fsr.contract.model import concrete_launches
-from fsr.devices.protocol import TimedDevice
+from fsr.devices.protocol import AccessProfile, DeviceFault, TimedDevice
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import Binaries
 from fsr.evaluation.timing import screen
@@ -71,15 +71,24 @@ def _measured(
 
 
 def predicted(session: Session, binaries: Binaries, plan: Plan, case: Case, data: CaseData | None = None) -> Reading:
-    """Record one run on the host device and predict its time on the session's target."""
-    recorder = session.recorder()
-    assert recorder is not None
-    launches, buffers = place(session.contract, plan, case, data or build(session.contract, case, 3))
+    """Record one run on the host device and predict its time on the session's target. Raises DeviceFault, of kind
+    'launch' when the target could not launch it."""
+    found, profile = record_and_predict(session, binaries, plan, case, data or build(session.contract, case, 3))
+    if not math.isfinite(found.time_ns):
+        raise DeviceFault(Fault("launch", f"a block does not fit a multiprocessor of {session.spec.target}"))
+    timing = Timing(Basis.PREDICTED, found.time_ns, (found.time_ns,), f"{found.binds} binds")
+    return Reading(timing, False, profile.faults, _bounds(found))
+
+
+def record_and_predict(
+    session: Session, binaries: Binaries, plan: Plan, case: Case, data: CaseData
+) -> tuple[Prediction, AccessProfile]:
+    """The recording of one run on the host device, and what it predicts for the session's target."""
+    recorder = session.host_recorder()
+    launches, buffers = place(session.contract, plan, case, data)
     profile = recorder.record(binaries.run, launches, buffers)
     footprint = float(sum(b.array.nbytes for b in buffers))
-    prediction = predict(profile, binaries.resources, target_of(session.spec.target), footprint)
-    timing = Timing(Basis.PREDICTED, prediction.time_ns, (prediction.time_ns,), f"{prediction.binds} binds")
-    return Reading(timing, False, profile.faults, _bounds(prediction))
+    return predict(profile, binaries.resources, target_of(session.spec.target), footprint), profile
 
 
 def _bounds(prediction: Prediction) -> dict[str, float]:

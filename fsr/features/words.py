@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fsr.devices.protocol import AccessSite
@@ -25,10 +25,12 @@ class LineRemark:
     words: str
 
 
-def explain(prediction: Prediction, target: Target, source: str) -> str:
+def explain(
+    prediction: Prediction, target: Target, source: str, where: Callable[[int], str] = "line {}".format
+) -> str:
     """The whole report: predicted time, causes by share, then for each launch its occupancy and telling lines.
 
-    ``source`` is the candidate's text that the recording's lines count in.
+    ``source`` is the candidate's text that the recording's lines count in; ``where`` names such a line to the user.
     """
     text = source.splitlines()
     parts = [f"predicted {duration(prediction.time_ns)} on {target.name}", "", "what the time goes to:"]
@@ -37,7 +39,7 @@ def explain(prediction: Prediction, target: Target, source: str) -> str:
         parts += ["", *_launch_words(launch, target)]
         for remark in line_remarks(launch):
             code = text[remark.line - 1].strip() if 0 < remark.line <= len(text) else ""
-            parts.append(f"  line {remark.line}: {remark.words}")
+            parts.append(f"  {where(remark.line)}: {remark.words}")
             if code:
                 parts.append(f"      {code if len(code) <= 100 else code[:97] + '...'}")
     return "\n".join(parts)
