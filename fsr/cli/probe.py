@@ -21,6 +21,8 @@ import numpy as np
 from fsr.devices.sanitizer import find_sanitizer
 from fsr.errors import FsrError, HarnessError, MissingToolError
 from fsr.records import Candidate, CompileFailure, Launch, Plan
+from fsr.sandbox.confine import FIX, support
+from fsr.sandbox.launch import confined
 
 OK, MISSING, BROKEN, NOTE = "ok", "missing", "broken", "note"
 
@@ -207,31 +209,37 @@ def _host_device() -> Finding:
 
 # ---------------------------------------------------------------- containment of code that runs on the host
 
-_SYS_LANDLOCK_CREATE_RULESET = 444  # the same on every architecture (asm-generic/unistd.h)
-_PR_GET_SECCOMP = 21
-
-
-def landlock_abi() -> int:
-    """Landlock's ABI version of the running kernel; 0 where it is not available."""
-    library = ctypes.CDLL(None, use_errno=True)
-    answer: int = library.syscall(_SYS_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
-    return max(answer, 0)
-
-
-def seccomp_available() -> bool:
-    """Whether the running kernel knows seccomp."""
-    answer: int = ctypes.CDLL(None).prctl(_PR_GET_SECCOMP, 0, 0, 0, 0)
-    return answer >= 0
-
 
 def _sandbox() -> Iterator[Finding]:
-    fix = "a Linux kernel of 5.13 or later with it switched on; without it model-written host code is refused"
-    abi = landlock_abi()
-    yield Finding("landlock", OK if abi else MISSING, f"ABI {abi}" if abi else "not in this kernel", "" if abi else fix)
-    seccomp = seccomp_available()
-    yield Finding("seccomp", OK if seccomp else MISSING, "yes" if seccomp else "no", "" if seccomp else fix)
+    """What the kernel offers to contain code with, and whether it holds when tried."""
+    found = support()
+    abi = f"ABI {found.landlock}" if found.landlock else "not in this kernel"
+    for name, there, detail in (
+        ("landlock", found.landlock, abi),
+        ("seccomp", found.seccomp, "yes" if found.seccomp else "not here"),
+    ):
+        fix = f"{FIX}; without it code written by a model is not run on the CPU"
+        yield Finding(name, OK if there else MISSING, detail, "" if there else fix)
+    if found.complete:
+        kept = _contained()
+        detail = "a confined program could not read, write or signal outside" if kept else "a confined program got out"
+        yield Finding("sandbox", OK if kept else BROKEN, detail, "" if kept else "report this with `uname -a`")
     cores = len(os.sched_getaffinity(0))
     yield Finding("cores", OK, f"{cores} usable: so many kernels compile at once")
+
+
+def _contained() -> bool:
+    """Whether a confined shell can use its own folder and nothing outside of it."""
+    with tempfile.TemporaryDirectory(prefix="fsr-doctor-") as folder:
+        outside, inside = Path(folder, "outside"), Path(folder, "inside")
+        inside.mkdir()
+        outside.write_text("private")
+        script = f"echo made > {inside}/made; cat {outside}; echo changed > {outside}; kill -0 $PPID && echo sent"
+        command = confined(
+            ["/bin/sh", "-c", script], read=[], write=[str(inside)], memory_bytes=1 << 30, file_bytes=1 << 20, cpu_s=5
+        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        return (inside / "made").is_file() and not done.stdout and outside.read_text() == "private"
 
 
 def _ray() -> Finding:

@@ -14,13 +14,14 @@ from pathlib import Path
 
 from fsr.emulator.elf import Variable, attach_source, read_variables
 from fsr.records import Candidate, CompileFailure, Image, Resources
+from fsr.sandbox.launch import confined
 from fsr.toolchains.flags import refused_flags, split_defines
 from fsr.toolchains.host_runtime import COMMON, INCLUDE, find_compiler, precompiled_header, runtime_objects
 from fsr.toolchains.host_source import SOURCE_NAME, blank_comments, unit_text
 
 ARCH = "x86-64-v3"
 STATIC_SHARED_LIMIT = 48 * 1024  # CUDA C++ Programming Guide: static shared memory a block, every architecture
-_MEMORY_KIB, _FILE_BLOCKS = 8 * 1024 * 1024, 512 * 1024  # of the compiler: 8 GiB of addresses, 256 MiB a file
+_MEMORY_BYTES, _FILE_BYTES = 8 << 30, 256 << 20  # of the compiler: addresses, and the largest file
 _LOG_CHARS = 4000
 
 # Meaning first: fused multiply-add as nvcc does by default, no errno, type puns and wrapping as kernels expect.
@@ -43,18 +44,15 @@ _RECORD_GCC = (
 
 
 class HostToolchain:
-    """Compiles for the host device (a Toolchain).
+    """Compiles for the host device (a Toolchain). The compiler runs confined: see fsr.sandbox.
 
     Args:
         compiler: path or name of a C++ compiler; None takes clang++, else g++.
         cache_folder: where the runtime objects are kept; None is the user's cache folder.
-        prefix: a command put before the compiler's, for example one that confines it.
     """
 
-    def __init__(
-        self, compiler: str | None = None, *, cache_folder: Path | None = None, prefix: Sequence[str] = ()
-    ) -> None:
-        self._requested, self._folder, self._prefix = compiler, cache_folder, tuple(prefix)
+    def __init__(self, compiler: str | None = None, *, cache_folder: Path | None = None) -> None:
+        self._requested, self._folder = compiler, cache_folder
 
     @property
     def name(self) -> str:
@@ -81,7 +79,7 @@ class HostToolchain:
             log = ""
             for command in self._commands(flags, instrumented, Path(folder)):
                 left = timeout_s - (time.monotonic() - started)
-                code, text = _run_limited([*self._prefix, *command], left, folder)
+                code, text = _run_limited(command, left, folder, self._readable())
                 if code is None:
                     return CompileFailure(f"the compiler was stopped after {timeout_s:g} s", timed_out=True)
                 log += text
@@ -89,6 +87,11 @@ class HostToolchain:
                     return _failure(log, code)
             data = Path(folder, "unit.so").read_bytes()
         return _image(candidate.source, entries, data, log, time.monotonic() - started, instrumented)
+
+    def _readable(self) -> list[str]:
+        """What a compiler reads beside the system's folders: itself, our headers, what is built once."""
+        program = Path(find_compiler(self._requested).path).resolve()
+        return [str(program.parent.parent), str(INCLUDE), str(self._folder or default_cache_folder())]
 
     def _commands(self, flags: Sequence[str], instrumented: bool, folder: Path) -> list[list[str]]:
         compiler, cache = find_compiler(self._requested), self._folder or default_cache_folder()
@@ -133,12 +136,16 @@ def _numerics(flags: Sequence[str]) -> tuple[str, ...]:
     return (*options, "-DFSR_USE_FAST_MATH=1") if fast else tuple(options)
 
 
-def _run_limited(command: Sequence[str], timeout_s: float, folder: str) -> tuple[int | None, str]:
-    """Exit code (None: timed out, the whole group killed) and what the command said."""
-    limits = f'ulimit -v {_MEMORY_KIB}; ulimit -f {_FILE_BLOCKS}; ulimit -c 0; exec "$@"'
+def _run_limited(
+    command: Sequence[str], timeout_s: float, folder: str, readable: Sequence[str]
+) -> tuple[int | None, str]:
+    """Exit code (None: timed out, the whole group killed) and what the command said. It runs confined."""
+    limited = confined(
+        command, read=readable, write=[folder], memory_bytes=_MEMORY_BYTES, file_bytes=_FILE_BYTES, cpu_s=timeout_s + 5
+    )
     environment = {key: os.environ[key] for key in ("PATH", "LD_LIBRARY_PATH", "HOME") if key in os.environ}
     process = subprocess.Popen(
-        ["/bin/sh", "-c", limits, "sh", *command],
+        limited,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
         cwd=folder, start_new_session=True, env=environment | {"TMPDIR": folder, "LC_ALL": "C"},
     )  # fmt: skip
@@ -159,7 +166,7 @@ _MENTION = re.compile(rf"{re.escape(SOURCE_NAME)}:(\d+)")
 def _failure(log: str, code: int) -> CompileFailure:
     """The compiler's words, cut to a screen or two, and the line of the candidate that they are about."""
     if code < 0 or "bad_alloc" in log or "out of memory" in log:
-        log = f"the compiler died (it may use {_MEMORY_KIB // 1024**2} GiB of memory)\n{log}"
+        log = f"the compiler died (it may use {_MEMORY_BYTES >> 30} GiB of memory)\n{log}"
     log = re.sub(r"^(?:In file included| {17}) from .*\n", "", log, flags=re.MULTILINE).replace(f"{INCLUDE}/", "")
     found = _ERROR.search(log) or _MENTION.search(log)
     line = int(found[1]) if found else None

@@ -15,10 +15,13 @@ from pathlib import Path
 
 from fsr.errors import MissingToolError
 from fsr.records import Candidate, CompileFailure, Image
+from fsr.sandbox.launch import confined
 from fsr.toolchains.flags import split_defines
 from fsr.toolchains.nvrtc import FILE, LOG_CHARS, entries_of, error_line, refusal
 from fsr.toolchains.ptxas import parse_resources
 from fsr.toolchains.symbols import match_symbols
+
+_MEMORY_BYTES, _FILE_BYTES = 16 << 30, 256 << 20  # of the compiler and its children, each
 
 # NVRTC's spelling to nvcc's, where they differ
 _SPELLING = (("--extra-device-vectorization", "-extra-device-vectorization"), ("--ptxas-options=", "-Xptxas="))
@@ -71,7 +74,11 @@ class NvccToolchain:
         with tempfile.TemporaryDirectory(prefix="fsr-nvcc-") as folder:
             flags, defines = split_defines(candidate.plan.flags)
             (Path(folder) / FILE).write_text(_with_anchor(candidate, defines), encoding="utf-8")
-            code, log = _run_group(self._command(flags, instrumented), folder, timeout_s)
+            command = confined(
+                self._command(flags, instrumented), read=self._readable(), write=[folder],
+                memory_bytes=_MEMORY_BYTES, file_bytes=_FILE_BYTES, cpu_s=timeout_s + 5,
+            )  # fmt: skip
+            code, log = _run_group(command, folder, timeout_s)
             if code is None:
                 return CompileFailure(f"compiling took over {timeout_s:g} s", timed_out=True)
             output = Path(folder) / "out.cubin"
@@ -86,6 +93,10 @@ class NvccToolchain:
         return Image(
             "cubin", self.arch, cubin, symbols, resources, log, time.perf_counter() - started, instrumented
         )  # fmt: skip
+
+    def _readable(self) -> list[str]:
+        """What nvcc reads beside the system's folders: its toolkit and the folders of includes."""
+        return [str(Path(self._program).resolve().parents[1]), *(str(path) for path in self._include_dirs)]
 
     def _command(self, flags: Sequence[str], instrumented: bool) -> list[str]:
         translated = []

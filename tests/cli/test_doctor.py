@@ -17,6 +17,7 @@ from fsr.cli import main, probe
 from fsr.cli.probe import BROKEN, MISSING, NOTE, OK, Finding
 from fsr.devices import select
 from fsr.errors import MissingToolError
+from fsr.sandbox.confine import Support, support
 from fsr.toolchains import host, nvcc, nvrtc
 
 
@@ -102,11 +103,23 @@ def test_compilers_that_are_missing_or_fail_say_how_to_get_them(monkeypatch: pyt
     assert "CUDA_HOME" in finding.fix
 
 
-def test_landlock_and_seccomp_are_read_from_the_kernel() -> None:
-    assert 0 <= probe.landlock_abi() < 100
-    assert isinstance(probe.seccomp_available(), bool)
-    assert os.name == "posix"
-    assert ctypes.CDLL(None)
+@pytest.mark.parametrize(("landlock", "seccomp"), [(0, True), (5, False), (0, False)])
+def test_a_kernel_that_cannot_contain_code_is_told(
+    monkeypatch: pytest.MonkeyPatch, landlock: int, seccomp: bool
+) -> None:
+    monkeypatch.setattr(probe, "support", lambda: Support(landlock, seccomp))
+    found = {f.what: f for f in probe._sandbox()}
+    assert (found["landlock"].state == OK, found["seccomp"].state == OK) == (bool(landlock), seccomp)
+    assert "sandbox" not in found
+    assert all("not run on the CPU" in f.fix for f in found.values() if f.state == MISSING)
+
+
+def test_containment_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    if support().complete:
+        assert {f.what: f.state for f in probe._sandbox()}["sandbox"] == OK
+    monkeypatch.setattr(probe, "support", lambda: Support(7, True))
+    monkeypatch.setattr(probe, "confined", lambda command, **_: command)  # nothing is confined
+    assert {f.what: f.state for f in probe._sandbox()}["sandbox"] == BROKEN
 
 
 def test_the_command_runs_from_a_shell() -> None:

@@ -115,14 +115,25 @@ def test_a_compiler_bomb_is_stopped_in_time():
     assert time.monotonic() - started < 5
 
 
-def test_a_command_can_be_put_before_the_compilers(tmp_path):
-    wrapper = tmp_path / "confine"
-    wrapper.write_text(f'#!/bin/sh\necho used >> {tmp_path}/log\nexec "$@"\n')
-    wrapper.chmod(0o755)
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_the_compiler_reads_no_file_of_the_users(tmp_path, compiler):
+    secret = tmp_path / "secret.h"
+    secret.write_text("#define SECRET 7\n")
+    source = f'#include "{secret}"\n__global__ void k(int* out) {{ out[0] = SECRET; }}'
     plan = Plan((Launch("k", ONE, ONE, "0", ()),))
-    image = HostToolchain(prefix=[str(wrapper)]).compile(Candidate(GOOD, plan))
-    assert isinstance(image, Image)
-    assert (tmp_path / "log").read_text().count("used") == 2
+    failure = HostToolchain(compiler).compile(Candidate(source, plan))
+    assert isinstance(failure, CompileFailure)
+    assert "secret.h" in failure.log
+    assert failure.line == 1
+
+
+def test_assembly_cannot_take_a_file_of_the_users_into_the_image(tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("correct horse battery staple")
+    source = f'__asm__(".pushsection .data\\n.incbin \\"{secret}\\"\\n.popsection");\n{GOOD}'
+    failure = HostToolchain().compile(Candidate(source, Plan((Launch("k", ONE, ONE, "0", ()),))))
+    assert isinstance(failure, CompileFailure)
+    assert "secret.txt" in failure.log
 
 
 def _compile_in(folder):

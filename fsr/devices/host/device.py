@@ -21,10 +21,11 @@ from fsr.errors import HarnessError
 from fsr.records import ConcreteLaunch, DeviceInfo, Fault, Image
 
 DEFAULT_SHARED_BYTES = 232_448  # 227 KiB, the opt-in limit of sm_90
+CONTAINED = "fsr.sandbox.confine:confine_execution"
 _IMAGES_KEPT = 64
 
 
-def open_host_device(*, max_shared_bytes: int = DEFAULT_SHARED_BYTES, contain: str = "") -> HostDevice:
+def open_host_device(*, max_shared_bytes: int = DEFAULT_SHARED_BYTES, contain: str = CONTAINED) -> HostDevice:
     """A host device with the launch limits of an NVIDIA GPU. See HostDevice for ``contain``."""
     return HostDevice(max_shared_bytes=max_shared_bytes, contain=contain)
 
@@ -46,10 +47,11 @@ class HostDevice:
 
     Args:
         max_shared_bytes: static and dynamic shared memory a block may use.
-        contain: 'module:function', called in the child before any candidate is loaded, to confine it further.
+        contain: 'module:function', called in the child before any candidate is loaded, to confine it; empty for
+            resource limits alone.
     """
 
-    def __init__(self, *, max_shared_bytes: int = DEFAULT_SHARED_BYTES, contain: str = "") -> None:
+    def __init__(self, *, max_shared_bytes: int = DEFAULT_SHARED_BYTES, contain: str = CONTAINED) -> None:
         self.max_shared_bytes = max_shared_bytes
         self._contain = contain
         self._child: Child | None = None

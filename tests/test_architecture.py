@@ -1,0 +1,114 @@
+"""The shape of the source: imports run one way, files and functions stay small."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+MODULES = sorted((ROOT / "fsr").rglob("*.py"))
+
+# From the ground up; a part imports from lower rows only. Rows of one floor stand below each other where one
+# part of it carries the others.
+FLOORS: tuple[tuple[str, ...], ...] = (
+    ("errors", "records"),  # floor 1
+    ("identity", "expressions", "settings", "sandbox"),
+    ("emulator",),  # floor 2
+    ("source", "toolchains", "devices", "report"),
+    ("contract", "features"),  # floor 3
+    ("search", "testgen", "cache", "runs"),  # floor 4
+    ("llm", "evaluation"),  # floor 5
+    ("workers",),  # floor 6
+    ("app",),  # floor 7
+    ("cli",),  # floor 8
+    ("__main__",),
+)
+ROW = {part: row for row, parts in enumerate(FLOORS) for part in parts}
+EVERYWHERE = {"fsr", "fsr.__version__"}
+# Values and protocols of devices: what a recording holds is the language of all floors above.
+FLOOR_TWO = ROW["emulator"]
+READERS_OF_SETTINGS = {"app", "cli", "__main__"}
+MOST_LINES, MOST_FUNCTION_LINES = 450, 60
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def part_of(path: Path) -> str:
+    """The file or package directly beneath fsr/ that a module belongs to; '' for fsr/__init__.py."""
+    first = path.relative_to(ROOT / "fsr").with_suffix("").parts[0]
+    return "" if first == "__init__" else first
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, dotted name) of every import of fsr, wherever it stands; relative ones too."""
+    package = path.relative_to(ROOT).parent.parts
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            module = ".".join(filter(None, [base, node.module]))
+            names = [f"fsr.{alias.name}" for alias in node.names] if module == "fsr" else [module]
+        else:
+            continue
+        yield from ((node.lineno, name) for name in names if name.split(".")[0] == "fsr")
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_every_part_has_its_floor():
+    parts = {part_of(path) for path in MODULES} - {""}
+    assert parts <= set(ROW), f"give {sorted(parts - set(ROW))} a floor"
+
+
+def upward(path: Path) -> Iterator[str]:
+    own = part_of(path)
+    for line, name in imports(path):
+        other = [*name.split("."), ""][1]
+        of_protocol = name.startswith("fsr.devices.protocol") and ROW.get(own, 0) >= FLOOR_TWO
+        if name in EVERYWHERE or other == own or of_protocol:
+            continue
+        if ROW[other] >= ROW.get(own, len(FLOORS)):
+            yield f"{name_of(path)}:{line} imports {name}"
+
+
+def test_imports_run_one_way():
+    assert [wrong for path in MODULES for wrong in upward(path)] == []
+
+
+def test_only_the_top_reads_settings():
+    readers = {part_of(path) for path in MODULES for _, name in imports(path) if name == "fsr.settings"}
+    assert readers <= READERS_OF_SETTINGS
+
+
+def test_the_package_itself_imports_nothing():
+    """`fsr lookup` answers in milliseconds: the API of the package is loaded on use."""
+    top = [node for node in tree(ROOT / "fsr" / "__init__.py").body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert [getattr(node, "module", None) for node in top] == ["__future__"]
+
+
+def test_files_fit_on_a_few_screens():
+    sizes = {name_of(path): len(path.read_text().splitlines()) for path in MODULES}
+    assert {name: lines for name, lines in sizes.items() if lines > MOST_LINES} == {}
+
+
+def test_functions_fit_on_a_screen():
+    sizes = {
+        f"{name_of(path)}:{node.lineno} {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path in MODULES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert {name: lines for name, lines in sizes.items() if lines > MOST_FUNCTION_LINES} == {}
+
+
+def test_no_file_is_a_drawer():
+    drawers = {"util", "utils", "helpers", "common", "misc", "manager"}
+    assert [name_of(path) for path in MODULES if path.stem in drawers] == []
