@@ -13,7 +13,9 @@ BUDGET ?= 60s
 .PHONY: demo test test-gpu check setup compiler clean
 
 demo: setup
-	$(BIN)/fsr refine examples/softmax.cu --budget $(BUDGET) --json -o .fsr/softmax.fsr.cu
+	mkdir -p .fsr
+	$(BIN)/fsr refine examples/softmax.cu --budget $(BUDGET) --json -o .fsr/softmax.fsr.cu > .fsr/demo.json
+	$(BIN)/python -m json.tool .fsr/demo.json
 
 test: setup check
 	$(BIN)/python -m coverage erase

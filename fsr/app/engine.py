@@ -71,7 +71,7 @@ class Engine:
     def _ask(self, proposal: Proposal) -> None:
         self.log.append(
             "ask", id=proposal.id, hash=proposal.hash, move=proposal.move, origin=proposal.origin,
-            parent=proposal.parent,
+            parent=proposal.parent, candidate=to_json(proposal.candidate),
         )  # fmt: skip
         self._compile(proposal)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fsr.app.kernel import Kernel
+from fsr.contract.show import with_block
 from fsr.errors import StorageError
 from fsr.records import Candidate, Json, Plan
 from fsr.source.launcher import launcher_header
@@ -44,7 +45,10 @@ def _plain(plan: Plan) -> Plan:
 def render_files(kernel: Kernel, candidate: Candidate, evidence: Mapping[str, Json], stem: str) -> dict[str, str]:
     """Name to text of the files a build uses: the output, and the launcher header when the launch changed."""
     suffix = kernel.file.path.suffix or ".cu"
-    files = {f"{stem}{suffix}": render_output(kernel.file, kernel.unit, candidate, dict(evidence))}
+    text = render_output(kernel.file, kernel.unit, candidate, dict(evidence))
+    if not same_launch(kernel, candidate) and kernel.contract.origin.kind == "block":
+        text = with_block(text, replace(kernel.contract, plan=candidate.plan))  # the old block names the old launch
+    files = {f"{stem}{suffix}": text}
     if not same_launch(kernel, candidate):
         files[f"{stem}.cuh"] = launcher_header(kernel.contract.entry, kernel.contract, candidate.plan)
     return files

@@ -121,7 +121,10 @@ def _run(
     if earlier is None:
         baseline = refinement.ask()
         assert baseline is not None
-        log.append("ask", id=0, hash=baseline.hash, move="baseline", origin="baseline", parent=None)
+        log.append(
+            "ask", id=0, hash=baseline.hash, move="baseline", origin="baseline", parent=None,
+            candidate=to_json(baseline.candidate),
+        )  # fmt: skip
         log.append("tell", id=0, outcome=to_json(state.baseline.outcome))
         refinement.tell(0, state.baseline.outcome)
     else:

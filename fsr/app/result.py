@@ -62,5 +62,6 @@ def best_of(winner: Trial, baseline: Timing, fraction: float | None) -> dict[str
         "actions": list(winner.proposal.candidate.actions),
         "roofline_fraction": fraction,
         "held_out": outcome.evidence.get("held_out"),
+        "sanitizers": outcome.evidence.get("sanitizers"),
         "plan": to_json(winner.proposal.candidate.plan),
     }

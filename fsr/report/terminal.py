@@ -132,7 +132,7 @@ def summary(result: Mapping[str, Any]) -> str:
     else:
         low, high = best["speedup_ci95"]
         lines.append(
-            f"improved: {result['entry']} is {ratio_text(best['speedup'])} faster [{low:.2f}, {high:.2f}] "
+            f"improved: {result['entry']} is {ratio_text(best['speedup'])} as fast [{low:.2f}, {high:.2f}] "
             f"({basis}, {where})"
         )
         lines.append(f"  original   {time_text(result['baseline']['median_ns'])}")
