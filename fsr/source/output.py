@@ -80,7 +80,8 @@ def _speed(evidence: Mapping[str, Any]) -> str:
     text = f"Speed: {best['speedup']:.2f} x as fast"
     interval = best.get("speedup_ci95")
     if interval:
-        text += f" (95 % interval {interval[0]:.2f} to {interval[1]:.2f})"
+        what = "95 % interval" if evidence.get("basis") == "measured" else "the model's range is"
+        text += f" ({what} {interval[0]:.2f} to {interval[1]:.2f})"
     if isinstance(baseline, Mapping) and baseline.get("median_ns") and best.get("median_ns"):
         text += f", {baseline['median_ns'] / 1000:.1f} us to {best['median_ns'] / 1000:.1f} us"
     basis = evidence.get("basis", "predicted")
