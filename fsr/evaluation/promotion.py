@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from fsr.devices.protocol import Buffer, TimedDevice, TimedPrepared
+from fsr.devices.sanitizer import ToolReport, sanitize
 from fsr.errors import MissingToolError
 from fsr.evaluation.clock import predicted, read_clock
 from fsr.evaluation.compiling import run_toolchain
@@ -30,7 +31,6 @@ from fsr.records import (
     Candidate,
     Case,
     ConcreteLaunch,
-    Fault,
     Image,
     Json,
     Outcome,
@@ -48,6 +48,7 @@ from fsr.testgen.values import CaseData, build
 HELD_OUT_SLOWDOWN = 0.98  # a held-out size may be slower by 2 %
 HELD_OUT_PAIRS = 12
 RECORDED_HELD_OUT = 3
+SILENT = "silent"  # what a tool says that ran to the end and found nothing
 
 
 def promote_task(request: PromoteRequest) -> Outcome:
@@ -58,14 +59,15 @@ def promote_task(request: PromoteRequest) -> Outcome:
     candidate, binaries = request.candidate, request.binaries
     cases = session.held_out_cases()
     passed, failure = session.first_failure(binaries.run, candidate.plan, cases)
+    inspections: dict[str, Json] = {}
     if failure is None:
-        failure = _inspected(session, candidate, binaries, cases)
+        failure, inspections = _inspected(session, candidate, binaries, cases)
     if failure is not None:
         return _refused(failure, len(cases), passed, started)
     if not request.timed:
         return Outcome(
             Status.CORRECT, "promotion", passed, passed, resources=binaries.resources,
-            seconds=time.monotonic() - started,
+            evidence={"sanitizers": inspections}, seconds=time.monotonic() - started,
         )  # fmt: skip
     reading = read_clock(session, binaries, candidate.plan, None)
     verdict, failure, timing = _final(session, candidate, binaries, request.budget_s)
@@ -74,7 +76,9 @@ def promote_task(request: PromoteRequest) -> Outcome:
     held_out = _held_out_sizes(session, candidate, binaries)
     slower = [str(h["sizes"]) for h in held_out if float(str(h["high"])) < HELD_OUT_SLOWDOWN]
     won = verdict.kind is VerdictKind.FASTER and not slower
-    evidence: dict[str, Json] = {"verdict": to_json(verdict), "held_out": list(held_out), "kind": verdict.kind.value}
+    evidence: dict[str, Json] = {
+        "verdict": to_json(verdict), "held_out": list(held_out), "kind": verdict.kind.value, "sanitizers": inspections,
+    }  # fmt: skip
     if slower:
         evidence |= {"kind": "slower on a held-out size", "detail": "slower at " + "; ".join(slower)}
     return Outcome(
@@ -92,34 +96,51 @@ def _refused(failure: CaseFailure, cases: int, passed: int, started: float) -> O
 # ---------------------------------------------------------------- sanitizers and recordings
 
 
-def _inspected(session: Session, candidate: Candidate, binaries: Binaries, cases: list[Case]) -> CaseFailure | None:
-    """The first fault found on held-out cases: by the access recorder, on the host device also where the candidate
-    runs on a GPU, and there by compute-sanitizer too."""
+def _inspected(
+    session: Session, candidate: Candidate, binaries: Binaries, cases: list[Case]
+) -> tuple[CaseFailure | None, dict[str, Json]]:
+    """The first fault found on held-out cases, and what each tool said: 'silent' or 'not available: why'.
+
+    The tools are the access recorder, on the host device also where the candidate runs on a GPU, and there
+    compute-sanitizer's too."""
     usable = [c for c in cases if all(v > 0 for v in c.size_map().values())]
     small = [c for c in usable if case_lists.elements(session.contract, c.size_map()) <= case_lists.HOST_ELEMENTS]
-    failure = _recorded(session, candidate, binaries, small[-RECORDED_HELD_OUT:])
+    said: dict[str, Json] = {}
+    failure = _recorded(session, candidate, binaries, small[-RECORDED_HELD_OUT:], said)
     if failure is not None or session.spec.on_host or not usable:
-        return failure
+        return failure, said
     case = usable[-1]
     data = build(session.contract, case, 5)
     launches, buffers = place(session.contract, candidate.plan, case, data, 5)
-    faults = _sanitized(session, candidate, binaries, launches, buffers) if launches else []
-    return CaseFailure(case, fault=faults[0]) if faults else None
+    for report in _sanitized(session, candidate, binaries, launches, buffers) if launches else []:
+        if report.faults:
+            return CaseFailure(case, fault=report.faults[0]), said
+        said[report.tool] = SILENT if report.silent else f"not available: {report.note}"
+    return None, said
 
 
-def _recorded(session: Session, candidate: Candidate, binaries: Binaries, cases: list[Case]) -> CaseFailure | None:
+def _recorded(
+    session: Session, candidate: Candidate, binaries: Binaries, cases: list[Case], said: dict[str, Json]
+) -> CaseFailure | None:
+    """The recorder's first fault; ``said`` is told whether it could look at all."""
+    said["recorder"] = "not available: the held-out cases are too large for it"
     try:
         recorder = session.host_recorder()
         image = binaries.run if session.spec.on_host else session.host_image(candidate)
-    except MissingToolError:
-        return None  # no C++ compiler here: told in the notes of the baseline
-    for case in cases if image is not None else ():
+    except MissingToolError as missing:  # also told in the notes of the baseline
+        said["recorder"] = f"not available: {missing.what}"
+        return None
+    if image is None:
+        said["recorder"] = "not available: the host device cannot execute this candidate"
+        return None
+    for case in cases:
         data = build(session.contract, case, 5)
         launches, buffers = place(session.contract, candidate.plan, case, data, 5)
-        if launches and image is not None:
+        if launches:
             faults = recorder.record(image, launches, buffers).faults
             if faults:
                 return CaseFailure(case, fault=faults[0])
+            said["recorder"] = SILENT
     return None
 
 
@@ -129,14 +150,12 @@ def _sanitized(
     binaries: Binaries,
     launches: Sequence[ConcreteLaunch],
     buffers: Sequence[Buffer],
-) -> list[Fault]:
+) -> list[ToolReport]:
     """What compute-sanitizer's tools say; with source lines where the build with line tables succeeds."""
-    from fsr.devices.sanitizer import sanitize
-
     built = run_toolchain(session.spec).compile(candidate, instrumented=True)
     image = built if isinstance(built, Image) else binaries.run
     index = int(session.spec.device.partition(":")[2] or 0)
-    return [fault for report in sanitize(image, launches, buffers, index=index) for fault in report.faults]
+    return sanitize(image, launches, buffers, index=index)
 
 
 # ---------------------------------------------------------------- the final
