@@ -34,6 +34,7 @@ _DRAM_EFFICIENCY = 0.88  # of the published bandwidth, reached by copies on A100
 _SCATTERED_DRAM = 0.6  # of that, when each request opens many DRAM pages
 _ISSUE_EFFICIENCY = 0.85
 _CYCLES_ALONE = 2.4  # a warp instruction, when its warp is alone: 4 to 5 cycles latency, two independent at a time
+_ORDINARY_REGISTERS, _MOST_INDEPENDENT = 48.0, 2.2  # at most one instruction a cycle
 _LOADS_IN_FLIGHT = 4.0  # of a loop: nvcc unrolls by four
 _SHARED_CYCLES, _SHUFFLE_CYCLES, _BARRIER_CYCLES = 23.0, 23.0, 40.0  # Jia et al. 2018, Luo et al. 2024
 _SAME_ADDRESS_CYCLES = 1.0  # a lane of a global atomic on one address, in its L2 slice
@@ -135,7 +136,7 @@ def _limits(
         "l1": (global_passes + _SHARED_PASS_CYCLES * (shared_total + launch.shuffles) + 2 * spilled) / (busy * clock),
         "issue": (launch.warp_instructions + 2 * spilled) / (busy * issue_width * clock),
         "atomics": _atomics_ns(launch.sites, target, busy),
-        "latency": _path_ns(launch, target, traffic) * _waves(launch, occupied, target),
+        "latency": _path_ns(launch, needs.registers, target, traffic) * _waves(launch, occupied, target),
         "blocks": launch.blocks * _BLOCK_START_NS,
     }
 
@@ -167,7 +168,13 @@ def _waves(launch: LaunchProfile, occupied: Occupancy, target: Target) -> float:
     return max(1.0, min(math.ceil(rounds), rounds + 0.5))
 
 
-def _path_ns(launch: LaunchProfile, target: Target, traffic: tuple[SiteTraffic, ...]) -> float:
+def _independence(registers: int | None) -> float:
+    """How much more a warp overlaps with itself than ordinary code does. Registers tell: what holds many values at a
+    time, such as a tile of sums, has that many instructions that do not wait for each other."""
+    return min(_MOST_INDEPENDENT, max(1.0, (registers or 0) / _ORDINARY_REGISTERS))
+
+
+def _path_ns(launch: LaunchProfile, registers: int | None, target: Target, traffic: tuple[SiteTraffic, ...]) -> float:
     """How long one warp takes from its start to its end when nothing but its own latencies hold it back."""
     warps = launch.blocks * -(-launch.threads_per_block // target.warp_size)
     clock = target.clock_ghz
@@ -176,8 +183,8 @@ def _path_ns(launch: LaunchProfile, target: Target, traffic: tuple[SiteTraffic, 
     waiting = sum(t.site.requests * t.latency_ns for t in reads) / warps / in_flight
     shared = sum(s.requests for s in launch.sites if s.space == "shared" and s.kind == "read")
     cycles = (
-        launch.warp_instructions * _CYCLES_ALONE
-        + shared * _SHARED_CYCLES / _LOADS_IN_FLIGHT
+        (launch.warp_instructions * _CYCLES_ALONE + shared * _SHARED_CYCLES / _LOADS_IN_FLIGHT)
+        / _independence(registers)
         + launch.shuffles * _SHUFFLE_CYCLES
         + launch.barriers * _BARRIER_CYCLES
     )

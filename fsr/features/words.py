@@ -25,9 +25,7 @@ class LineRemark:
     words: str
 
 
-def explain(
-    prediction: Prediction, target: Target, source: str, where: Callable[[int], str] = "line {}".format
-) -> str:
+def explain(prediction: Prediction, target: Target, source: str, where: Callable[[int], str] = "line {}".format) -> str:
     """The whole report: predicted time, causes by share, then for each launch its occupancy and telling lines.
 
     ``source`` is the candidate's text that the recording's lines count in; ``where`` names such a line to the user.

@@ -131,3 +131,11 @@ def test_more_blocks_than_sms_by_one_costs_another_wave_for_heavy_blocks(make) -
         return make.launch([], blocks=blocks, threads=1024, warp_instructions=blocks * 32 * 1e5)
 
     assert time_ns(make, at(133), resources=heavy) > 1.5 * time_ns(make, at(132), resources=heavy)
+
+
+def test_a_register_tile_overlaps_with_itself(make) -> None:
+    """The same instructions of few warps: a tile of sums in registers waits less for its own results."""
+    alone = make.launch([], blocks=132, threads=128, warp_instructions=132 * 4 * 1e5)
+    plain = predict(make.profile(alone), {"k": Resources(registers=32)}, H200, 0.0).launches[0]
+    tiled = predict(make.profile(alone), {"k": Resources(registers=128)}, H200, 0.0).launches[0]
+    assert tiled.limits["latency"] < 0.6 * plain.limits["latency"]
