@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from fsr.errors import StorageError
 from fsr.records import Candidate, Json, Plan
 from fsr.source.launcher import launcher_header
 from fsr.source.output import render_output
+from fsr.source.tokens import tokenize
 
 
 def default_output(kernel: Path) -> Path:
@@ -38,16 +40,45 @@ def same_launch(kernel: Kernel, candidate: Candidate) -> bool:
     return old == new
 
 
+def published(kernel: Kernel, candidate: Candidate) -> Candidate:
+    """The candidate as it is handed out. When its launch differs from the original's, its kernel gets a name of its
+    own (``softmax_fsr``) and the original stays in the file: a call site that nobody changed then runs the original,
+    where the new kernel under the old launch would compute something else without a word."""
+    if same_launch(kernel, candidate):
+        return candidate
+    old = kernel.unit.kernel.rpartition("::")[2]
+    new = f"{old}_fsr"
+    while re.search(rf"\b{new}\b", kernel.file.text) or re.search(rf"\b{new}\b", candidate.source):
+        new += "_"
+    launches = tuple(replace(launch, entry=_renamed(launch.entry, old, new)) for launch in candidate.plan.launches)
+    plan = replace(candidate.plan, launches=launches)
+    return replace(candidate, source=_renamed(candidate.source, old, new), plan=plan)
+
+
+def _renamed(text: str, old: str, new: str) -> str:
+    """Every name token ``old`` as ``new``, members of structures left alone; the rest byte for byte."""
+    parts, position, before = [], 0, ""
+    for token in tokenize(text):
+        if token.kind == "name" and token.text == old and before not in (".", "->"):
+            parts += [text[position : token.start], new]
+            position = token.end
+        before = token.text
+    return "".join([*parts, text[position:]])
+
+
 def _plain(plan: Plan) -> Plan:
     return replace(plan, flags=())
 
 
 def render_files(kernel: Kernel, candidate: Candidate, evidence: Mapping[str, Json], stem: str) -> dict[str, str]:
-    """Name to text of the files a build uses: the output, and the launcher header when the launch changed."""
+    """Name to text of the files a build uses: the output, and the launcher header when the launch changed.
+
+    ``candidate``: as :func:`published` gives it."""
     suffix = kernel.file.path.suffix or ".cu"
     text = render_output(kernel.file, kernel.unit, candidate, dict(evidence))
     if not same_launch(kernel, candidate) and kernel.contract.origin.kind == "block":
-        text = with_block(text, replace(kernel.contract, plan=candidate.plan))  # the old block names the old launch
+        entry = candidate.plan.launches[0].entry  # the block in the file names the old kernel and its launch
+        text = with_block(text, replace(kernel.contract, entry=entry, plan=candidate.plan))
     files = {f"{stem}{suffix}": text}
     if not same_launch(kernel, candidate):
         files[f"{stem}.cuh"] = launcher_header(kernel.contract.entry, kernel.contract, candidate.plan)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from fsr.app.caching import RunCache, open_store
 from fsr.app.engine import Engine
 from fsr.app.kernel import Kernel, load_kernel
 from fsr.app.options import RefineOptions
-from fsr.app.outputs import default_output, render_files, require_writable, write_outputs
+from fsr.app.outputs import default_output, published, render_files, require_writable, write_outputs
 from fsr.app.result import result_of
 from fsr.app.resuming import RunStart, new_run_folder, replay_into
 from fsr.app.state import Progress, RunState
@@ -166,11 +167,12 @@ def _finish(
     seconds = time.monotonic() - started
     result = result_of(state, kernel, spec.target, winner, {}, seconds)
     if winner is not None:
-        rendered = render_files(kernel, winner.proposal.candidate, result, output.stem)
-        planned = {"source": str(output)}
-        result = result_of(state, kernel, spec.target, winner, planned, seconds)
+        handed = published(kernel, winner.proposal.candidate)
+        shown = Trial(replace(winner.proposal, candidate=handed), winner.outcome)
+        result = result_of(state, kernel, spec.target, shown, {"source": str(output)}, seconds)
+        rendered = render_files(kernel, handed, result, output.stem)
         files = write_outputs(rendered, result, output)
-        result = result_of(state, kernel, spec.target, winner, files, seconds)
+        result = result_of(state, kernel, spec.target, shown, files, seconds)
         if cache is not None:
             assert winner.outcome.timing is not None
             cache.publish(winner.proposal.candidate, rendered, result, winner.outcome.timing.basis)
