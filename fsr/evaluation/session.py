@@ -17,7 +17,7 @@ from fsr.devices.protocol import Array, Device, DeviceFault, RecordingDevice
 from fsr.errors import BaselineError, MissingToolError
 from fsr.evaluation.compiling import build as compile_candidate
 from fsr.evaluation.spec import Binaries, SessionSpec
-from fsr.evaluation.testing import CaseFailure, Stopwatch, fails, run_once
+from fsr.evaluation.testing import CaseFailure, DataShelf, Stopwatch, fails, run_once
 from fsr.records import Candidate, Case, CompileFailure, Fault, Image, Plan
 from fsr.sandbox.confine import require_support, support
 from fsr.testgen import cases as case_lists
@@ -50,6 +50,8 @@ class Session:
         self.baseline = self._compile_baseline()
         self.stopwatch = Stopwatch(2.0 if spec.on_host else 1.0)
         self._expected: dict[Case, Expected] = {}
+        self._shelf = DataShelf()
+        self._search_cases: list[Case] = []
         self._precise: tuple[Candidate, Image] | None = None
         self._host: Device | None = self.device if spec.on_host else None
         self._timed: list[tuple[Case, CaseData]] = []
@@ -154,9 +156,11 @@ class Session:
     def search_cases(self) -> list[Case]:
         """The cases of every candidate that is worth full tests: the same list for all, so that the original
         answers each once."""
-        return case_lists.search_cases(
-            self.contract, self.spec.baseline, self.spec.seed, max_elements=self.max_elements
-        )
+        if not self._search_cases:
+            self._search_cases = case_lists.search_cases(
+                self.contract, self.spec.baseline, self.spec.seed, max_elements=self.max_elements
+            )
+        return list(self._search_cases)
 
     def candidate_cases(self, candidate: Candidate) -> list[Case]:
         """Cases around the numbers that only this candidate names: its tiles, and sizes that it treats apart."""
@@ -178,7 +182,7 @@ class Session:
                 continue  # but a size that the candidate names is one that it may treat apart
             expected = self.expected(case)
             limit_s = self.stopwatch.limit_s(case) + threads * HOST_THREAD_S
-            failure = fails(self.device, image, plan, self.contract, case, expected, limit_s)
+            failure = fails(self.device, image, plan, self.contract, case, expected, limit_s, self._shelf)
             if failure is not None:
                 return passed, failure
             passed += 1
@@ -186,7 +190,7 @@ class Session:
 
     def launched_threads(self, plan: Plan, case: Case) -> int:
         """Threads of all launches of a plan on a case."""
-        launches = concrete_launches(plan, self.contract, case.size_map(), build(self.contract, case).scalars)
+        launches = concrete_launches(plan, self.contract, case.size_map(), self._shelf(self.contract, case, 1).scalars)
         return sum(math.prod(launch.grid) * math.prod(launch.block) for launch in launches)
 
     def timed(self, sets: int = 1) -> list[tuple[Case, CaseData]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fsr.contract.model import Contract
@@ -63,12 +64,23 @@ def run_once(
         return prepared.read()
 
 
+DataOf = Callable[[Contract, Case, int], CaseData]
+"""The data of a case under a poison seed: :func:`fsr.testgen.values.build`, or a shelf that keeps what that gave."""
+
+
 def fails(
-    device: Device, image: Image, plan: Plan, contract: Contract, case: Case, expected: Expected, timeout_s: float
+    device: Device,
+    image: Image,
+    plan: Plan,
+    contract: Contract,
+    case: Case,
+    expected: Expected,
+    timeout_s: float,
+    data_of: DataOf = build,
 ) -> CaseFailure | None:
     """Run a case twice; the failure, or None. A fatal DeviceFault passes through: the process is lost."""
     for poison_seed in (1, 2):
-        data = build(contract, case, poison_seed)
+        data = data_of(contract, case, poison_seed)
         try:
             got = run_once(device, image, plan, contract, case, data, poison_seed=poison_seed, timeout_s=timeout_s)
         except DeviceFault as fault:
@@ -79,6 +91,37 @@ def fails(
         if mismatches:
             return CaseFailure(case, mismatch=mismatches[0])
     return None
+
+
+class DataShelf:
+    """Keeps the data of cases, which every candidate meets again: building them costs more than running them.
+
+    Arrays are read-only, which also tells a device that it may keep copies of its own. Past ``limit_bytes`` the
+    least recently used go; a case that alone would take an eighth of it is not kept."""
+
+    def __init__(self, limit_bytes: int = 256 << 20) -> None:
+        self._kept: OrderedDict[tuple[Case, int], CaseData] = OrderedDict()
+        self._limit, self._bytes = limit_bytes, 0
+
+    def __call__(self, contract: Contract, case: Case, poison_seed: int) -> CaseData:
+        """See DataOf; always the same contract."""
+        key = (case, poison_seed)
+        if key not in self._kept:
+            data = build(contract, case, poison_seed)
+            if _bytes_of(data) > self._limit // 8:
+                return data
+            for array in data.arrays.values():
+                array.flags.writeable = False
+            self._kept[key] = data
+            self._bytes += _bytes_of(data)
+            while self._bytes > self._limit:
+                self._bytes -= _bytes_of(self._kept.popitem(last=False)[1])
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+
+def _bytes_of(data: CaseData) -> int:
+    return sum(array.nbytes for array in data.arrays.values())
 
 
 class Stopwatch:
