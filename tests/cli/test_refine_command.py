@@ -1,0 +1,176 @@
+"""`fsr refine` from end to end on the host device: what it answers, writes, remembers and keeps."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.commandline import ROW_SUM, Fsr
+
+pytestmark = pytest.mark.xdist_group("refine_command")
+
+FIELDS = {
+    "status", "entry", "run", "basis", "device", "baseline", "best", "tests", "evaluated", "rejected", "output",
+    "seconds",
+}  # fmt: skip
+
+
+class Twice(NamedTuple):
+    fsr: Fsr
+    kernel: Path
+    first: Any
+    second: Any
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory: pytest.TempPathFactory) -> Twice:
+    """A kernel refined twice in one home."""
+    folder = tmp_path_factory.mktemp("twice")
+    kernel = folder / "kernel.cu"
+    kernel.write_text(ROW_SUM)
+    fsr = Fsr(folder / "home")
+    first = fsr.refine(kernel, "--evaluations", 5)
+    return Twice(fsr, kernel, first, fsr.refine(kernel, "--evaluations", 2, "-o", folder / "again.cu"))
+
+
+def test_the_answer_is_the_object_that_scripts_read(twice: Twice) -> None:
+    told = twice.first
+    assert set(told) >= FIELDS
+    assert (told["status"], told["entry"], told["basis"], told["evaluated"]) == ("improved", "row_sum", "predicted", 5)
+    assert told["device"]["vendor"] == "host"
+    assert told["device"]["target"] == "sm_90"
+    best = told["best"]
+    low, high = best["speedup_ci95"]
+    assert 1 < low <= best["speedup"] <= high
+    assert best["median_ns"] < told["baseline"]["median_ns"]
+    assert best["actions"]
+    assert "@row_sum" in best["actions"][0]
+    assert told["tests"]["cases"] == told["tests"]["passed"] > 20
+
+
+def test_the_output_says_what_it_is_and_holds_the_evidence(twice: Twice) -> None:
+    output = twice.kernel.with_name("kernel.fsr.cu")
+    assert twice.first["output"] == str(output)
+    text = output.read_text()
+    assert "predicted" in text
+    assert "row_sum" in text
+    evidence = json.loads(output.with_suffix(".json").read_text())
+    assert evidence["best"]["candidate"] == twice.first["best"]["candidate"]
+    assert twice.kernel.read_text() == ROW_SUM
+
+
+def test_the_output_passes_check(twice: Twice) -> None:
+    told = twice.fsr.json("check", twice.first["output"], "--against", twice.kernel, "--device", "host")
+    assert told["status"] == "passed"
+    assert told["tests"]["cases"] == told["tests"]["passed"] > 20
+
+
+def test_a_second_run_starts_from_the_winner_and_the_failures(twice: Twice) -> None:
+    start, *events = twice.fsr.events(twice.second["run"])
+    assert start["given"]["actions"] == twice.first["best"]["actions"]
+    asked = {event["hash"]: event["origin"] for event in events if event["kind"] == "ask"}
+    assert asked[twice.first["best"]["candidate"]] == "given"
+    assert twice.second["status"] == "improved"
+    assert twice.second["best"]["speedup"] >= twice.first["best"]["speedup"] * 0.99
+
+
+def test_a_predicted_winner_is_not_served_to_builds(twice: Twice) -> None:
+    done = twice.fsr.run("lookup", twice.kernel)
+    assert done.returncode == 3
+    assert "predicted" in twice.fsr.run("cache", "list").stdout
+
+
+def test_remembered_failures_are_not_tried_again(fsr: Fsr, row_sum: Path) -> None:
+    """What an earlier run left behind as failed is known to the next, which proposes other things."""
+    from fsr.cache.store import Store
+
+    first = fsr.refine(row_sum, "--evaluations", 3)
+    tried = {e["hash"] for e in fsr.events(first["run"]) if e["kind"] == "ask"} - {first["best"]["candidate"]}
+    with Store(fsr.home / "cache.db") as store:
+        context = next(iter(store.entries()))[0]["context"]
+        for candidate in tried:
+            store.remember_failure(context, candidate, "wrong", {})
+    second = fsr.refine(row_sum, "--evaluations", 3)
+    asked = {e["hash"] for e in fsr.events(second["run"]) if e["kind"] == "ask" and e["id"] != 0}
+    assert not asked & tried
+
+
+def test_keep_launch_keeps_grid_block_and_arguments(fsr: Fsr, row_sum: Path) -> None:
+    told = fsr.refine(row_sum, "--evaluations", 3, "--keep-launch", "--no-cache")
+    assert told["status"] in ("improved", "unchanged")
+    assert not row_sum.with_name("kernel.fsr.cuh").exists()
+    if told["best"] is not None:
+        (launch,) = told["best"]["plan"]["launches"]
+        assert (launch["grid"][0], launch["block"][0]) == ("ceil_div(rows, 64)", "64")
+        assert launch["args"] == ["x", "y", "rows", "cols"]
+        assert launch["entry"] == "row_sum"
+    assert not (fsr.home / "cache.db").exists()
+
+
+def started(fsr: Fsr, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        fsr.command(*arguments), env=fsr.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def wait_for(fsr: Fsr, kind: str, count: int, within_s: float = 60) -> str:
+    """The name of the only run, once its log holds that many events of a kind."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        for folder in (fsr.home / "runs").glob("*"):
+            log = folder / "events.jsonl"
+            if log.is_file() and log.read_text().count(f'"kind":"{kind}"') >= count:
+                return folder.name
+        time.sleep(0.02)
+    raise AssertionError(f"no {count} events of kind {kind}")
+
+
+def test_control_c_keeps_the_best_so_far(fsr: Fsr, row_sum: Path) -> None:
+    process = started(fsr, "refine", row_sum, "--device", "host", "--budget", "5m", "--json")
+    wait_for(fsr, "tell", 4)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    told = json.loads(out)
+    assert told["interrupted"] is True
+    assert told["status"] == "improved"
+    assert Path(told["output"]).is_file()
+    assert told["seconds"] < 60
+    assert "Traceback" not in err
+
+
+def test_control_c_before_anything_was_found_leaves_nothing(fsr: Fsr, row_sum: Path) -> None:
+    process = started(fsr, "refine", row_sum, "--device", "host", "--json")
+    time.sleep(0.7)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, (out, err)
+    assert "Traceback" not in err
+    assert "interrupted" in err
+    assert [path.name for path in row_sum.parent.iterdir() if path != fsr.home] == ["kernel.cu"]
+
+
+def test_resume_goes_on_where_a_run_was_cut_off(fsr: Fsr, row_sum: Path) -> None:
+    process = started(fsr, "refine", row_sum, "--device", "host", "--budget", "5m", "--evaluations", 5, "--json")
+    run = wait_for(fsr, "tell", 3)
+    process.kill()
+    process.communicate(timeout=20)
+    before = [event for event in fsr.events(run) if event["kind"] == "tell"]
+    assert "cut off after" in fsr.run("runs", "list").stdout
+    assert f"--resume {run}" in fsr.run("runs", "show", run).stdout
+    told = fsr.json("refine", "--resume", run)
+    after = [event for event in fsr.events(run) if event["kind"] == "tell"]
+    assert after[: len(before)] == before
+    assert (told["run"], told["evaluated"], told["status"]) == (run, 5, "improved")
+    assert "improved" in fsr.run("runs", "show", run).stdout
+    assert fsr.json("runs", "list")["runs"][0]["status"] == "improved"
+    changed = fsr.run("refine", "--resume", "no-such-run")
+    assert changed.returncode == 2
+    assert "no-such-run" in changed.stderr
