@@ -13,8 +13,9 @@ from fsr.search.actions.qualifiers import CacheHint, Restrict
 from fsr.search.actions.shared_padding import SharedPadding
 from fsr.search.actions.unroll import Unroll
 from fsr.search.actions.vectorize import Vectorize, VectorizeLoop
+from fsr.search.actions.vectorize_strided import VectorizeStrided
 
 SIMPLE: tuple[Action, ...] = (
-    Vectorize(), VectorizeLoop(), BlockSize(), Coarsen(), GridStride(), SharedPadding(), FastMath(), Reciprocal(),
-    Unroll(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), Coarsen(), GridStride(), SharedPadding(),
+    FastMath(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip

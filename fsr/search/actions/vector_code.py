@@ -83,7 +83,8 @@ def streams(target: Target, body: tuple[Stmt, ...], variable: str, invariant_in:
         if access.array is None:
             return None
         by_array.setdefault(access.array, []).append(access)
-    if not _apart(target, by_array):
+    moved = {s.target.text for s in walk_stmts(invariant_in) if isinstance(s, Assign) and isinstance(s.target, Name)}
+    if moved & set(by_array) or not _apart(target, by_array):
         return None
     known = replace(target.known, values={n: e for n, e in target.known.values.items() if n != variable})
     varying = names_written(invariant_in) | {s.name for s in walk_stmts(body) if isinstance(s, Declare)}
@@ -127,7 +128,7 @@ def _stream(
     varying: frozenset[str],
 ) -> Stream | None:
     index = uses[0].index
-    if index is None or array in target.known.shared or (array in target.known.changed and array in varying):
+    if index is None or array in target.known.shared:
         return None
     polys = [None if a.index is None else affine(a.index, known, target.constants) for a in uses]
     first = polys[0]

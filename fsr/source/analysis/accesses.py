@@ -109,8 +109,10 @@ def _own(s: Stmt, arrays: frozenset[str]) -> Iterator[Raw]:
                 for index in place[1]:
                     yield from _expr(index, arrays)
                 yield (*place, "write" if op == "=" else "update", target, ())
-            elif not isinstance(target, Name):
+            elif isinstance(target, Index | Member | Unary):
                 yield from _expr(target, arrays, "write" if op == "=" else "update")
+            elif not isinstance(target, Name):  # a macro, for one: it may stand for anything
+                yield None, (), "opaque", target, ()
         case OpaqueStmt(text):
             yield from ((n, (), "opaque", OpaqueExpr(text), ()) for n in sorted(opaque_names(text) & arrays))
         case _:
@@ -142,6 +144,8 @@ def _expr(e: Expr, arrays: frozenset[str], kind: str = "read") -> Iterator[Raw]:
         case _:
             if isinstance(e, Unary) and e.op == "*":
                 yield (_through(e.operand, arrays), (), "opaque", e, ())
+            elif isinstance(e, Index):
+                yield (_through(e.base, arrays), (), "opaque" if kind != "read" else "read", e, ())
             for part in subexprs(e):
                 yield from _expr(part, arrays)
 

@@ -104,7 +104,7 @@ def _changed(kernel: KernelForm) -> frozenset[str]:
     for s in walk_stmts(kernel.body):
         match s:
             case Assign(target):
-                found |= _stored(target, pointers)
+                found |= stored(target, pointers)
             case OpaqueStmt(text):
                 found |= opaque_names(text)
             case For(type=None, var=name):
@@ -113,11 +113,11 @@ def _changed(kernel: KernelForm) -> frozenset[str]:
             found |= {n for x in walk_expr(e) if isinstance(x, OpaqueExpr) for n in written_by(x)}
             for x in walk_expr(e):
                 if isinstance(x, Unary) and x.op == "&":
-                    found |= _stored(x.operand, pointers)
+                    found |= stored(x.operand, pointers)
     return frozenset(found)
 
 
-def _stored(target: Expr, pointers: set[str]) -> frozenset[str]:
+def stored(target: Expr, pointers: frozenset[str] | set[str]) -> frozenset[str]:
     """The variables that a write to the lvalue changes: none when it goes to where a pointer points."""
     match target:
         case Index(Name(text), _) | Unary("*", Name(text)) if text in pointers:

@@ -31,12 +31,19 @@ class Parallel:
 
 
 def parallel(
-    kernel: KernelForm, loop: For, *, aliasing: bool = True, known: Definitions | None = None
+    kernel: KernelForm,
+    loop: For,
+    *,
+    aliasing: bool = True,
+    known: Definitions | None = None,
+    local: frozenset[str] = frozenset(),
 ) -> Parallel | None:
     """The loop as a parallel one, or None when that cannot be shown.
 
-    ``aliasing``: whether different pointer parameters may share memory (the contract says). A loop with an
-    unknown call, a barrier, lane exchange, break, return, or opaque code is never parallel.
+    ``local``: functions and macros of the file that concern the calling thread alone
+    (:func:`fsr.source.analysis.functions.thread_local_functions`). ``aliasing``: whether different pointer
+    parameters may share memory (the contract says). A loop with an unknown call, a barrier, lane exchange, break,
+    return, or opaque code is never parallel.
     """
     known = known or definitions(kernel)
     body = loop.body
@@ -44,7 +51,7 @@ def parallel(
         return None
     if any(isinstance(s, Jump) and s.keyword == "break" for s in walk_stmts(body)):
         return None
-    if not all(_harmless(e) for e in walk_exprs(body)) or _results_of_atomics(body):
+    if not all(_harmless(e, local) for e in walk_exprs(body)) or _results_of_atomics(body):
         return None
     folds = reductions(body)
     arrays = frozenset(p.name for p in kernel.params if p.is_pointer) | declared_arrays(kernel.body)
@@ -60,10 +67,10 @@ def parallel(
     return Parallel(loop, folds) if _independent(found, loop, known, aliasing, private) else None
 
 
-def _harmless(e: Expr) -> bool:
+def _harmless(e: Expr, local: frozenset[str]) -> bool:
     if not isinstance(e, Call):
         return True
-    return is_atomic(e) or is_load(e) or calls_only_pure(Call(e.callee, ()))
+    return is_atomic(e) or is_load(e) or calls_only_pure(Call(e.callee, ()), local)
 
 
 def _results_of_atomics(body: tuple[Stmt, ...]) -> bool:

@@ -12,6 +12,9 @@ from fsr.source.text import skeleton
 from fsr.source.walk import opaque_names, walk_exprs, walk_stmts
 
 _GEOMETRY = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"])
+_CONSTANTS = frozenset(
+    ["INFINITY", "NAN", "FLT_MAX", "FLT_MIN", "FLT_EPSILON", "DBL_MAX", "INT_MAX", "INT_MIN", "M_PI", "true", "false"]
+)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([^)]*)\)((?:\\\r?\n|[^\n])*)", re.MULTILINE)
 _COOPERATIVE = re.compile(
     r"__sync|__shfl|__ballot|__any|__all|__match|__activemask|__reduce|atomic|\basm\b|__shared__|\bgoto\b|\bstatic\b"
@@ -25,14 +28,15 @@ def thread_local_functions(source: str) -> frozenset[str]:
     only pure functions and each other. They may read and write through pointers that they are given."""
     functions = parse_device_functions(source)
     found = {name for name, form in functions.items() if _is_local(form)}
-    macros = {m[1]: m[3] for m in _MACRO.finditer(source)}
-    found |= {name for name, body in macros.items() if not _COOPERATIVE.search(body) and not _words(body) & _GEOMETRY}
+    macros = {m[1]: m[3] for m in _MACRO.finditer(source) if not _COOPERATIVE.search(m[3])}
+    given = {m[1]: _words(m[2]) for m in _MACRO.finditer(source)}
+    found |= set(macros)
     while True:
         steady = {
             name
             for name in found
             if (name in functions and _called(functions[name], found))
-            or (name in macros and all(is_pure_name(c) or c in found for c in _macro_calls(macros[name])))
+            or (name in macros and all(_known(w, found) for w in _macro_words(macros[name]) - given[name]))
         }
         if steady == found:
             return frozenset(found)
@@ -70,6 +74,12 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"[A-Za-z_]\w*", text))
 
 
-def _macro_calls(body: str) -> list[str]:
+def _macro_words(body: str) -> frozenset[str]:
+    """The identifiers in a macro's body, the suffixes of numbers left out."""
     code = skeleton(body.encode()).decode("utf-8", "replace")
-    return re.findall(r"([A-Za-z_]\w*)\s*\(", code)
+    return frozenset(re.findall(r"(?<![\w.])[A-Za-z_]\w*", code))
+
+
+def _known(word: str, local: set[str]) -> bool:
+    """Whether a word in a macro is a pure function, a type, a constant of the language, or known to be local."""
+    return is_pure_name(word) or word in local or word in _CONSTANTS

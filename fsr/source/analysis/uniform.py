@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fsr.source.analysis.accesses import accesses
 from fsr.source.analysis.calls import calls_only_pure, is_load
-from fsr.source.analysis.definitions import definitions
+from fsr.source.analysis.definitions import stored
 from fsr.source.form import (
     Assign,
     Call,
@@ -16,6 +16,7 @@ from fsr.source.form import (
     Jump,
     KernelForm,
     Member,
+    Name,
     OpaqueExpr,
     OpaqueStmt,
     Return,
@@ -27,11 +28,13 @@ from fsr.source.walk import base_name, exprs_of, names_in, opaque_names, walk_ex
 
 
 class Uniformity:
-    """Uniform expressions of one kernel. ``divergent``: names that may differ between threads of a block."""
+    """Uniform expressions of one kernel. ``divergent``: names that may differ between threads of a block.
+    ``agreed``: functions that give every thread of a block the same result, whatever they are called with."""
 
-    def __init__(self, kernel: KernelForm) -> None:
+    def __init__(self, kernel: KernelForm, agreed: frozenset[str] = frozenset()) -> None:
+        self._agreed = agreed
         self._written = frozenset(a.array for a in accesses(kernel) if a.writes)
-        self._pointers = frozenset(p.name for p in kernel.params if p.is_pointer) - definitions(kernel).changed
+        self._pointers = frozenset(p.name for p in kernel.params if p.is_pointer)
         self.divergent: frozenset[str] = frozenset(["threadIdx"])
         while True:
             found = set(self.divergent)
@@ -42,6 +45,9 @@ class Uniformity:
 
     def __call__(self, e: Expr) -> bool:
         """Whether all threads of a block that evaluate the expression together get the same value."""
+        match e:
+            case Call(Name(text)) if text in self._agreed:
+                return True
         if names_in(e) & self.divergent:
             return False
         for x in walk_expr(e):
@@ -62,9 +68,8 @@ class Uniformity:
                 found |= written_by(e) - self._pointers
             match s:
                 case Assign(target, _, value):
-                    name = base_name(target)
-                    if (split or not self(value) or not self(target)) and name not in self._pointers:
-                        found |= names_in(target) if name is None else {name}
+                    if split or not self(value) or not self(target):
+                        found |= stored(target, self._pointers)
                 case Declare(name=name, init=init):
                     if split or (init is not None and not self(init)) or s.dims:
                         found.add(name)
