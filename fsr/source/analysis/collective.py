@@ -125,9 +125,7 @@ class _Machine:
         return active
 
     def statement(self, s: Stmt, active: frozenset[int], frame: _Frame) -> frozenset[int]:
-        self.steps += 1
-        if self.steps > STEPS:
-            raise _Unknown
+        self.count()
         match s:
             case Comment():
                 return active
@@ -155,6 +153,12 @@ class _Machine:
             case _:
                 raise _Unknown
         return active
+
+    def count(self) -> None:
+        """One more statement or turn of a loop; gives up when there were too many."""
+        self.steps += 1
+        if self.steps > STEPS:
+            raise _Unknown
 
     def declare(self, s: Declare, active: frozenset[int], frame: _Frame) -> None:
         if "__shared__" in s.qualifiers and s.init is None and len(s.dims) <= 1:
@@ -193,6 +197,7 @@ class _Machine:
     def repeat(self, test: Expr, body: tuple[Stmt, ...], active: frozenset[int], frame: _Frame) -> frozenset[int]:
         running, left = active, active
         while True:
+            self.count()
             running = self.true(test, running, frame)
             if not running:
                 return left
