@@ -8,5 +8,7 @@ could not be shown, never that the opposite holds.
 - reductions: accumulators of loops
 - dependence: may the iterations of a loop run in any order
 - uniform: what all threads of a block agree on
+- collective: which device functions combine a value over the block
+- functions: which functions and macros concern the calling thread alone
 - calls: which functions only compute
 """
