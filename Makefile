@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
 CLANG := $(firstword $(foreach v,-22 -21 -20 -19 -18 -17 -16 -15 -14,$(shell command -v clang++$(v))) $(shell command -v clang++))
 BUDGET ?= 60s
+SETUP ?= setup
+PY ?= $(BIN)/python
 
 .PHONY: demo test test-gpu check setup compiler clean
 
@@ -22,8 +24,9 @@ test: setup check
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report= tests
 	$(BIN)/python -m coverage report --skip-covered --sort=cover --fail-under=85
 
-test-gpu: setup
-	$(BIN)/python -m pytest tests/gpu -m gpu -rs
+# On a machine without network that has the packages already: make test-gpu SETUP= PY=python3
+test-gpu: $(SETUP)
+	$(PY) -m pytest tests/gpu -m gpu -rs
 
 check: setup
 	$(BIN)/ruff check .
