@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from fsr.app.baseline import qualify
 from fsr.app.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S, PROMOTE_TIMEOUT_S
 from fsr.app.kernel import Kernel, load_kernel
 from fsr.app.options import RefineOptions
 from fsr.errors import SourceError
 from fsr.evaluation.faults import outcome_of_fault
-from fsr.evaluation.spec import BaselineReport, Binaries, CompileRequest, EvaluateRequest, PromoteRequest, SessionSpec
+from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, SessionSpec
 from fsr.identity import plan_from_json, to_json
 from fsr.records import Candidate, Json, Outcome, Plan, Status
 from fsr.source.file import KernelFile, bare_name
@@ -66,8 +67,7 @@ def _judge(path: Path, options: RefineOptions, *, timed: bool) -> dict[str, Json
     candidate = load_candidate(path, kernel)
     spec = session_spec(options, kernel)
     with open_workers(1, options.ray, spec.device) as workers:
-        report = _run(workers, "device", "jobs:baseline_task", spec, 300.0, "baseline")
-        assert isinstance(report, BaselineReport)
+        report = qualify(workers, spec, kernel, lambda: None)
         outcome = _stages(workers, spec, candidate, options, timed=timed)
     right = outcome.status >= (Status.CORRECT if timed else Status.SLOW)
     told: dict[str, Json] = {

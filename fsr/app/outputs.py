@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fsr.app.kernel import Kernel
 from fsr.contract.show import with_block
-from fsr.errors import StorageError
+from fsr.errors import StorageError, UsageError
 from fsr.records import Candidate, Json, Plan
 from fsr.source.launcher import launcher_header
 from fsr.source.output import render_output
@@ -23,8 +23,14 @@ def default_output(kernel: Path) -> Path:
     return kernel.with_name(f"{kernel.stem}.fsr{kernel.suffix or '.cu'}")
 
 
-def require_writable(output: Path) -> None:
-    """Fail before the search rather than after it. Raises StorageError."""
+def require_writable(output: Path, kernel: Path) -> None:
+    """Fail before the search rather than after it. Raises StorageError; UsageError when the output would replace
+    the kernel or is a folder or device."""
+    if output.exists() and (not output.is_file() or (kernel.exists() and output.samefile(kernel))):
+        raise UsageError(
+            f"the output is {'the kernel itself' if output.is_file() else 'no plain file'}",
+            expected="a file of its own", where=str(output), fix="name another with -o OUT",
+        )  # fmt: skip
     folder = output.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from fsr.app.baseline import qualify
 from fsr.app.caching import RunCache, open_store
 from fsr.app.engine import Engine
 from fsr.app.kernel import Kernel, load_kernel
@@ -15,9 +16,7 @@ from fsr.app.outputs import default_output, published, render_files, require_wri
 from fsr.app.result import result_of
 from fsr.app.resuming import RunStart, new_run_folder, replay_into
 from fsr.app.state import Progress, RunState
-from fsr.errors import BaselineError
-from fsr.evaluation.faults import outcome_of_fault
-from fsr.evaluation.spec import BaselineReport, SessionSpec
+from fsr.evaluation.spec import SessionSpec
 from fsr.identity import to_json
 from fsr.records import Json, Outcome
 from fsr.runs.log import EventLog
@@ -25,10 +24,9 @@ from fsr.search.actions.registry import all_actions
 from fsr.search.proposal import Rules, Trial
 from fsr.search.refinement import Refinement
 from fsr.settings import Settings, read_settings
-from fsr.workers.protocol import Task, WorkerFault, Workers
+from fsr.workers.protocol import Workers
 from fsr.workers.select import open_workers
 
-BASELINE_TIMEOUT_S = 300.0
 PROMOTION_SHARE = 0.2  # of the budget, kept for promotion
 PROMOTION_MOST_S = 30.0
 
@@ -52,7 +50,7 @@ def refine(
         options = earlier.options
         started -= earlier.seconds
     output = options.output or default_output(options.kernel)
-    require_writable(output)
+    require_writable(output, options.kernel)
     kernel = load_kernel(options.kernel, options.entry)
     if earlier is not None:
         earlier.require_same(kernel)
@@ -61,7 +59,13 @@ def refine(
         log = stack.enter_context(EventLog(folder))
         workers = stack.enter_context(open_workers(options.workers or settings.workers, options.ray, spec.device))
         state = RunState(folder.name, kernel.contract.entry, options.budget_s)
-        state.baseline = _baseline(workers, spec, state, progress, started)
+
+        def tick() -> None:
+            state.elapsed_s = time.monotonic() - started
+            progress(state)
+
+        state.baseline = qualify(workers, spec, kernel, tick)
+        state.notes.extend(state.baseline.notes)
         cache = None
         if options.use_cache:
             cache = RunCache(stack.enter_context(open_store(settings.cache)), kernel, spec, state.baseline.device)
@@ -76,29 +80,6 @@ def session_spec(options: RefineOptions, kernel: Kernel) -> SessionSpec:
     device = resolve_device(parse_device(options.device))
     target = cuda_arch(device.index) if device.kind == "cuda" else options.target
     return SessionSpec(kernel.contract, kernel.baseline, str(device), target, options.seed, str(kernel.folder))
-
-
-def _baseline(
-    workers: Workers, spec: SessionSpec, state: RunState, progress: Progress, started: float
-) -> BaselineReport:
-    ticket = workers.submit("device", Task("fsr.evaluation.jobs:baseline_task", spec, BASELINE_TIMEOUT_S))
-    while True:
-        for completion in workers.wait(0.1):
-            if completion.ticket != ticket:
-                continue
-            result = completion.result
-            if isinstance(result, WorkerFault):
-                failed = outcome_of_fault(result.kind, result.detail, result.error, "baseline", completion.seconds)
-                raise BaselineError(
-                    f"the kernel itself does not run: {failed.evidence.get('detail')}",
-                    expected="a kernel that passes its own tests",
-                    fix="run it on small sizes under compute-sanitizer, or narrow its contract",
-                )
-            assert isinstance(result, BaselineReport)
-            state.notes.extend(result.notes)
-            return result
-        state.elapsed_s = time.monotonic() - started
-        progress(state)
 
 
 def _run(

@@ -60,6 +60,11 @@ def damaged(path: Path | str, fault: Exception) -> StorageError:
         return StorageError(
             f"the cache database stayed locked for {BUSY_S:g} s", where=str(path), fix="stop the other process"
         )
+    if "full" in str(fault) or "disk I/O" in str(fault):
+        return StorageError(
+            f"the cache database cannot be written: {fault}", expected="room on its disk", where=str(path),
+            fix="free some space, set FSR_CACHE to another disk, or leave the cache out with --no-cache",
+        )  # fmt: skip
     return StorageError(
         f"the cache database cannot be used: {fault}",
         expected="a SQLite database made by fsr",

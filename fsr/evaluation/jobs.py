@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from fsr.devices.protocol import DeviceFault
 from fsr.errors import BaselineError
+from fsr.evaluation.capacity import require_room
 from fsr.evaluation.clock import read_clock
 from fsr.evaluation.compiling import build
 from fsr.evaluation.qualify import check_baseline, must_move_bytes
@@ -44,6 +45,7 @@ def baseline_task(spec: SessionSpec) -> BaselineReport:
     Raises BaselineError, saying which case, and MissingToolError."""
     started = time.monotonic()
     session = session_of(spec)
+    require_room(session.contract, session.device.info)
     cases = [session.smoke_case(), *session.search_cases()]
     notes = check_baseline(session, cases)
     try:

@@ -26,7 +26,7 @@ _LOG_CHARS = 4000
 
 # Meaning first: fused multiply-add as nvcc does by default, no errno, type puns and wrapping as kernels expect.
 _KERNEL = (
-    "-g1", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv",
+    "-g1", "-fno-finite-loops", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv",
     "-fno-delete-null-pointer-checks", "-fno-asynchronous-unwind-tables",
 )  # fmt: skip
 _RECORD = ("-O1", "-DFSR_RECORD=1", "-fsanitize=thread", "-fsanitize-coverage=trace-pc")
