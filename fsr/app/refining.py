@@ -76,9 +76,12 @@ def session_spec(options: RefineOptions, kernel: Kernel) -> SessionSpec:
     """What workers need to know; picks the device and checks that it is there."""
     from fsr.devices.arch import cuda_arch
     from fsr.devices.select import parse_device, resolve_device
+    from fsr.features.targets import target_of
 
     device = resolve_device(parse_device(options.device))
     target = cuda_arch(device.index) if device.kind == "cuda" else options.target
+    if device.kind == "host":
+        target_of(target)  # raises for one that nothing is known of
     return SessionSpec(kernel.contract, kernel.baseline, str(device), target, options.seed, str(kernel.folder))
 
 

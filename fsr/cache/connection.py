@@ -40,6 +40,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
             where=str(path),
             fix="set FSR_CACHE to a local path; `fsr cache export` shares winners between machines",
         )
+    connection = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path, timeout=BUSY_S)
@@ -47,9 +48,14 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous=NORMAL")
     except OSError as fault:
         raise StorageError(
-            f"the cache cannot be created: {fault.strerror}", where=str(path), fix="set FSR_CACHE to a writable path"
+            f"the cache cannot be created: {fault.strerror}",
+            expected="a folder that you may write to",
+            where=str(path),
+            fix="set FSR_CACHE to a writable path",
         ) from None
     except sqlite3.Error as fault:
+        if connection is not None:
+            connection.close()
         raise damaged(path, fault) from None
     return connection
 
@@ -58,7 +64,10 @@ def damaged(path: Path | str, fault: Exception) -> StorageError:
     """The error for a database that SQLite refuses."""
     if "locked" in str(fault):
         return StorageError(
-            f"the cache database stayed locked for {BUSY_S:g} s", where=str(path), fix="stop the other process"
+            f"the cache database stayed locked for {BUSY_S:g} s",
+            expected="other processes to hold it for moments",
+            where=str(path),
+            fix="stop the process that holds it, or leave the cache out with --no-cache",
         )
     if "full" in str(fault) or "disk I/O" in str(fault):
         return StorageError(

@@ -34,6 +34,7 @@ class Store:
         try:
             migrate(self._connection)
         except sqlite3.Error as fault:
+            self._connection.close()
             raise damaged(path, fault) from None
         self._db = Database(self._connection, execute_plugins=False)
 

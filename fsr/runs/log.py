@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -51,8 +52,13 @@ class EventLog:
         self.close()
 
     def close(self) -> None:
-        """Release the log; further appends raise ValueError."""
-        self._file.close()
+        """Release the log; further appends raise ValueError. A run in which nothing happened leaves no folder."""
+        with suppress(OSError):  # what a full disk did not take was told when it was written
+            self._file.close()
+        with suppress(OSError):
+            if not self.path.stat().st_size:
+                self.path.unlink()
+                self.folder.rmdir()
 
     def append(self, kind: str, **fields: Any) -> None:
         """Write one event durably. ``fields`` must be JSON-able. Raises StorageError when the disk is full."""
@@ -96,6 +102,7 @@ def read_events(folder: Path) -> Iterator[dict[str, Any]]:
 def _unwritable(path: Path, fault: OSError) -> StorageError:
     return StorageError(
         f"the run's log cannot be written: {fault.strerror}",
+        expected="a folder with space that you may write to",
         where=str(path),
         fix="free space or permissions there, or point FSR_HOME at another folder",
     )
