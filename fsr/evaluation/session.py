@@ -6,6 +6,7 @@ stay in host memory, never in the address space of a candidate.
 
 from __future__ import annotations
 
+import atexit
 import math
 import time
 from collections.abc import Mapping
@@ -239,11 +240,17 @@ def _in_float64(session: Session) -> Contract:
 _SESSIONS: dict[str, Session] = {}
 
 
+@atexit.register  # a GPU's context must be given back before the interpreter takes its modules apart
+def close_sessions() -> None:
+    """Close every session of this process."""
+    while _SESSIONS:
+        _SESSIONS.popitem()[1].close()
+
+
 def session_of(spec: SessionSpec) -> Session:
     """The process's session for a specification, opened on first use; an older one is closed."""
     key = spec.digest()
     if key not in _SESSIONS:
-        for old in list(_SESSIONS):
-            _SESSIONS.pop(old).close()
+        close_sessions()
         _SESSIONS[key] = Session(spec)
     return _SESSIONS[key]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -19,6 +20,7 @@ from typing import Any
 from fsr.workers.protocol import Pool, Task, WorkerFault
 from fsr.workers.supervisor import Supervisor, Worker
 
+LEAVING_S = 2.0  # for a released worker to close its device and end; it is killed afterwards
 SECRET_MARKS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
 
 
@@ -41,6 +43,7 @@ class LocalWorker:
                 start_new_session=True,
             )
             self.connection = Connection(ours.detach())
+            self._released = False
 
     @property
     def pid(self) -> int:
@@ -62,12 +65,28 @@ class LocalWorker:
             return WorkerFault("crashed", f"the worker process ended with {how}"), False
         return result, usable
 
+    def release(self) -> None:
+        """Close the connection: an idle child sees its end and leaves by itself."""
+        self._released = True
+        self.connection.close()
+
     def kill(self) -> None:
-        """SIGKILL to the whole process group."""
+        """SIGKILL to the whole process group; a released child may leave by itself first."""
+        if self._released:
+            self._wait_for_leaving()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.connection.close()
+
+    def _wait_for_leaving(self) -> None:
+        # Through a pidfd, which does not reap: the process group is this child's until it is reaped.
+        with contextlib.suppress(OSError):
+            handle = os.pidfd_open(self.process.pid)
+            try:
+                select.select([handle], [], [], LEAVING_S)
+            finally:
+                os.close(handle)
 
 
 class LocalBackend:

@@ -68,6 +68,9 @@ class RayWorker:
             return WorkerFault("crashed", f"the worker's process ended: {str(fault).splitlines()[0]}"), False
         return result, usable
 
+    def release(self) -> None:
+        """Nothing: Ray ends an actor's process only by killing it."""
+
     def kill(self) -> None:
         """End the actor's process at once."""
         with contextlib.suppress(Exception):  # an actor that is already gone

@@ -28,8 +28,11 @@ class Worker(Protocol):
     def send(self, task: Task) -> None:
         """Start the task; the worker is idle when this is called."""
 
+    def release(self) -> None:
+        """Tell an idle worker that nothing more will come, and return at once; ``kill`` follows."""
+
     def kill(self) -> None:
-        """End the process and its children at once; no answer follows."""
+        """End the process and its children at once, after a moment for one that was released; no answer follows."""
 
 
 class Backend(Protocol):
@@ -83,6 +86,9 @@ class Supervisor:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for slot in self._slots:  # idle workers leave by themselves, all at once, and so free what they hold on a GPU
+            if slot.worker is not None and slot.ticket is None:
+                slot.worker.release()
         for slot in self._slots:
             if slot.worker is not None:
                 slot.worker.kill()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 
@@ -66,6 +68,11 @@ def spawn_child(payload: str) -> int:
     import subprocess
 
     return subprocess.Popen(["sleep", payload]).pid
+
+
+def say_when_ended(payload: str) -> None:
+    """Leave a file when the process ends by itself."""
+    atexit.register(lambda: Path(payload).write_text("ended"))
 
 
 KILL = signal.SIGKILL
