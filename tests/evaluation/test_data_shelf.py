@@ -12,7 +12,8 @@ from fsr.evaluation.testing import DataShelf
 from fsr.records import Case
 from fsr.testgen.values import build
 
-CONTRACT = load_contract(Path(__file__).parents[2] / "examples" / "saxpy.cu")
+EXAMPLE = Path(__file__).parents[2] / "examples" / "saxpy.cu"
+CONTRACT = load_contract(EXAMPLE)
 BYTES = 2 * 4 * 1000
 
 
@@ -30,11 +31,27 @@ def test_the_same_case_and_poison_give_the_same_arrays_again() -> None:
         assert array.tobytes() == fresh.arrays[name].tobytes()
 
 
-def test_nobody_can_change_what_the_next_candidate_gets() -> None:
+def test_devices_may_not_keep_copies_across_candidates() -> None:
     data = DataShelf()(CONTRACT, case(1), 1)
-    for array in data.arrays.values():
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 0
+    assert all(array.flags.writeable for array in data.arrays.values())
+
+
+@pytest.mark.timeout(60)
+def test_running_a_case_leaves_its_data_as_they_were() -> None:
+    from fsr.devices.host.device import open_host_device
+    from fsr.evaluation.testing import run_once
+    from fsr.records import Candidate, Image
+    from fsr.toolchains.host import HostToolchain
+
+    image = HostToolchain().compile(Candidate(EXAMPLE.read_text(), CONTRACT.plan))
+    assert isinstance(image, Image)
+    data = DataShelf()(CONTRACT, case(3), 1)
+    before = {name: array.tobytes() for name, array in data.arrays.items()}
+    device = open_host_device()
+    got = run_once(device, image, CONTRACT.plan, CONTRACT, case(3), data)
+    device.close()
+    assert {name: array.tobytes() for name, array in data.arrays.items()} == before
+    assert got["y"].tobytes() != before["y"]
 
 
 def test_the_least_recently_used_goes_when_the_shelf_is_full() -> None:
