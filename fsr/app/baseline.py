@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from fsr.app.engine import died
 from fsr.app.kernel import Kernel
 from fsr.errors import BaselineError
 from fsr.evaluation.faults import outcome_of_fault
@@ -13,6 +14,7 @@ from fsr.workers.protocol import Task, WorkerFault, Workers
 
 TIMEOUT_S = 300.0
 TICK_S = 0.1
+TRIES = 2
 
 # How compilers name a line of the unit they were given: NVRTC and nvcc, clang and g++.
 _COMPILERS_LINE = re.compile(r"\bcandidate\.cu(?:\((\d+)\)|:(\d+)(?::\d+)?)")
@@ -22,14 +24,20 @@ _LINE = re.compile(r"\bline (\d+)\b")
 def qualify(workers: Workers, spec: SessionSpec, kernel: Kernel, tick: Callable[[], None]) -> BaselineReport:
     """Run the baseline task; ``tick`` is called while it runs. Raises BaselineError (in the user's lines),
     and what else the task raises."""
-    ticket = workers.submit("device", Task("fsr.evaluation.jobs:baseline_task", spec, TIMEOUT_S))
+    task = Task("fsr.evaluation.jobs:baseline_task", spec, TIMEOUT_S)
+    ticket, tries = workers.submit("device", task), TRIES
     while True:
         for completion in workers.wait(TICK_S):
-            if completion.ticket == ticket:
-                try:
-                    return _report(completion.result, completion.seconds)
-                except BaselineError as error:
-                    raise in_users_lines(error, kernel) from None
+            if completion.ticket != ticket:
+                continue
+            tries -= 1
+            if died(completion) and tries:  # which need not be the kernel's doing
+                ticket = workers.submit("device", task)
+                continue
+            try:
+                return _report(completion.result, completion.seconds)
+            except BaselineError as error:
+                raise in_users_lines(error, kernel) from None
         tick()
 
 

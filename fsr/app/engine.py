@@ -19,7 +19,7 @@ from fsr.records import Outcome, Status
 from fsr.runs.log import EventLog
 from fsr.search.proposal import Proposal, Trial
 from fsr.search.refinement import Refinement
-from fsr.workers.protocol import Completion, Task, WorkerFault, Workers
+from fsr.workers.protocol import Completion, Pool, Task, WorkerFault, Workers
 
 COMPILE_TIMEOUT_S = 90.0
 EVALUATE_TIMEOUT_S = 120.0
@@ -42,6 +42,7 @@ class Engine:
     _compiling: dict[int, Proposal] = field(default_factory=dict)
     _evaluating: dict[int, Proposal] = field(default_factory=dict)
     _binaries: dict[int, Binaries] = field(default_factory=dict)
+    _tried_again: set[int] = field(default_factory=set)
 
     # ------------------------------------------------------------ the search
 
@@ -83,11 +84,25 @@ class Engine:
     def _take(self, completion: Completion) -> None:
         compiled = self._compiling.pop(completion.ticket, None)
         if compiled is not None:
-            self._compiled(compiled, completion)
+            if self._again(compiled, completion):
+                self._compile(compiled)
+            else:
+                self._compiled(compiled, completion)
             return
         evaluated = self._evaluating.pop(completion.ticket, None)
-        if evaluated is not None:  # None: of a phase that was given up
+        if evaluated is None:  # of a phase that was given up
+            return
+        if self._again(evaluated, completion):
+            self._evaluate(evaluated, self._binaries[evaluated.id])
+        else:
             self._tell(evaluated, self._outcome(completion, "tests"))
+
+    def _again(self, proposal: Proposal, completion: Completion) -> bool:
+        """Whether to try once more: the worker's process died, which need not be the candidate's doing."""
+        if not died(completion) or proposal.id in self._tried_again:
+            return False
+        self._tried_again.add(proposal.id)
+        return True
 
     def _compiled(self, proposal: Proposal, completion: Completion) -> None:
         result = completion.result
@@ -95,8 +110,11 @@ class Engine:
             self._tell(proposal, self._outcome(completion, "compile"))
             return
         self._binaries[proposal.id] = result
+        self._evaluate(proposal, result)
+
+    def _evaluate(self, proposal: Proposal, binaries: Binaries) -> None:
         best = self.state.best.time_ns if self.state.best is not None else None
-        request = EvaluateRequest(self.spec, proposal.candidate, result, best)
+        request = EvaluateRequest(self.spec, proposal.candidate, binaries, best)
         task = Task("fsr.evaluation.jobs:evaluate_task", request, EVALUATE_TIMEOUT_S)
         self._evaluating[self.workers.submit("device", task)] = proposal
 
@@ -172,13 +190,18 @@ class Engine:
         task = Task("fsr.evaluation.promotion:promote_task", promotion, PROMOTE_TIMEOUT_S, fresh=True)
         return self._outcome(self._await("device", task), "promotion")
 
-    def _await(self, pool: str, task: Task) -> Completion:
-        ticket = self.workers.submit("compile" if pool == "compile" else "device", task)
+    def _await(self, pool: Pool, task: Task, tries: int = 2) -> Completion:
+        ticket = self.workers.submit(pool, task)
         while True:
             for completion in self.workers.wait(TICK_S):
                 if completion.ticket == ticket:
-                    return completion
+                    return self._await(pool, task, tries - 1) if died(completion) and tries > 1 else completion
             self._show()
+
+
+def died(completion: Completion) -> bool:
+    """Whether the worker's process ended under the task: killed from outside, out of memory, or crashed."""
+    return isinstance(completion.result, WorkerFault) and completion.result.kind == "crashed"
 
 
 def reason(outcome: Outcome) -> str:

@@ -58,6 +58,7 @@ def best_of(winner: Trial, baseline: Timing, fraction: float | None) -> dict[str
         "median_ns": time_ns,
         "speedup": verdict["speedup"],
         "speedup_ci95": list(verdict["ci95"]),
+        "speedup_back_to_back": outcome.evidence.get("back_to_back"),
         "candidate": winner.proposal.hash,
         "actions": list(winner.proposal.candidate.actions),
         "roofline_fraction": fraction,

@@ -82,6 +82,10 @@ class TimedPrepared(Prepared, Protocol):
         """One timed run of the plan on cold caches: restore inout buffers (untimed), flush the L2 with twice
         its size, then the time between two events around the plan. All streams are synchronised after."""
 
+    def time_batch_ns(self, runs: int = 16, timeout_s: float = 10.0) -> float:
+        """Mean time of one run of the plan among ``runs`` queued back to back over rotated copies of the buffers,
+        as a program that launches it in a loop sees it. Inout buffers go on from what the run before left."""
+
 
 class Device(Protocol):
     """A device that executes images of one kind. Not thread-safe; owned by the process that opened it."""

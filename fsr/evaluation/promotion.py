@@ -22,7 +22,7 @@ from fsr.evaluation.compiling import run_toolchain
 from fsr.evaluation.session import Session, session_of
 from fsr.evaluation.spec import Binaries, PromoteRequest
 from fsr.evaluation.testing import CaseFailure
-from fsr.evaluation.timing import paired
+from fsr.evaluation.timing import back_to_back, paired
 from fsr.evaluation.verdict import paired_verdict, predicted_verdict
 from fsr.features.predict import ERROR_FACTOR
 from fsr.identity import to_json
@@ -75,12 +75,16 @@ def promote_task(request: PromoteRequest) -> Outcome:
         return _refused(failure, len(cases), passed, started)
     held_out = _held_out_sizes(session, candidate, binaries)
     slower = [str(h["sizes"]) for h in held_out if float(str(h["high"])) < HELD_OUT_SLOWDOWN]
+    looped = _looped(session, candidate, binaries)
+    if looped is not None and looped < HELD_OUT_SLOWDOWN:
+        slower.append("the timed sizes when launched back to back")
     won = verdict.kind is VerdictKind.FASTER and not slower
     evidence: dict[str, Json] = {
         "verdict": to_json(verdict), "held_out": list(held_out), "kind": verdict.kind.value, "sanitizers": inspections,
+        "back_to_back": looped,
     }  # fmt: skip
     if slower:
-        evidence |= {"kind": "slower on a held-out size", "detail": "slower at " + "; ".join(slower)}
+        evidence |= {"kind": "slower elsewhere", "detail": "slower at " + "; ".join(slower)}
     return Outcome(
         Status.PROMOTED if won else Status.CORRECT, "promotion", passed, passed, timing, binaries.resources,
         reading.features, evidence, time.monotonic() - started,
@@ -181,6 +185,19 @@ def _final(
         if failure is not None:
             return verdict, failure, _timing(samples)
     return _weakest(verdicts), None, _timing(samples)
+
+
+def _looped(session: Session, candidate: Candidate, binaries: Binaries) -> float | None:
+    """The speed-up when launched back to back, the geometric mean over timed configurations; None on the host."""
+    if session.spec.on_host:
+        return None
+    ratios = []
+    for case, data in session.timed():
+        with ExitStack() as stack:
+            old = _placed(session, stack, session.baseline, session.spec.baseline.plan, case, data)
+            new = _placed(session, stack, binaries, candidate.plan, case, data)
+            ratios.append(back_to_back(old, new))
+    return math.exp(float(np.mean(np.log(ratios))))
 
 
 def _predicted_final(

@@ -96,8 +96,9 @@ def fails(
 class DataShelf:
     """Keeps the data of cases, which every candidate meets again: building them costs more than running them.
 
-    Arrays are read-only, which also tells a device that it may keep copies of its own. Past ``limit_bytes`` the
-    least recently used go; a case that alone would take an eighth of it is not kept."""
+    Devices copy what they are given. The arrays are not marked read-only, which would let a device keep its copies:
+    a stray write of one candidate could then change what all later ones start from. Past ``limit_bytes`` the least
+    recently used go; a case that alone would take an eighth of it is not kept."""
 
     def __init__(self, limit_bytes: int = 256 << 20) -> None:
         self._kept: OrderedDict[tuple[Case, int], CaseData] = OrderedDict()
@@ -110,8 +111,6 @@ class DataShelf:
             data = build(contract, case, poison_seed)
             if _bytes_of(data) > self._limit // 8:
                 return data
-            for array in data.arrays.values():
-                array.flags.writeable = False
             self._kept[key] = data
             self._bytes += _bytes_of(data)
             while self._bytes > self._limit:

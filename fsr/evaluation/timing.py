@@ -84,5 +84,14 @@ def paired(
     return first, second
 
 
+def back_to_back(incumbent: TimedPrepared, challenger: TimedPrepared, batches: int = 5, runs: int = 16) -> float:
+    """Incumbent over challenger time when each is launched in a loop, the caches as the runs before left them: the
+    ratio of the medians of alternating batches. The other regime that users time in; the final is on cold caches."""
+    incumbent.time_batch_ns(runs)
+    challenger.time_batch_ns(runs)
+    pairs = [(incumbent.time_batch_ns(runs), challenger.time_batch_ns(runs)) for _ in range(batches)]
+    return float(np.median([a for a, _ in pairs]) / np.median([b for _, b in pairs]))
+
+
 def _timing(samples: list[float], note: str) -> Timing:
     return Timing(Basis.MEASURED, float(np.median(samples)), tuple(samples), note)

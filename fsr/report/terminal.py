@@ -137,6 +137,8 @@ def summary(result: Mapping[str, Any]) -> str:
         )
         lines.append(f"  original   {time_text(result['baseline']['median_ns'])}")
         lines.append(f"  winner     {time_text(best['median_ns'])}")
+        if best.get("speedup_back_to_back"):
+            lines.append(f"  in a loop  {ratio_text(best['speedup_back_to_back'])} when launched back to back")
         if best.get("roofline_fraction"):
             lines.append(f"  roofline   {100 * best['roofline_fraction']:.0f} % of this device's copy rate")
         lines.append("  by         " + "\n             ".join(best["actions"]))

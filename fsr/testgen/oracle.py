@@ -28,6 +28,7 @@ Run = Callable[[Case, CaseData], Mapping[str, Array]]
 """Runs a kernel once from that data; returns its output buffers (at least), as new arrays."""
 
 PERTURBED_RUNS = 2
+ALONE_MOST = 4  # inputs shaken one at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +139,23 @@ def _spread(runs: list[Array], unwritten: Array) -> Array:
 
 
 def _perturbed(contract: Contract, case: Case, data: CaseData) -> list[CaseData]:
+    """All floating inputs shaken together, twice; then each alone. Together they may cancel (a result near zero whose
+    terms move the same way), which would hide how large its terms are; alone they do not."""
+    movable = [
+        name
+        for name, array in data.arrays.items()
+        if is_float(array.dtype) and (contract.argument(name).role is not Role.OUT or name in case.aliased)
+    ]
+    chosen = [movable] * PERTURBED_RUNS
+    if len(movable) > 1:
+        chosen += [[name] for name in movable[:ALONE_MOST]]
     found = []
-    for number in range(PERTURBED_RUNS):
+    for number, names in enumerate(chosen):
         rng = np.random.default_rng([case.seed % 2**32, 7 + number])
-        arrays = {}
-        for name, array in data.arrays.items():
-            argument = contract.argument(name)
-            moves = is_float(array.dtype) and (argument.role is not Role.OUT or name in case.aliased)
-            arrays[name] = _shaken(contract, name, array, rng) if moves else array.copy()
+        arrays = {
+            name: _shaken(contract, name, array, rng) if name in names else array.copy()
+            for name, array in data.arrays.items()
+        }
         found.append(CaseData(arrays, data.scalars))
     return found
 

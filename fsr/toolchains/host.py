@@ -78,8 +78,7 @@ class HostToolchain:
             Path(folder, SOURCE_NAME).write_text(unit_text(candidate.source, entries, definitions))
             log = ""
             for command in self._commands(flags, instrumented, Path(folder)):
-                left = timeout_s - (time.monotonic() - started)
-                code, text = _run_limited(command, left, folder, self._readable())
+                code, text = self._run(command, started + timeout_s, folder)
                 if code is None:
                     return CompileFailure(f"the compiler was stopped after {timeout_s:g} s", timed_out=True)
                 log += text
@@ -87,6 +86,15 @@ class HostToolchain:
                     return _failure(log, code)
             data = Path(folder, "unit.so").read_bytes()
         return _image(candidate.source, entries, data, log, time.monotonic() - started, instrumented)
+
+    def _run(self, command: Sequence[str], deadline: float, folder: str) -> tuple[int | None, str]:
+        """As _run_limited. A compiler that was killed (by hand, or where memory is short) runs once more: its death
+        says nothing of the candidate, and what is told as a failure is remembered."""
+        for _ in range(2):
+            code, text = _run_limited(command, deadline - time.monotonic(), folder, self._readable())
+            if not (code == -signal.SIGKILL or (code and _KILLED.search(text))):
+                break
+        return code, text
 
     def _readable(self) -> list[str]:
         """What a compiler reads beside the system's folders: itself, our headers, what is built once."""
@@ -159,6 +167,7 @@ def _run_limited(
     return process.returncode, log
 
 
+_KILLED = re.compile(r"Killed signal terminated program|unable to execute command: Killed|terminated with signal 9")
 _ERROR = re.compile(rf"^(?:{re.escape(SOURCE_NAME)}):(\d+)(?::\d+)?: (?:fatal )?error: (.*)$", re.MULTILINE)
 _MENTION = re.compile(rf"{re.escape(SOURCE_NAME)}:(\d+)")
 

@@ -173,7 +173,7 @@ def silent(result: Json) -> bool:
     return all(word == "silent" for word in said.values())
 
 
-HEAD = ("example", "baseline us", "winner us", "speed-up", "copy rate", "evaluated", "a second", "seconds",
+HEAD = ("example", "baseline us", "winner us", "speed-up", "in a loop", "copy rate", "evaluated", "a second", "seconds",
         "check cuda / host", "sanitizers", "actions")  # fmt: skip
 
 
@@ -192,6 +192,7 @@ def row(name: str, result: Json) -> list[str]:
     return [
         name, f"{refine['baseline']['median_ns'] / 1e3:.2f}", f"{best['median_ns'] / 1e3:.2f}" if best else "-",
         f"{best['speedup']:.2f} [{low:.2f}, {high:.2f}]" if best else "unchanged",
+        f"{best['speedup_back_to_back']:.2f}" if best.get("speedup_back_to_back") else "-",
         "-" if share is None else f"{100 * share:.0f} %", str(refine["evaluated"]),
         f"{refine['candidates_per_second']:.1f}", f"{refine['seconds']:.0f}", checks,
         "-" if not best else "; ".join(loud) or f"{len(said)} silent", ", ".join(best.get("actions", [])) or "-",

@@ -1,0 +1,138 @@
+"""kill -9 at 20 random moments: of the run, of a worker, of a compiler. A run that is resumed finishes, no outcome
+is lost or told twice, and nothing wrong is left in the cache."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from fsr.cache.store import Store
+from tests.commandline import Fsr
+
+RUNS_KILLED, WORKERS_KILLED, COMPILERS_KILLED = 8, 6, 6
+LONGEST_S = 2.5  # between kills: a run here takes about twice that
+
+
+def started(fsr: Fsr, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        fsr.command(*arguments), env=fsr.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def events_of(fsr: Fsr, run: str | None) -> list[dict[str, Any]]:
+    """The whole lines of a run's log; none for a run that never began."""
+    path = fsr.home / "runs" / str(run) / "events.jsonl"
+    if run is None or not path.is_file():
+        return []
+    return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+
+
+def begun(fsr: Fsr) -> str | None:
+    """The run whose search has begun."""
+    found = [path.name for path in sorted((fsr.home / "runs").glob("*")) if events_of(fsr, path.name)]
+    return found[-1] if found else None
+
+
+def told(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [event for event in events if event["kind"] == "tell"]
+
+
+def right(fsr: Fsr, kernel: Path, run: str, result: dict[str, Any]) -> None:
+    """What holds of every finished run: each outcome once, the winner true, the cache without a wrong entry."""
+    tells = [event["id"] for event in told(events_of(fsr, run))]
+    asks = [event["id"] for event in events_of(fsr, run) if event["kind"] == "ask"]
+    assert len(tells) == len(set(tells)) == result["evaluated"] + 1
+    assert len(asks) == len(set(asks))
+    assert set(tells) <= set(asks)
+    assert result["status"] == "improved"
+    check = fsr.json("check", result["output"], "--against", kernel, "--device", "host")
+    assert check["status"] == "passed"
+    with Store(fsr.home / "cache.db") as store:
+        entries = [entry for _, entry in store.entries()]
+        assert entries
+        assert all(entry is not None and entry.basis == "predicted" for entry in entries)
+        # No candidate of this kernel fails by itself: a failure that is remembered would be a kill's.
+        assert store.failures(next(iter(store.entries()))[0]["context"]) == {}
+
+
+def test_the_run_is_killed(fsr: Fsr, row_sum: Path) -> None:
+    chance, arguments = random.Random(20), ["--device", "host", "--budget", "5m", "--evaluations", 8, "--json"]
+    run, before = None, list[dict[str, Any]]()
+    for _ in range(RUNS_KILLED):
+        process = started(fsr, "refine", *(["--resume", run] if run else [row_sum]), *arguments)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(chance.uniform(0.05, LONGEST_S))
+        process.kill()
+        _, err = process.communicate(timeout=30)
+        assert process.returncode in (0, -signal.SIGKILL), err
+        run = run or begun(fsr)
+        after = told(events_of(fsr, run))
+        assert after[: len(before)] == before
+        before = after
+    result = fsr.json("refine", "--resume", run) if run else fsr.json("refine", row_sum, *arguments[:-1])
+    assert told(events_of(fsr, result["run"]))[: len(before)] == before
+    assert result["evaluated"] == 8
+    right(fsr, row_sum, result["run"], result)
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    found = []
+    with suppress(psutil.Error):
+        for child in psutil.Process(process.pid).children():
+            with suppress(psutil.Error):
+                if "fsr.workers.child" in child.cmdline():
+                    found.append(child)
+    return found
+
+
+def compilers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """Processes that compile now, and the workers that wait for them."""
+    found = []
+    for worker in workers_of(process):
+        with suppress(psutil.Error):
+            for child in worker.children(recursive=True):
+                if any("clang" in word or "g++" in word or "cc1plus" in word for word in child.cmdline()[:1]):
+                    found += [child, worker]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("victims", "kills"), [(workers_of, WORKERS_KILLED), (compilers_of, COMPILERS_KILLED)], ids=["worker", "compiler"]
+)
+def test_processes_of_a_run_are_killed(
+    fsr: Fsr, row_sum: Path, victims: Callable[[subprocess.Popen[str]], list[psutil.Process]], kills: int
+) -> None:
+    """The run goes on by itself; where it was lost all the same, it is resumed."""
+    chance = random.Random(kills)
+    arguments: list[object] = ["refine", row_sum, "--device", "host", "--budget", "5m", "--evaluations", 8, "--json"]
+    done, result = 0, None
+    while done < kills:
+        process = started(fsr, *arguments, "--no-cache" if result else "--seed", *([] if result else [1]))
+        time.sleep(chance.uniform(0.3, 1.5))
+        while process.poll() is None and done < kills:
+            alive = victims(process)
+            if not alive:
+                time.sleep(0.01)
+                continue
+            with suppress(psutil.Error):
+                chance.choice(alive).kill()
+                done += 1
+            time.sleep(chance.uniform(0.1, 1.0))
+        out, err = process.communicate(timeout=100)
+        assert "Traceback" not in err
+        if process.returncode == 0 and result is None:
+            result = json.loads(out)
+    if result is None:
+        run = begun(fsr)
+        result = fsr.json("refine", "--resume", run) if run else fsr.json(*arguments[:-1])
+    right(fsr, row_sum, result["run"], result)

@@ -1,0 +1,73 @@
+"""What promotion's tools said of a candidate reaches its evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fsr.contract.load import load_contract
+from fsr.devices.protocol import AccessProfile
+from fsr.devices.sanitizer import ToolReport
+from fsr.errors import MissingToolError
+from fsr.evaluation import promotion
+from fsr.records import Candidate, Case, Fault
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "saxpy.cu"
+CONTRACT = load_contract(EXAMPLE)
+CANDIDATE = Candidate(EXAMPLE.read_text(), CONTRACT.plan)
+CASES = [Case("held-out 0", (("n", 100),), "normal", 1), Case("held-out 1", (("n", 300),), "normal", 2)]
+MEMCHECK, RACECHECK = ToolReport("memcheck", True), ToolReport("racecheck", False, note="no tool here")
+
+
+class Session:
+    """Of a session, what the inspections use."""
+
+    contract = CONTRACT
+
+    def __init__(self, *, on_host: bool = False, recorded: tuple[Fault, ...] = (), recorder: bool = True) -> None:
+        self.spec = SimpleNamespace(on_host=on_host)
+        self.recorded, self.there = recorded, recorder
+
+    def host_recorder(self) -> Any:
+        if not self.there:
+            raise MissingToolError("no C++ compiler was found")
+        return SimpleNamespace(record=lambda *a: AccessProfile((), self.recorded))
+
+    def host_image(self, candidate: Candidate) -> object:
+        return object()
+
+
+def inspected(monkeypatch: pytest.MonkeyPatch, session: Session, *reports: ToolReport) -> Any:
+    monkeypatch.setattr(promotion, "_sanitized", lambda *arguments: list(reports))
+    return promotion._inspected(session, CANDIDATE, SimpleNamespace(run=object()), CASES)  # type: ignore[arg-type]
+
+
+def test_silent_tools_are_named_and_missing_ones_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    failure, said = inspected(monkeypatch, Session(), MEMCHECK, RACECHECK)
+    assert failure is None
+    assert said == {"recorder": "silent", "memcheck": "silent", "racecheck": "not available: no tool here"}
+
+
+def test_the_recorder_that_cannot_work_here_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    failure, said = inspected(monkeypatch, Session(recorder=False), MEMCHECK)
+    assert failure is None
+    assert said == {"recorder": "not available: no C++ compiler was found", "memcheck": "silent"}
+
+
+def test_on_the_host_device_the_recorder_alone_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, said = inspected(monkeypatch, Session(on_host=True), MEMCHECK)
+    assert said == {"recorder": "silent"}
+
+
+def test_what_a_tool_found_is_the_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    race = Fault("race", "two writes", 7)
+    failure, said = inspected(monkeypatch, Session(), MEMCHECK, ToolReport("racecheck", True, (race,)))
+    assert failure is not None
+    assert failure.evidence()["kind"] == "race"
+    assert "racecheck" not in said
+    failure, _ = inspected(monkeypatch, Session(recorded=(race,)), MEMCHECK)
+    assert failure is not None
+    assert failure.evidence() | {"line": 7} == failure.evidence()

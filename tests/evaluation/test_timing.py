@@ -1,0 +1,127 @@
+"""Screening and the paired final on scripted clocks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fsr.evaluation.timing import TimingPolicy, paired, screen
+from fsr.records import Basis
+
+
+class Scripted:
+    """A prepared plan whose samples are given; notes its name in ``order`` each time it is timed."""
+
+    def __init__(self, sample: float | Callable[[int], float], order: list[str] | None = None, name: str = "") -> None:
+        self.sample, self.order, self.name, self.timed = sample, order, name, 0
+
+    def time_ns(self) -> float:
+        self.timed += 1
+        if self.order is not None:
+            self.order.append(self.name)
+        return self.sample(self.timed) if callable(self.sample) else self.sample
+
+
+def plan(*arguments: Any) -> Any:
+    """Typed as any prepared plan: only its clock is used."""
+    return Scripted(*arguments)
+
+
+POLICY = TimingPolicy()
+
+
+def test_a_clearly_slower_candidate_costs_four_samples() -> None:
+    slow = plan(2e6)
+    timing, decided = screen(slow, 1e6, POLICY)
+    assert decided
+    assert slow.timed == 1 + POLICY.screening_samples
+    assert (timing.median_ns, timing.basis) == (2e6, Basis.MEASURED)
+    assert "clearly slower" in timing.note
+
+
+def test_a_candidate_near_the_incumbent_is_measured_to_the_end() -> None:
+    near = plan(1.1e6)
+    timing, decided = screen(near, 1e6, POLICY)
+    assert not decided
+    assert len(timing.samples_ns) == POLICY.screening_most
+
+
+def test_the_baseline_has_no_incumbent_and_is_never_decided() -> None:
+    timing, decided = screen(plan(50e6), None, POLICY)
+    assert not decided
+    assert len(timing.samples_ns) == 3, "three of 50 ms are already over 100 ms of GPU time"
+
+
+def test_the_warm_up_sample_does_not_count() -> None:
+    timing, decided = screen(plan(lambda nth: 90e6 if nth == 1 else 1e5), 1e5, POLICY)
+    assert not decided
+    assert timing.median_ns == 1e5
+    assert max(timing.samples_ns) == 1e5
+
+
+def test_one_slow_sample_of_three_does_not_decide() -> None:
+    timing, decided = screen(plan(lambda nth: 5e6 if nth == 2 else 1e6), 1e6, POLICY)
+    assert not decided
+    assert timing.median_ns == 1e6
+
+
+def test_the_final_alternates_and_swaps_who_is_first() -> None:
+    order: list[str] = []
+    paired([plan(1.0, order, "A")], [plan(1.0, order, "B")], TimingPolicy(final_pairs=4, final_budget_ns=0.0))
+    assert "".join(order[2:]) == "ABBAABBA"
+
+
+def test_the_final_rotates_over_input_sets() -> None:
+    old, new = [plan(10.0 * i) for i in range(1, 4)], [plan(1.0 * i) for i in range(1, 4)]
+    first, second = paired(old, new, TimingPolicy(final_pairs=6, final_budget_ns=0.0))
+    assert first == [10, 20, 30, 10, 20, 30]
+    assert second == [1, 2, 3, 1, 2, 3]
+
+
+def test_the_final_goes_on_until_enough_gpu_time_was_seen() -> None:
+    policy = TimingPolicy(final_pairs=5, final_budget_ns=1e6, final_most_pairs=1000)
+    first, second = paired([plan(6e3)], [plan(4e3)], policy)
+    assert len(first) == len(second) == 100
+
+
+def test_the_final_has_a_largest_number_of_pairs_and_a_time_limit() -> None:
+    policy = TimingPolicy(final_pairs=5, final_budget_ns=1e12, final_most_pairs=40)
+    assert len(paired([plan(1.0)], [plan(1.0)], policy)[0]) == 40
+
+    def slowly(_: int) -> float:
+        time.sleep(0.002)
+        return 1.0
+
+    first, _ = paired([plan(slowly)], [plan(slowly)], TimingPolicy(), budget_s=0.0)
+    assert len(first) == 4, "a verdict needs some pairs, whatever the budget"
+
+
+def test_samples_at_a_low_clock_are_taken_again() -> None:
+    readings = iter([1980, 900, 1950])  # one at every eighth turn
+    seen: list[float] = []
+
+    def clock() -> int:
+        return next(readings, 1980)
+
+    def sample(nth: int) -> float:
+        seen.append(nth)
+        return float(nth)
+
+    policy = TimingPolicy(final_pairs=20, final_budget_ns=0.0)
+    first, second = paired([plan(sample)], [plan(1.0)], policy, clock)
+    assert len(first) == len(second) == 20
+    assert len(seen) == 1 + 20 + 1, "the warm-up, twenty pairs, and one that was discarded"
+    assert 10.0 not in first, "turn nine, at 900 MHz"
+
+
+def test_a_clock_that_stays_low_does_not_hold_the_final_up_for_ever() -> None:
+    readings = iter([2000])
+    policy = TimingPolicy(final_pairs=24, final_budget_ns=0.0, clock_retries=2)
+    first, _ = paired([plan(1.0)], [plan(1.0)], policy, lambda: next(readings, 500))
+    assert len(first) == 24
+
+
+def test_a_device_that_does_not_tell_its_clock_is_timed_all_the_same() -> None:
+    first, _ = paired([plan(1.0)], [plan(1.0)], TimingPolicy(final_pairs=9, final_budget_ns=0.0), lambda: None)
+    assert len(first) == 9
