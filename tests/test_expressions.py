@@ -1,0 +1,96 @@
+"""Size expressions: their values, what is refused and why, and the C that launchers compute them with."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fsr.errors import ContractError
+from fsr.expressions import evaluate, evaluate_int, names, to_c
+
+SIZES = {"n": 1000, "m": 7, "k": 1}
+VALUES = [
+    ("n", 1000),
+    ("ceil_div(n, 256)", 4),
+    ("ceil_div(n, m) * m", 1001),
+    ("round_up(n, 64)", 1024),
+    ("min(n, m, 32)", 7),
+    ("max(n, 2 * m, k)", 1000),
+    ("(n - 1) // 256 + 1", 4),
+    ("n % m", 6),
+    ("1 << m", 128),
+    ("n >> 3", 125),
+    ("m ** 3", 343),
+    ("m ** 0", 1),
+    ("-m + n", 993),
+    ("256 if n >= 256 else 32", 256),
+    ("n if m == 8 else m", 7),
+    ("(n != m) + (m < n) + (m <= 7) + (m > n)", 3),
+]
+COMPILER = shutil.which("g++") or shutil.which("clang++") or shutil.which("clang++-22")
+
+
+@pytest.mark.parametrize(("text", "value"), VALUES)
+def test_values(text: str, value: int) -> None:
+    assert evaluate_int(text, SIZES) == value
+
+
+def test_functions_without_a_c_form_evaluate_all_the_same() -> None:
+    assert [evaluate("next_pow2(n)", {"n": n}) for n in (0, 1, 5, 64, 65)] == [1, 1, 8, 64, 128]
+    assert evaluate("isqrt(n)", {"n": 99}) == 9
+
+
+def test_floats_may_stand_in_scalars_but_not_in_counts() -> None:
+    assert evaluate("0.5 * n", {"n": 3}) == 1.5
+    assert evaluate_int("0.5 * n", {"n": 4}) == 2
+    with pytest.raises(ContractError, match=r"is 1\.5 .*not a whole number"):
+        evaluate_int("0.5 * n", {"n": 3})
+
+
+def test_the_sizes_of_an_expression_are_told_without_its_functions() -> None:
+    assert names("ceil_div(rows, 4) * min(cols, 32)") == {"rows", "cols"}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("n / 2", "write // or ceil_div"),
+        ("n +", "does not parse"),
+        ("rows", r"'rows', which is no size of this contract \(sizes: n\)"),
+        ("n // 0", "cannot be evaluated"),
+        ("n ** 65", "raises by 65"),
+        ("1 << 100", "shifts or raises by 100"),
+        ("n ** 40", "beyond 64 bits"),
+        ("__import__('os')", "not part of the language"),
+        ("n.real", "not part of the language"),
+        ("'n'", "not part of the language"),
+        ("True", "not part of the language"),
+        ("1 < n < 3", "not part of the language"),
+        ("ceil_div(n)", "cannot be evaluated"),
+        ("n" + " + n" * 200, "longer than 500 characters"),
+    ],
+)
+def test_what_is_no_expression_is_refused_with_the_reason(text: str, why: str) -> None:
+    with pytest.raises(ContractError, match=why) as caught:
+        evaluate(text, {"n": 10})
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize("text", ["next_pow2(n)", "isqrt(n)", "n ** m"])
+def test_what_has_no_c_form_is_said(text: str) -> None:
+    with pytest.raises(ContractError, match="has no C form"):
+        to_c(text)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler is installed")
+def test_the_c_form_has_the_same_value(tmp_path: Path) -> None:
+    sizes = "".join(f"long long {name} = {value}; " for name, value in SIZES.items())
+    rows = "".join(f'printf("%lld\\n", (long long)({to_c(text)})); ' for text, _ in VALUES)
+    source = tmp_path / "values.cpp"
+    source.write_text(f"#include <cstdio>\nint main() {{ {sizes}{rows}printf(\"%g\\n\", {to_c('0.5 * n')}); }}\n")
+    subprocess.run([str(COMPILER), str(source), "-o", str(tmp_path / "values")], check=True, timeout=60)
+    told = subprocess.run([str(tmp_path / "values")], capture_output=True, text=True, check=True, timeout=10).stdout
+    assert told.split() == [*(str(value) for _, value in VALUES), "500"]
