@@ -1,0 +1,264 @@
+"""The way to a verdict on a device with a clock: the host device, with times from a script."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fsr.contract.load import load_contract
+from fsr.contract.model import Contract
+from fsr.devices.host.device import open_host_device
+from fsr.devices.protocol import Buffer, DeviceFault
+from fsr.devices.sanitizer import TOOLS, ToolReport
+from fsr.errors import BaselineError
+from fsr.evaluation import session as sessions
+from fsr.evaluation.jobs import baseline_task, compile_task, evaluate_task, roofline_fraction, too_fast
+from fsr.evaluation.promotion import promote_task
+from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, SessionSpec
+from fsr.evaluation.timing import TimingPolicy
+from fsr.records import Candidate, ConcreteLaunch, DeviceInfo, Fault, Image, Outcome, Status
+from fsr.toolchains.host import HostToolchain
+from tests.commandline import ROW_SUM
+
+pytestmark = pytest.mark.xdist_group("clocked")  # they take the lock of one device
+
+TimeOf = Callable[[Sequence[ConcreteLaunch], int], float]
+COPY_RATE = 1e9  # bytes a second
+TIMED_ROWS = 128
+
+
+def by_block(launches: Sequence[ConcreteLaunch], rows: int) -> float:
+    """1 ms with blocks of 64 threads, half of it with blocks of 32."""
+    return 1e6 * launches[0].block[0] / 64
+
+
+class Clocked:
+    """A prepared plan of the host device with a scripted clock."""
+
+    def __init__(self, prepared: Any, time_ns: float) -> None:
+        self._prepared, self._time_ns = prepared, time_ns
+
+    def __enter__(self) -> Clocked:
+        self._prepared.__enter__()
+        return self
+
+    def __exit__(self, *fault: Any) -> None:
+        self._prepared.__exit__(*fault)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._prepared, name)
+
+    def time_ns(self) -> float:
+        self._prepared.reset()
+        self._prepared.run(10.0)
+        return self._time_ns
+
+    def time_batch_ns(self, runs: int) -> float:
+        self._prepared.run(10.0)
+        return self._time_ns
+
+
+class ClockedHost:
+    """The host device, said to be a GPU."""
+
+    info = DeviceInfo("nvidia", "Scripted", "sm_90", sm_count=1, l2_bytes=0)
+
+    def __init__(self, time_of: TimeOf) -> None:
+        self._host, self.time_of = open_host_device(), time_of
+
+    def prepare(self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer]) -> Clocked:
+        rows = next(b.array.size for b in buffers if b.name == "y")
+        if launches and launches[0].block[0] == 512:
+            raise DeviceFault(Fault("launch", "a block of 512 threads does not fit this device"))
+        return Clocked(self._host.prepare(image, launches, buffers), self.time_of(launches, rows))
+
+    def sm_clock_mhz(self) -> int:
+        return 1980
+
+    def copy_bandwidth(self) -> float:
+        return COPY_RATE
+
+    def close(self) -> None:
+        self._host.close()
+
+
+class World:
+    """One kernel, its specification, and what the device and the sanitizers say."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = folder / "row_sum.cu"
+        path.write_text(ROW_SUM)
+        self.contract: Contract = load_contract(path)
+        self.baseline = Candidate(ROW_SUM, self.contract.plan)
+        policy = TimingPolicy(final_pairs=6, final_budget_ns=0.0)
+        self.spec = SessionSpec(self.contract, self.baseline, "cuda:99", "sm_90", 7, str(folder), policy)
+        self.time_of: TimeOf = by_block
+        self.sanitizers = [ToolReport(tool, True) for tool in TOOLS]
+        monkeypatch.setattr("fsr.devices.select.open_device", lambda spec: ClockedHost(lambda *a: self.time_of(*a)))
+        monkeypatch.setattr("fsr.evaluation.compiling.run_toolchain", lambda spec: HostToolchain())
+        monkeypatch.setattr("fsr.evaluation.promotion.run_toolchain", lambda spec: HostToolchain())
+        monkeypatch.setattr("fsr.evaluation.promotion.sanitize", lambda *a, **k: self.sanitizers)
+
+    def candidate(self, block: int = 32, source: str = ROW_SUM) -> Candidate:
+        launch = self.contract.plan.launches[0]
+        grid = (f"ceil_div(rows, {block})", "1", "1")
+        changed = replace(launch, block=(str(block), "1", "1"), grid=grid)
+        return Candidate(source, replace(self.contract.plan, launches=(changed,)), (f"block:{block}",))
+
+    def compiled(self, candidate: Candidate) -> Binaries:
+        built = compile_task(CompileRequest(self.spec, candidate))
+        assert isinstance(built, Binaries), built
+        return built
+
+    def evaluate(self, candidate: Candidate, incumbent_ns: float | None = 1e6) -> Outcome:
+        return evaluate_task(EvaluateRequest(self.spec, candidate, self.compiled(candidate), incumbent_ns))
+
+    def promote(self, candidate: Candidate, timed: bool = True) -> Outcome:
+        return promote_task(PromoteRequest(self.spec, candidate, self.compiled(candidate), 5.0, timed))
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    yield World(tmp_path, monkeypatch)
+    sessions.close_sessions()
+
+
+def test_a_faster_kernel_is_promoted_with_its_evidence(world: World) -> None:
+    outcome = world.promote(world.candidate(32))
+    assert outcome.status is Status.PROMOTED
+    assert outcome.cases == outcome.passed > 5
+    assert outcome.timing is not None
+    assert outcome.timing.median_ns == pytest.approx(5e5)
+    verdict = outcome.evidence["verdict"]
+    assert isinstance(verdict, dict)
+    assert (verdict["kind"], verdict["basis"], verdict["speedup"]) == ("faster", "measured", 2.0)
+    assert outcome.evidence["sanitizers"] == dict.fromkeys(("recorder", *TOOLS), "silent")
+    assert outcome.evidence["back_to_back"] == pytest.approx(2.0)
+    held_out = outcome.evidence["held_out"]
+    assert isinstance(held_out, list)
+    assert held_out
+    assert all(h["speedup"] == 2.0 and h["sizes"]["rows"] != TIMED_ROWS for h in held_out)  # type: ignore[index,call-overload]
+
+
+def test_equal_speed_is_no_win(world: World) -> None:
+    world.time_of = lambda launches, rows: 1e6
+    outcome = world.promote(world.candidate(32))
+    assert (outcome.status, outcome.evidence["kind"]) == (Status.CORRECT, "same")
+
+
+def test_faster_at_the_timed_size_and_slower_beside_it_is_no_win(world: World) -> None:
+    world.time_of = lambda launches, rows: (
+        by_block(launches, rows) if rows == TIMED_ROWS else 1e6 / launches[0].block[0]
+    )
+    outcome = world.promote(world.candidate(32))
+    assert (outcome.status, outcome.evidence["kind"]) == (Status.CORRECT, "slower elsewhere")
+    assert "slower at" in str(outcome.evidence["detail"])
+
+
+def test_without_a_final_only_the_tests_decide(world: World) -> None:
+    outcome = world.promote(world.candidate(32), timed=False)
+    assert (outcome.status, outcome.timing) == (Status.CORRECT, None)
+    assert outcome.evidence["sanitizers"]
+
+
+def test_what_a_sanitizer_finds_refuses(world: World) -> None:
+    world.sanitizers[1] = ToolReport("racecheck", True, (Fault("race", "two threads write", 12),))
+    outcome = world.promote(world.candidate(32))
+    assert outcome.status is Status.WRONG
+    assert (outcome.evidence["kind"], outcome.evidence["line"]) == ("race", 12)
+
+
+def test_a_sanitizer_that_cannot_run_is_said_and_blames_nobody(world: World) -> None:
+    world.sanitizers = [ToolReport("memcheck", False, note="not installed")]
+    outcome = world.promote(world.candidate(32))
+    assert outcome.status is Status.PROMOTED
+    assert outcome.evidence["sanitizers"] == {"recorder": "silent", "memcheck": "not available: not installed"}
+
+
+RACING = ROW_SUM.replace(
+    "    float sum = 0.0f;",
+    "    __shared__ volatile int last; last = row; if (last < 0) return;\n    float sum = 0.0f;",
+)
+
+
+def test_a_race_that_leaves_results_right_is_found_by_the_recorder(world: World) -> None:
+    outcome = world.promote(world.candidate(32, RACING))
+    assert (outcome.status, outcome.evidence["kind"]) == (Status.WRONG, "race")
+
+
+@pytest.mark.parametrize("seen", ["search", "timed"])
+def test_a_kernel_that_is_right_for_some_sizes_only_is_wrong(world: World, seen: str) -> None:
+    limit = "cols > 100" if seen == "search" else f"rows != {TIMED_ROWS} && cols > 100"
+    source = ROW_SUM.replace("y[row] = sum;", f"y[row] = {limit} ? 0.0f : sum;")
+    outcome = world.promote(world.candidate(32, source))
+    assert outcome.status is Status.WRONG
+    assert outcome.evidence["argument"] == "y"
+
+
+def test_evaluation_stops_early_on_what_is_clearly_slower(world: World) -> None:
+    outcome = world.evaluate(world.candidate(128), incumbent_ns=1e6)
+    assert (outcome.status, outcome.stage, outcome.cases) == (Status.SLOW, "screening", 1)
+    outcome = world.evaluate(world.candidate(32), incumbent_ns=1e6)
+    assert (outcome.status, outcome.stage) == (Status.CORRECT, "tests")
+    assert outcome.cases == outcome.passed > 5
+    assert outcome.features["threads_per_block"] == 32.0
+
+
+def test_a_wrong_answer_is_told_with_its_smallest_case(world: World) -> None:
+    outcome = world.evaluate(world.candidate(32, ROW_SUM.replace("j = 0;", "j = 1;")))
+    assert (outcome.status, outcome.stage) == (Status.WRONG, "smoke")
+    sizes = outcome.evidence["sizes"]
+    assert isinstance(sizes, dict)
+    assert math.prod(int(str(v)) for v in sizes.values()) <= 4
+
+
+def test_a_launch_that_the_device_refuses_is_invalid(world: World) -> None:
+    outcome = world.evaluate(world.candidate(512))
+    assert outcome.status is Status.INVALID
+    assert "512 threads" in str(outcome.evidence["detail"])
+
+
+def test_the_baseline_is_reported_with_what_bounds_its_time(world: World) -> None:
+    report = baseline_task(world.spec)
+    assert report.outcome.status is Status.CORRECT
+    assert report.outcome.timing is not None
+    assert report.outcome.timing.median_ns == 1e6
+    assert report.must_move_bytes == 4 * (128 * 64 + 128)
+    assert report.copy_bytes_per_s == COPY_RATE
+    assert roofline_fraction(report.outcome, report) == pytest.approx(report.must_move_bytes / 1e6)
+
+
+def test_faster_than_the_bytes_allow_is_not_believed(world: World) -> None:
+    world.time_of = lambda launches, rows: by_block(launches, rows) * (0.01 if launches[0].block[0] == 32 else 100)
+    report = baseline_task(world.spec)
+    assert too_fast(world.evaluate(world.candidate(32), None), report)
+    assert not too_fast(report.outcome, report)
+
+
+def test_timed_sizes_that_the_device_cannot_launch_are_told(world: World) -> None:
+    spec = replace(world.spec, baseline=world.candidate(512), contract=world.contract)
+    with pytest.raises((BaselineError, DeviceFault), match="512 threads"):
+        baseline_task(spec)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("j < cols", "j <= cols"), "out-of-bounds"),
+        (
+            ("float sum = 0.0f;", "__shared__ volatile int last; last = row; float sum = last < 0;"),
+            "fails its own tests",
+        ),
+        (("float sum", "flaot sum"), "does not compile"),
+    ],
+)
+def test_an_original_that_is_wrong_itself_is_said_to_be(world: World, change: tuple[str, str], told: str) -> None:
+    baseline = replace(world.baseline, source=ROW_SUM.replace(*change))
+    with pytest.raises(BaselineError, match=told) as caught:
+        baseline_task(replace(world.spec, baseline=baseline))
+    assert "line" in (caught.value.where or "")
