@@ -6,9 +6,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROW_SUM = """// /// fsr
 // entry = "row_sum"
@@ -76,3 +77,14 @@ class Fsr:
     def events(self, run: str) -> list[dict[str, Any]]:
         """The log of a run."""
         return [json.loads(line) for line in (self.home / "runs" / run / "events.jsonl").read_text().splitlines()]
+
+
+class Told(NamedTuple):
+    """How a command ended that ran in this process."""
+
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Told]

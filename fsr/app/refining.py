@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from fsr.app.outputs import default_output, published, render_files, require_wri
 from fsr.app.result import result_of
 from fsr.app.resuming import RunStart, new_run_folder, replay_into
 from fsr.app.state import Progress, RunState
+from fsr.errors import StorageError
 from fsr.evaluation.spec import SessionSpec
 from fsr.identity import to_json
 from fsr.records import Json, Outcome
@@ -118,7 +120,8 @@ def _run(
 
     def remember(candidate: str, outcome: Outcome) -> None:
         if cache is not None:
-            cache.remember(candidate, outcome)
+            with _worth_a_note(state, "failures are not remembered"):
+                cache.remember(candidate, outcome)
 
     engine = Engine(spec, refinement, workers, log, state, progress, started, remember)
     winner = _search_and_promote(engine, options, started)
@@ -143,6 +146,17 @@ def _search_and_promote(engine: Engine, options: RefineOptions, started: float) 
         return None
 
 
+@contextmanager
+def _worth_a_note(state: RunState, lost: str) -> Iterator[None]:
+    """A cache that cannot be written (any more) costs what it would have kept, never the run."""
+    try:
+        yield
+    except StorageError as fault:
+        note = f"{lost}: {fault.what}"
+        if note not in state.notes:
+            state.notes.append(note)
+
+
 def _finish(
     options: RefineOptions, kernel: Kernel, spec: SessionSpec, log: EventLog, state: RunState, progress: Progress,
     started: float, cache: RunCache | None, output: Path, winner: Trial | None,
@@ -159,7 +173,9 @@ def _finish(
         result = result_of(state, kernel, spec.target, shown, files, seconds)
         if cache is not None:
             assert winner.outcome.timing is not None
-            cache.publish(winner.proposal.candidate, rendered, result, winner.outcome.timing.basis)
+            with _worth_a_note(state, "the winner is not in the cache"):
+                cache.publish(winner.proposal.candidate, rendered, result, winner.outcome.timing.basis)
+            result["notes"] = list(state.notes)
     log.append("end", result=result)
     state.phase, state.elapsed_s = "done", seconds
     progress(state)

@@ -9,6 +9,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -66,12 +67,15 @@ class Store:
 
     def winner(self, key: CacheKey) -> Entry | None:
         """The winner stored under exactly this key; None when absent or damaged."""
-        row = self._row(key.digest())
+        with self._told():
+            row = self._row(key.digest())
         return None if row is None else read_body(row["body"], row["body_digest"])
 
     def entries(self) -> Iterator[tuple[dict[str, Any], Entry | None]]:
         """(row, entry) of every winner, newest first; the entry is None when damaged."""
-        for row in self._db.table("winners").rows_where(order_by="created desc, key"):
+        with self._told():
+            rows = list(self._db.table("winners").rows_where(order_by="created desc, key"))
+        for row in rows:
             yield row, read_body(row["body"], row["body_digest"])
 
     def remove(self, keys: list[str]) -> int:
@@ -85,17 +89,20 @@ class Store:
             "context": context, "candidate": candidate, "status": status,
             "evidence": json.dumps(evidence, sort_keys=True), "created": time.time(),
         }  # fmt: skip
-        self._db.table("failures").insert(row, ignore=True)
+        with self._told():
+            self._db.table("failures").insert(row, ignore=True)
 
     def failures(self, context: str) -> dict[str, str]:
         """Candidate hash to status of every failure remembered in this context."""
-        rows = self._connection.execute("SELECT candidate, status FROM failures WHERE context = ?", (context,))
-        return dict(rows.fetchall())
+        with self._told():
+            found = self._connection.execute("SELECT candidate, status FROM failures WHERE context = ?", (context,))
+            return dict(found.fetchall())
 
     def forget_failures(self, older_than_s: float) -> int:
         """Delete failures older than that many seconds; returns how many."""
         limit = time.time() - older_than_s
-        return self._connection.execute("DELETE FROM failures WHERE created < ?", (limit,)).rowcount
+        with self._told():
+            return self._connection.execute("DELETE FROM failures WHERE created < ?", (limit,)).rowcount
 
     def saw_device(self, uuid: str, driver: str, info: Mapping[str, Any]) -> None:
         """Note a device's identity, so that lookup needs no driver call."""
@@ -103,10 +110,19 @@ class Store:
             "uuid": uuid, "driver": driver, "hardware": json_digest(hardware_of(info)), "arch": info["arch"],
             "sm_count": info.get("sm_count"), "info": json.dumps(dict(info), sort_keys=True), "seen": time.time(),
         }  # fmt: skip
-        self._db.table("devices").insert(row, replace=True)
+        with self._told():
+            self._db.table("devices").insert(row, replace=True)
 
     def _row(self, key: str) -> dict[str, Any] | None:
         return next(iter(self._db.table("winners").rows_where("key = ?", [key])), None)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """SQLite's faults as StorageError."""
+        try:
+            yield
+        except sqlite3.Error as fault:
+            raise damaged(self.path, fault) from None
 
     def _transaction(self) -> _Immediate:
         return _Immediate(self._connection, self.path)

@@ -70,8 +70,9 @@ def show_command(key: str) -> None:
 def explain_command(kernel: Path, device: str) -> int:
     """Say why `fsr lookup KERNEL` answers what it does: every stored winner of this file, and what differs."""
     from fsr.cache.explain import explain
+    from fsr.devices.select import parse_device
 
-    lines = explain(kernel, Path(read_settings().cache), int(device.partition(":")[2] or 0))
+    lines = explain(kernel, Path(read_settings().cache), parse_device(device).index)
     click.echo("\n".join(lines))
     return EXIT_DONE
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from fsr.cli.options import json_option
+from fsr.errors import FsrError
 from fsr.report.words import ratio_text
 from fsr.runs.log import read_events
 from fsr.settings import read_settings
@@ -56,9 +57,12 @@ def show_command(run: str, as_json: bool) -> None:
 
 def _ending(folder: Path) -> dict[str, Any]:
     told, result = 0, None
-    for event in read_events(folder):
-        told += event["kind"] == "tell"
-        result = event["result"] if event["kind"] == "end" else result
+    try:
+        for event in read_events(folder):
+            told += event["kind"] == "tell"
+            result = event["result"] if event["kind"] == "end" else result
+    except FsrError as fault:  # one bad run hides no other
+        return {"ended": fault.what, "status": None}
     if result is None:
         return {"ended": f"cut off after {told} outcomes", "status": None}
     speed = f" {ratio_text(result['best']['speedup'])} ({result['basis']})" if result["best"] else ""

@@ -18,6 +18,7 @@ from fsr.features.bottleneck import NORM, attribute
 from fsr.features.occupancy import Occupancy, occupancy
 from fsr.features.targets import Target
 from fsr.features.traffic import (
+    LINE,
     SECTOR,
     Residency,
     SiteTraffic,
@@ -30,18 +31,25 @@ from fsr.records import Resources
 
 ERROR_FACTOR = 1.3  # a ratio of two predictions for one kernel counts as right within this factor
 
-_DRAM_EFFICIENCY = 0.88  # of the published bandwidth, reached by copies on A100, H100 and H200
+# Figures marked [m] were measured on an H200 with CUDA 13.0 over some 400 candidates of ten kernels.
+_DRAM_EFFICIENCY = 0.9  # [m] of the published bandwidth, reached by streams of 16-byte accesses
 _SCATTERED_DRAM = 0.6  # of that, when each request opens many DRAM pages
 _ISSUE_EFFICIENCY = 0.85
 _CYCLES_ALONE = 2.4  # a warp instruction, when its warp is alone: 4 to 5 cycles latency, two independent at a time
 _ORDINARY_REGISTERS, _MOST_INDEPENDENT = 48.0, 2.2  # at most one instruction a cycle
+_TILE_SAVING = 1.6  # [m] instructions that the CPU's code has and a register tile's GPU code has not
 _LOADS_IN_FLIGHT = 4.0  # of a loop: nvcc unrolls by four
+_ADDRESS_REGISTERS, _REGISTERS_PER_LOAD = 8.0, 2.0  # what is left of a thread's registers holds loads under way
+_HOISTING_REGISTERS = 24  # below this, a loop that reads and writes does not read ahead of its writes
 _SHARED_CYCLES, _SHUFFLE_CYCLES, _BARRIER_CYCLES = 23.0, 23.0, 40.0  # Jia et al. 2018, Luo et al. 2024
-_SAME_ADDRESS_CYCLES = 1.0  # a lane of a global atomic on one address, in its L2 slice
-_ATOMIC_SECTOR_CYCLES = 2.0  # a slice's time for one sector of atomics
-_SHARED_PASS_CYCLES = 1.3  # a wavefront of shared memory, as tiled GEMMs reach it
-_SHARED_ATOMIC_CYCLES = 4.0  # a lane of a shared atomic on one address
-_BLOCK_START_NS, _WARP_START_NS = 0.12, 150.0  # one block after the other on the whole GPU; until a warp's first load
+_SAME_ADDRESS_NS = 1.76  # [m] a lane of a global atomic on one address: 4.19 million float sums take 7.37 ms
+_ATOMIC_SECTOR_NS = 3.1  # [m] one sector of scattered atomics in the slice of its line: 16.8 million on 1 KB, 4.33 ms
+_SHARED_PASS_CYCLES = 1.0  # a wavefront of shared memory
+_SHARED_ATOMIC_CYCLES = 2.0  # [m] a lane of a shared atomic on one address
+_PARTIAL_WRITE = 2.2  # [m] an L2 sector written in part, against a whole one: a transpose by columns
+_BLOCK_START_NS = 0.62  # [m] one block after the other on the whole GPU: 131,072 blocks of streams take 82 us
+_DRAIN = 0.1  # [m] a block's place falls free with its last warp: for each doubling beyond eight
+_WARP_START_NS = 200.0  # [m] from a block's place falling free to its warps' first load
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,7 @@ def _predict_launch(
     overhead = target.launch_ns if first else target.next_launch_ns
     traffic = launch_traffic(launch, resident, target, warm)
     limits = _limits(launch, needs, target, occupied, resident, traffic)
-    body = sum(value**NORM for value in limits.values()) ** (1.0 / NORM)
+    body = sum(value**NORM for value in limits.values()) ** (1.0 / NORM) + _ramp_ns(traffic)
     if occupied.blocks == 0:
         body, parts = math.inf, {"occupancy": math.inf}
     else:
@@ -127,14 +135,16 @@ def _limits(
     busy = resident.sms * per_sm / math.ceil(per_sm)  # SMs that work on average until the last one is done
     global_passes = sum(t.passes for t in traffic)
     shared_total, _ = shared_passes(launch.sites)
+    tile = _independence(needs.registers)
     issue_width = min(target.issue_per_clock * _ISSUE_EFFICIENCY, resident.warps_per_sm)
-    spilled = (needs.spill_bytes or 0) / 4 * launch.blocks * launch.threads_per_block / target.warp_size
+    spilled = _spills(launch, needs.spill_bytes or 0, target)
     l2_rate = min(target.l2_bytes_per_s * 1e-9, resident.sms * target.sm_to_l2 * clock)
     return {
         "dram": sum(_dram_ns(t, target) for t in traffic),
-        "l2": sum(t.l2_sectors for t in traffic) * SECTOR / l2_rate,
-        "l1": (global_passes + _SHARED_PASS_CYCLES * (shared_total + launch.shuffles) + 2 * spilled) / (busy * clock),
-        "issue": (launch.warp_instructions + 2 * spilled) / (busy * issue_width * clock),
+        "l2": sum(_l2_cost(t) for t in traffic) * SECTOR / l2_rate,
+        "l1": (global_passes + _SHARED_PASS_CYCLES * (shared_total / tile + launch.shuffles) + 2 * spilled)
+        / (busy * clock),  # a tile's neighbouring elements of shared memory are read together, by 16 bytes
+        "issue": (launch.warp_instructions / min(tile, _TILE_SAVING) + 2 * spilled) / (busy * issue_width * clock),
         "atomics": _atomics_ns(launch.sites, target, busy),
         "latency": _path_ns(launch, needs.registers, target, traffic) * _waves(launch, occupied, target),
         "blocks": launch.blocks * _BLOCK_START_NS,
@@ -147,25 +157,47 @@ def _dram_ns(traffic: SiteTraffic, target: Target) -> float:
     return traffic.dram_bytes / (target.memory_bytes_per_s * 1e-9 * efficiency)
 
 
+def _spills(launch: LaunchProfile, spill_bytes: int, target: Target) -> float:
+    """Warp accesses to spilled registers: each that stands in the code, as often as the kernel's loop goes round."""
+    warps = launch.blocks * -(-launch.threads_per_block // target.warp_size)
+    reads = max((s.requests for s in launch.sites if s.space == "global" and s.kind == "read"), default=0.0)
+    rounds = max(1.0, launch.barriers / warps, reads / warps / _LOADS_IN_FLIGHT)
+    return spill_bytes / 4 * warps * rounds
+
+
+def _l2_cost(traffic: SiteTraffic) -> float:
+    """Sectors as the L2 feels them: writing a part of one costs more than all of it."""
+    site = traffic.site
+    partial = site.kind == "write" and site.sectors * SECTOR > 1.3 * site.lanes * site.bytes
+    return traffic.l2_sectors * (_PARTIAL_WRITE if partial else 1.0)
+
+
+def _ramp_ns(traffic: tuple[SiteTraffic, ...]) -> float:
+    """Until the first data arrives nothing else goes on."""
+    return _WARP_START_NS + max((t.latency_ns for t in traffic if t.site.kind == "read"), default=0.0)
+
+
 def _atomics_ns(sites: tuple[AccessSite, ...], target: Target, busy_sms: float) -> float:
-    """Sectors of atomics spread over the L2 slices (a sector lives in one), the queue at the busiest address, and
+    """Sectors of atomics spread over the L2 slices (a line lives in one), the queue at the busiest address, and
     the queues of shared-memory atomics."""
-    clock = target.clock_ghz
     spread = busiest = shared = 0.0
     for site in (s for s in sites if s.kind == "atomic"):
         if site.space == "shared":
             shared += site.serial
             continue
-        slices = max(1.0, min(target.l2_slices, site.unique_sectors))
-        spread += site.sectors * _ATOMIC_SECTOR_CYCLES / slices
-        busiest = max(busiest, site.max_same_address * _SAME_ADDRESS_CYCLES)
-    return (max(spread, busiest) + shared * _SHARED_ATOMIC_CYCLES / busy_sms) / clock
+        slices = max(1.0, min(target.l2_slices, site.unique_sectors * SECTOR / LINE))
+        spread += site.sectors * _ATOMIC_SECTOR_NS / slices
+        busiest = max(busiest, site.max_same_address * _SAME_ADDRESS_NS)
+    return max(spread, busiest) + shared * _SHARED_ATOMIC_CYCLES / busy_sms / target.clock_ghz
 
 
 def _waves(launch: LaunchProfile, occupied: Occupancy, target: Target) -> float:
     """How many times in a row the GPU is filled; a last wave that is nearly empty costs at most half of one more."""
     rounds = launch.blocks / (max(1, occupied.blocks) * target.sm_count)
-    return max(1.0, min(math.ceil(rounds), rounds + 0.5))
+    if rounds <= 1.0:
+        return 1.0
+    draining = 1.0 + _DRAIN * max(0.0, math.log2(launch.threads_per_block / 256))
+    return max(1.0, min(math.ceil(rounds), rounds + 0.5)) * draining
 
 
 def _independence(registers: int | None) -> float:
@@ -178,23 +210,37 @@ def _path_ns(launch: LaunchProfile, registers: int | None, target: Target, traff
     """How long one warp takes from its start to its end when nothing but its own latencies hold it back."""
     warps = launch.blocks * -(-launch.threads_per_block // target.warp_size)
     clock = target.clock_ghz
+    tile = _independence(registers)
     reads = [t for t in traffic if t.site.kind == "read"]
-    in_flight = _in_flight(reads, warps, launch.barriers / warps)
+    in_flight = _in_flight(launch, reads, warps, registers)
     waiting = sum(t.site.requests * t.latency_ns for t in reads) / warps / in_flight
+    waiting = max([waiting, *(t.latency_ns * min(1.0, t.site.requests / warps) for t in reads)])
     shared = sum(s.requests for s in launch.sites if s.space == "shared" and s.kind == "read")
     cycles = (
-        (launch.warp_instructions * _CYCLES_ALONE + shared * _SHARED_CYCLES / _LOADS_IN_FLIGHT)
-        / _independence(registers)
+        (
+            launch.warp_instructions * _CYCLES_ALONE / min(tile, _TILE_SAVING)
+            + shared * _SHARED_CYCLES / _LOADS_IN_FLIGHT
+        )
+        / tile
         + launch.shuffles * _SHUFFLE_CYCLES
         + launch.barriers * _BARRIER_CYCLES
     )
     return _WARP_START_NS + waiting + cycles / warps / clock
 
 
-def _in_flight(reads: list[SiteTraffic], warps: float, barriers_per_warp: float) -> float:
-    """Loads that a warp has under way at a time: all of a straight line, four of a loop, never more than stand
-    between two barriers."""
-    per_warp = sum(t.site.requests for t in reads) / warps
-    straight = all(t.site.requests <= 1.01 * warps for t in reads)
-    wanted = float(len(reads)) if straight else max(_LOADS_IN_FLIGHT, min(len(reads), 8.0))
-    return max(1.0, min(wanted, per_warp / (1.0 + barriers_per_warp)))
+def _in_flight(launch: LaunchProfile, reads: list[SiteTraffic], warps: float, registers: int | None) -> float:
+    """Loads that a warp has under way at a time: all of a straight line; four of a loop, if there are registers for
+    them and no write in between that may change what they read; never more than stand between two barriers."""
+    per_warp = [t.site.requests / warps for t in reads]
+    barriers = launch.barriers / warps
+    # Barriers outnumber the loads of a line by far where they belong to another loop (a reduction's steps).
+    between = sum(n / (1.0 + barriers) if n >= barriers / 2 else n for n in per_warp)
+    if all(n <= 1.01 for n in per_warp):
+        return max(1.0, min(float(len(reads)), between))
+    wanted = max(_LOADS_IN_FLIGHT, min(len(reads), 8.0))
+    words = sum(n * max(1.0, t.site.bytes / 4) for n, t in zip(per_warp, reads, strict=True)) / sum(per_warp)
+    room = ((registers or 255) - _ADDRESS_REGISTERS) / _REGISTERS_PER_LOAD / words
+    written = sum(s.requests for s in launch.sites if s.space == "global" and s.kind != "read") / warps
+    if (registers or 255) < _HOISTING_REGISTERS and written >= 0.9 * max(per_warp):
+        room = min(room, len(reads))
+    return max(1.0, min(wanted, room, between))

@@ -53,7 +53,7 @@ class Target:
     lds_per_clock: int = 128
     sm_to_l2: int = 64
     l2_slices: int = 96
-    dram_latency_ns: float = 450.0
+    dram_latency_ns: float = 600.0
     l2_latency_ns: float = 150.0
     l1_latency_ns: float = 20.0
     launch_ns: float = 2300.0
@@ -68,7 +68,7 @@ class Target:
 _KIB, _MIB = 1024, 1024 * 1024
 
 H200 = Target(
-    "NVIDIA H200", "sm_90", sm_count=132, clock_ghz=1.75, memory_bytes_per_s=4.8e12, l2_bytes_per_s=5.6e12,
+    "NVIDIA H200", "sm_90", sm_count=132, clock_ghz=1.75, memory_bytes_per_s=4.8e12, l2_bytes_per_s=7.0e12,
     l2_bytes=50 * _MIB, l1_bytes=256 * _KIB, fp32_per_clock=128, fp64_per_clock=64, tensor_flops_per_s=989e12,
     issue_per_clock=4, max_shared_bytes=227 * _KIB, shared_bytes_per_sm=228 * _KIB, registers_per_sm=65536,
     max_threads_per_sm=2048, max_blocks_per_sm=32, sources=("[H]", "[T]", "[C]"),

@@ -83,7 +83,7 @@ class NvccToolchain:
                 return CompileFailure(f"compiling took over {timeout_s:g} s", timed_out=True)
             output = Path(folder) / "out.cubin"
             if code or not output.is_file():
-                return CompileFailure(log or f"nvcc ended with {code} and no message", error_line(log))
+                return CompileFailure(log[:LOG_CHARS] or f"nvcc ended with {code} and no message", error_line(log))
             cubin = output.read_bytes()
         reported = parse_resources(log)
         symbols = match_symbols(entries_of(candidate), list(reported))
@@ -91,7 +91,7 @@ class NvccToolchain:
             return CompileFailure(f"no symbol in the binary for {', '.join(missing)}: is it a __global__ function?")
         resources = {entry: reported[symbol] for entry, symbol in symbols.items()}
         return Image(
-            "cubin", self.arch, cubin, symbols, resources, log, time.perf_counter() - started, instrumented
+            "cubin", self.arch, cubin, symbols, resources, log[:LOG_CHARS], time.perf_counter() - started, instrumented
         )  # fmt: skip
 
     def _readable(self) -> list[str]:
@@ -135,4 +135,4 @@ def _run_group(command: Sequence[str], folder: str, timeout_s: float) -> tuple[i
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         return None, ""
-    return process.returncode, text[:LOG_CHARS].rstrip()
+    return process.returncode, text.rstrip()

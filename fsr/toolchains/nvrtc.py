@@ -87,7 +87,7 @@ class NvrtcToolchain:
             if cancelled is not None:
                 if cancelled:
                     return CompileFailure(f"compiling took over {timeout_s:g} s", timed_out=True)
-                return CompileFailure(log or "NVRTC failed without a message", error_line(log))
+                return CompileFailure(log[:LOG_CHARS] or "NVRTC failed without a message", error_line(log))
             return self._image(program, candidate, log, instrumented, time.perf_counter() - started)
 
     def _options(self, candidate: Candidate, instrumented: bool) -> list[bytes]:
@@ -151,13 +151,14 @@ class NvrtcToolchain:
         if missing := [entry for entry, symbol in symbols.items() if symbol not in reported]:
             return CompileFailure(f"{', '.join(missing)} is not a __global__ function")
         resources: dict[str, Resources] = {entry: reported[symbol] for entry, symbol in symbols.items()}
-        return Image("cubin", self.arch, cubin, symbols, resources, log, seconds, instrumented)
+        return Image("cubin", self.arch, cubin, symbols, resources, log[:LOG_CHARS], seconds, instrumented)
 
     def _log(self, program: Any) -> str:
+        """All of it: the resource report stands at its end, behind any number of warnings."""
         size = self._call(self._nvrtc.nvrtcGetProgramLogSize(program))
         text = bytes(size)
         self._call(self._nvrtc.nvrtcGetProgramLog(program, text))
-        return text.decode(errors="replace").rstrip("\0\n")[:LOG_CHARS]
+        return text.decode(errors="replace").rstrip("\0\n")
 
     def _call(self, answer: tuple[Any, ...]) -> Any:
         """The values of one NVRTC call, its status checked."""

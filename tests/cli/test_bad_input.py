@@ -10,40 +10,14 @@ import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from fsr.cache import connection
-from fsr.cli.main import run
 from fsr.errors import EXIT_FAILED, EXIT_MISSING_TOOL, EXIT_USAGE
-from tests.commandline import ROW_SUM
+from tests.commandline import ROW_SUM, Command
 
 SCREEN = 24
-
-
-class Told(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Told]
-
-
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.setenv("FSR_HOME", str(tmp_path / "home"))
-
-    def call(*arguments: object) -> Told:
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            run([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        assert isinstance(ended.value.code, int)
-        return Told(ended.value.code, out, err)
-
-    return call
 
 
 @pytest.fixture

@@ -42,6 +42,8 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> Twice:
 def test_the_answer_is_the_object_that_scripts_read(twice: Twice) -> None:
     told = twice.first
     assert set(told) >= FIELDS
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
+    assert [name for name in (*told, *told["best"]) if f"`{name}`" not in page] == []
     assert (told["status"], told["entry"], told["basis"], told["evaluated"]) == ("improved", "row_sum", "predicted", 5)
     assert told["device"]["vendor"] == "host"
     assert told["device"]["target"] == "sm_90"

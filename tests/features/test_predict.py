@@ -22,11 +22,57 @@ def saxpy(make, **changes):
     return make.launch([x, y, make.site(N, 4, buffer="y", kind="write", block_sectors=0.0)], **changes)
 
 
+def vectors(make, **changes):
+    """saxpy with an access of 16 bytes a thread, 128 threads a block: 46 us on an H200."""
+    wide = {"requests": N / 128, "lanes": N / 4, "bytes": 16, "lines": N / 32}
+    x, y = make.site(N, 4, **wide), make.site(N, 4, buffer="y", **wide)
+    return make.launch([x, y, dataclasses.replace(y, kind="write", block_sectors=0.0)], blocks=32768, threads=128)
+
+
 def test_saxpy_runs_near_the_memory_bandwidth(make) -> None:
-    found = predict(make.profile(saxpy(make)), {}, H200, 8.0 * N)
-    moved = 12.0 * N / (H200.memory_bytes_per_s * 1e-9)
-    assert moved < found.time_ns < 1.6 * moved
+    found = predict(make.profile(vectors(make)), {"k": Resources(registers=18)}, H200, 8.0 * N)
+    assert 40e3 < found.time_ns < 55e3
     assert found.binds == "bandwidth"
+
+
+def test_an_element_a_thread_has_too_little_under_way(make) -> None:
+    """Measured on an H200, 16.8 million elements: 58 us in blocks of 256, 82 us in blocks of 128, which start one by
+    one; 46 us with vectors."""
+    found = predict(make.profile(saxpy(make)), {"k": Resources(registers=10)}, H200, 8.0 * N)
+    small = predict(make.profile(saxpy(make, blocks=131072, threads=128)), {}, H200, 8.0 * N)
+    assert found.time_ns > 1.1 * time_ns(make, vectors(make))
+    assert found.binds == "latency"
+    assert small.time_ns > 1.2 * found.time_ns
+    assert small.binds == "launch"
+
+
+def test_elements_that_a_thread_copies_one_by_one_are_one_vector(make) -> None:
+    """A recording has an access for each member of a struct; the GPU reads all four at once."""
+    wide = vectors(make)
+    members = [
+        dataclasses.replace(s, bytes=4, requests=4 * s.requests, lanes=4 * s.lanes, sectors=4 * s.sectors,
+                            lines=4 * s.lines)
+        for s in wide.sites
+    ]  # fmt: skip
+    assert time_ns(make, dataclasses.replace(wide, sites=tuple(members))) == pytest.approx(time_ns(make, wide))
+
+
+def test_columns_written_in_part_cost_more_than_whole_sectors(make) -> None:
+    def written(**changes):
+        return time_ns(make, make.launch([make.site(N, 4), make.site(N, 16, kind="write", buffer="y", **changes)]))
+
+    assert written() > 1.4 * written(lanes=4 * N)
+
+
+def test_spills_in_a_loop_cost_as_often_as_it_goes_round(make) -> None:
+    warps = 1024 * 8
+    spills = {"k": Resources(registers=32, spill_bytes=400)}
+
+    def l1(rounds: float) -> float:
+        loop = make.launch([], blocks=1024, barriers=rounds * warps)
+        return predict(make.profile(loop), spills, H200, 0.0).launches[0].limits["l1"]
+
+    assert l1(64.0) == pytest.approx(64 * l1(1.0))
 
 
 def test_faster_memory_is_faster(make) -> None:
@@ -76,7 +122,7 @@ def test_bank_conflicts_bind(make) -> None:
     found = predict(make.profile(make.launch([make.site(N, 4), shared])), {}, H200, 4.0 * N)
     clean = dataclasses.replace(shared, wavefronts=N / 32)
     assert found.binds == "shared-conflicts"
-    assert found.time_ns > 1.5 * time_ns(make, make.launch([make.site(N, 4), clean]))
+    assert found.time_ns > 1.3 * time_ns(make, make.launch([make.site(N, 4), clean]))
 
 
 def test_arithmetic_binds_when_there_is_much_of_it(make) -> None:

@@ -23,7 +23,7 @@ def test_the_report_names_causes_lines_and_code(make) -> None:
 
 
 def test_lines_are_told_heaviest_first_and_light_ones_left_out(make) -> None:
-    heavy, light = make.site(N, 32, line=7), make.site(N, 4, line=2)
+    heavy, light = make.site(N, 32, line=7), make.site(N, 8, line=2)
     tiny = make.site(32, 4, line=9)
     found = line_remarks(predict(make.profile(make.launch([light, tiny, heavy])), {}, H200, 8.0 * N).launches[0])
     assert [remark.line for remark in found] == [7, 2]

@@ -1,135 +1,127 @@
-"""What a person sees of a run: progress as a line and as a table, and the summary at the end."""
+"""What a person sees of a run while it goes on and when it ends."""
 
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass, field
-from types import SimpleNamespace as Named
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from fsr.records import Basis, Outcome, Status, Timing
+from fsr.report import terminal
 from fsr.report.terminal import Display, check_summary, progress_line, progress_table, spread_of, summary
 from fsr.report.words import duration_text, ratio_text, time_text
 
-
-def right(time_ns: float, *samples: float) -> Outcome:
-    return Outcome(Status.CORRECT, "tests", timing=Timing(Basis.MEASURED, time_ns, samples or (time_ns,)))
-
-
-@dataclass
-class State:
-    """A run half-way."""
-
-    run: str = "20260101-k-1234"
-    entry: str = "softmax"
-    budget_s: float = 60.0
-    phase: str = "searching"
-    elapsed_s: float = 24.6
-    told: int = 120
-    device_busy: float = 0.875
-    baseline: Any = field(default_factory=lambda: Named(outcome=right(1e6)))
-    best: Any = field(
-        default_factory=lambda: Named(
-            time_ns=5e4,
-            outcome=right(5e4, 49e3, 51e3),
-            proposal=Named(candidate=Named(actions=("rows:warp", "launch:256"))),
-        )
-    )
-    rejected: dict[str, int] = field(default_factory=lambda: {"compile_failed": 3, "wrong": 1})
-    rate: float = 4.88
-    speedup: float | None = 20.0
-
-
-def table_text(state: State) -> str:
-    console = Console(file=io.StringIO(), width=100)
-    console.print(progress_table(state))
-    return str(console.file.getvalue())  # type: ignore[attr-defined]
-
-
-def test_the_line_says_phase_time_and_best() -> None:
-    assert progress_line(State()) == "fsr: softmax: searching, 25 s, best 20.0x (measured), 120 evaluated"
-    assert progress_line(State(speedup=None)) == "fsr: softmax: searching, 25 s"
-
-
-def test_the_table_holds_all_that_the_user_watches() -> None:
-    text = table_text(State())
-    for told in (
-        "searching, 35 s left", "1 ms (measured)", "50 µs", "20.0x", "± 2.0 %", "rows:warp → launch:256",
-        "120 (4.9 a second)", "3 compile failed, 1 wrong", "88 %", "20260101-k-1234",
-    ):  # fmt: skip
-        assert told in text
-
-
-def test_the_table_before_anything_is_known() -> None:
-    text = table_text(State(baseline=None, best=None, speedup=None))
-    assert "testing and timing the original" in text
-    assert "rejected" not in text
-
-
-def test_without_a_terminal_a_line_comes_when_the_phase_changes(capsys: pytest.CaptureFixture[str]) -> None:
-    with Display(Console(file=io.StringIO())) as display:
-        display.show(State())
-        display.show(State(told=121))  # nothing to say so soon
-        display.show(State(phase="proving the winner"))
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.split(": ")[2].split(",")[0] for line in lines] == ["searching", "proving the winner"]
-
-
-def test_in_a_terminal_the_table_is_live() -> None:
-    console = Console(file=io.StringIO(), force_terminal=True, width=100)
-    with Display(console) as display:
-        display.show(State())
-    assert "best so far" in console.file.getvalue()  # type: ignore[attr-defined]
-
-
-RESULT: dict[str, Any] = {
-    "status": "improved", "entry": "softmax", "run": "r1", "basis": "measured", "device": {"name": "NVIDIA H200"},
-    "baseline": {"median_ns": 1e6}, "tests": {"cases": 31, "passed": 31}, "evaluated": 120,
-    "rejected": {"compile_failed": 3}, "files": {"output": "softmax.fsr.cu"}, "notes": ["one note"],
-    "interrupted": False, "seconds": 61.2,
+SEARCHED = {
+    "status": "improved", "entry": "softmax", "run": "20260101-120000-softmax-0001", "basis": "measured",
+    "device": {"name": "NVIDIA H200", "arch": "sm_90"}, "baseline": {"median_ns": 1_520_000.0},
     "best": {
-        "median_ns": 5e4, "speedup": 20.0, "speedup_ci95": [19.5, 20.4], "actions": ["rows:warp"],
-        "roofline_fraction": 0.81, "speedup_back_to_back": 17.0,
+        "median_ns": 81_000.0, "speedup": 18.77, "speedup_ci95": [18.5, 19.0], "speedup_back_to_back": 17.1,
+        "actions": ["row-per-warp@softmax[threads=128]", "vectorize@x[4]"], "roofline_fraction": 0.86,
     },
+    "tests": {"cases": 77, "passed": 77}, "evaluated": 120, "rejected": {"compile_failed": 2, "slow": 90},
+    "files": {"source": "softmax.fsr.cu", "launcher": "softmax.fsr.cuh"}, "notes": ["a note"], "interrupted": False,
+    "seconds": 312.0,
 }  # fmt: skip
 
 
-def test_the_summary_of_a_win() -> None:
-    text = summary(RESULT)
-    assert text.startswith("improved: softmax is 20.0x as fast [19.50, 20.40] (measured, NVIDIA H200)")
-    for told in (
-        "winner     50 µs", "in a loop  17.0x", "roofline   81 %", "rows:warp", "31 of 31 passed",
-        "120; rejected: 3 compile failed", "written    softmax.fsr.cu", "note       one note", "r1, 1 min 1 s",
-    ):  # fmt: skip
-        assert told in text
-    assert "interrupted" not in text
-
-
-def test_the_summary_of_an_interrupted_run_without_a_win() -> None:
-    changes = {"best": None, "interrupted": True, "basis": "predicted", "device": {"name": "CPU", "target": "sm_90"}}
-    text = summary(RESULT | changes)
-    assert text.startswith("unchanged: nothing faster than softmax was proven (predicted, sm_90)")
-    assert "fsr refine --resume r1" in text
-
-
-def test_the_summary_of_a_check() -> None:
-    wrong = {
-        "status": "wrong", "tests": {"cases": 5, "passed": 2}, "stage": "tests",
-        "evidence": {"case": "prime", "kind": None, "got": "nan"},
+def state(**changes: Any) -> Any:
+    timing = SimpleNamespace(basis=SimpleNamespace(value="predicted"), median_ns=9000.0)
+    best = SimpleNamespace(
+        time_ns=3000.0,
+        outcome=SimpleNamespace(timing=SimpleNamespace(samples_ns=(2900.0, 3000.0, 3100.0))),
+        proposal=SimpleNamespace(candidate=SimpleNamespace(actions=("unroll@k[4]", "vectorize@x[4]"))),
+    )
+    given = {
+        "run": "r1", "entry": "k", "budget_s": 60.0, "phase": "search", "elapsed_s": 12.0, "told": 9,
+        "device_busy": 0.87, "baseline": SimpleNamespace(outcome=SimpleNamespace(timing=timing)), "best": best,
+        "rejected": {"compile_failed": 2}, "rate": 1.25, "speedup": 3.0,
     }  # fmt: skip
-    lines = check_summary(wrong).splitlines()
-    assert lines[0] == "wrong: 2 of 5 cases, stage tests"
-    assert [line.split() for line in lines[1:]] == [["case", "prime"], ["got", "nan"]]
-    verdict = {"kind": "faster", "speedup": 1.5, "ci95": [1.4, 1.6], "basis": "measured"}
-    passed = {"status": "passed", "tests": {"cases": 5, "passed": 5}, "stage": "promotion", "verdict": verdict}
-    assert check_summary(passed).splitlines()[1] == "  faster: 1.50x [1.40, 1.60] (measured)"
+    return SimpleNamespace(**given | changes)
 
 
-def test_numbers_as_people_read_them() -> None:
-    assert [time_text(t) for t in (842, 12_300, 1.52e6, 2.1e9)] == ["842 ns", "12.3 µs", "1.52 ms", "2.1 s"]
-    assert [ratio_text(r) for r in (1.037, 12.34)] == ["1.04x", "12.3x"]
-    assert [duration_text(s) for s in (-1, 41.6, 200)] == ["0 s", "42 s", "3 min 20 s"]
-    assert spread_of((100.0,)) == ""
+def shown(renderable: Any) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    console.print(renderable)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_the_table_says_how_the_run_stands():
+    text = shown(progress_table(state()))
+    for words in ("48 s left", "9 µs (predicted)", "3.00x", "± 3.3 %", "unroll@k[4] → vectorize@x[4]",
+                  "2 compile failed", "1.2 a second", "87 %", "run r1"):  # fmt: skip
+        assert words in text
+
+
+def test_before_the_baseline_is_known_nothing_is_claimed():
+    text = shown(progress_table(state(baseline=None, best=None, phase="baseline")))
+    assert "testing and timing the original" in text
+    assert "x]" not in text
+    line = progress_line(state(baseline=None, best=None, speedup=None, phase="baseline"))
+    assert line == "fsr: k: baseline, 12 s"
+
+
+def test_progress_in_a_pipe_is_a_line_now_and_then(capsys, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: now)
+    with Display(Console(file=io.StringIO(), force_terminal=False)) as display:
+        for phase, at in (("search", 100.0), ("search", 101.0), ("search", 120.0), ("promotion", 120.1)):
+            now = at
+            display.show(state(phase=phase))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [line.split(":")[2].split(",")[0].strip() for line in err.splitlines()] == ["search", "search", "promotion"]
+    assert "best 3.00x (predicted), 9 evaluated" in err
+
+
+def test_progress_in_a_terminal_is_live():
+    file = io.StringIO()
+    with Display(Console(file=file, force_terminal=True, width=100)) as display:
+        display.show(state())
+    assert "3.00x" in file.getvalue()
+
+
+def test_the_summary_of_a_win():
+    text = summary(SEARCHED)
+    for words in ("improved: softmax is 18.8x as fast [18.50, 19.00] (measured, NVIDIA H200)", "1.52 ms", "81 µs",
+                  "17.1x when launched back to back", "86 %", "vectorize@x[4]", "77 of 77 passed",
+                  "120; rejected: 2 compile failed, 90 slow", "softmax.fsr.cuh", "a note", "5 min 12 s"):  # fmt: skip
+        assert words in text
+
+
+def test_the_summary_of_an_honest_unchanged_and_of_an_interruption():
+    text = summary(SEARCHED | {"best": None, "status": "unchanged", "files": {}, "rejected": {}, "interrupted": True})
+    assert text.startswith("unchanged: nothing faster than softmax was proven (measured, NVIDIA H200)")
+    assert "rejected: none" in text
+    assert "fsr refine --resume 20260101-120000-softmax-0001" in text
+    predicted = SEARCHED | {"basis": "predicted", "device": {"name": "a CPU", "target": "sm_90"}}
+    assert "(predicted, sm_90)" in summary(predicted)
+
+
+def test_the_summary_of_a_check():
+    failed = {
+        "status": "failed", "stage": "tests", "tests": {"cases": 40, "passed": 7},
+        "evidence": {"case": "sizes 3", "detail": "y[4] is 1, expected 2", "line": None},
+    }  # fmt: skip
+    text = check_summary(failed)
+    assert text.startswith("failed: 7 of 40 cases, stage tests")
+    assert "y[4] is 1, expected 2" in text
+    assert "line" not in text
+    verdict = {"kind": "FASTER", "speedup": 2.0, "ci95": [1.9, 2.1], "basis": "measured"}
+    passed = check_summary(failed | {"status": "passed", "verdict": verdict})
+    assert "FASTER: 2.00x [1.90, 2.10] (measured)" in passed
+    assert "expected 2" not in passed
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (time_text(842), "842 ns"), (time_text(12_300), "12.3 µs"), (time_text(1.52e6), "1.52 ms"),
+        (time_text(2.1e9), "2.1 s"), (ratio_text(1.04), "1.04x"), (ratio_text(12.34), "12.3x"),
+        (duration_text(-3), "0 s"), (duration_text(59.6), "1 min 0 s"), (duration_text(200), "3 min 20 s"),
+        (spread_of((5.0,)), ""),
+    ],
+)  # fmt: skip
+def test_figures_in_words(told, words):
+    assert told == words

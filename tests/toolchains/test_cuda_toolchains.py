@@ -93,6 +93,13 @@ def test_spills_are_reported_when_registers_are_capped(toolchain: Toolchain) -> 
     assert resources.spill_bytes > 0
 
 
+def test_resources_are_found_behind_any_number_of_warnings(toolchain: Toolchain) -> None:
+    unused = "\n".join(f"  int never_looked_at_again_{i} = {i};" for i in range(300))
+    image = compiled(toolchain, candidate(f"__global__ void k(float* y) {{\n{unused}\n  y[0] = 1.0f;\n}}", "k"))
+    assert image.resources["k"].registers
+    assert len(image.log) == nvrtc.LOG_CHARS
+
+
 def test_an_error_names_its_line_in_the_candidate(toolchain: Toolchain) -> None:
     source = "#include <math.h>\n__global__ void k(float* x) {\n  x[0] = missing;\n}\n"
     failure = toolchain.compile(candidate(source, "k", flags=("-DN=3", "-DM")))

@@ -1,0 +1,133 @@
+"""`fsr cache`: what is stored, why it is or is not served, and keeping it clean."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from fsr.cache.digest import hardware_of, json_digest, text_digest
+from fsr.cache.entry import Entry
+from fsr.cache.key import CacheKey
+from fsr.cache.store import Store
+from fsr.errors import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
+
+H200 = {"vendor": "nvidia", "name": "NVIDIA H200", "arch": "sm_90", "sm_count": 132, "driver": "580.1"}
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "cache.db"
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    path = tmp_path / "k.cu"
+    path.write_text("__global__ void k(float *x) {}\n")
+    return path
+
+
+def publish(database: Path, kernel: Path, entry: str = "k", basis: str = "measured", speedup: float = 2.5) -> str:
+    """Store a winner; its key."""
+    key = CacheKey(
+        text_digest(kernel.read_bytes()), (), entry, "contract", (), "nvrtc 13.0", json_digest(hardware_of(H200)),
+        "580.1", 1,
+    )  # fmt: skip
+    evidence = {"best": {"speedup": speedup}}
+    with Store(database) as store:
+        store.publish(Entry(key, basis, H200, {"k.fsr.cu": "// winner\n"}, evidence, {"source": "s"}))
+    return key.digest()
+
+
+def damage(database: Path, key: str) -> None:
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE winners SET body = body || ' ' WHERE key = ?", (key,))
+    connection.close()
+
+
+def test_an_empty_cache(cli):
+    assert "no winners" in cli("cache", "list").out
+    assert json.loads(cli("cache", "list", "--json").out) == {"winners": []}
+    assert cli("cache", "verify").code == EXIT_DONE
+
+
+def test_list_says_what_is_stored_and_on_what_basis(cli, database, kernel):
+    publish(database, kernel, "first", speedup=2.5)
+    publish(database, kernel, "second", basis="predicted", speedup=12.5)
+    lines = {line.split()[4]: line for line in cli("cache", "list").out.splitlines()}
+    assert "2.50x (measured)" in lines["first"]
+    assert "12.5x (predicted)" in lines["second"]
+    rows = json.loads(cli("cache", "list", "--json").out)["winners"]
+    assert {(row["entry"], row["basis"], row["device"]) for row in rows} == {
+        ("first", "measured", "NVIDIA H200"), ("second", "predicted", "NVIDIA H200"),
+    }  # fmt: skip
+
+
+def test_show_takes_the_beginning_of_one_key(cli, database, kernel):
+    key = publish(database, kernel, "first")
+    told = cli("cache", "show", key[:20])
+    assert json.loads(told.out)["evidence"] == {"best": {"speedup": 2.5}}
+    publish(database, kernel, "second")
+    refused = cli("cache", "show", "k")
+    assert refused.code == EXIT_USAGE
+    assert "2 winners" in refused.err
+    assert "fsr cache list" in refused.err
+    assert cli("cache", "show", "zzz").code == EXIT_USAGE
+
+
+def test_damage_is_told_not_served_and_pruned(cli, database, kernel):
+    key = publish(database, kernel)
+    assert cli("cache", "verify").code == EXIT_DONE
+    damage(database, key)
+    told = cli("cache", "verify")
+    assert told.code == EXIT_FAILED
+    assert key in told.out
+    assert json.loads(cli("cache", "verify", "--json").out) == {"checked": 1, "damaged": [key]}
+    assert "damaged" in cli("cache", "list").out
+    assert json.loads(cli("cache", "show", key).out)["damaged"] is True
+    assert "damaged: never served" in cli("cache", "explain", kernel).out
+    assert "1 winners removed" in cli("cache", "prune", "--damaged").out
+    assert cli("cache", "verify").code == EXIT_DONE
+
+
+def test_prune_removes_only_what_is_named(cli, database, kernel):
+    publish(database, kernel)
+    refused = cli("cache", "prune")
+    assert refused.code == EXIT_USAGE
+    assert "--damaged" in refused.err
+    assert "0 winners removed" in cli("cache", "prune", "--older-than", 1).out
+    with Store(database) as store:
+        store.remember_failure("context", "candidate", "wrong", {})
+    told = cli("cache", "prune", "--failures").out
+    assert "0 winners removed" in told
+    assert "1 failures forgotten" in told
+    assert "1 winners removed" in cli("cache", "prune", "--older-than", 0).out
+
+
+def test_explain_says_what_fits_and_what_not(cli, database, kernel):
+    assert "there is no cache yet" in cli("cache", "explain", kernel).out
+    publish(database, kernel, basis="predicted")
+    told = cli("cache", "explain", kernel).out
+    assert "1 winners stored" in told
+    assert "predicted, not measured: never served" in told
+    kernel.write_text("// changed\n")
+    assert "0 winners stored" in cli("cache", "explain", kernel).out
+    assert cli("cache", "explain", kernel, "--device", "cuda:x").code == EXIT_USAGE
+    assert cli("cache", "explain", kernel.with_name("absent.cu")).code == EXIT_USAGE
+
+
+def test_a_file_damaged_in_the_middle_is_told(cli, database, kernel):
+    for number in range(40):
+        publish(database, kernel, f"entry{number}")
+    with sqlite3.connect(database) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    data = bytearray(database.read_bytes())
+    data[4096 * 2 :] = b"\xff" * (len(data) - 4096 * 2)
+    database.write_bytes(data)
+    told = cli("cache", "list")
+    assert told.code == EXIT_FAILED
+    assert "cache database cannot be used" in told.err
+    assert str(database) in told.err
