@@ -18,7 +18,7 @@ from fsr.devices.host.channel import receive, send
 from fsr.errors import HarnessError
 
 _START_S = 30.0
-_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "TMPDIR", "COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
+_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "TMPDIR")
 
 
 class ChildDied(Exception):  # noqa: N818  # an event, not an error
