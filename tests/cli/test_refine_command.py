@@ -118,8 +118,13 @@ def test_keep_launch_keeps_grid_block_and_arguments(fsr: Fsr, row_sum: Path) -> 
 def started(fsr: Fsr, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
         fsr.command(*arguments), env=fsr.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
+        start_new_session=True, preexec_fn=listen_to_ctrl_c,
     )  # fmt: skip
+
+
+def listen_to_ctrl_c() -> None:
+    """A test run in the background of a shell ignores Ctrl-C, and so would what it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for(fsr: Fsr, kind: str, count: int, within_s: float = 60) -> str:
