@@ -22,6 +22,7 @@ demo: setup
 test: setup check
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report= tests
+	rm -f .coverage.*  # what processes that tests killed left half written
 	$(BIN)/python -m coverage report --skip-covered --sort=cover --fail-under=85
 
 # On a machine without network that has the packages already: make test-gpu SETUP= PY=python3
@@ -39,7 +40,8 @@ $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev,nvrtc,ray]'
-	command -v nvidia-smi > /dev/null && $(BIN)/python -m pip install --quiet pycuda || true
+	if command -v nvidia-smi > /dev/null; then $(BIN)/python -m pip install --quiet pycuda || \
+	  echo "note: PyCUDA was not installed, nothing runs on the GPU here; see $(BIN)/fsr doctor"; fi
 	touch $(STAMP)
 
 # The host device needs a C++ compiler; clang also records array bounds and lines more exactly than g++.

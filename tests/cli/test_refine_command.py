@@ -158,7 +158,8 @@ def test_control_c_before_anything_was_found_leaves_nothing(fsr: Fsr, row_sum: P
     time.sleep(0.7)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, (out, err)
+    # Where the signal strikes inside exec(), as in making a dataclass, Python ends by it: 130 in a shell all the same.
+    assert process.returncode in (130, -signal.SIGINT), (out, err)
     assert "Traceback" not in err
     assert "interrupted" in err
     assert [path.name for path in row_sum.parent.iterdir() if path != fsr.home] == ["kernel.cu"]

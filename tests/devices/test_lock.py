@@ -41,9 +41,9 @@ def test_devices_are_locked_each_for_itself(tmp_path: Path) -> None:
 
 def test_it_is_free_again_after_release(tmp_path: Path) -> None:
     with DeviceLock("cuda:0", tmp_path):
-        pass
+        assert not DeviceLock("cuda:0", tmp_path).acquire()
     with DeviceLock("cuda:0", tmp_path, timeout_s=0):
-        pass
+        assert not DeviceLock("cuda:0", tmp_path).acquire()
 
 
 def test_a_killed_holder_leaves_the_device_free(tmp_path: Path) -> None:
