@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,7 +35,9 @@ def help_of(name: str, command: click.Command) -> str:
     """What ``--help`` prints, at a fixed width."""
     if name == "fsr lookup":
         return USAGE
-    return command.get_help(click.Context(command, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH))
+    text = command.get_help(click.Context(command, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH))
+    # click keeps a command's help option from its first use, with or without the group's -h: say it one way.
+    return re.sub(r"^  (?:-h, )?--help( +)", lambda m: "  -h, --help" + " " * max(2, len(m[0]) - 12), text, flags=re.M)
 
 
 def generated() -> str:

