@@ -1,11 +1,12 @@
 """Write the help of every command into docs/command-line.md, between its markers.
 
-``python docs/generate_command_line.py``; a test compares and fails when this was forgotten.
+``python docs/generate_command_line.py``; with ``--check`` nothing is written, and an old page ends with 1. Run it as a
+process of its own: click keeps a command's help option, and so the width of its column, from the command's first use.
 """
 
 from __future__ import annotations
 
-import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,9 +36,10 @@ def help_of(name: str, command: click.Command) -> str:
     """What ``--help`` prints, at a fixed width."""
     if name == "fsr lookup":
         return USAGE
-    text = command.get_help(click.Context(command, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH))
-    # click keeps a command's help option from its first use, with or without the group's -h: say it one way.
-    return re.sub(r"^  (?:-h, )?--help( +)", lambda m: "  -h, --help" + " " * max(2, len(m[0]) - 12), text, flags=re.M)
+    context = click.Context(
+        command, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH, help_option_names=["-h", "--help"]
+    )
+    return command.get_help(context)
 
 
 def generated() -> str:
@@ -53,5 +55,17 @@ def rewritten(page: str) -> str:
     return head + BEGIN + generated() + END + tail
 
 
+def main() -> int:
+    """Write the page, or with ``--check`` say whether it is today's."""
+    page = PAGE.read_text()
+    today = rewritten(page)
+    if "--check" in sys.argv[1:]:
+        if today != page:
+            print(f"{PAGE.name} is not today's help; run: python docs/{Path(__file__).name}", file=sys.stderr)
+        return int(today != page)
+    PAGE.write_text(today)
+    return 0
+
+
 if __name__ == "__main__":
-    PAGE.write_text(rewritten(PAGE.read_text()))
+    sys.exit(main())
