@@ -6,6 +6,7 @@ the child checks nothing that only a broken parent could get wrong.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import os
@@ -260,8 +261,9 @@ def main(arguments_: list[str]) -> None:
     restrict(arguments_[2] if len(arguments_) > 2 else "")
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
-    send(connection, {"ready": os.getpid()})
-    server.serve()
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the parent was killed with an answer under way
+        send(connection, {"ready": os.getpid()})
+        server.serve()
 
 
 if __name__ == "__main__":

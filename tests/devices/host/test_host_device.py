@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -390,3 +394,16 @@ def test_identity_and_foreign_images(host):
         host.prepare(Image("cubin", "sm_90", b"", {}, {}), [], [])
     with pytest.raises(HarnessError, match="instrumented"):
         host.record(image_of(SAXPY, "saxpy"), [], [])
+
+
+def test_a_child_whose_owner_was_killed_leaves_without_a_word():
+    ours, theirs = socket.socketpair()
+    ours.close()  # as the kernel does for a killed process: the child's first answer finds nobody
+    with theirs, tempfile.TemporaryFile() as fault_file:
+        fault_file.truncate(1 << 16)
+        command = [sys.executable, "-m", "fsr.devices.host.server", str(theirs.fileno()), str(fault_file.fileno())]
+        done = subprocess.run(
+            command, pass_fds=[theirs.fileno(), fault_file.fileno()], capture_output=True, text=True, timeout=30,
+            check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
