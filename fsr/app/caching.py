@@ -13,6 +13,7 @@ from fsr.cache.entry import Entry
 from fsr.cache.hardware import asked, present
 from fsr.cache.key import CacheKey
 from fsr.cache.store import Store
+from fsr.devices.gpus import driver_gpus
 from fsr.evaluation.compiling import run_toolchain
 from fsr.evaluation.spec import SessionSpec
 from fsr.identity import candidate_from_json, to_json
@@ -29,13 +30,14 @@ class RunCache:
         self._device = device_fields(device, spec)
         self.key = cache_key(kernel, spec, self._device)
         if device.vendor == "nvidia":
-            self._note_device(spec)
+            self._note_devices(device)
 
-    def _note_device(self, spec: SessionSpec) -> None:
+    def _note_devices(self, device: DeviceInfo) -> None:
+        """Lookup compares hardware by this: every GPU of the model in this machine is the one measured on."""
         found = present() or asked()
-        index = int(spec.device.partition(":")[2] or 0)
-        if found is not None and index < len(found[1]):
-            self._store.saw_device(found[1][index], found[0], self._device)
+        for gpu in driver_gpus() if found is not None else ():
+            if found is not None and gpu.model == (device.name, device.arch):
+                self._store.saw_device(gpu.uuid, found[0], self._device)
 
     def start(self) -> Candidate | None:
         """The stored winner of this kernel here, to begin with; None without one."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from fsr.app.baseline import qualify
 from fsr.app.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S, PROMOTE_TIMEOUT_S
+from fsr.app.fleet import open_fleet
 from fsr.app.kernel import Kernel, load_kernel
 from fsr.app.options import RefineOptions
 from fsr.errors import SourceError
@@ -19,7 +20,6 @@ from fsr.identity import plan_from_json, to_json
 from fsr.records import Candidate, Json, Outcome, Plan, Status
 from fsr.source.file import KernelFile, bare_name
 from fsr.workers.protocol import Pool, Task, WorkerFault, Workers
-from fsr.workers.select import open_workers
 
 
 def check(candidate: Path, options: RefineOptions) -> dict[str, Json]:
@@ -60,13 +60,11 @@ def stored_plan(path: Path) -> Plan | None:
 
 
 def _judge(path: Path, options: RefineOptions, *, timed: bool) -> dict[str, Json]:
-    from fsr.app.refining import session_spec
-
     started = time.monotonic()
     kernel = load_kernel(options.kernel, options.entry)
     candidate = load_candidate(path, kernel)
-    spec = session_spec(options, kernel)
-    with open_workers(1, options.ray, spec.device) as workers:
+    with open_fleet(options, 1, single=True) as fleet:
+        spec, workers = fleet.spec(kernel, options.seed), fleet.workers
         report = qualify(workers, spec, kernel, lambda: None)
         outcome = _stages(workers, spec, candidate, options, timed=timed)
     right = outcome.status >= (Status.CORRECT if timed else Status.SLOW)

@@ -11,6 +11,7 @@ from pathlib import Path
 from fsr.app.baseline import qualify
 from fsr.app.caching import RunCache, open_store
 from fsr.app.engine import Engine
+from fsr.app.fleet import open_fleet
 from fsr.app.kernel import Kernel, load_kernel
 from fsr.app.options import RefineOptions
 from fsr.app.outputs import default_output, published, render_files, require_writable, write_outputs
@@ -27,7 +28,6 @@ from fsr.search.proposal import Rules, Trial
 from fsr.search.refinement import Refinement
 from fsr.settings import Settings, read_settings
 from fsr.workers.protocol import Workers
-from fsr.workers.select import open_workers
 
 PROMOTION_SHARE = 0.2  # of the budget, kept for promotion
 PROMOTION_MOST_S = 30.0
@@ -56,11 +56,11 @@ def refine(
     kernel = load_kernel(options.kernel, options.entry)
     if earlier is not None:
         earlier.require_same(kernel)
-    spec = session_spec(options, kernel)
     with ExitStack() as stack:
+        fleet = stack.enter_context(open_fleet(options, options.workers or settings.workers))
         log = stack.enter_context(EventLog(folder))
-        workers = stack.enter_context(open_workers(options.workers or settings.workers, options.ray, spec.device))
-        state = RunState(folder.name, kernel.contract.entry, options.budget_s)
+        spec, workers = fleet.spec(kernel, options.seed), fleet.workers
+        state = RunState(folder.name, kernel.contract.entry, options.budget_s, notes=list(fleet.notes))
 
         def tick() -> None:
             state.elapsed_s = time.monotonic() - started
@@ -72,19 +72,6 @@ def refine(
         if options.use_cache:
             cache = RunCache(stack.enter_context(open_store(settings.cache)), kernel, spec, state.baseline.device)
         return _run(options, kernel, spec, workers, log, state, progress, started, cache, earlier, output)
-
-
-def session_spec(options: RefineOptions, kernel: Kernel) -> SessionSpec:
-    """What workers need to know; picks the device and checks that it is there."""
-    from fsr.devices.arch import cuda_arch
-    from fsr.devices.select import parse_device, resolve_device
-    from fsr.features.targets import target_of
-
-    device = resolve_device(parse_device(options.device))
-    target = cuda_arch(device.index) if device.kind == "cuda" else options.target
-    if device.kind == "host":
-        target_of(target)  # raises for one that nothing is known of
-    return SessionSpec(kernel.contract, kernel.baseline, str(device), target, options.seed, str(kernel.folder))
 
 
 def _run(

@@ -63,8 +63,27 @@ class Hardware:
 def known_device(connection: sqlite3.Connection, index: int, proc: str = PROC) -> Hardware | None:
     """GPU ``index`` with its driver as it is now; None when there is no such GPU or the cache never saw it."""
     found = present(proc) or asked()
-    if found is None or index >= len(found[1]):
+    if found is None:
+        return None
+    driver, uuids = found[0], visible(found[1], os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if index >= len(uuids):
         return None
     query = "SELECT hardware, arch, sm_count FROM devices WHERE uuid = ?"
-    row = connection.execute(query, (found[1][index],)).fetchone()
-    return None if row is None else Hardware(row[0], row[1], row[2], found[0])
+    row = connection.execute(query, (uuids[index],)).fetchone()
+    return None if row is None else Hardware(row[0], row[1], row[2], driver)
+
+
+def visible(uuids: list[str], chosen: str | None) -> list[str]:
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves, in its order: numbers or beginnings of UUIDs, up to the first that
+    is neither."""
+    if chosen is None:
+        return uuids
+    left: list[str] = []
+    for word in (part.strip() for part in chosen.split(",")):
+        fits = [uuids[int(word)]] if word.isdigit() and int(word) < len(uuids) else []
+        if word.startswith("GPU-"):
+            fits = [uuid for uuid in uuids if uuid.startswith(word)]
+        if len(fits) != 1:
+            break
+        left += fits
+    return left

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fsr.devices.gpus import driver_gpus
 from fsr.devices.sanitizer import find_sanitizer
 from fsr.errors import FsrError, HarnessError, MissingToolError
 from fsr.records import Candidate, CompileFailure, Launch, Plan
@@ -41,7 +42,7 @@ class Finding:
 def probe() -> Iterator[Finding]:
     """All findings, in the order of the way of a kernel; takes a few seconds, most of it compiling."""
     yield Finding("python", OK, f"{platform.python_version()} at {sys.executable}")
-    gpus = _driver_gpus()
+    gpus = [gpu.name for gpu in driver_gpus()]
     yield _driver(gpus)
     yield from _gpu_lines(gpus)
     yield _compiler("nvrtc", "pip install 'fsr[nvrtc]'")
@@ -51,23 +52,6 @@ def probe() -> Iterator[Finding]:
     yield _host_device()
     yield from _sandbox()
     yield _ray()
-
-
-def _driver_gpus() -> list[str]:
-    """Names of the GPUs that NVIDIA's driver library sees."""
-    try:
-        library = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return []
-    count = ctypes.c_int()
-    if library.cuInit(0) or library.cuDeviceGetCount(ctypes.byref(count)):
-        return []
-    names = []
-    for index in range(count.value):
-        text = ctypes.create_string_buffer(256)
-        library.cuDeviceGetName(text, 256, index)
-        names.append(text.value.decode(errors="replace"))
-    return names
 
 
 def _driver(gpus: list[str]) -> Finding:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 from dataclasses import dataclass
 
+from fsr.devices.gpus import driver_gpus
 from fsr.devices.protocol import Device
 from fsr.errors import MissingToolError, UsageError
 
@@ -31,25 +31,13 @@ def parse_device(text: str) -> DeviceSpec:
     return DeviceSpec(match[1] or match[2], int(match[3] or 0))
 
 
-def cuda_device_count() -> int:
-    """Number of NVIDIA GPUs that the driver library sees, without making a context; 0 without a driver."""
-    try:
-        library = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return 0
-    count = ctypes.c_int()
-    if library.cuInit(0) or library.cuDeviceGetCount(ctypes.byref(count)):
-        return 0
-    return count.value
-
-
 def resolve_device(spec: DeviceSpec) -> DeviceSpec:
     """What 'auto' means here: the first NVIDIA GPU, else the host device. Others are answered as they are, after
     a check that they can be there. Raises MissingToolError."""
     if spec.kind == "auto":
-        return DeviceSpec("cuda") if cuda_device_count() else DeviceSpec("host")
+        return DeviceSpec("cuda") if driver_gpus() else DeviceSpec("host")
     if spec.kind == "cuda":
-        count = cuda_device_count()
+        count = len(driver_gpus())
         if spec.index >= count:
             raise MissingToolError(
                 f"there is no device {spec}",

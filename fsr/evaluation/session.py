@@ -14,6 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fsr.contract.model import Contract, concrete_launches
+from fsr.devices.gpus import driver_gpu
+from fsr.devices.lock import DeviceLock
 from fsr.devices.protocol import Array, Device, DeviceFault, RecordingDevice
 from fsr.errors import BaselineError, MissingToolError
 from fsr.evaluation.compiling import build as compile_candidate
@@ -39,14 +41,11 @@ class Session:
     untrusted candidates would run on the host where nothing can contain them."""
 
     def __init__(self, spec: SessionSpec) -> None:
-        from fsr.devices.lock import DeviceLock
         from fsr.devices.select import open_device, parse_device
 
         if spec.untrusted and spec.on_host:
             require_support(support())
-        self._lock = DeviceLock(spec.device)
-        if not spec.on_host:
-            self._lock.__enter__()
+        self._lock = _locked(spec)
         self.spec, self.contract = spec, spec.contract
         self.device: Device = open_device(parse_device(spec.device))
         self.baseline = self._compile_baseline()
@@ -226,7 +225,8 @@ class Session:
         self.device.close()
         if self._host is not None and self._host is not self.device:
             self._host.close()
-        self._lock.release()
+        if self._lock is not None:
+            self._lock.release()
 
 
 def _in_float64(session: Session) -> Contract:
@@ -235,6 +235,16 @@ def _in_float64(session: Session) -> Contract:
     floats = ("float16", "bfloat16", "float32")
     args = tuple(replace(a, dtype="float64") if a.dtype in floats else a for a in contract.args)
     return replace(contract, args=args)
+
+
+def _locked(spec: SessionSpec) -> DeviceLock | None:
+    """The claim on the session's GPU, taken; None on the host device."""
+    from fsr.devices.select import parse_device
+
+    if spec.on_host:
+        return None
+    lock = DeviceLock(driver_gpu(parse_device(spec.device).index).uuid)
+    return lock.__enter__()
 
 
 _SESSIONS: dict[str, Session] = {}

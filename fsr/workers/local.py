@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -32,14 +32,14 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
 class LocalWorker:
     """One child process."""
 
-    def __init__(self, pool: Pool, index: int) -> None:
+    def __init__(self, pool: Pool, index: int, environment: Mapping[str, str]) -> None:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "fsr.workers.child", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                env={**clean_environment(os.environ), "FSR_WORKER": f"{pool}:{index}"},
+                env={**clean_environment(os.environ), **environment, "FSR_WORKER": f"{pool}:{index}"},
                 start_new_session=True,
             )
             self.connection = Connection(ours.detach())
@@ -90,11 +90,16 @@ class LocalWorker:
 
 
 class LocalBackend:
-    """Starts local worker processes."""
+    """Starts local worker processes. ``gpus``: the UUID of the only GPU that each device worker sees; none given
+    leaves the devices as they are."""
+
+    def __init__(self, gpus: Sequence[str] = ()) -> None:
+        self._gpus = tuple(gpus)
 
     def start(self, pool: Pool, index: int) -> LocalWorker:
         """A new child process."""
-        return LocalWorker(pool, index)
+        narrowed = {"CUDA_VISIBLE_DEVICES": self._gpus[index]} if pool == "device" and self._gpus else {}
+        return LocalWorker(pool, index, narrowed)
 
     def poll(self, busy: list[Worker], timeout_s: float) -> list[tuple[Worker, Any, bool]]:
         """Answers and deaths among the busy workers."""
@@ -110,6 +115,6 @@ class LocalBackend:
         """Nothing is held beyond the workers."""
 
 
-def local_workers(compile_workers: int, device_workers: int) -> Supervisor:
-    """Supervised local processes; enter it as a context manager to start them."""
-    return Supervisor(LocalBackend(), {"compile": compile_workers, "device": device_workers})
+def local_workers(compile_workers: int, device_workers: int, gpus: Sequence[str] = ()) -> Supervisor:
+    """Supervised local processes; enter it as a context manager to start them. ``gpus``: one UUID a device worker."""
+    return Supervisor(LocalBackend(gpus), {"compile": compile_workers, "device": device_workers})

@@ -75,5 +75,8 @@ class Workers(Protocol):
     def cancel_all(self) -> None:
         """Drop queued tasks and kill running ones; none of them is reported."""
 
+    def leave_out(self, pool: Pool, worker: int) -> None:
+        """End an idle worker and give it nothing more; the others keep their numbers."""
+
     def pids(self, pool: Pool) -> list[int]:
         """Process ids of the pool's workers (tests kill them); may be empty for remote workers."""

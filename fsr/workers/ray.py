@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fsr.errors import MissingToolError, UsageError
@@ -32,13 +33,14 @@ class Executor:
 class RayWorker:
     """One actor, and the reference to the answer it owes."""
 
-    def __init__(self, ray: Any, pool: Pool, index: int, gpus: float) -> None:
+    def __init__(self, ray: Any, pool: Pool, index: int, *, gpu: bool) -> None:
         self._ray = ray
         options: dict[str, Any] = {"num_cpus": 0, "max_restarts": 0, "max_concurrency": 1}
-        if pool == "device" and gpus:
-            options["num_gpus"] = gpus
+        if gpu:
+            options["num_gpus"] = 1
         else:
             options["runtime_env"] = {"env_vars": {"FSR_WORKER": f"{pool}:{index}"}}
+            options["scheduling_strategy"] = "SPREAD"  # asking for no CPU, they would crowd on one node
         self.actor = ray.remote(Executor).options(**options).remote()
         self._pid_answer = self.actor.pid.remote()
         self.answer: Any = None
@@ -78,37 +80,38 @@ class RayWorker:
 
 
 class RayBackend:
-    """Starts actors on a Ray that this process connects to (and, if it started it, stops)."""
+    """Starts actors on a Ray that this process connects to (and, if it started it, stops).
 
-    def __init__(self, address: str, gpus: float) -> None:
+    ``address``: None starts Ray here, with the GPUs whose UUIDs are given. ``gpu``: whether a device worker is given
+    a GPU of its own; None for where the cluster has any."""
+
+    def __init__(self, address: str | None, gpus: Sequence[str] = (), *, gpu: bool | None = None) -> None:
         ray = _import_ray()
-        self._ray, self._gpus, self._started = ray, gpus, False
-        if ray.is_initialized():
-            return
-        try:
-            if address == "local":
-                os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-                os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-                hidden = set(os.environ) - set(clean_environment(os.environ))
-                secrets = {name: os.environ.pop(name) for name in hidden}
-                try:
-                    ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
-                finally:
-                    os.environ.update(secrets)
-            else:
-                ray.init(address=address, log_to_driver=False, configure_logging=False)
-        except (ConnectionError, RuntimeError, ValueError) as fault:
-            raise UsageError(
-                f"no Ray cluster answers at {address!r}: {str(fault).splitlines()[0]}",
-                expected="'local', 'auto' or the address of a running cluster",
-                where="--ray",
-                fix="start one with `ray start --head`, or leave --ray out",
-            ) from None
-        self._started = True
+        self._ray, self._started = ray, not ray.is_initialized()
+        if self._started:
+            quiet = {"log_to_driver": False, "configure_logging": False}
+            try:
+                if address is None:
+                    with _environment_of_ray(gpus):
+                        ray.init(include_dashboard=False, num_gpus=len(gpus), **quiet)
+                else:
+                    ray.init(address=address, **quiet)
+            except (ConnectionError, RuntimeError, ValueError) as fault:
+                raise UsageError(
+                    f"no Ray cluster answers at {address or 'local'!r}: {str(fault).splitlines()[0]}",
+                    expected="'local', 'auto' or the address of a running cluster",
+                    where="--ray",
+                    fix="start one with `ray start --head`, or leave --ray out",
+                ) from None
+        self._gpu = self.count("GPU") > 0 if gpu is None else gpu
+
+    def count(self, resource: str) -> int:
+        """How many of a resource ('CPU', 'GPU') the cluster has."""
+        return int(self._ray.cluster_resources().get(resource, 0))
 
     def start(self, pool: Pool, index: int) -> RayWorker:
         """A new actor; it may still be starting when this returns."""
-        return RayWorker(self._ray, pool, index, self._gpus)
+        return RayWorker(self._ray, pool, index, gpu=self._gpu and pool == "device")
 
     def poll(self, busy: list[Worker], timeout_s: float) -> list[tuple[Worker, Any, bool]]:
         """Answers and deaths among the busy actors."""
@@ -124,12 +127,53 @@ class RayBackend:
             self._ray.shutdown()
 
 
-def ray_workers(address: str, compile_workers: int, device_workers: int, gpus: float = 0) -> Supervisor:
-    """Workers on Ray; enter it as a context manager to start them.
+def ray_workers(compile_workers: int, device_workers: int, gpus: Sequence[str] = ()) -> Supervisor:
+    """Workers on a Ray that is started here; enter it as a context manager to start them.
 
-    ``address``: 'local' starts Ray here, 'auto' or 'host:port' joins a cluster. ``gpus``: of each device worker.
-    Raises MissingToolError without Ray, UsageError when no cluster answers."""
-    return Supervisor(RayBackend(address, gpus), {"compile": compile_workers, "device": device_workers})
+    ``gpus``: UUIDs, one a device worker; none given leaves the device workers without. Raises MissingToolError
+    without Ray."""
+    backend = RayBackend(None, gpus, gpu=bool(gpus))
+    return Supervisor(backend, {"compile": compile_workers, "device": device_workers})
+
+
+def cluster_workers(
+    address: str, compile_workers: int | None, device_workers: int | None, *, gpu: bool | None
+) -> Supervisor:
+    """Workers on a running cluster, 'auto' or 'host:port'; enter it as a context manager to start them.
+
+    ``gpu``: whether every device worker is given a GPU, None for where there are any. ``compile_workers``: None for
+    one a CPU of the cluster; ``device_workers``: None for one a GPU. Raises MissingToolError without Ray or a GPU
+    that was asked for, UsageError when no cluster answers."""
+    backend = RayBackend(address, gpu=gpu)
+    if gpu and not backend.count("GPU"):
+        backend.close()
+        raise MissingToolError(
+            f"the Ray cluster at {address!r} has no GPU", expected="a node started with GPUs", where="--ray",
+            fix="--device host, or add a node with GPUs",
+        )  # fmt: skip
+    sizes: dict[Pool, int] = {
+        "compile": compile_workers or max(1, backend.count("CPU")),
+        "device": device_workers or (1 if gpu is False else max(1, backend.count("GPU"))),
+    }
+    return Supervisor(backend, sizes)
+
+
+@contextlib.contextmanager
+def _environment_of_ray(gpus: Sequence[str]) -> Iterator[None]:
+    """The environment that a Ray started now hands to its workers: no secrets, and these GPUs to share out."""
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    hidden = set(os.environ) - set(clean_environment(os.environ))
+    put_back = {name: os.environ.pop(name) for name in hidden}
+    if gpus:
+        put_back["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+    try:
+        yield
+    finally:
+        os.environ.update(put_back)
+        if not os.environ.get("CUDA_VISIBLE_DEVICES", "-"):
+            del os.environ["CUDA_VISIBLE_DEVICES"]
 
 
 def _import_ray() -> Any:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+from collections.abc import Sequence
 
 from fsr.errors import UsageError
 from fsr.workers.local import local_workers
 from fsr.workers.supervisor import Supervisor
 
 
-def open_workers(compile_workers: int | None, ray: str | None, device: str) -> Supervisor:
-    """Workers for one run, to be entered as a context manager.
+def open_workers(compile_workers: int | None, ray: str | None, gpus: Sequence[str] = ()) -> Supervisor:
+    """Workers of this machine for one run, to be entered as a context manager.
 
-    ``compile_workers``: None for one a core. ``ray``: the address of a cluster ('local' starts one here), or None.
-    ``device``: 'host' or 'cuda:N'; both get one device process. Raises UsageError for fewer than one worker and
-    MissingToolError when Ray is asked for and not installed."""
-    count = compile_workers if compile_workers is not None else max(1, len(os.sched_getaffinity(0)))
+    ``compile_workers``: None for one a core. ``gpus``: UUIDs of the GPUs to use, one a device worker; without them
+    there is one device worker. ``ray``: 'local' for actors of a Ray that is started here, which is also used where
+    there are several GPUs and Ray is installed. Raises UsageError for fewer than one worker and MissingToolError
+    when Ray is asked for and not installed."""
+    count = compilers(compile_workers)
+    if ray is None and (len(gpus) < 2 or importlib.util.find_spec("ray") is None):
+        return local_workers(count, max(1, len(gpus)), gpus if len(gpus) > 1 else ())
+    from fsr.workers.ray import ray_workers
+
+    return ray_workers(count, max(1, len(gpus)), gpus)
+
+
+def compilers(asked: int | None) -> int:
+    """How many compile workers: as asked, or one a core. Raises UsageError for fewer than one."""
+    count = asked if asked is not None else max(1, len(os.sched_getaffinity(0)))
     if count < 1:
         raise UsageError(f"{count} compile workers", expected="at least 1", where="--workers", fix="leave it out")
-    if ray is not None:
-        from fsr.workers.ray import ray_workers
-
-        return ray_workers(ray, count, 1, gpus=0 if device == "host" else 1)
-    return local_workers(count, 1)
+    return count

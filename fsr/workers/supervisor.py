@@ -71,6 +71,7 @@ class Supervisor:
     def __init__(self, backend: Backend, sizes: dict[Pool, int]) -> None:
         self._backend = backend
         self._slots = [_Slot(pool, i) for pool in POOLS for i in range(sizes.get(pool, 0))]
+        self._compilers = sizes.get("compile", 0)  # device workers are numbered after these
         self._queues: dict[Pool, _Queue] = {pool: _Queue() for pool in POOLS}
         self._done: list[Completion] = []
         self._next_ticket = 0
@@ -147,6 +148,13 @@ class Supervisor:
             queue.unreported = 0
         self._done.clear()
 
+    def leave_out(self, pool: Pool, worker: int) -> None:
+        """End an idle worker and give it nothing more; the others keep their numbers."""
+        slot = next(s for s in self._slots if s.pool == pool and s.index == worker)
+        if slot.worker is not None:
+            slot.worker.kill()
+        self._slots.remove(slot)
+
     def pids(self, pool: Pool) -> list[int]:
         """Process ids of the pool's workers on this machine."""
         found = [s.worker.pid for s in self._slots if s.pool == pool and s.worker is not None]
@@ -158,10 +166,10 @@ class Supervisor:
         return [slot for slot in self._slots if slot.ticket is not None]
 
     def _pool_of(self, completion: Completion) -> Pool:
-        return "compile" if completion.worker < self.size("compile") else "device"
+        return "compile" if completion.worker < self._compilers else "device"
 
     def _number(self, slot: _Slot) -> int:
-        return slot.index if slot.pool == "compile" else self.size("compile") + slot.index
+        return slot.index if slot.pool == "compile" else self._compilers + slot.index
 
     def _dispatch(self) -> None:
         for slot in self._slots:

@@ -15,7 +15,7 @@ from fsr.cache.connection import file_system, open_for_writing
 from fsr.cache.digest import hardware_of, includes_unchanged, json_digest, text_digest
 from fsr.cache.entry import Entry, read_body
 from fsr.cache.explain import explain
-from fsr.cache.hardware import known_device, present
+from fsr.cache.hardware import known_device, present, visible
 from fsr.cache.key import CacheKey
 from fsr.cache.lookup import find, main, write_files
 from fsr.cache.migrations import MIGRATIONS
@@ -239,6 +239,23 @@ def test_the_driver_files_tell_gpu_and_driver(tmp_path: Path, database: Path) ->
         assert (found.arch, found.sm_count, found.driver) == ("sm_90", 132, "580.159.04")
         assert known_device(store._connection, 1, str(tmp_path)) is None
     assert present(str(tmp_path / "absent")) is None
+
+
+@pytest.mark.parametrize(
+    ("chosen", "left"),
+    [
+        (None, ["GPU-12ab", "GPU-12cd", "GPU-34ef"]),
+        ("2,0", ["GPU-34ef", "GPU-12ab"]),
+        ("GPU-34ef", ["GPU-34ef"]),
+        (" GPU-3 , 1", ["GPU-34ef", "GPU-12cd"]),
+        ("1,7,0", ["GPU-12cd"]),  # CUDA stops at the first that it does not know, too
+        ("GPU-12", []),  # two begin so
+        ("-1", []),
+        ("", []),
+    ],
+)
+def test_lookup_numbers_gpus_as_cuda_does(chosen: str | None, left: list[str]) -> None:
+    assert visible(["GPU-12ab", "GPU-12cd", "GPU-34ef"], chosen) == left
 
 
 def test_the_command_prints_the_path_and_exits_0_or_3(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import json
 import os
@@ -16,9 +15,11 @@ import pytest
 from fsr.cli import main, probe
 from fsr.cli.probe import BROKEN, MISSING, NOTE, OK, Finding
 from fsr.devices import select
+from fsr.devices.gpus import driver_gpus
 from fsr.errors import MissingToolError
 from fsr.sandbox.confine import Support, support
 from fsr.toolchains import host, nvcc, nvrtc
+from tests.nvidia import FakeDriver, use_driver
 
 
 def run_doctor(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str]:
@@ -130,48 +131,19 @@ def test_the_command_runs_from_a_shell() -> None:
     assert "--json" in done.stdout
 
 
-class FakeLibrary:
-    """libcuda.so.1 with GPUs of these names."""
-
-    def __init__(self, *names: str, init: int = 0) -> None:
-        self.names, self.init = names, init
-
-    def cuInit(self, _flags: int) -> int:  # noqa: N802
-        return self.init
-
-    def cuDeviceGetCount(self, count: object) -> int:  # noqa: N802
-        count._obj.value = len(self.names)  # type: ignore[attr-defined]
-        return 0
-
-    def cuDeviceGetName(self, text: ctypes.Array[ctypes.c_char], _size: int, index: int) -> int:  # noqa: N802
-        text.value = self.names[index].encode()
-        return 0
-
-    def cuDriverGetVersion(self, version: object) -> int:  # noqa: N802
-        version._obj.value = 13010  # type: ignore[attr-defined]
-        return 0
-
-
-def libraries(monkeypatch: pytest.MonkeyPatch, library: FakeLibrary) -> None:
-    for module in (probe, select):
-        monkeypatch.setattr(module.ctypes, "CDLL", lambda name: library)
-
-
 def test_gpus_are_listed_by_name_with_the_drivers_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    libraries(monkeypatch, FakeLibrary("NVIDIA H200", "NVIDIA L4"))
-    gpus = probe._driver_gpus()
+    use_driver(monkeypatch, FakeDriver("NVIDIA H200", "NVIDIA L4"))
+    gpus = [gpu.name for gpu in driver_gpus()]
     assert probe._driver(gpus) == Finding("driver", OK, "CUDA 13.1")
     assert [(f.what, f.detail) for f in probe._gpu_lines(gpus)] == [
         ("gpu cuda:0", "NVIDIA H200"),
         ("gpu cuda:1", "NVIDIA L4"),
     ]
-    assert select.cuda_device_count() == 2
 
 
 def test_a_driver_that_does_not_start_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    libraries(monkeypatch, FakeLibrary("NVIDIA H200", init=100))
-    assert probe._driver_gpus() == []
-    assert select.cuda_device_count() == 0
+    use_driver(monkeypatch, FakeDriver("NVIDIA H200", init=100))
+    assert driver_gpus() == ()
     finding = probe._driver([])
     assert finding.state == BROKEN
     assert "nvidia-smi" in finding.fix

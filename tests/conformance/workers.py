@@ -34,10 +34,15 @@ def one(workers: Workers, pool: Pool, name: str, payload: Any, timeout_s: float 
 
 
 class WorkersConformance:
-    """Subclass it with a ``workers`` fixture: two compile workers, one device worker, entered."""
+    """Subclass it with its two fixtures: two compile workers, one device worker, entered."""
 
     @pytest.fixture
     def workers(self) -> Iterator[Workers]:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def own_workers(self) -> Iterator[Workers]:
+        """The same, for one test alone."""
         raise NotImplementedError
 
     def test_every_ticket_is_reported_once_with_its_result(self, workers: Workers) -> None:
@@ -111,6 +116,17 @@ class WorkersConformance:
         for _ in range(6):
             pids.add(one(workers, "compile", "where", None, worker=1))
         assert len(pids) == 1
+
+    def test_a_worker_that_was_left_out_gets_nothing_more(self, own_workers: Workers) -> None:
+        workers = own_workers
+        workers.leave_out("compile", 0)
+        assert (workers.size("compile"), workers.size("device")) == (1, 1)
+        left = one(workers, "compile", "where", None, worker=1)
+        for i in range(3):
+            ticket = workers.submit("compile", Task(f"{TASKS}:where", i, 30))
+            (done,) = drain(workers)
+            assert (done.ticket, done.result, done.worker) == (ticket, left, 1)
+        assert one(workers, "device", "double", 4) == 8
 
     def test_secrets_do_not_reach_workers(self, workers: Workers) -> None:
         assert os.environ["FSR_TEST_API_KEY"] == "hidden"

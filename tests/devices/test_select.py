@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fsr.devices import select
 from fsr.devices.select import DeviceSpec, open_device, parse_device, resolve_device
 from fsr.errors import EXIT_MISSING_TOOL, MissingToolError, UsageError
+from tests.nvidia import FakeDriver, use_driver
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ def test_other_texts_are_refused_with_what_is_expected(text: str) -> None:
 
 @pytest.mark.parametrize(("count", "kind"), [(0, "host"), (2, "cuda")])
 def test_auto_is_the_first_gpu_or_else_the_host(monkeypatch: pytest.MonkeyPatch, count: int, kind: str) -> None:
-    monkeypatch.setattr(select, "cuda_device_count", lambda: count)
+    use_driver(monkeypatch, FakeDriver(*["NVIDIA H200"] * count))
     assert resolve_device(DeviceSpec("auto")) == DeviceSpec(kind)
 
 
 @pytest.mark.parametrize(("count", "index", "says"), [(0, 0, "an NVIDIA GPU"), (2, 2, "cuda:0 to cuda:1")])
 def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch, count: int, index: int, says: str) -> None:
-    monkeypatch.setattr(select, "cuda_device_count", lambda: count)
+    use_driver(monkeypatch, FakeDriver(*["NVIDIA H200"] * count))
     with pytest.raises(MissingToolError) as caught:
         open_device(DeviceSpec("cuda", index))
     assert says in caught.value.expected
@@ -58,7 +58,3 @@ def test_the_host_device_opens_everywhere() -> None:
         assert device.info.vendor == "host"
     finally:
         device.close()
-
-
-def test_counting_gpus_needs_no_driver() -> None:
-    assert select.cuda_device_count() >= 0

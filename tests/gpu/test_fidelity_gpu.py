@@ -9,13 +9,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "conformance" / "fidelity"))
 
 from fidelity_corpus import difference, load_programs, run_unit, units
 
+from fsr.devices.gpus import driver_gpus
 from fsr.devices.host.device import HostDevice
-from fsr.devices.select import cuda_device_count
 from fsr.toolchains.host import HostToolchain
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.skipif(cuda_device_count() == 0, reason="no NVIDIA GPU: the fidelity corpus needs one to compare with"),
+    pytest.mark.skipif(not driver_gpus(), reason="no NVIDIA GPU: the fidelity corpus needs one to compare with"),
 ]
 UNITS = list(units(load_programs()))
 

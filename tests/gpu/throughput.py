@@ -24,16 +24,15 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from fsr.app.kernel import Kernel, load_kernel  # noqa: E402  # the checkout, installed or not
+from fsr.app.fleet import open_fleet  # noqa: E402  # the checkout, installed or not
+from fsr.app.kernel import Kernel, load_kernel  # noqa: E402
 from fsr.app.options import RefineOptions  # noqa: E402
-from fsr.app.refining import session_spec  # noqa: E402
 from fsr.evaluation.faults import outcome_of_fault  # noqa: E402
 from fsr.evaluation.spec import BaselineReport, Binaries, CompileRequest, EvaluateRequest, SessionSpec  # noqa: E402
 from fsr.identity import candidate_hash  # noqa: E402
 from fsr.records import Candidate, Outcome, Status  # noqa: E402
 from fsr.search.actions.tile_gemm import TileGemm  # noqa: E402
 from fsr.search.proposal import Rules  # noqa: E402
-from fsr.workers.local import local_workers  # noqa: E402
 from fsr.workers.protocol import Completion, Task, WorkerFault, Workers  # noqa: E402
 
 TARGET_A_SECOND = 20.0
@@ -120,10 +119,10 @@ class Course:
 def measured(options: argparse.Namespace) -> dict[str, Any]:
     """One pass, as the JSON that is written."""
     kernel = load_kernel(options.kernel)
-    spec = session_spec(RefineOptions(options.kernel, options.device, seed=options.seed), kernel)
-    candidates = space(kernel, spec.target, options.seed)[: options.most]
     cores = options.workers or len(os.sched_getaffinity(0))
-    with local_workers(cores, 1) as workers:
+    with open_fleet(RefineOptions(options.kernel, options.device), cores, single=True) as fleet:
+        workers, spec = fleet.workers, fleet.spec(kernel, options.seed)
+        candidates = space(kernel, spec.target, options.seed)[: options.most]
         started = time.monotonic()
         warm = [workers.submit("compile", Task("fsr.evaluation.jobs:compile_task",
                 CompileRequest(spec, kernel.baseline), COMPILE_LIMIT_S, worker=i)) for i in range(cores)]  # fmt: skip

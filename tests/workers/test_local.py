@@ -28,6 +28,11 @@ class TestLocalWorkers(WorkersConformance):
         one(pool, "device", "where", None, fresh=True)
         return pool
 
+    @pytest.fixture
+    def own_workers(self) -> Iterator[Workers]:
+        with local_workers(2, 1) as workers:
+            yield workers
+
     def test_killed_from_outside_while_idle(self, workers: Workers) -> None:
         for pid in [*workers.pids("compile"), *workers.pids("device")]:
             os.kill(pid, 9)
@@ -40,6 +45,15 @@ class TestLocalWorkers(WorkersConformance):
         assert len(results) == 5
         assert len(faults) <= 3  # a task sent to a dead process is told as crashed, not lost
         assert one(workers, "compile", "double", 5) == 10
+
+
+def test_every_device_worker_of_several_sees_its_own_gpu_only() -> None:
+    gpus = ("GPU-a0", "GPU-b0")
+    with local_workers(1, 2, gpus) as workers:
+        for index, gpu in enumerate(gpus):
+            for fresh in (False, True):
+                assert one(workers, "device", "environment", "CUDA_VISIBLE_DEVICES", worker=index, fresh=fresh) == gpu
+        assert one(workers, "compile", "environment", "CUDA_VISIBLE_DEVICES") is None
 
 
 def test_processes_and_their_children_end_with_the_pool() -> None:

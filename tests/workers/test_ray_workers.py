@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
-from fsr.errors import UsageError
+from fsr.errors import MissingToolError, UsageError
 from fsr.workers.protocol import Workers
 from tests.conformance.workers import WorkersConformance, one
 
@@ -21,6 +22,9 @@ pytestmark = [
 ]
 
 
+GPUS = ("GPU-a0", "GPU-b0", "GPU-c0")  # Ray shares out names; that nothing answers to them it never asks
+
+
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Workers]:
     from fsr.workers.ray import ray_workers
@@ -28,7 +32,7 @@ def pool() -> Iterator[Workers]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FSR_TEST_API_KEY", "hidden")
         patch.setenv("PYTHONPATH", ".")  # actors import the tests' task functions
-        with ray_workers("local", 2, 1) as workers:
+        with ray_workers(2, 1, GPUS) as workers:
             yield workers
 
 
@@ -37,6 +41,13 @@ class TestRayWorkers(WorkersConformance):
     def workers(self, pool: Workers) -> Workers:
         one(pool, "device", "where", None, fresh=True)
         return pool
+
+    @pytest.fixture
+    def own_workers(self, pool: Workers) -> Iterator[Workers]:
+        from fsr.workers.ray import cluster_workers
+
+        with cluster_workers("auto", 2, 1, gpu=False) as workers:
+            yield workers
 
     def test_process_ids_are_told(self, workers: Workers) -> None:
         assert len(workers.pids("compile")) == 2
@@ -51,4 +62,33 @@ def test_an_address_without_a_cluster_is_told(pool: Workers, monkeypatch: pytest
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", refuse)
     with pytest.raises(UsageError, match="no Ray cluster answers"):
-        module.RayBackend("127.0.0.1:1", 0)
+        module.RayBackend("127.0.0.1:1")
+
+
+def test_every_device_worker_of_a_cluster_has_a_gpu_of_its_own(pool: Workers) -> None:
+    from fsr.workers.ray import cluster_workers
+
+    first = one(pool, "device", "environment", "CUDA_VISIBLE_DEVICES")
+    with cluster_workers("auto", 1, 2, gpu=None) as workers:
+        seen = {one(workers, "device", "environment", "CUDA_VISIBLE_DEVICES", worker=index) for index in (0, 1)}
+    assert seen | {first} == set(GPUS)
+    assert os.environ.get("CUDA_VISIBLE_DEVICES") is None
+
+
+def test_a_cluster_tells_how_many_workers_it_has_room_for(pool: Workers) -> None:
+    from fsr.workers.ray import cluster_workers
+
+    assert cluster_workers("auto", None, None, gpu=None).size("device") == len(GPUS)
+    assert cluster_workers("auto", None, None, gpu=None).size("compile") == int(ray.cluster_resources()["CPU"])
+    assert cluster_workers("auto", 5, None, gpu=False).size("device") == 1
+    assert cluster_workers("auto", 5, None, gpu=False).size("compile") == 5
+
+
+def test_a_cluster_without_gpus_is_told(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fsr.workers import ray as module
+
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 2.0})
+    with pytest.raises(MissingToolError, match="has no GPU"):
+        module.cluster_workers("auto", 1, None, gpu=True)
+    with module.cluster_workers("auto", 1, None, gpu=None) as workers:
+        assert one(workers, "device", "double", 2) == 4
