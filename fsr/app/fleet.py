@@ -110,10 +110,13 @@ def _seated(workers: Workers, wanted: DeviceSpec, options: RefineOptions) -> Fle
     if not found and wanted.kind == "auto" and all(isinstance(seat, Seat) for seat in seats.values()):
         return _on_host(workers, options)
     if not found:
+        why = _unfit(next(iter(seats.values())), ("", ""), {})
         raise MissingToolError(
-            f"no device worker found a GPU: {_unfit(next(iter(seats.values())), ('', ''), {})}",
-            expected="an NVIDIA GPU with its driver", where="--device", fix="fsr doctor, on the machine with the GPU, says what is missing",
-        )  # fmt: skip
+            f"no device worker found a GPU: {why}",
+            expected="an NVIDIA GPU with its driver",
+            where="--device",
+            fix="fsr doctor, on the machine with the GPU, says what is missing",
+        )
     free = [i for i in found if not seats[i].holder]  # type: ignore[union-attr]  # those found are Seats
     lead = found[(free or list(found))[0]]
     kept: dict[str, int] = {}
