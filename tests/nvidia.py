@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fsr.cli import probe
 from fsr.devices import gpus
 
 
@@ -46,13 +47,8 @@ class FakeDriver:
 
 def use_driver(monkeypatch: pytest.MonkeyPatch, driver: FakeDriver | None) -> None:
     """Let fsr find this driver library; None: find none."""
-
-    def load(name: str) -> FakeDriver:
-        if driver is None:
-            raise OSError(name)
-        return driver
-
-    monkeypatch.setattr(gpus.ctypes, "CDLL", load)
+    for module in (gpus, probe):
+        monkeypatch.setattr(module, "driver_library", lambda: driver)
 
 
 def uuid(index: int) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fsr.devices.gpus import driver_gpus
+from fsr.devices.gpus import driver_gpus, driver_library
 from fsr.devices.sanitizer import find_sanitizer
 from fsr.errors import FsrError, HarnessError, MissingToolError
 from fsr.records import Candidate, CompileFailure, Launch, Plan
@@ -56,9 +56,8 @@ def probe() -> Iterator[Finding]:
 
 def _driver(gpus: list[str]) -> Finding:
     fix = "install NVIDIA's driver; without a GPU fsr verifies on the host device and predicts times"
-    try:
-        library = ctypes.CDLL("libcuda.so.1")
-    except OSError:
+    library = driver_library()
+    if library is None:
         return Finding("driver", MISSING, "no NVIDIA driver library (libcuda.so.1)", fix)
     version = ctypes.c_int()
     library.cuDriverGetVersion(ctypes.byref(version))

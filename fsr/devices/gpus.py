@@ -37,15 +37,19 @@ class Seat:
     node: str = ""
 
 
+def driver_library() -> ctypes.CDLL | None:
+    """NVIDIA's driver library, or None where it is not installed."""
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+
+
 def driver_gpus() -> tuple[Gpu, ...]:
     """The GPUs that the driver lets this process see, in CUDA's order (CUDA_VISIBLE_DEVICES takes part); none
     without a driver."""
-    try:
-        library = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return ()
-    count = ctypes.c_int()
-    if library.cuInit(0) or library.cuDeviceGetCount(ctypes.byref(count)):
+    library, count = driver_library(), ctypes.c_int()
+    if library is None or library.cuInit(0) or library.cuDeviceGetCount(ctypes.byref(count)):
         return ()
     return tuple(_gpus(library, count.value))
 

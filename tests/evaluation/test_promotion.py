@@ -13,6 +13,7 @@ import pytest
 from fsr.contract.load import load_contract
 from fsr.contract.model import Contract
 from fsr.devices.host.device import open_host_device
+from fsr.devices.lock import DeviceLock
 from fsr.devices.protocol import Buffer, DeviceFault
 from fsr.devices.sanitizer import TOOLS, ToolReport
 from fsr.errors import BaselineError
@@ -24,6 +25,7 @@ from fsr.evaluation.timing import TimingPolicy
 from fsr.records import Candidate, ConcreteLaunch, DeviceInfo, Fault, Image, Outcome, Status
 from fsr.toolchains.host import HostToolchain
 from tests.commandline import ROW_SUM
+from tests.nvidia import FakeDriver, use_driver
 
 pytestmark = pytest.mark.xdist_group("clocked")  # they take the lock of one device
 
@@ -96,9 +98,11 @@ class World:
         self.contract: Contract = load_contract(path)
         self.baseline = Candidate(ROW_SUM, self.contract.plan)
         policy = TimingPolicy(final_pairs=6, final_budget_ns=0.0)
-        self.spec = SessionSpec(self.contract, self.baseline, "cuda:99", "sm_90", 7, str(folder), policy)
+        self.spec = SessionSpec(self.contract, self.baseline, "cuda:0", "sm_90", 7, str(folder), policy)
         self.time_of: TimeOf = by_block
         self.sanitizers = [ToolReport(tool, True) for tool in TOOLS]
+        use_driver(monkeypatch, FakeDriver("NVIDIA H200"))
+        monkeypatch.setattr(sessions, "DeviceLock", lambda name: DeviceLock(name, folder))
         monkeypatch.setattr("fsr.devices.select.open_device", lambda spec: ClockedHost(lambda *a: self.time_of(*a)))
         monkeypatch.setattr("fsr.evaluation.compiling.run_toolchain", lambda spec: HostToolchain())
         monkeypatch.setattr("fsr.evaluation.promotion.run_toolchain", lambda spec: HostToolchain())
