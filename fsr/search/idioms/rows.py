@@ -36,7 +36,8 @@ from fsr.source.walk import fresh as fresh_among
 @dataclass(frozen=True, slots=True)
 class RowKernel:
     """``kernel.body`` is ``before``, the declaration ``row``, and ``units``. ``threads``: of a block as launched;
-    ``rows``: how many rows there are at most, as a size expression."""
+    ``rows``: how many rows there are at most, as a size expression. ``lifted``: a block owns a row in the user's
+    text; ``guarded``: rows beyond that number do nothing."""
 
     launched: Launched
     before: tuple[Stmt, ...]
@@ -45,6 +46,8 @@ class RowKernel:
     scene: Scene
     threads: int
     rows: str
+    lifted: bool = False
+    guarded: bool = True
 
 
 def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
@@ -190,7 +193,7 @@ def _outlives(name: str, body: Iterable[Stmt]) -> bool:
 def _rows(found: Launched, row: str, after: tuple[Stmt, ...], threads: int) -> str:
     """The number of rows: what the guard says, where it says so, and never more than there were threads."""
     grid = found.launch.grid[0]
-    guard = _guard(row, after)
+    guard = guard_of(row, after)
     text = None if guard is None else found.size_text(guard)
     if text is None:
         return f"({grid}) * {threads}"
@@ -200,7 +203,7 @@ def _rows(found: Launched, row: str, after: tuple[Stmt, ...], threads: int) -> s
     return f"min(({grid}) * {threads}, {text})"
 
 
-def _guard(row: str, after: tuple[Stmt, ...]) -> Expr | None:
+def guard_of(row: str, after: tuple[Stmt, ...]) -> Expr | None:
     """The bound of ``if (row >= bound) return;`` or of ``if (row < bound) { everything }``."""
     body = [s for s in after if not isinstance(s, Comment)]
     match body:

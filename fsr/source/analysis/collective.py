@@ -71,6 +71,23 @@ def block_reduction(
 
     ``constants``: values of template parameters and macros.
     """
+    found = combined_value(function, threads, functions, constants)
+    return found.operator if found is not None and found.everywhere else None
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """What a function makes of a block's values: the operator, and whether every thread gets the result or only
+    thread 0 is known to."""
+
+    operator: str
+    everywhere: bool
+
+
+def combined_value(
+    function: KernelForm, threads: int, functions: Mapping[str, KernelForm], constants: Mapping[str, int]
+) -> Combined | None:
+    """Like :func:`block_reduction`, also for functions whose result thread 0 alone is known to hold."""
     if len(function.params) != 1 or not 32 <= threads <= 1024:
         return None
     machine = _Machine(threads, functions, dict(constants))
@@ -79,11 +96,10 @@ def block_reduction(
         result = machine.call(function, [{t: Symbols(None, frozenset([t])) for t in everyone}], everyone, constants)
     except (_Unknown, RecursionError, KeyError, ZeroDivisionError, TypeError, OverflowError):
         return None
-    found = {result.get(t) for t in everyone}
-    if len(found) != 1:
+    value = result.get(0)
+    if not isinstance(value, Symbols) or value.threads != everyone or value.operator is None:
         return None
-    (value,) = found
-    return value.operator if isinstance(value, Symbols) and value.threads == everyone else None
+    return Combined(value.operator, {result.get(t) for t in everyone} == {value})
 
 
 @dataclass(slots=True)
