@@ -19,6 +19,7 @@ from fsr.search.actions.protocol import Action, Move
 PRIOR_WEIGHT = 1.5  # an action's guess counts as this many observations
 FAILURE = math.log(0.5)  # what a failed or cut-short candidate counts as
 BONUS = 0.30  # exploration weight, in log speed-up
+REFUSED_OFTEN = 3  # parents on which a move gave a candidate that was not right, and never a right one
 AIMED = math.log(1.5)  # prior lift of a move aimed at the main bottleneck
 LARGEST_GUESS = math.log(64.0)
 
@@ -36,6 +37,7 @@ class Policy:
     _by_action: dict[str, _Seen] = field(default_factory=lambda: defaultdict(_Seen))
     _by_value: dict[tuple[str, str, str], _Seen] = field(default_factory=lambda: defaultdict(_Seen))
     _pending: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    _by_name: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
     _tried: int = 0
 
     def started(self, move: Move) -> None:
@@ -49,6 +51,7 @@ class Policy:
         gained = FAILURE
         if outcome.status >= Status.CORRECT and outcome.timing is not None:
             gained = max(math.log(parent_ns / outcome.timing.median_ns), 2 * FAILURE)
+        self._by_name[move.name][outcome.status >= Status.SLOW] += 1
         action = self._by_action[move.action]
         action.count += 1
         action.total += gained
@@ -71,6 +74,12 @@ class Policy:
             if effect is not None:
                 mean += effect.total / (effect.count + 1.0)
         return mean
+
+    def refused(self, name: str) -> bool:
+        """Whether a move was tried on several parents and never gave a candidate that was right: it is not proposed
+        again (flags that lose denormals, say, on a kernel whose tests look at them)."""
+        failed, right = self._by_name.get(name, (0, 0))
+        return failed >= REFUSED_OFTEN and not right
 
     def bonus(self, action: str) -> float:
         """The exploration bonus of an action."""
