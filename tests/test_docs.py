@@ -13,7 +13,10 @@ import click
 import pytest
 
 from fsr import errors
+from fsr.app.kernel import load_kernel
 from fsr.app.options import RefineOptions
+from fsr.search.actions.registry import all_actions
+from fsr.search.proposal import Rules, moves_of
 from fsr.settings import VARIABLES
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -67,3 +70,20 @@ def test_files_that_trust_names_are_there() -> None:
     named = re.findall(r"`((?:tests|fsr)/[\w/.]+)`", (DOCS / "trust.md").read_text())
     assert named
     assert [path for path in named if not (DOCS.parent / path).exists()] == []
+
+
+def rows_of_actions() -> dict[str, str]:
+    """Action name to its row on the page of actions."""
+    rows = (DOCS / "actions.md").read_text().splitlines()
+    return {name: row for row in rows if row.startswith("| `") for name in re.findall(r"`([\w-]+)`", row.split("|")[1])}
+
+
+def test_every_action_is_on_its_page_with_its_parameters() -> None:
+    rows, seen = rows_of_actions(), set()
+    assert set(rows) == {action.name for action in all_actions()}
+    for path in sorted((DOCS.parent / "examples").glob("*.cu")):
+        kernel = load_kernel(path)
+        for action, move in moves_of(Rules(kernel.contract).subject(kernel.baseline), all_actions()):
+            seen.add(action.name)
+            assert [key for key, _ in move.params if f"`{key}`" not in rows[action.name].split("|")[4]] == [], move.name
+    assert len(seen) > 15

@@ -53,6 +53,7 @@ def test_elementwise_kernels_keep_their_results(subject_from, apply_move, runner
 def test_unaligned_pointers_take_the_scalar_way(subject_from, apply_move, close_outputs):
     subject = subject_from(text(RETURNS))
     changed = apply_move(Vectorize(), subject, "[width=4,threads=128]")
+    assert "fsr_aligned<16>" in changed.source
     close_outputs(subject, changed, [{"n": 37}], alignment=4)
 
 
