@@ -1,4 +1,4 @@
-"""Which devices a run uses, and the workers on them: one device, every GPU of one model here, or a cluster's.
+"""Which devices a run uses, and the workers on them: every GPU of one model here, a cluster's, or host devices.
 
 Each device worker of several sees its own GPU only and calls it cuda:0. Times are compared between them, so a GPU
 of another model, or one that somebody else is timing on, is left out; the final is paired, on a single GPU.
@@ -6,6 +6,7 @@ of another model, or one that somebody else is timing on, is left out; the final
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from fsr.workers.select import compilers, open_workers
 
 LOCAL_RAY = "local"
 SEAT_TIMEOUT_S = 60.0  # a Ray actor starts its interpreter first
+HOST_WORKER_BYTES = 4 << 30
+MOST_HOST_WORKERS = 8
 TICK_S = 0.2
 
 
@@ -61,7 +64,7 @@ def _on_this_machine(
     device = resolve_device(wanted)
     if device.kind == "host":
         target_of(options.target)  # before anything is started
-        with open_workers(compile_workers, options.ray) as workers:
+        with open_workers(compile_workers, options.ray, (), 1 if single else host_workers()) as workers:
             yield _on_host(workers, options)
         return
     gpus = driver_gpus()
@@ -94,6 +97,14 @@ def _on_a_cluster(
     count = 1 if single or wanted.kind != "auto" else None
     with cluster_workers(options.ray, compile_workers, count, gpu=gpu) as workers:
         yield _seated(workers, wanted, options)
+
+
+def host_workers() -> int:
+    """How many host devices one machine carries: executing and recording take a core each, compiling the others, and
+    a worker keeps the timed sizes' inputs and results in memory. Predictions do not disturb one another."""
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    cores = len(os.sched_getaffinity(0))
+    return max(1, min(cores // 2, free // HOST_WORKER_BYTES, MOST_HOST_WORKERS))
 
 
 def _on_host(workers: Workers, options: RefineOptions) -> Fleet:

@@ -142,8 +142,8 @@ def cluster_workers(
     """Workers on a running cluster, 'auto' or 'host:port'; enter it as a context manager to start them.
 
     ``gpu``: whether every device worker is given a GPU, None for where there are any. ``compile_workers``: None for
-    one a CPU of the cluster; ``device_workers``: None for one a GPU. Raises MissingToolError without Ray or a GPU
-    that was asked for, UsageError when no cluster answers."""
+    one a CPU of the cluster; ``device_workers``: None for one a GPU, or one for two CPUs where none is used. Raises
+    MissingToolError without Ray or a GPU that was asked for, UsageError when no cluster answers."""
     backend = RayBackend(address, gpu=gpu)
     if gpu and not backend.count("GPU"):
         backend.close()
@@ -151,9 +151,10 @@ def cluster_workers(
             f"the Ray cluster at {address!r} has no GPU", expected="a node started with GPUs", where="--ray",
             fix="--device host, or add a node with GPUs",
         )  # fmt: skip
+    gpus = 0 if gpu is False else backend.count("GPU")
     sizes: dict[Pool, int] = {
         "compile": compile_workers or max(1, backend.count("CPU")),
-        "device": device_workers or (1 if gpu is False else max(1, backend.count("GPU"))),
+        "device": device_workers or gpus or max(1, backend.count("CPU") // 2),
     }
     return Supervisor(backend, sizes)
 

@@ -11,19 +11,21 @@ from fsr.workers.local import local_workers
 from fsr.workers.supervisor import Supervisor
 
 
-def open_workers(compile_workers: int | None, ray: str | None, gpus: Sequence[str] = ()) -> Supervisor:
+def open_workers(
+    compile_workers: int | None, ray: str | None, gpus: Sequence[str] = (), device_workers: int = 1
+) -> Supervisor:
     """Workers of this machine for one run, to be entered as a context manager.
 
     ``compile_workers``: None for one a core. ``gpus``: UUIDs of the GPUs to use, one a device worker; without them
-    there is one device worker. ``ray``: 'local' for actors of a Ray that is started here, which is also used where
+    there are ``device_workers``. ``ray``: 'local' for actors of a Ray that is started here, which is also used where
     there are several GPUs and Ray is installed. Raises UsageError for fewer than one worker and MissingToolError
     when Ray is asked for and not installed."""
     count = compilers(compile_workers)
     if ray is None and (len(gpus) < 2 or importlib.util.find_spec("ray") is None):
-        return local_workers(count, max(1, len(gpus)), gpus if len(gpus) > 1 else ())
+        return local_workers(count, len(gpus) or device_workers, gpus if len(gpus) > 1 else ())
     from fsr.workers.ray import ray_workers
 
-    return ray_workers(count, max(1, len(gpus)), gpus)
+    return ray_workers(count, len(gpus) or device_workers, gpus)
 
 
 def compilers(asked: int | None) -> int:

@@ -53,7 +53,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     known: Mapping[str, Gpu] = {gpu.uuid: gpu for gpu in (H200, OTHER_H200, L4)}
 
     @contextmanager
-    def open_workers(count: int | None, ray: str | None, gpus: Sequence[str] = ()) -> Iterator[Seated]:
+    def open_workers(
+        count: int | None, ray: str | None, gpus: Sequence[str] = (), device_workers: int = 1
+    ) -> Iterator[Seated]:
         asked.append((ray, list(gpus)))
         yield Seated([Seat(known.get(gpu, L4)) for gpu in gpus])
 
@@ -151,3 +153,15 @@ def test_a_cluster_without_gpus_executes_on_the_host_device(monkeypatch: pytest.
 def test_a_cluster_chooses_the_gpu_itself(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     with pytest.raises(UsageError, match="on a Ray cluster"), open_fleet(options(device, ray="auto"), None):
         pass
+
+
+@pytest.mark.parametrize(
+    ("cores", "gigabytes", "workers"), [(1, 64, 1), (2, 64, 1), (16, 64, 8), (64, 512, 8), (16, 9, 2), (16, 1, 1)]
+)
+def test_host_devices_take_half_the_cores_as_far_as_memory_goes(
+    monkeypatch: pytest.MonkeyPatch, cores: int, gigabytes: int, workers: int
+) -> None:
+    pages = {"SC_AVPHYS_PAGES": gigabytes << 18, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr(fleet.os, "sysconf", lambda name: pages[name])
+    monkeypatch.setattr(fleet.os, "sched_getaffinity", lambda _: set(range(cores)))
+    assert fleet.host_workers() == workers
