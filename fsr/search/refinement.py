@@ -19,7 +19,6 @@ from fsr.search.policy import Policy, best_of, bottlenecks_of
 from fsr.search.proposal import ActionFault, Proposal, Rules, Trial, applied, moves_of, replay, strict
 
 ELITES_CONSIDERED = 8  # parents looked at for each proposal
-RUNNERS_UP = 1.10  # once those have nothing left, whatever is right and at most this much slower than the best
 RETUNE_SHARE = 0.5  # proposals that change one parameter on the path of an elite
 NOISE = 0.08  # in log speed-up: breaks ties differently for each seed
 
@@ -57,7 +56,6 @@ class Refinement:
         self._trials: dict[int, Trial] = {}
         self._moves: dict[int, list[tuple[Action, Move]]] = {}
         self._next_id = 0
-        self._exhausted: tuple[int, int] | None = None  # the state in which an ask found nothing
 
     # ------------------------------------------------------------ the two calls
 
@@ -75,17 +73,12 @@ class Refinement:
             candidate = self._given.pop(0)
             if candidate_hash(candidate) not in self._seen:
                 return self._issue(candidate, 0, "given", "given", None)
-        if self._exhausted == (self._next_id, len(self._trials)):
-            return None
         elites = self.archive.elites()[:ELITES_CONSIDERED]
         if elites and self._random.random() < RETUNE_SHARE:
             proposal = self._retune(self._random.choice(elites[:3]))
             if proposal is not None:
                 return proposal
-        proposal = self._advance(elites) or self._advance(self._runners_up())
-        if proposal is None:
-            self._exhausted = (self._next_id, len(self._trials))
-        return proposal
+        return self._advance(elites)
 
     def tell(self, proposal_id: int, outcome: Outcome) -> Trial:
         """The outcome of a proposal. Raises HarnessError for an unknown id or a second tell."""
@@ -145,13 +138,6 @@ class Refinement:
             subject = self.rules.subject(trial.proposal.candidate)
             self._moves[key] = moves_of(subject, self.actions, self._on_fault)
         return self._moves[key]
-
-    def _runners_up(self) -> list[Trial]:
-        """Right candidates close to the best, and every elite: where a proposal comes from when the first elites have
-        no untried move."""
-        limit = RUNNERS_UP * (self.archive.best.time_ns or 0.0) if self.archive.best is not None else 0.0
-        near = [trial for trial in self.ranked() if (trial.time_ns or math.inf) <= limit]
-        return list({trial.proposal.id: trial for trial in (*near, *self.archive.elites())}.values())
 
     def _advance(self, elites: list[Trial]) -> Proposal | None:
         """The most promising untried move on any of the elites."""

@@ -15,7 +15,7 @@ from fsr.workers.protocol import Completion, Pool, Task, WorkerFault, Workers
 TASKS = "tests.workers.tasks"
 
 
-def drain(workers: Workers, timeout_s: float = 60.0) -> list[Completion]:
+def drain(workers: Workers, timeout_s: float = 180.0) -> list[Completion]:
     """Everything that is pending, in the order of completion."""
     found: list[Completion] = []
     deadline = time.monotonic() + timeout_s

@@ -176,17 +176,6 @@ def test_failures_make_an_action_rarer() -> None:
     assert refinement.trials[0].outcome.status is Status.CORRECT
 
 
-def test_a_search_ends_only_when_nothing_is_left_on_any_candidate_close_to_the_best() -> None:
-    near_equal = (Knob("first", (1, 2, 3), 1.1), Knob("second", (1, 2, 3), 1.1), Knob("third", (1, 2, 3), 1.1))
-    refinement = Refinement(BASELINE, Rules(CONTRACT), near_equal, seed=4)
-    while (proposal := refinement.ask()) is not None:  # all in one cell: a single elite
-        refinement.tell(proposal.id, timed(1000.0 + proposal.id))
-    near = [t for t in refinement.ranked() if t.time_ns is not None and t.time_ns <= 1100.0]
-    assert len(refinement.archive) == 1
-    assert len(near) >= 4**3
-    assert [t.proposal.candidate.actions for t in near if refinement._moves_at(t)] == []
-
-
 def test_a_move_that_is_wrong_wherever_it_is_tried_is_given_up() -> None:
     actions = (Knob("bad", (1, 2, 3, 4, 5, 6), 3.0), Knob("tile", (8, 16, 32, 64), 1.1), Knob("unroll", (1, 2, 4), 1.1))
     refinement = Refinement(BASELINE, Rules(CONTRACT), actions, seed=0)

@@ -70,7 +70,9 @@ def test_every_device_worker_of_a_cluster_has_a_gpu_of_its_own(pool: Workers) ->
 
     first = one(pool, "device", "environment", "CUDA_VISIBLE_DEVICES")
     with cluster_workers("auto", 1, 2, gpu=None) as workers:
-        seen = {one(workers, "device", "environment", "CUDA_VISIBLE_DEVICES", worker=index) for index in (0, 1)}
+        seen = {
+            one(workers, "device", "environment", "CUDA_VISIBLE_DEVICES", 120.0, worker=index) for index in (0, 1)
+        }  # an actor waits for its GPU, and for a busy machine to start it
     assert seen | {first} == set(GPUS)
     assert os.environ.get("CUDA_VISIBLE_DEVICES") is None
 
