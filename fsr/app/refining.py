@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -27,10 +28,15 @@ from fsr.search.actions.registry import all_actions
 from fsr.search.proposal import Rules, Trial
 from fsr.search.refinement import Refinement
 from fsr.settings import Settings, read_settings
+from fsr.testgen.dtypes import numpy_dtype
 from fsr.workers.protocol import Workers
 
 PROMOTION_SHARE = 0.2  # of the budget, kept for promotion
 PROMOTION_MOST_S = 30.0
+LARGE_SHARE = 0.4  # where the timed sizes are so large that checking them takes long
+CHECKED_BYTES_PER_S = (
+    20e6  # of buffers at timed sizes, as seen beside an H200: several input sets, sizes, perturbations
+)
 
 
 def refine(
@@ -119,7 +125,7 @@ def _search_and_promote(engine: Engine, options: RefineOptions, started: float) 
     state = engine.state
     state.phase, state.search_started_s = "search", time.monotonic() - started
     end = started + options.budget_s
-    reserve = min(PROMOTION_MOST_S, PROMOTION_SHARE * options.budget_s)
+    reserve = promotion_reserve(engine.spec, options.budget_s)
     try:
         engine.search(end - reserve, options.evaluations)
     except KeyboardInterrupt:
@@ -131,6 +137,21 @@ def _search_and_promote(engine: Engine, options: RefineOptions, started: float) 
         state.interrupted = True
         state.notes.append("interrupted during promotion: nothing was promoted")
         return None
+
+
+def promotion_reserve(spec: SessionSpec, budget_s: float) -> float:
+    """Seconds of the budget that the search leaves to promotion: a share, and more where a GPU's timed sizes are
+    large."""
+    usual = min(PROMOTION_MOST_S, PROMOTION_SHARE * budget_s)
+    if spec.on_host:
+        return usual
+    contract = spec.contract
+    timed_bytes = sum(
+        math.prod(contract.shape(buffer, sizes)) * numpy_dtype(buffer.dtype).itemsize
+        for sizes in contract.timed_sizes()
+        for buffer in contract.buffers()
+    )
+    return max(usual, min(LARGE_SHARE * budget_s, PROMOTION_MOST_S, timed_bytes / CHECKED_BYTES_PER_S))
 
 
 @contextmanager

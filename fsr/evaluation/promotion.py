@@ -236,7 +236,10 @@ def _wrong_timed_output(
         broken = plan.violations()
         if broken:
             return CaseFailure(case, fault=broken[0])
-        found = compare(session.contract, case, plan.read(), session.expected(case), data.arrays)
+        got = plan.read()
+        if session.answers_alike(case, data, got):
+            continue
+        found = compare(session.contract, case, got, session.expected(case), data.arrays)
         if found:
             return CaseFailure(case, mismatch=found[0])
     return None

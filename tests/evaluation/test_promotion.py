@@ -149,6 +149,12 @@ def test_a_faster_kernel_is_promoted_with_its_evidence(world: World) -> None:
     assert all(h["speedup"] == 2.0 and h["sizes"]["rows"] != TIMED_ROWS for h in held_out)  # type: ignore[index,call-overload]
 
 
+def test_the_same_bits_as_the_originals_need_no_bound(world: World) -> None:
+    assert world.promote(world.candidate(32)).status is Status.PROMOTED
+    (session,) = sessions._SESSIONS.values()
+    assert [case.name for case in session._expected if case.name.startswith("timed")] == []
+
+
 def test_equal_speed_is_no_win(world: World) -> None:
     world.time_of = lambda launches, rows: 1e6
     outcome = world.promote(world.candidate(32))

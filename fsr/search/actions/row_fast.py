@@ -1,7 +1,8 @@
 """The fast way through a row: packs of neighbouring elements, kept in registers or shared memory between loops.
 
-The kernel gets two ways: the fast one where the row's addresses and length allow packs and the row fits the
-cache, told apart at run time, and the plain one (elements dealt out one by one) for every other row.
+The kernel gets several ways, told apart at run time: the fast one where the row's addresses and length allow packs and
+the row fits the cache; with registers, the same element by element where only packs do not fit; and the plain one
+(elements dealt out one by one, read again in every loop) for every other row.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from fsr.search.actions.row_cache import RowSpace, Slot
+from fsr.search.actions.row_cache import RowSpace, Slot, row_space
 from fsr.search.actions.row_share import folding, guarded_by_barriers, number, plus, shared_out, times
 from fsr.search.idioms.elements import SIZES, element
 from fsr.search.idioms.parallel import VAR
@@ -49,6 +50,9 @@ def _replace_level(
         at = _zeroed_before(units, at)
         head = shared_out(units[:at], space.group, crossing, types)
         plain = shared_out(units[at:], space.group, crossing, types)
+        single = _one_by_one(rows, space)
+        if single is not None:
+            plain = tuple(_fast(rows, single, units[at:], crossing, plain))
         return (*head, *_fast(rows, space, units[at:], crossing, plain))
     found: list[Stmt] = []
     for unit in units:
@@ -59,6 +63,15 @@ def _replace_level(
             case _:
                 found += shared_out((unit,), space.group, crossing, types)
     return tuple(found)
+
+
+def _one_by_one(rows: RowKernel, space: RowSpace) -> RowSpace | None:
+    """The way for rows that registers hold but packs do not fit (an odd length, an odd address): kept all the same,
+    element by element. Without it such rows would be slower than those of an original that reads them only once."""
+    if space.cache != "register" or space.width == 1:
+        return None
+    single = row_space(rows, space.group, 1, "register")
+    return single if single is not None and single.worthwhile else None
 
 
 def _zeroed_before(units: tuple[Unit, ...], at: int) -> int:
