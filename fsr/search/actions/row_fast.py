@@ -1,7 +1,7 @@
 """The fast way through a row: packs of neighbouring elements, kept in registers or shared memory between loops.
 
 The kernel gets several ways, told apart at run time: the fast one where the row's addresses and length allow packs and
-the row fits the cache; with registers, the same element by element where only packs do not fit; and the plain one
+the row fits the cache; in some kernels the same element by element, where only packs do not fit; and the plain one
 (elements dealt out one by one, read again in every loop) for every other row.
 """
 
@@ -67,8 +67,9 @@ def _replace_level(
 
 def _one_by_one(rows: RowKernel, space: RowSpace) -> RowSpace | None:
     """The way for rows that registers hold but packs do not fit (an odd length, an odd address): kept all the same,
-    element by element. Without it such rows would be slower than those of an original that reads them only once."""
-    if space.cache != "register" or space.width == 1:
+    element by element. Only where a block owned the row to begin with: its neighbours read neighbouring elements, so that
+    the plain way would be slower than the original. Elsewhere the plain way wins anyway, and registers are dear."""
+    if not rows.lifted or space.cache != "register" or space.width == 1:
         return None
     single = row_space(rows, space.group, 1, "register")
     return single if single is not None and single.worthwhile else None
