@@ -67,8 +67,8 @@ def _replace_level(
 
 def _one_by_one(rows: RowKernel, space: RowSpace) -> RowSpace | None:
     """The way for rows that registers hold but packs do not fit (an odd length, an odd address): kept all the same,
-    element by element. Only where a block owned the row to begin with: its neighbours read neighbouring elements, so that
-    the plain way would be slower than the original. Elsewhere the plain way wins anyway, and registers are dear."""
+    element by element. Only where a block owned the row to begin with, whose threads read neighbouring elements: the
+    plain way would be slower than that. Elsewhere the plain way wins anyway, and registers are dear."""
     if not rows.lifted or space.cache != "register" or space.width == 1:
         return None
     single = row_space(rows, space.group, 1, "register")
