@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from fsr.app.state import Progress, RunState
 from fsr.evaluation.faults import outcome_of_fault
 from fsr.evaluation.jobs import too_fast
+from fsr.evaluation.promotion import SLOWER_ELSEWHERE
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, SessionSpec
 from fsr.identity import to_json
 from fsr.records import Outcome, Status
@@ -43,6 +44,7 @@ class Engine:
     _evaluating: dict[int, Proposal] = field(default_factory=dict)
     _binaries: dict[int, Binaries] = field(default_factory=dict)
     _tried_again: set[int] = field(default_factory=set)
+    _slower_elsewhere: set[tuple[str, ...]] = field(default_factory=set)
 
     # ------------------------------------------------------------ the search
 
@@ -164,6 +166,8 @@ class Engine:
                 whole = replace(outcome, cases=searched.cases + outcome.cases, passed=searched.passed + outcome.passed)
                 return Trial(trial.proposal, whole)
             self.state.notes.append(f"{trial.proposal.move}: not promoted: {reason(outcome)}")
+            if outcome.evidence.get("kind") == SLOWER_ELSEWHERE:
+                self._slower_elsewhere.add(trial.proposal.candidate.actions[:1])
             if outcome.status < Status.SLOW:
                 self.on_failure(trial.proposal.hash, outcome)
             demoted = Outcome(min(outcome.status, Status.SLOW), "promotion", evidence=outcome.evidence)
@@ -172,11 +176,14 @@ class Engine:
         return None
 
     def _next_to_promote(self) -> Trial | None:
+        """The fastest candidate that beats the original; one that begins with another move than those that were slower
+        at held-out sizes goes first, since siblings share what slowed them."""
         baseline = self.refinement.trials[0].time_ns if self.refinement.trials else None
-        best = self.refinement.archive.best
-        if baseline is None or best is None or best.proposal.id == 0 or (best.time_ns or baseline) >= baseline:
+        if baseline is None:
             return None
-        return best
+        faster = [t for t in self.refinement.ranked() if t.proposal.id and (t.time_ns or baseline) < baseline]
+        others = [t for t in faster if t.proposal.candidate.actions[:1] not in self._slower_elsewhere]
+        return next(iter([*others, *faster]), None)
 
     def _promotion(self, trial: Trial, budget_s: float) -> Outcome:
         binaries = self._binaries.get(trial.proposal.id)

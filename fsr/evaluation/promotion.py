@@ -48,6 +48,7 @@ from fsr.testgen.values import CaseData, build
 HELD_OUT_SLOWDOWN = 0.98  # a held-out size may be slower by 2 %
 HELD_OUT_PAIRS = 12
 RECORDED_HELD_OUT = 3
+SLOWER_ELSEWHERE = "slower elsewhere"  # the kind of a refusal: faster at the timed sizes, slower at others
 SILENT = "silent"  # what a tool says that ran to the end and found nothing
 
 
@@ -84,7 +85,7 @@ def promote_task(request: PromoteRequest) -> Outcome:
         "back_to_back": looped,
     }  # fmt: skip
     if slower:
-        evidence |= {"kind": "slower elsewhere", "detail": "slower at " + "; ".join(slower)}
+        evidence |= {"kind": SLOWER_ELSEWHERE, "detail": "slower at " + "; ".join(slower)}
     return Outcome(
         Status.PROMOTED if won else Status.CORRECT, "promotion", passed, passed, timing, binaries.resources,
         reading.features, evidence, time.monotonic() - started,
