@@ -20,11 +20,10 @@ from fsr.search.actions.target import (
 )  # fmt: skip
 from fsr.search.actions.types import INT, aliases, type_of
 from fsr.search.actions.vector_code import Streams, packed, streams
+from fsr.search.idioms.block_values import Combiners
 from fsr.search.idioms.collectives import missing_helpers
-from fsr.search.idioms.macros import constants
 from fsr.source.analysis.accesses import accesses, accesses_in, declared_arrays
 from fsr.source.analysis.affine import affine
-from fsr.source.analysis.collective import block_reduction
 from fsr.source.analysis.dependence import Parallel, parallel
 from fsr.source.analysis.functions import thread_local_functions
 from fsr.source.analysis.uniform import Uniformity
@@ -46,11 +45,9 @@ from fsr.source.form import (
     Stmt,
     While,
 )  # fmt: skip
-from fsr.source.parse import parse_device_functions
 from fsr.source.walk import (
     contains_return,
     fresh,
-    integer,
     loop_regions,
     loops,
     names_in,
@@ -119,7 +116,8 @@ def shared_loop(target: Target, loop: For) -> Shared | None:
 
 def _may_move(target: Target, loop: For, threads: int) -> bool:
     """Whether an iteration does the same in whatever thread of the block it runs, and no one can tell where it did."""
-    functions, agreed = thread_local_functions(target.source), _agreed(target, threads)
+    functions, combiners = thread_local_functions(target.source), Combiners.of(target.place, threads)
+    agreed = _agreed(combiners)
     at = next(i for i, one in enumerate(loops(target.kernel.body)) if one is loop)
     target = replace(target, kernel=replace(target.kernel, body=_settled(target, agreed)))
     loop = loops(target.kernel.body)[at]
@@ -128,7 +126,7 @@ def _may_move(target: Target, loop: For, threads: int) -> bool:
         return False
     uniform = Uniformity(target.kernel, frozenset(agreed))
     together = _reached_together(target.kernel.body, loop, uniform)
-    return together and _alike(target, independent, uniform) and _folded(target, independent, agreed)
+    return together and _alike(target, independent, uniform) and _folded(target, independent, agreed, combiners)
 
 
 def _settled(target: Target, agreed: dict[str, str]) -> tuple[Stmt, ...]:
@@ -169,17 +167,10 @@ def _alone(target: Target, loop: For) -> bool:
     return not any(a.array is None or a.array in written or (a.writes and a.array in touched) for a in others)
 
 
-def _agreed(target: Target, threads: int) -> dict[str, str]:
-    """The functions that combine a value over the whole block, with their operators."""
-    functions, found = parse_device_functions(target.source), dict[str, str]()
-    for name, form in functions.items():
-        given = constants(target.source, target.kernel, target.launch.entry)
-        parameters = [p.split("=")[0].split() for p in (form.template or "").split(",")]
-        sizes = {words[-1]: threads for words in parameters if words and words[0] in ("int", "unsigned", "size_t")}
-        operator = block_reduction(form, threads, functions, {**given, **sizes})
-        if operator is not None:
-            found[name] = operator
-    return found
+def _agreed(combiners: Combiners) -> dict[str, str]:
+    """The functions that combine a value over the whole block for every thread, with their operators."""
+    found = {name: combiners.combined(name) for name in combiners.functions}
+    return {name: one.operator for name, one in found.items() if one is not None and one.everywhere}
 
 
 def _reached_together(body: tuple[Stmt, ...], loop: For, uniform: Uniformity) -> bool:
@@ -202,7 +193,7 @@ def _alike(target: Target, independent: Parallel, uniform: Uniformity) -> bool:
     return not (mentioned & uniform.divergent - own - (arrays - steady))
 
 
-def _folded(target: Target, independent: Parallel, agreed: dict[str, str]) -> bool:
+def _folded(target: Target, independent: Parallel, agreed: dict[str, str], combiners: Combiners) -> bool:
     """Whether every accumulator goes, right after the loop, into a function that combines it over the block by the
     same operator, and nowhere else; sums of floats only where the contract is not exact."""
     waiting = dict(independent.reductions)
@@ -216,7 +207,7 @@ def _folded(target: Target, independent: Parallel, agreed: dict[str, str]) -> bo
         name, value = _settling(s)
         match name, value:
             case str(), Call(Name(function), (Name(argument),), templates) if argument in waiting:
-                fits = agreed.get(function) == waiting[argument].op and _for_block(target, templates)
+                fits = agreed.get(function) == waiting[argument].op and combiners.for_block(templates)
                 if not fits or (target.exact and not _is_exact(target, independent, argument)):
                     return False
                 del waiting[argument]
@@ -228,12 +219,6 @@ def _folded(target: Target, independent: Parallel, agreed: dict[str, str]) -> bo
 def _settling(s: Stmt) -> tuple[str | None, Expr | None]:
     """The name and value of a declaration made by :func:`_settled`."""
     return (s.name, s.init) if isinstance(s, Declare) and "_settled" in s.name else (None, None)
-
-
-def _for_block(target: Target, templates: tuple[str, ...]) -> bool:
-    """Whether integer template arguments of a call are the block's size."""
-    values = [integer(Literal(t)) if t[:1].isdigit() else target.constants.get(t) for t in templates]
-    return all(v is None or v == target.threads for v in values)
 
 
 def _is_exact(target: Target, independent: Parallel, name: str) -> bool:

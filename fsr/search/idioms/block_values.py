@@ -65,15 +65,17 @@ class Combiners:
         """Whether the result of a call that combines parts of that operator is every thread's (or else thread 0's
         alone); None when it is no such call."""
         name = call.callee.text if isinstance(call.callee, Name) else ""
-        if name not in self.functions or not self._for_block(call.template_args):
-            return None
-        if name not in self._known:
+        found = self.combined(name) if self.for_block(call.template_args) else None
+        return found.everywhere if found is not None and operator in _SAME.get(found.operator, ()) else None
+
+    def combined(self, name: str) -> Combined | None:
+        """What the function of that name makes of one value a thread; None when that cannot be shown."""
+        if name in self.functions and name not in self._known:
             parameters = [p.split("=")[0].split() for p in (self.functions[name].template or "").split(",")]
             sizes = {w[-1]: self.threads for w in parameters if w and w[0] in ("int", "unsigned", "size_t")}
             combined = combined_value(self.functions[name], self.threads, self.functions, {**self.constants, **sizes})
             self._known[name] = combined
-        found = self._known[name]
-        return found.everywhere if found is not None and operator in _SAME.get(found.operator, ()) else None
+        return self._known.get(name)
 
     def tree_combines(self, run: Sequence[Stmt], array: str, type_: str, part: str, operator: str) -> bool:
         """Whether the statements, from ``array[threadIdx.x] = part`` on, leave the whole in ``array[0]``."""
@@ -87,7 +89,8 @@ class Combiners:
         found = combined_value(KernelForm("fsr_tree", (value,), body), self.threads, self.functions, self.constants)
         return found is not None and found.everywhere and operator in _SAME.get(found.operator, ())
 
-    def _for_block(self, templates: tuple[str, ...]) -> bool:
+    def for_block(self, templates: tuple[str, ...]) -> bool:
+        """Whether integer template arguments of a call are the block's size."""
         values = [integer(Literal(t)) if t[:1].isdigit() else self.constants.get(t) for t in templates]
         return all(v is None or v == self.threads for v in values)
 
