@@ -248,6 +248,7 @@ class _CeilDiv(ast.NodeTransformer):
     """``(n + 255) // 256`` and ``(n - 1) // 256 + 1`` as ``ceil_div(n, 256)``."""
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """One division, if it rounds up."""
         self.generic_visit(node)
         match node:
             case ast.BinOp(ast.BinOp(total, ast.Sub(), ast.Constant(1)), ast.FloorDiv(), divisor):

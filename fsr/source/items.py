@@ -144,6 +144,7 @@ class _Parser:
         return Item(kind, start, end, names, body=self.tokens[brace].start, children=children)
 
     def finish(self, first: int, after: int, body: int | None, kind: str = "") -> Item:
+        """The item of the tokens from ``first`` up to ``after``; ``body``: the token that opens its body."""
         tokens = self.tokens[first:after]
         head = self.tokens[first : body if body is not None else after]
         kind = kind or _kind(head, body is not None)

@@ -141,6 +141,7 @@ class _Machine:
         return active
 
     def statement(self, s: Stmt, active: frozenset[int], frame: _Frame) -> frozenset[int]:
+        """Run one statement for the active threads; gives those that have not returned."""
         self.count()
         match s:
             case Comment():
@@ -185,6 +186,7 @@ class _Machine:
             frame.names[s.name] = {} if s.init is None else self.value(s.init, active, frame)
 
     def assign(self, target: Expr, op: str, value: Expr, active: frozenset[int], frame: _Frame) -> None:
+        """Give a variable, or a place in shared memory, its new values."""
         new = self.value(value, active, frame)
         if op != "=":
             old = self.value(target, active, frame)
@@ -228,6 +230,7 @@ class _Machine:
         return frozenset(t for t in active if _number(found[t]))
 
     def value(self, e: Expr, active: frozenset[int], frame: _Frame) -> Lanes:
+        """The value of an expression in every active thread."""
         match e:
             case Name(text):
                 return self.name(text, active, frame)
@@ -279,6 +282,7 @@ class _Machine:
         self, e: Call, text: str, args: tuple[Expr, ...], templates: tuple[str, ...], active: frozenset[int],
         frame: _Frame,
     ) -> Lanes:  # fmt: skip
+        """The value of a call: an extreme, a shuffle, or a device function of the file."""
         if text in _CALLS and len(args) == 2:
             a, b = (self.value(x, active, frame) for x in args)
             return {t: self.combine(_CALLS[text], a[t], b[t]) for t in active}
@@ -302,6 +306,7 @@ class _Machine:
         return found
 
     def shuffle(self, text: str, args: tuple[Expr, ...], active: frozenset[int], frame: _Frame) -> Lanes:
+        """What each thread reads from another lane; a lane that is not active gives the function up."""
         source = self.value(args[1], active, frame)
         offsets = self.value(args[2], active, frame)
         widths = self.value(args[3], active, frame) if len(args) == 4 else dict.fromkeys(active, 32)
@@ -317,6 +322,7 @@ class _Machine:
         return found
 
     def combine(self, op: str, a: Value, b: Value) -> Value:
+        """An operator on two values; on symbols, what they hold together, or WORTHLESS."""
         if not isinstance(a, Symbols) and not isinstance(b, Symbols):
             return _arithmetic(op, a, b)
         if not isinstance(a, Symbols) or not isinstance(b, Symbols):
