@@ -16,7 +16,7 @@ from fsr.evaluation.jobs import too_fast
 from fsr.evaluation.promotion import SLOWER_ELSEWHERE
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, SessionSpec
 from fsr.identity import to_json
-from fsr.records import Outcome, Status
+from fsr.records import Outcome, Status, VerdictKind
 from fsr.runs.log import EventLog
 from fsr.search.proposal import Proposal, Trial
 from fsr.search.refinement import Refinement
@@ -173,6 +173,8 @@ class Engine:
             demoted = Outcome(min(outcome.status, Status.SLOW), "promotion", evidence=outcome.evidence)
             self.refinement.demote(trial.proposal.id, demoted)
             self.state.best = self.refinement.archive.best
+            if self.spec.on_host and outcome.evidence.get("kind") == VerdictKind.AMBIGUOUS.value:
+                return None  # a prediction does not vary: all that are slower are ambiguous too
         return None
 
     def _next_to_promote(self) -> Trial | None:
@@ -216,4 +218,7 @@ def reason(outcome: Outcome) -> str:
     found = outcome.evidence
     if found.get("case"):
         return f"{found.get('kind', 'wrong')} on {found['case']}"
+    match found.get("verdict"):
+        case {"kind": kind, "speedup": float(speedup), "ci95": [float(low), float(high)]} if kind == found.get("kind"):
+            return f"{kind}, {speedup:.3g}x [{low:.3g}, {high:.3g}]"
     return str(found.get("detail") or found.get("kind") or outcome.status.name.lower())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fsr.app.engine import Engine
+from fsr.app.engine import Engine, reason
 from fsr.app.state import RunState
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.identity import candidate_hash
@@ -66,8 +66,8 @@ def refinement() -> Refinement:
     return found
 
 
-def promoted(refinement: Refinement, judges: Judges, folder: Path) -> Trial | None:
-    spec = SessionSpec(CONTRACT, BASELINE, "host", "sm_90", 0)
+def promoted(refinement: Refinement, judges: Judges, folder: Path, device: str = "cuda:0") -> Trial | None:
+    spec = SessionSpec(CONTRACT, BASELINE, device, "sm_90", 0)
     with EventLog(folder / "run") as log:
         engine = Engine(
             spec, refinement, judges, log, RunState("r", "k", 60.0), lambda state: None, 0.0,  # type: ignore[arg-type]
@@ -94,6 +94,24 @@ def test_ambiguous_ones_are_followed_by_the_next_fastest(refinement: Refinement,
     judges = Judges({"tile": "ambiguous"})
     promoted(refinement, judges, tmp_path)
     assert [actions[0].split("@")[0] for actions in judges.asked][:2] == ["tile", "tile"]
+
+
+def test_a_prediction_that_is_ambiguous_is_not_asked_again(refinement: Refinement, tmp_path: Path) -> None:
+    judges = Judges({"": "ambiguous"})
+    assert promoted(refinement, judges, tmp_path, "host") is None
+    assert len(judges.asked) == 1
+
+
+def test_why_one_was_not_promoted() -> None:
+    verdict: Json = {"kind": "ambiguous", "speedup": 1.0123, "ci95": [0.991, 1.04], "pairs": 30, "basis": "measured"}
+
+    def said(**evidence: Json) -> str:
+        return reason(Outcome(Status.CORRECT, "promotion", evidence=evidence))
+
+    assert said(verdict=verdict, kind="ambiguous") == "ambiguous, 1.01x [0.991, 1.04]"
+    assert said(verdict=verdict, kind="slower elsewhere", detail="slower at n = 3") == "slower at n = 3"
+    assert said(case="held-out 3", kind="race") == "race on held-out 3"
+    assert said() == "correct"
 
 
 def test_when_all_were_slower_elsewhere_nothing_is_promoted(refinement: Refinement, tmp_path: Path) -> None:
