@@ -37,9 +37,10 @@ class Group:
         """The device function that folds one value a thread."""
         return f"fsr_warp_{operator}" if self.is_warp else f"fsr_block_{operator}"
 
-    def fold(self, operator: str, value: Expr) -> Expr:
-        """The call that folds one value a thread; every thread gets the result."""
-        return Call(Name(self.helper(operator)), (value,), () if self.is_warp else (str(self.size),))
+    def fold(self, operator: str, *values: Expr) -> Expr:
+        """The call that folds a value of each thread (or an extreme and its place, both by reference); every thread
+        gets the result."""
+        return Call(Name(self.helper(operator)), values, () if self.is_warp else (str(self.size),))
 
 
 def number(value: int) -> Expr:
@@ -80,6 +81,8 @@ def folding(
             ahead += [Declare(f"const {types[name]}", kept, Name(name)), Assign(Name(name), "=", Literal(identity))]
             sign = {"product": "*", "xor": "^"}.get(operator, "+")
             behind.append(Assign(Name(name), "=", Binary(sign, Name(kept), folded)))
+    # By reference: the fold sets both.
+    behind += [ExprStmt(group.fold(place.fold, Name(place.value), Name(place.at))) for place in split.places]
     if any(OPERATORS[op].identity is not None for op in split.folds.values()) and ahead:
         return [Scope((*ahead, *body, *behind))]
     return [*ahead, *body, *behind]
@@ -149,6 +152,7 @@ def helpers_of(units: Iterable[Unit], group: Group) -> frozenset[str]:
     for unit in units:
         if unit.loop is not None:
             found |= {group.helper(op) for op in unit.loop.folds.values()}
+            found |= {group.helper(place.fold) for place in unit.loop.places}
         for side in unit.inner:
             found |= helpers_of(side, group)
     return frozenset(found)

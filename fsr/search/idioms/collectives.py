@@ -101,8 +101,57 @@ __device__ __forceinline__ T fsr_block_{name}(T value)
 """
 
 
+_WARP_AT = """\
+// {words} over the 32 lanes of a warp and the first of its places; every lane gets both.
+template <typename T, typename I>
+__device__ __forceinline__ void fsr_warp_{name}_at(T &value, I &at)
+{{
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) {{
+        const T other = __shfl_xor_sync(0xffffffffu, value, offset);
+        const I place = __shfl_xor_sync(0xffffffffu, at, offset);
+        if (other {better} value || (other == value && place < at)) {{
+            value = other;
+            at = place;
+        }}
+    }}
+}}
+"""
+
+_BLOCK_AT = """\
+// {words} over a block of THREADS threads and the first of its places; every thread gets both.
+template <int THREADS, typename T, typename I>
+__device__ __forceinline__ void fsr_block_{name}_at(T &value, I &at)
+{{
+    __shared__ T values[THREADS / 32];
+    __shared__ I places[THREADS / 32];
+    fsr_warp_{name}_at(value, at);
+    if (THREADS > 32) {{
+        __syncthreads();  // the results of an earlier call have been read
+        if (threadIdx.x % 32 == 0) {{
+            values[threadIdx.x / 32] = value;
+            places[threadIdx.x / 32] = at;
+        }}
+        __syncthreads();
+        value = values[0];
+        at = places[0];
+#pragma unroll
+        for (int warp = 1; warp < THREADS / 32; warp += 1) {{
+            if (values[warp] {better} value || (values[warp] == value && places[warp] < at)) {{
+                value = values[warp];
+                at = places[warp];
+            }}
+        }}
+    }}
+}}
+"""
+
+_BETTER = {"greatest": ">", "least": "<"}
+
+
 def helper_text(name: str) -> str:
-    """The definition of one helper: 'fsr_pack', 'fsr_aligned', 'fsr_warp_<operator>', 'fsr_block_<operator>'.
+    """The definition of one helper: 'fsr_pack', 'fsr_aligned', 'fsr_warp_<operator>', 'fsr_block_<operator>', and
+    with '_at' behind 'greatest' and 'least' those that keep the place too.
 
     Raises KeyError for another name.
     """
@@ -111,6 +160,10 @@ def helper_text(name: str) -> str:
     if name == "fsr_aligned":
         return _ALIGNED
     _, level, operator = name.split("_", 2)
+    if operator.endswith("_at"):
+        plain = operator.removesuffix("_at")
+        words, better = OPERATORS[plain].words, _BETTER[plain]
+        return {"warp": _WARP_AT, "block": _BLOCK_AT}[level].format(name=plain, words=words, better=better)
     op = OPERATORS[operator]
     template = {"warp": _WARP, "block": _BLOCK}[level]
     return template.format(name=op.name, words=op.words, combine=op.combine)
@@ -128,4 +181,4 @@ def missing_helpers(source: str, names: Iterable[str]) -> str:
 
 def defines(source: str, name: str) -> bool:
     """Whether the text already holds the helper of that name."""
-    return re.search(rf"(struct\s.*\b|\bT |\bbool ){re.escape(name)}\b", source) is not None
+    return re.search(rf"(struct\s.*\b|\bT |\bbool |\bvoid ){re.escape(name)}\b", source) is not None

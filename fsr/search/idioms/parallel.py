@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fsr.search.idioms.accumulators import FLOATING, INTEGERS, accumulators
 from fsr.search.idioms.collectives import OPERATORS
 from fsr.search.idioms.effects import Access, Pointers, Unclear, accesses
+from fsr.search.idioms.places import Place, foldable, places, without_places
 from fsr.search.idioms.tree import assigned, declared, names_of, substitute
 from fsr.source.form import (
     Assign,
@@ -47,11 +48,13 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class ParallelLoop:
-    """A loop whose iterations are independent but for ``folds``: accumulator name to operator name."""
+    """A loop whose iterations are independent but for ``folds``, accumulator name to operator name, and ``places``,
+    extremes with where they were found."""
 
     loop: For
     folds: Mapping[str, str] = field(hash=False)
     accesses: tuple[Access, ...]
+    places: tuple[Place, ...] = ()
 
 
 def parallel_loop(loop: For, scene: Scene) -> ParallelLoop | None:
@@ -77,10 +80,14 @@ def parallel_loop(loop: For, scene: Scene) -> ParallelLoop | None:
         return None  # a pointer is moved along
     if _moves_pointer(loop.body, scene.pointers):
         return None
-    folds = accumulators(loop.body, outer)
+    noted = places(loop, outer)
+    outer -= {name for place in noted for name in (place.value, place.at)}
+    folds = accumulators(without_places(loop, noted), outer)
     if folds is None or not all(_foldable(n, op, scene) for n, op in folds.items()):
         return None
-    return ParallelLoop(loop, folds, tuple(found))
+    if not all(foldable(place, dict(scene.types)) for place in noted):
+        return None
+    return ParallelLoop(loop, folds, tuple(found), noted)
 
 
 def private_names(loop: For) -> frozenset[str]:

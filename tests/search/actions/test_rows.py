@@ -268,6 +268,55 @@ def test_little_is_expected_where_neighbours_in_a_row_lie_apart(subject_from) ->
     assert max(m.gain for m in ROW_PER_BLOCK.moves(across)) < 2.0
 
 
+ARGMAX = """
+    if (row >= rows) return;
+    float best = x[row * cols], low = 3.0f;
+    int at = 0, lowest = -1;
+    for (int j = 1; j < cols; j++) {
+        float v = x[row * cols + j];
+        if (v > best) { best = v; at = j; }
+        if (j % 3 != 1) {
+            if (low > v) { lowest = (int)j; low = v; }
+        }
+    }
+    y[row] = best + 100.0f * at + 0.5f * low + 10000.0f * lowest;
+"""
+
+
+def test_the_first_of_equal_extremes_stays_the_place(subject_from, runner) -> None:
+    """Inputs are whole numbers from -4 to 4: nearly every row has ties, and rows in which nothing is below 3."""
+    subject = subject_from(kernel(ARGMAX, out=PER_ROW, tolerance="exact = true"))
+    tried = 0
+    for action in (ROW_PER_WARP, ROW_PER_BLOCK):
+        for move in action.moves(subject):
+            if move.param("threads") == 128:
+                changed = action.apply(subject, move)
+                runner.check(subject, changed, *SIZES)
+                assert runner.faults(changed, subject.contract, {"rows": 3, "cols": 70}) == []
+                tried += 1
+    assert tried >= 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("if (v > best)", "if (v >= best)"),  # the last of equal ones
+        ("if (v > best)", "if (v > best + 1.0f)"),
+        ("at = j;", "at = cols - j;"),
+        ("at = j;", "at = j; low = v;"),
+        ("best = v;", "best = 2.0f * v;"),
+        ("float v = x[row * cols + j];", "float v = x[row * cols + j] + at;"),
+        ("if (v > best)", "if (at == 7) best = 0.0f; if (v > best)"),
+        ("lowest = (int)j; low = v;", "lowest = (int)j; low = v; best = v;"),
+        ("lowest = (int)j; low = v;", "at = (int)j; low = v;"),  # one place for two extremes
+    ],
+)
+def test_other_ways_to_note_a_place_stop_the_move(old: str, new: str, subject_from) -> None:
+    assert old in ARGMAX
+    subject = subject_from(kernel(ARGMAX.replace(old, new), out=PER_ROW, tolerance="exact = true"))
+    assert list(ROW_PER_WARP.moves(subject)) == []
+
+
 HELPERS = """
 #define LIMIT 100.0f
 #define SQUARE(v) ((v) * (v))

@@ -29,6 +29,13 @@ def test_every_operator_has_both_folds(name: str) -> None:
     assert set(parse_device_functions(both)) == {f"fsr_warp_{name}", f"fsr_block_{name}"}
 
 
+@pytest.mark.parametrize("name", ["greatest_at", "least_at"])
+def test_a_fold_with_a_place_brings_the_warps_and_is_not_added_again(name: str) -> None:
+    text = missing_helpers("", [f"fsr_block_{name}"])
+    assert set(parse_device_functions(text)) == {f"fsr_warp_{name}", f"fsr_block_{name}"}
+    assert missing_helpers(text, [f"fsr_block_{name}", f"fsr_warp_{name}"]) == ""
+
+
 def test_unknown_helpers_are_refused() -> None:
     with pytest.raises(KeyError):
         helper_text("fsr_warp_mean")
