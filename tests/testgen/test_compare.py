@@ -135,6 +135,29 @@ def test_nan_is_no_wildcard_and_nan_where_the_original_has_it_is_right() -> None
     assert np.isnan(found[0].expected)
 
 
+def overflowing(x: Array) -> Array:
+    """A sum that no float32 holds: infinite there, about 1e41 in float64."""
+    return row_sum(np.abs(x) * np.array(1e39).astype(x.dtype))
+
+
+@pytest.mark.parametrize("other", [np.nan, -np.inf, np.inf])
+def test_what_a_declared_sum_overflows_to_depends_on_its_order(other: float) -> None:
+    def otherwise(x: Array) -> Array:
+        return np.full(x.shape[0], other, x.dtype)
+
+    declared, undeclared = contract(tolerance=Tolerance(sum_length="m")), contract()
+    assert verdict(overflowing, otherwise, declared) == []
+    if other != np.inf:
+        assert verdict(overflowing, otherwise, undeclared)[0].kind == "non-finite"
+        assert verdict(overflowing, otherwise, declared, precise=False)[0].kind == "non-finite"
+        assert verdict(lambda x: overflowing(x) * np.inf, otherwise, declared)[0].kind == "non-finite"
+
+
+def test_a_number_is_no_match_for_an_overflow() -> None:
+    found = verdict(overflowing, lambda x: np.zeros(x.shape[0], x.dtype))
+    assert (found[0].kind, found[0].count) == ("non-finite", 40)
+
+
 def test_the_worst_element_is_named_with_its_bound() -> None:
     def wrong(x: Array) -> Array:
         y = row_sum(x)
