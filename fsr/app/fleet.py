@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from fsr.app.kernel import Kernel
 from fsr.app.options import RefineOptions
@@ -102,9 +103,16 @@ def _on_a_cluster(
 def host_workers() -> int:
     """How many host devices one machine carries: executing and recording take a core each, compiling the others, and
     a worker keeps the timed sizes' inputs and results in memory. Predictions do not disturb one another."""
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     cores = len(os.sched_getaffinity(0))
-    return max(1, min(cores // 2, free // HOST_WORKER_BYTES, MOST_HOST_WORKERS))
+    return max(1, min(cores // 2, _available_bytes() // HOST_WORKER_BYTES, MOST_HOST_WORKERS))
+
+
+def _available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
+    """Memory that can be had without swapping, files in the cache included."""
+    for line in meminfo.read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return 0
 
 
 def _on_host(workers: Workers, options: RefineOptions) -> Fleet:

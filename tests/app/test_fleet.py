@@ -161,7 +161,14 @@ def test_a_cluster_chooses_the_gpu_itself(monkeypatch: pytest.MonkeyPatch, devic
 def test_host_devices_take_half_the_cores_as_far_as_memory_goes(
     monkeypatch: pytest.MonkeyPatch, cores: int, gigabytes: int, workers: int
 ) -> None:
-    pages = {"SC_AVPHYS_PAGES": gigabytes << 18, "SC_PAGE_SIZE": 4096}
-    monkeypatch.setattr(fleet.os, "sysconf", lambda name: pages[name])
+    monkeypatch.setattr(fleet, "_available_bytes", lambda: gigabytes << 30)
     monkeypatch.setattr(fleet.os, "sched_getaffinity", lambda _: set(range(cores)))
     assert fleet.host_workers() == workers
+
+
+def test_available_memory_counts_what_the_cache_would_give_back(tmp_path: Path) -> None:
+    (tmp_path / "meminfo").write_text("MemTotal: 8000 kB\nMemFree: 10 kB\nMemAvailable:   4000 kB\n")
+    assert fleet._available_bytes(tmp_path / "meminfo") == 4000 * 1024
+    (tmp_path / "old").write_text("MemTotal: 8000 kB\n")
+    assert fleet._available_bytes(tmp_path / "old") == 0
+    assert fleet._available_bytes() > 0
