@@ -227,7 +227,7 @@ def _contained() -> bool:
 
 def _ray() -> Finding:
     if importlib.util.find_spec("ray") is None:
-        return Finding("ray", NOTE, "not installed; used for several GPUs, needed for a cluster", "pip install 'fsr[ray]'")
+        return Finding("ray", NOTE, "not installed; used for several GPUs or a cluster", "pip install 'fsr[ray]'")
     return Finding("ray", OK, importlib.metadata.version("ray"))
 
 
