@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from fsr.app.engine import died
+from fsr.app.awaiting import completed
 from fsr.app.kernel import Kernel
 from fsr.errors import BaselineError
 from fsr.evaluation.faults import outcome_of_fault
@@ -13,7 +13,6 @@ from fsr.evaluation.spec import BaselineReport, SessionSpec
 from fsr.workers.protocol import Task, WorkerFault, Workers
 
 TIMEOUT_S = 300.0
-TICK_S = 0.1
 TRIES = 2
 
 # How compilers name a line of the unit they were given: NVRTC and nvcc, clang and g++.
@@ -25,20 +24,11 @@ def qualify(workers: Workers, spec: SessionSpec, kernel: Kernel, tick: Callable[
     """Run the baseline task; ``tick`` is called while it runs. Raises BaselineError (in the user's lines),
     and what else the task raises."""
     task = Task("fsr.evaluation.jobs:baseline_task", spec, TIMEOUT_S)
-    ticket, tries = workers.submit("device", task), TRIES
-    while True:
-        for completion in workers.wait(TICK_S):
-            if completion.ticket != ticket:
-                continue
-            tries -= 1
-            if died(completion) and tries:  # which need not be the kernel's doing
-                ticket = workers.submit("device", task)
-                continue
-            try:
-                return _report(completion.result, completion.seconds)
-            except BaselineError as error:
-                raise in_users_lines(error, kernel) from None
-        tick()
+    completion = completed(workers, "device", task, tick, tries=TRIES)
+    try:
+        return _report(completion.result, completion.seconds)
+    except BaselineError as error:
+        raise in_users_lines(error, kernel) from None
 
 
 def _report(result: object, seconds: float) -> BaselineReport:

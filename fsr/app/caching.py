@@ -35,8 +35,10 @@ class RunCache:
     def _note_devices(self, device: DeviceInfo) -> None:
         """Lookup compares hardware by this: every GPU of the model in this machine is the one measured on."""
         found = present() or asked()
-        for gpu in driver_gpus() if found is not None else ():
-            if found is not None and gpu.model == (device.name, device.arch):
+        if found is None:
+            return
+        for gpu in driver_gpus():
+            if gpu.model == (device.name, device.arch):
                 self._store.saw_device(gpu.uuid, found[0], self._device)
 
     def start(self) -> Candidate | None:

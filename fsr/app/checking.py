@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from fsr.app.awaiting import completed
 from fsr.app.baseline import qualify
 from fsr.app.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S, PROMOTE_TIMEOUT_S
 from fsr.app.fleet import open_fleet
@@ -113,11 +114,9 @@ def _run(
     workers: Workers, pool: Pool, function: str, payload: Any, timeout_s: float, stage: str, fresh: bool = False
 ) -> Any:
     """The result of one task; a fault of the worker as its outcome."""
-    ticket = workers.submit(pool, Task(f"fsr.evaluation.{function}", payload, timeout_s, fresh=fresh))
-    while True:
-        for completion in workers.wait(0.2):
-            if completion.ticket == ticket:
-                result = completion.result
-                if isinstance(result, WorkerFault):
-                    return outcome_of_fault(result.kind, result.detail, result.error, stage, completion.seconds)
-                return result
+    task = Task(f"fsr.evaluation.{function}", payload, timeout_s, fresh=fresh)
+    completion = completed(workers, pool, task)
+    result = completion.result
+    if isinstance(result, WorkerFault):
+        return outcome_of_fault(result.kind, result.detail, result.error, stage, completion.seconds)
+    return result

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from fsr.app.awaiting import TICK_S, completed, died
 from fsr.app.state import Progress, RunState
 from fsr.evaluation.faults import outcome_of_fault
 from fsr.evaluation.jobs import too_fast
@@ -20,12 +21,11 @@ from fsr.records import Outcome, Status, VerdictKind
 from fsr.runs.log import EventLog
 from fsr.search.proposal import Proposal, Trial
 from fsr.search.refinement import Refinement
-from fsr.workers.protocol import Completion, Pool, Task, WorkerFault, Workers
+from fsr.workers.protocol import Completion, Task, WorkerFault, Workers
 
 COMPILE_TIMEOUT_S = 90.0
 EVALUATE_TIMEOUT_S = 120.0
 PROMOTE_TIMEOUT_S = 240.0
-TICK_S = 0.1
 
 
 @dataclass(slots=True)
@@ -191,26 +191,14 @@ class Engine:
         binaries = self._binaries.get(trial.proposal.id)
         if binaries is None:  # told in an earlier life of this run
             request = CompileRequest(self.spec, trial.proposal.candidate)
-            done = self._await("compile", Task("fsr.evaluation.jobs:compile_task", request, COMPILE_TIMEOUT_S))
+            compile_ = Task("fsr.evaluation.jobs:compile_task", request, COMPILE_TIMEOUT_S)
+            done = completed(self.workers, "compile", compile_, self._show, tries=2)
             if not isinstance(done.result, Binaries):
                 return self._outcome(done, "compile")
             binaries = done.result
         promotion = PromoteRequest(self.spec, trial.proposal.candidate, binaries, min(20.0, budget_s / 2))
         task = Task("fsr.evaluation.promotion:promote_task", promotion, PROMOTE_TIMEOUT_S, fresh=True)
-        return self._outcome(self._await("device", task), "promotion")
-
-    def _await(self, pool: Pool, task: Task, tries: int = 2) -> Completion:
-        ticket = self.workers.submit(pool, task)
-        while True:
-            for completion in self.workers.wait(TICK_S):
-                if completion.ticket == ticket:
-                    return self._await(pool, task, tries - 1) if died(completion) and tries > 1 else completion
-            self._show()
-
-
-def died(completion: Completion) -> bool:
-    """Whether the worker's process ended under the task: killed from outside, out of memory, or crashed."""
-    return isinstance(completion.result, WorkerFault) and completion.result.kind == "crashed"
+        return self._outcome(completed(self.workers, "device", task, self._show, tries=2), "promotion")
 
 
 def reason(outcome: Outcome) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,6 +19,7 @@ from fsr.app.result import result_of
 from fsr.app.resuming import RunStart, new_run_folder, replay_into
 from fsr.app.state import Progress, RunState
 from fsr.errors import StorageError
+from fsr.evaluation.capacity import buffer_bytes
 from fsr.evaluation.spec import SessionSpec
 from fsr.identity import to_json
 from fsr.records import Json, Outcome
@@ -28,15 +28,13 @@ from fsr.search.actions.registry import all_actions
 from fsr.search.proposal import Rules, Trial
 from fsr.search.refinement import Refinement
 from fsr.settings import Settings, read_settings
-from fsr.testgen.dtypes import numpy_dtype
 from fsr.workers.protocol import Workers
 
 PROMOTION_SHARE = 0.2  # of the budget, kept for promotion
 PROMOTION_MOST_S = 30.0
 LARGE_SHARE = 0.4  # where the timed sizes are so large that checking them takes long
-CHECKED_BYTES_PER_S = (
-    20e6  # of buffers at timed sizes, as seen beside an H200: several input sets, sizes, perturbations
-)
+# Of buffers at timed sizes, as seen beside an H200: several input sets, held-out sizes, perturbations.
+CHECKED_BYTES_PER_S = 20e6
 
 
 def refine(
@@ -145,12 +143,7 @@ def promotion_reserve(spec: SessionSpec, budget_s: float) -> float:
     usual = min(PROMOTION_MOST_S, PROMOTION_SHARE * budget_s)
     if spec.on_host:
         return usual
-    contract = spec.contract
-    timed_bytes = sum(
-        math.prod(contract.shape(buffer, sizes)) * numpy_dtype(buffer.dtype).itemsize
-        for sizes in contract.timed_sizes()
-        for buffer in contract.buffers()
-    )
+    timed_bytes = sum(buffer_bytes(spec.contract, sizes) for sizes in spec.contract.timed_sizes())
     return max(usual, min(LARGE_SHARE * budget_s, PROMOTION_MOST_S, timed_bytes / CHECKED_BYTES_PER_S))
 
 

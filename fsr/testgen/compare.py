@@ -145,10 +145,8 @@ def _compare_one(
         wrong, kind = ~_exact(contract, got, want, expected.spread[name]), "value"
     else:
         truth, bound = _bound(contract, case, name, expected)
-        wrong, kind = (
-            ~_same_wildness(got, want) & ~_overflowed(contract, got, want, expected.precise, truth),
-            "non-finite",
-        )
+        excused = _overflowed(contract, got, want, expected.precise, truth)
+        wrong, kind = ~_same_wildness(got, want) & ~excused, "non-finite"
         if not (wrong & ~never).any():
             wrong, kind = ~_agree(got, truth, bound) & np.isfinite(_wide(want)), "value"
     wrong &= ~never

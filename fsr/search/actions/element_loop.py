@@ -168,8 +168,7 @@ class ElementLoop:
             work = (Declare(f"const {kernel.type}", kernel.var, position), *work)
         if not self.wide:
             return work
-        inner = work
-        return (For("int", u.text, number(0), "<", number(self.width), number(1), inner, ("#pragma unroll",)),)
+        return (For("int", u.text, number(0), "<", number(self.width), number(1), work, ("#pragma unroll",)),)
 
 
 def _wide(expr: Expr, type_: str) -> Expr:
