@@ -240,6 +240,12 @@ class KernelForm:
     prefix: tuple[str, ...] = ()
     span: Span | None = field(default=None, compare=False)
 
+    @property
+    def template_parameters(self) -> tuple[tuple[str, str], ...]:
+        """First word and name of each template parameter: ('int', 'BLOCK'), ('typename', 'T')."""
+        words = (p.split("=")[0].split() for p in (self.template or "").split(","))
+        return tuple((w[0], w[-1]) for w in words if w)
+
     def param(self, name: str) -> Param:
         """The parameter of that name. Raises KeyError."""
         for param in self.params:

@@ -13,10 +13,10 @@ from fsr.search.idioms.effects import BUILTINS
 from fsr.search.idioms.guards import peel
 from fsr.search.idioms.launches import Launched, launched, with_launch
 from fsr.search.idioms.macros import constants, expanded, thread_aware
-from fsr.search.idioms.parallel import terms
 from fsr.search.idioms.rewrite import names
 from fsr.search.idioms.tree import assigned
-from fsr.source.form import Binary, Cast, Declare, Expr, KernelForm, Member, Name
+from fsr.source.analysis.threads import global_ids
+from fsr.source.form import Declare, KernelForm
 from fsr.source.walk import contains_opaque, names_mentioned, walk_stmts
 
 SHAPES = ((32, 4, 2), (32, 8, 1), (64, 4, 1), (32, 4, 4), (64, 2, 2), (128, 2, 1), (16, 8, 2), (32, 2, 2))
@@ -75,30 +75,9 @@ def any_block(subject: Subject, kernel: KernelForm) -> Launched | None:
 
 
 def _ids(form: KernelForm) -> dict[str, str]:
-    """Variable to axis of the declarations ``int v = blockIdx.a * blockDim.a + threadIdx.a``."""
-    found: dict[str, str] = {}
-    for s in form.body:
-        if isinstance(s, Declare) and s.init is not None and s.type.removeprefix("const ") in INTEGERS:
-            found.update((s.name, axis) for axis in "xyz" if _is_id(s.init, axis))
-    return found
-
-
-def _is_id(expr: Expr, axis: str) -> bool:
-    parts = [_bare(term) for term, sign in terms(_bare(expr)) if sign > 0]
-    thread, block, width = (Member(Name(name), axis) for name in ("threadIdx", "blockIdx", "blockDim"))
-    if len(parts) != 2 or thread not in parts or len(terms(_bare(expr))) != 2:
-        return False
-    product = parts[1 - parts.index(thread)]
-    if not isinstance(product, Binary) or product.op != "*":
-        return False
-    factors = [_bare(product.left), _bare(product.right)]
-    return block in factors and width in factors
-
-
-def _bare(expr: Expr) -> Expr:
-    while isinstance(expr, Cast):
-        expr = expr.operand
-    return expr
+    """Variable to axis of the integers ``blockIdx.a * blockDim.a + threadIdx.a``."""
+    found = (one for one in global_ids(form).values() if one.block_dim is None)
+    return {one.name: one.axis for one in found if one.declaration.type.removeprefix("const ") in INTEGERS}
 
 
 def _relaunched(launch: Launch, block: tuple[int, ...]) -> Launch:

@@ -87,7 +87,7 @@ def _template_position(target: Target) -> int | None:
         return None
     arguments = template_arguments(target.launch.entry)
     places = [i for i, a in enumerate(arguments) if a.isdigit() and int(a) == threads]
-    parameters = [p.split("=")[0].split()[-1] for p in target.kernel.template.split(",") if p.split("=")[0].split()]
+    parameters = [name for _, name in target.kernel.template_parameters]
     if len(places) != 1 or len(arguments) != len(parameters):
         return None
     text = str(target.kernel.body)

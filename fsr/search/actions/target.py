@@ -63,8 +63,7 @@ class Target:
     @cached_property
     def type_names(self) -> frozenset[str]:
         """Names that stand for types: template parameters, aliases, typedefs."""
-        parameters = (p.split("=")[0].split() for p in (self.kernel.template or "").split(","))
-        named = {words[1] for words in parameters if len(words) == 2 and words[0] in ("typename", "class")}
+        named = {name for kind, name in self.kernel.template_parameters if kind in ("typename", "class")}
         return frozenset(named | set(aliases(self.source)))
 
     @cached_property

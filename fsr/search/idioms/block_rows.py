@@ -14,17 +14,16 @@ from dataclasses import replace
 from fsr.search.actions.protocol import Subject
 from fsr.search.actions.types import aliases
 from fsr.search.idioms.accumulators import INTEGERS
-from fsr.search.idioms.block_values import IDENTITY_ONE, Combiners, Partial, folds_of, leaders_branch, starts_neutral
+from fsr.search.idioms.block_values import THREAD, Combiners, Partial, folds_of, leaders_branch, starts_neutral
 from fsr.search.idioms.effects import BUILTINS, Unclear
 from fsr.search.idioms.launches import Launched, launched, threads_of
 from fsr.search.idioms.rows import RowKernel, guard_of, scene_of, uses_threads
-from fsr.search.idioms.tree import assigned, names_of, rewrite_body, root_name
+from fsr.search.idioms.tree import assigned, names_of, rewrite_body, root_name, without_casts
 from fsr.search.idioms.units import flatten, units_of
 from fsr.source.form import (
     Assign,
     Binary,
     Call,
-    Cast,
     Comment,
     Declare,
     Expr,
@@ -52,7 +51,7 @@ from fsr.source.walk import (
     walk_stmts,
 )
 
-THREAD, BLOCK = Member(Name("threadIdx"), "x"), Member(Name("blockIdx"), "x")
+BLOCK = Member(Name("blockIdx"), "x")
 _BARRIERS = ("__syncthreads", "__syncwarp")
 
 
@@ -86,7 +85,7 @@ def block_row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
 
 
 def _has_type_parameters(kernel: KernelForm) -> bool:
-    return any(p.split()[0] in ("typename", "class") for p in (kernel.template or "").split(",") if p.split())
+    return any(kind in ("typename", "class") for kind, _ in kernel.template_parameters)
 
 
 # ---------------------------------------------------------------- names made plain
@@ -114,7 +113,7 @@ def _without_thread_names(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """The body with ``tid`` written as threadIdx.x, where it is declared so and never changed."""
     changed = assigned(body)
     for s in body:
-        if isinstance(s, Declare) and s.init is not None and bare(s.init) == THREAD and s.name not in changed:
+        if isinstance(s, Declare) and _is(s.init, THREAD) and s.name not in changed:
             left = tuple(other for other in body if other is not s)
             return _without_thread_names(substitute_stmts(left, {s.name: THREAD}))
     return body
@@ -122,7 +121,7 @@ def _without_thread_names(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 def _with_row(body: tuple[Stmt, ...], kernel: KernelForm) -> tuple[Declare, tuple[Stmt, ...]]:
     """The declaration of the row's number, and the body with every blockIdx.x as that."""
-    named = next((s for s in body if isinstance(s, Declare) and s.init is not None and bare(s.init) == BLOCK), None)
+    named = next((s for s in body if isinstance(s, Declare) and _is(s.init, BLOCK)), None)
     row = named or Declare("const int", fresh("row", kernel_names(kernel) | BUILTINS), BLOCK)
     if row.type.removeprefix("const ").removesuffix(" const") not in INTEGERS:
         raise Unclear
@@ -147,11 +146,9 @@ def _settled_pointers(body: tuple[Stmt, ...], kernel: KernelForm) -> tuple[Stmt,
     return body
 
 
-def bare(expr: Expr) -> Expr:
-    """An expression without the casts around it."""
-    while isinstance(expr, Cast):
-        expr = expr.operand
-    return expr
+def _is(expr: Expr | None, builtin: Member) -> bool:
+    """Whether an expression is a builtin variable, casts left aside."""
+    return expr is not None and without_casts(expr) == builtin
 
 
 # ---------------------------------------------------------------- from a block to one thread
@@ -219,8 +216,8 @@ class _Lift:
     def _strided(self, s: For) -> bool:
         """Whether the loop deals its iterations out to the threads of the block one by one."""
         step = self.combiners.constants.get(s.step.text) if isinstance(s.step, Name) else integer(s.step)
-        by_block = bare(s.step) == Member(Name("blockDim"), "x") or step == self.threads
-        return bare(s.start) == THREAD and s.relation == "<" and by_block
+        by_block = _is(s.step, Member(Name("blockDim"), "x")) or step == self.threads
+        return _is(s.start, THREAD) and s.relation == "<" and by_block
 
     def _whole(self, s: For, before: list[Stmt], parts: dict[str, Partial]) -> Stmt:
         """The loop over all iterations; what it folds is a part from here on."""
@@ -233,7 +230,7 @@ class _Lift:
         if mentioned & (parts.keys() - folds.keys() | self.arrays.keys()):
             raise Unclear
         parts.update({name: Partial(operator) for name, operator in folds.items()})
-        return replace(s, start=Literal("0"), step=IDENTITY_ONE, pragmas=())
+        return replace(s, start=Literal("0"), step=Literal("1"), pragmas=())
 
     def _leader(self, then: tuple[Stmt, ...], parts: dict[str, Partial]) -> list[Stmt]:
         """What thread 0 does alone: it writes memory or shared variables, and may see what it alone holds."""
@@ -296,7 +293,7 @@ class _Lift:
         """``s[threadIdx.x] = part;`` and the statements after it that combine the array's elements into the first."""
         match s:
             case Assign(target=Index(base=Name(text=array), index=index), op="=", value=Name(text=part)):
-                if array not in self.arrays or bare(index) != THREAD or part not in parts or parts[part].leaders:
+                if array not in self.arrays or not _is(index, THREAD) or part not in parts or parts[part].leaders:
                     return None
             case _:
                 return None

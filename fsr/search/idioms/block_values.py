@@ -32,7 +32,7 @@ from fsr.source.form import (
 from fsr.source.parse import parse_device_functions
 from fsr.source.walk import integer, names_mentioned, substitute_stmts, walk_stmts
 
-IDENTITY_ONE = Literal("1")
+THREAD = Member(Name("threadIdx"), "x")
 _SAME = {"+": ("sum",), "*": ("product",), "max": ("max", "greatest"), "min": ("min", "least"), "&": ("and",),
          "|": ("or",)}  # fmt: skip
 _IDEMPOTENT = frozenset(["max", "min", "greatest", "least", "and", "or"])
@@ -71,10 +71,10 @@ class Combiners:
     def combined(self, name: str) -> Combined | None:
         """What the function of that name makes of one value a thread; None when that cannot be shown."""
         if name in self.functions and name not in self._known:
-            parameters = [p.split("=")[0].split() for p in (self.functions[name].template or "").split(",")]
-            sizes = {w[-1]: self.threads for w in parameters if w and w[0] in ("int", "unsigned", "size_t")}
-            combined = combined_value(self.functions[name], self.threads, self.functions, {**self.constants, **sizes})
-            self._known[name] = combined
+            function = self.functions[name]
+            whole = [n for kind, n in function.template_parameters if kind in ("int", "unsigned", "size_t")]
+            known = {**self.constants, **dict.fromkeys(whole, self.threads)}
+            self._known[name] = combined_value(function, self.threads, self.functions, known)
         return self._known.get(name)
 
     def tree_combines(self, run: Sequence[Stmt], array: str, type_: str, part: str, operator: str) -> bool:
@@ -100,18 +100,15 @@ def folds_of(loop: For, kernel: KernelForm) -> dict[str, str]:
     other way."""
     pointers = {p.name for p in kernel.params if p.is_pointer}
     pointers |= {name for name, s in declared(kernel.body).items() if "*" in s.type}
-    written = {s.target.text for s in _assigns(loop) if isinstance(s.target, Name)}
-    outer = frozenset(written - private_names(loop) - pointers)
-    if any(isinstance(s.target, Name) and s.target.text in pointers for s in _assigns(loop)):
+    targets = [s.target for s in walk_stmts(loop.body) if isinstance(s, Assign)]
+    written = {target.text for target in targets if isinstance(target, Name)}
+    if written & pointers:
         raise Unclear
+    outer = frozenset(written - private_names(loop))
     found = accumulators(loop.body, outer)
     if found is None or set(found) != outer:
         raise Unclear
     return found
-
-
-def _assigns(loop: For) -> list[Assign]:
-    return [s for s in walk_stmts(loop.body) if isinstance(s, Assign)]
 
 
 def starts_neutral(name: str, operator: str, before: Sequence[Stmt]) -> bool:
@@ -138,9 +135,8 @@ def _neutral(value: Expr, operator: str) -> bool:
 
 def leaders_branch(s: If) -> tuple[Stmt, ...] | None:
     """What thread 0 of the block does alone, for ``if (threadIdx.x == 0) { ... }``; None for any other branch."""
-    thread = Member(Name("threadIdx"), "x")
     match s:
         case If(test=Binary(op="==", left=left, right=right), then=then, orelse=()):
-            if (left == thread and integer(right) == 0) or (right == thread and integer(left) == 0):
+            if (left == THREAD and integer(right) == 0) or (right == THREAD and integer(left) == 0):
                 return then
     return None

@@ -33,7 +33,7 @@ def constants(source: str, form: KernelForm, entry: str) -> dict[str, int]:
             if value is not None:
                 found[name] = value
     if form.template and "<" in entry:
-        declared = [p.split("=")[0].split()[-1] for p in form.template.split(",") if p.split("=")[0].split()]
+        declared = [name for _, name in form.template_parameters]
         given = entry[entry.index("<") + 1 : entry.rindex(">")].split(",")
         for name, text in zip(declared, given, strict=False):
             value = integer_literal(text.strip())

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fsr.search.idioms.accumulators import FLOATING, INTEGERS
-from fsr.search.idioms.tree import names_of
-from fsr.source.form import Assign, Binary, Cast, Comment, Expr, For, If, Name, Stmt
+from fsr.search.idioms.tree import names_of, without_casts
+from fsr.source.form import Assign, Binary, Comment, Expr, For, If, Name, Stmt
 from fsr.source.walk import map_stmts, names_mentioned, walk_stmts
 
 
@@ -56,7 +56,7 @@ def _place(s: Stmt, var: str) -> Place | None:
     if sets is None or op not in ("<", ">"):
         return None
     for (value, new), (at, place) in (sets, sets[::-1]):
-        if _bare(place) != Name(var) or value in names_of(new) or at in names_of(new) or value == at:
+        if without_casts(place) != Name(var) or value in names_of(new) or at in names_of(new) or value == at:
             continue
         if (left, right) == (new, Name(value)):
             return Place(value, at, "greatest" if op == ">" else "least")
@@ -74,9 +74,3 @@ def _sets(then: Iterable[Stmt]) -> tuple[tuple[str, Expr], tuple[str, Expr]] | N
         ]:
             return (first, one), (second, other)
     return None
-
-
-def _bare(expr: Expr) -> Expr:
-    while isinstance(expr, Cast):
-        expr = expr.operand
-    return expr

@@ -12,7 +12,7 @@ from fsr.search.idioms.effects import BUILTINS, Unclear, pointers
 from fsr.search.idioms.launches import Launched, launched, threads_of
 from fsr.search.idioms.parallel import Scene, private_names, stride, terms
 from fsr.search.idioms.pure_functions import hiding_macros, pure_functions
-from fsr.search.idioms.tree import assigned, names_of
+from fsr.search.idioms.tree import assigned, names_of, without_casts
 from fsr.search.idioms.units import Unit, flatten, units_of
 from fsr.source.form import (
     Assign,
@@ -91,24 +91,18 @@ def is_global_id(expr: Expr, threads: int | None) -> bool:
         case Cast(operand=inner):
             return is_global_id(inner, threads)
         case Binary(op="+"):
-            parts = [_bare(t) for t, sign in terms(expr) if sign > 0]
+            parts = [without_casts(t) for t, sign in terms(expr) if sign > 0]
             if len(parts) != 2:
                 return False
             products = [p for p in parts if isinstance(p, Binary) and p.op == "*"]
             if _builtin("threadIdx") not in parts or len(products) != 1:
                 return False
-            factors = [_bare(products[0].left), _bare(products[0].right)]
+            factors = [without_casts(products[0].left), without_casts(products[0].right)]
             if _builtin("blockIdx") not in factors:
                 return False
             factors.remove(_builtin("blockIdx"))
             return factors[0] == _builtin("blockDim") or (threads is not None and integer(factors[0]) == threads)
     return False
-
-
-def _bare(expr: Expr) -> Expr:
-    while isinstance(expr, Cast):
-        expr = expr.operand
-    return expr
 
 
 def _builtin(name: str, axis: str = "x") -> Member:

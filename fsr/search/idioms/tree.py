@@ -122,6 +122,13 @@ def declared(body: Iterable[Stmt]) -> dict[str, Declare]:
     return {s.name: s for s in walk_stmts(body) if isinstance(s, Declare)}
 
 
+def without_casts(expr: Expr) -> Expr:
+    """The expression without the casts around it."""
+    while isinstance(expr, Cast):
+        expr = expr.operand
+    return expr
+
+
 def root_name(target: Expr) -> str | None:
     """The variable behind ``v``, ``v[i]``, ``v[i][j]``, ``*v``, ``*(v + i)``, ``v.x``; None when unclear."""
     match target:

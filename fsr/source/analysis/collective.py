@@ -63,22 +63,10 @@ Value = int | float | Symbols
 Lanes = dict[int, Value]  # by thread
 
 
-def block_reduction(
-    function: KernelForm, threads: int, functions: Mapping[str, KernelForm], constants: Mapping[str, int]
-) -> str | None:
-    """The operator (+ * max min & |) by which a __device__ function of one value combines the values of all threads
-    of a block of ``threads`` by 1 by 1, giving the result to every thread; None when that cannot be shown.
-
-    ``constants``: values of template parameters and macros.
-    """
-    found = combined_value(function, threads, functions, constants)
-    return found.operator if found is not None and found.everywhere else None
-
-
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """What a function makes of a block's values: the operator, and whether every thread gets the result or only
-    thread 0 is known to."""
+    """What a function makes of a block's values: the operator (+ * max min & |), and whether every thread gets the
+    result or only thread 0 is known to."""
 
     operator: str
     everywhere: bool
@@ -87,7 +75,8 @@ class Combined:
 def combined_value(
     function: KernelForm, threads: int, functions: Mapping[str, KernelForm], constants: Mapping[str, int]
 ) -> Combined | None:
-    """Like :func:`block_reduction`, also for functions whose result thread 0 alone is known to hold."""
+    """How a __device__ function of one value combines the values of all threads of a block of ``threads`` by 1 by 1;
+    None when it cannot be shown that it does. ``constants``: values of template parameters and macros."""
     if len(function.params) != 1 or not 32 <= threads <= 1024:
         return None
     machine = _Machine(threads, functions, dict(constants))
@@ -296,13 +285,12 @@ class _Machine:
 
     def template(self, function: KernelForm, given: tuple[str, ...], frame: _Frame) -> dict[str, int]:
         found: dict[str, int] = {}
-        parameters = [p.split("=")[0].split() for p in (function.template or "").split(",")]
-        for words, text in zip(parameters, given, strict=False):
+        for (kind, name), text in zip(function.template_parameters, given, strict=False):
             value = integer(Literal(text)) if text[:1].isdigit() else {**self.constants, **frame.constants}.get(text)
-            if words and words[0] not in ("typename", "class"):
+            if kind not in ("typename", "class"):
                 if value is None:
                     raise _Unknown
-                found[words[-1]] = value
+                found[name] = value
         return found
 
     def shuffle(self, text: str, args: tuple[Expr, ...], active: frozenset[int], frame: _Frame) -> Lanes:

@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 
 from fsr.search.idioms.collectives import helper_text
-from fsr.source.analysis.collective import block_reduction
+from fsr.source.analysis.collective import combined_value
 from fsr.source.parse import parse_device_functions
+
+
+def block_reduction(*args):
+    """The operator by which a function combines a block's values for every thread."""
+    found = combined_value(*args)
+    return found.operator if found is not None and found.everywhere else None
+
 
 WARP = """
 __device__ float down(float v) { for (int o = 16; o > 0; o >>= 1) v += __shfl_down_sync(~0u, v, o); return v; }
