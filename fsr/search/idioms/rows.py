@@ -91,8 +91,8 @@ def is_global_id(expr: Expr, threads: int | None) -> bool:
         case Cast(operand=inner):
             return is_global_id(inner, threads)
         case Binary(op="+"):
-            parts = [without_casts(t) for t, sign in terms(expr) if sign > 0]
-            if len(parts) != 2:
+            parts = [without_casts(t) for t, _ in terms(expr)]
+            if len(parts) != 2 or any(sign < 0 for _, sign in terms(expr)):
                 return False
             products = [p for p in parts if isinstance(p, Binary) and p.op == "*"]
             if _builtin("threadIdx") not in parts or len(products) != 1:

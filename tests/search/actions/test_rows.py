@@ -352,6 +352,13 @@ def test_helpers_with_effects_stop_the_move(helper: str, subject_from) -> None:
     assert list(ROW_PER_BLOCK.moves(subject_from(helper + kernel(body, out=PER_ROW)))) == []
 
 
+def test_a_row_that_is_not_the_threads_number_stops_the_move(subject_from) -> None:
+    text = kernel(LAYER)
+    moved = text.replace("blockIdx.x * blockDim.x + threadIdx.x", "blockIdx.x * blockDim.x - 1 + threadIdx.x")
+    assert moved != text
+    assert list(ROW_PER_WARP.moves(subject_from(moved))) == []
+
+
 def test_a_macro_that_hides_the_thread_stops_the_move(subject_from) -> None:
     body = "if (row < rows) { float a = 0; for (int j = 0; j < cols; j++) a += x[row * cols + j] * ME; y[row] = a; }"
     assert list(ROW_PER_WARP.moves(subject_from("#define ME threadIdx.x\n" + kernel(body, out=PER_ROW)))) == []
