@@ -84,7 +84,7 @@ def record_and_predict(
     session: Session, binaries: Binaries, plan: Plan, case: Case, data: CaseData
 ) -> tuple[Prediction, AccessProfile]:
     """The recording of one run on the host device, and what it predicts for the session's target."""
-    recorder = session.host_recorder()
+    recorder = session.recorder()
     launches, buffers = place(session.contract, plan, case, data)
     profile = recorder.record(binaries.run, launches, buffers)
     footprint = float(sum(b.array.nbytes for b in buffers))

@@ -130,8 +130,7 @@ def _recorded(
     """The recorder's first fault; ``said`` is told whether it could look at all."""
     said["recorder"] = "not available: the held-out cases are too large for it"
     try:
-        recorder = session.host_recorder()
-        image = binaries.run if session.spec.on_host else session.host_image(candidate)
+        recorder, image = session.recorder(), session.recordable(candidate, binaries)
     except MissingToolError as missing:  # also told in the notes of the baseline
         said["recorder"] = f"not available: {missing.what}"
         return None

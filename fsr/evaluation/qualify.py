@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from fsr.devices.protocol import RecordingDevice
 from fsr.errors import MissingToolError
 from fsr.evaluation.session import Session
-from fsr.records import Case, Fault, Image, Role
+from fsr.records import Case, Fault, Role
 from fsr.sandbox.confine import support
 from fsr.testgen.cases import HOST_ELEMENTS, elements
 from fsr.testgen.compare import Mismatch, compare_baseline, tolerance
@@ -68,7 +67,7 @@ def _noise(session: Session, case: Case, expected: Expected) -> Fault | None:
 def _record_some(session: Session, cases: list[Case]) -> list[str]:
     """Record the original on the host device: out of bounds, races, uninitialised reads."""
     try:
-        recorder, image = _recording(session)
+        recorder, image = session.recorder(), session.recordable(session.spec.baseline, session.baseline)
     except MissingToolError as fault:
         return [f"the kernel was not checked for races and bounds on the host device: {fault.what}"]
     if image is None:
@@ -82,13 +81,6 @@ def _record_some(session: Session, cases: list[Case]) -> list[str]:
         if profile.faults:
             raise session.baseline_error(case, profile.faults[0])
     return []
-
-
-def _recording(session: Session) -> tuple[RecordingDevice, Image | None]:
-    recorder = session.recorder()
-    if recorder is not None:
-        return recorder, session.baseline.run
-    return session.host_recorder(), session.host_image(session.spec.baseline)
 
 
 def must_move_bytes(session: Session) -> float | None:

@@ -212,18 +212,17 @@ class Session:
                 self._timed.append((case, data))
         return [pair for i, pair in enumerate(self._timed) if i % TIMED_SETS < sets]
 
-    def recorder(self) -> RecordingDevice | None:
-        """The host device when the session runs on it."""
-        return self.device if self.spec.on_host else None  # type: ignore[return-value]
-
-    def host_recorder(self) -> RecordingDevice:
+    def recorder(self) -> RecordingDevice:
         """The host device, also beside a GPU. Raises MissingToolError."""
         return self.host()  # type: ignore[return-value]
 
-    def host_image(self, candidate: Candidate) -> Image | None:
-        """A candidate built for recording, or None when the host device cannot execute it. Raises MissingToolError."""
+    def recordable(self, candidate: Candidate, binaries: Binaries) -> Image | None:
+        """The build of a candidate that :meth:`recorder` takes: its own on the host device, one made for it beside a
+        GPU; None when the host device cannot execute it. Raises MissingToolError."""
         from fsr.toolchains.host import HostToolchain
 
+        if self.spec.on_host:
+            return binaries.run
         built = HostToolchain().compile(candidate, instrumented=True)
         return built if isinstance(built, Image) else None
 

@@ -31,12 +31,12 @@ class Session:
         self.spec = SimpleNamespace(on_host=on_host)
         self.recorded, self.there = recorded, recorder
 
-    def host_recorder(self) -> Any:
+    def recorder(self) -> Any:
         if not self.there:
             raise MissingToolError("no C++ compiler was found")
         return SimpleNamespace(record=lambda *a: AccessProfile((), self.recorded))
 
-    def host_image(self, candidate: Candidate) -> object:
+    def recordable(self, candidate: Candidate, binaries: object) -> object:
         return object()
 
 
