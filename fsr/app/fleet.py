@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,18 +44,15 @@ class Fleet:
         return SessionSpec(kernel.contract, kernel.baseline, self.device, self.target, seed, str(kernel.folder))
 
 
-@contextmanager
-def open_fleet(options: RefineOptions, compile_workers: int | None, *, single: bool = False) -> Iterator[Fleet]:
+def open_fleet(
+    options: RefineOptions, compile_workers: int | None, *, single: bool = False
+) -> AbstractContextManager[Fleet]:
     """The workers that ``options`` ask for, ended at the end of the block. ``single``: one device is enough.
 
     Raises UsageError for a device that cannot be, MissingToolError for one that is not there."""
     wanted = parse_device(options.device)
-    if options.ray in (None, LOCAL_RAY):
-        opened = _on_this_machine(wanted, options, compile_workers, single=single)
-    else:
-        opened = _on_a_cluster(wanted, options, compile_workers, single=single)
-    with opened as fleet:
-        yield fleet
+    place = _on_this_machine if options.ray in (None, LOCAL_RAY) else _on_a_cluster
+    return place(wanted, options, compile_workers, single=single)
 
 
 @contextmanager
@@ -64,9 +61,9 @@ def _on_this_machine(
 ) -> Iterator[Fleet]:
     device = resolve_device(wanted)
     if device.kind == "host":
-        target_of(options.target)  # before anything is started
+        target_of(options.target)  # raises for one that nothing is known of, before anything is started
         with open_workers(compile_workers, options.ray, (), 1 if single else host_workers()) as workers:
-            yield _on_host(workers, options)
+            yield Fleet(workers, "host", options.target)
         return
     gpus = driver_gpus()
     chosen = [gpu for gpu in gpus if gpu.model == gpus[0].model]

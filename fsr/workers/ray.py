@@ -17,6 +17,8 @@ from fsr.workers.local import clean_environment
 from fsr.workers.protocol import Pool, Task, WorkerFault
 from fsr.workers.supervisor import Supervisor, Worker
 
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
 
 class Executor:
     """The actor's body: runs tasks one after the other."""
@@ -165,16 +167,16 @@ def _environment_of_ray(gpus: Sequence[str]) -> Iterator[None]:
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     hidden = set(os.environ) - set(clean_environment(os.environ))
-    put_back = {name: os.environ.pop(name) for name in hidden}
+    before = {name: os.environ.get(name) for name in (*hidden, VISIBLE)}
+    for name in hidden:
+        del os.environ[name]
     if gpus:
-        put_back["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+        os.environ[VISIBLE] = ",".join(gpus)
     try:
         yield
     finally:
-        os.environ.update(put_back)
-        if not os.environ.get("CUDA_VISIBLE_DEVICES", "-"):
-            del os.environ["CUDA_VISIBLE_DEVICES"]
+        os.environ.pop(VISIBLE, None)
+        os.environ.update({name: value for name, value in before.items() if value is not None})
 
 
 def _import_ray() -> Any:

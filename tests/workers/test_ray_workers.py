@@ -77,6 +77,24 @@ def test_every_device_worker_of_a_cluster_has_a_gpu_of_its_own(pool: Workers) ->
     assert os.environ.get("CUDA_VISIBLE_DEVICES") is None
 
 
+@pytest.mark.parametrize("chosen", [None, "", "3"])
+@pytest.mark.parametrize("gpus", [(), GPUS])
+def test_the_environment_is_afterwards_what_it_was(
+    monkeypatch: pytest.MonkeyPatch, chosen: str | None, gpus: tuple[str, ...]
+) -> None:
+    from fsr.workers.ray import _environment_of_ray
+
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+    monkeypatch.setenv("FSR_TEST_API_KEY", "hidden")
+    with _environment_of_ray(gpus):
+        assert "FSR_TEST_API_KEY" not in os.environ
+        assert os.environ.get("CUDA_VISIBLE_DEVICES") == (",".join(gpus) if gpus else chosen)
+    assert os.environ.get("CUDA_VISIBLE_DEVICES") == chosen
+    assert os.environ["FSR_TEST_API_KEY"] == "hidden"
+
+
 def test_a_cluster_tells_how_many_workers_it_has_room_for(pool: Workers) -> None:
     from fsr.workers.ray import cluster_workers
 
