@@ -11,7 +11,7 @@ from fsr.expressions import evaluate_int
 from fsr.search.actions.protocol import Subject
 from fsr.search.idioms.accumulators import INTEGERS
 from fsr.search.idioms.effects import Access, Unclear, accesses
-from fsr.search.idioms.launches import Launched, launched, threads_of
+from fsr.search.idioms.launches import Launched, launched, one_thread_each, threads_of
 from fsr.search.idioms.parallel import Scene
 from fsr.search.idioms.rows import is_global_id, is_row, scene_of, uses_threads
 from fsr.search.idioms.tree import assigned, names_of, substitute
@@ -95,8 +95,7 @@ def covered(found: Launched, bound: Expr, threads: int, strided: bool) -> bool:
     if text is None:
         return False
     grid = found.launch.grid[0]
-    short = [grid.replace(" ", ""), text.replace(" ", "")]
-    if not strided and short[0] in (f"ceil_div({short[1]},{threads})", f"({short[1]}+{threads - 1})//{threads}"):
+    if not strided and one_thread_each(grid, text, threads):
         return True
     contract = found.contract
     samples = [{s.name: min(max(value, s.minimum), s.maximum) for s in contract.sizes} for value in SAMPLES]

@@ -114,6 +114,12 @@ def launched(subject: Subject, kernel: KernelForm) -> Launched | None:
     return Launched(kernel, launch, position, subject.contract, subject.candidate.source)
 
 
+def one_thread_each(grid: str, count: str, threads: int) -> bool:
+    """Whether a grid, as a size expression, is written as just the blocks of ``threads`` that ``count`` needs."""
+    grid, count = grid.replace(" ", ""), count.replace(" ", "")
+    return grid in (f"ceil_div({count},{threads})", f"({count}+{threads - 1})//{threads}")
+
+
 def bare_name(entry: str) -> str:
     """``gemm`` for ``ns::gemm<16>``."""
     return entry.split("<", 1)[0].strip().rsplit("::", 1)[-1]

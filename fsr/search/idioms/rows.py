@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fsr.search.actions.protocol import Subject
 from fsr.search.idioms.accumulators import INTEGERS
 from fsr.search.idioms.effects import BUILTINS, Unclear, pointers
-from fsr.search.idioms.launches import Launched, launched, threads_of
+from fsr.search.idioms.launches import Launched, launched, one_thread_each, threads_of
 from fsr.search.idioms.parallel import Scene, private_names, stride, terms
 from fsr.search.idioms.pure_functions import hiding_macros, pure_functions
 from fsr.search.idioms.tree import assigned, names_of, without_casts
@@ -191,8 +191,7 @@ def _rows(found: Launched, row: str, after: tuple[Stmt, ...], threads: int) -> s
     text = None if guard is None else found.size_text(guard)
     if text is None:
         return f"({grid}) * {threads}"
-    compact = grid.replace(" ", "")
-    if compact in (f"ceil_div({text.replace(' ', '')},{threads})", f"({text}+{threads - 1})//{threads}"):
+    if one_thread_each(grid, text, threads):
         return text
     return f"min(({grid}) * {threads}, {text})"
 
