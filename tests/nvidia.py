@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from fsr.backends.cuda import gpus
 from fsr.cli import probe
-from fsr.devices import gpus
 
 
 class FakeDriver:

@@ -13,23 +13,27 @@ MODULES = sorted((ROOT / "fsr").rglob("*.py"))
 # From the ground up; a part imports from lower rows only. Rows of one floor stand below each other where one
 # part of it carries the others.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "records"),  # floor 1
-    ("identity", "expressions", "settings", "sandbox"),
-    ("emulator",),  # floor 2
-    ("source", "toolchains", "devices", "report"),
-    ("contract", "features"),  # floor 3
-    ("search", "testgen", "cache", "runs"),  # floor 4
-    ("llm", "evaluation"),  # floor 5
-    ("workers",),  # floor 6
-    ("app",),  # floor 7
-    ("cli",),  # floor 8
+    ("errors", "records"),
+    ("identity", "expressions", "settings", "sandbox", "hardware"),
+    ("emulator",),
+    ("source", "backends", "report"),
+    ("contract", "features"),
+    ("prediction", "analysis"),
+    ("transform",),
+    ("search", "testgen", "cache"),
+    ("guard",),
+    ("llm", "evaluation"),
+    ("workers",),
+    ("runs",),
+    ("app",),
+    ("cli",),
     ("__main__",),
 )
 ROW = {part: row for row, parts in enumerate(FLOORS) for part in parts}
 EVERYWHERE = {"fsr", "fsr.__version__"}
 # Values and protocols of devices: what a recording holds is the language of all floors above.
 FLOOR_TWO = ROW["emulator"]
-READERS_OF_SETTINGS = {"app", "cli", "__main__"}
+READERS_OF_SETTINGS = {"app", "runs", "cli", "__main__"}
 MOST_LINES, MOST_FUNCTION_LINES = 450, 60
 
 
@@ -72,7 +76,7 @@ def upward(path: Path) -> Iterator[str]:
     own = part_of(path)
     for line, name in imports(path):
         other = [*name.split("."), ""][1]
-        of_protocol = name.startswith("fsr.devices.protocol") and ROW.get(own, 0) >= FLOOR_TWO
+        of_protocol = name.startswith("fsr.backends.protocol") and ROW.get(own, 0) >= FLOOR_TWO
         if name in EVERYWHERE or other == own or of_protocol:
             continue
         if ROW[other] >= ROW.get(own, len(FLOORS)):

@@ -13,11 +13,11 @@ import click
 import pytest
 
 from fsr import errors
-from fsr.app.kernel import load_kernel
-from fsr.app.options import RefineOptions
-from fsr.search.actions.registry import all_actions
+from fsr.runs.kernel import load_kernel
+from fsr.runs.options import RefineOptions
 from fsr.search.proposal import Rules, moves_of
 from fsr.settings import VARIABLES
+from fsr.transform.registry import all_actions
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "command-line.md").read_text()

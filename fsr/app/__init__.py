@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fsr.app.checking import check, evaluate
-from fsr.app.options import RefineOptions
-from fsr.app.refining import refine
+from fsr.runs.options import RefineOptions
+from fsr.runs.refining import refine
 
 __all__ = ["RefineOptions", "check", "evaluate", "refine"]

@@ -8,17 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fsr.app.awaiting import completed
-from fsr.app.baseline import qualify
-from fsr.app.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S, PROMOTE_TIMEOUT_S
-from fsr.app.fleet import open_fleet
-from fsr.app.kernel import Kernel, load_kernel
-from fsr.app.options import RefineOptions
 from fsr.errors import SourceError
 from fsr.evaluation.faults import outcome_of_fault
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, SessionSpec
 from fsr.identity import plan_from_json, to_json
 from fsr.records import Candidate, Json, Outcome, Plan, Status
+from fsr.runs.awaiting import completed
+from fsr.runs.baseline import qualify
+from fsr.runs.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S, PROMOTE_TIMEOUT_S
+from fsr.runs.fleet import open_fleet
+from fsr.runs.kernel import Kernel, load_kernel
+from fsr.runs.options import RefineOptions
 from fsr.source.file import KernelFile, bare_name
 from fsr.workers.protocol import Pool, Task, WorkerFault, Workers
 

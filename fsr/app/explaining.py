@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from fsr.app.kernel import load_kernel
-from fsr.app.options import RefineOptions
 from fsr.evaluation.clock import record_and_predict
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import SessionSpec
-from fsr.features.targets import target_of
-from fsr.features.words import explain, line_remarks
+from fsr.hardware.gpus import target_of
 from fsr.identity import to_json
+from fsr.prediction.words import explain, line_remarks
 from fsr.records import Json
+from fsr.runs.kernel import load_kernel
+from fsr.runs.options import RefineOptions
 
 
 def features(options: RefineOptions) -> tuple[str, dict[str, Json]]:

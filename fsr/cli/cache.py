@@ -69,8 +69,8 @@ def show_command(key: str) -> None:
 @click.option("--device", default="cuda:0", show_default=True, help="cuda:N.")
 def explain_command(kernel: Path, device: str) -> int:
     """Say why `fsr lookup KERNEL` answers what it does: every stored winner of this file, and what differs."""
+    from fsr.backends.select import parse_device
     from fsr.cache.explain import explain
-    from fsr.devices.select import parse_device
 
     lines = explain(kernel, Path(read_settings().cache), parse_device(device).index)
     click.echo("\n".join(lines))

@@ -21,7 +21,7 @@ def features_command(kernel: Path, target: str, entry: str | None, as_json: bool
     The kernel runs on the CPU with every access recorded; the time is predicted for --target and says so.
     """
     from fsr.app.explaining import features
-    from fsr.app.options import RefineOptions
+    from fsr.runs.options import RefineOptions
 
     text, told = features(RefineOptions(kernel, "host", target, entry=entry))
     click.echo(json.dumps(told) if as_json else text)

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fsr.devices.gpus import driver_gpus, driver_library
-from fsr.devices.sanitizer import find_sanitizer
+from fsr.backends.cuda.gpus import driver_gpus, driver_library
+from fsr.backends.cuda.sanitizer import find_sanitizer
 from fsr.errors import FsrError, HarnessError, MissingToolError
 from fsr.records import Candidate, CompileFailure, Launch, Plan
 from fsr.sandbox.confine import FIX, support
@@ -82,8 +82,8 @@ def _candidate(source: str) -> Candidate:
 
 def _compiler(kind: str, fix: str) -> Finding:
     """A CUDA compiler, by compiling a small kernel."""
-    from fsr.toolchains.nvcc import NvccToolchain
-    from fsr.toolchains.nvrtc import NvrtcToolchain
+    from fsr.backends.cuda.nvcc import NvccToolchain
+    from fsr.backends.cuda.nvrtc import NvrtcToolchain
 
     candidate = _candidate("#include <cuda_fp16.h>\n__global__ void k(__half* x) { x[0] = __float2half(1.0f); }")
     try:
@@ -101,7 +101,7 @@ def _pycuda(wanted: bool) -> Finding:
     fix = "pip install 'fsr[cuda]' (builds with the CUDA toolkit's headers, about two minutes)"
     if importlib.util.find_spec("pycuda") is None:
         return Finding("pycuda", MISSING if wanted else NOTE, "not installed; it launches on NVIDIA GPUs", fix)
-    from fsr.devices.cuda.pycuda_driver import load_pycuda
+    from fsr.backends.cuda.pycuda_driver import load_pycuda
 
     try:
         load_pycuda()
@@ -136,11 +136,11 @@ def _gpu_tools(wanted: bool) -> Iterator[Finding]:
 
 def _write_kernel(folder: Path) -> list[str]:
     """A small kernel for fsr's replay process, and the command that runs it. Raises FsrError."""
-    from fsr.devices.cuda.replay import write_replay
-    from fsr.devices.protocol import Buffer
-    from fsr.devices.select import DeviceSpec, open_device
+    from fsr.backends.cuda.compiler import cuda_toolchain
+    from fsr.backends.cuda.replay import write_replay
+    from fsr.backends.protocol import Buffer
+    from fsr.backends.select import DeviceSpec, open_device
     from fsr.records import ConcreteLaunch, Image, Role
-    from fsr.toolchains.cuda import cuda_toolchain
 
     device = open_device(DeviceSpec("cuda"))
     arch = device.info.arch
@@ -150,7 +150,7 @@ def _write_kernel(folder: Path) -> list[str]:
         raise HarnessError(image.log)
     launch = ConcreteLaunch("k", (1, 1, 1), (32, 1, 1), 0, ("x",))
     write_replay(folder, image, [launch], [Buffer("x", np.zeros(32, np.float32), Role.OUT)])
-    return [sys.executable, "-m", "fsr.devices.cuda.replay", str(folder)]
+    return [sys.executable, "-m", "fsr.backends.cuda.replay", str(folder)]
 
 
 def _answer(command: list[str]) -> str:
@@ -163,10 +163,10 @@ def _answer(command: list[str]) -> str:
 
 def _host_device() -> Finding:
     """The host device, by compiling and running one kernel on it."""
-    from fsr.devices.protocol import Buffer
-    from fsr.devices.select import DeviceSpec, open_device
+    from fsr.backends.host.compiler import HostToolchain
+    from fsr.backends.protocol import Buffer
+    from fsr.backends.select import DeviceSpec, open_device
     from fsr.records import ConcreteLaunch, Role
-    from fsr.toolchains.host import HostToolchain
 
     fix = "install a C++ compiler: apt-get install clang-22 (or clang, or g++)"
     candidate = _candidate("__global__ void k(float* x) { x[threadIdx.x] = threadIdx.x * 2.0f; }")

@@ -33,9 +33,9 @@ def refine_command(
     machine without a GPU, times are predicted and labelled so. Ctrl-C keeps the best so far.
     """
     from fsr.app import RefineOptions, refine
-    from fsr.app.options import parse_duration
     from fsr.errors import UsageError
     from fsr.report.terminal import Display, summary
+    from fsr.runs.options import parse_duration
 
     if kernel is None and resume is None:
         raise UsageError("no kernel named", expected="fsr refine KERNEL", fix="name a .cu file, or --resume RUN")

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from fsr.backends.protocol import AccessProfile, DeviceFault, TimedDevice
 from fsr.contract.model import concrete_launches
-from fsr.devices.protocol import AccessProfile, DeviceFault, TimedDevice
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import Binaries
 from fsr.evaluation.timing import screen
-from fsr.features.predict import Prediction, predict
-from fsr.features.targets import target_of
+from fsr.hardware.gpus import target_of
+from fsr.prediction.predict import Prediction, predict
 from fsr.records import Basis, Case, ConcreteLaunch, Fault, Plan, Resources, Timing
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build

@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
+from fsr.backends.toolchain import Toolchain
 from fsr.errors import MissingToolError
-from fsr.evaluation.alignment import unpromised_alignment
-from fsr.evaluation.guard import guard
 from fsr.evaluation.spec import Binaries, SessionSpec
+from fsr.guard.alignment import unpromised_alignment
+from fsr.guard.check import guard
 from fsr.records import Candidate, CompileFailure, Fault, Resources
-from fsr.toolchains.protocol import Toolchain
 
 COMPILE_TIMEOUT_S = 60.0
 
@@ -19,10 +19,10 @@ COMPILE_TIMEOUT_S = 60.0
 def run_toolchain(spec: SessionSpec) -> Toolchain:
     """The toolchain whose images the session's device executes."""
     if spec.on_host:
-        from fsr.toolchains.host import HostToolchain
+        from fsr.backends.host.compiler import HostToolchain
 
         return HostToolchain()
-    from fsr.toolchains.cuda import cuda_toolchain
+    from fsr.backends.cuda.compiler import cuda_toolchain
 
     return cuda_toolchain(spec.target)
 
@@ -55,7 +55,7 @@ def _target_resources(spec: SessionSpec, candidate: Candidate) -> Mapping[str, R
     if not spec.target.startswith("sm_"):
         return {}
     try:
-        from fsr.toolchains.cuda import cuda_toolchain
+        from fsr.backends.cuda.compiler import cuda_toolchain
 
         image = cuda_toolchain(spec.target).compile(candidate, timeout_s=COMPILE_TIMEOUT_S)
     except MissingToolError:

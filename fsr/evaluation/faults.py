@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fsr.devices.protocol import DeviceFault
+from fsr.backends.protocol import DeviceFault
 from fsr.errors import FsrError, HarnessError
 from fsr.records import Outcome, Status
 

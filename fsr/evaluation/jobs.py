@@ -10,7 +10,7 @@ import math
 import time
 from dataclasses import replace
 
-from fsr.devices.protocol import DeviceFault
+from fsr.backends.protocol import DeviceFault
 from fsr.errors import BaselineError
 from fsr.evaluation.capacity import require_room
 from fsr.evaluation.clock import read_clock

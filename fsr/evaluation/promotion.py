@@ -14,8 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fsr.devices.protocol import Buffer, TimedDevice, TimedPrepared
-from fsr.devices.sanitizer import ToolReport, sanitize
+from fsr.backends.cuda.sanitizer import ToolReport, sanitize
+from fsr.backends.protocol import Buffer, TimedDevice, TimedPrepared
 from fsr.errors import MissingToolError
 from fsr.evaluation.clock import predicted, read_clock
 from fsr.evaluation.compiling import run_toolchain
@@ -24,8 +24,8 @@ from fsr.evaluation.spec import Binaries, PromoteRequest
 from fsr.evaluation.testing import CaseFailure
 from fsr.evaluation.timing import back_to_back, paired
 from fsr.evaluation.verdict import paired_verdict, predicted_verdict
-from fsr.features.predict import ERROR_FACTOR
 from fsr.identity import to_json
+from fsr.prediction.predict import ERROR_FACTOR
 from fsr.records import (
     Basis,
     Candidate,

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from fsr.backends.cuda.gpus import driver_gpu
+from fsr.backends.lock import DeviceLock
+from fsr.backends.protocol import Array, Device, DeviceFault, RecordingDevice
 from fsr.contract.model import Contract, concrete_launches
-from fsr.devices.gpus import driver_gpu
-from fsr.devices.lock import DeviceLock
-from fsr.devices.protocol import Array, Device, DeviceFault, RecordingDevice
 from fsr.errors import BaselineError, MissingToolError
 from fsr.evaluation.compiling import build as compile_candidate
 from fsr.evaluation.spec import Binaries, SessionSpec
@@ -41,7 +41,7 @@ class Session:
     untrusted candidates would run on the host where nothing can contain them."""
 
     def __init__(self, spec: SessionSpec) -> None:
-        from fsr.devices.select import open_device, parse_device
+        from fsr.backends.select import open_device, parse_device
 
         if spec.untrusted and spec.on_host:
             require_support(support())
@@ -82,7 +82,7 @@ class Session:
             widened = widen_candidate(self.spec.baseline)
             if widened is None:
                 return
-            from fsr.toolchains.host import HostToolchain
+            from fsr.backends.host.compiler import HostToolchain
 
             image = HostToolchain().compile(widened)
         except MissingToolError:
@@ -93,7 +93,7 @@ class Session:
     def host(self) -> Device:
         """The host device of this process, for precise answers and recordings."""
         if self._host is None:
-            from fsr.devices.host.device import open_host_device
+            from fsr.backends.host.device import open_host_device
 
             self._host = open_host_device()
         return self._host
@@ -219,7 +219,7 @@ class Session:
     def recordable(self, candidate: Candidate, binaries: Binaries) -> Image | None:
         """The build of a candidate that :meth:`recorder` takes: its own on the host device, one made for it beside a
         GPU; None when the host device cannot execute it. Raises MissingToolError."""
-        from fsr.toolchains.host import HostToolchain
+        from fsr.backends.host.compiler import HostToolchain
 
         if self.spec.on_host:
             return binaries.run
@@ -245,7 +245,7 @@ def _in_float64(session: Session) -> Contract:
 
 def _locked(spec: SessionSpec) -> DeviceLock | None:
     """The claim on the session's GPU, taken; None on the host device."""
-    from fsr.devices.select import parse_device
+    from fsr.backends.select import parse_device
 
     if spec.on_host:
         return None

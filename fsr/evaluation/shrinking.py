@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fsr.devices.protocol import DeviceFault
+from fsr.backends.protocol import DeviceFault
 from fsr.errors import BaselineError
 from fsr.evaluation.session import Session
 from fsr.evaluation.testing import CaseFailure, fails

@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from fsr.backends.protocol import Array, Device, DeviceFault
 from fsr.contract.model import Contract
-from fsr.devices.protocol import Array, Device, DeviceFault
 from fsr.records import Case, Fault, Image, Json, Plan
 from fsr.testgen.compare import Mismatch, compare
 from fsr.testgen.oracle import Expected

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsr.devices.protocol import TimedPrepared
+from fsr.backends.protocol import TimedPrepared
 from fsr.records import Basis, Timing
 
 

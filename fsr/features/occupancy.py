@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fsr.features.targets import Target
+from fsr.hardware.gpus import Target
 
 _SHARED_UNIT = 128  # shared memory is given in multiples of this (CUDA occupancy calculator, sm_70 and later)
 _REGISTER_STEP = 8  # registers a thread are rounded up to this

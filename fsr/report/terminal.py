@@ -1,6 +1,6 @@
 """What a person sees: live progress on standard error, and the summary at the end.
 
-A display takes anything with the attributes of :class:`fsr.app.state.RunState`; it imports nothing above it.
+A display takes anything with the attributes of :class:`fsr.runs.state.RunState`; it imports nothing above it.
 """
 
 from __future__ import annotations

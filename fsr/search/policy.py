@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fsr.records import Outcome, Status
-from fsr.search.actions.protocol import Action, Move
+from fsr.transform.protocol import Action, Move
 
 PRIOR_WEIGHT = 1.5  # an action's guess counts as this many observations
 FAILURE = math.log(0.5)  # what a failed or cut-short candidate counts as

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from fsr.contract.model import Contract
 from fsr.records import Candidate, Outcome, Status
-from fsr.search.actions.protocol import Action, Move, Subject
 from fsr.source.form import KernelForm
 from fsr.source.parse import parse_kernels
+from fsr.transform.protocol import Action, Move, Subject
 
 
 @dataclass(frozen=True, slots=True)

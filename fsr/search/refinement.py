@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from fsr.errors import HarnessError
 from fsr.identity import candidate_hash
 from fsr.records import Candidate, Outcome
-from fsr.search.actions.protocol import Action, Move
 from fsr.search.archive import Archive
 from fsr.search.policy import Policy, best_of, bottlenecks_of
 from fsr.search.proposal import ActionFault, Proposal, Rules, Trial, applied, moves_of, replay, strict
+from fsr.transform.protocol import Action, Move
 
 ELITES_CONSIDERED = 8  # parents looked at for each proposal
 RETUNE_SHARE = 0.5  # proposals that change one parameter on the path of an elite

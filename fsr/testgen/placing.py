@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from fsr.backends.protocol import Buffer
 from fsr.contract.model import Contract, concrete_launches
-from fsr.devices.protocol import Buffer
 from fsr.expressions import evaluate_int
 from fsr.records import Case, ConcreteLaunch, Plan, Role
 from fsr.testgen.dtypes import numpy_dtype

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from fsr.backends.protocol import DeviceFault
 from fsr.contract.load import load_contract
 from fsr.contract.model import Contract
-from fsr.devices.protocol import DeviceFault
 from fsr.evaluation.jobs import compile_task, evaluate_task
 from fsr.evaluation.promotion import promote_task
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, SessionSpec

@@ -12,13 +12,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from fsr.backends import select
+from fsr.backends.cuda import nvcc, nvrtc
+from fsr.backends.cuda.gpus import driver_gpus
+from fsr.backends.host import compiler as host
 from fsr.cli import main, probe
 from fsr.cli.probe import BROKEN, MISSING, NOTE, OK, Finding
-from fsr.devices import select
-from fsr.devices.gpus import driver_gpus
 from fsr.errors import MissingToolError
 from fsr.sandbox.confine import Support, support
-from fsr.toolchains import host, nvcc, nvrtc
 from tests.nvidia import FakeDriver, use_driver
 
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import pytest
 
-from fsr.devices.protocol import Buffer, Device, DeviceFault, Prepared
+from fsr.backends.protocol import Buffer, Device, DeviceFault, Prepared
 from fsr.records import ConcreteLaunch, Image, Role, ScalarValue
 
 SOURCE = """

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
+from fsr.backends.host.compiler import HostToolchain
 from fsr.emulator.elf import Variable, attach_source, attached_source, read_variables
 from fsr.records import Candidate, Image, Launch, Plan
-from fsr.toolchains.host import HostToolchain
 
 SOURCE = """
 __device__ int counter; __constant__ float table[3] = {1, 2, 3}; static __device__ double hidden[2];

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
+from fsr.backends.host.compiler import HostToolchain
 from fsr.records import Candidate, CompileFailure, Image, Launch, Plan
-from fsr.toolchains.host import HostToolchain
 
 COMPILERS = [name for name in ("clang++-22", "g++") if shutil.which(name)]
 

@@ -7,10 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from fsr.devices.host.device import open_host_device
-from fsr.devices.protocol import Buffer
+from fsr.backends.host.compiler import HostToolchain
+from fsr.backends.host.device import open_host_device
+from fsr.backends.protocol import Buffer
 from fsr.records import Candidate, ConcreteLaunch, Image, Launch, Plan, Role
-from fsr.toolchains.host import HostToolchain
 
 ONE = ("1", "1", "1")
 SOURCE = """

@@ -38,10 +38,10 @@ def test_devices_may_not_keep_copies_across_candidates() -> None:
 
 @pytest.mark.timeout(60)
 def test_running_a_case_leaves_its_data_as_they_were() -> None:
-    from fsr.devices.host.device import open_host_device
+    from fsr.backends.host.compiler import HostToolchain
+    from fsr.backends.host.device import open_host_device
     from fsr.evaluation.testing import run_once
     from fsr.records import Candidate, Image
-    from fsr.toolchains.host import HostToolchain
 
     image = HostToolchain().compile(Candidate(EXAMPLE.read_text(), CONTRACT.plan))
     assert isinstance(image, Image)

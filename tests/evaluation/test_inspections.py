@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from fsr.backends.cuda.sanitizer import ToolReport
+from fsr.backends.protocol import AccessProfile
 from fsr.contract.load import load_contract
-from fsr.devices.protocol import AccessProfile
-from fsr.devices.sanitizer import ToolReport
 from fsr.errors import MissingToolError
 from fsr.evaluation import promotion
 from fsr.records import Candidate, Case, Fault

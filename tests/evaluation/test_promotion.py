@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from fsr.backends.cuda.sanitizer import TOOLS, ToolReport
+from fsr.backends.host.compiler import HostToolchain
+from fsr.backends.host.device import open_host_device
+from fsr.backends.lock import DeviceLock
+from fsr.backends.protocol import Buffer, DeviceFault
 from fsr.contract.load import load_contract
 from fsr.contract.model import Contract
-from fsr.devices.host.device import open_host_device
-from fsr.devices.lock import DeviceLock
-from fsr.devices.protocol import Buffer, DeviceFault
-from fsr.devices.sanitizer import TOOLS, ToolReport
 from fsr.errors import BaselineError
 from fsr.evaluation import session as sessions
 from fsr.evaluation.jobs import baseline_task, compile_task, evaluate_task, roofline_fraction, too_fast
@@ -23,7 +24,6 @@ from fsr.evaluation.promotion import promote_task
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, SessionSpec
 from fsr.evaluation.timing import TimingPolicy
 from fsr.records import Candidate, ConcreteLaunch, DeviceInfo, Fault, Image, Outcome, Status
-from fsr.toolchains.host import HostToolchain
 from tests.commandline import ROW_SUM
 from tests.nvidia import FakeDriver, use_driver
 
@@ -103,7 +103,7 @@ class World:
         self.sanitizers = [ToolReport(tool, True) for tool in TOOLS]
         use_driver(monkeypatch, FakeDriver("NVIDIA H200"))
         monkeypatch.setattr(sessions, "DeviceLock", lambda name: DeviceLock(name, folder))
-        monkeypatch.setattr("fsr.devices.select.open_device", lambda spec: ClockedHost(lambda *a: self.time_of(*a)))
+        monkeypatch.setattr("fsr.backends.select.open_device", lambda spec: ClockedHost(lambda *a: self.time_of(*a)))
         monkeypatch.setattr("fsr.evaluation.compiling.run_toolchain", lambda spec: HostToolchain())
         monkeypatch.setattr("fsr.evaluation.promotion.run_toolchain", lambda spec: HostToolchain())
         monkeypatch.setattr("fsr.evaluation.promotion.sanitize", lambda *a, **k: self.sanitizers)

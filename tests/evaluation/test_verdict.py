@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fsr.devices.protocol import TimedPrepared
+from fsr.backends.protocol import TimedPrepared
 from fsr.evaluation.timing import TimingPolicy, paired, screen
 from fsr.evaluation.verdict import classify, paired_verdict, predicted_verdict
 from fsr.records import Basis, VerdictKind

@@ -3,7 +3,7 @@
 import pytest
 
 from fsr.features.occupancy import occupancy
-from fsr.features.targets import H200, MI300X, RTX_4090
+from fsr.hardware.gpus import H200, MI300X, RTX_4090
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ _state = {"collected": 0, "ran": 0, "reason": ""}
 
 def missing() -> str:
     """Why the tests here cannot run; empty when they can."""
-    from fsr.devices.cuda.pycuda_driver import load_pycuda
-    from fsr.toolchains.cuda import cuda_toolchain
+    from fsr.backends.cuda.compiler import cuda_toolchain
+    from fsr.backends.cuda.pycuda_driver import load_pycuda
 
     try:
         if not load_pycuda().Device.count():
@@ -59,7 +59,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def cuda() -> Iterator[object]:
     """The first GPU, for all tests of the session: those that lose a device open theirs in a child process."""
-    from fsr.devices.cuda import CudaDevice
+    from fsr.backends.cuda import CudaDevice
 
     device = CudaDevice(0)
     yield device

@@ -10,9 +10,9 @@ from typing import Any
 
 from device_conformance import ENTRIES, SOURCE
 
-from fsr.devices.cuda import CudaDevice
+from fsr.backends.cuda import CudaDevice
+from fsr.backends.cuda.compiler import cuda_toolchain
 from fsr.records import Candidate, Image, Launch, Plan
-from fsr.toolchains.cuda import cuda_toolchain
 
 LOST = """
 import json, os, sys
@@ -20,8 +20,8 @@ import numpy as np
 from device_conformance import given, launch
 from gpu_bench import image_of
 from device_conformance import ENTRIES, SOURCE
-from fsr.devices.cuda import CudaDevice
-from fsr.devices.protocol import DeviceFault
+from fsr.backends.cuda import CudaDevice
+from fsr.backends.protocol import DeviceFault
 from fsr.records import Role, ScalarValue
 entry, timeout_s = sys.argv[1], float(sys.argv[2])
 args = ("y",) if entry == "spin" else ("y", ScalarValue("float32", 1.0), ScalarValue("int64", 1 << 44))

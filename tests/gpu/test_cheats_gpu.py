@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from fsr.backends.cuda.gpus import driver_gpu
 from fsr.contract.load import load_contract
 from fsr.contract.model import Contract
-from fsr.devices.gpus import driver_gpu
 from fsr.evaluation.faults import outcome_of_fault
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, SessionSpec
 from fsr.records import Candidate, Outcome, Status

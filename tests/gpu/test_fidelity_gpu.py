@@ -9,9 +9,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "conformance" / "fidelity"))
 
 from fidelity_corpus import difference, load_programs, run_unit, units
 
-from fsr.devices.gpus import driver_gpus
-from fsr.devices.host.device import HostDevice
-from fsr.toolchains.host import HostToolchain
+from fsr.backends.cuda.gpus import driver_gpus
+from fsr.backends.host.compiler import HostToolchain
+from fsr.backends.host.device import HostDevice
 
 pytestmark = [
     pytest.mark.gpu,
@@ -22,7 +22,7 @@ UNITS = list(units(load_programs()))
 
 @pytest.fixture(scope="module")
 def devices():
-    from fsr.devices.cuda.device import CudaDevice
+    from fsr.backends.cuda.device import CudaDevice
 
     host, cuda = HostDevice(), CudaDevice(0)
     yield host, cuda
@@ -33,7 +33,7 @@ def devices():
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: f"{unit[0].name}-to-{unit[-1].name}")
 def test_host_and_gpu_agree(unit, devices) -> None:
     """Within each program's ulp; every difference is listed."""
-    from fsr.toolchains.nvrtc import NvrtcToolchain
+    from fsr.backends.cuda.nvrtc import NvrtcToolchain
 
     host, cuda = devices
     on_host = run_unit(HostToolchain(), host, unit)

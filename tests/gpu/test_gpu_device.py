@@ -12,11 +12,11 @@ import pytest
 from device_conformance import DeviceConformance, given, int32, launch
 from gpu_bench import GpuBench, image_of, start_lost
 
-from fsr.devices.cuda import CudaDevice
-from fsr.devices.cuda.prepared import CudaPrepared
-from fsr.devices.protocol import DeviceFault
+from fsr.backends.cuda import CudaDevice
+from fsr.backends.cuda.compiler import cuda_toolchain
+from fsr.backends.cuda.prepared import CudaPrepared
+from fsr.backends.protocol import DeviceFault
 from fsr.records import Candidate, Image, Launch, Plan, Role, ScalarValue
-from fsr.toolchains.cuda import cuda_toolchain
 
 COPY4 = """
 __global__ void copy4(const float4* __restrict__ x, float4* __restrict__ y, int n) {

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from fsr.app.kernel import load_kernel
-from fsr.devices.cuda import CudaDevice
+from fsr.backends.cuda import CudaDevice
+from fsr.backends.cuda.compiler import cuda_toolchain
 from fsr.evaluation.timing import TimingPolicy, paired
 from fsr.evaluation.verdict import paired_verdict
 from fsr.records import Image, VerdictKind
+from fsr.runs.kernel import load_kernel
 from fsr.testgen import cases
 from fsr.testgen.placing import place
 from fsr.testgen.values import build
-from fsr.toolchains.cuda import cuda_toolchain
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 REPEATS = 20

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-GPU = Path(__file__).parents[1] / "gpu"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"script_{name}", GPU / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"script_{name}", BENCHMARKS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -160,7 +160,7 @@ def test_throughput_takes_tilings_through_both_pools(tmp_path: Path) -> None:
 
 
 def test_the_space_of_the_gemm_has_about_three_hundred_candidates() -> None:
-    kernel = throughput.load_kernel(GPU.parents[1] / "examples" / "gemm.cu")
+    kernel = throughput.load_kernel(BENCHMARKS.parent / "examples" / "gemm.cu")
     found = throughput.space(kernel, "sm_90", 0)
     assert 280 <= len(found) <= 400
     assert len({c.source for c in found}) == len(found)
@@ -232,19 +232,19 @@ def test_a_log_becomes_pairs_of_predicted_and_measured(tmp_path: Path, whole: bo
 
 def write_log(folder: Path, *, whole: bool) -> None:
     """A run on a GPU as its log would tell it: the baseline and three tilings, each slower than the one before."""
-    from fsr.app.kernel import load_kernel
-    from fsr.app.options import RefineOptions
-    from fsr.app.resuming import RunStart
     from fsr.identity import candidate_hash, to_json
     from fsr.records import Basis, Outcome, Status, Timing
+    from fsr.runs.kernel import load_kernel
     from fsr.runs.log import EventLog
-    from fsr.search.actions.registry import all_actions
+    from fsr.runs.options import RefineOptions
+    from fsr.runs.resuming import RunStart
     from fsr.search.proposal import Rules, applied, moves_of
+    from fsr.transform.registry import all_actions
 
     def outcome(time_ns: float, status: Status = Status.CORRECT) -> Outcome:
         return Outcome(status, "tests", timing=Timing(Basis.MEASURED, time_ns, (time_ns,)))
 
-    path = GPU.parents[1] / "examples" / "transpose.cu"
+    path = BENCHMARKS.parent / "examples" / "transpose.cu"
     kernel = load_kernel(path)
     subject = Rules(kernel.contract).subject(kernel.baseline)
     tilings = [(a, m) for a, m in moves_of(subject, all_actions()) if m.action == "tile-transpose"][:3]

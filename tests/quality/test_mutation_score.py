@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from fsr.backends.protocol import DeviceFault
 from fsr.contract.load import load_contract
 from fsr.contract.model import Contract
-from fsr.devices.protocol import DeviceFault
 from fsr.records import Candidate, Case, Image, Plan
 from fsr.testgen import cases
 from fsr.testgen.candidate_file import read_candidate
@@ -107,7 +107,7 @@ class Laboratory:
     """One kernel on the host device: its cases and what the original answers."""
 
     def __init__(self, contract: Contract, candidate: Candidate) -> None:
-        from fsr.devices.host.device import open_host_device
+        from fsr.backends.host.device import open_host_device
         from fsr.testgen.widen import widen_candidate
 
         self.contract, self.candidate = contract, candidate
@@ -161,7 +161,7 @@ class Laboratory:
 
 
 def compiled(candidate: Candidate, *, instrumented: bool = False) -> Image:
-    from fsr.toolchains.host import HostToolchain
+    from fsr.backends.host.compiler import HostToolchain
 
     image = HostToolchain().compile(candidate, instrumented=instrumented)
     assert isinstance(image, Image), image.log

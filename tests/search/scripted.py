@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fsr.contract.model import Contract, Size
 from fsr.records import Basis, Candidate, Launch, Outcome, Plan, Status, Timing
-from fsr.search.actions.protocol import Move, Subject
+from fsr.transform.protocol import Move, Subject
 
 BASELINE = Candidate(
     "__global__ void k(float *x) { x[0] = 1.0f; }\n", Plan((Launch("k", ("1",) * 3, ("1",) * 3, "0", ()),))

@@ -18,7 +18,7 @@ EXAMPLES = [p for p in sorted((Path(__file__).parents[2] / "examples").glob("*.c
 @pytest.fixture(scope="module")
 def nvrtc():
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
-    from fsr.toolchains.nvrtc import NvrtcToolchain
+    from fsr.backends.cuda.nvrtc import NvrtcToolchain
 
     return NvrtcToolchain("sm_90")
 

@@ -142,8 +142,8 @@ def test_units_with_unmatched_brackets_are_refused():
 def test_nvrtc_takes_a_unit():
     if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.bindings") is None:
         pytest.skip("cuda-bindings is not installed: NVRTC was not tried")
+    from fsr.backends.cuda.nvrtc import NvrtcToolchain
     from fsr.records import Candidate, Image, Launch, Plan
-    from fsr.toolchains.nvrtc import NvrtcToolchain
 
     unit = KernelFile.read(FILES / "torch_extension.cu").cut("swish_forward<float>")
     launch = Launch("swish_forward<float>", ("1", "1", "1"), ("32", "1", "1"), "0", ())

@@ -29,7 +29,7 @@ enum FaultKind : int32_t {
 };
 
 // Where the child process tells the parent what went wrong; lives in memory that both map. Layout known to
-// fsr/devices/host/abi.py.
+// fsr/backends/host/abi.py.
 struct FaultRecord {
   int32_t kind;
   int32_t line;      // 0: unknown, see pc

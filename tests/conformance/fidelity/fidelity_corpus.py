@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fsr.devices.protocol import Buffer, Device
+from fsr.backends.protocol import Buffer, Device
+from fsr.backends.toolchain import Toolchain
 from fsr.records import Candidate, CompileFailure, ConcreteLaunch, Dim3, Launch, Plan, Role, ScalarArgument, ScalarValue
-from fsr.toolchains.protocol import Toolchain
 
 Array = npt.NDArray[Any]
 

@@ -10,8 +10,8 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[3])]
 
 from fidelity_corpus import load_programs, run_unit, save_recording, units  # noqa: E402
 
-from fsr.devices.cuda.device import CudaDevice  # noqa: E402
-from fsr.toolchains.nvrtc import NvrtcToolchain  # noqa: E402
+from fsr.backends.cuda.device import CudaDevice  # noqa: E402
+from fsr.backends.cuda.nvrtc import NvrtcToolchain  # noqa: E402
 
 
 def main(path: str) -> None:

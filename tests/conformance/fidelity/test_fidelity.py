@@ -17,8 +17,8 @@ from fidelity_corpus import (
     units,
 )  # fmt: skip
 
-from fsr.devices.host.device import HostDevice
-from fsr.toolchains.host import HostToolchain
+from fsr.backends.host.compiler import HostToolchain
+from fsr.backends.host.device import HostDevice
 
 PROGRAMS = load_programs()
 RECORDINGS = sorted(RECORDED.glob("*.json"))

@@ -1,0 +1,173 @@
+"""Candidates a second through compile, smoke test and screening, on the parameter space of the GEMM example.
+
+    python benchmarks/throughput.py OUT_DIR [--device cuda:0] [--workers N] [--most N] [--seed 0]
+
+Every configuration of ``tile-gemm`` (about 310) goes through the same tasks as in a refinement, with one compile
+worker a core and one device worker; the best time so far is the incumbent, so that only what may be an improvement
+takes full tests. Qualifying the baseline is told apart and not counted; nor is the writing of the candidates' sources.
+Results go to OUT_DIR/throughput.json, also when some candidates fail.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from fsr.evaluation.faults import outcome_of_fault  # noqa: E402
+from fsr.evaluation.spec import BaselineReport, Binaries, CompileRequest, EvaluateRequest, SessionSpec  # noqa: E402
+from fsr.identity import candidate_hash  # noqa: E402
+from fsr.records import Candidate, Outcome, Status  # noqa: E402
+from fsr.runs.fleet import open_fleet  # noqa: E402  # the checkout, installed or not
+from fsr.runs.kernel import Kernel, load_kernel  # noqa: E402
+from fsr.runs.options import RefineOptions  # noqa: E402
+from fsr.search.proposal import Rules  # noqa: E402
+from fsr.transform.gemm.action import TileGemm  # noqa: E402
+from fsr.workers.protocol import Completion, Task, WorkerFault, Workers  # noqa: E402
+
+TARGET_A_SECOND = 20.0
+COMPILE_LIMIT_S, EVALUATE_LIMIT_S, BASELINE_LIMIT_S = 90.0, 120.0, 300.0
+
+
+def space(kernel: Kernel, target: str, seed: int) -> list[Candidate]:
+    """Every distinct tiling as a candidate, shuffled: neighbours in the space cost alike."""
+    subject = Rules(kernel.contract, target=target).subject(kernel.baseline)
+    action = TileGemm()
+    found: dict[str, Candidate] = {}
+    for move in (*action.moves(subject), *action.space(subject)):
+        candidate = action.apply(subject, move)
+        found.setdefault(candidate_hash(candidate), candidate)
+    candidates = list(found.values())
+    random.Random(seed).shuffle(candidates)
+    return candidates
+
+
+def awaited(workers: Workers, ticket: int) -> Completion:
+    """The completion of the only task in flight."""
+    while True:
+        for completion in workers.wait(0.2):
+            if completion.ticket == ticket:
+                return completion
+
+
+class Course:
+    """All candidates through both pools, as the engine of a refinement does it, without a search."""
+
+    def __init__(self, spec: SessionSpec, workers: Workers, baseline_ns: float) -> None:
+        self.spec, self.workers, self.best_ns = spec, workers, baseline_ns
+        self.best: str | None = None
+        self.statuses: Counter[str] = Counter()
+        self.stage_s: defaultdict[str, float] = defaultdict(float)
+        self.compile_s = self.device_s = 0.0
+        self.faults: list[str] = []
+        self._compiling: dict[int, Candidate] = {}
+        self._evaluating: dict[int, Candidate] = {}
+
+    def run(self, candidates: Sequence[Candidate]) -> float:
+        """Seconds that it took."""
+        started = time.monotonic()
+        waiting = list(reversed(candidates))
+        depth = self.workers.size("compile") + 2
+        while waiting or self._compiling or self._evaluating:
+            while waiting and len(self._compiling) < depth:
+                candidate = waiting.pop()
+                task = Task("fsr.evaluation.jobs:compile_task", CompileRequest(self.spec, candidate), COMPILE_LIMIT_S)
+                self._compiling[self.workers.submit("compile", task)] = candidate
+            for completion in self.workers.wait(0.1):
+                self._take(completion)
+        return time.monotonic() - started
+
+    def _take(self, completion: Completion) -> None:
+        candidate = self._compiling.pop(completion.ticket, None)
+        if candidate is None:
+            candidate = self._evaluating.pop(completion.ticket)
+            self.device_s += completion.seconds
+            self._told(candidate, completion, "tests")
+            return
+        self.compile_s += completion.seconds
+        if not isinstance(completion.result, Binaries):
+            self._told(candidate, completion, "compile")
+            return
+        request = EvaluateRequest(self.spec, candidate, completion.result, self.best_ns)
+        task = Task("fsr.evaluation.jobs:evaluate_task", request, EVALUATE_LIMIT_S)
+        self._evaluating[self.workers.submit("device", task)] = candidate
+
+    def _told(self, candidate: Candidate, completion: Completion, stage: str) -> None:
+        result = completion.result
+        if isinstance(result, WorkerFault):
+            self.faults.append(f"{candidate.actions[-1]}: {result.kind}: {result.detail[-300:]}")
+            result = outcome_of_fault(result.kind, result.detail, result.error, stage, completion.seconds)
+        assert isinstance(result, Outcome)
+        name = result.status.name.lower()
+        self.statuses[name] += 1
+        self.stage_s[name] += completion.seconds
+        right = result.status >= Status.CORRECT and result.timing is not None
+        if right and result.timing is not None and result.timing.median_ns < self.best_ns:
+            self.best_ns, self.best = result.timing.median_ns, candidate.actions[-1]
+
+
+def measured(options: argparse.Namespace) -> dict[str, Any]:
+    """One pass, as the JSON that is written."""
+    kernel = load_kernel(options.kernel)
+    cores = options.workers or len(os.sched_getaffinity(0))
+    with open_fleet(RefineOptions(options.kernel, options.device), cores, single=True) as fleet:
+        workers, spec = fleet.workers, fleet.spec(kernel, options.seed)
+        candidates = space(kernel, spec.target, options.seed)[: options.most]
+        started = time.monotonic()
+        warm = [workers.submit("compile", Task("fsr.evaluation.jobs:compile_task",
+                CompileRequest(spec, kernel.baseline), COMPILE_LIMIT_S, worker=i)) for i in range(cores)]  # fmt: skip
+        baseline = awaited(workers, workers.submit("device", Task("fsr.evaluation.jobs:baseline_task", spec,
+                                                                  BASELINE_LIMIT_S)))  # fmt: skip
+        report = baseline.result
+        if not isinstance(report, BaselineReport) or report.outcome.timing is None:
+            return {"error": f"the baseline was not qualified: {getattr(report, 'detail', report)}"}
+        while workers.pending("compile"):
+            workers.wait(0.2)
+        baseline_s = time.monotonic() - started
+        course = Course(spec, workers, report.outcome.timing.median_ns)
+        seconds = course.run(candidates)
+        rate = len(candidates) / seconds
+        return {
+            "kernel": options.kernel.name, "device": report.device.name, "arch": report.device.arch,
+            "driver": report.device.driver, "runtime": report.device.runtime,
+            "basis": report.outcome.timing.basis.value,
+            "cores": cores, "candidates": len(candidates), "seconds": round(seconds, 2), "per_second": round(rate, 2),
+            "holds": rate >= TARGET_A_SECOND, "compile_seconds_summed": round(course.compile_s, 2),
+            "compile_busy_share": round(course.compile_s / seconds / cores, 3),
+            "device_seconds": round(course.device_s, 2), "device_busy_share": round(course.device_s / seconds, 3),
+            "statuses": dict(course.statuses), "seconds_by_status": {k: round(v, 2) for k, v in course.stage_s.items()},
+            "best": course.best, "best_speedup": round(report.outcome.timing.median_ns / course.best_ns, 2),
+            "baseline_seconds": round(baseline_s, 2), "workers_warmed": len(warm), "faults": course.faults[:20],
+        }  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Ends with 0 when the rate reaches the target, else 1."""
+    parser = argparse.ArgumentParser(description="Candidates a second on the GEMM example's parameter space.")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--workers", type=int, help="compile processes; one a core by default")
+    parser.add_argument("--most", type=int, help="only so many candidates")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kernel", type=Path, default=ROOT / "examples" / "gemm.cu")
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    told = measured(options)
+    text = json.dumps(told, indent=1)
+    (options.out / "throughput.json").write_text(text + "\n")
+    print(text)
+    return 0 if told.get("holds") else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

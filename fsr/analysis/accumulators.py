@@ -1,0 +1,127 @@
+"""Recognising reductions: variables that a loop only folds values into, in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fsr.analysis.tree import names_of
+from fsr.source.form import Assign, Binary, Call, Comment, Expr, For, If, Name, Stmt, Ternary
+from fsr.source.walk import blocks_of, walk_exprs, walk_stmts
+
+FLOATING = frozenset(["float", "double"])
+INTEGERS = frozenset(
+    [
+        "int", "unsigned", "unsigned int", "long", "unsigned long", "long long", "unsigned long long", "size_t",
+        "int32_t", "uint32_t", "int64_t", "uint64_t", "signed int", "long long int", "unsigned long long int",
+    ]
+)  # fmt: skip
+_CALLS = {
+    "fmaxf": "max", "fmax": "max", "max": "max", "fminf": "min", "fmin": "min", "min": "min",
+}  # fmt: skip
+_FUSED = frozenset(["fmaf", "fma", "__fmaf_rn"])
+_INFIX = {"+": "sum", "*": "product", "&": "and", "|": "or", "^": "xor"}
+_COMPARE = {">": "greatest", ">=": "greatest", "<": "least", "<=": "least"}
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One statement that folds a value into ``name``; ``uses`` counts the mentions of the name in it."""
+
+    name: str
+    operator: str
+    uses: int
+
+
+def update_of(stmt: Stmt) -> Update | None:
+    """The fold that a statement makes, or None when it is something else."""
+    match stmt:
+        case Assign(target=Name(text=name), op=op, value=value):
+            return _assignment(name, op, value)
+        case If(test=test, then=then, orelse=()):
+            body = [s for s in then if not isinstance(s, Comment)]
+            match body:
+                case [Assign(target=Name(text=name), op="=", value=value)]:
+                    operator = _comparison(test, name, value)
+                    return Update(name, operator, 2) if operator else None
+    return None
+
+
+def _assignment(name: str, op: str, value: Expr) -> Update | None:
+    free = name not in names_of(value)
+    if op in ("+=", "-=") and free:
+        return Update(name, "sum", 1)
+    if op in ("*=", "&=", "|=", "^=") and free:
+        return Update(name, _INFIX[op[0]], 1)
+    if op != "=":
+        return None
+    match value:
+        case Binary(op=infix, left=Name(text=left), right=right) if (
+            left == name and name not in names_of(right) and (infix in _INFIX or infix == "-")
+        ):
+            return Update(name, _INFIX.get(infix, "sum"), 2)
+        case Binary(op=infix, left=left, right=Name(text=right)) if (
+            right == name and name not in names_of(left) and infix in _INFIX
+        ):
+            return Update(name, _INFIX[infix], 2)
+        case Call(callee=Name(text=callee), args=(a, b)) if callee in _CALLS:
+            other = b if a == Name(name) else a if b == Name(name) else None
+            if other is not None and name not in names_of(other):
+                return Update(name, _CALLS[callee], 2)
+        case Call(callee=Name(text=callee), args=(a, b, Name(text=last))) if (
+            callee in _FUSED and last == name and name not in names_of(a) | names_of(b)
+        ):
+            return Update(name, "sum", 2)
+        case Ternary(test=test, yes=yes, no=Name(text=kept)) if kept == name:
+            operator = _comparison(test, name, yes)
+            return Update(name, operator, 3) if operator else None
+    return None
+
+
+def _comparison(test: Expr, name: str, value: Expr) -> str | None:
+    """The operator of ``if (value > name) name = value``."""
+    if name in names_of(value):
+        return None
+    match test:
+        case Binary(op=op, left=left, right=Name(text=right)) if right == name and left == value:
+            return _COMPARE.get(op)
+        case Binary(op=op, left=Name(text=left), right=right) if left == name and right == value:
+            flipped = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, "")
+            return _COMPARE.get(flipped)
+    return None
+
+
+def accumulators(body: Iterable[Stmt], outer: frozenset[str]) -> dict[str, str] | None:
+    """Operator by name of the variables in ``outer`` that the statements change; None when one of them is changed
+    in another way than by folds of one operator, or is read besides."""
+    body = tuple(body)
+    found: dict[str, str] = {}
+    uses: dict[str, int] = {}
+    for update in _updates(body):
+        if update.name not in outer:
+            continue
+        if found.setdefault(update.name, update.operator) != update.operator:
+            return None
+        uses[update.name] = uses.get(update.name, 0) + update.uses
+    mentions: dict[str, int] = {}
+    for expr in walk_exprs(body):
+        if isinstance(expr, Name):
+            mentions[expr.text] = mentions.get(expr.text, 0) + 1
+    for stmt in walk_stmts(body):
+        match stmt:
+            case Assign(target=Name(text=name)) if name in outer and name not in found:
+                return None
+            case For(type=None, var=name) if name in outer:
+                return None
+    return found if all(mentions.get(n, 0) == uses[n] for n in found) else None
+
+
+def _updates(body: Iterable[Stmt]) -> list[Update]:
+    found: list[Update] = []
+    for stmt in body:
+        update = update_of(stmt)
+        if update is not None:
+            found.append(update)
+        else:
+            found.extend(_updates(s for block in blocks_of(stmt) for s in block))
+    return found

@@ -1,0 +1,76 @@
+"""The place of an extreme: ``if (v > best) { best = v; at = j; }`` in a loop over j.
+
+Strict comparisons only: then the place is the first one, in whatever order the parts of the loop are looked at, as long
+as of equal values the one with the lesser place is kept. A part that never found anything greater holds what all parts
+began with, so that the initial place need not be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fsr.analysis.accumulators import FLOATING, INTEGERS
+from fsr.analysis.tree import names_of, without_casts
+from fsr.source.form import Assign, Binary, Comment, Expr, For, If, Name, Stmt
+from fsr.source.walk import map_stmts, names_mentioned, walk_stmts
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """``value`` and ``at`` are variables of the loop's surroundings; ``operator``: 'greatest' or 'least'."""
+
+    value: str
+    at: str
+    operator: str
+
+    @property
+    def fold(self) -> str:
+        """The name under which :mod:`fsr.transform.collectives` writes its folds."""
+        return f"{self.operator}_at"
+
+
+def places(loop: For, outer: frozenset[str]) -> tuple[Place, ...]:
+    """The extremes whose place the loop notes, in variables of ``outer`` that it does nothing else with."""
+    found = {p for s in walk_stmts(loop.body) if (p := _place(s, loop.var)) is not None}
+    alone = (p for p in found if not {p.value, p.at} & names_mentioned(without_places(loop, (p,))))
+    return tuple(sorted((p for p in alone if {p.value, p.at} <= outer), key=lambda p: p.value))
+
+
+def without_places(loop: For, noted: tuple[Place, ...]) -> tuple[Stmt, ...]:
+    """The loop's body without the statements that note these places."""
+    return map_stmts(loop.body, lambda s: () if _place(s, loop.var) in noted else s)
+
+
+def foldable(place: Place, types: dict[str, str]) -> bool:
+    """Whether both variables are plain numbers."""
+    return types.get(place.value, "") in FLOATING | INTEGERS and types.get(place.at, "") in INTEGERS
+
+
+def _place(s: Stmt, var: str) -> Place | None:
+    match s:
+        case If(test=Binary(op=op, left=left, right=right), then=then, orelse=()):
+            sets = _sets(then)
+        case _:
+            return None
+    if sets is None or op not in ("<", ">"):
+        return None
+    for (value, new), (at, place) in (sets, sets[::-1]):
+        if without_casts(place) != Name(var) or value in names_of(new) or at in names_of(new) or value == at:
+            continue
+        if (left, right) == (new, Name(value)):
+            return Place(value, at, "greatest" if op == ">" else "least")
+        if (left, right) == (Name(value), new):
+            return Place(value, at, "greatest" if op == "<" else "least")
+    return None
+
+
+def _sets(then: Iterable[Stmt]) -> tuple[tuple[str, Expr], tuple[str, Expr]] | None:
+    """The two variables that are set, and to what."""
+    match [s for s in then if not isinstance(s, Comment)]:
+        case [
+            Assign(target=Name(text=first), op="=", value=one),
+            Assign(target=Name(text=second), op="=", value=other),
+        ]:
+            return (first, one), (second, other)
+    return None

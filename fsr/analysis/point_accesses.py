@@ -1,0 +1,121 @@
+"""Global-memory accesses of a domain's core: which array, at which polynomial of ids, parameters and loop variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fsr.analysis.domain import Domain
+from fsr.analysis.polynomial import INTEGER, Poly
+from fsr.analysis.rewrite import assigned, nodes, rewrite
+from fsr.contract.model import Contract
+from fsr.records import Launch
+from fsr.source.form import Assign, Binary, Declare, Expr, Index, Name, Unary
+
+Inits = Mapping[str, Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One element reference. ``expr`` as written, ``array`` the parameter, ``index`` with locals written out, and
+    its polynomial; ``written`` when it is the target of an assignment."""
+
+    expr: Index
+    array: str
+    index: Expr
+    poly: Poly
+    written: bool
+
+
+def once_set(found: Domain) -> dict[str, Expr]:
+    """Integer and pointer locals of the core that are set once, with their values: what may be written out."""
+    body = (*found.uniform, *found.core)
+    written, values = set(assigned(body)), dict[str, Expr]()
+    seen: set[str] = set()
+    for node in nodes(body):
+        if isinstance(node, Declare):
+            simple = node.init is not None and not node.dims and (INTEGER.match(node.type) or node.type.endswith("*"))
+            if simple and node.init is not None and node.name not in written and node.name not in seen:
+                values[node.name] = node.init
+            else:
+                values.pop(node.name, None)
+            seen.add(node.name)
+    return {n: v for n, v in values.items() if n in found.known or _is_place(v, found, values)}
+
+
+def _is_place(value: Expr, found: Domain, values: Inits) -> bool:
+    place = _place(value, values)
+    return place is not None and place[0] in {p.name for p in found.form.params if p.is_pointer}
+
+
+def written_out(expr: Expr, values: Inits) -> Expr:
+    """The expression with the locals of ``values`` replaced by what they were set to, all the way down."""
+    return rewrite(
+        expr, lambda e: written_out(values[e.text], values) if isinstance(e, Name) and e.text in values else None
+    )
+
+
+def _place(expr: Expr, values: Inits) -> tuple[str, Expr | None] | None:
+    """A pointer expression as parameter and offset (None: 0)."""
+    match expr:
+        case Name(text=text):
+            return _place(values[text], values) if text in values else (text, None)
+        case Binary(op="+", left=left, right=right):
+            base = _place(left, values)
+            return base and (base[0], right if base[1] is None else Binary("+", base[1], right))
+        case Unary(op="&", operand=Index(base=base_expr, index=index)):
+            base = _place(base_expr, values)
+            return base and (base[0], index if base[1] is None else Binary("+", base[1], index))
+    return None
+
+
+def access(expr: Index, found: Domain, values: Inits, written: bool = False) -> Access | None:
+    """The access of an element of a pointer parameter; None for local arrays and what is not affine by form."""
+    place = _place(expr.base, values)
+    if place is None or place[0] not in {p.name for p in found.form.params if p.is_pointer}:
+        return None
+    index = expr.index if place[1] is None else Binary("+", place[1], expr.index)
+    return Access(expr, place[0], written_out(index, values), found.poly(index), written)
+
+
+def accesses(found: Domain, values: Inits) -> list[Access] | None:
+    """Every access of the core in order. None when a parameter is used in any other way (``*p``, ``p->x``, an address
+    given to a call, a pointer that moves): then nothing can be said."""
+    pointers = {p.name for p in found.form.params if p.is_pointer}
+    aliases = [n for n in nodes(found.core) if isinstance(n, Declare) and n.name in values and n.type.endswith("*")]
+    places = {id(n) for alias in aliases for n in nodes(alias.init)}
+    targets = {id(n.target) for n in nodes(found.core) if isinstance(n, Assign)}
+    result: list[Access] = []
+    through = 0  # uses of pointers that are the base of an access
+    for node in nodes(found.core):
+        if id(node) in places:
+            continue
+        if isinstance(node, Unary) and node.op in ("*", "&"):
+            return None
+        if isinstance(node, Assign) and isinstance(node.target, Name) and node.target.text in pointers:
+            return None
+        if isinstance(node, Index):
+            one = access(node, found, values, id(node) in targets)
+            if one is not None:
+                result.append(one)
+                through += 1
+    known = pointers | {n for n, v in values.items() if _is_place(v, found, values)}
+    used = sum(isinstance(n, Name) and n.text in known and id(n) not in places for n in nodes(found.core))
+    return result if through == used else None
+
+
+def may_alias(contract: Contract, launch: Launch, found: Domain, one: str, other: str) -> bool:
+    """Whether two pointer parameters may share memory, by the contract's word."""
+    if one == other:
+        return True
+    argument = {p.name: a for p, a in zip(found.form.params, launch.args, strict=False)}
+    names = {argument.get(one), argument.get(other)}
+    return len(names) == 1 or any(names <= set(group) for group in contract.aliasing)
+
+
+def dtype_of(contract: Contract, launch: Launch, found: Domain, array: str) -> str | None:
+    """The NumPy name of an array parameter's elements; None for a buffer that is no contract argument."""
+    for param, argument in zip(found.form.params, launch.args, strict=False):
+        if param.name == array and isinstance(argument, str):
+            return next((a.dtype for a in contract.args if a.name == argument), None)
+    return None

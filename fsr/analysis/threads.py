@@ -1,0 +1,140 @@
+"""Which variables number the threads of the grid, and the conditions that keep them inside the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fsr.analysis.affine import Affine, affine
+from fsr.analysis.definitions import Definitions, definitions
+from fsr.source.form import Binary, Comment, Declare, Expr, If, KernelForm, Literal, Name, Return, Stmt, Unary
+
+AXES = ("x", "y", "z")
+_NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalId:
+    """A local that is ``blockIdx.a * width + threadIdx.a``. ``axis``: 'x', 'y' or 'z'; ``block_dim``: None when
+    the width is ``blockDim.a``, else the constant or expression in its place."""
+
+    name: str
+    axis: str
+    block_dim: Affine | None
+    declaration: Declare
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What runs under ``test``: ``bounds`` gives for each variable with ``var < bound`` (exclusive) the bound as
+    written (``<=`` is turned). ``returns``: written as ``if (...) return;``, so that it guards the rest of the
+    list it stands in; otherwise it guards its own body. ``exact``: the test says nothing else."""
+
+    statement: If
+    test: Expr
+    bounds: Mapping[str, Expr]
+    returns: bool
+    exact: bool
+
+
+def global_ids(
+    kernel: KernelForm, known: Definitions | None = None, constants: Mapping[str, int] | None = None
+) -> dict[str, GlobalId]:
+    """The locals that are a global thread id, by name. Declarations at the kernel's top level only."""
+    known, found = known or definitions(kernel), dict[str, GlobalId]()
+    for s in kernel.body:
+        if isinstance(s, Declare) and s.name in known.values and s.init is not None:
+            axis = global_axis(affine(s.init, known, constants))
+            if axis is not None:
+                found[s.name] = GlobalId(s.name, axis[0], axis[1], s)
+    return found
+
+
+def global_axis(value: Affine) -> tuple[str, Affine | None] | None:
+    """``(axis, None)`` for ``blockIdx.a * blockDim.a + threadIdx.a``, ``(axis, width)`` with another width."""
+    for axis in AXES:
+        block, thread = f"blockIdx.{axis}", f"threadIdx.{axis}"
+        width, step = value.coefficient(block), value.coefficient(thread)
+        if width is None or step is None or step.value() != 1 or not width.terms:
+            continue
+        if value.without(block).without(thread).terms:
+            continue
+        if width.depends_on(["threadIdx", "blockIdx", "gridDim"]):
+            continue
+        return axis, None if dict(width.terms) == {(f"blockDim.{axis}",): 1} else width
+    return None
+
+
+def conjuncts(test: Expr) -> tuple[Expr, ...]:
+    """The conditions joined by && in an expression."""
+    match test:
+        case Binary("&&", left, right):
+            return *conjuncts(left), *conjuncts(right)
+    return (test,)
+
+
+def negation(test: Expr) -> Expr:
+    """The opposite condition: comparisons are turned, De Morgan for && and ||. (For integers; NaN is no bound.)"""
+    match test:
+        case Binary("||", left, right):
+            return Binary("&&", negation(left), negation(right))
+        case Binary("&&", left, right):
+            return Binary("||", negation(left), negation(right))
+        case Binary(op, left, right) if op in _NEGATED:
+            return Binary(_NEGATED[op], left, right)
+        case Unary("!", operand):
+            return operand
+    return Unary("!", test)
+
+
+def upper_bound(test: Expr, name: str) -> Expr | None:
+    """The exclusive bound B when the condition says ``name < B`` in one of its spellings; None otherwise."""
+
+    match test:
+        case Binary(op, Name(text), bound) if text == name:
+            relation = op
+        case Binary(op, bound, Name(text)) if text == name and op in _MIRRORED:
+            relation = _MIRRORED[op]
+        case _:
+            return None
+    if relation == "<":
+        return bound
+    return Binary("+", bound, Literal("1")) if relation == "<=" else None
+
+
+def guards(kernel: KernelForm, names: frozenset[str] | None = None) -> list[Guard]:
+    """The guards at the kernel's top level (and inside the last of them), outermost first.
+
+    ``names``: the variables whose bounds count; by default the kernel's global ids.
+    """
+    wanted = frozenset(global_ids(kernel)) if names is None else names
+    found: list[Guard] = []
+    body: tuple[Stmt, ...] = kernel.body
+    while True:
+        inner: tuple[Stmt, ...] | None = None
+        for s in body:
+            guard = guard_of(s, wanted)
+            if guard is not None:
+                found.append(guard)
+                if not guard.returns:
+                    inner = guard.statement.then
+        if inner is None:
+            return found
+        body = inner
+
+
+def guard_of(s: Stmt, names: frozenset[str]) -> Guard | None:
+    """The guard that a statement is for the given variables, or None."""
+    if not isinstance(s, If) or s.orelse:
+        return None
+    then = [t for t in s.then if not isinstance(t, Comment)]
+    returns = len(then) == 1 and isinstance(then[0], Return)
+    test = negation(s.test) if returns else s.test
+    parts, bounds = conjuncts(test), dict[str, Expr]()
+    for part in parts:
+        for name in names:
+            bound = upper_bound(part, name)
+            if bound is not None:
+                bounds[name] = bound
+    return Guard(s, test, bounds, returns, len(bounds) == len(parts)) if bounds else None

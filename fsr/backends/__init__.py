@@ -1,0 +1,1 @@
+"""What devices and compilers offer, and those there are: a folder a backend."""

@@ -1,0 +1,107 @@
+"""Concrete launches as the driver takes them: limits checked beforehand, arguments packed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from fsr.backends.cuda.driver import Driver, DriverError, Function, Module
+from fsr.backends.protocol import DeviceFault
+from fsr.errors import HarnessError
+from fsr.records import ConcreteLaunch, Fault, Image, ScalarValue
+
+DEFAULT_SHARED_BYTES = 48 * 1024  # more needs the kernel's opt-in (CUDA C++ Programming Guide, "Shared Memory")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A launch with its kernel looked up."""
+
+    function: Function
+    launch: ConcreteLaunch
+
+
+def refused(detail: str) -> DeviceFault:
+    """A launch that is refused before it runs."""
+    return DeviceFault(Fault("launch", detail))
+
+
+def fault_of(error: DriverError) -> DeviceFault:
+    """What a driver's error means for the candidate."""
+    if error.kind == "memory":
+        return DeviceFault(Fault("memory", f"does not fit on the device: {error}"))
+    if error.kind == "crash":
+        return DeviceFault(Fault("crash", str(error)), fatal=True)
+    return refused(str(error))
+
+
+def load_launch(driver: Driver, module: Module, image: Image, launch: ConcreteLaunch) -> Loaded:
+    """Look the kernel up and check the launch against kernel and device. Raises DeviceFault kind 'launch'."""
+    if launch.entry not in image.symbols:
+        raise HarnessError(f"the image has no entry {launch.entry!r}, only {', '.join(image.symbols)}")
+    try:
+        function = driver.function(module, image.symbols[launch.entry])
+        check_limits(driver, function, launch)
+    except DriverError as error:
+        if error.kind == "crash":
+            raise
+        raise refused(f"{launch.entry}: {error}") from error
+    return Loaded(function, launch)
+
+
+def check_limits(driver: Driver, function: Function, launch: ConcreteLaunch) -> None:
+    """Refuse what the device cannot launch, saying which limit; opt in to large shared memory."""
+    limits = driver.attributes
+    for what, dims in (("grid", launch.grid), ("block", launch.block)):
+        for axis, size in zip("XYZ", dims, strict=True):
+            most = limits[f"MAX_{what.upper()}_DIM_{axis}"]
+            if not 1 <= size <= most:
+                raise refused(f"{launch.entry}: {what}.{axis.lower()} is {size}, this device takes 1 to {most}")
+    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    most_threads, static = driver.function_limits(function)
+    if threads > min(most_threads, limits["MAX_THREADS_PER_BLOCK"]):
+        raise refused(
+            f"{launch.entry}: {threads} threads a block; the kernel takes at most {most_threads} "
+            f"(registers and launch bounds), the device {limits['MAX_THREADS_PER_BLOCK']}"
+        )
+    shared = static + launch.shared_bytes
+    most_shared = max_shared_bytes(driver)
+    if launch.shared_bytes < 0 or shared > most_shared:
+        raise refused(f"{launch.entry}: {shared} bytes of shared memory a block; the device has {most_shared}")
+    if shared > DEFAULT_SHARED_BYTES:
+        driver.allow_dynamic_shared(function, launch.shared_bytes)
+
+
+def max_shared_bytes(driver: Driver) -> int:
+    """Static and dynamic shared memory that a block can have after opting in."""
+    limits = driver.attributes
+    return limits.get("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN") or limits["MAX_SHARED_MEMORY_PER_BLOCK"]
+
+
+def scalar_bytes(scalar: ScalarValue) -> bytes:
+    """A scalar argument in its C representation. Raises DeviceFault kind 'launch' for a value that its type cannot
+    hold (a size beyond an int, for example)."""
+    try:
+        dtype = np.dtype(scalar.dtype)
+    except TypeError:
+        dtype = np.dtype(getattr(ml_dtypes, scalar.dtype))
+    try:
+        with np.errstate(over="ignore"):
+            return np.array(scalar.value, dtype).tobytes()
+    except (OverflowError, ValueError) as error:
+        raise refused(f"the argument {scalar.value} does not fit in {scalar.dtype}") from error
+
+
+def pack_arguments(launch: ConcreteLaunch, addresses: Mapping[str, int]) -> bytes:
+    """The parameter block: every argument at a multiple of its own size, in order."""
+    packed = bytearray()
+    for argument in launch.args:
+        if isinstance(argument, str):
+            raw = addresses[argument].to_bytes(8, "little")
+        else:
+            raw = scalar_bytes(argument)
+        packed += bytes(-len(packed) % len(raw)) + raw
+    return bytes(packed)

@@ -1,0 +1,138 @@
+"""CUDA text to cubin through the nvcc program: the fallback where NVRTC is not installed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from fsr.backends.cuda.nvrtc import FILE, LOG_CHARS, entries_of, error_line, refusal
+from fsr.backends.cuda.ptxas import parse_resources
+from fsr.backends.flags import split_defines
+from fsr.backends.symbols import match_symbols
+from fsr.errors import MissingToolError
+from fsr.records import Candidate, CompileFailure, Image
+from fsr.sandbox.launch import confined
+
+_MEMORY_BYTES, _FILE_BYTES = 16 << 30, 256 << 20  # of the compiler and its children, each
+
+# NVRTC's spelling to nvcc's, where they differ
+_SPELLING = (("--extra-device-vectorization", "-extra-device-vectorization"), ("--ptxas-options=", "-Xptxas="))
+
+
+def find_nvcc() -> str | None:
+    """The nvcc program: on the path, else under CUDA_HOME or /usr/local/cuda; None when there is none."""
+    found = shutil.which("nvcc")
+    for root in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
+        found = found or (shutil.which("nvcc", path=str(Path(root) / "bin")) if root else None)
+    return found
+
+
+class NvccToolchain:
+    """nvcc in a process of its own for each compile, five to ten times slower than NVRTC.
+
+    The kernels' addresses are taken in a host function after the candidate's text, which makes the templates
+    of the plan be instantiated; only device code is built.
+    """
+
+    def __init__(self, arch: str = "sm_90", include_dirs: Sequence[Path] = ()) -> None:
+        program = find_nvcc()
+        if program is None:
+            raise MissingToolError(
+                "nvcc is not installed", expected="nvcc on the path or under CUDA_HOME", fix="pip install 'fsr[nvrtc]'"
+            )
+        self._program = program
+        self.arch = arch
+        self._include_dirs = tuple(include_dirs)
+
+    @property
+    def name(self) -> str:
+        """'nvcc'."""
+        return "nvcc"
+
+    @cached_property
+    def version(self) -> str:
+        """For example 'nvcc 13.0'."""
+        text = subprocess.run([self._program, "--version"], capture_output=True, text=True, check=False).stdout
+        match = re.search(r"release (\d+\.\d+)", text)
+        return f"nvcc {match[1] if match else 'unknown'}"
+
+    def compile(
+        self, candidate: Candidate, *, instrumented: bool = False, timeout_s: float = 60.0
+    ) -> Image | CompileFailure:
+        """Compile every entry of the plan; see :class:`fsr.backends.toolchain.Toolchain`."""
+        if failure := refusal(candidate):
+            return failure
+        started = time.perf_counter()
+        with tempfile.TemporaryDirectory(prefix="fsr-nvcc-") as folder:
+            flags, defines = split_defines(candidate.plan.flags)
+            (Path(folder) / FILE).write_text(_with_anchor(candidate, defines), encoding="utf-8")
+            command = confined(
+                self._command(flags, instrumented), read=self._readable(), write=[folder],
+                memory_bytes=_MEMORY_BYTES, file_bytes=_FILE_BYTES, cpu_s=timeout_s + 5,
+            )  # fmt: skip
+            code, log = _run_group(command, folder, timeout_s)
+            if code is None:
+                return CompileFailure(f"compiling took over {timeout_s:g} s", timed_out=True)
+            output = Path(folder) / "out.cubin"
+            if code or not output.is_file():
+                return CompileFailure(log[:LOG_CHARS] or f"nvcc ended with {code} and no message", error_line(log))
+            cubin = output.read_bytes()
+        reported = parse_resources(log)
+        symbols = match_symbols(entries_of(candidate), list(reported))
+        if missing := [entry for entry in entries_of(candidate) if entry not in symbols]:
+            return CompileFailure(f"no symbol in the binary for {', '.join(missing)}: is it a __global__ function?")
+        resources = {entry: reported[symbol] for entry, symbol in symbols.items()}
+        return Image(
+            "cubin", self.arch, cubin, symbols, resources, log[:LOG_CHARS], time.perf_counter() - started, instrumented
+        )  # fmt: skip
+
+    def _readable(self) -> list[str]:
+        """What nvcc reads beside the system's folders: its toolkit and the folders of includes."""
+        return [str(Path(self._program).resolve().parents[1]), *(str(path) for path in self._include_dirs)]
+
+    def _command(self, flags: Sequence[str], instrumented: bool) -> list[str]:
+        translated = []
+        for flag in flags:
+            for ours, theirs in _SPELLING:
+                flag = flag.replace(ours, theirs)
+            translated.append(flag)
+        if not any("-std=" in flag for flag in flags):
+            translated.append("-std=c++17")
+        if instrumented:
+            translated.append("-lineinfo")
+        includes = [f"-I{path}" for path in self._include_dirs]
+        return [
+            self._program, "-cubin", f"-arch={self.arch}", "-Xptxas=-v", "--expt-relaxed-constexpr",
+            *includes, *translated, "-o", "out.cubin", FILE,
+        ]  # fmt: skip
+
+
+def _with_anchor(candidate: Candidate, defines: Sequence[str]) -> str:
+    """The candidate with its macros before it and the anchor behind, its lines numbered as they are."""
+    taken = "".join(f" to[{i}] = (void*)(&{entry});" for i, entry in enumerate(entries_of(candidate)))
+    head = "".join(f"{line}\n" for line in defines)
+    return f'{head}#line 1 "{FILE}"\n{candidate.source}\nvoid fsr_anchor(void** to) {{{taken} }}\n'
+
+
+def _run_group(command: Sequence[str], folder: str, timeout_s: float) -> tuple[int | None, str]:
+    """Exit status (None: killed at the time-out, with all its children) and both outputs as one text."""
+    environment = {**os.environ, "TMPDIR": folder}
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment, text=True, errors="replace", start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        text, _ = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return None, ""
+    return process.returncode, text.rstrip()

@@ -1,0 +1,244 @@
+"""A plan with its memory on the GPU: run, time, read back, check."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from fsr.backends.cuda.checks import Checker, Zone
+from fsr.backends.cuda.driver import DriverError, Event
+from fsr.backends.cuda.launching import Loaded, fault_of, pack_arguments
+from fsr.backends.cuda.memory import GUARD_BYTES, GUARD_VALUE, Layout
+from fsr.backends.protocol import Array, Buffer, DeviceFault
+from fsr.records import Fault, Role
+
+if TYPE_CHECKING:
+    from fsr.backends.cuda.device import CudaDevice
+
+_SPIN_S = 0.002  # below this a sleep would cost more than the kernel takes
+_LAUNCHES_A_FLUSH = 6  # a flush of 128 MiB keeps the GPU busy about 60 us; queueing a launch takes about 8
+MAX_SETS = 16
+
+
+@dataclass(slots=True)
+class _MemorySet:
+    """One copy of all buffers: block by name, and each launch's packed arguments."""
+
+    blocks: dict[str, int] = field(default_factory=dict)
+    packed: list[bytes] = field(default_factory=list)
+
+
+class CudaPrepared:
+    """See :class:`fsr.backends.protocol.TimedPrepared`. After a fatal fault only leaving the context is allowed."""
+
+    def __init__(self, device: CudaDevice, loaded: Sequence[Loaded], buffers: Sequence[Buffer]) -> None:
+        self._device, self._driver, self._loaded, self._buffers = device, device.driver, loaded, buffers
+        self._layouts = {buffer.name: Layout.of(buffer) for buffer in buffers}
+        self._originals: dict[str, int] = {}
+        self._sets: list[_MemorySet] = []  # the first is the one that run() uses
+        self._checker: Checker | None = None
+        self._warm = False
+        try:
+            with self._faults():
+                self._place()
+        except BaseException:
+            self._release()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._release()
+
+    # ------------------------------------------------------------ memory
+
+    def _place(self) -> None:
+        for buffer in self._buffers:
+            self._originals[buffer.name] = self._device.originals.take(buffer.array, self._layouts[buffer.name])
+        self._add_set()
+        self._checker = Checker(self._driver, self._device.pool, self._device.check_function, self._zones())
+
+    def _add_set(self) -> None:
+        new = _MemorySet()
+        self._sets.append(new)
+        for buffer in self._buffers:
+            new.blocks[buffer.name] = self._device.pool.take(self._layouts[buffer.name].total_bytes)
+        addresses = {name: block + self._layouts[name].offset for name, block in new.blocks.items()}
+        new.packed = [pack_arguments(item.launch, addresses) for item in self._loaded]
+        self._restore(self._buffers, new)
+
+    def _restore(self, buffers: Sequence[Buffer], memory: _MemorySet) -> None:
+        for buffer in buffers:
+            name = buffer.name
+            self._driver.copy(memory.blocks[name], self._originals[name], self._layouts[name].total_bytes)
+
+    def _zones(self) -> list[Zone]:
+        """Three zones a buffer: guard before, guard behind, and the data of inputs (empty for others)."""
+        zones = []
+        for buffer in self._buffers:
+            layout, block = self._layouts[buffer.name], self._sets[0].blocks[buffer.name]
+            end = block + layout.offset + layout.data_bytes
+            data_bytes = layout.data_bytes if buffer.role is Role.IN else 0
+            original = self._originals[buffer.name] + layout.offset
+            zones += [
+                Zone(block, 0, layout.offset, GUARD_VALUE),
+                Zone(end, 0, GUARD_BYTES, GUARD_VALUE),
+                Zone(block + layout.offset, original, data_bytes),
+            ]
+        return zones
+
+    def _release(self) -> None:
+        if not self._device.broken:
+            for memory in self._sets:
+                for block in memory.blocks.values():
+                    self._device.pool.give(block)
+            for original in self._originals.values():
+                self._device.originals.give(original)
+            if self._checker is not None:
+                self._checker.close()
+        self._sets, self._originals, self._checker = [], {}, None
+
+    # ------------------------------------------------------------ running
+
+    def reset(self) -> None:
+        """See Prepared."""
+        with self._faults():
+            self._restore(self._buffers, self._sets[0])
+
+    def run(self, timeout_s: float = 10.0) -> None:
+        """See Prepared."""
+        with self._faults():
+            self._queue_plan(self._sets[0])
+            self._finish(timeout_s)
+        self._warm = True
+
+    def _queue_plan(self, memory: _MemorySet) -> None:
+        for buffer in self._buffers:
+            if buffer.zeroed:
+                address = memory.blocks[buffer.name] + self._layouts[buffer.name].offset
+                self._driver.fill(address, 0, buffer.array.nbytes)
+        for item, packed in zip(self._loaded, memory.packed, strict=True):
+            launch = item.launch
+            self._driver.launch(item.function, launch.grid, launch.block, packed, launch.shared_bytes)
+
+    def _finish(self, timeout_s: float) -> Event:
+        """Wait for all that is queued, then for every other stream. Raises DeviceFault 'hang'."""
+        end = self._driver.event()
+        self._driver.record(end)
+        started = time.monotonic()
+        while not self._driver.done(end):
+            waited = time.monotonic() - started
+            if waited > timeout_s:
+                self._device.give_up()
+                raise DeviceFault(Fault("hang", f"not finished after {timeout_s:g} s"), fatal=True)
+            if waited > _SPIN_S:
+                time.sleep(min(waited / 10, 0.05))
+        self._driver.synchronize()
+        return end
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        """Turn driver errors into the candidate's faults."""
+        try:
+            yield
+        except DriverError as error:
+            fault = fault_of(error)
+            if fault.fatal:
+                self._device.give_up()
+            raise fault from error
+
+    # ------------------------------------------------------------ results
+
+    def read(self) -> dict[str, Array]:
+        """See Prepared. An input that is unchanged is answered with a read-only view of its initial array."""
+        with self._faults():
+            misfits = self._misfits()
+            results = {}
+            for index, buffer in enumerate(self._buffers):
+                if buffer.role is Role.IN and misfits[3 * index + 2] is None:
+                    results[buffer.name] = buffer.array.view()
+                    results[buffer.name].flags.writeable = False
+                elif buffer.role is not None:
+                    results[buffer.name] = np.empty_like(buffer.array)
+                    source = self._sets[0].blocks[buffer.name] + self._layouts[buffer.name].offset
+                    self._driver.download(results[buffer.name], source)
+            return results
+
+    def violations(self) -> list[Fault]:
+        """See Prepared."""
+        with self._faults():
+            misfits = self._misfits()
+        faults = []
+        for index, buffer in enumerate(self._buffers):
+            before, behind, changed = misfits[3 * index : 3 * index + 3]
+            if before is not None:
+                distance = self._layouts[buffer.name].offset - before
+                faults.append(Fault("guard", f"{buffer.name}: written {distance} bytes before its start"))
+            if behind is not None:
+                faults.append(Fault("guard", f"{buffer.name}: written {behind} bytes past its end"))
+            if changed is not None:
+                element = changed // buffer.array.itemsize
+                faults.append(Fault("input-changed", f"{buffer.name}: element {element} is an input and was changed"))
+        return faults
+
+    def _misfits(self) -> list[int | None]:
+        assert self._checker is not None  # released only on exit
+        return self._checker.first_misfits()
+
+    # ------------------------------------------------------------ timing
+
+    def time_ns(self, timeout_s: float = 10.0) -> float:
+        """See TimedPrepared. Everything is queued behind the flush, so gaps between launches do not count."""
+        if not self._warm:
+            self.run(timeout_s)
+        with self._faults():
+            # Outputs and scratch are poisoned anew too: work skipped because the last run did it shows.
+            self._restore([b for b in self._buffers if b.role is not Role.IN and not b.zeroed], self._sets[0])
+            self._device.flush_l2(1 + len(self._loaded) // _LAUNCHES_A_FLUSH)
+            start, end = self._driver.event(), self._driver.event()
+            self._driver.record(start)
+            self._queue_plan(self._sets[0])
+            self._driver.record(end)
+            self._finish(timeout_s)
+            return self._driver.elapsed_ns(start, end)
+
+    def time_batch_ns(self, runs: int = 16, timeout_s: float = 10.0) -> float:
+        """Mean time of one run of the plan among ``runs`` queued back to back, for plans of under about 50 us,
+        where one sample is mostly the clock's grain. They rotate over copies of all buffers (at least three,
+        twice the L2 together where sixteen copies reach that), as one graph where graphs can be captured.
+        Buffers of role inout go on from what the run before left in their copy."""
+        if not self._warm:
+            self.run(timeout_s)
+        with self._faults():
+            self._ensure_sets(runs)
+            sets = self._sets
+
+            def queue() -> None:
+                for index in range(runs):
+                    self._queue_plan(sets[index % len(sets)])
+
+            launch: Callable[[], None] = self._driver.graph(queue) or queue
+            for memory in sets:
+                self._restore([b for b in self._buffers if b.role is Role.INOUT], memory)
+            self._device.flush_l2(1 if launch is not queue else 1 + runs * len(self._loaded) // _LAUNCHES_A_FLUSH)
+            start, end = self._driver.event(), self._driver.event()
+            self._driver.record(start)
+            launch()
+            self._driver.record(end)
+            self._finish(timeout_s)
+            return self._driver.elapsed_ns(start, end) / runs
+
+    def _ensure_sets(self, runs: int) -> None:
+        one_set = sum(layout.data_bytes for layout in self._layouts.values())
+        wanted = min(max(3, -(-2 * self._device.l2_bytes // max(one_set, 1))), MAX_SETS, max(runs, 1))
+        while len(self._sets) < wanted:
+            self._add_set()

@@ -1,0 +1,129 @@
+"""Memory of a prepared plan: one anonymous file that parent and child map, each buffer between guard zones."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fsr.backends.protocol import Array, Buffer
+from fsr.records import Fault, Role
+
+Bytes = npt.NDArray[np.uint8]
+PAGE = mmap.PAGESIZE
+GUARD_BYTES, GUARD_VALUE = 256, 0xA5
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a buffer lies: its region's offset and length in the file (whole pages), its start in the region."""
+
+    offset: int
+    length: int
+    start: int
+    size: int
+
+
+def place(buffers: Sequence[Buffer]) -> list[Place]:
+    """Regions one after the other. A buffer ends as close to its region's end (an unmapped page follows) as its
+    alignment allows; below 256 its address is an odd multiple of the alignment, so that no more is promised."""
+    places, offset = [], 0
+    for buffer in buffers:
+        size, step = buffer.array.nbytes, max(buffer.alignment_bytes, 1)
+        exact = step < GUARD_BYTES
+        length = -(-(size + GUARD_BYTES + 2 * step) // PAGE) * PAGE
+        start = length - size
+        start -= (start - step) % (2 * step) if exact else start % step
+        places.append(Place(offset, length, start, size))
+        offset += length
+    return places
+
+
+class Arena:
+    """The parent's view of the buffers. ``file`` is handed to the child."""
+
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
+        """Raises MemoryError or OSError when there is no room."""
+        self.buffers, self.places = list(buffers), place(buffers)
+        self.file = os.memfd_create("fsr-buffers")
+        total = max(sum(p.length for p in self.places), PAGE)
+        os.ftruncate(self.file, total)
+        self._map = mmap.mmap(self.file, total)
+        self._bytes: Bytes = np.frombuffer(self._map, np.uint8)
+        self._fresh = True
+
+    def regions(self) -> list[list[int]]:
+        """Offset and length of each buffer's region in the file."""
+        return [[p.offset, p.length] for p in self.places]
+
+    def content(self, index: int) -> Bytes:
+        """The bytes of a buffer as they are now."""
+        p = self.places[index]
+        return self._bytes[p.offset + p.start : p.offset + p.start + p.size]
+
+    def _guards(self, index: int) -> tuple[Bytes, Bytes]:
+        p = self.places[index]
+        return self._bytes[p.offset : p.offset + p.start], self._bytes[
+            p.offset + p.start + p.size : p.offset + p.length
+        ]
+
+    def reset(self) -> None:
+        """Initial contents and guard zones."""
+        for index, buffer in enumerate(self.buffers):
+            # A fresh file reads as zeros: pages of cleared scratch need not be touched.
+            if not (self._fresh and buffer.zeroed and buffer.role is None):
+                self.content(index)[:] = _raw(buffer.array)
+            for guard in self._guards(index):
+                guard[:] = GUARD_VALUE
+        self._fresh = False
+
+    def read(self) -> dict[str, Array]:
+        """Copies of all buffers that are not scratch."""
+        return {
+            buffer.name: self.content(index).copy().view(buffer.array.dtype).reshape(buffer.array.shape)
+            for index, buffer in enumerate(self.buffers)
+            if buffer.role is not None
+        }
+
+    def violations(self) -> list[Fault]:
+        """Guard zones overwritten, inputs changed."""
+        faults = []
+        for index, buffer in enumerate(self.buffers):
+            before, after = self._guards(index)
+            for zone, side in ((before, "before"), (after, "behind")):
+                hit = np.flatnonzero(zone != GUARD_VALUE)
+                if hit.size:
+                    distance = len(before) - int(hit[-1]) if side == "before" else int(hit[0]) + 1
+                    faults.append(Fault("guard", f"byte {distance} {side} '{buffer.name}' was written"))
+            if buffer.role is Role.IN and not np.array_equal(self.content(index), _raw(buffer.array)):
+                changed = int(np.flatnonzero(self.content(index) != _raw(buffer.array))[0]) // buffer.array.itemsize
+                faults.append(Fault("input-changed", f"input '{buffer.name}' was changed, first at element {changed}"))
+        return faults
+
+    def locate(self, address: int, bases: Sequence[int]) -> str:
+        """An address in words: which buffer it is in or next to, given the regions' addresses in the child."""
+        best, words = None, f"address {address:#x}, near no buffer"
+        for buffer, p, base in zip(self.buffers, self.places, bases, strict=True):
+            start = base + p.start
+            distance = start - address if address < start else max(address - (start + p.size) + 1, 0)
+            if distance < 1 << 20 and (best is None or distance < best):
+                best, item = distance, max(buffer.array.itemsize, 1)
+                index = (address - start) // item
+                words = f"'{buffer.name}'[{index}], but '{buffer.name}' has {buffer.array.size} elements"
+        return words
+
+    def close(self) -> None:
+        """Free the memory here (the child's mapping is its own)."""
+        os.close(self.file)
+        self._bytes = np.empty(0, np.uint8)
+        with suppress(BufferError):  # a caller still holds a view; the last one frees it
+            self._map.close()
+
+
+def _raw(array: Array) -> Bytes:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

@@ -1,0 +1,223 @@
+"""CUDA source to a shared object that the host device executes: a C++ compiler, our headers, our runtime."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from fsr.backends.flags import refused_flags, split_defines
+from fsr.backends.host.runtime import COMMON, INCLUDE, find_compiler, precompiled_header, runtime_objects
+from fsr.backends.host.unit import SOURCE_NAME, blank_comments, unit_text
+from fsr.emulator.elf import Variable, attach_source, read_variables
+from fsr.records import Candidate, CompileFailure, Image, Resources
+from fsr.sandbox.launch import confined
+
+ARCH = "x86-64-v3"
+STATIC_SHARED_LIMIT = 48 * 1024  # CUDA C++ Programming Guide: static shared memory a block, every architecture
+_MEMORY_BYTES, _FILE_BYTES = 8 << 30, 256 << 20  # of the compiler: addresses, and the largest file
+_LOG_CHARS = 4000
+
+# Meaning first: fused multiply-add as nvcc does by default, no errno, type puns and wrapping as kernels expect.
+_KERNEL = (
+    "-g1", "-fno-finite-loops", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv",
+    "-fno-delete-null-pointer-checks", "-fno-asynchronous-unwind-tables",
+)  # fmt: skip
+_RECORD = ("-O1", "-DFSR_RECORD=1", "-fsanitize=thread", "-fsanitize-coverage=trace-pc")
+_RECORD_CLANG = (
+    "-fno-vectorize", "-fno-slp-vectorize", "-fsanitize=array-bounds", "-fsanitize-coverage=bb,trace-pc,no-prune",
+    "-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-atomics=0",
+    "-mllvm", "-tsan-instrument-func-entry-exit=0",
+)  # fmt: skip
+_RECORD_GCC = (
+    "-fno-tree-vectorize",
+    "-fsanitize=bounds",
+    "-fno-gnu-unique",
+    "--param=tsan-instrument-func-entry-exit=0",
+)
+
+
+class HostToolchain:
+    """Compiles for the host device (a Toolchain). The compiler runs confined: see fsr.sandbox.
+
+    Args:
+        compiler: path or name of a C++ compiler; None takes clang++, else g++.
+        cache_folder: where the runtime objects are kept; None is the user's cache folder.
+    """
+
+    def __init__(self, compiler: str | None = None, *, cache_folder: Path | None = None) -> None:
+        self._requested, self._folder = compiler, cache_folder
+
+    @property
+    def name(self) -> str:
+        """'host'."""
+        return "host"
+
+    @property
+    def version(self) -> str:
+        """The compiler's own version line. Raises MissingToolError."""
+        return f"host {find_compiler(self._requested).version}"
+
+    def compile(
+        self, candidate: Candidate, *, instrumented: bool = False, timeout_s: float = 60.0
+    ) -> Image | CompileFailure:
+        """As Toolchain.compile. What a CPU cannot execute (inline PTX, MMA, asynchronous copies) is a
+        CompileFailure that names the construct and its line."""
+        started = time.monotonic()
+        if refused := refused_flags(candidate.plan.flags):
+            return CompileFailure(f"compiler flags that are not allowed: {' '.join(refused)}")
+        flags, definitions = split_defines(candidate.plan.flags)
+        entries = list(dict.fromkeys(launch.entry for launch in candidate.plan.launches))
+        with tempfile.TemporaryDirectory(prefix="fsr-host-") as folder:
+            Path(folder, SOURCE_NAME).write_text(unit_text(candidate.source, entries, definitions))
+            log = ""
+            for command in self._commands(flags, instrumented, Path(folder)):
+                code, text = self._run(command, started + timeout_s, folder)
+                if code is None:
+                    return CompileFailure(f"the compiler was stopped after {timeout_s:g} s", timed_out=True)
+                log += text
+                if code:
+                    return _failure(log, code)
+            data = Path(folder, "unit.so").read_bytes()
+        return _image(candidate.source, entries, data, log, time.monotonic() - started, instrumented)
+
+    def _run(self, command: Sequence[str], deadline: float, folder: str) -> tuple[int | None, str]:
+        """As _run_limited. A compiler that was killed (by hand, or where memory is short) runs once more: its death
+        says nothing of the candidate, and what is told as a failure is remembered."""
+        for _ in range(2):
+            code, text = _run_limited(command, deadline - time.monotonic(), folder, self._readable())
+            if not (code == -signal.SIGKILL or (code and _KILLED.search(text))):
+                break
+        return code, text
+
+    def _readable(self) -> list[str]:
+        """What a compiler reads beside the system's folders: itself, our headers, what is built once."""
+        program = Path(find_compiler(self._requested).path).resolve()
+        return [str(program.parent.parent), str(INCLUDE), str(self._folder or default_cache_folder())]
+
+    def _commands(self, flags: Sequence[str], instrumented: bool, folder: Path) -> list[list[str]]:
+        compiler, cache = find_compiler(self._requested), self._folder or default_cache_folder()
+        options = (*COMMON, *_KERNEL, *_optimisation(compiler.family, instrumented), *_numerics(flags))
+        header = precompiled_header(compiler, options, cache)
+        objects = [str(path) for path in runtime_objects(compiler, instrumented, cache)]
+        unit, output = str(folder / "unit.o"), str(folder / "unit.so")
+        # The linker is not told of sanitizers: their runtimes would come along, and ours takes their place.
+        return [
+            [compiler.path, *options, *header, "-x", "c++", "-c", str(folder / SOURCE_NAME), "-o", unit],
+            [compiler.path, "-shared", "-nodefaultlibs", "-Wl,-z,defs", "-Wl,-Bsymbolic", "-o", output,
+             unit, *objects, "-lm", "-lc", "-lgcc"],
+        ]  # fmt: skip
+
+
+def default_cache_folder() -> Path:
+    """Where runtime objects and precompiled headers are kept for this user."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("fsr")) / "host"
+
+
+def _optimisation(family: str, instrumented: bool) -> tuple[str, ...]:
+    if not instrumented:
+        return (
+            ("-O2", "-fno-vectorize", "-fno-slp-vectorize")
+            if family == "clang"
+            else ("-O2", "-fno-gnu-unique", "--param=tsan-instrument-func-entry-exit=0")
+        )
+    return (*_RECORD, *(_RECORD_CLANG if family == "clang" else _RECORD_GCC))
+
+
+def _numerics(flags: Sequence[str]) -> tuple[str, ...]:
+    """nvcc's defaults and its numeric flags. Division and square root stay exact: a GPU's approximate ones have
+    error bounds that a test's tolerance must allow for anyway."""
+    fast = any(re.fullmatch("--?use_fast_math", flag) for flag in flags)
+    contract = "off" if any(re.fullmatch("--?fmad=false", flag) for flag in flags) else "fast"
+    standard = [flag.lstrip("-") for flag in flags if re.fullmatch(r"--?std=.*", flag)]
+    options = [f"-ffp-contract={contract}"]
+    if standard and standard[-1] != "std=c++14":  # the headers need C++17, which accepts C++14 kernels
+        options.append(f"-{standard[-1]}")
+    return (*options, "-DFSR_USE_FAST_MATH=1") if fast else tuple(options)
+
+
+def _run_limited(
+    command: Sequence[str], timeout_s: float, folder: str, readable: Sequence[str]
+) -> tuple[int | None, str]:
+    """Exit code (None: timed out, the whole group killed) and what the command said. It runs confined."""
+    limited = confined(
+        command, read=readable, write=[folder], memory_bytes=_MEMORY_BYTES, file_bytes=_FILE_BYTES, cpu_s=timeout_s + 5
+    )
+    environment = {key: os.environ[key] for key in ("PATH", "LD_LIBRARY_PATH", "HOME") if key in os.environ}
+    process = subprocess.Popen(
+        limited,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        cwd=folder, start_new_session=True, env=environment | {"TMPDIR": folder, "LC_ALL": "C"},
+    )  # fmt: skip
+    try:
+        log, _ = process.communicate(timeout=max(timeout_s, 0.0))
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return None, ""
+    return process.returncode, log
+
+
+_KILLED = re.compile(r"Killed signal terminated program|unable to execute command: Killed|terminated with signal 9")
+_ERROR = re.compile(rf"^(?:{re.escape(SOURCE_NAME)}):(\d+)(?::\d+)?: (?:fatal )?error: (.*)$", re.MULTILINE)
+_MENTION = re.compile(rf"{re.escape(SOURCE_NAME)}:(\d+)")
+
+
+def _failure(log: str, code: int) -> CompileFailure:
+    """The compiler's words, cut to a screen or two, and the line of the candidate that they are about."""
+    if code < 0 or "bad_alloc" in log or "out of memory" in log:
+        log = f"the compiler died (it may use {_MEMORY_BYTES >> 30} GiB of memory)\n{log}"
+    log = re.sub(r"^(?:In file included| {17}) from .*\n", "", log, flags=re.MULTILINE).replace(f"{INCLUDE}/", "")
+    found = _ERROR.search(log) or _MENTION.search(log)
+    line = int(found[1]) if found else None
+    text = log.strip() or f"the compiler failed with exit code {code}"
+    return CompileFailure(text[:_LOG_CHARS], line)
+
+
+def _image(
+    source: str, entries: Sequence[str], data: bytes, log: str, seconds: float, instrumented: bool
+) -> Image | CompileFailure:
+    kernels = set(re.findall(r"__global__[^;{}]*?\b(\w+)\s*\(", _without_bounds(blank_comments(source))))
+    shared = read_variables(data).shared
+    resources = {}
+    for entry in entries:
+        used = _static_shared(entry, kernels, shared)
+        if used > STATIC_SHARED_LIMIT:
+            return CompileFailure(
+                f"{entry} uses too much shared data ({used} bytes, {STATIC_SHARED_LIMIT} max for static __shared__)"
+            )
+        resources[entry] = Resources(static_shared_bytes=used)
+    if instrumented:
+        data = attach_source(data, source)
+    symbols = {entry: f"fsr_entry_{index}" for index, entry in enumerate(entries)}
+    return Image("host", ARCH, data, symbols, resources, log.strip(), seconds, instrumented)
+
+
+def _without_bounds(source: str) -> str:
+    return re.sub(r"__launch_bounds__\s*\([^()]*(?:\([^()]*\)[^()]*)*\)", "", source)
+
+
+def _static_shared(entry: str, kernels: set[str], shared: Sequence[Variable]) -> int:
+    """Bytes of ``__shared__`` variables that a launch of ``entry`` needs: its own, and those of device functions
+    and file scope. Of several instantiations of one kernel template the largest counts."""
+    own = re.sub(r"<.*", "", entry).rsplit("::", 1)[-1].strip()
+    common, instances = 0, dict[str, int]()
+    for variable in shared:
+        names = {name for name in kernels if f"{len(name)}{name}" in variable.function or variable.function == name}
+        if own in names:
+            instances[variable.function] = instances.get(variable.function, 0) + variable.size_bytes
+        elif not names and variable.name not in _RUNTIME_VARIABLES:
+            common += variable.size_bytes
+    return common + max(instances.values(), default=0)
+
+
+_RUNTIME_VARIABLES = ("_ZN3fsr12_GLOBAL__N_111shared_tailE",)

@@ -1,0 +1,274 @@
+"""The host device: plans of launches run on the CPU by a child process that may crash."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from fsr.backends.host.arena import Arena
+from fsr.backends.host.child import Child, ChildDied, ChildTimedOut
+from fsr.backends.host.faults import describe, died
+from fsr.backends.host.launches import check_limits, pack_launch
+from fsr.backends.host.lines import Lines
+from fsr.backends.protocol import AccessProfile, Array, Buffer, DeviceFault
+from fsr.errors import HarnessError
+from fsr.records import ConcreteLaunch, DeviceInfo, Fault, Image
+
+DEFAULT_SHARED_BYTES = 232_448  # 227 KiB, the opt-in limit of sm_90
+CONTAINED = "fsr.sandbox.confine:confine_execution"
+_IMAGES_KEPT = 64
+
+
+def open_host_device(*, max_shared_bytes: int = DEFAULT_SHARED_BYTES, contain: str = CONTAINED) -> HostDevice:
+    """A host device with the launch limits of an NVIDIA GPU. See HostDevice for ``contain``."""
+    return HostDevice(max_shared_bytes=max_shared_bytes, contain=contain)
+
+
+class LoadedImage:
+    """An image and what the child said about it; ``generation`` tells which child has it."""
+
+    def __init__(self, key: int, image: Image) -> None:
+        self.key, self.image, self.lines = key, image, Lines(image.data)
+        self.generation = -1
+        self.entries: dict[str, tuple[list[int], str]] = {}
+        self.weights: dict[int, float] | None = None  # instructions a basic block, once a recording needs them
+        self.shared = self.dynamic = self.base = 0  # addresses in the child: static and dynamic shared memory, image
+
+
+class HostDevice:
+    """Executes host images (a RecordingDevice). Owned by one thread; the child is started on first use and again
+    after each crash.
+
+    Args:
+        max_shared_bytes: static and dynamic shared memory a block may use.
+        contain: 'module:function', called in the child before any candidate is loaded, to confine it; empty for
+            resource limits alone.
+    """
+
+    def __init__(self, *, max_shared_bytes: int = DEFAULT_SHARED_BYTES, contain: str = CONTAINED) -> None:
+        self.max_shared_bytes = max_shared_bytes
+        self._contain = contain
+        self._child: Child | None = None
+        self._generation = 0
+        self._numbers = itertools.count(1)
+        self._images: dict[tuple[bytes, bool], LoadedImage] = {}
+        self._info = DeviceInfo(
+            vendor="host", name=_cpu_name(), arch=platform.machine(), sm_count=None,
+            memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            max_shared_bytes=max_shared_bytes,
+        )  # fmt: skip
+
+    @property
+    def info(self) -> DeviceInfo:
+        """Identity of the CPU."""
+        return self._info
+
+    def prepare(self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer]) -> HostPrepared:
+        """As Device.prepare."""
+        loaded = self.load(image)
+        for launch in launches:
+            check_limits(launch, image, self.max_shared_bytes)
+        try:
+            arena = Arena(buffers)
+        except (OSError, MemoryError) as error:
+            raise DeviceFault(Fault("memory", f"the buffers do not fit: {error}")) from None
+        prepared = HostPrepared(self, loaded, launches, arena, next(self._numbers))
+        try:
+            prepared.pack()
+            prepared.reset()
+        except BaseException:
+            prepared.close()
+            raise
+        return prepared
+
+    def record(
+        self,
+        image: Image,
+        launches: Sequence[ConcreteLaunch],
+        buffers: Sequence[Buffer],
+        *,
+        access_budget: int = 3_000_000,
+        timeout_s: float = 20.0,
+    ) -> AccessProfile:
+        """As RecordingDevice.record."""
+        from fsr.backends.host.recording import record
+
+        if not image.instrumented:
+            raise HarnessError("recording needs an image compiled with instrumented=True")
+        with self.prepare(image, launches, buffers) as prepared:
+            return record(prepared, access_budget, timeout_s)
+
+    def sm_clock_mhz(self) -> int | None:
+        """None: a CPU has no SM clock."""
+        return None
+
+    def close(self) -> None:
+        """End the child."""
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+    # ------------------------------------------------------------ used by HostPrepared and the recording
+
+    @property
+    def generation(self) -> int:
+        """Counts the children: what was placed in an earlier one is gone. Starts one where none runs."""
+        if self._child is None:
+            self._child = Child(self._contain)
+            self._generation += 1
+        return self._generation
+
+    def holds(self, generation: int) -> bool:
+        """Whether the child of that generation is still running."""
+        return self._child is not None and generation == self._generation
+
+    def ask(self, message: Any, files: Sequence[int], timeout_s: float, entry: str) -> Any:
+        """Ask the child; its death is a DeviceFault (kind 'hang' or 'crash') unless it left a record: then it is
+        returned as ``{"fault": True}`` like any fault."""
+        assert self._child is not None
+        try:
+            return self._child.ask(message, files, timeout_s)
+        except ChildTimedOut:
+            self._child = None
+            raise DeviceFault(Fault("hang", f"{entry} did not end within {timeout_s:g} s")) from None
+        except ChildDied as death:
+            record, self._child = self._child.fault(), None
+            if not record.kind:
+                raise DeviceFault(died(death.code, entry)) from None
+            return {"fault": True, "record": record}
+
+    def last_fault(self) -> Any:
+        """The record that the child's last launch left."""
+        assert self._child is not None
+        return self._child.fault()
+
+    def load(self, image: Image) -> LoadedImage:
+        """Make sure that the child has the image."""
+        if image.kind != "host":
+            raise HarnessError(f"the host device cannot load an image of kind '{image.kind}'")
+        key = (hashlib.sha256(image.data).digest(), image.instrumented)
+        loaded = self._images.pop(key, None) or LoadedImage(next(self._numbers), image)
+        self._images[key] = loaded  # the most recently used is the last
+        self.ensure(loaded)
+        while len(self._images) > _IMAGES_KEPT:
+            old = self._images.pop(next(iter(self._images)))
+            if self.holds(old.generation):
+                self.ask({"op": "unload", "image": old.key}, (), 10.0, "unloading")
+        return loaded
+
+    def ensure(self, loaded: LoadedImage) -> None:
+        """Load the image into the running child unless it is there."""
+        if loaded.generation == self.generation:
+            return
+        file = os.memfd_create("fsr-image")
+        try:
+            with open(file, "wb", closefd=False) as stream:  # a descriptor has no path
+                stream.write(loaded.image.data)
+            request = {"op": "load", "image": loaded.key, "symbols": sorted(set(loaded.image.symbols.values()))}
+            answer = self.ask(request, [file], 30.0, "loading the image")
+        finally:
+            os.close(file)
+        if "fault" in answer:
+            raise DeviceFault(Fault("crash", "loading the image crashed"))
+        loaded.entries = {symbol: (sizes, kinds) for symbol, (sizes, kinds) in answer["entries"].items()}
+        loaded.shared, loaded.dynamic, loaded.base = answer["shared"], answer["dynamic"], answer["base"]
+        loaded.generation = self._generation
+
+
+class HostPrepared:
+    """A prepared plan (a Prepared). The buffers live in memory that parent and child share."""
+
+    def __init__(
+        self, device: HostDevice, loaded: LoadedImage, launches: Sequence[ConcreteLaunch], arena: Arena, key: int
+    ) -> None:
+        self.device, self.loaded, self.launches, self.arena, self.key = device, loaded, list(launches), arena, key
+        self.bases: list[int] = []  # addresses of the buffers' regions in the child
+        self.packed: list[dict[str, Any]] = []
+        self._generation = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def pack(self) -> None:
+        """Place image and buffers in the running child. Raises DeviceFault kind 'launch' for wrong arguments."""
+        self.device.ensure(self.loaded)
+        if self._generation == self.device.generation:
+            return
+        request = {"op": "map", "memory": self.key, "regions": self.arena.regions()}
+        try:
+            self.bases = self.device.ask(request, [self.arena.file], 30.0, "mapping the buffers")["addresses"]
+        except HarnessError as error:
+            raise DeviceFault(Fault("memory", f"the buffers do not fit: {error.what}")) from None
+        self._generation = self.device.generation
+        addresses = {
+            buffer.name: base + p.start
+            for buffer, p, base in zip(self.arena.buffers, self.arena.places, self.bases, strict=True)
+        }
+        image = self.loaded.image
+        self.packed = [
+            pack_launch(launch, image.symbols[launch.entry], self.loaded.entries, addresses) for launch in self.launches
+        ]
+
+    def addresses(self) -> list[int]:
+        """Where the buffers begin in the child."""
+        return [base + p.start for p, base in zip(self.arena.places, self.bases, strict=True)]
+
+    def zeroed(self) -> list[list[int]]:
+        """Address and size of each buffer that every run clears."""
+        rows = zip(self.arena.buffers, self.arena.places, self.addresses(), strict=True)
+        return [[address, p.size] for buffer, p, address in rows if buffer.zeroed and buffer.role is None and p.size]
+
+    def reset(self) -> None:
+        """As Prepared.reset."""
+        self.arena.reset()
+
+    def run(self, timeout_s: float = 10.0) -> None:
+        """As Prepared.run."""
+        self.pack()
+        names = " + ".join(launch.entry for launch in self.launches)
+        request = {
+            "op": "run", "image": self.loaded.key, "launches": self.packed, "zero": self.zeroed(),
+            "timeout_s": timeout_s,
+        }  # fmt: skip
+        answer = self.device.ask(request, (), timeout_s, names)
+        if "fault" in answer:
+            record = answer.get("record") or self.device.last_fault()
+            entry = self.launches[answer["done"]].entry if "done" in answer else names
+            raise DeviceFault(describe(record, entry, self.loaded.lines, self.arena, self.bases))
+
+    def read(self) -> dict[str, Array]:
+        """As Prepared.read."""
+        return self.arena.read()
+
+    def violations(self) -> list[Fault]:
+        """As Prepared.violations."""
+        return self.arena.violations()
+
+    def close(self) -> None:
+        """Free the buffers."""
+        if self.device.holds(self._generation):
+            self.device.ask({"op": "unmap", "memory": self.key}, (), 10.0, "freeing the buffers")
+        self._generation = -1
+        self.arena.close()
+
+
+def _cpu_name() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        text = ""
+    for line in text.splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

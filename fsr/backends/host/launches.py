@@ -1,0 +1,80 @@
+"""Checks a launch against CUDA's limits and packs it for the child."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fsr.backends.protocol import DeviceFault
+from fsr.records import ConcreteLaunch, Fault, Image, ScalarValue
+
+# CUDA C++ Programming Guide, technical specifications per compute capability (the same from 5.0 on)
+MAX_THREADS = 1024
+MAX_BLOCK = (1024, 1024, 64)
+MAX_GRID = (2**31 - 1, 65535, 65535)
+
+
+def refuse(entry: str, why: str) -> DeviceFault:
+    """A launch that CUDA would refuse."""
+    return DeviceFault(Fault("launch", f"{entry}: {why}"))
+
+
+def check_limits(launch: ConcreteLaunch, image: Image, max_shared_bytes: int) -> None:
+    """Raises DeviceFault kind 'launch' for a launch that no device would take."""
+    if launch.entry not in image.symbols:
+        raise refuse(launch.entry, "the image has no such entry")
+    for what, dims, limits in (("block", launch.block, MAX_BLOCK), ("grid", launch.grid, MAX_GRID)):
+        if any(not 1 <= n <= limit for n, limit in zip(dims, limits, strict=True)):
+            raise refuse(launch.entry, f"a {what} of {dims}; each of x, y, z is 1 to {limits}")
+    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    if threads > MAX_THREADS:
+        raise refuse(launch.entry, f"{threads} threads a block, at most {MAX_THREADS}")
+    static = image.resources[launch.entry].static_shared_bytes if launch.entry in image.resources else 0
+    total = (static or 0) + launch.shared_bytes
+    if launch.shared_bytes < 0 or total > max_shared_bytes:
+        raise refuse(launch.entry, f"{total} bytes of shared memory a block, at most {max_shared_bytes}")
+
+
+def pack_launch(
+    launch: ConcreteLaunch, symbol: str, entries: dict[str, tuple[list[int], str]], addresses: dict[str, int]
+) -> dict[str, Any]:
+    """The launch as the child takes it. Raises DeviceFault kind 'launch' when arguments and parameters differ."""
+    sizes, kinds = entries[symbol]
+    if len(launch.args) != len(sizes):
+        raise refuse(launch.entry, f"{len(launch.args)} arguments for {len(sizes)} parameters")
+    args = []
+    for position, (arg, size, kind) in enumerate(zip(launch.args, sizes, kinds, strict=True)):
+        where = f"parameter {position + 1}"
+        if isinstance(arg, str):
+            if kind != "p":
+                raise refuse(launch.entry, f"{where} is no pointer but is given the buffer '{arg}'")
+            if arg not in addresses:
+                raise refuse(launch.entry, f"{where} names the buffer '{arg}', which is not there")
+            args.append(addresses[arg].to_bytes(8, "little").hex())
+        else:
+            args.append(_pack_scalar(arg, size, kind, f"{launch.entry}: {where}"))
+    return {
+        "symbol": symbol, "entry": launch.entry, "args": args, "grid": list(launch.grid),
+        "block": list(launch.block), "shared": launch.shared_bytes,
+    }  # fmt: skip
+
+
+def _pack_scalar(value: ScalarValue, size: int, kind: str, where: str) -> str:
+    dtype = _dtype(value.dtype)
+    given = {"f": "f", "i": "i", "u": "u", "b": "u", "V": "s"}.get(dtype.kind, "s")
+    integers = {given, kind} <= {"i", "u"}  # signedness does not matter to the bits
+    if dtype.itemsize != size or (given != kind and not integers and "s" not in (given, kind)):
+        words = {"p": "a pointer", "f": "floating point", "i": "signed", "u": "unsigned", "s": "a structure"}[kind]
+        raise DeviceFault(Fault("launch", f"{where} is {words} of {size} bytes but is given {value.dtype}"))
+    return np.array(value.value).astype(dtype).tobytes().hex()
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return found

@@ -1,0 +1,166 @@
+"""A recorded run of a prepared plan, from the child's rows to an AccessProfile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from fsr.backends.host.faults import describe
+from fsr.backends.host.instructions import block_weights
+from fsr.backends.host.wide import Row, merge_wide, vector_sizes
+from fsr.backends.protocol import AccessProfile, AccessSite, DeviceFault, LaunchProfile
+from fsr.emulator.elf import attached_source, read_variables
+from fsr.records import ConcreteLaunch, Fault, Role
+
+if TYPE_CHECKING:
+    from fsr.backends.host.device import HostPrepared, LoadedImage
+
+_GLOBAL, _SHARED, _IMAGE = 0, 1, 2
+_ACCESS = ("read", "write", "atomic")
+_FAULTS = {1: "out-of-bounds", 2: "race", 3: "uninitialised"}
+_NOTE = "instructions are estimated from the CPU's code"
+
+
+class Regions:
+    """All memory a kernel may touch, in the child's numbering: buffers, shared variables, device variables."""
+
+    def __init__(self, prepared: HostPrepared) -> None:
+        self.names: list[str] = []
+        self.sizes: dict[str, int] = {}  # bytes, by name
+        self.items: list[int] = []  # bytes of an element, 1 where unknown
+        self.rows: list[list[int]] = []
+        loaded = prepared.loaded
+        for buffer, p, address in zip(prepared.arena.buffers, prepared.arena.places, prepared.addresses(), strict=True):
+            undefined = buffer.role is Role.OUT or (buffer.role is None and not buffer.zeroed)
+            self._add(buffer.name, address, p.size, _GLOBAL, buffer.array.itemsize, undefined)
+        variables = read_variables(loaded.image.data)
+        for v in variables.shared:
+            if not _internal(v.name):
+                self._add(v.name, loaded.shared + v.offset, v.size_bytes, _SHARED, 4, True)
+        for v in variables.data:
+            if not _internal(v.name):
+                self._add(v.name, loaded.base + v.offset, v.size_bytes, _IMAGE, 4, False)
+        largest = max((launch.shared_bytes for launch in prepared.launches), default=0)
+        if largest:
+            self._add("dynamic shared memory", loaded.dynamic, largest, _SHARED, 4, True)
+
+    def _add(self, name: str, address: int, size: int, space: int, item: int, undefined: bool) -> None:
+        shift = {1: 0, 2: 1}.get(item, 2)
+        if size:
+            self.rows.append([address, size, space, len(self.names), shift, int(undefined)])
+        self.names.append(name)
+        self.sizes[name] = size
+        self.items.append(item if space == _GLOBAL else 1)
+
+
+def _internal(name: str) -> bool:
+    """Whether a variable belongs to the runtime or the compiler and not to the candidate."""
+    return name.startswith(("_", "fsr_", ".L", "threadIdx", "blockIdx", "blockDim", "gridDim"))
+
+
+def record(prepared: HostPrepared, access_budget: int, timeout_s: float) -> AccessProfile:
+    """Run the plan once, recorded. See RecordingDevice.record."""
+    prepared.pack()
+    regions = Regions(prepared)
+    names = " + ".join(launch.entry for launch in prepared.launches)
+    request = {
+        "op": "record", "image": prepared.loaded.key, "launches": prepared.packed, "zero": prepared.zeroed(),
+        "timeout_s": timeout_s, "regions": regions.rows, "budget": max(access_budget, 1),
+    }  # fmt: skip
+    answer = prepared.device.ask(request, (), timeout_s, names)
+    if "record" in answer:  # died in an access that the recorder let pass
+        raise DeviceFault(describe(answer["record"], names, prepared.loaded.lines, prepared.arena, prepared.bases))
+    faults = _faults(answer["found"], regions, prepared.loaded)
+    if answer.get("fault"):
+        record_ = prepared.device.last_fault()
+        entry = prepared.launches[answer["done"]].entry
+        stopped = describe(record_, entry, prepared.loaded.lines, prepared.arena, prepared.bases)
+        if not (faults and stopped.kind == "out-of-bounds"):  # which the recorder has told in better words
+            faults.append(stopped)
+    pairs = zip(prepared.launches, answer["launches"], strict=False)
+    profiles = tuple(_profile(launch, report, regions, prepared.loaded) for launch, report in pairs)
+    return AccessProfile(profiles, tuple(faults), _NOTE)
+
+
+def _profile(launch: ConcreteLaunch, report: Any, regions: Regions, loaded: LoadedImage) -> LaunchProfile:
+    blocks = launch.grid[0] * launch.grid[1] * launch.grid[2]
+    if loaded.weights is None:
+        loaded.weights = block_weights(loaded.image.data)
+    instructions = sum(warps * loaded.weights.get(pc - loaded.base, 4.0) for pc, warps in report["blocks"])
+    resources = loaded.image.resources.get(launch.entry)
+    static = (resources.static_shared_bytes if resources else 0) or 0
+    return LaunchProfile(
+        entry=launch.entry, blocks=blocks, threads_per_block=launch.block[0] * launch.block[1] * launch.block[2],
+        sampled_blocks=report["executed"], shared_bytes=static + launch.shared_bytes,
+        warp_instructions=instructions, barriers=report["barriers"], shuffles=report["warp_syncs"],
+        sites=tuple(_sites(report["sites"], regions, loaded)),
+    )  # fmt: skip
+
+
+def _sites(rows: list[dict[str, Any]], regions: Regions, loaded: LoadedImage) -> list[AccessSite]:
+    """One AccessSite a line, space, kind, width and buffer."""
+    pcs = {row["pc"] - loaded.base - 1 for row in rows if not row["line"]}
+    lines = loaded.lines.find(pcs)
+    written = {row["region"] for row in rows if row["access"]}
+    records = []
+    for row in rows:
+        line = row["line"] or lines.get(row["pc"] - loaded.base - 1) or 0
+        constant = row["space"] == _IMAGE and row["region"] not in written
+        space = "constant" if constant else "shared" if row["space"] == _SHARED else "global"
+        records.append(Row(line, space, _ACCESS[row["access"]], row["bytes"], regions.names[row["region"]], row))
+    merged = merge_wide(records, vector_sizes(attached_source(loaded.image.data)))
+    totals: dict[tuple[Any, ...], AccessSite] = {}
+    for one in merged:
+        key = (one.line, one.space, one.kind, one.bytes, one.buffer)
+        totals[key] = _sum(totals.get(key), one)
+    # Two accesses of one line that touch the same sectors are two sites to the recorder and count them twice.
+    whole = {name: size / 32 + 1 for name, size in regions.sizes.items()}
+    capped = (replace(s, unique_sectors=min(s.unique_sectors, whole[s.buffer])) for s in totals.values())
+    return sorted(capped, key=lambda s: (s.line, s.kind, s.buffer))
+
+
+def _sum(total: AccessSite | None, row: Row) -> AccessSite:
+    c = row.counts
+    t = total or AccessSite(row.line, row.space, row.kind, row.bytes, row.buffer, 0, 0, 0, 0, 0)
+    return AccessSite(
+        t.line, t.space, t.kind, t.bytes, t.buffer, t.requests + c["requests"], t.lanes + c["lanes"],
+        t.sectors + c["sectors"], t.unique_sectors + c["unique_sectors"], t.wavefronts + c["wavefronts"],
+        t.serial + c["serial"], max(t.max_same_address, c["max_same"]),
+        t.block_sectors + c["block_sectors"], t.lines + c["lines"],
+    )  # fmt: skip
+
+
+def _faults(found: list[dict[str, Any]], regions: Regions, loaded: LoadedImage) -> list[Fault]:
+    lines = loaded.lines.find(row["pc"] for row in found if row["pc"] and not row["line"])
+    faults = []
+    for row in found:
+        line = row["line"] or lines.get(row["pc"])
+        who = f"block {tuple(row['block'])}, thread {row['thread']}"
+        if row["kind"] == 1:
+            where = f" {_near(row['address'], regions)}" if row["address"] else ""
+            faults.append(Fault("out-of-bounds", f"{row['text']}{where} ({who})", line))
+            continue
+        item = regions.items[row["region"]]
+        place = f"'{regions.names[row['region']]}'" + (
+            f"[{row['address'] // item}]" if item > 1 else f" byte {row['address']}"
+        )
+        if row["kind"] == 2:
+            who += " of an earlier block and" if row["other_earlier_block"] else f" and thread {row['other']}"
+            who = f"{who} another" if row["other_earlier_block"] else who
+        faults.append(Fault(_FAULTS[row["kind"]], f"{place}: {row['text']} ({who})", line))
+    return list(dict.fromkeys(faults))
+
+
+def _near(address: int, regions: Regions) -> str:
+    """The memory that an address lies next to."""
+    best, words = 1 << 20, f"at {address:#x}, in no buffer"
+    for begin, size, _, index, *_ in regions.rows:
+        distance = begin - address if address < begin else address - begin - size
+        if 0 <= distance < best:
+            best, item = distance, regions.items[index]
+            unit = f"[{(address - begin) // item}]" if item > 1 else f" at byte {address - begin}"
+            words = f"of '{regions.names[index]}'{unit}, which has {size // item} {'elements' if item > 1 else 'bytes'}"
+    return words
+
+
+__all__ = ["Regions", "record"]

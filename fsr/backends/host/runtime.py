@@ -1,0 +1,143 @@
+"""The parts of every host image that do not change: runtime objects and the precompiled language header.
+
+They are built once a compiler and kept in the user's cache folder under a hash of all they are made from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from fsr.errors import MissingToolError
+
+EMULATOR = Path(__file__).resolve().parents[2] / "emulator"
+INCLUDE = EMULATOR / "include"
+_RUNTIME = EMULATOR / "runtime"
+_PLAIN, _RECORDING = ("fiber", "block", "launch"), ("fiber", "block", "launch", "recorder", "shadow", "statistics")
+_NEWEST_CLANG, _NEWEST_GCC = 24, 17
+
+# Common to the runtime and to kernels: objects of one shared library, calls bound inside it.
+COMMON = (
+    "-std=c++17", "-march=x86-64-v3", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-w",
+    "-fno-stack-protector", "-fno-threadsafe-statics", "-fno-semantic-interposition", f"-I{INCLUDE}",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A C++ compiler: its path, 'clang' or 'gcc', and the first line of its --version."""
+
+    path: str
+    family: str
+    version: str
+
+
+def _names() -> Iterator[str]:
+    yield from (f"clang++-{n}" for n in range(_NEWEST_CLANG, 13, -1))
+    yield "clang++"
+    yield from (f"g++-{n}" for n in range(_NEWEST_GCC, 9, -1))
+    yield "g++"
+
+
+@cache
+def find_compiler(path: str | None = None) -> Compiler:
+    """The compiler given, or the best installed one: clang++ (newest first), then g++.
+
+    Raises MissingToolError when there is none."""
+    candidates = [path] if path else _names()
+    for name in candidates:
+        found = shutil.which(name)
+        if not found:
+            continue
+        run = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
+        if run.returncode == 0:
+            family = "clang" if "clang" in run.stdout else "gcc"
+            return Compiler(found, family, run.stdout.splitlines()[0])
+    raise MissingToolError(
+        f"no C++ compiler for the host device{f' at {path}' if path else ''}",
+        expected="clang++ (14 or newer) or g++ (10 or newer) on PATH",
+        fix="apt-get install clang, or apt-get install g++",
+    )
+
+
+def _digest(compiler: Compiler, extra: tuple[str, ...]) -> str:
+    content = hashlib.sha256("\0".join((compiler.path, compiler.version, *COMMON, *extra)).encode())
+    for path in sorted([*INCLUDE.rglob("*"), *_RUNTIME.glob("*")]):
+        if path.is_file():
+            content.update(str(path.relative_to(EMULATOR)).encode() + b"\0" + path.read_bytes())
+    return content.hexdigest()[:24]
+
+
+@cache
+def runtime_objects(compiler: Compiler, recording: bool, folder: Path) -> tuple[Path, ...]:
+    """Compiled runtime files, built on first use. ``folder`` is the cache; safe in parallel."""
+    parts = _RECORDING if recording else _PLAIN
+    target = folder / f"runtime-{'recording' if recording else 'plain'}-{_digest(compiler, parts)}"
+    if not target.is_dir():
+        with _staging(target) as staging:
+            flags = [*COMMON, "-O2", f"-I{_RUNTIME}", *(["-DFSR_RECORD"] if recording else [])]
+            for part in parts:
+                _run(
+                    [compiler.path, *flags, "-c", str(_RUNTIME / f"{part}.cpp"), "-o", str(staging.path / f"{part}.o")]
+                )
+    return tuple(target / f"{part}.o" for part in parts)
+
+
+@cache
+def precompiled_header(compiler: Compiler, flags: tuple[str, ...], folder: Path) -> list[str]:
+    """Arguments that include the language header, precompiled for exactly these flags."""
+    target = folder / f"header-{_digest(compiler, flags)}"
+    name = "cuda.pch" if compiler.family == "clang" else "cuda.h.gch"
+    if not target.is_dir():
+        with _staging(target) as staging:
+            header = INCLUDE / "fsr" / "cuda.h"
+            (staging.path / "cuda.h").write_text(f'#include "{header}"\n')
+            output = str(staging.path / name)
+            if compiler.family == "clang":
+                # The folder's name tells the headers' content; their times (a fresh checkout) mean nothing.
+                source = ["-Xclang", "-fno-pch-timestamp", str(header)]
+            else:
+                source = [str(staging.path / "cuda.h")]
+            _run([compiler.path, *flags, "-x", "c++-header", *source, "-o", output])
+    if compiler.family == "clang":
+        return ["-include-pch", str(target / name)]
+    return ["-include", str(target / "cuda.h")]
+
+
+class _staging:  # noqa: N801  # a context manager used as one
+    """A folder that takes its final name only when everything in it is complete; the first process wins."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __enter__(self) -> _staging:
+        self.target.parent.mkdir(parents=True, exist_ok=True)
+        self.path = Path(tempfile.mkdtemp(prefix=".building-", dir=self.target.parent))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            try:
+                os.rename(self.path, self.target)  # noqa: PTH104
+                return
+            except OSError:
+                if not self.target.is_dir():
+                    raise
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _run(command: list[str]) -> None:
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise MissingToolError(
+            f"{command[0]} cannot compile the host device's runtime: {run.stderr.strip()[:2000]}",
+            expected="a C++17 compiler for x86-64 with its standard library",
+            fix="install clang and libstdc++-dev, or g++",
+        )

@@ -1,1 +1,0 @@
-"""Load, launch, time."""

@@ -1,5 +1,0 @@
-"""NVIDIA GPUs through PyCUDA."""
-
-from fsr.devices.cuda.device import CudaDevice
-
-__all__ = ["CudaDevice"]

@@ -1,0 +1,1 @@
+"""What a candidate may say: refused before a compiler sees it."""

@@ -1,0 +1,249 @@
+"""The static guard: refuses candidates that reach for anything but computing, before a compiler sees them.
+
+A candidate is device code. What it may name, include, declare at file scope or say to the compiler is limited to
+what kernels need; whatever the baseline itself does, a candidate may do too, since the user wrote that. The text
+is judged token by token after joining continued lines, so that comments, strings and splices hide nothing. The
+guard is the first of several lines: what it lets through still meets limits, guard zones and tests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from fsr.backends.flags import refused_flags
+from fsr.guard import bombs, scope
+from fsr.guard.names import (
+    ASM_ROOTS,
+    ASM_SPECIAL,
+    ATTRIBUTES,
+    BUILTINS,
+    CALLS,
+    DEFINES,
+    FLAGS,
+    HEADERS,
+    NAME_PATTERNS,
+    NAMES,
+    PRAGMAS,
+    host_device_names,
+)
+from fsr.records import Candidate, Fault
+from fsr.source.tokens import Token, close_of, directive_name, tokenize
+
+SOURCE_LIMIT = 256 * 1024  # bytes; four times the largest hand-written kernel file we know of
+LINE_LIMIT = 4000  # characters
+STANDARD_ATTRIBUTES = {"maybe_unused", "nodiscard", "likely", "unlikely", "fallthrough", "noreturn"}
+SPLICE = re.compile(r"\\[ \t]*\r?\n")
+
+
+def guard(candidate: Candidate, baseline: Candidate) -> Fault | None:
+    """The first reason to refuse the candidate (kind 'refused', with its line where there is one), or None.
+
+    ``baseline`` is the user's own kernel: constructs that it holds are allowed. Pure; a few milliseconds.
+    """
+    if len(candidate.source.encode()) > SOURCE_LIMIT:
+        return _refused(f"the source has over {SOURCE_LIMIT} bytes")
+    for flag in candidate.plan.flags:
+        define = flag.startswith(("-D", "-U"))
+        allowed = DEFINES.fullmatch(flag) if define else not refused_flags([flag]) or FLAGS.fullmatch(flag)
+        if flag not in baseline.plan.flags and not allowed:
+            return _refused(f"the compiler flag {flag!r} is not one that candidates may set")
+    text, own = Text(candidate.source), Text(baseline.source)
+    for check in (_characters, _directives, _names, _asm, _kernels):
+        fault = next(check(candidate, text, own), None)
+        if fault is not None:
+            return fault
+    found = scope.first_state(text.tokens, own.tokens) or bombs.first_bomb(text.tokens)
+    return None if found is None else _refused(found[0], text.line(found[1]))
+
+
+class Text:
+    """A source with continued lines joined, as tokens; directives also as the tokens of their line."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.joined = SPLICE.sub("", source)
+        self._splices = [m.start() for m in SPLICE.finditer(source)]
+        self.tokens = tokenize(self.joined)
+        self.names = {t.text for t in self.words() if t.kind == "name"}
+
+    def words(self) -> Iterator[Token]:
+        """All tokens, those inside preprocessor lines included."""
+        for token in self.tokens:
+            if token.kind == "directive":
+                inner = tokenize(token.text[1:])
+                yield from (Token(t.kind, t.text, token.start + 1 + t.start) for t in inner)
+            else:
+                yield token
+
+    def line(self, token: Token | None) -> int | None:
+        """The 1-based line of a token, counted in the source as it was written (exact up to splices before it)."""
+        if token is None:
+            return None
+        joined_lines = self.joined.count("\n", 0, token.start) + 1
+        return joined_lines + sum(1 for i, s in enumerate(self._splices) if s - 2 * i < token.start)
+
+
+def _refused(why: str, line: int | None = None) -> Fault:
+    return Fault("refused", why, line)
+
+
+def _characters(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:
+    for token in text.words():
+        strange = not token.text.isascii() or (token.kind == "punct" and token.text in "\\@`")
+        if strange:
+            yield _refused(f"the character {token.text[:8]!r} outside comments", text.line(token))
+        if token.kind == "string" and "R" in token.text.split('"', 1)[0] and token.text not in own.joined:
+            yield _refused("a raw string", text.line(token))
+    code = "".join(t.text for t in text.tokens if t.kind != "string")
+    digraph = re.search(r"\?\?[=/]|%:|<%|%>|<:(?!:)", code)
+    if digraph and digraph[0] not in own.joined:
+        yield _refused(f"the digraph or trigraph {digraph[0]}")
+    if any(len(line) > LINE_LIMIT for line in text.source.split("\n")):
+        yield _refused(f"a line longer than {LINE_LIMIT} characters")
+
+
+def _directives(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:
+    theirs = {_normal(t.text) for t in own.tokens if t.kind == "directive"}
+    for token in text.tokens:
+        if token.kind != "directive" or _normal(token.text) in theirs:
+            continue
+        why = _bad_directive(token.text)
+        if why:
+            yield _refused(why, text.line(token))
+
+
+def _bad_directive(line: str) -> str | None:
+    name, rest = directive_name(line), re.sub(r"^#\s*\w*\s*", "", line)
+    rest = re.sub(r"/\*.*?\*/|//.*", "", rest, flags=re.DOTALL).strip()
+    match name:
+        case "include":
+            header = re.fullmatch(r"<([\w./]+)>", rest)
+            allowed = header is not None and ".." not in rest and HEADERS.fullmatch(header[1])
+            return None if allowed else f"#include {rest} is not a header of the device toolkit"
+        case "pragma":
+            return None if PRAGMAS.match(rest) else f"#pragma {rest[:40]}"
+        case "define":
+            return _bad_macro(rest)
+        case "if" | "ifdef" | "ifndef" | "elif" | "else" | "endif" | "undef" | "error" | "warning" | "":
+            return f"the line {line.strip()!r}" if name == "" and rest else None
+    return f"the directive #{name or rest[:20]}"
+
+
+def _bad_macro(body: str) -> str | None:
+    tokens = tokenize(body)
+    words = {t.text for t in tokens[1:]}
+    if "##" in words:
+        return "a macro that pastes tokens together"
+    if words & {"static", "extern", "thread_local", "__managed__"} or ({"__device__", ";"} <= words):
+        return "a macro that declares"
+    if tokens and tokens[0].text in scope.KEYWORDS:
+        return f"a macro that redefines {tokens[0].text!r}"
+    for opening, closing in ("()", "[]", "{}"):
+        if [t.text for t in tokens].count(opening) != [t.text for t in tokens].count(closing):
+            return "a macro with unbalanced brackets"
+    return None
+
+
+def _names(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:
+    words = [*text.words(), Token("punct", "", 0)]
+    for index, token in enumerate(words[:-1]):
+        if token.text == "<<<" and "<<<" not in own.joined:
+            yield _refused("a launch from device code", text.line(token))
+        if token.kind != "name" or token.text in own.names:
+            continue
+        name = token.text
+        member = index > 0 and words[index - 1].text in (".", "->")
+        called = words[index + 1].text == "(" and not member
+        if (
+            name in NAMES
+            or (called and name in CALLS)
+            or any(p.match(name) for p in NAME_PATTERNS)
+            or name in host_device_names()
+        ):
+            yield _refused(f"{name!r}, which a kernel has no use for", text.line(token))
+        if name.startswith("__builtin_") and name not in BUILTINS:
+            yield _refused(f"the compiler builtin {name!r}", text.line(token))
+        if name in ("__attribute__", "__attribute"):
+            strange = _names_until(words, index + 1, ")") - ATTRIBUTES
+            if strange:
+                yield _refused(f"the attribute {', '.join(sorted(strange))}", text.line(token))
+    for index in range(len(words) - 1):
+        if words[index].text == words[index + 1].text == "[" and "[[" not in own.joined:
+            inside = _names_until(words, index, "]")
+            if not inside or inside - STANDARD_ATTRIBUTES:
+                yield _refused("an attribute in [[ ]]", text.line(words[index]))
+
+
+def _names_until(words: list[Token], index: int, closing: str) -> set[str]:
+    """The names from an index up to the first closing bracket."""
+    stop = next((i for i in range(index, len(words)) if words[i].text == closing), len(words))
+    return {t.text for t in words[index:stop] if t.kind == "name"}
+
+
+def _asm(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:
+    """Inline assembly may hold known PTX arithmetic, copy and matrix instructions, and nothing that reads clocks,
+    places or control state; what the baseline holds verbatim is its own."""
+    tokens = list(text.words())
+    for index, token in enumerate(tokens):
+        if token.text not in ("asm", "__asm", "__asm__"):
+            continue
+        at = index + 1
+        while at < len(tokens) and tokens[at].text in ("volatile", "__volatile__", "goto", "inline"):
+            at += 1
+        close = close_of(tokens, at) if at < len(tokens) and tokens[at].text == "(" else None
+        if close is None:
+            yield _refused("inline assembly outside a function", text.line(token))
+            continue
+        strings = [t.text for t in tokens[at:close] if t.kind == "string"]
+        if all(s in own.joined for s in strings):
+            continue
+        for why in _bad_ptx(_template(tokens[at + 1 : close])):
+            yield _refused(why, text.line(token))
+
+
+def _template(tokens: list[Token]) -> str:
+    """The instruction text of an asm statement: its leading string literals joined."""
+    parts = []
+    for token in tokens:
+        if token.kind != "string":
+            break
+        parts.append(re.sub(r"\\[nt]", "\n", token.text[token.text.index('"') + 1 : -1]))
+    return "".join(parts)
+
+
+def _bad_ptx(template: str) -> Iterator[str]:
+    if not template.strip():
+        return
+    if ASM_SPECIAL.search(template):
+        yield f"inline assembly that reads {ASM_SPECIAL.search(template)[0]}"  # type: ignore[index]
+    for instruction in re.split(r"[;{}\n]", template):
+        words = instruction.split()
+        if words and words[0].startswith("@"):
+            words = words[1:]
+        if not words or words[0].startswith("//"):
+            continue
+        if words[0] not in (".reg",) and not ASM_ROOTS.match(words[0]):
+            yield f"inline assembly with {words[0]!r}"
+
+
+def _kernels(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:
+    """Every launched entry is a kernel of this source, and every kernel of it is launched or the baseline's own."""
+    launched = {_function_of(launch.entry) for launch in candidate.plan.launches}
+    defined = scope.kernel_names(text.tokens)
+    theirs = set(scope.kernel_names(own.tokens))
+    for name, token in defined.items():
+        if name not in launched and name not in theirs:
+            yield _refused(f"the kernel {name!r} is never launched: a decoy", text.line(token))
+    for name in sorted(launched - set(defined)):
+        if name in text.names and not defined:
+            continue  # declared through a macro of the baseline: the compiler decides
+        yield _refused(f"the plan launches {name!r}, which the source does not define")
+
+
+def _function_of(entry: str) -> str:
+    return entry.split("<", 1)[0].strip().split("::")[-1]
+
+
+def _normal(line: str) -> str:
+    return " ".join(line.split())

@@ -1,0 +1,1 @@
+"""Facts about hardware, each once and with its source: GPUs, C types."""

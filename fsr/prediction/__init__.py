@@ -1,0 +1,1 @@
+"""From features to a time and what binds it. Predicted times are always labelled so."""

@@ -1,0 +1,50 @@
+"""Qualifying the user's own kernel, with faults told in the user's file and lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from fsr.errors import BaselineError
+from fsr.evaluation.faults import outcome_of_fault
+from fsr.evaluation.spec import BaselineReport, SessionSpec
+from fsr.runs.awaiting import completed
+from fsr.runs.kernel import Kernel
+from fsr.workers.protocol import Task, WorkerFault, Workers
+
+TIMEOUT_S = 300.0
+TRIES = 2
+
+# How compilers name a line of the unit they were given: NVRTC and nvcc, clang and g++.
+_COMPILERS_LINE = re.compile(r"\bcandidate\.cu(?:\((\d+)\)|:(\d+)(?::\d+)?)")
+_LINE = re.compile(r"\bline (\d+)\b")
+
+
+def qualify(workers: Workers, spec: SessionSpec, kernel: Kernel, tick: Callable[[], None]) -> BaselineReport:
+    """Run the baseline task; ``tick`` is called while it runs. Raises BaselineError (in the user's lines),
+    and what else the task raises."""
+    task = Task("fsr.evaluation.jobs:baseline_task", spec, TIMEOUT_S)
+    completion = completed(workers, "device", task, tick, tries=TRIES)
+    try:
+        return _report(completion.result, completion.seconds)
+    except BaselineError as error:
+        raise in_users_lines(error, kernel) from None
+
+
+def _report(result: object, seconds: float) -> BaselineReport:
+    if isinstance(result, WorkerFault):
+        failed = outcome_of_fault(result.kind, result.detail, result.error, "baseline", seconds)
+        raise BaselineError(
+            f"the kernel itself does not run: {failed.evidence.get('detail')}",
+            expected="a kernel that passes its own tests",
+            fix="run it on small sizes under compute-sanitizer, or narrow its contract",
+        )
+    assert isinstance(result, BaselineReport)
+    return result
+
+
+def in_users_lines(error: BaselineError, kernel: Kernel) -> BaselineError:
+    """The error with lines of the unit that was compiled replaced by the user's file and line."""
+    what = _COMPILERS_LINE.sub(lambda found: kernel.unit.where(int(found[1] or found[2])), error.what)
+    where = _LINE.sub(lambda found: kernel.unit.where(int(found[1])), error.where)
+    return BaselineError(what, expected=error.expected, where=where or str(kernel.file.path), fix=error.fix)

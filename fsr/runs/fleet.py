@@ -1,0 +1,182 @@
+"""Which devices a run uses, and the workers on them: every GPU of one model here, a cluster's, or host devices.
+
+Each device worker of several sees its own GPU only and calls it cuda:0. Times are compared between them, so a GPU
+of another model, or one that somebody else is timing on, is left out; the final is paired, on a single GPU.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fsr.backends.cuda.gpus import Seat, driver_gpus
+from fsr.backends.select import DeviceSpec, parse_device, resolve_device
+from fsr.errors import FsrError, MissingToolError, UsageError
+from fsr.evaluation.spec import SessionSpec
+from fsr.hardware.gpus import target_of
+from fsr.runs.kernel import Kernel
+from fsr.runs.options import RefineOptions
+from fsr.workers.protocol import Completion, Task, Workers
+from fsr.workers.select import compilers, open_workers
+
+LOCAL_RAY = "local"
+SEAT_TIMEOUT_S = 60.0  # a Ray actor starts its interpreter first
+HOST_WORKER_BYTES = 4 << 30
+MOST_HOST_WORKERS = 8
+TICK_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Running workers; ``device``: what every device worker calls its own, 'cuda:N' or 'host'; ``target``: the
+    architecture to compile and predict for; ``notes``: what is worth telling about the choice."""
+
+    workers: Workers
+    device: str
+    target: str
+    notes: tuple[str, ...] = ()
+
+    def spec(self, kernel: Kernel, seed: int) -> SessionSpec:
+        """What its workers need to know to judge candidates of a kernel."""
+        return SessionSpec(kernel.contract, kernel.baseline, self.device, self.target, seed, str(kernel.folder))
+
+
+def open_fleet(
+    options: RefineOptions, compile_workers: int | None, *, single: bool = False
+) -> AbstractContextManager[Fleet]:
+    """The workers that ``options`` ask for, ended at the end of the block. ``single``: one device is enough.
+
+    Raises UsageError for a device that cannot be, MissingToolError for one that is not there."""
+    wanted = parse_device(options.device)
+    place = _on_this_machine if options.ray in (None, LOCAL_RAY) else _on_a_cluster
+    return place(wanted, options, compile_workers, single=single)
+
+
+@contextmanager
+def _on_this_machine(
+    wanted: DeviceSpec, options: RefineOptions, compile_workers: int | None, *, single: bool
+) -> Iterator[Fleet]:
+    device = resolve_device(wanted)
+    if device.kind == "host":
+        target_of(options.target)  # raises for one that nothing is known of, before anything is started
+        with open_workers(compile_workers, options.ray, (), 1 if single else host_workers()) as workers:
+            yield Fleet(workers, "host", options.target)
+        return
+    gpus = driver_gpus()
+    chosen = [gpu for gpu in gpus if gpu.model == gpus[0].model]
+    if single or wanted.kind != "auto":
+        chosen = [gpus[device.index]]
+    if len(chosen) == 1 and options.ray is None:
+        with open_workers(compile_workers, None) as workers:
+            yield Fleet(workers, str(device), chosen[0].arch)
+        return
+    with open_workers(compile_workers, options.ray, [gpu.uuid for gpu in chosen]) as workers:
+        yield _seated(workers, wanted, options)
+
+
+@contextmanager
+def _on_a_cluster(
+    wanted: DeviceSpec, options: RefineOptions, compile_workers: int | None, *, single: bool
+) -> Iterator[Fleet]:
+    from fsr.workers.ray import cluster_workers
+
+    if wanted.kind == "hip" or wanted.index:
+        raise UsageError(
+            f"the device {wanted} on a Ray cluster", expected="auto, host or cuda: Ray says which GPU",
+            where="--device", fix="leave --device out",
+        )  # fmt: skip
+    assert options.ray is not None
+    if compile_workers is not None:
+        compilers(compile_workers)
+    gpu = {"host": False, "cuda": True}.get(wanted.kind)
+    count = 1 if single or wanted.kind != "auto" else None
+    with cluster_workers(options.ray, compile_workers, count, gpu=gpu) as workers:
+        yield _seated(workers, wanted, options)
+
+
+def host_workers() -> int:
+    """How many host devices one machine carries: executing and recording take a core each, compiling the others, and
+    a worker keeps the timed sizes' inputs and results in memory. Predictions do not disturb one another."""
+    cores = len(os.sched_getaffinity(0))
+    return max(1, min(cores // 2, _available_bytes() // HOST_WORKER_BYTES, MOST_HOST_WORKERS))
+
+
+def _available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
+    """Memory that can be had without swapping, files in the cache included."""
+    for line in meminfo.read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def _on_host(workers: Workers, options: RefineOptions) -> Fleet:
+    target_of(options.target)  # raises for one that nothing is known of
+    return Fleet(workers, "host", options.target)
+
+
+def _seated(workers: Workers, wanted: DeviceSpec, options: RefineOptions) -> Fleet:
+    """The fleet of device workers that may each have a GPU: asks all, keeps those that can be compared."""
+    if wanted.kind == "host":
+        return _on_host(workers, options)
+    seats = _seats(workers)
+    found = {index: seat.gpu for index, seat in seats.items() if isinstance(seat, Seat) and seat.gpu is not None}
+    if not found and wanted.kind == "auto" and all(isinstance(seat, Seat) for seat in seats.values()):
+        return _on_host(workers, options)
+    if not found:
+        why = _unfit(next(iter(seats.values())), ("", ""), {})
+        raise MissingToolError(
+            f"no device worker found a GPU: {why}",
+            expected="an NVIDIA GPU with its driver",
+            where="--device",
+            fix="fsr doctor, on the machine with the GPU, says what is missing",
+        )
+    free = [i for i in found if not seats[i].holder]  # type: ignore[union-attr]  # those found are Seats
+    lead = found[(free or list(found))[0]]
+    kept: dict[str, int] = {}
+    notes = []
+    for index, seat in seats.items():
+        why = _unfit(seat, lead.model, kept) if free or index != min(found) else ""
+        if why:
+            notes.append(f"GPU {index} is left out: {why}")
+            workers.leave_out("device", index)
+        else:
+            kept[found[index].uuid] = index
+    if len(kept) > 1:
+        notes.insert(0, f"searched on {len(kept)} GPUs: {lead.name}")
+    return Fleet(workers, "cuda:0", lead.arch, tuple(notes))
+
+
+def _unfit(seat: Seat | str, model: tuple[str, str], kept: dict[str, int]) -> str:
+    """Why a device worker takes no part, in words; '' when it does."""
+    if isinstance(seat, str):
+        return seat
+    if seat.gpu is None:
+        return f"the driver of {seat.node} shows none"
+    if seat.gpu.model != model:
+        return f"{seat.gpu.name} is not the model of the first"
+    if seat.gpu.uuid in kept:
+        return f"it is GPU {kept[seat.gpu.uuid]} again"
+    return f"in use by {seat.holder}" if seat.holder else ""
+
+
+def _seats(workers: Workers) -> dict[int, Seat | str]:
+    """What every device worker found, or its fault in words."""
+    asked = {
+        workers.submit("device", Task("fsr.backends.cuda.gpus:seat_task", None, SEAT_TIMEOUT_S, worker=index)): index
+        for index in range(workers.size("device"))
+    }
+    seats: dict[int, Seat | str] = {}
+    while len(seats) < len(asked):
+        for done in workers.wait(TICK_S):
+            seats[asked[done.ticket]] = _seat(done)
+    return dict(sorted(seats.items()))
+
+
+def _seat(done: Completion) -> Seat | str:
+    if isinstance(done.result, Seat):
+        return done.result
+    error = getattr(done.result, "error", None)
+    return error.what if isinstance(error, FsrError) else str(done.result.detail).strip().splitlines()[-1]

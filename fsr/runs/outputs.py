@@ -1,0 +1,119 @@
+"""Writing what a run found: the winner, its launcher, its evidence; all or nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from fsr.contract.show import with_block
+from fsr.errors import StorageError, UsageError
+from fsr.records import Candidate, Json, Plan
+from fsr.runs.kernel import Kernel
+from fsr.source.launcher import launcher_header
+from fsr.source.output import render_output
+from fsr.source.tokens import tokenize
+
+
+def default_output(kernel: Path) -> Path:
+    """``kernel.fsr.cu`` beside ``kernel.cu``."""
+    return kernel.with_name(f"{kernel.stem}.fsr{kernel.suffix or '.cu'}")
+
+
+def require_writable(output: Path, kernel: Path) -> None:
+    """Fail before the search rather than after it. Raises StorageError; UsageError when the output would replace
+    the kernel or is a folder or device."""
+    if output.exists() and (not output.is_file() or (kernel.exists() and output.samefile(kernel))):
+        raise UsageError(
+            f"the output is {'the kernel itself' if output.is_file() else 'no plain file'}",
+            expected="a file of its own", where=str(output), fix="name another with -o OUT",
+        )  # fmt: skip
+    folder = output.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise _unwritable(folder, fault.strerror or str(fault)) from None
+    if not os.access(folder, os.W_OK) or (output.exists() and not os.access(output, os.W_OK)):
+        raise _unwritable(folder, "permission denied")
+
+
+def same_launch(kernel: Kernel, candidate: Candidate) -> bool:
+    """Whether the candidate is launched exactly as the original: one launch of the same grid, block, arguments."""
+    old, new = _plain(kernel.baseline.plan), _plain(candidate.plan)
+    return old == new
+
+
+def published(kernel: Kernel, candidate: Candidate) -> Candidate:
+    """The candidate as it is handed out. When its launch differs from the original's, its kernel gets a name of its
+    own (``softmax_fsr``) and the original stays in the file: a call site that nobody changed then runs the original,
+    where the new kernel under the old launch would compute something else without a word."""
+    if same_launch(kernel, candidate):
+        return candidate
+    old = kernel.unit.kernel.rpartition("::")[2]
+    new = f"{old}_fsr"
+    while re.search(rf"\b{new}\b", kernel.file.text) or re.search(rf"\b{new}\b", candidate.source):
+        new += "_"
+    launches = tuple(replace(launch, entry=_renamed(launch.entry, old, new)) for launch in candidate.plan.launches)
+    plan = replace(candidate.plan, launches=launches)
+    return replace(candidate, source=_renamed(candidate.source, old, new), plan=plan)
+
+
+def _renamed(text: str, old: str, new: str) -> str:
+    """Every name token ``old`` as ``new``, members of structures left alone; the rest byte for byte."""
+    parts, position, before = [], 0, ""
+    for token in tokenize(text):
+        if token.kind == "name" and token.text == old and before not in (".", "->"):
+            parts += [text[position : token.start], new]
+            position = token.end
+        before = token.text
+    return "".join([*parts, text[position:]])
+
+
+def _plain(plan: Plan) -> Plan:
+    return replace(plan, flags=())
+
+
+def render_files(kernel: Kernel, candidate: Candidate, evidence: Mapping[str, Json], stem: str) -> dict[str, str]:
+    """Name to text of the files a build uses: the output, and the launcher header when the launch changed.
+
+    ``candidate``: as :func:`published` gives it."""
+    suffix = kernel.file.path.suffix or ".cu"
+    text = render_output(kernel.file, kernel.unit, candidate, dict(evidence))
+    if not same_launch(kernel, candidate) and kernel.contract.origin.kind == "block":
+        entry = candidate.plan.launches[0].entry  # the block in the file names the old kernel and its launch
+        text = with_block(text, replace(kernel.contract, entry=entry, plan=candidate.plan))
+    files = {f"{stem}{suffix}": text}
+    if not same_launch(kernel, candidate):
+        files[f"{stem}.cuh"] = launcher_header(kernel.contract.entry, kernel.contract, candidate.plan)
+    return files
+
+
+def write_outputs(files: Mapping[str, str], evidence: Mapping[str, Json], output: Path) -> dict[str, str]:
+    """Write the files beside ``output`` and the evidence as JSON; kind to path. Nothing is left half-written: each
+    file is written beside its place and moved there when all of them are complete. Raises StorageError."""
+    texts = {output.parent / name: text for name, text in files.items()}
+    texts[output.with_suffix(".json")] = json.dumps(dict(evidence), indent=2) + "\n"
+    drafts: dict[Path, Path] = {}
+    try:
+        for path, text in texts.items():
+            draft = path.with_name(f".{path.name}.{os.getpid()}")
+            drafts[path] = draft
+            draft.write_bytes(text.encode("utf-8", "surrogateescape"))
+        for path, draft in drafts.items():
+            draft.replace(path)
+    except OSError as fault:
+        for draft in drafts.values():
+            draft.unlink(missing_ok=True)
+        raise _unwritable(output.parent, fault.strerror or str(fault)) from None
+    kinds = {".cuh": "launcher", ".json": "evidence"}
+    return {kinds.get(path.suffix, "source"): str(path) for path in texts}
+
+
+def _unwritable(folder: Path, why: str) -> StorageError:
+    return StorageError(
+        f"the output cannot be written: {why}", expected="a folder with space that you may write to",
+        where=str(folder), fix="name another place with -o OUT",
+    )  # fmt: skip

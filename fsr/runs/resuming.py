@@ -1,0 +1,110 @@
+"""Starting and continuing runs: what the first event of a log holds, and how a log becomes a search again."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fsr.cache.digest import text_digest
+from fsr.errors import StorageError, UsageError
+from fsr.identity import candidate_from_json, outcome_from_json, to_json
+from fsr.records import Candidate, Json, Outcome
+from fsr.runs.kernel import Kernel
+from fsr.runs.log import read_events
+from fsr.runs.options import RefineOptions
+from fsr.runs.state import RunState
+from fsr.search.refinement import Refinement
+
+PATHS = ("kernel", "output")
+
+
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """The first event of a run: everything that its proposals depend on. ``seconds``: how long it ran before."""
+
+    options: RefineOptions
+    source: str
+    contract: str
+    given: Candidate | None
+    known: tuple[str, ...]
+    baseline: Outcome
+    seconds: float = 0.0
+
+    @classmethod
+    def new(
+        cls, options: RefineOptions, kernel: Kernel, given: Candidate | None, known: tuple[str, ...], baseline: Outcome
+    ) -> RunStart:
+        """The start of a new run."""
+        source = text_digest(kernel.file.path.read_bytes())
+        return cls(options, source, kernel.contract_digest(), given, known, baseline)
+
+    @classmethod
+    def read(cls, folder: Path) -> RunStart:
+        """The start of a logged run. Raises UsageError when there is no such run or it never started its search."""
+        events = list(read_events(folder))
+        if not events or events[0]["kind"] != "start":
+            raise UsageError(
+                f"the run {folder.name!r} ended before its search began", where=str(folder),
+                fix="start it anew: fsr refine KERNEL",
+            )  # fmt: skip
+        first = events[0]
+        try:
+            options: dict[str, Any] = {
+                k: Path(v) if k in PATHS and v is not None else v for k, v in first["options"].items()
+            }
+            given = None if first["given"] is None else candidate_from_json(first["given"])
+            return cls(
+                RefineOptions(**options), first["source"], first["contract"], given, tuple(first["known"]),
+                outcome_from_json(first["baseline"]), max(0.0, events[-1]["at"] - first["at"]),
+            )  # fmt: skip
+        except (KeyError, TypeError, ValueError) as fault:
+            raise StorageError(
+                f"the run {folder.name!r} was written by another version of fsr ({fault})", where=str(folder),
+                fix="start it anew: fsr refine KERNEL",
+            ) from None  # fmt: skip
+
+    def to_json(self) -> dict[str, Json]:
+        """The fields of the event."""
+        options: dict[str, Any] = asdict(self.options)
+        options |= {k: None if options[k] is None else str(Path(options[k]).absolute()) for k in PATHS}
+        return {
+            "options": options, "source": self.source, "contract": self.contract,
+            "given": None if self.given is None else to_json(self.given), "known": list(self.known),
+            "baseline": to_json(self.baseline),
+        }  # fmt: skip
+
+    def require_same(self, kernel: Kernel) -> None:
+        """Raises UsageError when the kernel file or its contract changed since the run began."""
+        source = text_digest(kernel.file.path.read_bytes())
+        if source != self.source or kernel.contract_digest() != self.contract:
+            raise UsageError(
+                "the kernel or its contract changed since this run began", where=str(kernel.file.path),
+                expected="the file as it was", fix="start a new run: fsr refine KERNEL",
+            )  # fmt: skip
+
+
+def new_run_folder(runs: Path, kernel: Path) -> Path:
+    """A folder name for a new run: kernel, date, and a little chance; it sorts by time."""
+    return runs / f"{time.strftime('%Y%m%d-%H%M%S')}-{kernel.stem}-{secrets.token_hex(2)}"
+
+
+def replay_into(refinement: Refinement, folder: Path, state: RunState) -> None:
+    """Rebuild a search from its log; proposals that were never told are open afterwards.
+
+    Raises StorageError when the log does not fit this version's actions."""
+    for event in read_events(folder):
+        if event["kind"] == "ask":
+            proposal = refinement.ask()
+            if proposal is None or proposal.hash != event["hash"]:
+                raise StorageError(
+                    f"the run proposes something else at {event['id']} than its log says", where=str(folder),
+                    expected="the fsr version that wrote it", fix="start a new run; the cache keeps what was found",
+                )  # fmt: skip
+        elif event["kind"] == "tell":
+            outcome = outcome_from_json(event["outcome"])
+            refinement.tell(event["id"], outcome)
+            if event["id"] != 0:
+                state.count(outcome)

@@ -1,1 +1,0 @@
-"""Deterministic rewrites of the loop-nest form."""

@@ -1,1 +1,0 @@
-"""Recognised computations and their known-good implementations."""

@@ -1,1 +1,0 @@
-"""Text to binary; no device needed."""

@@ -1,0 +1,1 @@
+"""Deterministic rewrites: a family a folder, in which what recognises, what emits and the action stand together."""

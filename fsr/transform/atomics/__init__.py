@@ -1,0 +1,1 @@
+"""Global atomics gathered a block at a time."""

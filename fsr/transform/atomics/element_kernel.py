@@ -1,0 +1,225 @@
+"""Recognising a kernel in which one thread handles one element, or elements a whole grid apart: a global thread
+number, a guard or a grid-stride loop, and work that depends on nothing else about the thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from fsr.analysis.accumulators import INTEGERS
+from fsr.analysis.effects import Access, Unclear, accesses
+from fsr.analysis.parallel import Scene
+from fsr.analysis.tree import assigned, names_of, substitute
+from fsr.errors import ContractError
+from fsr.expressions import evaluate_int
+from fsr.source.form import (
+    Binary,
+    Cast,
+    Comment,
+    Declare,
+    Expr,
+    For,
+    If,
+    Jump,
+    KernelForm,
+    Member,
+    Name,
+    Return,
+    Scope,
+    Stmt,
+    While,
+)  # fmt: skip
+from fsr.source.walk import blocks_of, integer, walk_exprs, walk_stmts
+from fsr.transform.launches import Launched, launched, one_thread_each, threads_of
+from fsr.transform.protocol import Subject
+from fsr.transform.rows.row_kernel import is_global_id, is_row, scene_of, uses_threads
+
+SAMPLES = (0, 1, 2, 31, 33, 255, 257, 1023, 1025, 65537, 10**6 + 3, 2**31)  # sizes at which a launch is looked at
+
+
+@dataclass(frozen=True, slots=True)
+class ElementKernel:
+    """``body`` runs once for every ``var`` (of ``type``) from 0 below ``bound``, in no particular order.
+
+    ``before``: statements in front that do not depend on the thread. A ``continue`` at the top of ``body`` ends
+    one element's work. ``count``: the bound as a size expression, or the number of threads where it is none.
+    """
+
+    launched: Launched
+    before: tuple[Stmt, ...]
+    var: str
+    type: str
+    bound: Expr
+    body: tuple[Stmt, ...]
+    accesses: tuple[Access, ...]
+    scene: Scene
+    threads: int
+    count: str
+
+
+def element_kernel(subject: Subject, kernel: KernelForm) -> ElementKernel | None:
+    """The kernel as work on single elements; None where that cannot be shown."""
+    found = launched(subject, kernel)
+    if found is None or kernel.template is not None or tuple(found.launch.grid[1:]) != ("1", "1"):
+        return None
+    threads = threads_of(found.launch)
+    if threads is None:
+        return None
+    split = _one_each(kernel, threads)
+    strided = split is None
+    split = split or _grid_stride(kernel, threads)
+    if split is None:
+        return None
+    before, var, type_, bound, body = split
+    if uses_threads((*before, *body)) or var in assigned(body) or names_of(bound) & assigned(kernel.body):
+        return None
+    try:
+        scene = scene_of(found, exact=subject.contract.tolerance.exact)
+        ahead = accesses(before, scene.pointers)
+        done = tuple(accesses(body, scene.pointers))
+        written = {a.root for a in done if a.kind != "read"}
+        if any(not isinstance(s, Comment | Declare) for s in before) or any(a.root in written for a in ahead):
+            return None
+    except Unclear:
+        return None
+    finished = ended(body)
+    if finished is None or not covered(found, bound, threads, strided):
+        return None
+    count = found.size_text(bound) or f"({found.launch.grid[0]}) * {threads}"
+    return ElementKernel(found, before, var, type_, bound, finished, done, scene, threads, count)
+
+
+def covered(found: Launched, bound: Expr, threads: int, strided: bool) -> bool:
+    """Whether the launch has a thread for every element below the bound (at least one thread when they stride)."""
+    text = found.size_text(bound)
+    if text is None:
+        return False
+    grid = found.launch.grid[0]
+    if not strided and one_thread_each(grid, text, threads):
+        return True
+    contract = found.contract
+    samples = [{s.name: min(max(value, s.minimum), s.maximum) for s in contract.sizes} for value in SAMPLES]
+    samples += contract.timed_sizes()
+    try:
+        for sizes in samples:
+            blocks, elements = evaluate_int(grid, sizes), evaluate_int(text, sizes)
+            if elements > 0 and blocks * threads < (1 if strided else elements):
+                return False
+    except ContractError:
+        return False
+    return True
+
+
+Split = tuple[tuple[Stmt, ...], str, str, Expr, tuple[Stmt, ...]]
+
+
+def _one_each(kernel: KernelForm, threads: int) -> Split | None:
+    """``int i = <global id>; if (i < n) { body }`` or ``if (i >= n) return; body``."""
+    at = next((k for k, s in enumerate(kernel.body) if isinstance(s, Declare) and is_row(s, threads)), None)
+    if at is None:
+        return None
+    declare = kernel.body[at]
+    assert isinstance(declare, Declare)
+    var, type_ = declare.name, declare.type.removeprefix("const ")
+    rest = [s for s in kernel.body[at + 1 :] if not isinstance(s, Comment)]
+    middle = [s for s in rest if isinstance(s, Declare) and s.init is not None and var not in names_of(s.init)]
+    while rest and rest[0] in middle:
+        rest = rest[1:]
+    between = kernel.body[at + 1 : len(kernel.body)]
+    between = tuple(s for s in between if s in middle and s not in rest)
+    match rest:
+        case [If(test=test, then=then, orelse=())]:
+            bound = _below(test, var)
+            if bound is not None:
+                return (*kernel.body[:at], *between), var, type_, bound, then
+    match rest:
+        case [
+            If(test=Binary(op=">=", left=Name(text=left), right=bound), then=(Return(value=None),), orelse=()),
+            *body,
+        ]:
+            if left == var:
+                return (*kernel.body[:at], *between), var, type_, bound, tuple(body)
+    return None
+
+
+def _below(test: Expr, var: str) -> Expr | None:
+    match test:
+        case Binary(op="<", left=Name(text=left), right=bound) if left == var:
+            return bound
+        case Binary(op=">", left=bound, right=Name(text=right)) if right == var:
+            return bound
+    return None
+
+
+def _grid_stride(kernel: KernelForm, threads: int) -> Split | None:
+    """``for (int i = <global id>; i < n; i += blockDim.x * gridDim.x) body`` and nothing after it."""
+    values: dict[str, Expr] = {}
+    before: list[Stmt] = []
+    rest = [s for s in kernel.body if not isinstance(s, Comment)]
+    if not rest or not isinstance(rest[-1], For):
+        return None
+    for stmt in rest[:-1]:
+        if not isinstance(stmt, Declare) or stmt.init is None or stmt.dims:
+            return None
+        if uses_threads([stmt]):
+            if stmt.type.removeprefix("const ") not in INTEGERS:
+                return None
+            values[stmt.name] = substitute(stmt.init, values)
+        else:
+            before.append(stmt)
+    loop = rest[-1]
+    if loop.type is None or loop.relation != "<":
+        return None
+    start, step = substitute(loop.start, values), substitute(loop.step, values)
+    if not is_global_id(start, threads) or not _is_grid(step, threads):
+        return None
+    if any(names_of(e) & set(values) for s in (*before, *loop.body) for e in _exprs(s)):
+        return None
+    return tuple(before), loop.var, loop.type.removeprefix("const "), loop.bound, loop.body
+
+
+def _exprs(stmt: Stmt) -> list[Expr]:
+
+    return list(walk_exprs([stmt]))
+
+
+def _is_grid(expr: Expr, threads: int) -> bool:
+    """Whether an expression is ``gridDim.x * blockDim.x``, casts left aside."""
+    match expr:
+        case Cast(operand=inner):
+            return _is_grid(inner, threads)
+        case Binary(op="*", left=left, right=right):
+            return {_axis(left, threads), _axis(right, threads)} == {"gridDim", "blockDim"}
+    return False
+
+
+def _axis(expr: Expr, threads: int) -> str:
+
+    while isinstance(expr, Cast):
+        expr = expr.operand
+    match expr:
+        case Member(base=Name(text=text), name="x"):
+            return text
+    return "blockDim" if integer(expr) == threads else ""
+
+
+def ended(body: Sequence[Stmt]) -> tuple[Stmt, ...] | None:
+    """The statements with every ``return`` as ``continue``; None when one stands in an inner loop."""
+    for stmt in walk_stmts(body):
+        if isinstance(stmt, For | While):
+            inner = [s for block in blocks_of(stmt) for s in walk_stmts(block)]
+            if any(isinstance(s, Return) for s in inner):
+                return None
+    return tuple(continuing(s) for s in body)
+
+
+def continuing(stmt: Stmt) -> Stmt:
+    """A statement with ``return`` outside loops meaning: on to the next one."""
+    match stmt:
+        case Return():
+            return Jump("continue")
+        case If(then=then, orelse=orelse):
+            return replace(stmt, then=tuple(map(continuing, then)), orelse=tuple(map(continuing, orelse)))
+        case Scope(body=body):
+            return replace(stmt, body=tuple(map(continuing, body)))
+    return stmt

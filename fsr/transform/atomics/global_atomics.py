@@ -1,0 +1,176 @@
+"""Atomics of a kernel's elements that a block can gather first: all to one address, or scattered over few bins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fsr.analysis.effects import ATOMICS
+from fsr.analysis.tree import names_of
+from fsr.contract.model import Contract
+from fsr.source.form import Binary, Call, Cast, Declare, Expr, ExprStmt, Index, Literal, Name, Stmt, Unary
+from fsr.source.walk import integer, walk_expr, walk_stmts
+from fsr.transform.atomics.element_kernel import ElementKernel
+from fsr.transform.launches import largest_value
+
+_LIMITS = {
+    "int": ("-2147483647 - 1", "2147483647"),
+    "unsigned": ("0u", "4294967295u"),
+    "unsigned int": ("0u", "4294967295u"),
+    "long long": ("-9223372036854775807LL - 1", "9223372036854775807LL"),
+    "unsigned long long": ("0ull", "18446744073709551615ull"),
+    "int32_t": ("-2147483647 - 1", "2147483647"),
+    "uint32_t": ("0u", "4294967295u"),
+}
+ADDED = frozenset([*_LIMITS, "float", "double"])
+SIGNED = frozenset(["int", "long long", "int32_t"])
+_FOLDS = {"Add": "sum", "Sub": "sum", "Max": "max", "Min": "min", "And": "and", "Or": "or", "Xor": "xor"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Atomics of one operation on one buffer: ``pointer[index]``; ``operation`` is Add, Sub, Max, Min, And, Or or
+    Xor, ``type`` the element's type. ``fixed``: every one goes to the same address."""
+
+    root: str
+    pointer: str
+    index: Expr
+    operation: str
+    type: str
+    fixed: bool
+
+    @property
+    def fold(self) -> str:
+        """The operator that gathers values, as in fsr.transform.collectives."""
+        return _FOLDS[self.operation]
+
+    @property
+    def gathered(self) -> str:
+        """The atomic operation that adds what was gathered."""
+        return f"atomic{self.operation}"
+
+    @property
+    def identity(self) -> str:
+        """The value that changes nothing, as a literal of the type."""
+        match self.operation:
+            case "Max":
+                return _LIMITS[self.type][0]
+            case "Min":
+                return _LIMITS[self.type][1]
+            case "And":
+                return "-1" if self.type in SIGNED else f"~{_LIMITS[self.type][0]}"
+        return {"float": "0.0f", "double": "0.0"}.get(self.type, "0")
+
+    def folded(self, old: Expr, value: Expr) -> Expr:
+        """``old`` with one more value."""
+        operator = {"sum": "+", "and": "&", "or": "|", "xor": "^"}.get(self.fold)
+        return Binary(operator, old, value) if operator else Call(Name(self.fold), (old, value))
+
+
+def targets(kernel: ElementKernel) -> dict[str, Target] | None:
+    """The atomic targets by buffer; None when an atomic's result is used, or a buffer with atomics is used in any
+    other way, or its type or operation is not one that can be gathered."""
+    found: dict[str, Target] = {}
+    local = names_declared(kernel)
+    count = 0
+    for stmt in walk_stmts(kernel.body):
+        place = atomic_of(stmt)
+        if place is None:
+            continue
+        count += 1
+        pointer, index, operation, _ = place
+        root = kernel.scene.pointers.roots.get(pointer)
+        type_ = kernel.scene.pointers.elements.get(pointer, "")
+        if root is None or pointer in local or type_ not in (ADDED if operation in ("Add", "Sub") else _LIMITS):
+            return None
+        if kernel.scene.exact and type_ in ("float", "double"):
+            return None
+        fixed = not names_of(index) & (local | kernel.scene.changing) and not _reads_memory(index)
+        new = Target(root, pointer, index, operation, type_, fixed)
+        old = found.setdefault(root, new)
+        if (old.pointer, old.operation) != (pointer, operation):
+            return None
+        if old.index != index:
+            found[root] = Target(root, pointer, index, operation, type_, False)
+    atomics = [a for a in kernel.accesses if a.kind == "atomic"]
+    others = {a.root for a in kernel.accesses if a.kind != "atomic"}
+    if not found or len(atomics) != count or others & set(found):
+        return None
+    return found
+
+
+def names_declared(kernel: ElementKernel) -> frozenset[str]:
+    """The element's number and what its work declares."""
+    return frozenset(s.name for s in walk_stmts(kernel.body) if isinstance(s, Declare)) | {kernel.var}
+
+
+def _reads_memory(expr: Expr) -> bool:
+
+    return any(isinstance(e, Index | Call) or (isinstance(e, Unary) and e.op == "*") for e in walk_expr(expr))
+
+
+def atomic_of(stmt: Stmt) -> tuple[str, Expr, str, Expr] | None:
+    """Pointer, index, operation and value of an atomic statement; None for any other statement or address."""
+    match stmt:
+        case ExprStmt(expr=Call(callee=Name(text=callee), args=(address, value))) if callee in ATOMICS:
+            place = _address(address)
+            return None if place is None else (*place, callee.removeprefix("atomic"), value)
+    return None
+
+
+def _address(address: Expr) -> tuple[str, Expr] | None:
+    match address:
+        case Name(text=pointer):
+            return pointer, Literal("0")
+        case Unary(op="&", operand=Index(base=Name(text=pointer), index=index)):
+            return pointer, index
+        case Binary(op="+", left=Name(text=pointer), right=index):
+            return pointer, index
+    return None
+
+
+def typed(value: Expr, target: Target, kernel: ElementKernel) -> Expr:
+    """The value as the atomic's parameter takes it: converted before it is folded in, not after."""
+    scene = kernel.scene
+    match value:
+        case Literal() if target.type not in ("float", "double") and integer(value) is not None:
+            return value
+        case Literal() if target.type in ("float", "double"):
+            return value
+        case Name(text=text) if scene.types.get(text) == target.type:
+            return value
+        case Index(base=Name(text=pointer)) if scene.pointers.elements.get(pointer) == target.type:
+            return value
+        case _ if target.type == "float":
+            return value
+    return Cast(target.type, value, "static_cast")
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """How many bins a scattered target has: as C in the kernel, as a size expression, and at most; ``bytes`` each."""
+
+    code: Expr
+    size: str
+    most: int
+    bytes: int
+
+
+def bins_of(target: Target, kernel: ElementKernel, contract: Contract) -> Bins | None:
+    """The bins of a scattered target; None where the contract does not bound them."""
+    try:
+        argument = contract.argument(target.root)
+    except KeyError:
+        return None
+    size = " * ".join(f"({s})" for s in argument.shape) if len(argument.shape) != 1 else argument.shape[0]
+    most = largest_value(size, contract)
+    if most is None or most < 1 or not argument.shape:
+        return None
+    width = 8 if target.type in ("double", "long long", "unsigned long long") else 4
+    if size.isdigit():
+        return Bins(Literal(size), size, most, width)
+    for param in kernel.launched.kernel.params:
+        if param.is_pointer or param.name in kernel.scene.changing:
+            continue
+        if kernel.launched.size_text(Name(param.name)) == size:
+            return Bins(Name(param.name), size, most, width)
+    return Bins(Literal(str(most)), str(most), most, width)

@@ -1,0 +1,155 @@
+"""Device functions that a structural rewrite brings along: packs of elements, reductions over a warp or a block.
+
+They are written once per candidate, before its first kernel, under names that start with ``fsr_``; a candidate
+that already holds one keeps it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from fsr.analysis.operators import OPERATORS
+
+PREFIX = "fsr_"
+
+
+_PACK = """\
+// WIDTH neighbouring elements, read or written in one access.
+template <typename T, int WIDTH>
+struct alignas(sizeof(T) * WIDTH) fsr_pack {
+    T v[WIDTH];
+};
+"""
+
+_ALIGNED = """\
+// Whether an address is a multiple of BYTES.
+template <int BYTES>
+__device__ __forceinline__ bool fsr_aligned(const void *pointer)
+{
+    return reinterpret_cast<size_t>(pointer) % BYTES == 0;
+}
+"""
+
+_WARP = """\
+// {words} over the 32 lanes of a warp; every lane gets the result.
+template <typename T>
+__device__ __forceinline__ T fsr_warp_{name}(T value)
+{{
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) {{
+        const T a = value;
+        const T b = __shfl_xor_sync(0xffffffffu, value, offset);
+        value = {combine};
+    }}
+    return value;
+}}
+"""
+
+_BLOCK = """\
+// {words} over a block of THREADS threads; every thread gets the result.
+template <int THREADS, typename T>
+__device__ __forceinline__ T fsr_block_{name}(T value)
+{{
+    __shared__ T partial[THREADS / 32];
+    value = fsr_warp_{name}(value);
+    if (THREADS > 32) {{
+        __syncthreads();  // the results of an earlier call have been read
+        if (threadIdx.x % 32 == 0) {{
+            partial[threadIdx.x / 32] = value;
+        }}
+        __syncthreads();
+        value = partial[0];
+#pragma unroll
+        for (int warp = 1; warp < THREADS / 32; warp += 1) {{
+            const T a = value;
+            const T b = partial[warp];
+            value = {combine};
+        }}
+    }}
+    return value;
+}}
+"""
+
+
+_WARP_AT = """\
+// {words} over the 32 lanes of a warp and the first of its places; every lane gets both.
+template <typename T, typename I>
+__device__ __forceinline__ void fsr_warp_{name}_at(T &value, I &at)
+{{
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) {{
+        const T other = __shfl_xor_sync(0xffffffffu, value, offset);
+        const I place = __shfl_xor_sync(0xffffffffu, at, offset);
+        if (other {better} value || (other == value && place < at)) {{
+            value = other;
+            at = place;
+        }}
+    }}
+}}
+"""
+
+_BLOCK_AT = """\
+// {words} over a block of THREADS threads and the first of its places; every thread gets both.
+template <int THREADS, typename T, typename I>
+__device__ __forceinline__ void fsr_block_{name}_at(T &value, I &at)
+{{
+    __shared__ T values[THREADS / 32];
+    __shared__ I places[THREADS / 32];
+    fsr_warp_{name}_at(value, at);
+    if (THREADS > 32) {{
+        __syncthreads();  // the results of an earlier call have been read
+        if (threadIdx.x % 32 == 0) {{
+            values[threadIdx.x / 32] = value;
+            places[threadIdx.x / 32] = at;
+        }}
+        __syncthreads();
+        value = values[0];
+        at = places[0];
+#pragma unroll
+        for (int warp = 1; warp < THREADS / 32; warp += 1) {{
+            if (values[warp] {better} value || (values[warp] == value && places[warp] < at)) {{
+                value = values[warp];
+                at = places[warp];
+            }}
+        }}
+    }}
+}}
+"""
+
+_BETTER = {"greatest": ">", "least": "<"}
+
+
+def helper_text(name: str) -> str:
+    """The definition of one helper: 'fsr_pack', 'fsr_aligned', 'fsr_warp_<operator>', 'fsr_block_<operator>', and
+    with '_at' behind 'greatest' and 'least' those that keep the place too.
+
+    Raises KeyError for another name.
+    """
+    if name == "fsr_pack":
+        return _PACK
+    if name == "fsr_aligned":
+        return _ALIGNED
+    _, level, operator = name.split("_", 2)
+    if operator.endswith("_at"):
+        plain = operator.removesuffix("_at")
+        words, better = OPERATORS[plain].words, _BETTER[plain]
+        return {"warp": _WARP_AT, "block": _BLOCK_AT}[level].format(name=plain, words=words, better=better)
+    op = OPERATORS[operator]
+    template = {"warp": _WARP, "block": _BLOCK}[level]
+    return template.format(name=op.name, words=op.words, combine=op.combine)
+
+
+def missing_helpers(source: str, names: Iterable[str]) -> str:
+    """The definitions of the named helpers, and of those that they call, which ``source`` does not hold yet."""
+    wanted: list[str] = []
+    for name in sorted(names):
+        if name.startswith("fsr_block_"):
+            wanted.append("fsr_warp_" + name.removeprefix("fsr_block_"))
+        wanted.append(name)
+    return "\n".join(helper_text(n) for n in dict.fromkeys(wanted) if not defines(source, n))
+
+
+def defines(source: str, name: str) -> bool:
+    """Whether the text already holds the helper of that name."""
+    return re.search(rf"(struct\s.*\b|\bT |\bbool |\bvoid ){re.escape(name)}\b", source) is not None

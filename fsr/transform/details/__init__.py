@@ -1,0 +1,1 @@
+"""Details of one kernel: arithmetic, qualifiers, flags, unrolling, padding."""

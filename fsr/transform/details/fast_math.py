@@ -1,0 +1,147 @@
+"""Cheaper arithmetic where the contract is not exact: intrinsics, multiplication by a reciprocal, --use_fast_math."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from fsr.analysis.calls import calls_only_pure
+from fsr.analysis.types import FLOAT, INT, aliases, type_of
+from fsr.records import Candidate
+from fsr.source.form import Binary, Call, Declare, Expr, For, Index, Literal, Name, OpaqueExpr, Stmt, Unary
+from fsr.source.text import skeleton
+from fsr.source.walk import (
+    Block,
+    fresh,
+    loop_regions,
+    map_exprs,
+    names_in,
+    names_written,
+    replace_stmt,
+    walk_expr,
+    walk_exprs,
+)  # fmt: skip
+from fsr.transform.protocol import Move, Subject
+from fsr.transform.target import Target, part_of, region_in, rewritten, target_of, targets, with_flags
+
+FLAG = "--use_fast_math"
+_INTRINSICS = {
+    "expf": "__expf", "exp10f": "__exp10f", "logf": "__logf", "log2f": "__log2f", "log10f": "__log10f",
+    "sinf": "__sinf", "cosf": "__cosf", "powf": "__powf",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FastMath:
+    """``intrinsics``: __expf and its like, __fdividef, rsqrtf; ``exp``: only exponentials and logarithms;
+    ``flag``: the compiler's own --use_fast_math."""
+
+    name: str = "fast-math"
+    aims_at: frozenset[str] = frozenset(["compute", "instructions"])
+
+    def moves(self, subject: Subject) -> Iterator[Move]:
+        """The modes that change anything; none under an exact contract."""
+        if subject.contract.tolerance.exact:
+            return
+        for target in targets(subject):
+            for mode in ("intrinsics", "exp"):
+                if _cheaper(target, mode) != target.kernel.body:
+                    yield Move(self.name, target.region, (("mode", mode),), 1.08)
+        if FLAG not in subject.candidate.plan.flags and may_round(subject.candidate.source):
+            yield Move(self.name, "plan", (("mode", "flag"),), 1.06)
+
+    def apply(self, subject: Subject, move: Move) -> Candidate:
+        """The candidate with cheaper arithmetic."""
+        if move.region == "plan":
+            candidate = subject.candidate
+            plan = with_flags(candidate.plan, (FLAG,))
+            return replace(candidate, plan=plan, actions=(*candidate.actions, move.name))
+        target = target_of(subject, move)
+        body = _cheaper(target, str(move.param("mode")))
+        return rewritten(subject, target, move, replace(target.kernel, body=body))
+
+
+def may_round(source: str) -> bool:
+    """Whether the code holds a division or a function that fast math makes cheaper."""
+    code = skeleton(source.encode()).decode("utf-8", "replace")
+    return re.search(r"/|\b_*(exp|log|sqrt|rsqrt|sin|cos|tan|pow|tanh|erf)\w*\s*\(", code) is not None
+
+
+def _cheaper(target: Target, mode: str) -> Block:
+    types, names = target.known.types, aliases(target.source)
+    wanted = {text for text in _INTRINSICS if mode == "intrinsics" or text[:3] in ("exp", "log")}
+
+    def change(e: Expr) -> Expr:
+        match e:
+            case Call(Name(text), args, ()) if text in wanted:
+                return Call(Name(_INTRINSICS[text]), args)
+            case Call(Name("exp" | "log" as text), (arg,), ()) if type_of(arg, types, names) == FLOAT:
+                return Call(Name(f"__{text}f"), (arg,))
+            case Binary("/", Literal("1.0f" | "1.f" | "1"), Call(Name("sqrtf"), (inner,))) if mode == "intrinsics":
+                return Call(Name("rsqrtf"), (inner,))
+            case Binary("/", left, right) if mode == "intrinsics" and _float_division(left, right, types, names):
+                return Call(Name("__fdividef"), (left, right))
+        return e
+
+    return map_exprs(target.kernel.body, change)
+
+
+def _float_division(left: Expr, right: Expr, types: Mapping[str, str], names: Mapping[str, str]) -> bool:
+    """Whether a division is one of floats; by a constant the compiler does better itself."""
+    kinds = {type_of(left, types, names), type_of(right, types, names)}
+    return kinds in ({FLOAT}, {FLOAT, INT}) and not isinstance(right, Literal)
+
+
+@dataclass(frozen=True, slots=True)
+class Reciprocal:
+    """Divisions in a loop by what the loop does not change become multiplications by 1 over it, taken before."""
+
+    name: str = "reciprocal"
+    aims_at: frozenset[str] = frozenset(["compute", "instructions"])
+
+    def moves(self, subject: Subject) -> Iterator[Move]:
+        """Loops with such a division by a float; none under an exact contract."""
+        if subject.contract.tolerance.exact:
+            return
+        for target in targets(subject):
+            for region, loop in loop_regions(target.kernel).items():
+                if _divisor(target, loop) is not None:
+                    yield Move(self.name, region_in(target, region), (), 1.06)
+
+    def apply(self, subject: Subject, move: Move) -> Candidate:
+        """The candidate with the reciprocal before the loop."""
+        target = target_of(subject, move)
+        loop = loop_regions(target.kernel)[part_of(move)]
+        divisor = _divisor(target, loop)
+        assert divisor is not None
+        name = fresh("inverse", target.names)
+
+        def change(e: Expr) -> Expr:
+            match e:
+                case Binary("/", left, right) | Call(Name("__fdividef"), (left, right)) if right == divisor:
+                    return Binary("*", left, Name(name))
+            return e
+
+        inverse = Declare("const float", name, Binary("/", Literal("1.0f"), divisor))
+        new: tuple[Stmt, ...] = (inverse, replace(loop, body=map_exprs(loop.body, change)))
+        body = replace_stmt(target.kernel.body, loop, new)
+        return rewritten(subject, target, move, replace(target.kernel, body=body))
+
+
+def _divisor(target: Target, loop: For) -> Expr | None:
+    """What the first division of floats in the loop divides by, when the loop does not change it."""
+    types, names = target.known.types, aliases(target.source)
+    changing = names_written(loop.body) | {loop.var}
+    for e in walk_exprs(loop.body):
+        match e:
+            case Binary("/", left, right) | Call(Name("__fdividef"), (left, right)):
+                kinds = type_of(left, types, names), type_of(right, types, names)
+                steady = not names_in(right) & changing and not _reads(right) and calls_only_pure(right)
+                if kinds[1] == FLOAT and kinds[0] in (FLOAT, INT) and steady and not isinstance(right, Literal):
+                    return right
+    return None
+
+
+def _reads(e: Expr) -> bool:
+    return any(isinstance(x, Index | OpaqueExpr) or (isinstance(x, Unary) and x.op == "*") for x in walk_expr(e))

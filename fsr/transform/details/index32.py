@@ -1,0 +1,153 @@
+"""64-bit index arithmetic in 32 bits, where the contract's sizes keep every index below 2^31."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from fsr.analysis.accesses import accesses
+from fsr.analysis.affine import affine
+from fsr.records import Candidate
+from fsr.source.form import Assign, Binary, Call, Cast, Declare, Expr, For, Index, Literal, Name, Stmt
+from fsr.source.walk import Block, map_expr, map_own_exprs, map_stmts, names_in, walk_exprs, walk_stmts
+from fsr.transform.launch.pointwise import pointwise
+from fsr.transform.protocol import Move, Subject
+from fsr.transform.target import INT_LIMIT, Target, always, largest, rewritten, target_of, targets
+
+WIDE = re.compile(r"(const )?(size_t|std::size_t|(unsigned )?long( long)?( int)?|u?int64_t|std::u?int64_t|ptrdiff_t)")
+SLACK = 1 << 22  # what a loop variable or a thread of the last block may go beyond its bound
+GAIN = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class Index32:
+    """Takes widening casts out of indices, and declares ids and loop variables as int."""
+
+    name: str = "index32"
+    aims_at: frozenset[str] = frozenset(["instructions", "compute"])
+
+    def moves(self, subject: Subject) -> Iterator[Move]:
+        """Kernels with 64-bit arithmetic that can be shown to stay small."""
+        for target in targets(subject):
+            if _narrow(target) != target.kernel.body:
+                yield Move(self.name, target.region, (), GAIN)
+
+    def apply(self, subject: Subject, move: Move) -> Candidate:
+        """The candidate in 32 bits."""
+        target = target_of(subject, move)
+        return rewritten(subject, target, move, replace(target.kernel, body=_narrow(target)))
+
+
+def _narrow(target: Target) -> Block:
+    small = {p.name for p in target.kernel.params if p.is_pointer and _is_small(target, p.name)}
+    ids, only_indices = _small_ids(target), _all_small(target, small)
+
+    def index(e: Expr) -> Expr:
+        match e:
+            case Index(Name(array), at) if array in small and _grows(target, at):
+                return Index(Name(array), map_expr(at, _without_cast))
+        return e
+
+    def change(s: Stmt) -> Stmt:
+        s = map_own_exprs(s, index)
+        match s:
+            case Assign(Name(array), "+=", value) if array in small and _grows(target, value):
+                return replace(s, value=map_expr(value, _without_cast))
+            case Declare() if s.name in ids and WIDE.fullmatch(s.type) and only_indices and s.init is not None:
+                return replace(s, type=_int(s.type), init=map_expr(s.init, _without_cast))
+            case For(type=str() as type_) if WIDE.fullmatch(type_) and only_indices and _small_loop(target, s):
+                return replace(s, type="int", start=map_expr(s.start, _without_cast))
+        return s
+
+    return map_stmts(target.kernel.body, change)
+
+
+def _int(type_: str) -> str:
+    return "const int" if type_.startswith("const ") else "int"
+
+
+def _without_cast(e: Expr) -> Expr:
+    match e:
+        case Cast(type_, operand) if WIDE.fullmatch(type_):
+            return operand
+        case Call(Name(type_), (operand,), ()) if WIDE.fullmatch(type_):
+            return operand
+    return e
+
+
+def _is_small(target: Target, parameter: str) -> bool:
+    """Whether every element of the buffer has an index below 2^31."""
+    count = target.elements(parameter)
+    most = None if count is None else largest(target.contract, count)
+    return most is not None and most <= INT_LIMIT - SLACK
+
+
+def _grows(target: Target, index: Expr) -> bool:
+    """Whether an index is a sum of products of values that are never negative: then no part of it is larger than
+    it, and it is below 2^31 because it lies inside its buffer."""
+    poly = affine(index, target.known, target.constants)
+    return all(f > 0 for f in poly.terms.values()) and all(_nonnegative(target, s) for s in poly.symbols)
+
+
+def _nonnegative(target: Target, symbol: str) -> bool:
+    """Whether a symbol is a thread's place, a size, or a loop variable that counts up from such."""
+    if re.fullmatch(r"(threadIdx|blockIdx|blockDim|gridDim)\.[xyz]", symbol):
+        return True
+    starts = [s.start for s in walk_stmts(target.kernel.body) if isinstance(s, For) and s.var == symbol]
+    if starts:
+        return all(symbol not in names_in(e) and _grows(target, e) for e in starts)
+    text = target.size_text(Name(symbol))
+    return text is not None and always(target.contract, f"({text}) >= 0")
+
+
+def _small_ids(target: Target) -> set[str]:
+    """Global ids whose bound leaves room below 2^31 for the threads beyond it."""
+    point = pointwise(target)
+    if point is None:
+        return set()
+    found = set[str]()
+    for axis, one in point.ids.items():
+        most = largest(target.contract, point.bounds[axis][1])
+        if most is not None and most <= INT_LIMIT - SLACK:
+            found.add(one.name)
+    return found
+
+
+def _small_loop(target: Target, loop: For) -> bool:
+    text = target.size_text(loop.bound)
+    most = None if text is None else largest(target.contract, text)
+    step = affine(loop.step, target.known, target.constants)
+    if most is None or most > INT_LIMIT - SLACK or loop.relation not in ("<", "<="):
+        return False
+    return all(f > 0 for f in step.terms.values()) and bool(step.terms) and _small_step(step.symbols)
+
+
+def _small_step(symbols: frozenset[str]) -> bool:
+    """Whether a stride can only be made of the block and the grid, which SLACK allows for."""
+    return symbols <= {"blockDim.x", "gridDim.x"}
+
+
+def _all_small(target: Target, small: set[str]) -> bool:
+    """Whether 64-bit variables serve only as indices of small buffers and in comparisons."""
+    wide = {s.name for s in walk_stmts(target.kernel.body) if isinstance(s, Declare) and WIDE.fullmatch(s.type)}
+    wide |= {s.var for s in walk_stmts(target.kernel.body) if isinstance(s, For) and WIDE.fullmatch(s.type or "")}
+    if any(a.array not in small and a.array not in target.known.shared for a in accesses(target.kernel)):
+        return False
+    if any(isinstance(s, Assign) and names_in(s.target) & wide and not isinstance(s.target, Index) for s in
+           walk_stmts(target.kernel.body)):  # fmt: skip
+        return False
+
+    def hide(e: Expr) -> Expr:
+        match e:
+            case Index(base, at) if _grows(target, at):
+                return base
+            case Binary("<" | ">" | "<=" | ">=" | "==" | "!=", Name(), Name() | Literal()):
+                return Literal("0")
+        return e
+
+    left = map_stmts(target.kernel.body, lambda s: () if isinstance(s, Declare) and s.name in wide else s)
+    left = map_stmts(left, lambda s: replace(s, start=Literal("0")) if isinstance(s, For) else s, hide)
+    loose = {n for e in walk_exprs(left) for n in names_in(e)}
+    bounds = {n for s in walk_stmts(left) if isinstance(s, For) for n in names_in(s.bound) | names_in(s.step)}
+    return not (loose | bounds) & wide

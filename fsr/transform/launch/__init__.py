@@ -1,0 +1,1 @@
+"""Other blocks and grids, and how much work a thread takes."""

@@ -1,0 +1,98 @@
+"""Launch geometry of a domain: how many points there are, and grids of other blocks that cover them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from fsr.analysis.domain import Axis, Domain
+from fsr.analysis.polynomial import Poly, symbol
+from fsr.contract.model import Contract
+from fsr.errors import FsrError
+from fsr.expressions import evaluate
+from fsr.records import Launch, Role, ScalarArgument
+from fsr.source.form import Binary, Name, Param
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A domain whose every axis has an upper bound in its conditions. ``points``: size expressions of the number of
+    ids along each axis; ``params`` and ``args``: what the kernel's parameters and the launch's arguments become."""
+
+    domain: Domain
+    points: dict[str, str]
+    params: tuple[Param, ...]
+    args: tuple[str | ScalarArgument, ...]
+
+
+def placed(found: Domain, contract: Contract) -> Placed | None:
+    """The domain with bounds for every axis: where the kernel has no guard, the launch bounds it, and the bound
+    becomes a parameter. None when the number of points is no size expression."""
+    params, args, points, axes = list(found.form.params), list(found.launch.args), {}, {}
+    for name, axis in found.axes.items():
+        launched = _launched(found.launch, name)
+        if axis.extent is not None:
+            text = size_text(axis.extent, found, contract)
+            if text is None and found.flat is not None:
+                return None
+            points[name] = text if text is not None and _agree(text, launched, contract, found) else launched
+            axes[name] = axis
+        else:
+            bound = f"fsr_{name}_points"
+            params.append(Param("int", bound))
+            args.append(ScalarArgument("int32", launched))
+            points[name] = launched
+            axes[name] = _bounded(axis, bound)
+    return Placed(replace(found, axes=axes), points, tuple(params), tuple(args))
+
+
+def _bounded(axis: Axis, bound: str) -> Axis:
+    return replace(axis, inside=(*axis.inside, Binary("<", Name(axis.var), Name(bound))), extent=symbol(bound))
+
+
+def _launched(launch: Launch, axis: str) -> str:
+    """The number of threads along an axis, as a size expression."""
+    grid, block = launch.grid["xyz".index(axis)], launch.block["xyz".index(axis)]
+    return f"({grid}) * ({block})"
+
+
+def _agree(text: str, launched: str, contract: Contract, found: Domain) -> bool:
+    """Whether the launch covers the guarded extent at the timed sizes (else the launch is what counts)."""
+    if found.flat is not None:
+        return True
+    try:
+        return all(evaluate(text, s) <= evaluate(launched, s) for s in contract.timed_sizes())
+    except FsrError:
+        return False
+
+
+def size_text(value: Poly, found: Domain, contract: Contract) -> str | None:
+    """A polynomial of kernel parameters as a size expression; None when a parameter's value is drawn per case."""
+    values: dict[str, str] = {}
+    for param, argument in zip(found.form.params, found.launch.args, strict=False):
+        if isinstance(argument, ScalarArgument):
+            values[param.name] = argument.value
+            continue
+        declared = next((a for a in contract.args if a.name == argument), None)
+        if declared is not None and declared.role is Role.SCALAR and declared.value is not None:
+            values[param.name] = str(declared.value)
+    parts = []
+    for monomial, factor in value.terms:
+        factors = [_size_factor(s, values) for s in monomial]
+        known = [f for f in factors if f is not None]
+        if len(known) != len(factors):
+            return None
+        if factor != 1 or not known:
+            known.insert(0, str(factor))
+        parts.append(" * ".join(known))
+    return " + ".join(parts) if parts else "0"
+
+
+def _size_factor(name: str, values: dict[str, str]) -> str | None:
+    text = values.get(name)
+    return text if text is None or re.fullmatch(r"\w+", text) else f"({text})"
+
+
+def grid_for(points: str, tile: int) -> str:
+    """The number of tiles that cover the points: ``ceil_div(points, tile)``."""
+    return f"ceil_div({points}, {tile})" if tile != 1 else points

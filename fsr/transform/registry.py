@@ -1,0 +1,39 @@
+"""All actions there are, in the order in which their moves are listed. Explicit: an action is added here."""
+
+from __future__ import annotations
+
+from fsr.transform.atomics.action import PRIVATE_BINS, REDUCE_ATOMICS
+from fsr.transform.details.compiling import CompileFlags, LaunchBounds
+from fsr.transform.details.fast_math import FastMath, Reciprocal
+from fsr.transform.details.index32 import Index32
+from fsr.transform.details.qualifiers import CacheHint, Restrict
+from fsr.transform.details.shared_padding import SharedPadding
+from fsr.transform.details.unroll import Unroll
+from fsr.transform.gemm.action import TileGemm
+from fsr.transform.launch.block_shape import BlockShape, CoarsenRows, SwapIds
+from fsr.transform.launch.block_shape_3d import BlockShape3D
+from fsr.transform.launch.block_size import BlockSize
+from fsr.transform.launch.coarsen import Coarsen
+from fsr.transform.launch.grid_stride import GridStride
+from fsr.transform.protocol import Action
+from fsr.transform.rows.action import ROW_PER_BLOCK, ROW_PER_WARP
+from fsr.transform.stencil.action import MarchStencil, TileStencil
+from fsr.transform.transpose.action import TileTranspose
+from fsr.transform.vector.strided import VectorizeStrided
+from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
+
+# They deal work out to threads anew.
+STRUCTURAL: tuple[Action, ...] = (
+    ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS,
+    TileGemm(), TileTranspose(), MarchStencil(), TileStencil(), SwapIds(), BlockShape(), CoarsenRows(), BlockShape3D(),
+)  # fmt: skip
+# They change one kernel's details.
+DETAILS: tuple[Action, ...] = (
+    Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), Coarsen(), GridStride(), SharedPadding(),
+    FastMath(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+)  # fmt: skip
+
+
+def all_actions() -> tuple[Action, ...]:
+    """Every action, stateless and shared."""
+    return (*STRUCTURAL, *DETAILS)

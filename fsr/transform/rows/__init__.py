@@ -1,0 +1,1 @@
+"""Rows shared out to warps and blocks."""

@@ -1,0 +1,206 @@
+"""Row per thread becomes row per warp or row per block: neighbouring threads then read neighbouring elements.
+
+One thread walking a row reads one element of a 32-byte sector at a time, and rows lie far apart, so a warp
+touches 32 sectors a load. With a group of threads a row, loads are whole sectors, a row's elements can stay in
+registers or shared memory between the loops that use them, and there are 32 to 1024 times as many threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from fsr.analysis.elements import SIZES, WIDEST_BYTES
+from fsr.records import Candidate, Launch
+from fsr.source.form import Binary, Declare, Expr, For, If, Jump, KernelForm, Literal, Member, Name, Return, Scope, Stmt
+from fsr.source.rewrite import replace_kernel
+from fsr.transform.collectives import missing_helpers
+from fsr.transform.launches import MAX_INT, distinct, largest_value, with_launch
+from fsr.transform.protocol import Move, Subject
+from fsr.transform.rows.block_rows import block_row_kernel
+from fsr.transform.rows.cache import row_space
+from fsr.transform.rows.fast import cached
+from fsr.transform.rows.row_kernel import RowKernel, fresh, row_kernel, walks_along
+from fsr.transform.rows.share import Group, helpers_of, number, plus, shared_out, times
+from fsr.transform.rows.units import Unit, crossing, flatten
+
+WARP_BLOCKS = (128, 256)
+BLOCKS = (128, 256, 512, 1024)
+FIRST_GAIN = {"none": 6.0, "shared": 9.0, "register": 12.0}
+LIFTED_GAIN = {"none": 1.05, "shared": 1.2, "register": 1.4}  # its loads are whole sectors already
+SHORTEST = 16  # iterations: half a warp has nothing to do below
+SCATTERED_GAIN = 1.1  # nothing lies side by side in a row: more threads may help all the same
+AIMS = frozenset(["uncoalesced", "latency", "occupancy", "bandwidth"])
+
+
+@dataclass(frozen=True, slots=True)
+class RowsToGroups:
+    """One of the two actions: ``warp`` groups or whole blocks."""
+
+    name: str
+    warp: bool
+    aims_at: frozenset[str] = AIMS
+
+    def moves(self, subject: Subject) -> Iterator[Move]:
+        """Group sizes times ways to cache a row; caching only where the row is read twice and fits."""
+        for kernel in subject.kernels.values():
+            rows = _rows(subject, kernel)
+            if rows is None or not _fits(rows, subject) or _all_short(rows):
+                continue
+            for threads in self._blocks(rows, subject.keep_launch):
+                yield from self._of_threads(rows, threads, subject.keep_launch)
+
+    def _blocks(self, rows: RowKernel, keep_launch: bool) -> tuple[int, ...]:
+        """Threads a block to offer."""
+        if keep_launch:
+            return () if self.warp and rows.lifted else (rows.threads,)
+        if self.warp:
+            return WARP_BLOCKS if rows.guarded else (32,)  # without a guard, a block may have no row to spare
+        return BLOCKS
+
+    def _of_threads(self, rows: RowKernel, threads: int, keep_launch: bool) -> Iterator[Move]:
+        group = _group(rows, threads, self.warp)
+        if threads % 32 or not 32 <= threads <= 1024 or (self.warp is False and threads == 32):
+            return
+        if keep_launch and not rows.lifted and _returns_inside(rows.units):
+            return
+        region = rows.launched.kernel.name
+        along, lifted = walks_along(rows), rows.lifted
+        for width, cache in _ways(rows):
+            if (width, cache) != (1, "none"):
+                space = row_space(rows, group, width, cache)
+                if space is None or not space.worthwhile:
+                    continue
+            gain = (
+                ((LIFTED_GAIN if lifted else FIRST_GAIN)[cache] if along else SCATTERED_GAIN)
+                * (1.2 if width > 1 else 1.0)
+                * (1.0 if threads <= 256 else 0.9)
+            )
+            yield Move(self.name, region, (("threads", threads), ("cache", cache), ("width", width)), gain)
+
+    def apply(self, subject: Subject, move: Move) -> Candidate:
+        """The candidate with the kernel's rows shared out to groups."""
+        rows = _rows(subject, subject.kernels[move.region])
+        assert rows is not None
+        threads, width, cache = int(move.param("threads")), int(move.param("width")), str(move.param("cache"))
+        group = _group(rows, threads, self.warp)
+        helpers = set(helpers_of(rows.units, group))
+        types = dict(rows.scene.types)
+        cross = crossing(rows.units, rows.scene)
+        if (width, cache) == (1, "none"):
+            body = shared_out(rows.units, group, cross, types)
+        else:
+            space = row_space(rows, group, width, cache)
+            assert space is not None
+            body = cached(rows, space, cross)
+            helpers |= space.helpers
+        kernel = _kernel(rows, group, body, subject)
+        candidate = subject.candidate
+        if not subject.keep_launch:
+            blocks = rows.rows if not self.warp or threads == 32 else f"ceil_div({rows.rows}, {threads // 32})"
+            shared_bytes = "0" if rows.lifted else rows.launched.launch.shared_bytes
+            candidate = replace(
+                candidate,
+                plan=with_launch(
+                    candidate.plan, rows.launched.position, lambda one: _regrid(one, blocks, threads, shared_bytes)
+                ),
+            )
+        source = replace_kernel(
+            candidate.source, rows.launched.kernel, kernel, missing_helpers(candidate.source, helpers)
+        )
+        return replace(candidate, source=source, actions=(*candidate.actions, move.name))
+
+
+def _rows(subject: Subject, kernel: KernelForm) -> RowKernel | None:
+    """The kernel as one row a thread: as written, or lifted from one row a block."""
+    return row_kernel(subject, kernel) or block_row_kernel(subject, kernel)
+
+
+def _ways(rows: RowKernel) -> list[tuple[int, str]]:
+    """Elements a load and cache, for the element types that the kernel has: 16 bytes a load where that is wide."""
+    sizes = {SIZES[t] for t in rows.scene.pointers.elements.values() if t in SIZES}
+    wide = sorted({WIDEST_BYTES // s for s in sizes if s < WIDEST_BYTES}, reverse=True)
+    packed = [(w, c) for c in ("register", "shared", "none") for w in wide]
+    return [*packed, (1, "register"), (1, "none")]
+
+
+def _regrid(launch: Launch, blocks: str, threads: int, shared_bytes: str) -> Launch:
+    _, y, z = launch.grid
+    return replace(launch, grid=(blocks, y, z), block=(str(threads), "1", "1"), shared_bytes=shared_bytes)
+
+
+def _group(rows: RowKernel, threads: int, warp: bool) -> Group:
+    return Group(32 if warp else threads, threads, fresh("lane", rows.launched.kernel))
+
+
+def _fits(rows: RowKernel, subject: Subject) -> bool:
+    """Whether row numbers and strided loop variables stay within 32 bits, and the grid within its limit."""
+    blocks = largest_value(rows.rows, subject.contract)
+    if blocks is None or blocks > MAX_INT - 1024:
+        return False
+    for unit in flatten(rows.units):
+        if unit.loop is None:
+            continue
+        loop = unit.loop.loop
+        bound = rows.launched.largest(loop.bound)
+        if bound is None or bound > MAX_INT - 65536:
+            return False
+    return True
+
+
+def _all_short(rows: RowKernel) -> bool:
+    """Whether no loop is long enough to share at the sizes that are timed."""
+    lengths = [rows.launched.timed(u.loop.loop.bound) for u in flatten(rows.units) if u.loop is not None]
+    return all(length is not None and length < SHORTEST for length in lengths)
+
+
+def _returns_inside(units: tuple[Unit, ...]) -> bool:
+    """Whether a ``return`` stands inside a loop, where ``continue`` could not take its place."""
+    return any(
+        isinstance(inner.stmt, Return) for u in flatten(units) if u.kind == "repeat" for inner in flatten(u.inner[0])
+    )
+
+
+def _kernel(rows: RowKernel, group: Group, body: tuple[Stmt, ...], subject: Subject) -> KernelForm:
+    kernel, row = rows.launched.kernel, rows.row
+    thread, block = Member(Name("threadIdx"), "x"), Member(Name("blockIdx"), "x")
+    in_warp: Expr = Binary("%", thread, number(32))
+    lane = Declare("const int", group.lane, in_warp if group.is_warp else thread)
+    warps = group.threads // 32
+    number_in_block: Expr = Binary("/", thread, number(32)) if group.is_warp else Literal("0")
+    if subject.keep_launch and not rows.lifted:
+        type_ = row.type.removeprefix("const ")
+        first = times(block, number(rows.threads))
+        over_rows = For(
+            type_,
+            row.name,
+            plus(first, number_in_block),
+            "<",
+            Binary("*", Binary("+", block, number(1)), number(rows.threads)),
+            number(warps if group.is_warp else 1),
+            tuple(_continuing(s) for s in body),
+        )
+        new_body: tuple[Stmt, ...] = (*rows.before, lane, over_rows)
+    else:
+        own = plus(times(block, number(warps)), number_in_block) if group.is_warp else block
+        new_body = (*rows.before, lane, replace(row, init=own), *body)
+    restrict = distinct(rows.launched)
+    params = tuple(replace(p, restrict=p.restrict or (restrict and p.is_pointer)) for p in kernel.params)
+    bounds = kernel.launch_bounds if subject.keep_launch else (str(group.threads),)
+    return replace(kernel, params=params, body=new_body, launch_bounds=bounds)
+
+
+def _continuing(stmt: Stmt) -> Stmt:
+    """A statement of the row with ``return`` meaning: on to the next row."""
+    match stmt:
+        case Return():
+            return Jump("continue")
+        case If(then=then, orelse=orelse):
+            return replace(stmt, then=tuple(map(_continuing, then)), orelse=tuple(map(_continuing, orelse)))
+        case Scope(body=body):
+            return replace(stmt, body=tuple(map(_continuing, body)))
+    return stmt
+
+
+ROW_PER_WARP = RowsToGroups("row-per-warp", warp=True)
+ROW_PER_BLOCK = RowsToGroups("row-per-block", warp=False)

@@ -1,0 +1,212 @@
+"""Recognising a kernel in which one thread owns one row: ``row = blockIdx.x * blockDim.x + threadIdx.x``, loops over
+the row's elements, and nothing else that depends on which thread runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fsr.analysis.accumulators import INTEGERS
+from fsr.analysis.effects import BUILTINS, Unclear, pointers
+from fsr.analysis.parallel import Scene, private_names, stride, terms
+from fsr.analysis.pure_functions import hiding_macros, pure_functions
+from fsr.analysis.tree import assigned, names_of, without_casts
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Cast,
+    Comment,
+    Declare,
+    Expr,
+    For,
+    If,
+    KernelForm,
+    Member,
+    Name,
+    Return,
+    Stmt,
+)
+from fsr.source.walk import blocks_of, exprs_of, integer, kernel_names, walk_expr, walk_stmts
+from fsr.source.walk import fresh as fresh_among
+from fsr.transform.launches import Launched, launched, one_thread_each, threads_of
+from fsr.transform.protocol import Subject
+from fsr.transform.rows.units import Unit, flatten, units_of
+
+
+@dataclass(frozen=True, slots=True)
+class RowKernel:
+    """``kernel.body`` is ``before``, the declaration ``row``, and ``units``. ``threads``: of a block as launched;
+    ``rows``: how many rows there are at most, as a size expression. ``lifted``: a block owns a row in the user's
+    text; ``guarded``: rows beyond that number do nothing."""
+
+    launched: Launched
+    before: tuple[Stmt, ...]
+    row: Declare
+    units: tuple[Unit, ...]
+    scene: Scene
+    threads: int
+    rows: str
+    lifted: bool = False
+    guarded: bool = True
+
+
+def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
+    """The kernel as one row a thread with at least one loop to share; None where that cannot be shown."""
+    found = launched(subject, kernel)
+    if found is None or kernel.template is not None:
+        return None
+    threads = threads_of(found.launch)
+    position = next((i for i, s in enumerate(kernel.body) if isinstance(s, Declare) and is_row(s, threads)), None)
+    if threads is None or position is None:
+        return None
+    before, row, after = kernel.body[:position], kernel.body[position], kernel.body[position + 1 :]
+    assert isinstance(row, Declare)
+    if row.name in assigned(after) or uses_threads((*before, *after)):
+        return None
+    try:
+        scene = scene_of(found, exact=subject.contract.tolerance.exact)
+        heads = units_of(before, scene)
+        units = units_of(after, scene)
+    except Unclear:
+        return None
+    if any(u.kind != "all" or u.accesses for u in heads) or not any(u.kind == "loop" for u in flatten(units)):
+        return None
+    return RowKernel(found, before, row, units, scene, threads, _rows(found, row.name, after, threads))
+
+
+def is_row(stmt: Declare, threads: int | None) -> bool:
+    """Whether a declaration gives the global thread number along x."""
+    return (
+        stmt.init is not None
+        and stmt.type.removeprefix("const ").removesuffix(" const") in INTEGERS
+        and not stmt.dims
+        and not stmt.qualifiers
+        and is_global_id(stmt.init, threads)
+    )
+
+
+def is_global_id(expr: Expr, threads: int | None) -> bool:
+    """Whether an expression is ``blockIdx.x * blockDim.x + threadIdx.x`` in any order, casts left aside."""
+    match expr:
+        case Cast(operand=inner):
+            return is_global_id(inner, threads)
+        case Binary(op="+"):
+            parts = [without_casts(t) for t, _ in terms(expr)]
+            if len(parts) != 2 or any(sign < 0 for _, sign in terms(expr)):
+                return False
+            products = [p for p in parts if isinstance(p, Binary) and p.op == "*"]
+            if _builtin("threadIdx") not in parts or len(products) != 1:
+                return False
+            factors = [without_casts(products[0].left), without_casts(products[0].right)]
+            if _builtin("blockIdx") not in factors:
+                return False
+            factors.remove(_builtin("blockIdx"))
+            return factors[0] == _builtin("blockDim") or (threads is not None and integer(factors[0]) == threads)
+    return False
+
+
+def _builtin(name: str, axis: str = "x") -> Member:
+    return Member(Name(name), axis)
+
+
+def uses_threads(body: Iterable[Stmt]) -> bool:
+    """Whether statements depend on the thread or on the launch, other than through blockIdx.y and blockIdx.z."""
+    allowed = {_builtin("blockIdx", "y"), _builtin("blockIdx", "z")}
+    return any(_mentions_builtin(e, allowed) for s in walk_stmts(body) for e in exprs_of(s))
+
+
+def _mentions_builtin(expr: Expr, allowed: set[Member]) -> bool:
+    inside = list(walk_expr(expr))
+    mentioned = sum(isinstance(e, Name) and e.text in BUILTINS for e in inside)
+    return mentioned > sum(isinstance(e, Member) and e in allowed for e in inside)
+
+
+def scene_of(found: Launched, *, exact: bool) -> Scene:
+    """What is known about the kernel around its loops. Raises Unclear, also when one name has two types, or when a
+    macro that is no constant stands in the kernel."""
+    kernel = found.kernel
+    if kernel_names(kernel) & hiding_macros(found.source):
+        raise Unclear
+    types: dict[str, str] = {p.name: p.type.removeprefix("const ") for p in kernel.params if not p.is_pointer}
+    sizes = frozenset(n for n, t in types.items() if t in INTEGERS)
+    for stmt in walk_stmts(kernel.body):
+        match stmt:
+            case Declare(qualifiers=qualifiers) if set(qualifiers) - {"constexpr"}:
+                raise Unclear
+            case For(type=None, var=name) if _outlives(name, kernel.body):
+                raise Unclear
+            case Declare(type=type_, name=name, dims=()) if "*" not in type_:
+                new = (name, type_.removeprefix("const ").strip())
+            case For(type=str(type_), var=name):
+                new = (name, type_)
+            case _:
+                continue
+        if types.setdefault(*new) != new[1]:
+            raise Unclear
+    changing = assigned(kernel.body)
+    moving = frozenset(
+        s.target.text for s in walk_stmts(kernel.body) if isinstance(s, Assign) and isinstance(s.target, Name)
+    )
+    known = pointers(kernel, found.contract, found.passed, pure_functions(found.source))
+    return Scene(known, types, changing, moving & frozenset(known.roots), sizes, exact)
+
+
+def walks_along(rows: RowKernel) -> bool:
+    """Whether neighbouring iterations of a loop touch neighbouring elements of the row's own part of a buffer: then
+    threads that walk different rows touch memory far apart, and threads that share a row do not."""
+    own = {rows.row.name}
+    for stmt in walk_stmts(rows.launched.kernel.body):
+        match stmt:
+            case Declare(name=name, init=init) if init is not None and names_of(init) & own:
+                own.add(name)
+            case Assign(target=Name(text=name), value=value) if names_of(value) & own:
+                own.add(name)
+    for unit in flatten(rows.units):
+        if unit.loop is None:
+            continue
+        unknown = private_names(unit.loop.loop) - {unit.loop.loop.var}
+        for access in unit.loop.accesses:
+            step = stride(access.index, unit.loop.loop.var, unknown)
+            if step is not None and integer(step) == 1 and (names_of(access.index) | {access.pointer}) & own:
+                return True
+    return False
+
+
+def _outlives(name: str, body: Iterable[Stmt]) -> bool:
+    """Whether a variable is looked at outside the loops that count with it."""
+    for stmt in body:
+        if isinstance(stmt, For) and stmt.var == name:
+            continue
+        if any(name in names_of(e) for e in exprs_of(stmt)):
+            return True
+        if any(_outlives(name, block) for block in blocks_of(stmt)):
+            return True
+    return False
+
+
+def _rows(found: Launched, row: str, after: tuple[Stmt, ...], threads: int) -> str:
+    """The number of rows: what the guard says, where it says so, and never more than there were threads."""
+    grid = found.launch.grid[0]
+    guard = guard_of(row, after)
+    text = None if guard is None else found.size_text(guard)
+    if text is None:
+        return f"({grid}) * {threads}"
+    if one_thread_each(grid, text, threads):
+        return text
+    return f"min(({grid}) * {threads}, {text})"
+
+
+def guard_of(row: str, after: tuple[Stmt, ...]) -> Expr | None:
+    """The bound of ``if (row >= bound) return;`` or of ``if (row < bound) { everything }``."""
+    body = [s for s in after if not isinstance(s, Comment)]
+    match body:
+        case [If(test=Binary(op=">=", left=Name(text=left), right=bound), then=(Return(value=None),), orelse=()), *_]:
+            return bound if left == row else None
+        case [If(test=Binary(op="<", left=Name(text=left), right=bound), orelse=())]:
+            return bound if left == row else None
+    return None
+
+
+def fresh(base: str, kernel: KernelForm) -> str:
+    """``base``, or ``base2`` and so on: a name that the kernel does not use."""
+    return fresh_among(base, kernel_names(kernel) | BUILTINS)

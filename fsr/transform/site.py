@@ -1,0 +1,95 @@
+"""Where an action works: one launch of a candidate's plan with its kernel as a domain, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from fsr.analysis.domain import Domain, domain, flattened
+from fsr.analysis.macros import constants, expanded, thread_aware
+from fsr.analysis.rewrite import names
+from fsr.contract.model import Contract
+from fsr.records import Candidate, Launch
+from fsr.source.emit import emit_kernel
+from fsr.source.form import KernelForm, OpaqueStmt
+from fsr.source.names import settle, words
+from fsr.source.text import skeleton
+from fsr.transform.placement import Placed, placed
+from fsr.transform.protocol import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One launch (by position) whose kernel is launched nowhere else in the plan. ``region``: 'kernel', or
+    'kernel:<name>' in a plan of several launches. ``unaliased``: pointer parameters that share memory with no other,
+    by the contract's word."""
+
+    at: int
+    launch: Launch
+    form: KernelForm
+    placed: Placed
+    region: str
+    unaliased: frozenset[str] = frozenset()
+
+    @property
+    def domain(self) -> Domain:
+        """The kernel over points, every axis bounded."""
+        return self.placed.domain
+
+
+def sites(subject: Subject) -> Iterator[Site]:
+    """Every launch of the plan whose kernel is a map over points."""
+    launches = subject.candidate.plan.launches
+    entries = [_bare(launch.entry) for launch in launches]
+    for at, launch in enumerate(launches):
+        form = subject.kernels.get(entries[at]) or subject.kernels.get(entries[at].split("::")[-1])
+        if form is None or form.span is None or entries.count(entries[at]) > 1 or len(launch.args) != len(form.params):
+            continue
+        region = "kernel" if len(launches) == 1 else f"kernel:{form.name}"
+        ready = _placed(subject.candidate.source, form, launch, subject.contract)
+        if ready is not None:
+            yield Site(at, launch, form, ready, region, _unaliased(form, launch, subject.contract))
+
+
+@lru_cache(maxsize=256)
+def _placed(source: str, form: KernelForm, launch: Launch, contract: Contract) -> Placed | None:
+    written_out = expanded(form, source)
+    if names(written_out.body) & (thread_aware(source) - {form.name}):
+        return None
+    found = domain(written_out, launch, constants(source, form, launch.entry))
+    if found is None:
+        return None
+    return placed(flattened(found) or found, contract)
+
+
+def _unaliased(form: KernelForm, launch: Launch, contract: Contract) -> frozenset[str]:
+    shared = {name for group in contract.aliasing for name in group}
+    given = list(launch.args)
+    pairs = zip(form.params, given, strict=True)
+    return frozenset(p.name for p, a in pairs if p.is_pointer and given.count(a) == 1 and a not in shared)
+
+
+def _bare(entry: str) -> str:
+    return entry.split("<", 1)[0].strip()
+
+
+def rebuilt(
+    candidate: Candidate, site: Site, body: str, launch: Launch, action: str, *,
+    threads: int | None = None, min_blocks: int = 1, before: str = "",
+) -> Candidate:  # fmt: skip
+    """The candidate with the site's kernel body replaced by ``body`` (``$names`` are settled) and its launch by
+    ``launch``. ``threads``: the launch bound to declare; ``before``: declarations to stand before the kernel."""
+    taken = words(skeleton(candidate.source.encode()).decode())
+    text = settle(body, taken).strip()
+    bounds = () if threads is None else (str(threads),) if min_blocks <= 1 else (str(threads), str(min_blocks))
+    params = tuple(replace(p, restrict=p.restrict or p.name in site.unaliased) for p in site.placed.params)
+    form = replace(site.form, body=(OpaqueStmt(text),), params=params, launch_bounds=bounds)
+    kernel = before + emit_kernel(form).rstrip("\n")
+    data = candidate.source.encode()
+    start, end = site.form.span or (0, 0)
+    source = (data[:start] + kernel.encode() + data[end:]).decode()
+    launches = list(candidate.plan.launches)
+    launches[site.at] = launch
+    plan = replace(candidate.plan, launches=tuple(launches))
+    return replace(candidate, source=source, plan=plan, actions=(*candidate.actions, action))

@@ -1,0 +1,1 @@
+"""Several neighbouring elements in one access."""

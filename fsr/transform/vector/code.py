@@ -1,0 +1,268 @@
+"""Scalar code over neighbouring elements as code over packs of them: what vectorising one id and one loop share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from fsr.analysis.accesses import Access, accesses_in
+from fsr.analysis.affine import affine
+from fsr.analysis.definitions import Definitions
+from fsr.analysis.types import ELEMENT_BYTES, aliases, bare, resolved
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Declare,
+    Expr,
+    For,
+    Index,
+    Literal,
+    Member,
+    Name,
+    Stmt,
+    Unary,
+)  # fmt: skip
+from fsr.source.walk import (
+    base_name,
+    fresh,
+    map_expr,
+    map_exprs,
+    names_in,
+    names_written,
+    substitute,
+    substitute_stmts,
+    walk_stmts,
+)
+from fsr.transform.target import Target, number
+
+MAX_BYTES = 16  # the widest access of a thread
+KINDS = frozenset(["read", "write", "update"])
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One array walked element by element: all accesses to it are at the same index. ``first``: that index with the
+    walking variable left in it; ``reads``/``writes``: what happens to its elements."""
+
+    array: str
+    element: str
+    bytes: int
+    index: Expr
+    reads: bool
+    writes: bool
+
+
+@dataclass(frozen=True)
+class Streams:
+    """What a piece of code over consecutive values of ``variable`` touches. ``walked``: arrays with factor 1 in
+    the variable; everything else it reads does not depend on the order and is left as it is."""
+
+    variable: str
+    walked: tuple[Stream, ...]
+
+    def width_fits(self, width: int) -> bool:
+        """Whether packs of that many elements are at most 16 bytes for every array."""
+        return all(s.bytes * width <= MAX_BYTES for s in self.walked)
+
+
+def streams(target: Target, body: tuple[Stmt, ...], variable: str, invariant_in: tuple[Stmt, ...]) -> Streams | None:
+    """The arrays walked by the variable; None when some access could not be kept in order.
+
+    Arrays that are written must be walked; arrays may not alias. ``invariant_in``: the statements within which
+    the rest of an index must not change.
+    """
+    if target.aliasing:
+        return None
+    pointers = frozenset(p.name for p in target.kernel.params if p.is_pointer)
+    pointers |= {s.name for s in walk_stmts(target.kernel.body) if isinstance(s, Declare) and s.type.endswith("*")}
+    found = accesses_in(body, pointers | target.known.shared)
+    names, by_array = aliases(target.source), dict[str, list[Access]]()
+    for access in found:
+        if access.array is None:
+            return None
+        by_array.setdefault(access.array, []).append(access)
+    moved = {s.target.text for s in walk_stmts(invariant_in) if isinstance(s, Assign) and isinstance(s.target, Name)}
+    if moved & set(by_array) or not _apart(target, by_array):
+        return None
+    known = replace(target.known, values={n: e for n, e in target.known.values.items() if n != variable})
+    varying = names_written(invariant_in) | {s.name for s in walk_stmts(body) if isinstance(s, Declare)}
+    walked = list[Stream]()
+    for array, uses in by_array.items():
+        stream = _stream(target, known, array, uses, variable, names, varying)
+        if stream is not None:
+            walked.append(stream)
+        elif any(a.writes for a in uses):
+            return None
+    return Streams(variable, tuple(walked)) if walked else None
+
+
+def _apart(target: Target, by_array: Mapping[str, list[Access]]) -> bool:
+    """Whether what is written through one name is touched through no other."""
+    origins = {array: _origin(target, array) for array in by_array}
+    for array, uses in by_array.items():
+        if not any(a.writes for a in uses):
+            continue
+        if origins[array] is None or list(origins.values()).count(origins[array]) > 1 or None in origins.values():
+            return False
+    return True
+
+
+def _origin(target: Target, array: str) -> str | None:
+    """The parameter or shared array that a pointer points into."""
+    if array in target.known.shared or any(p.name == array for p in target.kernel.params):
+        return array
+    value = target.known.values.get(array)
+    name = None if value is None else base_name(target.known.expand(value))
+    return name if any(p.name == name for p in target.kernel.params) else None
+
+
+def _stream(
+    target: Target,
+    known: Definitions,
+    array: str,
+    uses: list[Access],
+    variable: str,
+    names: Mapping[str, str],
+    varying: frozenset[str],
+) -> Stream | None:
+    index = uses[0].index
+    if index is None or array in target.known.shared:
+        return None
+    polys = [None if a.index is None else affine(a.index, known, target.constants) for a in uses]
+    first = polys[0]
+    if first is None or any(p != first for p in polys) or any(a.kind not in KINDS for a in uses):
+        return None
+    factor = first.coefficient(variable)
+    if factor is None or factor.value() != 1 or first.depends_on((varying - {variable}) | {"*"}):
+        return None
+    if all(a.tests for a in uses) or any(a.writes and (a.tests or a.loops) for a in uses):
+        return None  # a pack must not touch what the scalar code leaves alone
+    element = bare(target.known.types.get(array, ""))
+    size = ELEMENT_BYTES.get(resolved(element, names))
+    if size is None or all(a.loops for a in uses):
+        return None
+    reads = any(a.kind != "write" for a in uses)
+    return Stream(array, element, size, _outside(known, index, varying), reads, any(a.writes for a in uses))
+
+
+def _outside(known: Definitions, index: Expr, varying: frozenset[str]) -> Expr:
+    """The index in names that are known before the body runs."""
+    return known.expand(index) if names_in(index) & varying else index
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Vector code: ``before`` loads the packs, ``body`` is the unrolled loop over their elements, ``after`` stores
+    them; ``aligned``: the run-time test that packs may be used at all (None: it is promised)."""
+
+    before: tuple[Stmt, ...]
+    body: For
+    after: tuple[Stmt, ...]
+    aligned: Expr | None
+
+
+def packed(
+    target: Target, found: Streams, body: tuple[Stmt, ...], width: int, base: Expr, multiple: str = ""
+) -> Packed:
+    """The body done for ``width`` values of the variable from ``base`` (an expression without side effects).
+
+    ``multiple``: a name in ``base`` that is known to be a multiple of the width. The pack types are
+    ``fsr_pack<element, width>``; indices have the variable replaced by ``base``.
+    """
+    lane = fresh("v", target.names)
+    packs = {s.array: fresh(f"{s.array}_v", target.names) for s in found.walked}
+    before, after = list[Stmt](), list[Stmt]()
+    for s in found.walked:
+        type_ = f"fsr_pack<{s.element}, {width}>"
+        address = _address(s.array, _at(s.index, found.variable, base))
+        loaded = Unary("*", Cast(f"const {type_} *", address, "reinterpret_cast"))
+        before.append(Declare(type_, packs[s.array], loaded if s.reads else None))
+        if s.writes:
+            after.append(Assign(Unary("*", Cast(f"{type_} *", address, "reinterpret_cast")), "=", Name(packs[s.array])))
+    inner = _on_packs(target, body, packs, lane, found)
+    inner = substitute_stmts(inner, {found.variable: _plus(base, Name(lane))})
+    loop = For("int", lane, Literal("0"), "<", number(width), Literal("1"), inner, ("#pragma unroll",))
+    aligned = _aligned(target, found, width, base, multiple)
+    return Packed(tuple(before), loop, tuple(after), aligned)
+
+
+def _plus(a: Expr, b: Expr) -> Expr:
+    return b if a == Literal("0") else Binary("+", a, b)
+
+
+def _at(index: Expr, variable: str, base: Expr) -> Expr:
+    return without_zero(substitute(index, {variable: base}))
+
+
+def without_zero(e: Expr) -> Expr:
+    """The expression without additions of a literal 0."""
+
+    def change(x: Expr) -> Expr:
+        match x:
+            case Binary("+", left, Literal("0")):
+                return left
+            case Binary("+", Literal("0"), right):
+                return right
+        return x
+
+    return map_expr(e, change)
+
+
+def _address(array: str, offset: Expr) -> Expr:
+    """``array + a + b`` for the offset a + b."""
+    if offset == Literal("0"):
+        return Name(array)
+    if isinstance(offset, Binary) and offset.op == "+":
+        return Binary("+", _address(array, offset.left), offset.right)
+    return Binary("+", Name(array), offset)
+
+
+def _on_packs(
+    target: Target, body: tuple[Stmt, ...], packs: Mapping[str, str], lane: str, found: Streams
+) -> tuple[Stmt, ...]:
+    arrays = frozenset(packs)
+
+    def change(e: Expr) -> Expr:
+        match e:
+            case Call(Name("__ldg" | "__ldcs" | "__ldcg" | "__ldca"), (Unary("&", inner),)) if _is_pack(inner, packs):
+                return inner
+            case Index(Name(text), _) if text in arrays:
+                return Index(Member(Name(packs[text]), "v"), Name(lane))
+            case Unary("*", Binary("+", Name(text), _)) if text in arrays:
+                return Index(Member(Name(packs[text]), "v"), Name(lane))
+        return e
+
+    return map_exprs(body, change)
+
+
+def _is_pack(e: Expr, packs: Mapping[str, str]) -> bool:
+    match e:
+        case Index(Member(Name(text), "v"), _):
+            return text in packs.values()
+    return False
+
+
+def _aligned(target: Target, found: Streams, width: int, base: Expr, multiple: str) -> Expr | None:
+    """The run-time test of every address whose alignment nothing promises."""
+    tests = list[Expr]()
+    for s in found.walked:
+        size = s.bytes * width
+        offset = _at(s.index, found.variable, base)
+        if target.alignment(s.array) % size == 0 and _is_multiple(target, offset, width, multiple):
+            continue
+        address: Expr = Name(s.array)  # the offset is a multiple, so the array's own alignment decides
+        if not _is_multiple(target, offset, width, multiple):
+            address = _address(s.array, offset)
+        tests.append(Call(Name("fsr_aligned"), (address,), (str(size),)))
+    joined: Expr | None = None
+    for test in tests:
+        joined = test if joined is None else Binary("&&", joined, test)
+    return joined
+
+
+def _is_multiple(target: Target, offset: Expr, width: int, multiple: str) -> bool:
+    """Whether an index is a multiple of the width whatever its symbols are, but for ``multiple``, which is one."""
+    poly = affine(offset, target.known, target.constants)
+    return all(factor % width == 0 for terms, factor in poly.terms.items() if terms != (multiple,))

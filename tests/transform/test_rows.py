@@ -1,0 +1,365 @@
+"""row-per-warp and row-per-block: same results as one row a thread, whatever the loops do; no move where unproven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fsr.source.parse import parse_kernels
+from fsr.transform.protocol import Subject
+from fsr.transform.rows.action import ROW_PER_BLOCK, ROW_PER_WARP
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SIZES = [{"rows": r, "cols": c} for r, c in [(0, 1), (1, 1), (3, 31), (130, 32), (2, 61), (5, 128), (3, 257)]]
+CACHES = ["cache=none,width=1]", "cache=none,width=4]", "cache=register,width=4]", "cache=shared,width=4]"]
+
+
+def kernel(
+    body: str, *, out: str = '["rows", "cols"]', role: str = "out", dtype: str = "float", tolerance: str = ""
+) -> str:
+    numpy_name = {"float": "float32", "double": "float64"}.get(dtype, "int32")
+    return f"""
+// /// fsr
+// entry = "k"
+// [sizes]
+// rows = {{min = 0, max = 4096, timed = 512}}
+// cols = {{min = 1, max = 4096, timed = 128}}
+// [args]
+// x = {{role = "in", shape = ["rows", "cols"], dtype = "{numpy_name}"}}
+// y = {{role = "{role}", shape = {out}, dtype = "{numpy_name}"}}
+// rows = {{value = "rows"}}
+// cols = {{value = "cols"}}
+// [launch]
+// grid = "ceil_div(rows, 64)"
+// block = 64
+// [tolerance]
+// {tolerance or 'sum_length = "cols"'}
+// ///
+__global__ void k(const {dtype} *x, {dtype} *y, int rows, int cols)
+{{
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+{body}
+}}
+"""
+
+
+LAYER = """
+    if (row >= rows) return;
+    const float *in = x + (size_t)row * cols;
+    float mean = 0.0f, square = 0.0f;
+    for (int c = 0; c < cols; ++c) { float v = in[c]; mean += v; square = fmaf(v, v, square); }
+    mean /= cols;
+    float inv = rsqrtf(square / cols - mean * mean + 1.0f);
+    for (int c = 0; c < cols; ++c) y[row * cols + c] = (in[c] - mean) * inv;
+"""
+STORED_EXP = """
+    if (row < rows) {
+        float top = -1e30f;
+        for (int j = 0; j < cols; j++) if (x[row * cols + j] > top) top = x[row * cols + j];
+        float sum = 0;
+        for (int j = 0; j < cols; j++) {
+            float e = expf(x[row * cols + j] - top);
+            y[row * cols + j] = e;
+            sum += e;
+        }
+        for (int j = 0; j < cols; j++) y[row * cols + j] /= sum;
+    }
+"""
+IN_PLACE = """
+    if (row >= rows) return;
+    float norm = 1.0f;
+    for (int j = 0; j < cols; j++) norm += y[row * cols + j] * y[row * cols + j];
+    norm = sqrtf(norm);
+    for (int j = 0; j < cols; j++) {
+        if (x[row * cols + j] < 0.0f) continue;
+        y[row * cols + j] = y[row * cols + j] / norm;
+    }
+"""
+SHIFTED = """
+    if (row >= rows) return;
+    for (int j = 0; j < cols; j++) y[row * cols + j] = x[row * cols + j] * 2.0f;
+    for (int j = 0; j < cols - 1; j++) y[row * cols + j] = y[row * cols + j + 1 - 1] + 1.0f;
+    float last = y[row * cols + cols - 1];
+    float sum = 0.0f;
+    for (int j = 0; j < cols; j++) sum += y[row * cols + (cols - 1 - j)];
+    y[row * cols] = sum + last;
+"""
+SEVERAL = """
+    if (row >= rows) return;
+    float low = x[row * cols], high = x[row * cols], product = 1.0f;
+    int positive = 3;
+    for (int j = 0; j < cols; j++) {
+        float v = x[row * cols + j];
+        low = fminf(v, low);
+        high = v > high ? v : high;
+        product *= 1.0f + 0.001f * v;
+        if (v > 0.0f) positive += 1;
+    }
+    y[row] = low + 10.0f * high + product + positive;
+"""
+TWICE = """
+    if (row >= rows) return;
+    float total = 1.0f;
+    for (int half = 0; half < 2; ++half) {
+        for (int j = half; j < cols; j += 2) total += x[row * cols + j] * (half + 1);
+        if (total > 1000.0f) break;
+    }
+    y[row] = total;
+"""
+MOVING = """
+    if (row >= rows) return;
+    float *p = y + row * cols;
+    int half = cols / 2;
+    for (int j = 0; j < half; j++) p[j] = x[row * cols + j];
+    p += half;
+    for (int j = 0; j < half; j++) p[j] = p[j - half] + 1.0f;
+    if (half > 0) p[half - 1] = 6.0f;
+    float total = 0.0f;
+    for (int j = 0; j < half; j++) total += p[j];
+    y[row * cols] = total;
+"""
+PER_ROW = '["rows"]'
+
+
+@pytest.mark.parametrize(
+    ("body", "out", "role"),
+    [
+        (LAYER, '["rows", "cols"]', "out"),
+        (STORED_EXP, '["rows", "cols"]', "out"),
+        (IN_PLACE, '["rows", "cols"]', "inout"),
+        (SHIFTED, '["rows", "cols"]', "out"),
+        (MOVING, '["rows", "cols"]', "inout"),
+        (SEVERAL, PER_ROW, "out"),
+        (TWICE, PER_ROW, "out"),
+    ],
+    ids=["layer", "stored-exp", "in-place", "shifted", "moving", "several", "twice"],
+)
+def test_every_way_gives_the_rows_of_the_original(
+    body: str, out: str, role: str, subject_from: Callable[..., Subject], runner, close_outputs
+) -> None:
+    subject = subject_from(kernel(body, out=out, role=role))
+    tried = 0
+    for action, threads in ((ROW_PER_WARP, 128), (ROW_PER_BLOCK, 256)):
+        for move in action.moves(subject):
+            if move.param("threads") != threads:
+                continue
+            changed = action.apply(subject, move)
+            assert set(parse_kernels(changed.source)) == {"k"}
+            close_outputs(subject, changed, SIZES)
+            tried += 1
+    assert tried >= 2
+
+
+@pytest.mark.parametrize("name", ["softmax", "layer_norm"])
+@pytest.mark.parametrize("ending", CACHES)
+def test_examples_at_every_size_and_alignment(name: str, ending: str, subject_from, runner, close_outputs) -> None:
+    subject = subject_from((EXAMPLES / f"{name}.cu").read_text())
+    for action in (ROW_PER_WARP, ROW_PER_BLOCK):
+        moves = [m for m in action.moves(subject) if m.name.endswith(ending) and m.param("threads") == 256]
+        assert len(moves) == 1
+        changed = action.apply(subject, moves[0])
+        assert changed.plan.launches[0].block == ("256", "1", "1")
+        close_outputs(subject, changed, [{"rows": 5, "cols": c} for c in (1, 36, 1024, 1028)], alignment=4)
+
+
+def test_launch_stays_with_keep_launch(subject_from, runner, close_outputs) -> None:
+    subject = subject_from(kernel(LAYER), keep_launch=True)
+    names = []
+    for action in (ROW_PER_WARP, ROW_PER_BLOCK):
+        for move in action.moves(subject):
+            changed = action.apply(subject, move)
+            assert changed.plan == subject.candidate.plan
+            close_outputs(subject, changed, SIZES[:4])
+            names.append(move.name)
+    assert "row-per-warp@k[threads=64,cache=register,width=4]" in names
+
+
+def test_one_row_a_block_launches_as_many_blocks_as_rows(subject_from, apply_move) -> None:
+    subject = subject_from(kernel(LAYER))
+    block = apply_move(ROW_PER_BLOCK, subject, "[threads=128,cache=none,width=1]").plan.launches[0]
+    warp = apply_move(ROW_PER_WARP, subject, "[threads=128,cache=none,width=1]").plan.launches[0]
+    assert (block.grid[0], warp.grid[0]) == ("rows", "ceil_div(rows, 4)")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # each element needs the one before
+        "if (row >= rows) return; float a = 0; "
+        "for (int j = 0; j < cols; j++) { a = a * 0.5f + x[row * cols + j]; } y[row] = a;",
+        # a prefix sum: the accumulator is read
+        "if (row < rows) { float a = 0; "
+        "for (int j = 0; j < cols; j++) { a += x[row * cols + j]; y[row * cols + j] = a; } }",
+        # iterations touch one another's elements
+        "if (row < rows) { for (int j = 1; j < cols; j++) y[row * cols + j] = y[row * cols + j - 1] + x[j]; }",
+        # the first hit ends the loop
+        "if (row < rows) { int j = 0; for (j = 0; j < cols; j++) { if (x[row * cols + j] > 0) break; } y[row] = j; }",
+        # threads talk to one another
+        "__shared__ float s[64]; s[threadIdx.x] = 1; __syncthreads(); float a = 0; "
+        "for (int j = 0; j < cols; j++) a += x[row * cols + j]; y[row] = a + s[0];",
+        # which thread runs it shows
+        "if (row >= rows) return; float a = 0; "
+        "for (int j = 0; j < cols; j++) a += x[row * cols + j]; y[row] = a + threadIdx.x;",
+        # the loop variable is looked at afterwards
+        "if (row >= rows) return; int j; float a = 0; "
+        "for (j = 0; j < cols; j++) a += x[row * cols + j]; y[row] = a + j;",
+        # memory that changes behind the kernel's back
+        "if (row >= rows) return; const volatile float *p = x + row * cols; float a = 0; "
+        "for (int j = 0; j < cols; j++) a += p[j]; y[row] = a;",
+        # a variable of the whole block inside the loop
+        "if (row >= rows) return; float a = 0; "
+        "for (int j = 0; j < cols; j++) { __shared__ float s; s = 1; a += s * x[row * cols + j]; } y[row] = a;",
+        # an unknown function may do anything
+        "if (row >= rows) return; float a = 0; for (int j = 0; j < cols; j++) a += helper(x, j); y[row] = a;",
+    ],
+)
+def test_no_move_where_the_loop_is_not_shown_to_be_parallel(body: str, subject_from) -> None:
+    subject = subject_from("__device__ float helper(const float *p, int j) { return p[j]; }" + kernel(body))
+    assert list(ROW_PER_WARP.moves(subject)) == []
+    assert list(ROW_PER_BLOCK.moves(subject)) == []
+
+
+def test_exact_results_allow_integers_and_maxima_only(subject_from, runner) -> None:
+    total = "if (row < rows) { %s a = 0; for (int j = 0; j < cols; j++) a += x[row * cols + j]; y[row] = a; }"
+    top = (
+        "if (row < rows) { float a = x[row * cols]; "
+        "for (int j = 0; j < cols; j++) a = fmaxf(a, x[row * cols + j]); y[row] = a; }"
+    )
+    exact = "exact = true"
+    assert not list(ROW_PER_WARP.moves(subject_from(kernel(total % "float", out=PER_ROW, tolerance=exact))))
+    for text in (
+        kernel(total % "int", out=PER_ROW, dtype="int", tolerance=exact),
+        kernel(top, out=PER_ROW, tolerance=exact),
+    ):
+        subject = subject_from(text)
+        for move in list(ROW_PER_WARP.moves(subject))[:2]:
+            runner.check(subject, ROW_PER_WARP.apply(subject, move), *SIZES)
+
+
+def test_a_row_longer_than_the_cache_goes_the_plain_way(subject_from, apply_move, close_outputs) -> None:
+    subject = subject_from(kernel(STORED_EXP))
+    changed = apply_move(ROW_PER_WARP, subject, "[threads=128,cache=register,width=4]")
+    assert "x_row" in changed.source
+    close_outputs(subject, changed, [{"rows": 3, "cols": 132}, {"rows": 3, "cols": 2000}])
+
+
+def test_doubles_are_read_two_at_a_time_or_not_in_packs(subject_from) -> None:
+    subject = subject_from(kernel(STORED_EXP.replace("float", "double"), dtype="double"))
+    widths = {m.param("width") for m in ROW_PER_BLOCK.moves(subject) if m.param("cache") == "register"}
+    assert 4 not in widths
+    assert 1 in widths
+
+
+def test_results_are_those_of_numpy(subject_from, runner, apply_move) -> None:
+    subject = subject_from((EXAMPLES / "softmax.cu").read_text())
+    changed = apply_move(ROW_PER_BLOCK, subject, "[threads=128,cache=register,width=4]")
+    got = runner.outputs(changed, subject.contract, {"rows": 3, "cols": 500})["y"]
+    np.testing.assert_allclose(got.sum(axis=1), 1.0, rtol=1e-5)
+
+
+def test_little_is_expected_where_neighbours_in_a_row_lie_apart(subject_from) -> None:
+    text = "if (row < rows) { float a = 0; for (int j = 0; j < cols; j++) a += x[%s]; y[row] = a; }"
+    along = subject_from(kernel(text % "row * cols + j", out=PER_ROW))
+    across = subject_from(kernel(text % "j * rows + row", out=PER_ROW))
+    assert min(m.gain for m in ROW_PER_BLOCK.moves(along)) > 4.0
+    assert max(m.gain for m in ROW_PER_BLOCK.moves(across)) < 2.0
+
+
+ARGMAX = """
+    if (row >= rows) return;
+    float best = x[row * cols], low = 3.0f;
+    int at = 0, lowest = -1;
+    for (int j = 1; j < cols; j++) {
+        float v = x[row * cols + j];
+        if (v > best) { best = v; at = j; }
+        if (j % 3 != 1) {
+            if (low > v) { lowest = (int)j; low = v; }
+        }
+    }
+    y[row] = best + 100.0f * at + 0.5f * low + 10000.0f * lowest;
+"""
+
+
+def test_the_first_of_equal_extremes_stays_the_place(subject_from, runner) -> None:
+    """Inputs are whole numbers from -4 to 4: nearly every row has ties, and rows in which nothing is below 3."""
+    subject = subject_from(kernel(ARGMAX, out=PER_ROW, tolerance="exact = true"))
+    tried = 0
+    for action in (ROW_PER_WARP, ROW_PER_BLOCK):
+        for move in action.moves(subject):
+            if move.param("threads") == 128:
+                changed = action.apply(subject, move)
+                runner.check(subject, changed, *SIZES)
+                assert runner.faults(changed, subject.contract, {"rows": 3, "cols": 70}) == []
+                tried += 1
+    assert tried >= 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("if (v > best)", "if (v >= best)"),  # the last of equal ones
+        ("if (v > best)", "if (v > best + 1.0f)"),
+        ("at = j;", "at = cols - j;"),
+        ("at = j;", "at = j; low = v;"),
+        ("best = v;", "best = 2.0f * v;"),
+        ("float v = x[row * cols + j];", "float v = x[row * cols + j] + at;"),
+        ("if (v > best)", "if (at == 7) best = 0.0f; if (v > best)"),
+        ("lowest = (int)j; low = v;", "lowest = (int)j; low = v; best = v;"),
+        ("lowest = (int)j; low = v;", "at = (int)j; low = v;"),  # one place for two extremes
+    ],
+)
+def test_other_ways_to_note_a_place_stop_the_move(old: str, new: str, subject_from) -> None:
+    assert old in ARGMAX
+    subject = subject_from(kernel(ARGMAX.replace(old, new), out=PER_ROW, tolerance="exact = true"))
+    assert list(ROW_PER_WARP.moves(subject)) == []
+
+
+HELPERS = """
+#define LIMIT 100.0f
+#define SQUARE(v) ((v) * (v))
+__device__ __forceinline__ float clipped(float v) { return fminf(v, LIMIT); }
+__device__ float smooth(float v, int j) { float e = expf(-clipped(v)); if (j > 2) { e *= 0.5f; } return SQUARE(e); }
+"""
+
+
+def test_helpers_that_only_compute_are_followed(subject_from, close_outputs) -> None:
+    body = (
+        "if (row < rows) { float a = 0; for (int j = 0; j < cols; j++) a += smooth(x[row * cols + j], j); y[row] = a; }"
+    )
+    subject = subject_from(HELPERS + kernel(body, out=PER_ROW))
+    moves = [m for m in ROW_PER_BLOCK.moves(subject) if m.param("threads") == 128]
+    assert moves
+    for move in moves[:2]:
+        close_outputs(subject, ROW_PER_BLOCK.apply(subject, move), SIZES)
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        "__device__ int calls; __device__ float f(float v) { calls += 1; return v; }",
+        "__device__ float f(float v) { return v + threadIdx.x; }",
+        "__device__ float f(float v) { __syncthreads(); return v; }",
+        "__device__ float f(float v) { static float last; last = v; return last; }",
+        "#define f(v) (y[0] = (v))\n",
+        "#define ME threadIdx.x\n__device__ float f(float v) { return v + ME; }",
+    ],
+)
+def test_helpers_with_effects_stop_the_move(helper: str, subject_from) -> None:
+    body = "if (row < rows) { float a = 0; for (int j = 0; j < cols; j++) a += f(x[row * cols + j]); y[row] = a; }"
+    assert list(ROW_PER_BLOCK.moves(subject_from(helper + kernel(body, out=PER_ROW)))) == []
+
+
+def test_a_row_that_is_not_the_threads_number_stops_the_move(subject_from) -> None:
+    text = kernel(LAYER)
+    moved = text.replace("blockIdx.x * blockDim.x + threadIdx.x", "blockIdx.x * blockDim.x - 1 + threadIdx.x")
+    assert moved != text
+    assert list(ROW_PER_WARP.moves(subject_from(moved))) == []
+
+
+def test_a_macro_that_hides_the_thread_stops_the_move(subject_from) -> None:
+    body = "if (row < rows) { float a = 0; for (int j = 0; j < cols; j++) a += x[row * cols + j] * ME; y[row] = a; }"
+    assert list(ROW_PER_WARP.moves(subject_from("#define ME threadIdx.x\n" + kernel(body, out=PER_ROW)))) == []
+    assert list(ROW_PER_WARP.moves(subject_from("#define ME 3\n" + kernel(body, out=PER_ROW)))) != []

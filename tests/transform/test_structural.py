@@ -1,0 +1,69 @@
+"""Which structural actions the examples offer, and that every first move of each is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fsr.transform.registry import STRUCTURAL, all_actions
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+EXPECTED = {
+    "gemm": {"tile-gemm", "block-shape"},
+    "transpose": {"tile-transpose", "block-shape", "coarsen-rows"},
+    "stencil": {"march-stencil", "tile-stencil", "block-shape", "coarsen-rows"},
+    "scale_bias": {"block-shape", "coarsen-rows"},
+    "saxpy": set(),
+    "softmax": {"row-per-warp", "row-per-block"},
+    "layer_norm": {"row-per-warp", "row-per-block"},
+    "reduction": {"reduce-atomics"},
+    "histogram": {"private-bins"},
+    "realworld": {"row-per-warp", "row-per-block"},
+}
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_examples_offer_what_fits_them(name, subject_from):
+    subject = subject_from((EXAMPLES / f"{name}.cu").read_text())
+    offered = {a.name for a in STRUCTURAL if list(a.moves(subject))}
+    assert offered == EXPECTED[name]
+
+
+def test_they_are_in_the_registry_and_named_apart():
+    names = [a.name for a in all_actions()]
+    assert len(set(names)) == len(names)
+    assert {a.name for a in STRUCTURAL} <= set(names)
+    assert all(a.aims_at for a in STRUCTURAL)
+
+
+@pytest.mark.parametrize("name", ["gemm", "transpose", "stencil", "scale_bias"])
+def test_moves_are_the_same_each_time_and_apply(name, subject_from):
+    subject = subject_from((EXAMPLES / f"{name}.cu").read_text())
+    for action in STRUCTURAL:
+        moves = list(action.moves(subject))
+        assert moves == list(action.moves(subject))
+        assert len({m.name for m in moves}) == len(moves)
+        for move in moves:
+            changed = action.apply(subject, move)
+            assert changed.actions == (move.name,)
+            assert changed != subject.candidate
+
+
+@pytest.mark.parametrize(
+    ("example", "ending", "sizes"),
+    [
+        ("gemm", "[bm=64,bn=64,bk=16,tm=8,tn=4]", {"M": 65, "N": 33, "K": 35}),
+        ("gemm", "[bm=32,bn=32,bk=32,tm=2,tn=4]", {"M": 7, "N": 33, "K": 70}),
+        ("gemm", "[tile=16]", {"M": 17, "N": 33, "K": 35}),
+        ("transpose", "[tile=32,rows=8]", {"rows": 33, "cols": 65}),
+        ("stencil", "march-stencil@kernel[rows=4,x=32,y=8]", {"height": 35, "width": 67}),
+        ("stencil", "tile-stencil@kernel[rows=2,x=32,y=8]", {"height": 50, "width": 99}),
+    ],
+)
+def test_the_recorder_finds_no_fault(example, ending, sizes, subject_from, runner):
+    subject = subject_from((EXAMPLES / f"{example}.cu").read_text())
+    moves = [(a, m) for a in STRUCTURAL for m in a.moves(subject) if m.name.endswith(ending)]
+    assert len(moves) == 1
+    action, move = moves[0]
+    assert runner.faults(action.apply(subject, move), subject.contract, sizes) == []
