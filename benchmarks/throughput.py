@@ -121,7 +121,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     kernel = load_kernel(options.kernel)
     cores = options.workers or len(os.sched_getaffinity(0))
     with open_fleet(RefineOptions(options.kernel, options.device), cores, single=True) as fleet:
-        workers, spec = fleet.workers, fleet.spec(kernel, options.seed)
+        workers, spec = fleet.workers, fleet.spec(kernel, options)
         candidates = space(kernel, spec.target, options.seed)[: options.most]
         started = time.monotonic()
         warm = [workers.submit("compile", Task("fsr.evaluation.jobs:compile_task",

@@ -65,7 +65,7 @@ def _judge(path: Path, options: RefineOptions, *, timed: bool) -> dict[str, Json
     kernel = load_kernel(options.kernel, options.entry)
     candidate = load_candidate(path, kernel)
     with open_fleet(options, 1, single=True) as fleet:
-        spec, workers = fleet.spec(kernel, options.seed), fleet.workers
+        spec, workers = fleet.spec(kernel, options), fleet.workers
         report = qualify(workers, spec, kernel, lambda: None)
         outcome = _stages(workers, spec, candidate, options, timed=timed)
     right = outcome.status >= (Status.CORRECT if timed else Status.SLOW)

@@ -18,6 +18,7 @@ class SessionSpec:
     device: 'cuda:N' or 'host'. target: architecture compiled and predicted for. folder: where the kernel file
     lies (references are imported from there). untrusted: candidates written by a model; the host device
     refuses them where the kernel cannot contain them, unless a caller answers for them by leaving this False.
+    budget_s: seconds that the whole run may take, verdict included; the sizes of tests are chosen to fit it.
     """
 
     contract: Contract
@@ -28,6 +29,7 @@ class SessionSpec:
     folder: str = ""
     policy: TimingPolicy = field(default_factory=TimingPolicy)
     untrusted: bool = False
+    budget_s: float = 300.0
 
     @property
     def on_host(self) -> bool:
@@ -52,33 +54,48 @@ class Binaries:
 
 @dataclass(frozen=True, slots=True)
 class CompileRequest:
-    """Payload of ``jobs.compile_task``."""
+    """Payload of ``jobs.compile_task``. ``untrusted``: a model wrote the candidate."""
 
     spec: SessionSpec
     candidate: Candidate
+    untrusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluateRequest:
     """Payload of ``jobs.evaluate_task``. ``incumbent_ns``: the best time so far; a candidate clearly slower is
-    cut short."""
+    cut short. ``deadline_s``: seconds that this task may take before it is killed; None for no limit but its own."""
 
     spec: SessionSpec
     candidate: Candidate
     binaries: Binaries
     incumbent_ns: float | None = None
+    deadline_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PromoteRequest:
-    """Payload of ``promotion.promote_task``. ``budget_s`` bounds the paired final; without ``timed`` the final is
-    left out and only the tests decide."""
+    """Payload of ``promotion.promote_task``. ``budget_s``: seconds that this task may take, its final among them;
+    without ``timed`` the final is left out and only the tests decide. ``untrusted``: a model wrote the candidate."""
 
     spec: SessionSpec
     candidate: Candidate
     binaries: Binaries
     budget_s: float = 20.0
     timed: bool = True
+    untrusted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EnrichRequest:
+    """Payload of ``enriching.record_task`` (on an idle core beside a GPU) and ``enriching.counters_task`` (on the
+    device). Each gives the features that it found, by name; none at all means that it never can here.
+    ``untrusted``: a model wrote the candidate, which then runs on this machine's CPU only where it can be contained."""
+
+    spec: SessionSpec
+    candidate: Candidate
+    binaries: Binaries
+    untrusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

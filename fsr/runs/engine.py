@@ -17,6 +17,7 @@ from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, Promo
 from fsr.identity import to_json
 from fsr.records import Outcome, Status, VerdictKind
 from fsr.runs.awaiting import TICK_S, completed, died
+from fsr.runs.enriching import Enricher
 from fsr.runs.log import EventLog
 from fsr.runs.state import Progress, RunState
 from fsr.search.proposal import Proposal, Trial
@@ -40,6 +41,7 @@ class Engine:
     progress: Progress
     started: float
     on_failure: Callable[[str, Outcome], None]
+    enricher: Enricher | None = None
     _compiling: dict[int, Proposal] = field(default_factory=dict)
     _evaluating: dict[int, Proposal] = field(default_factory=dict)
     _binaries: dict[int, Binaries] = field(default_factory=dict)
@@ -53,6 +55,8 @@ class Engine:
         depth = self.workers.size("compile") + 2 * self.workers.size("device")
         for left in self.refinement.open:  # left open by the run that is being resumed
             self._compile(left)
+        if self.enricher is not None:
+            self.enricher.begin()
         while time.monotonic() < deadline:
             exhausted = False
             while self._flying() < depth and not exhausted:
@@ -64,6 +68,8 @@ class Engine:
                     self._ask(proposal)
             if not self._flying():
                 return
+            if self.enricher is not None:
+                self.enricher.dispatch()
             for completion in self.workers.wait(min(TICK_S, max(0.0, deadline - time.monotonic()))):
                 self._take(completion)
             self._show()
@@ -92,12 +98,21 @@ class Engine:
                 self._compiled(compiled, completion)
             return
         evaluated = self._evaluating.pop(completion.ticket, None)
-        if evaluated is None:  # of a phase that was given up
+        if evaluated is None:
+            self._enrich(completion)
             return
         if self._again(evaluated, completion):
             self._evaluate(evaluated, self._binaries[evaluated.id])
         else:
             self._tell(evaluated, self._outcome(completion, "tests"))
+
+    def _enrich(self, completion: Completion) -> None:
+        found = self.enricher.take(completion) if self.enricher is not None else None
+        if found is not None and found[1]:
+            proposal_id, features = found
+            self.log.append("enrich", id=proposal_id, features=to_json(features))
+            self.refinement.enrich(proposal_id, features)
+            self.state.best = self.refinement.archive.best
 
     def _again(self, proposal: Proposal, completion: Completion) -> bool:
         """Whether to try once more: the worker's process died, which need not be the candidate's doing."""
@@ -116,7 +131,7 @@ class Engine:
 
     def _evaluate(self, proposal: Proposal, binaries: Binaries) -> None:
         best = self.state.best.time_ns if self.state.best is not None else None
-        request = EvaluateRequest(self.spec, proposal.candidate, binaries, best)
+        request = EvaluateRequest(self.spec, proposal.candidate, binaries, best, EVALUATE_TIMEOUT_S)
         task = Task("fsr.evaluation.jobs:evaluate_task", request, EVALUATE_TIMEOUT_S)
         self._evaluating[self.workers.submit("device", task)] = proposal
 
@@ -138,6 +153,9 @@ class Engine:
         self.state.best = self.refinement.archive.best
         if trial.time_ns is None:
             self._binaries.pop(proposal.id, None)
+        elif self.enricher is not None and self.refinement.archive.holds(proposal.id):
+            best = self.state.best is trial
+            self.enricher.offer(proposal.id, proposal.candidate, self._binaries[proposal.id], best=best)
         if outcome.status < Status.SLOW:
             self.on_failure(proposal.hash, outcome)
 
@@ -155,6 +173,8 @@ class Engine:
         self.workers.cancel_all()
         self._compiling.clear()
         self._evaluating.clear()
+        if self.enricher is not None:
+            self.enricher.clear()
         for attempt in range(tries):
             trial = self._next_to_promote()
             if trial is None or (attempt and time.monotonic() > deadline):

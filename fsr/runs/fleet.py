@@ -39,9 +39,12 @@ class Fleet:
     target: str
     notes: tuple[str, ...] = ()
 
-    def spec(self, kernel: Kernel, seed: int) -> SessionSpec:
+    def spec(self, kernel: Kernel, options: RefineOptions) -> SessionSpec:
         """What its workers need to know to judge candidates of a kernel."""
-        return SessionSpec(kernel.contract, kernel.baseline, self.device, self.target, seed, str(kernel.folder))
+        return SessionSpec(
+            kernel.contract, kernel.baseline, self.device, self.target, options.seed, str(kernel.folder),
+            budget_s=options.budget_s,
+        )  # fmt: skip
 
 
 def open_fleet(

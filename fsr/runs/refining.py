@@ -16,6 +16,7 @@ from fsr.records import Json, Outcome
 from fsr.runs.baseline import qualify
 from fsr.runs.caching import RunCache, open_store
 from fsr.runs.engine import Engine
+from fsr.runs.enriching import Enricher
 from fsr.runs.fleet import open_fleet
 from fsr.runs.kernel import Kernel, load_kernel
 from fsr.runs.log import EventLog
@@ -63,7 +64,7 @@ def refine(
     with ExitStack() as stack:
         fleet = stack.enter_context(open_fleet(options, options.workers or settings.workers))
         log = stack.enter_context(EventLog(folder))
-        spec, workers = fleet.spec(kernel, options.seed), fleet.workers
+        spec, workers = fleet.spec(kernel, options), fleet.workers
         state = RunState(folder.name, kernel.contract.entry, options.budget_s, notes=list(fleet.notes))
 
         def tick() -> None:
@@ -114,7 +115,8 @@ def _run(
             with _worth_a_note(state, "failures are not remembered"):
                 cache.remember(candidate, outcome)
 
-    engine = Engine(spec, refinement, workers, log, state, progress, started, remember)
+    enricher = Enricher(workers, spec, options.budget_s)
+    engine = Engine(spec, refinement, workers, log, state, progress, started, remember, enricher)
     winner = _search_and_promote(engine, options, started)
     return _finish(options, kernel, spec, log, state, progress, started, cache, output, winner)
 

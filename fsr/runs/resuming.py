@@ -103,6 +103,8 @@ def replay_into(refinement: Refinement, folder: Path, state: RunState) -> None:
                     f"the run proposes something else at {event['id']} than its log says", where=str(folder),
                     expected="the fsr version that wrote it", fix="start a new run; the cache keeps what was found",
                 )  # fmt: skip
+        elif event["kind"] == "enrich":
+            refinement.enrich(event["id"], event["features"])
         elif event["kind"] == "tell":
             outcome = outcome_from_json(event["outcome"])
             refinement.tell(event["id"], outcome)

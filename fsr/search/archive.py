@@ -55,6 +55,10 @@ class Archive:
         """All elites, fastest first; ties by id, so that the order is the same in every process."""
         return sorted(self._cells.values(), key=lambda t: (t.time_ns or math.inf, t.proposal.id))
 
+    def holds(self, proposal_id: int) -> bool:
+        """Whether a trial is an elite."""
+        return any(trial.proposal.id == proposal_id for trial in self._cells.values())
+
     def __iter__(self) -> Iterator[Trial]:
         return iter(self.elites())
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from fsr.errors import HarnessError
 from fsr.identity import candidate_hash
@@ -116,6 +117,16 @@ class Refinement:
         if outcome.status >= held.outcome.status:
             raise HarnessError(f"demote of proposal {proposal_id} from {held.outcome.status} to {outcome.status}")
         self._trials[proposal_id] = Trial(held.proposal, outcome)
+        self._rebuild_archive()
+
+    def enrich(self, proposal_id: int, features: Mapping[str, float]) -> None:
+        """Add features to what is known of a told proposal, for what is proposed next. Raises KeyError."""
+        held = self._trials[proposal_id]
+        outcome = replace(held.outcome, features={**held.outcome.features, **features})
+        self._trials[proposal_id] = Trial(held.proposal, outcome)
+        self._rebuild_archive()
+
+    def _rebuild_archive(self) -> None:
         self.archive = Archive()
         for trial in self._trials.values():
             self.archive.add(trial)

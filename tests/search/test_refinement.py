@@ -184,3 +184,13 @@ def test_a_move_that_is_wrong_wherever_it_is_tried_is_given_up() -> None:
     best = refinement.archive.best
     assert best is not None
     assert settings(best.proposal.candidate) == {"tile": 32, "unroll": 4}
+
+
+def test_features_that_come_later_are_kept_and_move_an_elite_to_its_cell() -> None:
+    refinement = fresh()
+    drive(refinement, 4)
+    before = refinement.trials[1].outcome.features
+    refinement.enrich(1, {"shared_bytes": 4096.0, "bound:atomics": 0.9})
+    assert refinement.trials[1].outcome.features == {**before, "shared_bytes": 4096.0, "bound:atomics": 0.9}
+    with pytest.raises(KeyError):
+        refinement.enrich(77, {})
