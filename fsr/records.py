@@ -207,11 +207,34 @@ class DeviceInfo:
     max_threads: int = 1024
 
 
+class FaultKind(enum.StrEnum):
+    """What a run did that a right kernel does not, or why nothing could run."""
+
+    OUT_OF_BOUNDS = "out-of-bounds"
+    GUARD = "guard"  # a guard zone around a buffer was overwritten
+    INPUT_CHANGED = "input-changed"
+    RACE = "race"
+    UNINITIALISED = "uninitialised"
+    DIVERGENT_BARRIER = "divergent-barrier"
+    TRAP = "trap"
+    UNSUPPORTED = "unsupported"  # the host device has no meaning for it
+    CRASH = "crash"
+    HANG = "hang"
+    MISALIGNED = "misaligned"
+    SANITIZER = "sanitizer"  # a tool ended with a finding that it did not name
+    LAUNCH = "launch"  # refused before running: too many threads, too much shared memory
+    MEMORY = "memory"  # the buffers do not fit the device
+    REFUSED = "refused"  # by the static guard
+    NONDETERMINISTIC = "nondeterministic"
+    DIFFERS = "differs from the reference"
+    UNKNOWN = "unknown"
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """Something a run did that a right kernel does not. ``line`` is 1-based in Candidate.source, if known."""
 
-    kind: str  # "out-of-bounds", "race", "uninitialised", "divergent-barrier", "guard", "input-changed", ...
+    kind: FaultKind
     detail: str
     line: int | None = None
 

@@ -18,7 +18,7 @@ from fsr.evaluation.spec import Binaries
 from fsr.evaluation.timing import screen
 from fsr.hardware.gpus import target_of
 from fsr.prediction.predict import Prediction, predict
-from fsr.records import Basis, Case, ConcreteLaunch, Fault, Plan, Resources, Timing
+from fsr.records import Basis, Case, ConcreteLaunch, Fault, FaultKind, Plan, Resources, Timing
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build
 
@@ -75,7 +75,7 @@ def predicted(session: Session, binaries: Binaries, plan: Plan, case: Case, data
     'launch' when the target could not launch it."""
     found, profile = record_and_predict(session, binaries, plan, case, data or build(session.contract, case, 3))
     if not math.isfinite(found.time_ns):
-        raise DeviceFault(Fault("launch", f"a block does not fit a multiprocessor of {session.spec.target}"))
+        raise DeviceFault(Fault(FaultKind.LAUNCH, f"a block does not fit a multiprocessor of {session.spec.target}"))
     timing = Timing(Basis.PREDICTED, found.time_ns, (found.time_ns,), f"{found.binds} binds")
     return Reading(timing, False, profile.faults, _bounds(found))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fsr.backends.protocol import DeviceFault
 from fsr.errors import FsrError, HarnessError
-from fsr.records import Outcome, Status
+from fsr.records import FaultKind, Outcome, Status
 
 
 def outcome_of_fault(kind: str, detail: str, error: BaseException | None, stage: str, seconds: float) -> Outcome:
@@ -14,7 +14,7 @@ def outcome_of_fault(kind: str, detail: str, error: BaseException | None, stage:
     (FsrError), and HarnessError for any other exception: only candidates may fail quietly."""
     if kind == "raised":
         if isinstance(error, DeviceFault):
-            status = Status.TIMED_OUT if error.fault.kind == "hang" else Status.CRASHED
+            status = Status.TIMED_OUT if error.fault.kind == FaultKind.HANG else Status.CRASHED
             evidence = {"kind": error.fault.kind, "detail": error.fault.detail, "line": error.fault.line}
             return Outcome(status, stage, evidence=evidence, seconds=seconds)
         if isinstance(error, FsrError):

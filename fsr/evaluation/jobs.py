@@ -20,7 +20,7 @@ from fsr.evaluation.session import Session, session_of
 from fsr.evaluation.shrinking import shrunk
 from fsr.evaluation.spec import BaselineReport, Binaries, CompileRequest, EvaluateRequest, SessionSpec
 from fsr.evaluation.testing import CaseFailure
-from fsr.records import Basis, CompileFailure, Fault, Json, Outcome, Status
+from fsr.records import Basis, CompileFailure, Fault, FaultKind, Json, Outcome, Status
 
 ROOFLINE_LIMIT = 1.05  # a rate above the measured copy rate by more than this is a fault to explain
 
@@ -51,7 +51,7 @@ def baseline_task(spec: SessionSpec) -> BaselineReport:
     try:
         reading = read_clock(session, session.baseline, spec.baseline.plan, None)
     except DeviceFault as fault:
-        if fault.fault.kind in ("memory", "launch"):
+        if fault.fault.kind in (FaultKind.MEMORY, FaultKind.LAUNCH):
             raise BaselineError(
                 f"the timed sizes do not fit this device: {fault.fault.detail}",
                 where=f"sizes {session.contract.timed_sizes()[0]}",
@@ -104,14 +104,14 @@ def failed(
     session: Session, request: EvaluateRequest, failure: CaseFailure, stage: str, cases: int, passed: int
 ) -> Outcome:
     """The outcome of a failure, with its case made as small as it still fails."""
-    if failure.fault is not None and failure.fault.kind == "launch":
+    if failure.fault is not None and failure.fault.kind == FaultKind.LAUNCH:
         return Outcome(Status.INVALID, stage, cases, passed, evidence=failure.evidence())
     if not failure.fatal and stage != "screening":
         failure = shrunk(session, request.binaries.run, request.candidate.plan, failure)
     status = Status.WRONG
-    if failure.fault is not None and failure.fault.kind in ("crash", "memory"):
+    if failure.fault is not None and failure.fault.kind in (FaultKind.CRASH, FaultKind.MEMORY):
         status = Status.CRASHED
-    elif failure.fault is not None and failure.fault.kind == "hang":
+    elif failure.fault is not None and failure.fault.kind == FaultKind.HANG:
         status = Status.TIMED_OUT
     return Outcome(status, stage, cases, passed, evidence=failure.evidence())
 

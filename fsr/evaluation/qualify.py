@@ -8,7 +8,7 @@ import numpy as np
 
 from fsr.errors import MissingToolError
 from fsr.evaluation.session import Session
-from fsr.records import Case, Fault, Role
+from fsr.records import Case, Fault, FaultKind, Role
 from fsr.sandbox.confine import support
 from fsr.testgen.cases import HOST_ELEMENTS, elements
 from fsr.testgen.compare import Mismatch, compare_baseline, tolerance
@@ -32,7 +32,7 @@ def check_baseline(session: Session, cases: list[Case]) -> list[str]:
             raise session.baseline_error(case, noisy)
         differs = _differs(session, case, expected)
         if differs is not None:
-            raise session.baseline_error(case, Fault("differs from the reference", str(differs)))
+            raise session.baseline_error(case, Fault(FaultKind.DIFFERS, str(differs)))
     return [*_record_some(session, cases), *_uncontained(session)]
 
 
@@ -60,7 +60,9 @@ def _noise(session: Session, case: Case, expected: Expected) -> Fault | None:
         relative, absolute = tolerance(session.contract, case, array.dtype)
         allowed = absolute + NOISE_FLOORS * relative * np.asarray(expected.scale[name])
         if not is_float(array.dtype) or session.contract.tolerance.exact or np.any(spread > allowed):
-            return Fault("nondeterministic", f"{name} differs by up to {float(np.max(spread)):.3g} between equal runs")
+            return Fault(
+                FaultKind.NONDETERMINISTIC, f"{name} differs by up to {float(np.max(spread)):.3g} between equal runs"
+            )
     return None
 
 

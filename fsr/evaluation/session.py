@@ -21,7 +21,7 @@ from fsr.errors import BaselineError, MissingToolError
 from fsr.evaluation.compiling import build as compile_candidate
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.testing import CaseFailure, DataShelf, Stopwatch, fails, run_once
-from fsr.records import Candidate, Case, CompileFailure, Fault, Image, Plan
+from fsr.records import Candidate, Case, CompileFailure, Fault, FaultKind, Image, Plan
 from fsr.sandbox.confine import require_support, support
 from fsr.testgen import cases as case_lists
 from fsr.testgen.oracle import Expected, expect
@@ -117,7 +117,7 @@ class Session:
                     folder=Path(self.spec.folder),
                 )
             except DeviceFault as fault:
-                if fault.fault.kind == "memory":
+                if fault.fault.kind == FaultKind.MEMORY:
                     raise
                 raise self.baseline_error(case, fault.fault) from None
         return self._expected[case]

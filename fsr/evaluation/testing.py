@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from fsr.backends.protocol import Array, Device, DeviceFault
 from fsr.contract.model import Contract
-from fsr.records import Case, Fault, Image, Json, Plan
+from fsr.records import Case, Fault, FaultKind, Image, Json, Plan
 from fsr.testgen.compare import Mismatch, compare
 from fsr.testgen.oracle import Expected
 from fsr.testgen.placing import place
@@ -27,13 +27,18 @@ class CaseFailure:
     @property
     def fatal(self) -> bool:
         """Whether it was a crash or a hang rather than a wrong answer."""
-        return self.fault is not None and self.fault.kind in ("crash", "hang", "memory", "launch")
+        return self.fault is not None and self.fault.kind in (
+            FaultKind.CRASH,
+            FaultKind.HANG,
+            FaultKind.MEMORY,
+            FaultKind.LAUNCH,
+        )
 
     def evidence(self) -> dict[str, Json]:
         """The failure as the evidence of an outcome."""
         if self.mismatch is not None:
             return self.mismatch.evidence(self.case)
-        fault = self.fault or Fault("unknown", "")
+        fault = self.fault or Fault(FaultKind.UNKNOWN, "")
         return {
             "case": self.case.name, "sizes": self.case.size_map(), "family": self.case.family,  # type: ignore[dict-item]
             "seed": self.case.seed, "kind": fault.kind, "detail": fault.detail, "line": fault.line,

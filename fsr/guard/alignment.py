@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from fsr.contract.model import Contract
-from fsr.records import Candidate, Fault
+from fsr.records import Candidate, Fault, FaultKind
 from fsr.source.tokens import Token, close_angle, close_of, line_of, tokenize
 from fsr.testgen.cases import smallest_alignment
 from fsr.testgen.dtypes import numpy_dtype
@@ -36,7 +36,7 @@ def unpromised_alignment(candidate: Candidate, baseline: Candidate, contract: Co
         promised = promises.get(name, smallest_alignment(contract))
         if name in pointers and needed > promised:
             detail = f"{name!r} is read as {vector}, {needed} bytes aligned; callers promise {promised}"
-            return Fault("misaligned", detail, line_of(candidate.source, token.start))
+            return Fault(FaultKind.MISALIGNED, detail, line_of(candidate.source, token.start))
     return None
 
 

@@ -27,7 +27,7 @@ from fsr.guard.names import (
     PRAGMAS,
     host_device_names,
 )
-from fsr.records import Candidate, Fault
+from fsr.records import Candidate, Fault, FaultKind
 from fsr.source.tokens import Token, close_of, directive_name, tokenize
 
 SOURCE_LIMIT = 256 * 1024  # bytes; four times the largest hand-written kernel file we know of
@@ -85,7 +85,7 @@ class Text:
 
 
 def _refused(why: str, line: int | None = None) -> Fault:
-    return Fault("refused", why, line)
+    return Fault(FaultKind.REFUSED, why, line)
 
 
 def _characters(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:

@@ -11,7 +11,7 @@ import numpy as np
 from fsr.backends.cuda.driver import Driver, DriverError, Function, Module
 from fsr.backends.protocol import DeviceFault
 from fsr.errors import HarnessError
-from fsr.records import ConcreteLaunch, Fault, Image, ScalarValue
+from fsr.records import ConcreteLaunch, Fault, FaultKind, Image, ScalarValue
 
 DEFAULT_SHARED_BYTES = 48 * 1024  # more needs the kernel's opt-in (CUDA C++ Programming Guide, "Shared Memory")
 
@@ -26,15 +26,15 @@ class Loaded:
 
 def refused(detail: str) -> DeviceFault:
     """A launch that is refused before it runs."""
-    return DeviceFault(Fault("launch", detail))
+    return DeviceFault(Fault(FaultKind.LAUNCH, detail))
 
 
 def fault_of(error: DriverError) -> DeviceFault:
     """What a driver's error means for the candidate."""
     if error.kind == "memory":
-        return DeviceFault(Fault("memory", f"does not fit on the device: {error}"))
+        return DeviceFault(Fault(FaultKind.MEMORY, f"does not fit on the device: {error}"))
     if error.kind == "crash":
-        return DeviceFault(Fault("crash", str(error)), fatal=True)
+        return DeviceFault(Fault(FaultKind.CRASH, str(error)), fatal=True)
     return refused(str(error))
 
 

@@ -16,7 +16,7 @@ from fsr.backends.cuda.driver import DriverError, Event
 from fsr.backends.cuda.launching import Loaded, fault_of, pack_arguments
 from fsr.backends.cuda.memory import GUARD_BYTES, GUARD_VALUE, Layout
 from fsr.backends.protocol import Array, Buffer, DeviceFault
-from fsr.records import Fault, Role
+from fsr.records import Fault, FaultKind, Role
 
 if TYPE_CHECKING:
     from fsr.backends.cuda.device import CudaDevice
@@ -139,7 +139,7 @@ class CudaPrepared:
             waited = time.monotonic() - started
             if waited > timeout_s:
                 self._device.give_up()
-                raise DeviceFault(Fault("hang", f"not finished after {timeout_s:g} s"), fatal=True)
+                raise DeviceFault(Fault(FaultKind.HANG, f"not finished after {timeout_s:g} s"), fatal=True)
             if waited > _SPIN_S:
                 time.sleep(min(waited / 10, 0.05))
         self._driver.synchronize()
@@ -182,12 +182,14 @@ class CudaPrepared:
             before, behind, changed = misfits[3 * index : 3 * index + 3]
             if before is not None:
                 distance = self._layouts[buffer.name].offset - before
-                faults.append(Fault("guard", f"{buffer.name}: written {distance} bytes before its start"))
+                faults.append(Fault(FaultKind.GUARD, f"{buffer.name}: written {distance} bytes before its start"))
             if behind is not None:
-                faults.append(Fault("guard", f"{buffer.name}: written {behind} bytes past its end"))
+                faults.append(Fault(FaultKind.GUARD, f"{buffer.name}: written {behind} bytes past its end"))
             if changed is not None:
                 element = changed // buffer.array.itemsize
-                faults.append(Fault("input-changed", f"{buffer.name}: element {element} is an input and was changed"))
+                faults.append(
+                    Fault(FaultKind.INPUT_CHANGED, f"{buffer.name}: element {element} is an input and was changed")
+                )
         return faults
 
     def _misfits(self) -> list[int | None]:

@@ -15,19 +15,19 @@ from pathlib import Path
 
 from fsr.backends.protocol import Buffer
 from fsr.errors import HarnessError
-from fsr.records import ConcreteLaunch, Fault, Image
+from fsr.records import ConcreteLaunch, Fault, FaultKind, Image
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 _EXIT_FOUND = 77  # what compute-sanitizer ends with when it found something
 _MAX_FAULTS = 20
 
 _KINDS = (
-    (re.compile(r"Invalid __(global|shared|local)__ (read|write|atomic)"), "out-of-bounds"),
-    (re.compile(r"Address .* (is out of bounds|is misaligned)"), "out-of-bounds"),
-    (re.compile(r"(Potential )?(RAW|WAR|WAW) hazard|Race reported", re.IGNORECASE), "race"),
-    (re.compile(r"Uninitialized __(global|shared|local)__ memory read"), "uninitialised"),
-    (re.compile(r"Barrier error|Divergent thread"), "divergent-barrier"),
-    (re.compile(r"Program hit \w+|Misaligned|Illegal instruction|trap", re.IGNORECASE), "crash"),
+    (re.compile(r"Invalid __(global|shared|local)__ (read|write|atomic)"), FaultKind.OUT_OF_BOUNDS),
+    (re.compile(r"Address .* (is out of bounds|is misaligned)"), FaultKind.OUT_OF_BOUNDS),
+    (re.compile(r"(Potential )?(RAW|WAR|WAW) hazard|Race reported", re.IGNORECASE), FaultKind.RACE),
+    (re.compile(r"Uninitialized __(global|shared|local)__ memory read"), FaultKind.UNINITIALISED),
+    (re.compile(r"Barrier error|Divergent thread"), FaultKind.DIVERGENT_BARRIER),
+    (re.compile(r"Program hit \w+|Misaligned|Illegal instruction|trap", re.IGNORECASE), FaultKind.CRASH),
 )
 _PLACE = re.compile(r"candidate\.cu:(\d+)")
 _NOT_USABLE = re.compile(r"Device not supported|not supported on this|Unable to (?:find|load)|insufficient permission")
@@ -99,7 +99,7 @@ def _run_tool(program: str, tool: str, folder: Path, timeout_s: float, index: in
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        return ToolReport(tool, True, (Fault("hang", f"{tool}: not finished after {timeout_s:g} s"),))
+        return ToolReport(tool, True, (Fault(FaultKind.HANG, f"{tool}: not finished after {timeout_s:g} s"),))
     return read_report(tool, output, process.returncode)
 
 
@@ -111,7 +111,7 @@ def read_report(tool: str, output: str, code: int) -> ToolReport:
     if faults or code == 0:
         return ToolReport(tool, True, faults)
     if code == _EXIT_FOUND:
-        return ToolReport(tool, True, (Fault("sanitizer", _tail(output)),))
+        return ToolReport(tool, True, (Fault(FaultKind.SANITIZER, _tail(output)),))
     raise HarnessError(f"the run under {tool} ended with {code}: {_tail(output)}", where="fsr.backends.cuda.sanitizer")
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ctypes
 
+from fsr.records import FaultKind
+
 FAULT_KINDS = {
-    1: "divergent-barrier",
-    2: "trap",
-    3: "unsupported",
-    4: "out-of-bounds",
-    5: "crash",  # stack overflow
-    6: "crash",  # arithmetic
-    7: "crash",  # illegal instruction
-    8: "out-of-bounds",  # dynamic shared memory
+    1: FaultKind.DIVERGENT_BARRIER,
+    2: FaultKind.TRAP,
+    3: FaultKind.UNSUPPORTED,
+    4: FaultKind.OUT_OF_BOUNDS,
+    5: FaultKind.CRASH,  # stack overflow
+    6: FaultKind.CRASH,  # arithmetic
+    7: FaultKind.CRASH,  # illegal instruction
+    8: FaultKind.OUT_OF_BOUNDS,  # dynamic shared memory
 }
 STACK_OVERFLOW, ARITHMETIC, ILLEGAL_INSTRUCTION, OUT_OF_BOUNDS = 5, 6, 7, 4
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fsr.backends.protocol import Array, Buffer
-from fsr.records import Fault, Role
+from fsr.records import Fault, FaultKind, Role
 
 Bytes = npt.NDArray[np.uint8]
 PAGE = mmap.PAGESIZE
@@ -99,10 +99,12 @@ class Arena:
                 hit = np.flatnonzero(zone != GUARD_VALUE)
                 if hit.size:
                     distance = len(before) - int(hit[-1]) if side == "before" else int(hit[0]) + 1
-                    faults.append(Fault("guard", f"byte {distance} {side} '{buffer.name}' was written"))
+                    faults.append(Fault(FaultKind.GUARD, f"byte {distance} {side} '{buffer.name}' was written"))
             if buffer.role is Role.IN and not np.array_equal(self.content(index), _raw(buffer.array)):
                 changed = int(np.flatnonzero(self.content(index) != _raw(buffer.array))[0]) // buffer.array.itemsize
-                faults.append(Fault("input-changed", f"input '{buffer.name}' was changed, first at element {changed}"))
+                faults.append(
+                    Fault(FaultKind.INPUT_CHANGED, f"input '{buffer.name}' was changed, first at element {changed}")
+                )
         return faults
 
     def locate(self, address: int, bases: Sequence[int]) -> str:

@@ -18,7 +18,7 @@ from fsr.backends.host.launches import check_limits, pack_launch
 from fsr.backends.host.lines import Lines
 from fsr.backends.protocol import AccessProfile, Array, Buffer, DeviceFault
 from fsr.errors import HarnessError
-from fsr.records import ConcreteLaunch, DeviceInfo, Fault, Image
+from fsr.records import ConcreteLaunch, DeviceInfo, Fault, FaultKind, Image
 
 DEFAULT_SHARED_BYTES = 232_448  # 227 KiB, the opt-in limit of sm_90
 CONTAINED = "fsr.sandbox.confine:confine_execution"
@@ -77,7 +77,7 @@ class HostDevice:
         try:
             arena = Arena(buffers)
         except (OSError, MemoryError) as error:
-            raise DeviceFault(Fault("memory", f"the buffers do not fit: {error}")) from None
+            raise DeviceFault(Fault(FaultKind.MEMORY, f"the buffers do not fit: {error}")) from None
         prepared = HostPrepared(self, loaded, launches, arena, next(self._numbers))
         try:
             prepared.pack()
@@ -136,7 +136,7 @@ class HostDevice:
             return self._child.ask(message, files, timeout_s)
         except ChildTimedOut:
             self._child = None
-            raise DeviceFault(Fault("hang", f"{entry} did not end within {timeout_s:g} s")) from None
+            raise DeviceFault(Fault(FaultKind.HANG, f"{entry} did not end within {timeout_s:g} s")) from None
         except ChildDied as death:
             record, self._child = self._child.fault(), None
             if not record.kind:
@@ -175,7 +175,7 @@ class HostDevice:
         finally:
             os.close(file)
         if "fault" in answer:
-            raise DeviceFault(Fault("crash", "loading the image crashed"))
+            raise DeviceFault(Fault(FaultKind.CRASH, "loading the image crashed"))
         loaded.entries = {symbol: (sizes, kinds) for symbol, (sizes, kinds) in answer["entries"].items()}
         loaded.shared, loaded.dynamic, loaded.base = answer["shared"], answer["dynamic"], answer["base"]
         loaded.generation = self._generation
@@ -209,7 +209,7 @@ class HostPrepared:
         try:
             self.bases = self.device.ask(request, [self.arena.file], 30.0, "mapping the buffers")["addresses"]
         except HarnessError as error:
-            raise DeviceFault(Fault("memory", f"the buffers do not fit: {error.what}")) from None
+            raise DeviceFault(Fault(FaultKind.MEMORY, f"the buffers do not fit: {error.what}")) from None
         self._generation = self.device.generation
         addresses = {
             buffer.name: base + p.start

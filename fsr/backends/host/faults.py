@@ -15,7 +15,7 @@ from fsr.backends.host.abi import (
 )
 from fsr.backends.host.arena import Arena
 from fsr.backends.host.lines import Lines
-from fsr.records import Fault
+from fsr.records import Fault, FaultKind
 
 
 def describe(record: FaultRecord, entry: str, lines: Lines, arena: Arena, bases: Sequence[int]) -> Fault:
@@ -32,10 +32,10 @@ def describe(record: FaultRecord, entry: str, lines: Lines, arena: Arena, bases:
         text = "integer division by zero"
     elif record.kind == ILLEGAL_INSTRUCTION:
         text = "the compiler proved that this point is never reached: undefined behaviour"
-    return Fault(FAULT_KINDS.get(record.kind, "crash"), f"{text} ({who})", line)
+    return Fault(FAULT_KINDS.get(record.kind, FaultKind.CRASH), f"{text} ({who})", line)
 
 
 def died(code: int, entry: str) -> Fault:
     """The child ended without leaving a record."""
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    return Fault("crash", f"the process running {entry} ended with {how}")
+    return Fault(FaultKind.CRASH, f"the process running {entry} ended with {how}")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fsr.backends.protocol import DeviceFault
-from fsr.records import ConcreteLaunch, Fault, Image, ScalarValue
+from fsr.records import ConcreteLaunch, Fault, FaultKind, Image, ScalarValue
 
 # CUDA C++ Programming Guide, technical specifications per compute capability (the same from 5.0 on)
 MAX_THREADS = 1024
@@ -17,7 +17,7 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 
 def refuse(entry: str, why: str) -> DeviceFault:
     """A launch that CUDA would refuse."""
-    return DeviceFault(Fault("launch", f"{entry}: {why}"))
+    return DeviceFault(Fault(FaultKind.LAUNCH, f"{entry}: {why}"))
 
 
 def check_limits(launch: ConcreteLaunch, image: Image, max_shared_bytes: int) -> None:
@@ -66,7 +66,7 @@ def _pack_scalar(value: ScalarValue, size: int, kind: str, where: str) -> str:
     integers = {given, kind} <= {"i", "u"}  # signedness does not matter to the bits
     if dtype.itemsize != size or (given != kind and not integers and "s" not in (given, kind)):
         words = {"p": "a pointer", "f": "floating point", "i": "signed", "u": "unsigned", "s": "a structure"}[kind]
-        raise DeviceFault(Fault("launch", f"{where} is {words} of {size} bytes but is given {value.dtype}"))
+        raise DeviceFault(Fault(FaultKind.LAUNCH, f"{where} is {words} of {size} bytes but is given {value.dtype}"))
     return np.array(value.value).astype(dtype).tobytes().hex()
 
 

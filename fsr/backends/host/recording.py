@@ -10,14 +10,14 @@ from fsr.backends.host.instructions import block_weights
 from fsr.backends.host.wide import Row, merge_wide, vector_sizes
 from fsr.backends.protocol import AccessProfile, AccessSite, DeviceFault, LaunchProfile
 from fsr.emulator.elf import attached_source, read_variables
-from fsr.records import ConcreteLaunch, Fault, Role
+from fsr.records import ConcreteLaunch, Fault, FaultKind, Role
 
 if TYPE_CHECKING:
     from fsr.backends.host.device import HostPrepared, LoadedImage
 
 _GLOBAL, _SHARED, _IMAGE = 0, 1, 2
 _ACCESS = ("read", "write", "atomic")
-_FAULTS = {1: "out-of-bounds", 2: "race", 3: "uninitialised"}
+_FAULTS = {1: FaultKind.OUT_OF_BOUNDS, 2: FaultKind.RACE, 3: FaultKind.UNINITIALISED}
 _NOTE = "instructions are estimated from the CPU's code"
 
 
@@ -75,7 +75,7 @@ def record(prepared: HostPrepared, access_budget: int, timeout_s: float) -> Acce
         record_ = prepared.device.last_fault()
         entry = prepared.launches[answer["done"]].entry
         stopped = describe(record_, entry, prepared.loaded.lines, prepared.arena, prepared.bases)
-        if not (faults and stopped.kind == "out-of-bounds"):  # which the recorder has told in better words
+        if not (faults and stopped.kind == FaultKind.OUT_OF_BOUNDS):  # which the recorder has told in better words
             faults.append(stopped)
     pairs = zip(prepared.launches, answer["launches"], strict=False)
     profiles = tuple(_profile(launch, report, regions, prepared.loaded) for launch, report in pairs)
@@ -138,7 +138,7 @@ def _faults(found: list[dict[str, Any]], regions: Regions, loaded: LoadedImage) 
         who = f"block {tuple(row['block'])}, thread {row['thread']}"
         if row["kind"] == 1:
             where = f" {_near(row['address'], regions)}" if row["address"] else ""
-            faults.append(Fault("out-of-bounds", f"{row['text']}{where} ({who})", line))
+            faults.append(Fault(FaultKind.OUT_OF_BOUNDS, f"{row['text']}{where} ({who})", line))
             continue
         item = regions.items[row["region"]]
         place = f"'{regions.names[row['region']]}'" + (
