@@ -26,13 +26,6 @@ from fsr.source.form import (
 from fsr.source.walk import exprs_of
 
 WIDEST_BYTES = 16  # of one load or store
-SIZES = {
-    **dict.fromkeys(("char", "signed char", "unsigned char", "int8_t", "uint8_t"), 1),
-    **dict.fromkeys(("short", "unsigned short", "int16_t", "uint16_t", "__half", "half", "__nv_bfloat16"), 2),
-    **dict.fromkeys(("float", "int", "unsigned", "unsigned int", "int32_t", "uint32_t"), 4),
-    **dict.fromkeys(("double", "long long", "unsigned long long", "int64_t", "uint64_t", "size_t"), 8),
-    **dict.fromkeys(("long", "unsigned long"), 8),
-}
 _CACHED_LOADS = frozenset(["__ldg", "__ldcs", "__ldca", "__ldcg"])
 
 

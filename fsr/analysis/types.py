@@ -5,18 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from fsr.hardware.c_types import BY_SPELLING
 from fsr.source.form import Binary, Call, Cast, Expr, Index, Literal, Member, Name, Ternary, Unary
 from fsr.source.walk import walk_expr
 
 INT, FLOAT, DOUBLE = "int", "float", "double"
 _ORDER = (INT, FLOAT, DOUBLE)
 _INTEGER_TYPE = re.compile(r"(unsigned |signed )?(int|char|short|long|long long)|unsigned|size_t|u?int\d+_t|bool")
-ELEMENT_BYTES = {
-    "float": 4, "int": 4, "unsigned": 4, "unsigned int": 4, "uint32_t": 4, "int32_t": 4, "double": 8,
-    "long long": 8, "unsigned long long": 8, "int64_t": 8, "uint64_t": 8, "half": 2, "__half": 2, "__nv_bfloat16": 2,
-    "nv_bfloat16": 2, "short": 2, "unsigned short": 2, "uint16_t": 2, "int16_t": 2, "char": 1, "unsigned char": 1,
-    "uint8_t": 1, "int8_t": 1, "signed char": 1,
-}  # fmt: skip
 
 
 def bare(type_: str) -> str:
@@ -32,7 +27,7 @@ def aliases(source: str) -> dict[str, str]:
     found |= {
         name: bare(old)
         for name, old in re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([A-Za-z_][\w ]*?)[ \t]*$", source, re.M)
-        if bare(old) in ELEMENT_BYTES
+        if bare(old) in BY_SPELLING
     }
     return found
 

@@ -13,16 +13,17 @@ from fsr.contract.fields import Fields, did_you_mean
 from fsr.contract.model import Argument, Constraints, Contract, Size, Tolerance
 from fsr.contract.read import RawContract
 from fsr.errors import ContractError, FsrError
+from fsr.hardware.c_types import BY_DTYPE
 from fsr.records import Launch, Plan, Role, ScalarArgument, Scratch
 from fsr.source.file import KernelFile
-from fsr.source.signature import DTYPES, Parameter, Signature, signature
+from fsr.source.signature import Parameter, Signature, signature
 
 TOP_KEYS = ("entry", "sizes", "args", "launch", "scratch", "tolerance", "reference", "aliasing", "flags")
 ARG_KEYS = (
     "dtype", "role", "shape", "value", "alignment", "low", "high", "sorted", "nonnegative", "positive", "finite",
     "unique",
 )  # fmt: skip
-ALL_DTYPES = tuple(dict.fromkeys(DTYPES.values()))
+ALL_DTYPES = tuple(BY_DTYPE)
 
 
 def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
@@ -202,8 +203,7 @@ def _natural(dtype: str, lanes: int) -> int:
     """Bytes of alignment that the type itself promises beyond its element: 16 for float4; 0 for plain types."""
     if lanes == 1:
         return 0
-    size = {"bfloat16": 2, "bool": 1}.get(dtype) or int(re.sub(r"\D", "", dtype)) // 8
-    return size * (4 if lanes == 4 else 2 if lanes == 2 else 1)
+    return BY_DTYPE[dtype].bytes * (4 if lanes == 4 else 2 if lanes == 2 else 1)
 
 
 def _role(fields: Fields, param: Parameter | None) -> Role:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from fsr.contract.model import Contract
 from fsr.errors import BaselineError
+from fsr.hardware.dtypes import numpy_dtype
 from fsr.records import DeviceInfo
-from fsr.testgen.dtypes import numpy_dtype
 
 HOST_COPIES = 5  # three input sets, the buffers that a kernel works on, and one set in the making
 DEVICE_COPIES = 2  # the original's buffers and the candidate's

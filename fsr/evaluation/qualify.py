@@ -8,11 +8,11 @@ import numpy as np
 
 from fsr.errors import MissingToolError
 from fsr.evaluation.session import Session
+from fsr.hardware.dtypes import is_float
 from fsr.records import Case, Fault, FaultKind, Role
 from fsr.sandbox.confine import support
 from fsr.testgen.cases import HOST_ELEMENTS, elements
 from fsr.testgen.compare import Mismatch, compare_baseline, tolerance
-from fsr.testgen.dtypes import is_float
 from fsr.testgen.oracle import Expected
 from fsr.testgen.placing import place
 from fsr.testgen.values import build

@@ -7,17 +7,16 @@ that is wider than the contract promises, in a source that never looks at an add
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from fsr.contract.model import Contract
+from fsr.hardware.c_types import LANES
+from fsr.hardware.dtypes import numpy_dtype
 from fsr.records import Candidate, Fault, FaultKind
 from fsr.source.tokens import Token, close_angle, close_of, line_of, tokenize
 from fsr.testgen.cases import smallest_alignment
-from fsr.testgen.dtypes import numpy_dtype
 
-_VECTOR = re.compile(r"(u?char|u?short|u?int|u?long|u?longlong|float|double)([24])$")
-_BYTES = {"char": 1, "short": 2, "int": 4, "long": 8, "longlong": 8, "float": 4, "double": 8}
+_VECTORS = {name: element.bytes * lanes for name, (element, lanes) in LANES.items() if lanes != 3}
 _ADDRESS_TYPES = {"uintptr_t", "intptr_t", "size_t", "uint64_t", "ptrdiff_t"}
 
 
@@ -30,9 +29,7 @@ def unpromised_alignment(candidate: Candidate, baseline: Candidate, contract: Co
         return None
     pointers = set(_pointer_parameters(tokens))
     for name, vector, token in _vector_casts(tokens):
-        match = _VECTOR.match(vector)
-        assert match is not None
-        needed = min(16, int(match[2]) * _BYTES[match[1].removeprefix("u") if match[1] != "u" else "int"])
+        needed = min(16, _VECTORS[vector])
         promised = promises.get(name, smallest_alignment(contract))
         if name in pointers and needed > promised:
             detail = f"{name!r} is read as {vector}, {needed} bytes aligned; callers promise {promised}"
@@ -53,7 +50,7 @@ def _vector_casts(tokens: Sequence[Token]) -> Iterator[tuple[str, str, Token]]:
             after = close + 1 if close is not None else len(tokens)
         else:
             continue
-        types = [t.text for t in inside if _VECTOR.match(t.text)]
+        types = [t.text for t in inside if t.text in _VECTORS]
         if not types or not inside or inside[-1].text != "*":
             continue
         name = next((t.text for t in tokens[after : after + 4] if t.kind == "name"), "")

@@ -5,8 +5,11 @@ measured values from the literature, rounded. Sources:
 
 [H] NVIDIA H100 Tensor Core GPU Architecture, white paper v1.04; H200 data sheet (2024-11).
 [A] NVIDIA A100 Tensor Core GPU Architecture, white paper v1.0.
+[V] NVIDIA Tesla V100 GPU Architecture, white paper WP-08608; [U] NVIDIA Turing GPU Architecture, white paper, T4 data
+    sheet; [G] NVIDIA Ampere GA102 GPU Architecture, white paper, A40 data sheet.
 [L] NVIDIA Ada GPU Architecture, white paper v2.02; L40S data sheet.
 [B] NVIDIA Blackwell Architecture technical brief; HGX B200 data sheet.
+[R] NVIDIA RTX Blackwell GPU Architecture, white paper v1.1.
 [M] AMD CDNA 3 Architecture, white paper; MI300X data sheet.
 [T] CUDA C++ Programming Guide 13.0, table "Technical Specifications per Compute Capability".
 [C] Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024;
@@ -18,6 +21,7 @@ measured values from the literature, rounded. Sources:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from fsr.errors import UsageError
@@ -99,6 +103,30 @@ B200 = Target(
     issue_per_clock=4, max_shared_bytes=227 * _KIB, shared_bytes_per_sm=228 * _KIB, registers_per_sm=65536,
     max_threads_per_sm=2048, max_blocks_per_sm=32, sources=("[B]", "[T]"), l2_slices=160,
 )  # fmt: skip
+V100 = Target(
+    "NVIDIA V100 SXM2", "sm_70", sm_count=80, clock_ghz=1.38, memory_bytes_per_s=0.9e12, l2_bytes_per_s=2.1e12,
+    l2_bytes=6 * _MIB, l1_bytes=128 * _KIB, fp32_per_clock=64, fp64_per_clock=32, tensor_flops_per_s=125e12,
+    issue_per_clock=4, max_shared_bytes=96 * _KIB, shared_bytes_per_sm=96 * _KIB, registers_per_sm=65536,
+    max_threads_per_sm=2048, max_blocks_per_sm=32, sources=("[V]", "[T]", "[C]"), reserved_shared_bytes=0,
+    l2_slices=64, dram_latency_ns=500.0,
+)  # fmt: skip
+T4 = Target(
+    "NVIDIA T4", "sm_75", sm_count=40, clock_ghz=1.2, memory_bytes_per_s=0.32e12, l2_bytes_per_s=1.0e12,
+    l2_bytes=4 * _MIB, l1_bytes=96 * _KIB, fp32_per_clock=64, fp64_per_clock=2, tensor_flops_per_s=65e12,
+    issue_per_clock=4, max_shared_bytes=64 * _KIB, shared_bytes_per_sm=64 * _KIB, registers_per_sm=65536,
+    max_threads_per_sm=1024, max_blocks_per_sm=16, sources=("[U]", "[T]", "[C]"), reserved_shared_bytes=0,
+    lds_per_clock=64, l2_slices=32, dram_latency_ns=500.0,
+)  # fmt: skip
+A40 = Target(
+    "NVIDIA A40", "sm_86", sm_count=84, clock_ghz=1.5, memory_bytes_per_s=0.696e12, l2_bytes_per_s=2.0e12,
+    l2_bytes=6 * _MIB, l1_bytes=128 * _KIB, fp32_per_clock=128, fp64_per_clock=2, tensor_flops_per_s=150e12,
+    issue_per_clock=4, max_shared_bytes=99 * _KIB, shared_bytes_per_sm=100 * _KIB, registers_per_sm=65536,
+    max_threads_per_sm=1536, max_blocks_per_sm=16, sources=("[G]", "[T]"), l2_slices=48, dram_latency_ns=500.0,
+)  # fmt: skip
+RTX_5090 = replace(
+    RTX_4090, name="NVIDIA GeForce RTX 5090", arch="sm_120", sm_count=170, clock_ghz=2.41, memory_bytes_per_s=1.792e12,
+    l2_bytes=96 * _MIB, l2_bytes_per_s=6.0e12, tensor_flops_per_s=209.5e12, l2_slices=64, sources=("[R]", "[T]"),
+)  # fmt: skip
 MI300X = Target(
     "AMD Instinct MI300X", "gfx942", sm_count=304, clock_ghz=2.0, memory_bytes_per_s=5.3e12, l2_bytes_per_s=11.0e12,
     l2_bytes=256 * _MIB, l1_bytes=32 * _KIB, fp32_per_clock=128, fp64_per_clock=64, tensor_flops_per_s=1307e12,
@@ -110,9 +138,10 @@ MI300X = Target(
 
 TARGETS: dict[str, Target] = {
     "h200": H200, "h100": H100, "a100": A100, "rtx4090": RTX_4090, "l40s": L40S, "b200": B200, "mi300x": MI300X,
+    "v100": V100, "t4": T4, "a40": A40, "rtx5090": RTX_5090,
 }  # fmt: skip
 _ARCHES = {"sm_90": H200, "sm_90a": H200, "sm_80": A100, "sm_89": RTX_4090, "sm_100": B200, "sm_100a": B200,
-           "gfx942": MI300X}  # fmt: skip
+           "sm_70": V100, "sm_75": T4, "sm_86": A40, "sm_120": RTX_5090, "gfx942": MI300X}  # fmt: skip
 
 
 def target_of(name: str) -> Target:
@@ -125,7 +154,7 @@ def target_of(name: str) -> Target:
         return _ARCHES[key]
     flat = "".join(c for c in key if c.isalnum())
     for short, target in TARGETS.items():
-        if short in flat:
+        if re.search(rf"{short}(?!\d)", flat):  # 'a40' is in 'A40', not in 'A4000'
             return target
     raise UsageError(
         f"no figures for the target {name!r}",
@@ -133,3 +162,12 @@ def target_of(name: str) -> Target:
         where="--target",
         fix="choose the closest architecture",
     )
+
+
+def closest_target(arch: str) -> Target:
+    """The figures of an architecture, or of the closest NVIDIA one that is known where nothing is of it ('sm_87'):
+    for guesses that a launch's limits do not depend on. Never raises."""
+    if arch in _ARCHES:
+        return _ARCHES[arch]
+    number = int("".join(c for c in arch if c.isdigit()) or 90)
+    return min((t for t in _ARCHES.values() if t.arch.startswith("sm_")), key=lambda t: abs(int(t.arch[3:]) - number))

@@ -7,15 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from fsr.expressions import names, to_c
+from fsr.hardware.c_types import BY_DTYPE
+from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Launch, Plan, Role, Scratch
-
-C_TYPES = {
-    "float32": "float", "float64": "double", "float16": "__half", "bfloat16": "__nv_bfloat16", "bool": "bool",
-    "int8": "signed char", "uint8": "unsigned char", "int16": "short", "uint16": "unsigned short",
-    "int32": "int", "uint32": "unsigned int", "int64": "long long", "uint64": "unsigned long long",
-}  # fmt: skip
-_HEADERS = {"float16": "cuda_fp16.h", "bfloat16": "cuda_bf16.h"}
-_DEFAULT_SHARED = 48 * 1024  # more dynamic shared memory than this must be asked for (CUDA C++ guide, 3.2.4)
 
 
 class LaunchedArgument(Protocol):
@@ -66,7 +60,7 @@ def launcher_header(name: str, contract: LaunchedContract, plan: Plan, c_types: 
         body.append(f"        const cudaError_t freed = cudaFreeAsync({scratch.name}_buffer, stream);")
         body += ["        if (status == cudaSuccess) status = freed;", "    }"]
     used = {a.dtype for a in contract.args} | {s.dtype for s in plan.scratch}
-    headers = ["cuda_runtime.h", *sorted(_HEADERS[d] for d in used if d in _HEADERS)]
+    headers = ["cuda_runtime.h", *sorted(BY_DTYPE[d].header for d in used if BY_DTYPE[d].header)]
     return "\n".join(
         [
             *_comment(name, wanted, plan),
@@ -124,7 +118,7 @@ def _sizes_used(plan: Plan) -> set[str]:
 
 
 def _c_type(argument: LaunchedArgument) -> str:
-    plain = C_TYPES[argument.dtype]
+    plain = BY_DTYPE[argument.dtype].spelling
     if argument.role is Role.SCALAR:
         return plain
     return f"const {plain} *" if argument.role is Role.IN else f"{plain} *"
@@ -139,7 +133,7 @@ def _c(text: str) -> str:
 
 
 def _allocation(scratch: Scratch, contract: LaunchedContract) -> list[str]:
-    kind, name = C_TYPES[scratch.dtype], f"{scratch.name}_buffer"
+    kind, name = BY_DTYPE[scratch.dtype].spelling, f"{scratch.name}_buffer"
     lines = [
         f"    {kind} *{name} = nullptr;",
         f"    const size_t {scratch.name}_bytes = sizeof({kind}) * (size_t){_c(scratch.count)};",
@@ -157,15 +151,15 @@ def _launch(launch: Launch, arguments: set[str], scratch: set[str]) -> list[str]
     passed = []
     for arg in launch.args:
         if not isinstance(arg, str):
-            passed.append(f"({C_TYPES[arg.dtype]}){_c(arg.value)}")
+            passed.append(f"({BY_DTYPE[arg.dtype].spelling}){_c(arg.value)}")
         else:
             passed.append(f"{arg}_buffer" if arg in scratch and arg not in arguments else arg)
     grid = [_c(t) for t in launch.grid]
     lines = ["    {"]
     lines += [f"        const long long grid_{axis} = {text};" for axis, text in zip("xyz", grid, strict=True)]
     lines.append(f"        const size_t shared = (size_t){_c(launch.shared_bytes)};")
-    if not (launch.shared_bytes.isdigit() and int(launch.shared_bytes) <= _DEFAULT_SHARED):
-        lines.append(f"        if (status == cudaSuccess && shared > {_DEFAULT_SHARED})")
+    if not (launch.shared_bytes.isdigit() and int(launch.shared_bytes) <= STATIC_SHARED_BYTES):
+        lines.append(f"        if (status == cudaSuccess && shared > {STATIC_SHARED_BYTES})")
         lines.append(f"            status = cudaFuncSetAttribute({_pointer(launch)},")
         lines.append("                cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);")
     block = ", ".join(f"(unsigned)({_c(t)})" for t in launch.block)

@@ -7,27 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fsr.errors import SourceError
+from fsr.hardware.c_types import BY_SPELLING, LANES
 from fsr.source.file import KernelFile
 from fsr.source.items import strip_head
 from fsr.source.pieces import Piece
 from fsr.source.tokens import Token, close_angle, close_of, split_commas, tokenize
 
-DTYPES: dict[str, str] = {
-    "float": "float32", "double": "float64", "__half": "float16", "half": "float16",
-    "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16", "bool": "bool",
-    "char": "int8", "signed char": "int8", "unsigned char": "uint8",
-    "short": "int16", "unsigned short": "uint16", "int": "int32", "signed": "int32", "unsigned": "uint32",
-    "unsigned int": "uint32", "long": "int64", "unsigned long": "uint64", "long long": "int64",
-    "unsigned long long": "uint64", "size_t": "uint64", "ptrdiff_t": "int64", "ssize_t": "int64",
-    "int8_t": "int8", "uint8_t": "uint8", "int16_t": "int16", "uint16_t": "uint16", "int32_t": "int32",
-    "uint32_t": "uint32", "int64_t": "int64", "uint64_t": "uint64", "uchar": "uint8", "uint": "uint32",
-    "ulong": "uint64", "ushort": "uint16", "at::Half": "float16", "c10::Half": "float16",
-    "at::BFloat16": "bfloat16", "c10::BFloat16": "bfloat16",
-}  # fmt: skip
-_VECTORS = {"float": "float32", "double": "float64", "int": "int32", "uint": "uint32", "char": "int8",
-            "uchar": "uint8", "short": "int16", "ushort": "uint16", "long": "int64", "ulong": "uint64",
-            "longlong": "int64", "ulonglong": "uint64"}  # fmt: skip
-_PAIRS = {"half2": "float16", "__half2": "float16", "__nv_bfloat162": "bfloat16", "nv_bfloat162": "bfloat16"}
 _NOISE = frozenset((
     "const", "volatile", "__restrict__", "__restrict", "restrict", "struct", "typename", "__grid_constant__",
     "register",
@@ -187,13 +172,11 @@ def resolve_dtype(text: str, aliases: Mapping[str, str] | None = None) -> tuple[
         plain = plain.removeprefix("::").removeprefix("std::")
         if all(w in _SIGNS for w in plain.split()):
             plain = _integer(plain.split())
-        if plain in DTYPES:
-            return DTYPES[plain], 1
-        if plain in _PAIRS:
-            return _PAIRS[plain], 2
-        vector = re.fullmatch(r"([a-z]+)([234])", plain)
-        if vector and vector[1] in _VECTORS:
-            return _VECTORS[vector[1]], int(vector[2])
+        if plain in BY_SPELLING:
+            return BY_SPELLING[plain].dtype, 1
+        if plain in LANES:
+            element, lanes = LANES[plain]
+            return element.dtype, lanes
         if plain not in known or known[plain] == plain:
             return None, 1
         text = known[plain]

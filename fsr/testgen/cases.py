@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fsr.contract.model import Contract, Size
+from fsr.hardware.dtypes import is_float, numpy_dtype
 from fsr.records import Candidate, Case, Plan, Role
 from fsr.source.tokens import tokenize
 from fsr.testgen import families
-from fsr.testgen.dtypes import is_float, numpy_dtype
 
 GPU_ELEMENTS = 1 << 18
 HOST_ELEMENTS = 1 << 14

@@ -17,8 +17,8 @@ import numpy as np
 
 from fsr.contract.model import Contract
 from fsr.expressions import evaluate
+from fsr.hardware.dtypes import float_limits, is_float
 from fsr.records import Case, Json
-from fsr.testgen.dtypes import float_limits, is_float
 from fsr.testgen.oracle import Expected
 from fsr.testgen.values import Array, same_bits
 

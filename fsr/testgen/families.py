@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fsr.testgen.dtypes import FloatLimits
+from fsr.hardware.dtypes import FloatLimits
 
 Values = np.ndarray[Any, Any]
 FloatFamily = Callable[[np.random.Generator, int, FloatLimits], Values]

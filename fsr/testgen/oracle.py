@@ -20,8 +20,8 @@ import numpy as np
 
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
+from fsr.hardware.dtypes import float_limits, is_float, numpy_dtype
 from fsr.records import Case, Role
-from fsr.testgen.dtypes import float_limits, is_float, numpy_dtype
 from fsr.testgen.values import Array, CaseData, build, outputs, same_bits
 
 Run = Callable[[Case, CaseData], Mapping[str, Array]]

@@ -9,8 +9,8 @@ import numpy as np
 from fsr.backends.protocol import Buffer
 from fsr.contract.model import Contract, concrete_launches
 from fsr.expressions import evaluate_int
+from fsr.hardware.dtypes import numpy_dtype
 from fsr.records import Case, ConcreteLaunch, Plan, Role
-from fsr.testgen.dtypes import numpy_dtype
 from fsr.testgen.values import CaseData, poison
 
 

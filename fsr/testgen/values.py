@@ -13,9 +13,9 @@ import numpy as np
 from fsr.contract.model import Argument, Constraints, Contract
 from fsr.errors import ContractError
 from fsr.expressions import evaluate, evaluate_int
+from fsr.hardware.dtypes import bits_of, float_limits, is_float, numpy_dtype
 from fsr.records import Case, Role, ScalarValue
 from fsr.testgen import families
-from fsr.testgen.dtypes import bits_of, float_limits, is_float, numpy_dtype
 
 Array = np.ndarray[Any, Any]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from fsr.contract.model import Contract
+from fsr.hardware.gpus import Target, closest_target
 from fsr.records import Candidate
 from fsr.source.form import KernelForm
 
@@ -26,6 +27,11 @@ class Subject:
     contract: Contract
     keep_launch: bool = False
     target: str = "sm_90"
+
+    @property
+    def gpu(self) -> Target:
+        """The figures of the GPU that ``target`` names, or of the closest that is known."""
+        return closest_target(self.target)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,6 @@ from fsr.transform.protocol import Move, Subject
 
 INT_LIMIT = 2**31 - 1
 SAMPLES = 64
-_SM_COUNT = {"sm_70": 80, "sm_75": 40, "sm_80": 108, "sm_86": 84, "sm_89": 142, "sm_90": 132, "sm_100": 148}
 
 
 @dataclass(frozen=True)
@@ -155,11 +154,6 @@ def with_flags(plan: Plan, flags: Sequence[str]) -> Plan:
     """The plan with compiler flags added, each in place of an earlier one for the same option."""
     kept = [f for f in plan.flags if f.split("=")[0] not in {g.split("=")[0] for g in flags}]
     return replace(plan, flags=(*kept, *flags))
-
-
-def sm_count(target: str) -> int:
-    """Multiprocessors of the usual GPU of an architecture."""
-    return _SM_COUNT.get(target.rstrip("a"), 132)
 
 
 def _size_text(e: Expr, target: Target) -> str | None:

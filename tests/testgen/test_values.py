@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from fsr.contract.model import Argument, Constraints, Contract, Size
 from fsr.errors import ContractError
+from fsr.hardware.dtypes import bits_of, float_limits, is_float, numpy_dtype
 from fsr.records import Case, Launch, Plan, Role, ScalarValue
 from fsr.testgen import families
-from fsr.testgen.dtypes import bits_of, float_limits, is_float, numpy_dtype
 from fsr.testgen.values import build, integer_bounds, outputs, poison, same_bits
 
 PLAN = Plan((Launch("k", ("1", "1", "1"), ("32", "1", "1"), "0", ("x", "y", "n")),))

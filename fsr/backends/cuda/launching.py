@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import ml_dtypes
 import numpy as np
 
 from fsr.backends.cuda.driver import Driver, DriverError, Function, Module
 from fsr.backends.protocol import DeviceFault
 from fsr.errors import HarnessError
+from fsr.hardware.dtypes import numpy_dtype
+from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import ConcreteLaunch, Fault, FaultKind, Image, ScalarValue
-
-DEFAULT_SHARED_BYTES = 48 * 1024  # more needs the kernel's opt-in (CUDA C++ Programming Guide, "Shared Memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ def check_limits(driver: Driver, function: Function, launch: ConcreteLaunch) -> 
     most_shared = max_shared_bytes(driver)
     if launch.shared_bytes < 0 or shared > most_shared:
         raise refused(f"{launch.entry}: {shared} bytes of shared memory a block; the device has {most_shared}")
-    if shared > DEFAULT_SHARED_BYTES:
+    if shared > STATIC_SHARED_BYTES:
         driver.allow_dynamic_shared(function, launch.shared_bytes)
 
 
@@ -85,12 +84,8 @@ def scalar_bytes(scalar: ScalarValue) -> bytes:
     """A scalar argument in its C representation. Raises DeviceFault kind 'launch' for a value that its type cannot
     hold (a size beyond an int, for example)."""
     try:
-        dtype = np.dtype(scalar.dtype)
-    except TypeError:
-        dtype = np.dtype(getattr(ml_dtypes, scalar.dtype))
-    try:
         with np.errstate(over="ignore"):
-            return np.array(scalar.value, dtype).tobytes()
+            return np.array(scalar.value, numpy_dtype(scalar.dtype)).tobytes()
     except (OverflowError, ValueError) as error:
         raise refused(f"the argument {scalar.value} does not fit in {scalar.dtype}") from error
 

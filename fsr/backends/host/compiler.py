@@ -16,11 +16,11 @@ from fsr.backends.flags import refused_flags, split_defines
 from fsr.backends.host.runtime import COMMON, INCLUDE, find_compiler, precompiled_header, runtime_objects
 from fsr.backends.host.unit import SOURCE_NAME, blank_comments, unit_text
 from fsr.emulator.elf import Variable, attach_source, read_variables
+from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate, CompileFailure, Image, Resources
 from fsr.sandbox.launch import confined
 
 ARCH = "x86-64-v3"
-STATIC_SHARED_LIMIT = 48 * 1024  # CUDA C++ Programming Guide: static shared memory a block, every architecture
 _MEMORY_BYTES, _FILE_BYTES = 8 << 30, 256 << 20  # of the compiler: addresses, and the largest file
 _LOG_CHARS = 4000
 
@@ -191,9 +191,9 @@ def _image(
     resources = {}
     for entry in entries:
         used = _static_shared(entry, kernels, shared)
-        if used > STATIC_SHARED_LIMIT:
+        if used > STATIC_SHARED_BYTES:
             return CompileFailure(
-                f"{entry} uses too much shared data ({used} bytes, {STATIC_SHARED_LIMIT} max for static __shared__)"
+                f"{entry} uses too much shared data ({used} bytes, {STATIC_SHARED_BYTES} max for static __shared__)"
             )
         resources[entry] = Resources(static_shared_bytes=used)
     if instrumented:

@@ -18,9 +18,10 @@ from fsr.backends.host.launches import check_limits, pack_launch
 from fsr.backends.host.lines import Lines
 from fsr.backends.protocol import AccessProfile, Array, Buffer, DeviceFault
 from fsr.errors import HarnessError
+from fsr.hardware.gpus import H200
 from fsr.records import ConcreteLaunch, DeviceInfo, Fault, FaultKind, Image
 
-DEFAULT_SHARED_BYTES = 232_448  # 227 KiB, the opt-in limit of sm_90
+DEFAULT_SHARED_BYTES = H200.max_shared_bytes
 CONTAINED = "fsr.sandbox.confine:confine_execution"
 _IMAGES_KEPT = 64
 

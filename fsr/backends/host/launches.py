@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 
 from fsr.backends.protocol import DeviceFault
+from fsr.hardware.dtypes import numpy_dtype
+from fsr.hardware.limits import MAX_BLOCK, MAX_GRID, MAX_THREADS
 from fsr.records import ConcreteLaunch, Fault, FaultKind, Image, ScalarValue
-
-# CUDA C++ Programming Guide, technical specifications per compute capability (the same from 5.0 on)
-MAX_THREADS = 1024
-MAX_BLOCK = (1024, 1024, 64)
-MAX_GRID = (2**31 - 1, 65535, 65535)
 
 
 def refuse(entry: str, why: str) -> DeviceFault:
@@ -61,20 +58,10 @@ def pack_launch(
 
 
 def _pack_scalar(value: ScalarValue, size: int, kind: str, where: str) -> str:
-    dtype = _dtype(value.dtype)
+    dtype = numpy_dtype(value.dtype)
     given = {"f": "f", "i": "i", "u": "u", "b": "u", "V": "s"}.get(dtype.kind, "s")
     integers = {given, kind} <= {"i", "u"}  # signedness does not matter to the bits
     if dtype.itemsize != size or (given != kind and not integers and "s" not in (given, kind)):
         words = {"p": "a pointer", "f": "floating point", "i": "signed", "u": "unsigned", "s": "a structure"}[kind]
         raise DeviceFault(Fault(FaultKind.LAUNCH, f"{where} is {words} of {size} bytes but is given {value.dtype}"))
     return np.array(value.value).astype(dtype).tobytes().hex()
-
-
-def _dtype(name: str) -> np.dtype[Any]:
-    try:
-        return np.dtype(name)
-    except TypeError:
-        import ml_dtypes
-
-        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-        return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from fsr.hardware.limits import PARTIAL_SUMS_BYTES, STATIC_SHARED_BYTES
 from fsr.records import Candidate, Launch
 from fsr.source.form import KernelForm
 from fsr.source.rewrite import replace_kernel
@@ -21,10 +22,7 @@ from fsr.transform.collectives import missing_helpers
 from fsr.transform.launches import MAX_INT, distinct, largest_value, with_launch
 from fsr.transform.protocol import Move, Subject
 
-# Streaming multiprocessors of the largest common part of an architecture (NVIDIA data sheets); a grid of a few
-# blocks each keeps the whole GPU busy and costs one atomic a block.
-SM_COUNTS = {"sm_80": 108, "sm_86": 84, "sm_89": 128, "sm_90": 132, "sm_100": 148, "sm_120": 170}
-SHARED_BYTES = 46 * 1024  # dynamic shared memory without opting in is 48 KiB; partial sums take the rest
+SHARED_BYTES = STATIC_SHARED_BYTES - PARTIAL_SUMS_BYTES  # for bins
 
 # threads, blocks a multiprocessor, elements a load, loads under way
 REDUCE_SHAPES = (
@@ -161,7 +159,8 @@ def _rebuilt(subject: Subject, found: Found, gathering: Gathering, move: Move) -
     a_block = threads * int(move.param("width")) * int(move.param("batch"))
     grid = kernel.launched.launch.grid[0]
     if not subject.keep_launch:
-        grid = f"min(ceil_div({kernel.count}, {a_block}), {SM_COUNTS.get(subject.target.rstrip('af'), 128) * blocks})"
+        # A few blocks each keep all multiprocessors busy, and each block costs one atomic.
+        grid = f"min(ceil_div({kernel.count}, {a_block}), {subject.gpu.sm_count * blocks})"
 
     def change(launch: Launch) -> Launch:
         return replace(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fsr.analysis.elements import SIZES, WIDEST_BYTES, always, element
+from fsr.analysis.elements import WIDEST_BYTES, always, element
 from fsr.analysis.parallel import VAR, stride
 from fsr.analysis.tree import rewrite_body, substitute
+from fsr.hardware.c_types import BY_SPELLING, element_bytes
 from fsr.source.form import (
     Assign,
     Binary,
@@ -50,7 +51,7 @@ def wide_loads(kernel: ElementKernel, width: int) -> tuple[Load, ...]:
             continue
         root, type_ = kernel.scene.pointers.roots[pointer], kernel.scene.pointers.elements[pointer]
         general = substitute(index, {kernel.var: VAR})
-        if root in written or SIZES.get(type_, WIDEST_BYTES + 1) * width > WIDEST_BYTES:
+        if root in written or (element_bytes(type_) or WIDEST_BYTES + 1) * width > WIDEST_BYTES:
             continue
         if stride(general, VAR.text, kernel.scene.changing) != Literal("1") or pointer in kernel.scene.moving:
             continue
@@ -136,7 +137,7 @@ class ElementLoop:
         for load in self.loads:
             index = substitute(load.index, {VAR.text: Literal("0")})
             address = Unary("&", Index(Name(load.pointer), _simplified(index)))
-            test = Call(Name("fsr_aligned"), (address,), (str(SIZES[load.type] * self.width),))
+            test = Call(Name("fsr_aligned"), (address,), (str(BY_SPELLING[load.type].bytes * self.width),))
             joined = test if joined is None else Binary("&&", joined, test)
         return joined
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from fsr.hardware.limits import PARTIAL_SUMS_BYTES, STATIC_SHARED_BYTES
 from fsr.source.form import (
     Assign,
     Binary,
@@ -29,7 +30,7 @@ from fsr.transform.atomics.global_atomics import Bins, Target, atomic_of, typed
 from fsr.transform.rows.row_kernel import fresh
 from fsr.transform.rows.share import number, plus, times
 
-BIN_BYTES = 46 * 1024
+BIN_BYTES = STATIC_SHARED_BYTES - PARTIAL_SUMS_BYTES
 _THREAD = Member(Name("threadIdx"), "x")
 _BARRIER = ExprStmt(Call(Name("__syncthreads"), ()))
 

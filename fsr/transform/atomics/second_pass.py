@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fsr.hardware.c_types import BY_SPELLING
 from fsr.records import Candidate, Launch, ScalarArgument, Scratch
 from fsr.source.emit import emit_kernel
 from fsr.source.form import (
@@ -29,10 +30,6 @@ from fsr.transform.atomics.global_atomics import Target
 from fsr.transform.rows.share import number
 
 THREADS = 256
-DTYPES = {
-    "float": "float32", "double": "float64", "int": "int32", "int32_t": "int32", "unsigned": "uint32",
-    "unsigned int": "uint32", "uint32_t": "uint32", "long long": "int64", "unsigned long long": "uint64",
-}  # fmt: skip
 _OPERATORS = {"Add": "+", "Sub": "-", "And": "&", "Or": "|", "Xor": "^"}
 
 
@@ -49,7 +46,7 @@ def with_second_pass(candidate: Candidate, kernel: ElementKernel, gathering: Gat
         buffer = gathering.local(target, "partial")
         while buffer in taken:
             buffer += "_"
-        scratch.append(Scratch(buffer, DTYPES[target.type], f"max(1, {blocks})"))
+        scratch.append(Scratch(buffer, BY_SPELLING[target.type].dtype, f"max(1, {blocks})"))
     buffers = tuple(s.name for s in scratch)
     launches[kernel.launched.position] = replace(first, args=(*first.args, *buffers))
     finish = _finish(name, form, gathering)

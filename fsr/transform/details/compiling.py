@@ -11,7 +11,6 @@ from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import rewritten, target_of, targets, with_flags
 
 MIN_BLOCKS = (0, 2, 4, 8)
-THREADS_PER_SM = 2048
 FLAGS = {  # name of the move's parameter: flags, and whether results may change in the last bits
     "vectorize": (("--extra-device-vectorization",), False),
     "l1-bypass": (("--ptxas-options=-dlcm=cg",), False),
@@ -36,7 +35,7 @@ class LaunchBounds:
                 continue
             for blocks in MIN_BLOCKS:
                 bounds = _bounds(threads, blocks)
-                if bounds != target.kernel.launch_bounds and threads * max(blocks, 1) <= THREADS_PER_SM:
+                if bounds != target.kernel.launch_bounds and threads * max(blocks, 1) <= subject.gpu.max_threads_per_sm:
                     yield Move(self.name, target.region, (("threads", threads), ("blocks", blocks)), 1.02)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:

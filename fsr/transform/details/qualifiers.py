@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fsr.analysis.accesses import accesses
-from fsr.analysis.types import ELEMENT_BYTES, aliases, resolved
+from fsr.analysis.types import aliases, resolved
+from fsr.hardware.c_types import NUMBERS
 from fsr.records import Candidate
 from fsr.source.form import (
     Assign,
@@ -43,7 +44,9 @@ from fsr.transform.target import Target, rewritten, target_of, targets
 
 RESTRICT_GAIN = 1.05
 HINT_GAIN = 1.03
-_HINTED = frozenset(t for t in ELEMENT_BYTES if "half" not in t and "bfloat" not in t)
+_HINTED = frozenset(
+    name for t in NUMBERS if not t.header for name in (t.spelling, *t.others)
+)  # what the cache hints of every toolkit take
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from fsr.analysis.affine import affine
 from fsr.analysis.calls import is_atomic
-from fsr.analysis.types import ELEMENT_BYTES, aliases, resolved
+from fsr.analysis.types import aliases, resolved
+from fsr.hardware.c_types import element_bytes
 from fsr.records import Candidate
 from fsr.source.form import Binary, Call, Declare, Expr, Index, Literal, Name, OpaqueExpr, OpaqueStmt, Unary
 from fsr.source.walk import (
@@ -59,7 +60,7 @@ def _arrays(target: Target) -> Iterator[Declare]:
         if not (isinstance(s, Declare) and "__shared__" in s.qualifiers and len(s.dims) == 2 and s.init is None):
             continue
         width = affine(s.dims[1], None, target.constants).value()
-        size = ELEMENT_BYTES.get(resolved(s.type, names))
+        size = element_bytes(resolved(s.type, names))
         if width and size and width * size % BANKS_BYTES == 0 and _elements_only(target, s.name):
             yield s
 

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from fsr.expressions import evaluate_int
+from fsr.hardware.c_types import BY_DTYPE, element_bytes
+from fsr.hardware.limits import REGISTERS_PER_SM
 from fsr.records import Candidate, Launch
-from fsr.transform.gemm.config import FIRST, REGISTER_FILE, GemmConfig, fits, gemm_space, promise
+from fsr.transform.gemm.config import FIRST, GemmConfig, fits, gemm_space, promise
 from fsr.transform.gemm.nest import GemmNest, gemm_nest
 from fsr.transform.gemm.parts import gemm_parts
-from fsr.transform.gemm.text import ELEMENT_BYTES, gemm_body, simple_body, vector_structs
+from fsr.transform.gemm.text import gemm_body, simple_body, vector_structs
 from fsr.transform.placement import grid_for
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.site import Site, rebuilt, sites
-
-VALUE_BYTES = {"double": 8, "long long": 8, "__half": 2, "__nv_bfloat16": 2, "half": 2}
 
 
 class TileGemm:
@@ -41,10 +41,10 @@ class TileGemm:
                     yield Move(self.name, region, (("tile", int(site.launch.block[0])),), gain=2.0)
                 continue
             m, n = _timed_extents(site, nest, subject)
-            ranked = sorted(FIRST, key=lambda c: -promise(c, m, n))
+            ranked = sorted(FIRST, key=lambda c: -promise(c, m, n, subject.gpu))
             for config in ranked:
                 if fits(config, *_bytes(nest)):
-                    yield Move(self.name, region, config.params(), gain=3.0 + 9.0 * promise(config, m, n))
+                    yield Move(self.name, region, config.params(), gain=3.0 + 9.0 * promise(config, m, n, subject.gpu))
             yield Move(self.name, region, (("tile", 32),), gain=2.5)
             yield Move(self.name, region, (("tile", 16),), gain=2.0)
 
@@ -94,16 +94,16 @@ def _square(launch: Launch) -> bool:
 def _bytes(nest: GemmNest) -> tuple[int, int, int]:
     """Bytes of an accumulator, and of the values of both operands."""
     a, b = (
-        VALUE_BYTES.get(f.value, ELEMENT_BYTES[f.dtype] if f.expr == f.access.expr else 4) for f in (nest.a, nest.b)
+        element_bytes(f.value) or (BY_DTYPE[f.dtype].bytes if f.expr == f.access.expr else 4) for f in (nest.a, nest.b)
     )
-    return VALUE_BYTES.get(nest.acc.type, 4), a, b
+    return element_bytes(nest.acc.type) or 4, a, b
 
 
 def _blocked(subject: Subject, site: Site, nest: GemmNest, config: GemmConfig, name: str) -> Candidate:
     parts = gemm_parts(nest)
     tiles = {nest.m_axis: config.bm, nest.n_axis: config.bn}
     launch = _launch(site, tiles, (str(config.threads), "1", "1"))
-    blocks = REGISTER_FILE // (config.threads * config.registers(*_bytes(nest)))
+    blocks = REGISTERS_PER_SM // (config.threads * config.registers(*_bytes(nest)))
     return rebuilt(
         subject.candidate, site, gemm_body(parts, config), launch, name,
         threads=config.threads, min_blocks=blocks, before=vector_structs(parts),

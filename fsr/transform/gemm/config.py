@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
+from fsr.hardware.gpus import Target
+from fsr.hardware.limits import MAX_REGISTERS, REGISTERS_PER_SM, STATIC_SHARED_BYTES
+
 LANES_M, LANES_N = 4, 8  # a warp covers 4 x 8 threads: each shared-memory read of a fragment is one wavefront
 CHUNK = 4  # elements that one global or shared access moves, where it may
 PAD = 4  # extra elements a row of a tile that is stored transposed: spreads the stores over the banks
 
-STATIC_SHARED_BYTES = 48 * 1024
-REGISTER_FILE = 65536
 OVERHEAD_REGISTERS = 36  # addresses, predicates and loop counters, as ptxas needed for 128x128x8 with 8x8
 
 
@@ -62,7 +63,7 @@ def fits(config: GemmConfig, acc_bytes: int = 4, a_bytes: int = 4, b_bytes: int 
     if c.bm % (LANES_M * c.tm) or c.bn % (LANES_N * c.tn) or not 64 <= c.threads <= 512:
         return False
     registers = c.registers(acc_bytes, a_bytes, b_bytes)
-    if registers > 255 or registers * c.threads > REGISTER_FILE:
+    if registers > MAX_REGISTERS or registers * c.threads > REGISTERS_PER_SM:
         return False
     return c.shared_bytes(a_bytes, b_bytes) <= STATIC_SHARED_BYTES and all(_divides(c, e) for e in (c.bm, c.bn))
 
@@ -84,18 +85,17 @@ def gemm_space(acc_bytes: int = 4, a_bytes: int = 4, b_bytes: int = 4) -> Iterat
             yield config
 
 
-SM_COUNT = 132  # of an H100 or H200: enough to tell a grid that fills a large GPU from one that does not
-
-
-def promise(config: GemmConfig, m: int, n: int) -> float:
+def promise(config: GemmConfig, m: int, n: int, gpu: Target) -> float:
     """A guess from 0 to 1 of how well a configuration does on m x n outputs: operations per element read from shared
     memory, times the share of multiprocessors at work over all waves, less where few warps hide latency."""
     blocks = -(-m // config.bm) * -(-n // config.bn)
-    waves = -(-blocks // SM_COUNT)
+    waves = -(-blocks // gpu.sm_count)
     intensity: float = config.tm * config.tn / (config.tm + config.tn)
-    warps = min(blocks / SM_COUNT, REGISTER_FILE / (config.threads * config.registers())) * config.threads / 32
+    warps = (
+        min(blocks / gpu.sm_count, gpu.registers_per_sm / (config.threads * config.registers())) * config.threads / 32
+    )
     latency: float = min(1.0, warps / 8) ** 0.25
-    return intensity / (intensity + 1) * blocks / (waves * SM_COUNT) * latency
+    return intensity / (intensity + 1) * blocks / (waves * gpu.sm_count) * latency
 
 
 FIRST = (

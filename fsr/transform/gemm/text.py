@@ -13,19 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from fsr.hardware.c_types import BY_DTYPE
 from fsr.source.names import indent
 from fsr.transform.gemm.config import CHUNK, LANES_M, LANES_N, PAD, GemmConfig
 
 VECTOR_TYPES = {"float32": "float4", "int32": "int4", "uint32": "uint4"}
-ELEMENT_TYPES = {
-    "float64": "double", "float16": "__half", "bfloat16": "__nv_bfloat16", "int8": "signed char",
-    "uint8": "unsigned char",
-    "int16": "short", "uint16": "unsigned short", "int64": "long long", "uint64": "unsigned long long",
-}  # fmt: skip
-ELEMENT_BYTES = {
-    "float32": 4, "int32": 4, "uint32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1, "int16": 2,
-    "uint16": 2, "int64": 8, "uint64": 8,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +73,8 @@ def vector_structs(p: GemmParts) -> str:
     """Declarations of the vector types that are not built in, to stand before the kernel."""
     text = ""
     for dtype in dict.fromkeys(x.dtype for x in (p.a, p.b) if x.along and x.dtype not in VECTOR_TYPES):
-        align = min(16, CHUNK * ELEMENT_BYTES[dtype])
-        text += f"struct __align__({align}) {dtype}_x4 {{\n    {ELEMENT_TYPES[dtype]} x, y, z, w;\n}};\n\n"
+        align = min(16, CHUNK * BY_DTYPE[dtype].bytes)
+        text += f"struct __align__({align}) {dtype}_x4 {{\n    {BY_DTYPE[dtype].spelling} x, y, z, w;\n}};\n\n"
     return text
 
 

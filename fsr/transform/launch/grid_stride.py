@@ -9,11 +9,10 @@ from fsr.records import Candidate
 from fsr.source.form import Binary, For, Member, Name
 from fsr.transform.launch.pointwise import Pointwise, id_expression, pointwise
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.target import INT_LIMIT, largest, rewritten, sm_count, target_of, targets
+from fsr.transform.target import INT_LIMIT, largest, rewritten, target_of, targets
 
 THREADS = (256, 512)
 ROUNDS = (1, 4)  # how many times over the grid fills the GPU at full occupancy
-THREADS_PER_SM = 2048
 GAIN = 1.05
 
 
@@ -55,7 +54,7 @@ class GridStride:
 
 
 def _blocks(subject: Subject, threads: int, rounds: int) -> int:
-    return sm_count(subject.target) * (THREADS_PER_SM // threads) * rounds
+    return subject.gpu.sm_count * (subject.gpu.max_threads_per_sm // threads) * rounds
 
 
 def strided(point: Pointwise) -> For:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fsr.analysis.elements import SIZES, WIDEST_BYTES
+from fsr.analysis.elements import WIDEST_BYTES
+from fsr.hardware.c_types import element_bytes
 from fsr.records import Candidate, Launch
 from fsr.source.form import Binary, Declare, Expr, For, If, Jump, KernelForm, Literal, Member, Name, Return, Scope, Stmt
 from fsr.source.rewrite import replace_kernel
@@ -118,7 +119,7 @@ def _rows(subject: Subject, kernel: KernelForm) -> RowKernel | None:
 
 def _ways(rows: RowKernel) -> list[tuple[int, str]]:
     """Elements a load and cache, for the element types that the kernel has: 16 bytes a load where that is wide."""
-    sizes = {SIZES[t] for t in rows.scene.pointers.elements.values() if t in SIZES}
+    sizes = {size for t in rows.scene.pointers.elements.values() if (size := element_bytes(t))}
     wide = sorted({WIDEST_BYTES // s for s in sizes if s < WIDEST_BYTES}, reverse=True)
     packed = [(w, c) for c in ("register", "shared", "none") for w in wide]
     return [*packed, (1, "register"), (1, "none")]

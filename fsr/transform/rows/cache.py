@@ -6,9 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from fsr.analysis.effects import Access, Unclear, accesses
-from fsr.analysis.elements import SIZES, WIDEST_BYTES, always, element
+from fsr.analysis.elements import WIDEST_BYTES, always, element
 from fsr.analysis.parallel import VAR, ParallelLoop, canonical, private_names, stride
 from fsr.analysis.tree import assigned, names_of, rewrite_body, substitute
+from fsr.hardware.c_types import BY_SPELLING, element_bytes
+from fsr.hardware.limits import PARTIAL_SUMS_BYTES, STATIC_SHARED_BYTES
 from fsr.source.form import Call, Declare, Expr, Index, Literal, Name, Return, Stmt
 from fsr.source.walk import integer, walk_expr, walk_exprs
 from fsr.transform.rows.row_kernel import RowKernel, fresh
@@ -21,7 +23,7 @@ tanhf asinhf acoshf atanhf erff erfcf lgammaf tgammaf __expf __logf __powf __sin
 """
 FLOAT_FUNCTIONS = frozenset(_FLOAT_FUNCTIONS.split())
 REGISTER_BYTES = 384  # a thread's cached row: 96 registers of 255, the rest is for the work
-SHARED_BYTES = 46 * 1024  # static shared memory is 48 KiB; partial sums take the rest
+SHARED_BYTES = STATIC_SHARED_BYTES - PARTIAL_SUMS_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ def row_space(rows: RowKernel, group: Group, width: int, cache: str) -> RowSpace
     if start < 0:
         return None
     slots = _slots(rows, loops, start, cache)
-    slots = tuple(s for s in slots if SIZES[s.type] * width <= WIDEST_BYTES)
+    slots = tuple(s for s in slots if BY_SPELLING[s.type].bytes * width <= WIDEST_BYTES)
     kernel = rows.launched.kernel
     names = {n: fresh(n, kernel) for n in ("packs", "pack", "step", "u", "fast")}
     space = RowSpace(group, width, cache, start, bound, level, slots, 0, names)
@@ -116,14 +118,14 @@ def row_space(rows: RowKernel, group: Group, width: int, cache: str) -> RowSpace
 
 def _sized(space: RowSpace, rows: RowKernel, length: int) -> RowSpace | None:
     """The space with a cache that holds rows of ``length`` elements; None when that is too large."""
-    kept = sum(SIZES[s.type] for s in space.slots if s.kept)
+    kept = sum(BY_SPELLING[s.type].bytes for s in space.slots if s.kept)
     packs = -(-max(length, 1) // space.width)
     if space.cache == "register":
         steps = -(-packs // space.group.size)
         if steps * space.width * kept > REGISTER_BYTES:
             return None
         room = REGISTER_BYTES - steps * space.width * kept
-        reused = tuple(r for r in reuses(space, rows) if steps * space.width * SIZES[r.type] <= room)[:1]
+        reused = tuple(r for r in reuses(space, rows) if steps * space.width * BY_SPELLING[r.type].bytes <= room)[:1]
         return replace(space, steps=steps, reused=reused)
     rows_in_block = space.group.threads // space.group.size
     if packs * space.width * kept * rows_in_block > SHARED_BYTES:
@@ -153,7 +155,7 @@ def _slot(
     pointer, index = places.pop()
     type_ = rows.scene.pointers.elements[pointer]
     unit_stride = stride(index, VAR.text, rows.scene.changing - {pointer})
-    if unit_stride != Literal("1") or pointer in rows.scene.moving or type_ not in SIZES:
+    if unit_stride != Literal("1") or pointer in rows.scene.moving or element_bytes(type_) is None:
         return None
     if not all(_only_elements(p, root, pointer, rows) for p in using):
         return None

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from fsr.analysis.elements import SIZES, element
+from fsr.analysis.elements import element
 from fsr.analysis.parallel import VAR
 from fsr.analysis.tree import rewrite_body, rewrite_expr, substitute
+from fsr.hardware.c_types import BY_SPELLING
 from fsr.source.form import (
     Assign,
     Binary,
@@ -137,7 +138,7 @@ def _condition(space: RowSpace) -> Expr | None:
         tests.append(Binary("==", Binary("%", length, number(space.width)), Literal("0")))
         for slot in space.slots:
             address = Unary("&", Index(Name(slot.pointer), _at(slot, number(space.start))))
-            tests.append(Call(Name("fsr_aligned"), (address,), (str(SIZES[slot.type] * space.width),)))
+            tests.append(Call(Name("fsr_aligned"), (address,), (str(BY_SPELLING[slot.type].bytes * space.width),)))
     joined: Expr | None = None
     for test in tests:
         joined = test if joined is None else Binary("&&", joined, test)

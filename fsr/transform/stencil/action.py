@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fsr.hardware.c_types import BY_DTYPE
+from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate
-from fsr.transform.gemm.text import ELEMENT_BYTES
 from fsr.transform.points import covered, grid_fits
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.site import Site, rebuilt, sites
 from fsr.transform.stencil.neighbourhood import Stencil, stencil
 from fsr.transform.stencil.text import halo_body, halo_extent, march_body
 
-STATIC_SHARED_BYTES = 48 * 1024
 MARCHES = ((4, 32, 8), (4, 64, 4), (8, 32, 4), (2, 32, 8), (4, 128, 1), (8, 64, 2), (8, 128, 1), (2, 64, 4))
 TILES = ((2, 32, 8), (1, 32, 8), (4, 32, 8), (2, 64, 4), (4, 64, 4), (1, 32, 16))
 
@@ -79,5 +79,5 @@ def _shared_bytes(found: Stencil, x: int, tile_y: int) -> int:
     total = 0
     for n in found.neighbourhoods:
         width, height = halo_extent(n, x, tile_y)
-        total += width * height * ELEMENT_BYTES[n.dtype]
+        total += width * height * BY_DTYPE[n.dtype].bytes
     return total

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate
 from fsr.transform.points import covered, grid_fits
 from fsr.transform.protocol import Move, Subject
@@ -12,7 +13,6 @@ from fsr.transform.site import Site, rebuilt, sites
 from fsr.transform.transpose.strided import Transposed, transpose_body, transposed
 
 SHAPES = ((32, 8), (64, 16), (32, 16), (64, 8), (32, 4), (64, 4), (32, 32), (16, 16))
-STATIC_SHARED_BYTES = 48 * 1024
 
 
 class TileTranspose:

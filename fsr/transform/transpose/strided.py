@@ -10,11 +10,11 @@ from fsr.analysis.point_accesses import Access, Inits, accesses, dtype_of, may_a
 from fsr.analysis.polynomial import constant
 from fsr.analysis.rewrite import nodes, rewrite
 from fsr.contract.model import Contract
+from fsr.hardware.c_types import dtype_bytes
 from fsr.source.emit import emit_expr, emit_stmts
 from fsr.source.form import Assign, Binary, Declare, Expr, ExprStmt, Index, Name, OpaqueExpr, Stmt, Ternary
 from fsr.source.names import indent
 from fsr.source.walk import subexprs
-from fsr.transform.gemm.text import ELEMENT_BYTES
 from fsr.transform.points import at_point, unrolled
 
 Reads = tuple[Access, ...]
@@ -67,7 +67,7 @@ def _along(one: Access, axis: str, found: Domain) -> bool:
 
 
 def _bytes(contract: Contract, found: Domain, array: str) -> int | None:
-    return ELEMENT_BYTES.get(dtype_of(contract, found.launch, found, array) or "")
+    return dtype_bytes(dtype_of(contract, found.launch, found, array) or "")
 
 
 def straight_line(core: Sequence[Stmt]) -> set[Index]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from fsr.analysis.accesses import Access, accesses_in
 from fsr.analysis.affine import affine
 from fsr.analysis.definitions import Definitions
-from fsr.analysis.types import ELEMENT_BYTES, aliases, bare, resolved
+from fsr.analysis.types import aliases, bare, resolved
+from fsr.hardware.c_types import element_bytes
 from fsr.source.form import (
     Assign,
     Binary,
@@ -140,7 +141,7 @@ def _stream(
     if all(a.tests for a in uses) or any(a.writes and (a.tests or a.loops) for a in uses):
         return None  # a pack must not touch what the scalar code leaves alone
     element = bare(target.known.types.get(array, ""))
-    size = ELEMENT_BYTES.get(resolved(element, names))
+    size = element_bytes(resolved(element, names))
     if size is None or all(a.loops for a in uses):
         return None
     reads = any(a.kind != "write" for a in uses)
