@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from fsr.backends.cuda.gpus import driver_gpu
@@ -53,10 +54,9 @@ class Session:
         self._expected: dict[Case, Expected] = {}
         self._shelf = DataShelf()
         self._search_cases: list[Case] = []
-        self._precise: tuple[Candidate, Image] | None = None
+        self._wide: dict[bool, tuple[Candidate, Image] | None] = {}
         self._host: Device | None = self.device if spec.on_host else None
         self._timed: list[tuple[Case, CaseData]] = []
-        self._open_precise()
 
     # ------------------------------------------------------------ the original
 
@@ -72,23 +72,12 @@ class Session:
             fix="correct the kernel, or name what it needs in the contract",
         )
 
-    def _open_precise(self) -> None:
-        """The original in float64 on the host device, where both are possible."""
-        from fsr.testgen.widen import widen_candidate
-
-        if self.contract.reference is not None:
-            return
-        try:
-            widened = widen_candidate(self.spec.baseline)
-            if widened is None:
-                return
-            from fsr.backends.host.compiler import HostToolchain
-
-            image = HostToolchain().compile(widened)
-        except MissingToolError:
-            return
-        if isinstance(image, Image):
-            self._precise = (widened, image)
+    def _widened(self, *, noisy: bool) -> tuple[Candidate, Image] | None:
+        """The original in float64 on the host device, ``noisy`` as in :func:`fsr.testgen.widen.noisy_candidate`; None
+        where there is no such form. Built when first asked for."""
+        if noisy not in self._wide:
+            self._wide[noisy] = _built_wide(self.spec.baseline, noisy=noisy)
+        return self._wide[noisy]
 
     def host(self) -> Device:
         """The host device of this process, for precise answers and recordings."""
@@ -98,28 +87,29 @@ class Session:
             self._host = open_host_device()
         return self._host
 
-    def _run_precise(self, case: Case, data: CaseData) -> Mapping[str, Array]:
-        assert self._precise is not None
-        candidate, image = self._precise
-        contract = _in_float64(self)
-        return run_once(self.host(), image, candidate.plan, contract, case, data, timeout_s=BASELINE_TIMEOUT_S)
+    def _run_wide(self, case: Case, data: CaseData, *, noisy: bool) -> Mapping[str, Array] | None:
+        found = self._widened(noisy=noisy)
+        if found is None:
+            return None
+        candidate, image = found
+        contract = in_float64(self.contract)
+        try:
+            return run_once(self.host(), image, candidate.plan, contract, case, data, timeout_s=BASELINE_TIMEOUT_S)
+        except DeviceFault:  # it needs more shared memory, say
+            return None
 
     def expected(self, case: Case) -> Expected:
         """The original's answer to a case; computed once. Raises BaselineError when the original fails it."""
         if case not in self._expected:
-            timed = case.name.startswith(("timed", "held-out timed"))
-            try:
-                self._expected[case] = expect(
-                    self.contract,
-                    case,
-                    self._run_baseline,
-                    precise=self._run_precise if self._precise is not None and not timed else None,
-                    folder=Path(self.spec.folder),
-                )
-            except DeviceFault as fault:
-                if fault.fault.kind == FaultKind.MEMORY:
-                    raise
-                raise self.baseline_error(case, fault.fault) from None
+            wide = self.contract.reference is None and not case.name.startswith(("timed", "held-out timed"))
+            self._expected[case] = expect(
+                self.contract,
+                case,
+                self._run_baseline,
+                precise=partial(self._run_wide, noisy=False) if wide else None,
+                noisy=partial(self._run_wide, noisy=True) if wide else None,
+                folder=Path(self.spec.folder),
+            )
         return self._expected[case]
 
     def answers_alike(self, case: Case, data: CaseData, got: Mapping[str, Array]) -> bool:
@@ -136,6 +126,10 @@ class Session:
             return run_once(
                 self.device, self.baseline.run, self.spec.baseline.plan, self.contract, case, data, timeout_s=limit_s
             )
+        except DeviceFault as fault:
+            if fault.fault.kind == FaultKind.MEMORY:
+                raise
+            raise self.baseline_error(case, fault.fault) from None
         finally:
             self.stopwatch.note(case, started)
 
@@ -235,9 +229,20 @@ class Session:
             self._lock.release()
 
 
-def _in_float64(session: Session) -> Contract:
+def _built_wide(baseline: Candidate, *, noisy: bool) -> tuple[Candidate, Image] | None:
+    from fsr.backends.host.compiler import HostToolchain
+    from fsr.testgen.widen import noisy_candidate, widen_candidate
+
+    widened = noisy_candidate(baseline) if noisy else widen_candidate(baseline)
+    try:
+        image = HostToolchain().compile(widened) if widened is not None else None
+    except MissingToolError:
+        return None
+    return (widened, image) if widened is not None and isinstance(image, Image) else None
+
+
+def in_float64(contract: Contract) -> Contract:
     """The contract with floating arguments as float64, for the widened original."""
-    contract = session.contract
     floats = ("float16", "bfloat16", "float32")
     args = tuple(replace(a, dtype="float64") if a.dtype in floats else a for a in contract.args)
     return replace(contract, args=args)

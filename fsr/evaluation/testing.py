@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fsr.backends.protocol import Array, Device, DeviceFault
 from fsr.contract.model import Contract
 from fsr.records import Case, Fault, FaultKind, Image, Json, Plan
-from fsr.testgen.compare import Mismatch, compare
+from fsr.testgen.compare import Mismatch, compare, flushes
 from fsr.testgen.oracle import Expected
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build
@@ -92,7 +92,7 @@ def fails(
             if fault.fatal:
                 raise
             return CaseFailure(case, fault=fault.fault)
-        mismatches = compare(contract, case, got, expected, data.arrays)
+        mismatches = compare(contract, case, got, expected, data.arrays, flushes=flushes(plan.flags))
         if mismatches:
             return CaseFailure(case, mismatch=mismatches[0])
     return None

@@ -20,6 +20,11 @@ class FloatLimits:
     largest: float
     tiny: float
 
+    @property
+    def smallest(self) -> float:
+        """The smallest denormal value: the spacing below ``tiny``."""
+        return self.tiny * self.eps
+
 
 @lru_cache(maxsize=64)
 def numpy_dtype(name: str) -> np.dtype[Any]:

@@ -2,14 +2,19 @@
 
 An element is right when it lies within a bound of the truth (the precise answer where there is one, else the
 original's): a few units in the last place of its scale, four times the original's own error, and the spread
-that repeated runs of the original show. NaN and infinities stand exactly where the original's do. Integers,
-booleans and outputs declared exact are equal bit for bit.
+that repeated runs of the original show. What exceeds that is held against how far rounding in the original's own types
+may carry that very element (:attr:`Expected.noise`) before it is called wrong, so that the verdict depends neither on
+the seed nor on how lucky the original's own rounding was. Nothing else is forgiven near zero: of an absolute bound
+there is only the spacing of the type's denormal values, or what a candidate that openly flushes them takes.
+NaN and infinities stand exactly where the original's do. Integers, booleans and outputs declared exact are equal bit
+for bit.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +32,7 @@ TIMES_LESS_ACCURATE = 4.0
 # fast-math intrinsics, far below a float16 or TF32 detour (5e-4).
 FLOOR_ULPS = {2: 1.0, 4: 32.0, 8: 32.0}
 ARRAY_ERROR_CAP = 16.0  # one freak element of the original must not widen the bound of all others
+OVERFLOWED_NEAR = 2.0**-7  # how near to the truth, relatively, counts where the original has no number at all
 FREE_LENGTH = 8.0  # sums of up to 64 terms are covered by the floor itself; longer ones need more room
 
 
@@ -78,14 +84,18 @@ def compare(
     got: Mapping[str, Array],
     expected: Expected,
     initial: Mapping[str, Array] | None = None,
+    *,
+    flushes: bool = False,
 ) -> list[Mismatch]:
     """The worst mismatch of every output that has one; empty when all are right.
 
     ``initial``: the buffers as this run found them, so that elements left unwritten are told from wrong ones.
+    ``flushes``: the candidate's compiler flags say that denormal values become zero.
     """
     found = []
     for name, want in expected.arrays.items():
-        mismatch = _compare_one(contract, case, name, got[name], want, expected, (initial or {}).get(name))
+        one = _Output(contract, case, name, expected, flushes)
+        mismatch = _compare_one(one, got[name], want, (initial or {}).get(name))
         if mismatch is not None:
             found.append(mismatch)
     return found
@@ -105,33 +115,47 @@ def compare_baseline(contract: Contract, case: Case, expected: Expected) -> list
     return found
 
 
-def tolerance(contract: Contract, case: Case, dtype: np.dtype[Any]) -> tuple[float, float]:
+def flushes(flags: Sequence[str]) -> bool:
+    """Whether these compiler flags turn denormal float32 values into zero."""
+    return any(re.fullmatch(r"--?(use_fast_math|ftz=true)", flag) for flag in flags)
+
+
+def tolerance(contract: Contract, case: Case, dtype: np.dtype[Any], *, flushed: bool = False) -> tuple[float, float]:
     """(relative, absolute) floor of the bound: the contract's own where given, else from the type; the relative one
-    grows with the square root of the length of the sum, as rounding does."""
+    grows with the square root of the length of the sum, as rounding does. ``flushed``: float32 arithmetic has no
+    denormal values."""
     stated = contract.tolerance
     if not is_float(dtype):
         return 0.0, stated.atol or 0.0
     limits = float_limits(dtype)
-    relative = stated.rtol if stated.rtol is not None else FLOOR_ULPS.get(dtype.itemsize, 1.0) * limits.eps
-    absolute = stated.atol if stated.atol is not None else 4.0 * limits.tiny  # denormals may be flushed to zero
-    if stated.sum_length is not None and stated.rtol is None:
+    length = 1.0
+    if stated.sum_length is not None:
         length = max(float(evaluate(stated.sum_length, case.size_map())), 1.0)
-        relative *= max(1.0, math.sqrt(length) / FREE_LENGTH)
-    return relative, absolute
+    relative = stated.rtol
+    if relative is None:
+        relative = FLOOR_ULPS.get(dtype.itemsize, 1.0) * limits.eps * max(1.0, math.sqrt(length) / FREE_LENGTH)
+    absolute = (1.0 + math.sqrt(length)) * limits.smallest  # terms may be scaled before they are summed
+    if flushed and dtype.itemsize in (2, 4) and limits.largest > 1e38:  # float32, and bfloat16, computed as float32
+        absolute = 4.0 * limits.tiny
+    return relative, stated.atol if stated.atol is not None else absolute
 
 
 # ---------------------------------------------------------------- one output
 
 
-def _compare_one(
-    contract: Contract,
-    case: Case,
-    name: str,
-    got: Array,
-    want: Array,
-    expected: Expected,
-    initial: Array | None,
-) -> Mismatch | None:
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """One output of one case: what its elements are judged by."""
+
+    contract: Contract
+    case: Case
+    name: str
+    expected: Expected
+    flushed: bool
+
+
+def _compare_one(one: _Output, got: Array, want: Array, initial: Array | None) -> Mismatch | None:
+    name, contract, expected = one.name, one.contract, one.expected
     if got.shape != want.shape or got.dtype != want.dtype:
         return Mismatch(name, "shape", (), math.nan, math.nan, math.inf, 0.0, got.size, want.size)
     if same_bits(got, want).all():
@@ -144,11 +168,14 @@ def _compare_one(
     if not is_float(got.dtype) or contract.tolerance.exact:
         wrong, kind = ~_exact(contract, got, want, expected.spread[name]), "value"
     else:
-        truth, bound = _bound(contract, case, name, expected)
-        excused = _overflowed(contract, got, want, expected.precise, truth)
+        truth, bound = _bound(one)
+        excused = _overflowed(one, got, want, truth, bound)
         wrong, kind = ~_same_wildness(got, want) & ~excused, "non-finite"
         if not (wrong & ~never).any():
             wrong, kind = ~_agree(got, truth, bound) & np.isfinite(_wide(want)), "value"
+            if (wrong & ~never).any() and expected.noise is not None:
+                bound = np.maximum(bound, TIMES_LESS_ACCURATE * expected.noise[name])
+                wrong = ~_agree(got, truth, bound) & np.isfinite(_wide(want))
     wrong &= ~never
     if (wrong & left).any():
         wrong, kind = wrong & left, "unwritten"
@@ -167,10 +194,11 @@ def _exact(contract: Contract, got: Array, want: Array, spread: Array) -> Array:
         return np.asarray(same | (np.abs(_wide(got) - _wide(want)) <= slack))
 
 
-def _bound(contract: Contract, case: Case, name: str, expected: Expected) -> tuple[Array, Array]:
+def _bound(one: _Output) -> tuple[Array, Array]:
     """The truth (float64) and the largest absolute error allowed, per element."""
+    name, expected = one.name, one.expected
     want = _wide(expected.arrays[name])
-    relative, absolute = tolerance(contract, case, expected.arrays[name].dtype)
+    relative, absolute = tolerance(one.contract, one.case, expected.arrays[name].dtype, flushed=one.flushed)
     scale = _broadcast(expected.scale[name], want)
     bound = absolute + relative * scale + TIMES_LESS_ACCURATE * np.asarray(expected.spread[name])
     if expected.precise is None:
@@ -201,15 +229,18 @@ def _same_wildness(got: Array, want: Array) -> Array:
     return np.asarray((np.isfinite(a) & np.isfinite(b)) | (np.isnan(a) & np.isnan(b)) | (a == b))
 
 
-def _overflowed(
-    contract: Contract, got: Array, want: Array, precise: Mapping[str, Array] | None, truth: Array
-) -> Array:
-    """Where a sum overflowed on its way in both the original and the candidate, though the answer in float64 is finite:
-    whether that leaves an infinity, its negative, or NaN depends on the order of the terms, which the contract's
-    ``sum_length`` says may vary. A finite value is no match there."""
-    if contract.tolerance.sum_length is None or precise is None:
+def _overflowed(one: _Output, got: Array, want: Array, truth: Array, bound: Array) -> Array:
+    """Where the original overflowed on its way, though the answer in float64 is finite. A
+    candidate that is near that answer is nearer to the truth than the original. Whether an overflow leaves an infinity,
+    its negative, or NaN depends on the order of the terms, which the contract's ``sum_length`` says may vary."""
+    if one.expected.precise is None:
         return np.zeros(got.shape, dtype=bool)
-    return np.asarray(~np.isfinite(_wide(want)) & ~np.isfinite(_wide(got)) & np.isfinite(truth))
+    with np.errstate(over="ignore", invalid="ignore"):
+        on_its_way = ~np.isfinite(_wide(want)) & np.isfinite(truth)
+        excused = np.abs(_wide(got) - truth) <= np.maximum(bound, OVERFLOWED_NEAR * np.abs(truth))
+    if one.contract.tolerance.sum_length is not None:
+        excused |= ~np.isfinite(_wide(got))
+    return np.asarray(on_its_way & excused)
 
 
 def _agree(got: Array, truth: Array, bound: Array) -> Array:

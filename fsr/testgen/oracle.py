@@ -11,8 +11,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +25,48 @@ from fsr.testgen.values import Array, CaseData, build, outputs, same_bits
 
 Run = Callable[[Case, CaseData], Mapping[str, Array]]
 """Runs a kernel once from that data; returns its output buffers (at least), as new arrays."""
+WideRun = Callable[[Case, CaseData], Mapping[str, Array] | None]
+"""As Run, of a widened form; None where there is none, or it does not run."""
 
-PERTURBED_RUNS = 2
+PERTURBED_RUNS = 3
 ALONE_MOST = 4  # inputs shaken one at a time
+NOISY_RUNS = 3
+NOISY_STEP = 2.0**-40  # far below float's rounding, far above double's: another sample of the noise, the same problem
 
 
-@dataclass(frozen=True, slots=True)
 class Expected:
-    """Per output name: ``arrays`` the original's answer (first run, poison seed 0); ``precise`` a float64 answer
-    or None; ``spread`` by how much repeated runs of the original differ (0 where they agree bit for bit);
-    ``scale`` the magnitude an error is judged against; ``unwritten`` elements that the original leaves alone."""
+    """What is known of one case. Per output name: ``arrays`` the original's answer (first run, poison seed 0);
+    ``spread`` by how much repeated runs of the original differ (0 where they agree bit for bit); ``unwritten``
+    elements that the original leaves alone. The rest is found out when a candidate's bits differ from the original's,
+    which they mostly do not: ``precise`` a float64 answer or None, ``scale`` the magnitude an error is judged against,
+    ``noise`` how far rounding in the original's own types may carry an element (None: no such run)."""
 
-    arrays: Mapping[str, Array]
-    precise: Mapping[str, Array] | None
-    spread: Mapping[str, Array]
-    scale: Mapping[str, Array]
-    unwritten: Mapping[str, Array]
+    def __init__(
+        self,
+        arrays: Mapping[str, Array],
+        spread: Mapping[str, Array],
+        unwritten: Mapping[str, Array],
+        precise: Callable[[], Mapping[str, Array] | None] = lambda: None,
+        scale: Callable[[], Mapping[str, Array]] | None = None,
+        noise: Callable[[Mapping[str, Array]], Mapping[str, Array] | None] = lambda truth: None,
+    ) -> None:
+        self.arrays, self.spread, self.unwritten = arrays, spread, unwritten
+        self._precise, self._scale, self._noise = precise, scale, noise
+
+    @cached_property
+    def precise(self) -> Mapping[str, Array] | None:
+        """See the class."""
+        return self._precise()
+
+    @cached_property
+    def scale(self) -> Mapping[str, Array]:
+        """See the class."""
+        return self._scale() if self._scale is not None else {n: _scale(a, []) for n, a in self.arrays.items()}
+
+    @cached_property
+    def noise(self) -> Mapping[str, Array] | None:
+        """See the class."""
+        return self._noise(self.precise if self.precise is not None else self.arrays)
 
 
 def expect(
@@ -49,30 +74,45 @@ def expect(
     case: Case,
     run: Run,
     *,
-    precise: Run | None = None,
+    precise: WideRun | None = None,
+    noisy: WideRun | None = None,
     folder: Path | None = None,
-    repeats: int = 2,
 ) -> Expected:
-    """Run the original ``repeats`` times (at least 2, each with its own poison) and on perturbed inputs.
+    """Run the original twice, each with its own poison; and, when asked for what that takes, on perturbed inputs.
 
-    ``precise`` runs the widened original on :func:`widened_data`; a contract that names a reference function
-    uses that instead, imported from ``folder``. What ``run`` raises passes through: the baseline failed.
+    ``precise`` runs the widened original on :func:`widened_data`, ``noisy`` its noisy form; a contract that names a
+    reference function uses that instead of the former, imported from ``folder``. What ``run`` raises passes through:
+    the baseline failed.
     """
     names = outputs(contract, case)
-    data = [build(contract, case, poison_seed=i) for i in range(max(repeats, 2))]
+    data = [build(contract, case, poison_seed=i) for i in range(2)]
     runs = [_picked(run(case, d), names) for d in data]
     first = runs[0]
     unwritten = {n: _never_written(contract, n, [d.arrays[n] for d in data], [r[n] for r in runs]) for n in names}
     spread = {n: _spread([r[n] for r in runs], unwritten[n]) for n in names}
-    exact: Mapping[str, Array] | None = None
-    if contract.reference is not None:
-        exact = reference_outputs(contract, case, data[0], folder or Path())
-    elif precise is not None:
-        exact = _picked(precise(case, widened_data(data[0])), names)
-    floating = any(is_float(first[n].dtype) for n in names)
-    moved = [_picked(run(case, d), names) for d in _perturbed(contract, case, data[0])] if floating else []
-    scale = {n: _scale(first[n], [m[n] for m in moved]) for n in names}
-    return Expected(first, exact, spread, scale, unwritten)
+
+    def exact() -> Mapping[str, Array] | None:
+        if contract.reference is not None:
+            return reference_outputs(contract, case, build(contract, case), folder or Path())
+        found = precise(case, widened_data(build(contract, case))) if precise is not None else None
+        return None if found is None else _picked(found, names)
+
+    def scale() -> Mapping[str, Array]:
+        if not any(is_float(first[n].dtype) for n in names):
+            return {n: _scale(first[n], []) for n in names}
+        shaken = _perturbed(contract, case, build(contract, case))
+        moved = [_picked(run(case, d), names) for d in shaken]
+        return {n: _scale(first[n], [m[n] for m in moved]) for n in names}
+
+    def noise(truth: Mapping[str, Array]) -> Mapping[str, Array] | None:
+        if noisy is None:
+            return None
+        wide = widened_data(build(contract, case))
+        found = [noisy(case, _nudged(contract, case, wide, number)) for number in range(NOISY_RUNS)]
+        runs = [_picked(run, names) for run in found if run is not None]
+        return _largest_error(runs, truth) if runs else None
+
+    return Expected(first, spread, unwritten, exact, scale, noise)
 
 
 def reference_outputs(contract: Contract, case: Case, data: CaseData, folder: Path) -> dict[str, Array]:
@@ -138,14 +178,18 @@ def _spread(runs: list[Array], unwritten: Array) -> Array:
     return spread
 
 
-def _perturbed(contract: Contract, case: Case, data: CaseData) -> list[CaseData]:
-    """All floating inputs shaken together, twice; then each alone. Together they may cancel (a result near zero whose
-    terms move the same way), which would hide how large its terms are; alone they do not."""
-    movable = [
+def _movable(contract: Contract, case: Case, data: CaseData) -> list[str]:
+    return [
         name
         for name, array in data.arrays.items()
         if is_float(array.dtype) and (contract.argument(name).role is not Role.OUT or name in case.aliased)
     ]
+
+
+def _perturbed(contract: Contract, case: Case, data: CaseData) -> list[CaseData]:
+    """All floating inputs shaken together, three times; then each alone. Together they may cancel (a result near zero
+    whose terms move the same way), which would hide how large its terms are; alone they do not."""
+    movable = _movable(contract, case, data)
     chosen = [movable] * PERTURBED_RUNS
     if len(movable) > 1:
         chosen += [[name] for name in movable[:ALONE_MOST]]
@@ -153,10 +197,34 @@ def _perturbed(contract: Contract, case: Case, data: CaseData) -> list[CaseData]
     for number, names in enumerate(chosen):
         rng = np.random.default_rng([case.seed % 2**32, 7 + number])
         arrays = {
-            name: _shaken(contract, name, array, rng) if name in names else array.copy()
+            name: _shaken(contract, name, array, perturbation(array.dtype), rng) if name in names else array.copy()
             for name, array in data.arrays.items()
         }
         found.append(CaseData(arrays, data.scalars))
+    return found
+
+
+def _nudged(contract: Contract, case: Case, data: CaseData, number: int) -> CaseData:
+    """Float64 data with the last bits of every floating input changed."""
+    rng = np.random.default_rng([case.seed % 2**32, 101 + number])
+    movable = _movable(contract, case, data) if number else []  # the first sample is of the very inputs
+    arrays = {
+        name: _shaken(contract, name, array, NOISY_STEP, rng) if name in movable else array.copy()
+        for name, array in data.arrays.items()
+    }
+    return CaseData(arrays, data.scalars)
+
+
+def _largest_error(runs: list[dict[str, Array]], truth: Mapping[str, Array]) -> dict[str, Array]:
+    """How far the runs are from the truth, element by element; 0 where either is no number, and for integers."""
+    found = {}
+    for name, right in truth.items():
+        worst = np.zeros(right.shape)
+        for run in runs if is_float(runs[0][name].dtype) else []:
+            with np.errstate(invalid="ignore", over="ignore"):
+                error = np.abs(run[name].astype(np.float64) - right.astype(np.float64))
+            np.fmax(worst, np.where(np.isfinite(error), error, 0.0), out=worst)
+        found[name] = worst
     return found
 
 
@@ -165,11 +233,14 @@ def perturbation(dtype: np.dtype[Any]) -> float:
     return max(2.0**-12, 4.0 * float_limits(dtype).eps)
 
 
-def _shaken(contract: Contract, name: str, array: Array, rng: np.random.Generator) -> Array:
+def _shaken(contract: Contract, name: str, array: Array, step: float, rng: np.random.Generator) -> Array:
+    """Each element off by a relative amount of up to ``step`` and at least half of it, either way. The amounts differ,
+    so that two terms that cancel hardly ever move alike, which would leave no trace of how large they are."""
     wanted = contract.argument(name).constraints
-    step = perturbation(array.dtype)
-    signs = rng.integers(0, 2, array.shape, dtype=np.int8)
-    shaken = (array.astype(np.float64) * np.where(signs, 1.0 + step, 1.0 - step)).astype(array.dtype)
+    amounts = rng.random(array.shape, dtype=np.float32) - np.float32(0.5)
+    amounts += np.copysign(np.float32(0.5), amounts)
+    with np.errstate(over="ignore", invalid="ignore"):
+        shaken = (array.astype(np.float64) * (1.0 + step * amounts)).astype(array.dtype)
     if wanted.low is not None or wanted.high is not None:
         finite = array[np.isfinite(array)]
         shaken = np.clip(shaken, finite.min(), finite.max()) if finite.size else array.copy()

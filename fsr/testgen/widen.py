@@ -1,13 +1,16 @@
-"""The original with its floating type widened to float64: the more precise answer that errors are judged by.
+"""The original with its floating types widened to float64: the more precise answer that errors are judged by.
 
-Token by token: types, literals, function names and limits. What depends on the bits of a float (reinterpreting,
-half types, inline assembly) has no wide form; such sources are given back as None, never half widened.
+Token by token: types, literals, function names and limits. Kernels of float alone become kernels of double; half and
+bfloat16 become a class that holds a double (noisy.cuh), and with noise that class also shows how far rounding in the
+original's own types may carry each element. What depends on the bits of a float (reinterpreting, inline assembly) has
+no wide form; such sources are given back as None, never half widened.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from fsr.records import Candidate, Launch, Plan, ScalarArgument
 from fsr.source.tokens import Token, tokenize
@@ -28,71 +31,124 @@ _ROUNDED = {
     "__int2float_rn": "__int2double_rn", "__uint2float_rn": "__uint2double_rn", "__float2int_rn": "__double2int_rn",
     "__float2int_rz": "__double2int_rz", "__float2int_rd": "__double2int_rd", "__float2int_ru": "__double2int_ru",
 }  # fmt: skip
-_NAMES = _TYPES | _FAST | _ROUNDED | {f"{name}f": name for name in _SUFFIXED.split()}
+_NAMES = _FAST | _ROUNDED | {f"{name}f": name for name in _SUFFIXED.split()}
+_CLASSES = {
+    "float": "fsr_f32", "__half": "fsr_f16", "half": "fsr_f16", "__nv_bfloat16": "fsr_bf16",
+    "nv_bfloat16": "fsr_bf16", "__half2": "fsr_f16x2", "half2": "fsr_f16x2", "__nv_bfloat162": "fsr_bf16x2",
+    "nv_bfloat162": "fsr_bf16x2", "FLT_MAX": "DBL_MAX", "FLT_MIN": "DBL_MIN", "FLT_EPSILON": "DBL_EPSILON",
+    "CUDART_INF_F": "CUDART_INF", "CUDART_NAN_F": "CUDART_NAN", "__float2half": "wide_to_half",
+    "__float2half_rn": "wide_to_half", "__float2bfloat16": "wide_to_bf16", "__float2bfloat16_rn": "wide_to_bf16",
+    "__fadd_rn": "wide_add", "__fsub_rn": "wide_sub", "__fmul_rn": "wide_mul", "__fdiv_rn": "wide_div",
+    "__frcp_rn": "1.0 / fsr_f32", "__fsqrt_rn": "sqrt", "__frsqrt_rn": "rsqrt", "__fmaf_rn": "fma",
+    "__ldg": "wide_load", "double": "fsr_f64",
+    **{f"float{n}": f"fsr_f32x{n}" for n in (2, 3, 4)},
+    **{f"make_float{n}": f"make_fsr_f32x{n}" for n in (2, 3, 4)},
+}  # fmt: skip
 _DIVIDE = "__fdividef"
 _HELPER = "static __device__ inline double wide_divide(double a, double b) { return a / b; }\n"
 _SATURATE = "static __device__ inline double wide_saturate(double a) { return a > 0 ? (a < 1 ? a : 1) : 0; }\n"
 
 # Names after which the bits of a float matter, or that have no double counterpart.
-_BITS = re.compile(
-    r"(__half\w*|half2?|__nv_bfloat16\w*|nv_bfloat16\w*|bfloat16|__float_as_u?int|__u?int_as_float|__float2half\w*"
-    r"|__half2float|__float2bfloat16\w*|__bfloat162float|asm|__asm__|tf32|wmma|__\w*_r[zdu]|__nv_fp8\w*|texture\w*|tex[12]D\w*"
-    r"|__f\w+_ftz|__bit_cast|bit_cast|union|__fsqrt_\w+|__fdiv_\w+|double)$"
+_BITS = (
+    r"__float_as_u?int|__u?int_as_float|asm|__asm__|tf32|wmma|__\w*_r[zdu]|__nv_fp8\w*|texture\w*|tex[12]D\w*"
+    r"|__f\w+_ftz|__bit_cast|bit_cast|union|__u?short_as_\w+|__half_as_\w+|__bfloat16_as_\w+"
 )
+_HALVES = (
+    r"|__half\w*|half2?|__nv_bfloat16\w*|nv_bfloat16\w*|bfloat16|__float2half\w*|__float2bfloat16\w*|__bfloat162float"
+    r"|__fsqrt_\w+|__fdiv_\w+|double"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """What becomes of names, and which have no wide form."""
+
+    names: dict[str, str]
+    refused: re.Pattern[str]
+    types: frozenset[str]  # one of these must occur
+
+
+_DOUBLE = _Style(_TYPES | _NAMES, re.compile(rf"({_BITS}{_HALVES})$"), frozenset(_TYPES))
+_WIDENED = frozenset(name for name, wide in _CLASSES.items() if wide.startswith("fsr_"))
+_CLASS = _Style(_NAMES | _CLASSES, re.compile(rf"({_BITS})$"), _WIDENED - {"double"})
+_NOISY = replace(_CLASS, types=_WIDENED)  # a kernel of double alone has no more precise form, but it rounds as well
 _FLOAT_LITERAL = re.compile(r"((?:\d[\d']*\.?[\d']*|\.\d+)(?:[eE][+-]?\d+)?|0[xX][\da-fA-F.]+[pP][+-]?\d+)[fF]$")
 
 
 def widen(source: str) -> str | None:
     """The source with float made double; None when it has no float, or no such form."""
-    text, changed = _rewritten(source)
-    if text is None or not changed:
+    text = _rewritten(source, _DOUBLE)
+    if text is None:
         return None
     helpers = (_HELPER if "wide_divide" in text else "") + (_SATURATE if "wide_saturate" in text else "")
     return helpers + text
 
 
 def widen_candidate(candidate: Candidate) -> Candidate | None:
-    """The candidate in float64: source, template arguments, scalar arguments, scratch and twice the dynamic shared
-    memory. Buffers are to be given as float64 (:func:`fsr.testgen.oracle.widened_data`). None as for widen."""
+    """The candidate in float64: source, template arguments, scalar arguments, scratch and more dynamic shared
+    memory. Buffers are to be given as float64 (:func:`fsr.testgen.oracle.widened_data`). None as for widen, where the
+    class of noisy.cuh does not help either."""
     source = widen(candidate.source)
-    if source is None or any("half" in s.dtype or "float16" in s.dtype for s in candidate.plan.scratch):
+    return _planned(candidate, source, _DOUBLE) if source is not None else _in_class(candidate, _CLASS)
+
+
+def noisy_candidate(candidate: Candidate) -> Candidate | None:
+    """As :func:`widen_candidate`, but every operation errs at random as one in the original's types does. It may not
+    compile where a source leans on conversions that a class does not have."""
+    return _in_class(candidate, _NOISY)
+
+
+def _in_class(candidate: Candidate, style: _Style) -> Candidate | None:
+    text = _rewritten(candidate.source, style)
+    if text is None:
         return None
-    launches = tuple(_widen_launch(launch) for launch in candidate.plan.launches)
+    header = Path(__file__).with_name("noisy.cuh").read_text(encoding="utf-8")
+    return _planned(candidate, ("#define FSR_NOISE 1\n" if style is _NOISY else "") + header + text, style)
+
+
+def _planned(candidate: Candidate, source: str, style: _Style) -> Candidate:
+    launches = tuple(_widen_launch(launch, style) for launch in candidate.plan.launches)
     scratch = tuple(replace(s, dtype=_wide_dtype(s.dtype)) for s in candidate.plan.scratch)
     flags = tuple(f for f in candidate.plan.flags if "fast_math" not in f and "maxrregcount" not in f)
     return replace(candidate, source=source, plan=Plan(launches, scratch, flags))
 
 
-def _widen_launch(launch: Launch) -> Launch:
+def _widen_launch(launch: Launch, style: _Style) -> Launch:
     args = tuple(replace(a, dtype=_wide_dtype(a.dtype)) if isinstance(a, ScalarArgument) else a for a in launch.args)
-    shared = "0" if launch.shared_bytes.strip() == "0" else f"2 * ({launch.shared_bytes})"
-    entry, _ = _rewritten(launch.entry)
-    return replace(launch, args=args, shared_bytes=shared, entry=entry or launch.entry)
+    growth = 2 if style is _DOUBLE else 4  # a half becomes four times as large
+    shared = "0" if launch.shared_bytes.strip() == "0" else f"{growth} * ({launch.shared_bytes})"
+    return replace(launch, args=args, shared_bytes=shared, entry=_rewritten(launch.entry, style) or launch.entry)
 
 
 def _wide_dtype(dtype: str) -> str:
-    return "float64" if dtype == "float32" else dtype
+    return "float64" if dtype in ("float32", "float16", "bfloat16") else dtype
 
 
-def _rewritten(text: str) -> tuple[str | None, bool]:
-    """The text with its tokens widened (None when some token has no wide form), and whether any changed."""
-    parts, at, changed = [], 0, False
+def _rewritten(text: str, style: _Style) -> str | None:
+    """The text with its tokens widened; None when some token has no wide form, or no type was to be widened."""
+    parts, changed = _parts(text, style)
+    return None if parts is None or not changed else "".join(parts)
+
+
+def _parts(text: str, style: _Style) -> tuple[list[str] | None, bool]:
+    parts: list[str] = []
+    at, changed = 0, False
     for token in tokenize(text):
         if token.kind == "directive":
-            inner, inside = _rewritten(token.text[1:])
-            new = None if inner is None else "#" + inner
+            inner, inside = _parts(token.text[1:], style)
+            new = None if inner is None else "#" + "".join(inner)
             changed |= inside
         else:
-            new = _wide_token(token)
+            new = _wide_token(token, style)
         if new is None:
             return None, changed
-        changed |= token.text in _TYPES
+        changed |= token.text in style.types
         parts += [text[at : token.start], new]
         at = token.end
-    return "".join([*parts, text[at:]]), changed
+    return [*parts, text[at:]], changed
 
 
-def _wide_token(token: Token) -> str | None:
+def _wide_token(token: Token, style: _Style) -> str | None:
     if token.kind == "number":
         match = _FLOAT_LITERAL.match(token.text)
         if match is None or (token.text[:2].lower() == "0x" and "p" not in token.text.lower()):
@@ -100,10 +156,10 @@ def _wide_token(token: Token) -> str | None:
         return match[1] if any(c in match[1] for c in ".eEpP") else match[1] + ".0"
     if token.kind != "name":
         return token.text
-    if token.text in _NAMES:
-        return _NAMES[token.text]
+    if token.text in style.names:
+        return style.names[token.text]
     if token.text == _DIVIDE:
         return "wide_divide"
     if token.text == "__saturatef":
         return "wide_saturate"
-    return None if _BITS.match(token.text) else token.text
+    return None if style.refused.match(token.text) else token.text

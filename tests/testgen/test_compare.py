@@ -310,7 +310,7 @@ def test_ten_million_elements_take_under_a_second_or_two() -> None:
     rng = np.random.default_rng(0)
     want = rng.standard_normal(n, dtype=np.float32)
     zero = np.zeros((), dtype=np.float64)
-    expected = Expected({"y": want}, None, {"y": zero}, {"y": np.abs(want)}, {"y": np.zeros(n, dtype=bool)})
+    expected = Expected({"y": want}, {"y": zero}, {"y": np.zeros(n, dtype=bool)})
     got = want * np.float32(1 + 1e-7)
     got[-1] += 1
     start = time.perf_counter()
