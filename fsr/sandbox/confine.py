@@ -61,14 +61,15 @@ def limit(kind: int, value: int) -> None:
     resource.setrlimit(kind, (wanted, wanted))
 
 
-def confine_execution() -> None:
-    """For the process that runs kernels, when all that it needs is open: no file can be written and none read
-    outside the system's and Python's libraries; no socket, process, signal to others or mount. Raises OSError.
+def confine_execution(read: Iterable[str] = ()) -> None:
+    """For a process that runs kernels, or holds a compiler as a library, when all that it needs is open: no file can
+    be written and none read outside ``read`` and the system's and Python's libraries; no socket, process, signal to
+    others or mount. Raises OSError.
 
     The number of processes is not limited by rlimit: it would count all of the user's, and root's not at all; the
     filter refuses to start any."""
     limit(resource.RLIMIT_CORE, 0)
-    landlock.restrict([*LIBRARIES, *{sys.prefix, sys.base_prefix}])
+    landlock.restrict([*LIBRARIES, *{sys.prefix, sys.base_prefix}, *read])
     if seccomp.available():
         seccomp.install(seccomp.only(COMPUTING, os.getpid()))
 

@@ -86,11 +86,8 @@ def test_a_gpu_counts_as_a_device_only_with_what_launches_on_it(
 
 
 def test_compilers_that_are_missing_or_fail_say_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent() -> None:
-        raise MissingToolError("NVRTC cannot be loaded")
-
     with monkeypatch.context() as patch:
-        patch.setattr(nvrtc, "_load_nvrtc", absent)
+        patch.setattr(nvrtc, "find_nvrtc", lambda: None)
         patch.setattr(nvcc, "find_nvcc", lambda: None)
         for kind in ("nvrtc", "nvcc"):
             finding = probe._compiler(kind, "install it")

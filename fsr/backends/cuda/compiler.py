@@ -21,6 +21,6 @@ def cuda_toolchain(arch: str = "sm_90", include_dirs: Sequence[Path] = ()) -> To
         except MissingToolError:
             raise MissingToolError(
                 "no CUDA compiler: neither NVRTC nor nvcc can be loaded",
-                expected="the packages cuda-bindings and nvidia-cuda-nvrtc, or the CUDA toolkit's nvcc",
+                expected="the package nvidia-cuda-nvrtc, or the CUDA toolkit's nvcc",
                 fix="pip install 'fsr[nvrtc]'",
             ) from without_nvrtc

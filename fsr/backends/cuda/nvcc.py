@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -19,9 +18,7 @@ from fsr.backends.flags import split_defines
 from fsr.backends.symbols import match_symbols
 from fsr.errors import MissingToolError
 from fsr.records import Candidate, CompileFailure, Image
-from fsr.sandbox.launch import confined
-
-_MEMORY_BYTES, _FILE_BYTES = 16 << 30, 256 << 20  # of the compiler and its children, each
+from fsr.sandbox.compilers import run_compiler
 
 # NVRTC's spelling to nvcc's, where they differ
 _SPELLING = (("--extra-device-vectorization", "-extra-device-vectorization"), ("--ptxas-options=", "-Xptxas="))
@@ -74,11 +71,7 @@ class NvccToolchain:
         with tempfile.TemporaryDirectory(prefix="fsr-nvcc-") as folder:
             flags, defines = split_defines(candidate.plan.flags)
             (Path(folder) / FILE).write_text(_with_anchor(candidate, defines), encoding="utf-8")
-            command = confined(
-                self._command(flags, instrumented), read=self._readable(), write=[folder],
-                memory_bytes=_MEMORY_BYTES, file_bytes=_FILE_BYTES, cpu_s=timeout_s + 5,
-            )  # fmt: skip
-            code, log = _run_group(command, folder, timeout_s)
+            code, log = run_compiler(self._command(flags, instrumented), self._readable(), folder, timeout_s)
             if code is None:
                 return CompileFailure(f"compiling took over {timeout_s:g} s", timed_out=True)
             output = Path(folder) / "out.cubin"
@@ -120,19 +113,3 @@ def _with_anchor(candidate: Candidate, defines: Sequence[str]) -> str:
     taken = "".join(f" to[{i}] = (void*)(&{entry});" for i, entry in enumerate(entries_of(candidate)))
     head = "".join(f"{line}\n" for line in defines)
     return f'{head}#line 1 "{FILE}"\n{candidate.source}\nvoid fsr_anchor(void** to) {{{taken} }}\n'
-
-
-def _run_group(command: Sequence[str], folder: str, timeout_s: float) -> tuple[int | None, str]:
-    """Exit status (None: killed at the time-out, with all its children) and both outputs as one text."""
-    environment = {**os.environ, "TMPDIR": folder}
-    process = subprocess.Popen(
-        command, cwd=folder, env=environment, text=True, errors="replace", start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    try:
-        text, _ = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return None, ""
-    return process.returncode, text.rstrip()

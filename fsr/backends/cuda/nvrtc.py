@@ -1,10 +1,16 @@
-"""CUDA text to cubin inside this process, through NVRTC. Needs no driver and no GPU."""
+"""CUDA text to cubin through NVRTC, which runs in a confined process of its own. Needs no driver and no GPU."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
+import atexit
+import base64
+import functools
+import importlib.util
+import os
 import re
+import signal
+import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,8 +19,10 @@ from typing import Any
 from fsr.backends.cuda.ptxas import parse_resources
 from fsr.backends.flags import refused_flags
 from fsr.backends.includes import PRELUDE_NAME, builtin_headers, cuda_include_dirs, uses_libcuxx
-from fsr.errors import HarnessError, MissingToolError
-from fsr.records import Candidate, CompileFailure, Image, Resources
+from fsr.errors import MissingToolError
+from fsr.records import Candidate, CompileFailure, Image
+from fsr.sandbox.child import Child, ChildDied, ChildTimedOut
+from fsr.sandbox.compilers import MEMORY_BYTES
 
 FILE = "candidate.cu"
 LOG_CHARS = 20_000  # a log beyond this is repetition (one error in a deep template can write megabytes)
@@ -42,19 +50,86 @@ def entries_of(candidate: Candidate) -> list[str]:
     return list(dict.fromkeys(launch.entry for launch in candidate.plan.launches))
 
 
+def find_nvrtc() -> Path | None:
+    """The newest NVRTC library: of NVIDIA's Python packages, else of CUDA_HOME, else where the system keeps it."""
+    for folder in _library_folders():
+        found = sorted(folder.glob("libnvrtc.so.[0-9]*"), key=lambda path: [int(n) for n in path.name.split(".")[2:]])
+        if found:
+            return found[-1]
+    return None
+
+
+def _library_folders() -> Iterator[Path]:
+    spec = importlib.util.find_spec("nvidia")
+    for location in (spec.submodule_search_locations or ()) if spec else ():
+        yield from sorted(Path(location).glob("*/lib"), reverse=True)
+    for root in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
+        if root:
+            yield Path(root) / "lib64"
+    yield from (Path(part) for part in os.environ.get("LD_LIBRARY_PATH", "").split(":") if part)
+    yield Path(f"/usr/lib/{os.uname().machine}-linux-gnu")
+
+
+class Compiler:
+    """NVRTC in a process, started on first use and again after its death. Calls from several threads take turns.
+
+    Raises MissingToolError when the library cannot be loaded."""
+
+    def __init__(self, library: Path, readable: tuple[str, ...]) -> None:
+        program = Path(__file__).with_name("nvrtc_server.py")
+        self._command = [sys.executable, "-I", "-S", str(program), str(library), str(MEMORY_BYTES), *readable]
+        self._lock = threading.Lock()
+        self._child: Child | None = self._start()
+        self.version = tuple(self._child.greeting["version"])
+        atexit.register(self.close)
+
+    def _start(self) -> Child:
+        child = Child(self._command, "the process that compiles")
+        if "missing" in child.greeting:
+            child.close()
+            raise _missing(child.greeting["missing"])
+        return child
+
+    def ask(self, request: Any, timeout_s: float) -> Any:
+        """The answer of :meth:`nvrtc_server.Nvrtc.compile`. Raises ChildDied and ChildTimedOut: the next call starts
+        a fresh process."""
+        with self._lock:
+            child, self._child = self._child or self._start(), None
+            answer = child.ask(request | {"timeout_s": timeout_s}, timeout_s=timeout_s)
+            if answer.pop("spent"):
+                child.close()
+            else:
+                self._child = child
+            return answer
+
+    def close(self) -> None:
+        """End the process."""
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+
+@functools.cache
+def _compiler(library: Path, readable: tuple[str, ...]) -> Compiler:
+    """The one compiler of this process that may read these folders."""
+    return Compiler(library, readable)
+
+
 class NvrtcToolchain:
-    """NVRTC through cuda-bindings. ``arch`` is the real architecture to build for, such as ``sm_90``.
+    """``arch`` is the real architecture to build for, such as ``sm_90``.
 
     An instrumented image has the same code with line information added, which compute-sanitizer reports.
+    Raises MissingToolError.
     """
 
     def __init__(self, arch: str = "sm_90", include_dirs: Sequence[Path] = ()) -> None:
-        self._nvrtc = _load_nvrtc()
         self.arch = arch
         self._include_dirs = (*include_dirs, *cuda_include_dirs())
-        headers = builtin_headers()
-        self._header_names = [name.encode() for name in headers]
-        self._header_texts = [text.encode() for text in headers.values()]
+        library = find_nvrtc()
+        if library is None:
+            raise _missing("no libnvrtc.so was found")
+        readable = {str(library.parent), *(str(path.resolve()) for path in self._include_dirs)}
+        self._compiler = _compiler(library, tuple(sorted(readable)))
 
     @property
     def name(self) -> str:
@@ -64,33 +139,34 @@ class NvrtcToolchain:
     @property
     def version(self) -> str:
         """For example 'nvrtc 13.0'."""
-        major, minor = self._call(self._nvrtc.nvrtcVersion())
+        major, minor = self._compiler.version
         return f"nvrtc {major}.{minor}"
 
     def compile(
         self, candidate: Candidate, *, instrumented: bool = False, timeout_s: float = 60.0
     ) -> Image | CompileFailure:
-        """Compile every entry of the plan; see :class:`fsr.backends.toolchain.Toolchain`.
-
-        The time-out is looked at between the compiler's passes, so a single long pass overruns it: the
-        process that compiles is to have a limit of its own as well.
-        """
+        """Compile every entry of the plan; see :class:`fsr.backends.toolchain.Toolchain`."""
         if failure := refusal(candidate):
             return failure
         started = time.perf_counter()
-        with self._program(candidate.source) as program:
-            for entry in entries_of(candidate):
-                if self._nvrtc.nvrtcAddNameExpression(program, entry.encode())[0]:
-                    return CompileFailure(f"{entry!r} is no name of a kernel")
-            cancelled = self._run(program, self._options(candidate, instrumented), timeout_s)
-            log = self._log(program)
-            if cancelled is not None:
-                if cancelled:
-                    return CompileFailure(f"compiling took over {timeout_s:g} s", timed_out=True)
-                return CompileFailure(log[:LOG_CHARS] or "NVRTC failed without a message", error_line(log))
-            return self._image(program, candidate, log, instrumented, time.perf_counter() - started)
+        request = {
+            "op": "compile", "source": candidate.source, "file": FILE, "entries": entries_of(candidate),
+            "headers": builtin_headers(), "options": self._options(candidate, instrumented),
+        }  # fmt: skip
+        try:
+            try:
+                answer = self._compiler.ask(request, timeout_s)
+            except ChildDied as death:  # killed from outside, which says nothing of the candidate: once more
+                if death.code != -signal.SIGKILL:
+                    raise
+                answer = self._compiler.ask(request, timeout_s)
+        except ChildTimedOut:
+            return CompileFailure(f"compiling took over {timeout_s:g} s", timed_out=True)
+        except ChildDied as death:
+            return CompileFailure(f"the compiler died ({_cause(death.code)}; {_MEMORY})")
+        return self._image(candidate, answer, instrumented, time.perf_counter() - started)
 
-    def _options(self, candidate: Candidate, instrumented: bool) -> list[bytes]:
+    def _options(self, candidate: Candidate, instrumented: bool) -> list[str]:
         options = [
             f"--gpu-architecture={self.arch}", f"--pre-include={PRELUDE_NAME}",
             "--ptxas-options=-v", "--device-as-default-execution-space",
@@ -103,81 +179,36 @@ class NvrtcToolchain:
             options.append("--std=c++17")
         if instrumented:
             options.append("--generate-line-info")
-        if tuple(self._call(self._nvrtc.nvrtcVersion())) >= (12, 9):
+        if self._compiler.version >= (12, 9):
             options.append("--no-cache")  # an image out of NVRTC's own cache comes without the resource report
-        return [option.encode() for option in [*options, *flags]]
+        return [*options, *flags]
 
-    @contextlib.contextmanager
-    def _program(self, source: str) -> Iterator[Any]:
-        program = self._call(
-            self._nvrtc.nvrtcCreateProgram(
-                source.encode(), FILE.encode(), len(self._header_names), self._header_texts, self._header_names
-            )
-        )
-        try:
-            yield program
-        finally:
-            self._nvrtc.nvrtcDestroyProgram(program)
-
-    def _run(self, program: Any, options: list[bytes], timeout_s: float) -> bool | None:
-        """None when it compiled, else whether the time-out was the reason that it did not."""
-        deadline = time.monotonic() + timeout_s
-        expired = False
-
-        def poll(_payload: int | None, _reserved: int | None) -> int:
-            nonlocal expired
-            expired = expired or time.monotonic() > deadline
-            return int(expired)
-
-        callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(poll)
-        if hasattr(self._nvrtc, "nvrtcSetFlowCallback"):
-            address = ctypes.cast(callback, ctypes.c_void_p).value
-            with contextlib.suppress(RuntimeError):  # the library can be older than its bindings
-                self._nvrtc.nvrtcSetFlowCallback(program, address, 0)
-        result = self._nvrtc.nvrtcCompileProgram(program, len(options), options)[0]
-        return None if result == self._nvrtc.nvrtcResult.NVRTC_SUCCESS else expired
-
-    def _image(
-        self, program: Any, candidate: Candidate, log: str, instrumented: bool, seconds: float
-    ) -> Image | CompileFailure:
-        symbols = {
-            entry: self._call(self._nvrtc.nvrtcGetLoweredName(program, entry.encode())).decode()
-            for entry in entries_of(candidate)
-        }
-        size = self._call(self._nvrtc.nvrtcGetCUBINSize(program))
-        cubin = bytes(size)
-        self._call(self._nvrtc.nvrtcGetCUBIN(program, cubin))
-        reported = parse_resources(log)
+    def _image(self, candidate: Candidate, answer: Any, instrumented: bool, seconds: float) -> Image | CompileFailure:
+        if "bad" in answer:
+            return CompileFailure(f"{answer['bad']!r} is no name of a kernel")
+        log = answer["log"].rstrip("\0\n")  # all of it: the resource report stands behind any number of warnings
+        if answer["status"]:
+            if answer["status"] == 1:
+                log = f"the compiler ran out of memory ({_MEMORY})\n{log}"
+            return CompileFailure(log[:LOG_CHARS] or "NVRTC failed without a message", error_line(log))
+        reported, symbols = parse_resources(log), answer["symbols"]
         if missing := [entry for entry, symbol in symbols.items() if symbol not in reported]:
             return CompileFailure(f"{', '.join(missing)} is not a __global__ function")
-        resources: dict[str, Resources] = {entry: reported[symbol] for entry, symbol in symbols.items()}
+        resources = {entry: reported[symbol] for entry, symbol in symbols.items()}
+        cubin = base64.b64decode(answer["cubin"])
         return Image("cubin", self.arch, cubin, symbols, resources, log[:LOG_CHARS], seconds, instrumented)
 
-    def _log(self, program: Any) -> str:
-        """All of it: the resource report stands at its end, behind any number of warnings."""
-        size = self._call(self._nvrtc.nvrtcGetProgramLogSize(program))
-        text = bytes(size)
-        self._call(self._nvrtc.nvrtcGetProgramLog(program, text))
-        return text.decode(errors="replace").rstrip("\0\n")
 
-    def _call(self, answer: tuple[Any, ...]) -> Any:
-        """The values of one NVRTC call, its status checked."""
-        status, *values = answer
-        if status != self._nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise HarnessError(f"NVRTC answered {status}", where="fsr.backends.cuda.nvrtc")
-        return values[0] if len(values) == 1 else tuple(values)
+_MEMORY = f"it may use {MEMORY_BYTES >> 30} GiB of memory"
 
 
-def _load_nvrtc() -> Any:
-    """The nvrtc bindings, with the library behind them found. Raises MissingToolError."""
-    try:
-        from cuda.bindings import nvrtc
+def _cause(code: int) -> str:
+    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
-        nvrtc.nvrtcVersion()
-    except (ImportError, RuntimeError, OSError) as error:
-        raise MissingToolError(
-            f"NVRTC cannot be loaded ({error})",
-            expected="the packages cuda-bindings and nvidia-cuda-nvrtc",
-            fix="pip install 'fsr[nvrtc]', or install the CUDA toolkit so that nvcc is on the path",
-        ) from error
-    return nvrtc
+
+def _missing(why: str) -> MissingToolError:
+    return MissingToolError(
+        f"NVRTC cannot be loaded ({why})",
+        expected="the package nvidia-cuda-nvrtc",
+        fix="pip install 'fsr[nvrtc]', or install the CUDA toolkit so that nvcc is on the path",
+    )

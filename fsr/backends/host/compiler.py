@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from fsr.backends.flags import refused_flags, split_defines
@@ -18,10 +14,9 @@ from fsr.backends.host.unit import SOURCE_NAME, blank_comments, unit_text
 from fsr.emulator.elf import Variable, attach_source, read_variables
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate, CompileFailure, Image, Resources
-from fsr.sandbox.launch import confined
+from fsr.sandbox.compilers import MEMORY_BYTES, run_compiler
 
 ARCH = "x86-64-v3"
-_MEMORY_BYTES, _FILE_BYTES = 8 << 30, 256 << 20  # of the compiler: addresses, and the largest file
 _LOG_CHARS = 4000
 
 # Meaning first: fused multiply-add as nvcc does by default, no errno, type puns and wrapping as kernels expect.
@@ -78,7 +73,8 @@ class HostToolchain:
             Path(folder, SOURCE_NAME).write_text(unit_text(candidate.source, entries, definitions))
             log = ""
             for command in self._commands(flags, instrumented, Path(folder)):
-                code, text = self._run(command, started + timeout_s, folder)
+                left_s = started + timeout_s - time.monotonic()
+                code, text = run_compiler(command, self._readable(), folder, left_s)
                 if code is None:
                     return CompileFailure(f"the compiler was stopped after {timeout_s:g} s", timed_out=True)
                 log += text
@@ -86,15 +82,6 @@ class HostToolchain:
                     return _failure(log, code)
             data = Path(folder, "unit.so").read_bytes()
         return _image(candidate.source, entries, data, log, time.monotonic() - started, instrumented)
-
-    def _run(self, command: Sequence[str], deadline: float, folder: str) -> tuple[int | None, str]:
-        """As _run_limited. A compiler that was killed (by hand, or where memory is short) runs once more: its death
-        says nothing of the candidate, and what is told as a failure is remembered."""
-        for _ in range(2):
-            code, text = _run_limited(command, deadline - time.monotonic(), folder, self._readable())
-            if not (code == -signal.SIGKILL or (code and _KILLED.search(text))):
-                break
-        return code, text
 
     def _readable(self) -> list[str]:
         """What a compiler reads beside the system's folders: itself, our headers, what is built once."""
@@ -144,30 +131,6 @@ def _numerics(flags: Sequence[str]) -> tuple[str, ...]:
     return (*options, "-DFSR_USE_FAST_MATH=1") if fast else tuple(options)
 
 
-def _run_limited(
-    command: Sequence[str], timeout_s: float, folder: str, readable: Sequence[str]
-) -> tuple[int | None, str]:
-    """Exit code (None: timed out, the whole group killed) and what the command said. It runs confined."""
-    limited = confined(
-        command, read=readable, write=[folder], memory_bytes=_MEMORY_BYTES, file_bytes=_FILE_BYTES, cpu_s=timeout_s + 5
-    )
-    environment = {key: os.environ[key] for key in ("PATH", "LD_LIBRARY_PATH", "HOME") if key in os.environ}
-    process = subprocess.Popen(
-        limited,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-        cwd=folder, start_new_session=True, env=environment | {"TMPDIR": folder, "LC_ALL": "C"},
-    )  # fmt: skip
-    try:
-        log, _ = process.communicate(timeout=max(timeout_s, 0.0))
-    except subprocess.TimeoutExpired:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return None, ""
-    return process.returncode, log
-
-
-_KILLED = re.compile(r"Killed signal terminated program|unable to execute command: Killed|terminated with signal 9")
 _ERROR = re.compile(rf"^(?:{re.escape(SOURCE_NAME)}):(\d+)(?::\d+)?: (?:fatal )?error: (.*)$", re.MULTILINE)
 _MENTION = re.compile(rf"{re.escape(SOURCE_NAME)}:(\d+)")
 
@@ -175,7 +138,7 @@ _MENTION = re.compile(rf"{re.escape(SOURCE_NAME)}:(\d+)")
 def _failure(log: str, code: int) -> CompileFailure:
     """The compiler's words, cut to a screen or two, and the line of the candidate that they are about."""
     if code < 0 or "bad_alloc" in log or "out of memory" in log:
-        log = f"the compiler died (it may use {_MEMORY_BYTES >> 30} GiB of memory)\n{log}"
+        log = f"the compiler died (it may use {MEMORY_BYTES >> 30} GiB of memory)\n{log}"
     log = re.sub(r"^(?:In file included| {17}) from .*\n", "", log, flags=re.MULTILINE).replace(f"{INCLUDE}/", "")
     found = _ERROR.search(log) or _MENTION.search(log)
     line = int(found[1]) if found else None

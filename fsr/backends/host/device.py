@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from fsr.backends.host.arena import Arena
-from fsr.backends.host.child import Child, ChildDied, ChildTimedOut
+from fsr.backends.host.child import ChildDied, ChildTimedOut, HostChild
 from fsr.backends.host.faults import describe, died
 from fsr.backends.host.launches import check_limits, pack_launch
 from fsr.backends.host.lines import Lines
@@ -55,7 +55,7 @@ class HostDevice:
     def __init__(self, *, max_shared_bytes: int = DEFAULT_SHARED_BYTES, contain: str = CONTAINED) -> None:
         self.max_shared_bytes = max_shared_bytes
         self._contain = contain
-        self._child: Child | None = None
+        self._child: HostChild | None = None
         self._generation = 0
         self._numbers = itertools.count(1)
         self._images: dict[tuple[bytes, bool], LoadedImage] = {}
@@ -121,7 +121,7 @@ class HostDevice:
     def generation(self) -> int:
         """Counts the children: what was placed in an earlier one is gone. Starts one where none runs."""
         if self._child is None:
-            self._child = Child(self._contain)
+            self._child = HostChild(self._contain)
             self._generation += 1
         return self._generation
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fsr.backends.host.abi import BasicBlock, Entry, FaultRecord, FoundFault, RecordSummary, Site
-from fsr.backends.host.channel import receive, send
+from fsr.sandbox.channel import receive, send
 
 PAGE = 4096
 STACK_BYTES, STACK_COUNT = 256 * 1024, 1024
@@ -253,12 +253,11 @@ def restrict(contain: str) -> None:
 
 
 def main(arguments_: list[str]) -> None:
-    """``server CONNECTION FAULT_FILE [CONTAIN]``: file numbers inherited from the parent."""
-    connection = socket.socket(fileno=int(arguments_[0]))
-    fault_file = int(arguments_[1])
+    """``server FAULT_FILE CONTAIN CONNECTION``: file numbers inherited from the parent."""
+    fault_file, contain, connection = int(arguments_[0]), arguments_[1], socket.socket(fileno=int(arguments_[2]))
     server = Server(connection, fault_file)
     os.close(fault_file)
-    restrict(arguments_[2] if len(arguments_) > 2 else "")
+    restrict(contain)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the parent was killed with an answer under way

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +13,7 @@ from fsr.backends.cuda import compiler, nvcc, nvrtc
 from fsr.backends.toolchain import Toolchain
 from fsr.errors import MissingToolError
 from fsr.records import Candidate, CompileFailure, Image, Launch, Plan
+from fsr.sandbox import compilers
 
 ONE = ("1", "1", "1")
 
@@ -202,10 +206,7 @@ __global__ void k(float* x, uint64_t n) {
 
 
 def test_without_nvrtc_nvcc_is_chosen_and_without_both_the_fix_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent() -> None:
-        raise MissingToolError("NVRTC cannot be loaded")
-
-    monkeypatch.setattr(nvrtc, "_load_nvrtc", absent)
+    monkeypatch.setattr(nvrtc, "find_nvrtc", lambda: None)
     if shutil.which("nvcc"):
         assert compiler.cuda_toolchain("sm_80").name == "nvcc"
     monkeypatch.setattr(nvcc, "find_nvcc", lambda: None)
@@ -214,6 +215,46 @@ def test_without_nvrtc_nvcc_is_chosen_and_without_both_the_fix_is_told(monkeypat
     assert "pip install" in caught.value.fix
 
 
+def bomb(levels: int) -> Candidate:
+    """A macro that doubles itself: 2 to the power of ``levels`` additions."""
+    doubling = "\n".join(f"#define M{i} M{i - 1} M{i - 1}" for i in range(1, levels + 1))
+    return candidate(f"#define M0 +1\n{doubling}\n__global__ void k(int* x) {{ x[0] = M{levels}; }}\n", "k")
+
+
+def test_no_compiler_takes_more_memory_than_it_may(toolchain: Toolchain, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilers, "MEMORY_BYTES", 400 << 20)
+    monkeypatch.setattr(nvrtc, "MEMORY_BYTES", 400 << 20)
+    nvrtc._compiler.cache_clear()
+    small = type(toolchain)("sm_90")
+    failure = small.compile(bomb(23))
+    assert isinstance(failure, CompileFailure)
+    assert not failure.timed_out
+    assert "memory" in failure.log.lower()
+    assert isinstance(small.compile(candidate("__global__ void k(int* x) { x[0] = 1; }", "k")), Image)
+    nvrtc._compiler.cache_clear()
+
+
+def test_no_compiler_reads_what_is_not_the_toolkits(toolchain: Toolchain, tmp_path: Path) -> None:
+    (tmp_path / "secret.h").write_text("#error hunter2\n")
+    failure = toolchain.compile(candidate(f'#include "{tmp_path}/secret.h"\n__global__ void k(int* x) {{}}', "k"))
+    assert isinstance(failure, CompileFailure)
+    assert "hunter2" not in failure.log
+
+
+def test_a_compiler_that_was_killed_is_started_again() -> None:
+    try:
+        toolchain = nvrtc.NvrtcToolchain()
+    except MissingToolError as missing:
+        pytest.skip(str(missing))
+    it = candidate("__global__ void k(int* x) { x[0] = 1; }", "k")
+    assert isinstance(toolchain.compile(it), Image)
+    child = toolchain._compiler._child
+    assert child is not None
+    os.kill(child.pid, signal.SIGKILL)
+    assert isinstance(toolchain.compile(it), Image)
+
+
 def test_nvrtc_is_preferred() -> None:
-    pytest.importorskip("cuda.bindings.nvrtc")
+    if nvrtc.find_nvrtc() is None:
+        pytest.skip("NVRTC is not installed")
     assert compiler.cuda_toolchain("sm_80").name == "nvrtc"

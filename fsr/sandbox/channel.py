@@ -1,4 +1,4 @@
-"""Messages between the host device and its child: a length, JSON, and open files beside it."""
+"""Messages between a process and its confined child: a length, JSON, and open files beside it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 _HEADER = struct.Struct("<II")  # bytes of JSON, number of files
 _MAX_FILES = 4
+_MAX_BYTES = 1 << 30  # of one message: what a child says is not believed, its length neither
 
 
 def send(connection: socket.socket, message: Any, files: Sequence[int] = ()) -> None:
@@ -32,6 +33,8 @@ def receive(connection: socket.socket) -> tuple[Any, list[int]]:
     try:
         header += _exactly(connection, _HEADER.size - len(header))
         length, _ = _HEADER.unpack(header)
+        if length > _MAX_BYTES:
+            raise EOFError(f"a message of {length} bytes")
         return json.loads(_exactly(connection, length)), files
     except BaseException:
         for file in files:
