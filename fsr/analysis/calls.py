@@ -1,11 +1,13 @@
-"""Functions whose call only computes a value: no memory, no other lanes, no state."""
+"""What a call does, by its name alone: only compute, load with a hint to the caches, or update atomically.
+
+A file may define functions of its own under these names: :mod:`fsr.analysis.functions` tells.
+"""
 
 from __future__ import annotations
 
 import re
 
 from fsr.source.form import Call, Expr, Name
-from fsr.source.walk import walk_expr
 
 
 def _words(text: str) -> list[str]:
@@ -15,7 +17,7 @@ def _words(text: str) -> list[str]:
 _MATH = _words("""
     exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt rcbrt pow sin cos tan asin acos atan atan2 sinh cosh
     tanh asinh acosh atanh erf erfc erfinv erfcinv erfcx normcdf normcdfinv tgamma lgamma fabs floor ceil trunc
-    round rint nearbyint fmod remainder fma fmax fmin fdim hypot rhypot copysign ldexp scalbn sinpi cospi j0 j1
+    round rint nearbyint fmod remainder fma fmax fmin fdim hypot rhypot copysign ldexp scalbn sinpi cospi j0 j1 y0 y1
 """)
 _OTHER = _words("""
     abs labs llabs max min umax umin isnan isinf isfinite signbit __expf __exp10f __logf __log2f __log10f __powf
@@ -29,29 +31,29 @@ _OTHER = _words("""
 """)
 PURE = frozenset([*_MATH, *(f"{name}f" for name in _MATH), *_OTHER])
 _PATTERN = re.compile(r"__(f|d|h)(add|sub|mul|maf|ma|div|sqrt|rcp)_r[nzud]|__(float|double|int|uint|ll|ull)2\w+")
-_LOADS = frozenset(["__ldg", "__ldcg", "__ldcs", "__ldca", "__ldlu", "__ldcv"])
+BUILTINS = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"])
+CONSTANTS = frozenset(
+    _words("INFINITY NAN FLT_MAX FLT_MIN FLT_EPSILON DBL_MAX INT_MAX INT_MIN UINT_MAX CUDART_INF_F M_PI true false")
+)
+LOADS = frozenset(["__ldg", "__ldca", "__ldcg", "__ldcs", "__ldlu"])  # the plain value; __ldcv fetches anew each time
+ATOMICS = frozenset(f"atomic{op}" for op in ("Add", "Sub", "Max", "Min", "And", "Or", "Xor"))  # order does not matter
+COOPERATES = re.compile(
+    r"__(sync|shfl|ballot|any|all_sync|activemask|match|reduce|cluster|nanosleep|shared)|^all_sync|cooperative_groups|"
+    r"^cg$|^cg::|this_thread|warpSize|laneid|__launch_dependents"
+)
 
 
 def is_pure_name(name: str) -> bool:
-    """Whether a call of that function only computes from its arguments."""
+    """Whether a call of CUDA's function of that name only computes from its arguments."""
     bare = name.removeprefix("::").removeprefix("std::").removeprefix("cuda::std::")
     return bare in PURE or _PATTERN.fullmatch(bare) is not None
 
 
 def is_load(e: Expr) -> bool:
     """Whether the expression is ``__ldg(pointer)`` or one of its relatives."""
-    return isinstance(e, Call) and isinstance(e.callee, Name) and e.callee.text in _LOADS
+    return isinstance(e, Call) and isinstance(e.callee, Name) and e.callee.text in LOADS
 
 
 def is_atomic(e: Expr) -> bool:
     """Whether the expression is a call of an atomic function."""
     return isinstance(e, Call) and isinstance(e.callee, Name) and e.callee.text.startswith("atomic")
-
-
-def calls_only_pure(e: Expr, extra: frozenset[str] = frozenset()) -> bool:
-    """Whether every call within the expression is of a pure function (``extra`` names more of them)."""
-    return all(
-        isinstance(x.callee, Name) and (is_pure_name(x.callee.text) or x.callee.text in extra)
-        for x in walk_expr(e)
-        if isinstance(x, Call)
-    )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fsr.analysis.calls import calls_only_pure
+from fsr.analysis.functions import NO_FUNCTIONS, Functions
 from fsr.source.form import (
     Assign,
     Declare,
@@ -33,7 +33,6 @@ from fsr.source.walk import (
     written_by,
 )  # fmt: skip
 
-BUILTINS = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"])
 INTEGER = re.compile(
     r"(const )?((signed |unsigned )?(char|short|int|long|long long|long int|long long int)|unsigned|signed|size_t"
     r"|std::size_t|ptrdiff_t|u?int(8|16|32|64)_t|std::u?int(8|16|32|64)_t|uint|auto|bool)( const)?"
@@ -73,8 +72,8 @@ class Definitions:
         return INTEGER.fullmatch(self.types.get(name, "")) is not None
 
 
-def definitions(kernel: KernelForm) -> Definitions:
-    """The names of a kernel."""
+def definitions(kernel: KernelForm, functions: Functions = NO_FUNCTIONS) -> Definitions:
+    """The names of a kernel. ``functions``: those of its file."""
     types, twice, declared = {p.name: p.type for p in kernel.params}, set[str](), dict[str, list[Declare]]()
     shared, loops = set[str](), set[str]()
     for s in walk_stmts(kernel.body):
@@ -93,7 +92,7 @@ def definitions(kernel: KernelForm) -> Definitions:
                 loops.add(name)
     changed = _changed(kernel) | _shadowing(kernel.body, frozenset(p.name for p in kernel.params))
     types = {name: type_ for name, type_ in types.items() if name not in twice}
-    values = _stable(kernel, declared, changed, loops, types)
+    values = {n: e for n, e in _stable(kernel, declared, changed, loops, functions).items() if n in types}
     return Definitions(types, values, changed, frozenset(shared), frozenset(loops))
 
 
@@ -144,7 +143,7 @@ def _shadowing(stmts: tuple[Stmt, ...], outside: frozenset[str]) -> frozenset[st
 
 def _stable(
     kernel: KernelForm, declared: Mapping[str, list[Declare]], changed: frozenset[str], loops: set[str],
-    types: Mapping[str, str],
+    functions: Functions,
 ) -> dict[str, Expr]:  # fmt: skip
     found: dict[str, Expr] = {}
     locals_ = set(declared) | loops
@@ -153,7 +152,7 @@ def _stable(
         (first, *others), init = places, places[0].init
         if others or init is None or first.dims or name in changed or name in parameters or name in loops:
             continue
-        if not ("__shared__" in first.qualifiers or _reads_memory(init)) and calls_only_pure(init):
+        if not ("__shared__" in first.qualifiers or _reads_memory(init)) and functions.calls_builtins(init):
             found[name] = init
     while True:  # what rests on something unstable is unstable too
         steady = {
@@ -163,7 +162,7 @@ def _stable(
             and not (names_in(init) & loops & changed)
         }
         if len(steady) == len(found):
-            return {n: e for n, e in steady.items() if n in types}
+            return steady
         found = steady
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from fsr.analysis.accesses import Access, accesses_in, declared_arrays
 from fsr.analysis.affine import affine
-from fsr.analysis.calls import calls_only_pure, is_atomic, is_load
+from fsr.analysis.calls import is_atomic
 from fsr.analysis.definitions import Definitions, definitions
+from fsr.analysis.functions import NO_FUNCTIONS, Functions
 from fsr.analysis.reductions import Reduction, reductions
-from fsr.source.form import Assign, Call, Declare, Expr, ExprStmt, For, Jump, KernelForm, Name, Stmt
+from fsr.source.form import Assign, Call, Declare, ExprStmt, For, Jump, KernelForm, Name, Stmt
 from fsr.source.walk import (
     contains_barrier,
     contains_opaque,
@@ -36,22 +37,21 @@ def parallel(
     *,
     aliasing: bool = True,
     known: Definitions | None = None,
-    local: frozenset[str] = frozenset(),
+    functions: Functions = NO_FUNCTIONS,
 ) -> Parallel | None:
     """The loop as a parallel one, or None when that cannot be shown.
 
-    ``local``: functions and macros of the file that concern the calling thread alone
-    (:func:`fsr.analysis.functions.thread_local_functions`). ``aliasing``: whether different pointer
+    ``functions``: those of the file. ``aliasing``: whether different pointer
     parameters may share memory (the contract says). A loop with an unknown call, a barrier, lane exchange, break,
     return, or opaque code is never parallel.
     """
-    known = known or definitions(kernel)
+    known = known or definitions(kernel, functions)
     body = loop.body
     if contains_barrier(body) or contains_warp_wide(body) or contains_opaque(body) or contains_return(body):
         return None
     if any(isinstance(s, Jump) and s.keyword == "break" for s in walk_stmts(body)):
         return None
-    if not all(_harmless(e, local) for e in walk_exprs(body)) or _results_of_atomics(body):
+    if not all(functions.stays_in_thread(e) for e in walk_exprs(body)) or _results_of_atomics(body):
         return None
     folds = reductions(body)
     arrays = frozenset(p.name for p in kernel.params if p.is_pointer) | declared_arrays(kernel.body)
@@ -65,12 +65,6 @@ def parallel(
     if any(a.array is None or a.kind == "opaque" for a in found):
         return None
     return Parallel(loop, folds) if _independent(found, loop, known, aliasing, private) else None
-
-
-def _harmless(e: Expr, local: frozenset[str]) -> bool:
-    if not isinstance(e, Call):
-        return True
-    return is_atomic(e) or is_load(e) or calls_only_pure(Call(e.callee, ()), local)
 
 
 def _results_of_atomics(body: tuple[Stmt, ...]) -> bool:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from fsr.analysis.calls import COOPERATES, LOADS
 from fsr.analysis.guards import Guard, is_pure, peel
 from fsr.analysis.polynomial import INTEGER, Poly, constant, polynomial, symbol
 from fsr.analysis.rewrite import assigned, names, nodes, rewrite, substitute, without_comments
@@ -29,11 +30,6 @@ from fsr.source.form import (
     Unary,
 )
 
-COOPERATES = re.compile(
-    r"__(sync|shfl|ballot|any|all_sync|activemask|match|reduce|cluster|nanosleep|shared)|^all_sync|cooperative_groups|"
-    r"^cg$|^cg::|this_thread|warpSize|laneid|__launch_dependents"
-)
-LOADS = frozenset(["__ldg", "__ldca", "__ldcg", "__ldcs", "__ldlu"])  # reads of memory with a hint to the caches
 _ATOM = re.compile(r"(threadIdx|blockIdx|blockDim|gridDim)(\.|$)")
 
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from fsr.analysis.aliasing import memories
+from fsr.analysis.calls import ATOMICS, is_load
+from fsr.analysis.functions import NO_FUNCTIONS, Functions
 from fsr.contract.model import Contract
 from fsr.source.form import (
     Assign,
@@ -30,23 +33,6 @@ from fsr.source.form import (
 )
 from fsr.source.walk import exprs_of, walk_stmts
 
-_PURE = """
-exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt rcbrt pow sin cos tan asin acos atan atan2 sinh cosh tanh
-asinh acosh atanh erf erfc erfinv normcdf tgamma lgamma fabs floor ceil trunc round rint nearbyint fmod remainder fma
-fmax fmin fdim hypot rhypot copysign ldexp scalbn j0 j1 y0 y1 sinpi cospi
-abs labs llabs max min umax umin isnan isinf isfinite signbit float double int unsigned size_t bool char sizeof
-__expf __exp10f __logf __log2f __log10f __powf __sinf __cosf __tanf __fdividef __saturatef __frsqrt_rn __frcp_rn
-__fadd_rn __fmul_rn __fsub_rn __fdiv_rn __fmaf_rn __fsqrt_rn __fdiv_rz __fmul_rz __fadd_rz
-__popc __popcll __clz __clzll __ffs __ffsll __brev __mul24 __mulhi __umulhi __sad
-__float2int_rn __float2int_rz __float2int_rd __float2int_ru __int2float_rn __uint2float_rn __float2uint_rz
-__float_as_int __int_as_float __float_as_uint __uint_as_float
-__half2float __float2half __float2half_rn __bfloat162float __float2bfloat16 __float2bfloat16_rn
-make_float2 make_float3 make_float4 make_int2 make_int4
-"""
-PURE_CALLS = frozenset(_PURE.split()) | {name + "f" for name in _PURE.split() if not name.startswith("_")}
-ATOMICS = frozenset(f"atomic{op}" for op in ("Add", "Sub", "Max", "Min", "And", "Or", "Xor"))
-BUILTINS = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"])
-
 
 class Unclear(Exception):  # noqa: N818  # not an error: the recogniser gives up
     """Raised within the recognisers where the form does not tell what happens."""
@@ -65,12 +51,12 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Pointers:
-    """The pointers of a kernel: the memory each may point into and the type of its elements. ``pure``: functions that
-    only compute."""
+    """The pointers of a kernel: the memory each may point into and the type of its elements. ``functions``: the
+    file's."""
 
     roots: Mapping[str, str]
     elements: Mapping[str, str]
-    pure: frozenset[str] = PURE_CALLS
+    functions: Functions = NO_FUNCTIONS
 
     def root(self, expr: Expr) -> str | None:
         """The memory that a pointer expression points into; None when it is no known pointer."""
@@ -93,14 +79,14 @@ def element_type(pointer_type: str) -> str:
 
 
 def pointers(
-    kernel: KernelForm, contract: Contract, parameter_names: Mapping[str, str], helpers: frozenset[str] = frozenset()
+    kernel: KernelForm, contract: Contract, parameter_names: Mapping[str, str], functions: Functions = NO_FUNCTIONS
 ) -> Pointers:
     """The pointers of a kernel. ``parameter_names`` maps its parameters to what the launch passes for them;
-    ``helpers`` are functions of the file that only compute.
+    ``functions`` are those of the file.
 
     Raises Unclear on a local pointer whose memory is not told by its initial value.
     """
-    group = {name: "+".join(names) for names in contract.aliasing for name in names}
+    group = memories(contract.aliasing)
     roots, elements = {}, {}
     for param in kernel.params:
         if param.is_pointer:
@@ -121,7 +107,7 @@ def pointers(
             ):
                 raise Unclear
             roots[stmt.name], elements[stmt.name] = root, element_type(stmt.type)
-    return Pointers(roots, elements, PURE_CALLS | helpers)
+    return Pointers(roots, elements, functions)
 
 
 def accesses(body: Iterable[Stmt], known: Pointers) -> list[Access]:
@@ -204,13 +190,12 @@ class _Collector:
     def call(self, call: Call) -> None:
         """A call: of a pure function, a cached load or an atomic."""
         name = call.callee.text if isinstance(call.callee, Name) else ""
-        name = name.removeprefix("std::").removeprefix("::")
         if name in ATOMICS and len(call.args) == 2:
             self.note(call.args[0], Literal("0"), "atomic")
             self.read(call.args[1])
-        elif name in ("__ldg", "__ldcs", "__ldca", "__ldcg") and len(call.args) == 1:
+        elif is_load(call) and len(call.args) == 1:
             self.note(call.args[0], Literal("0"), "read")
-        elif name in self.known.pure:
+        elif self.known.functions.only_computes(name):
             for arg in call.args:
                 self.read(arg)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from fsr.analysis.calls import LOADS
 from fsr.source.form import (
     Assign,
     Binary,
@@ -26,7 +27,6 @@ from fsr.source.form import (
 from fsr.source.walk import exprs_of
 
 WIDEST_BYTES = 16  # of one load or store
-_CACHED_LOADS = frozenset(["__ldg", "__ldcs", "__ldca", "__ldcg"])
 
 
 def element(expr: Expr) -> tuple[str, Expr] | None:
@@ -37,9 +37,9 @@ def element(expr: Expr) -> tuple[str, Expr] | None:
         case Unary(op="*", operand=Binary(op="+", left=Name(text=pointer), right=index)):
             return pointer, index
         case Call(callee=Name(text=callee), args=(Unary(op="&", operand=Index(base=Name(text=pointer), index=index)),)):
-            return (pointer, index) if callee in _CACHED_LOADS else None
+            return (pointer, index) if callee in LOADS else None
         case Call(callee=Name(text=callee), args=(Binary(op="+", left=Name(text=pointer), right=index),)):
-            return (pointer, index) if callee in _CACHED_LOADS else None
+            return (pointer, index) if callee in LOADS else None
     return None
 
 

@@ -1,85 +1,186 @@
-"""Which functions and macros of a translation unit concern only the thread that calls them."""
+"""What the functions and macros of a translation unit do: which only compute, which concern one thread alone, and
+which speak of the place of a thread or hide something."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
-from fsr.analysis.calls import is_atomic, is_load, is_pure_name
-from fsr.source.form import Call, Declare, Expr, KernelForm, Name, OpaqueExpr, OpaqueStmt
+from fsr.analysis.calls import BUILTINS, CONSTANTS, COOPERATES, is_atomic, is_load, is_pure_name
+from fsr.errors import FsrError
+from fsr.source.form import (
+    Assign,
+    Call,
+    Comment,
+    Declare,
+    Expr,
+    ExprStmt,
+    For,
+    If,
+    Index,
+    KernelForm,
+    Member,
+    Name,
+    OpaqueExpr,
+    OpaqueStmt,
+    Return,
+    Scope,
+    Unary,
+    While,
+)  # fmt: skip
+from fsr.source.items import parse_items
+from fsr.source.macros import Macro, macros
+from fsr.source.names import words
 from fsr.source.parse import parse_device_functions
-from fsr.source.text import skeleton
-from fsr.source.walk import opaque_names, walk_exprs, walk_stmts
+from fsr.source.walk import base_name, kernel_names, opaque_names, walk_expr, walk_exprs, walk_stmts
 
-_GEOMETRY = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"])
-_CONSTANTS = frozenset(
-    ["INFINITY", "NAN", "FLT_MAX", "FLT_MIN", "FLT_EPSILON", "DBL_MAX", "INT_MAX", "INT_MIN", "M_PI", "true", "false"]
-)
-_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([^)]*)\)((?:\\\r?\n|[^\n])*)", re.MULTILINE)
-_COOPERATIVE = re.compile(
-    r"__sync|__shfl|__ballot|__any|__all|__match|__activemask|__reduce|atomic|\basm\b|__shared__|\bgoto\b|\bstatic\b"
-)
+_WORDS = CONSTANTS | frozenset(["float", "double", "int", "unsigned", "long", "size_t", "sizeof", "const"])
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """The functions of a file. ``own``: every name it defines, which CUDA's function of that name is not meant by;
+    ``pure``: those of them whose value depends on their arguments alone; ``local``: those, and the ones that may
+    besides read and write through pointers that they are given."""
+
+    own: frozenset[str] = frozenset()
+    pure: frozenset[str] = frozenset()
+    local: frozenset[str] = frozenset()
+
+    def builtin(self, name: str) -> bool:
+        """Whether the name is that of a function of CUDA's that only computes."""
+        return name not in self.own and is_pure_name(name)
+
+    def only_computes(self, name: str) -> bool:
+        """Whether a call of the name computes a value from its arguments and does nothing else."""
+        return name in self.pure or self.builtin(name)
+
+    def calls_builtins(self, e: Expr) -> bool:
+        """Whether every call within the expression is of a function of CUDA's that only computes."""
+        return all(
+            isinstance(x.callee, Name) and self.builtin(x.callee.text) for x in walk_expr(e) if isinstance(x, Call)
+        )
+
+    def stays_in_thread(self, e: Expr, types: frozenset[str] = frozenset()) -> bool:
+        """Whether an expression, if it is a call, concerns the calling thread alone: an atomic, a load, or a function
+        that computes or is local, or a conversion to one of ``types``. What is no call does."""
+        if not isinstance(e, Call) or is_atomic(e) or is_load(e):
+            return True
+        return isinstance(e.callee, Name) and (self.builtin(e.callee.text) or e.callee.text in self.local | types)
+
+
+NO_FUNCTIONS = Functions()
 
 
 @lru_cache(maxsize=64)
-def thread_local_functions(source: str) -> frozenset[str]:
-    """The names of __device__ functions and function-like macros that do not speak of the thread's place, hold no
-    barrier, lane exchange, atomic, shared or static variable, assembly or statement that could not be read, and call
-    only pure functions and each other. They may read and write through pointers that they are given."""
-    functions = parse_device_functions(source)
-    found = {name for name, form in functions.items() if _is_local(form)}
-    macros = {m[1]: m[3] for m in _MACRO.finditer(source) if not _COOPERATIVE.search(m[3])}
-    given = {m[1]: _words(m[2]) for m in _MACRO.finditer(source)}
-    found |= set(macros)
+def functions_of(source: str) -> Functions:
+    """The functions of a translation unit, device functions and function-like macros of one expression."""
+    defined = parse_device_functions(source)
+    written = {**defined, **_macro_functions(source)}
+    own = frozenset(written) | {m.name for m in macros(source)}
+    pure = _pure({n: f for n, f in written.items() if not kernel_names(f) & hiding_macros(source)}, own)
+    alone = {name for name, form in defined.items() if _is_local(form)} | pure
     while True:
-        steady = {
-            name
-            for name in found
-            if (name in functions and _called(functions[name], found))
-            or (name in macros and all(_known(w, found) for w in _macro_words(macros[name]) - given[name]))
-        }
-        if steady == found:
-            return frozenset(found)
-        found = steady
+        found = Functions(own, pure, frozenset(alone))
+        steady = {n for n in alone if n in pure or all(found.stays_in_thread(e) for e in walk_exprs(defined[n].body))}
+        if steady == alone:
+            return found
+        alone = steady
+
+
+def _pure(functions: Mapping[str, KernelForm], own: frozenset[str]) -> frozenset[str]:
+    pure = frozenset[str]()
+    while True:
+        known = Functions(own, pure)
+        more = {n for n, f in functions.items() if n not in pure and _is_pure(f, known)}
+        if not more:
+            return pure
+        pure |= more
+
+
+@lru_cache(maxsize=64)
+def hiding_macros(source: str) -> frozenset[str]:
+    """Object-like macros that stand for more than a constant; those that name only other constants are none."""
+    bodies = {m.name: opaque_names(m.body) for m in macros(source) if m.params is None}
+    hiding = {n for n, used in bodies.items() if used - _WORDS - set(bodies)}
+    while True:
+        more = {n for n, used in bodies.items() if n not in hiding and used & hiding}
+        if not more:
+            return frozenset(hiding)
+        hiding |= more
+
+
+def _macro_functions(source: str) -> Mapping[str, KernelForm]:
+    """Function-like macros that are one expression, as functions."""
+    return parse_device_functions("\n".join(_as_function(m) for m in macros(source) if m.params is not None))
+
+
+def _as_function(macro: Macro) -> str:
+    if not macro.body or any(c in macro.body for c in ";{}#") or "..." in (macro.params or ()):
+        return ""
+    typed = ", ".join(f"float {p}" for p in macro.params or ())
+    return f"__device__ float {macro.name}({typed}) {{ return {macro.body}; }}"
+
+
+def _is_pure(function: KernelForm, known: Functions) -> bool:
+    if any("*" in p.type or "&" in p.type or not p.name for p in function.params):
+        return False
+    local = {p.name for p in function.params}
+    for stmt in walk_stmts(function.body):
+        if not isinstance(stmt, Declare | Assign | ExprStmt | If | For | While | Scope | Return | Comment):
+            return False
+        if isinstance(stmt, Declare):
+            if "*" in stmt.type or "&" in stmt.type or set(stmt.qualifiers) - {"constexpr"}:
+                return False
+            local.add(stmt.name)
+        if isinstance(stmt, For) and stmt.type is not None:
+            local.add(stmt.var)
+    changed = {base_name(s.target) for s in walk_stmts(function.body) if isinstance(s, Assign)}
+    return changed <= local and all(_is_plain(e, local, known) for e in walk_exprs(function.body))
+
+
+def _is_plain(expr: Expr, local: set[str], known: Functions) -> bool:
+    match expr:
+        case OpaqueExpr() | Unary(op="*" | "&") | Member(arrow=True):
+            return False
+        case Call(callee=callee):
+            return isinstance(callee, Name) and known.only_computes(callee.text)
+        case Index(base=base):
+            return isinstance(base, Name | Index)
+        case Name(text=text):
+            constant = text in CONSTANTS or (text.isupper() and text not in BUILTINS)
+            return text in local or constant or known.only_computes(text)
+    return True
 
 
 def _is_local(form: KernelForm) -> bool:
-    if any(isinstance(s, OpaqueStmt) for s in walk_stmts(form.body)):
-        return False
-    if any(isinstance(s, Declare) and {"__shared__", "static"} & set(s.qualifiers) for s in walk_stmts(form.body)):
-        return False
+    """Whether a function neither speaks of the thread's place, nor holds shared or static variables or statements that
+    could not be read."""
+    for s in walk_stmts(form.body):
+        if isinstance(s, OpaqueStmt) or (isinstance(s, Declare) and {"__shared__", "static"} & set(s.qualifiers)):
+            return False
     for e in walk_exprs(form.body):
         match e:
-            case Name(text) if text in _GEOMETRY:
+            case Name(text) if text in BUILTINS:
                 return False
-            case OpaqueExpr(text) if _COOPERATIVE.search(text) or opaque_names(text) & _GEOMETRY or "(" in text:
+            case OpaqueExpr(text) if "(" in text or "asm" in opaque_names(text) or opaque_names(text) & BUILTINS:
                 return False
     return True
 
 
-def _called(form: KernelForm, local: set[str]) -> bool:
-    """Whether a function calls only pure functions, loads, and those named."""
-    return all(only_thread(e, frozenset(local), frozenset()) for e in walk_exprs(form.body))
-
-
-def only_thread(e: Expr, local: frozenset[str], types: frozenset[str]) -> bool:
-    """Whether an expression, if it is a call, is one of a pure function, an atomic, a load, a thread-local function,
-    or a conversion to one of the types named. Anything that is no call is fine."""
-    if not isinstance(e, Call) or is_atomic(e) or is_load(e):
-        return True
-    return isinstance(e.callee, Name) and (is_pure_name(e.callee.text) or e.callee.text in local | types)
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"[A-Za-z_]\w*", text))
-
-
-def _macro_words(body: str) -> frozenset[str]:
-    """The identifiers in a macro's body, the suffixes of numbers left out."""
-    code = skeleton(body.encode()).decode("utf-8", "replace")
-    return frozenset(re.findall(r"(?<![\w.])[A-Za-z_]\w*", code))
-
-
-def _known(word: str, local: set[str]) -> bool:
-    """Whether a word in a macro is a pure function, a type, a constant of the language, or known to be local."""
-    return is_pure_name(word) or word in local or word in _CONSTANTS
+@lru_cache(maxsize=64)
+def thread_aware(source: str) -> frozenset[str]:
+    """Names of macros, functions and types whose use depends on which thread runs it, directly or through others: code
+    that calls them cannot be moved to another thread. Raises nothing: text that does not scan gives every name."""
+    try:
+        items = [i for item in parse_items(source) for i in item.walk() if i.names]
+    except FsrError:
+        return words(source)
+    aware: set[str] = set()
+    uses = [(i.names, words(source[i.start : i.end]) - set(i.names)) for i in items if not i.children]
+    while True:
+        fresh = {n for own, used in uses if used & (BUILTINS | aware) or any(map(COOPERATES.search, used)) for n in own}
+        if fresh <= aware:
+            return frozenset(aware)
+        aware |= fresh

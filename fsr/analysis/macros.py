@@ -7,35 +7,29 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from fsr.analysis.domain import COOPERATES
 from fsr.analysis.polynomial import integer_literal
-from fsr.analysis.rewrite import BUILT_IN, nodes, rewrite, substitute
-from fsr.errors import FsrError
+from fsr.analysis.rewrite import nodes, rewrite, substitute
 from fsr.source.form import Assign, Call, Expr, Index, KernelForm, Member, Name, OpaqueExpr
-from fsr.source.items import parse_items
+from fsr.source.macros import macros
 from fsr.source.names import words
 from fsr.source.parse import parse_kernels
 from fsr.source.text import close_of
-
-Macro = tuple[tuple[str, ...] | None, Expr]  # parameters (None: object-like) and body
-_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(\(([\w, \t]*)\))?[ \t]+(.+)$", re.MULTILINE)
 
 
 def constants(source: str, form: KernelForm, entry: str) -> dict[str, int]:
     """Integers known at compile time by name: object-like macros, file-level constants, template arguments."""
     found: dict[str, int] = {}
-    macro = r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+\(?[ \t]*(\w+)[ \t]*\)?[ \t]*(?://.*|/\*.*)?$"
     words_before = r"^(?:(?:static|inline|__device__|__constant__)\s+)*(?:constexpr|const)\s+(?:static\s+)?"
     constant = words_before + r"(?:int|unsigned|size_t|unsigned int)\s+(\w+)\s*=\s*(\w+)\s*;"
-    for pattern in (macro, constant):
-        for name, text in re.findall(pattern, source, re.MULTILINE):
-            value = integer_literal(text)
-            if value is not None:
-                found[name] = value
+    given = {m.name: m.body.strip("() \t") for m in macros(source) if m.params is None}
+    for name, text in (given | dict(re.findall(constant, source, re.MULTILINE))).items():
+        value = integer_literal(text)
+        if value is not None:
+            found[name] = value
     if form.template and "<" in entry:
         declared = [name for _, name in form.template_parameters]
-        given = entry[entry.index("<") + 1 : entry.rindex(">")].split(",")
-        for name, text in zip(declared, given, strict=False):
+        listed = entry[entry.index("<") + 1 : entry.rindex(">")].split(",")
+        for name, text in zip(declared, listed, strict=False):
             value = integer_literal(text.strip())
             if value is not None:
                 found[name] = value
@@ -44,30 +38,29 @@ def constants(source: str, form: KernelForm, entry: str) -> dict[str, int]:
 
 def expanded(form: KernelForm, source: str) -> KernelForm:
     """The kernel with macros of one expression written out, so that the indexes inside them show."""
-    macros = _macros(source)
+    known = _expressions(source)
 
     def change(expr: Expr, active: frozenset[str] = frozenset()) -> Expr | None:
         match expr:
-            case Name(text=text) if text in macros and text not in active and macros[text][0] is None:
-                return rewrite(macros[text][1], lambda e: change(e, active | {text}))
-            case Call(callee=Name(text=text), args=args) if text in macros and text not in active:
-                parameters, body = macros[text]
+            case Name(text=text) if text in known and text not in active and known[text][0] is None:
+                return rewrite(known[text][1], lambda e: change(e, active | {text}))
+            case Call(callee=Name(text=text), args=args) if text in known and text not in active:
+                parameters, body = known[text]
                 if parameters is not None and len(parameters) == len(args):
                     inner = [rewrite(a, lambda e: change(e, active)) for a in args]
                     body = rewrite(body, lambda e: change(e, active | {text}))
                     return substitute(body, dict(zip(parameters, inner, strict=True)))
         return None
 
-    return replace(form, body=rewrite(form.body, change)) if macros else form
+    return replace(form, body=rewrite(form.body, change)) if known else form
 
 
 @lru_cache(maxsize=64)
-def _macros(source: str) -> Mapping[str, Macro]:
+def _expressions(source: str) -> Mapping[str, tuple[tuple[str, ...] | None, Expr]]:
     """Macros whose body is one expression that binds as tightly as an operand, each parameter in brackets."""
-    found: dict[str, Macro] = {}
-    for name, brackets, listed, body in _DEFINE.findall(re.sub(r"\\\r?\n", " ", source)):
-        text = re.sub(r"//.*|/\*.*?\*/", "", body).strip()
-        parameters = tuple(p.strip() for p in listed.split(",") if p.strip()) if brackets else None
+    found: dict[str, tuple[tuple[str, ...] | None, Expr]] = {}
+    for macro in macros(source):
+        name, parameters, text = macro.name, macro.params, macro.body
         if not text or "#" in text or integer_literal(text) is not None or not _careful(text, parameters or ()):
             continue
         declared = ", ".join(f"int {p}" for p in parameters or ())
@@ -93,21 +86,3 @@ def _closed(body: str, value: Expr) -> bool:
     return isinstance(value, Index | Call | Member | Name) or (
         whole[:1] == b"(" and close_of(whole, 0) == len(whole) - 1
     )
-
-
-@lru_cache(maxsize=64)
-def thread_aware(source: str) -> frozenset[str]:
-    """Names of macros, functions and types whose use depends on which thread runs it, directly or through others: code
-    that calls them cannot be moved to another thread. Raises nothing: text that does not scan gives every name."""
-    try:
-        items = [i for item in parse_items(source) for i in item.walk() if i.names]
-    except FsrError:
-        return words(source)
-    aware: set[str] = set()
-    uses = [(i.names, words(source[i.start : i.end]) - set(i.names)) for i in items if not i.children]
-    while True:
-        fresh = {n for own, used in uses if used & (BUILT_IN | aware) or any(map(COOPERATES.search, used)) for n in own}
-        if fresh <= aware:
-            break
-        aware |= fresh
-    return frozenset(aware)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fsr.analysis.aliasing import any_alias
 from fsr.analysis.domain import Domain
 from fsr.analysis.polynomial import INTEGER, Poly
 from fsr.analysis.rewrite import assigned, nodes, rewrite
@@ -106,11 +107,8 @@ def accesses(found: Domain, values: Inits) -> list[Access] | None:
 
 def may_alias(contract: Contract, launch: Launch, found: Domain, one: str, other: str) -> bool:
     """Whether two pointer parameters may share memory, by the contract's word."""
-    if one == other:
-        return True
-    argument = {p.name: a for p, a in zip(found.form.params, launch.args, strict=False)}
-    names = {argument.get(one), argument.get(other)}
-    return len(names) == 1 or any(names <= set(group) for group in contract.aliasing)
+    argument = {p.name: str(a) for p, a in zip(found.form.params, launch.args, strict=False)}
+    return one == other or any_alias((argument[one], argument[other]), contract.aliasing)
 
 
 def dtype_of(contract: Contract, launch: Launch, found: Domain, array: str) -> str | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fsr.analysis.accesses import accesses
-from fsr.analysis.calls import calls_only_pure, is_load
+from fsr.analysis.calls import is_load
 from fsr.analysis.definitions import stored
+from fsr.analysis.functions import NO_FUNCTIONS, Functions
 from fsr.source.form import (
     Assign,
     Call,
@@ -29,10 +30,13 @@ from fsr.source.walk import base_name, exprs_of, names_in, opaque_names, walk_ex
 
 class Uniformity:
     """Uniform expressions of one kernel. ``divergent``: names that may differ between threads of a block.
-    ``agreed``: functions that give every thread of a block the same result, whatever they are called with."""
+    ``agreed``: functions that give every thread of a block the same result, whatever they are called with;
+    ``functions``: what the file defines."""
 
-    def __init__(self, kernel: KernelForm, agreed: frozenset[str] = frozenset()) -> None:
-        self._agreed = agreed
+    def __init__(
+        self, kernel: KernelForm, agreed: frozenset[str] = frozenset(), functions: Functions = NO_FUNCTIONS
+    ) -> None:
+        self._agreed, self._functions = agreed, functions
         self._written = frozenset(a.array for a in accesses(kernel) if a.writes)
         self._pointers = frozenset(p.name for p in kernel.params if p.is_pointer)
         self.divergent: frozenset[str] = frozenset(["threadIdx"])
@@ -54,7 +58,7 @@ class Uniformity:
             match x:
                 case OpaqueExpr(text) if text:
                     return False
-                case Call() if not (is_load(x) or calls_only_pure(Call(x.callee, ()))):
+                case Call() if not (is_load(x) or self._functions.calls_builtins(Call(x.callee, ()))):
                     return False
                 case Index(base) | Unary("*", base) if base_name(base) is None or base_name(base) in self._written:
                     return False

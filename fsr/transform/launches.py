@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from fsr.analysis.accumulators import INTEGERS
+from fsr.analysis.aliasing import any_alias
 from fsr.analysis.tree import assigned, names_of
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
@@ -98,7 +99,7 @@ class Launched:
 def distinct(found: Launched) -> bool:
     """Whether the pointers that the launch passes never share memory, so that ``__restrict__`` holds."""
     buffers = [found.passed[p.name] for p in found.kernel.params if p.is_pointer and p.name in found.passed]
-    return not found.contract.aliasing and len(set(buffers)) == len(buffers)
+    return not any_alias(buffers, found.contract.aliasing)
 
 
 def launched(subject: Subject, kernel: KernelForm) -> Launched | None:

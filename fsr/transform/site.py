@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import permutations
 
+from fsr.analysis.aliasing import may_alias
 from fsr.analysis.domain import Domain, domain, flattened
-from fsr.analysis.macros import constants, expanded, thread_aware
+from fsr.analysis.functions import thread_aware
+from fsr.analysis.macros import constants, expanded
 from fsr.analysis.rewrite import names
 from fsr.contract.model import Contract
 from fsr.records import Candidate, Launch
@@ -64,10 +67,9 @@ def _placed(source: str, form: KernelForm, launch: Launch, contract: Contract) -
 
 
 def _unaliased(form: KernelForm, launch: Launch, contract: Contract) -> frozenset[str]:
-    shared = {name for group in contract.aliasing for name in group}
-    given = list(launch.args)
-    pairs = zip(form.params, given, strict=True)
-    return frozenset(p.name for p, a in pairs if p.is_pointer and given.count(a) == 1 and a not in shared)
+    given = {p.name: str(a) for p, a in zip(form.params, launch.args, strict=True) if p.is_pointer}
+    pairs = [(n, m) for n, m in permutations(given, 2) if may_alias(given[n], given[m], contract.aliasing)]
+    return frozenset(given) - {name for name, _ in pairs}
 
 
 def _bare(entry: str) -> str:

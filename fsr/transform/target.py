@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
+from fsr.analysis.aliasing import any_alias
 from fsr.analysis.definitions import Definitions, definitions
+from fsr.analysis.functions import Functions, functions_of
 from fsr.analysis.macros import constants
 from fsr.analysis.types import aliases
 from fsr.contract.model import Contract
@@ -47,7 +49,12 @@ class Target:
     @cached_property
     def known(self) -> Definitions:
         """Its names."""
-        return definitions(self.kernel)
+        return definitions(self.kernel, self.functions)
+
+    @property
+    def functions(self) -> Functions:
+        """What the functions of its file do."""
+        return functions_of(self.source)
 
     @cached_property
     def constants(self) -> Mapping[str, int]:
@@ -80,8 +87,7 @@ class Target:
     def aliasing(self) -> bool:
         """Whether two pointer parameters may share memory."""
         passed = [a for p, a in zip(self.kernel.params, self.launch.args, strict=True) if p.is_pointer]
-        grouped = {name for group in self.contract.aliasing for name in group if len(group) > 1}
-        return len(set(map(str, passed))) < len(passed) or any(a in grouped for a in passed)
+        return any_alias(map(str, passed), self.contract.aliasing)
 
     def size_text(self, e: Expr) -> str | None:
         """An integer expression as a size expression; None when it depends on more than sizes."""

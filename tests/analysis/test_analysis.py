@@ -8,7 +8,7 @@ from fsr.analysis.accesses import accesses
 from fsr.analysis.affine import affine, constant
 from fsr.analysis.definitions import definitions
 from fsr.analysis.dependence import parallel
-from fsr.analysis.functions import thread_local_functions
+from fsr.analysis.functions import functions_of
 from fsr.analysis.reductions import reductions
 from fsr.analysis.threads import global_ids, guards, negation
 from fsr.analysis.uniform import Uniformity
@@ -209,4 +209,23 @@ def test_functions_of_one_thread():
     __device__ float shared(float v) { __shared__ float s; s = v; return s; }
     __device__ float odd(float v) { asm("nop;"); return v; }
     """
-    assert thread_local_functions(source) == {"SQ", "plain", "outer"}
+    assert functions_of(source).local == {"SQ", "plain", "outer"}
+
+
+def test_a_files_own_function_is_not_cudas_of_that_name():
+    source = """
+    #define ADD_TO(v, w) ((v) += (w))
+    #define TWO_PI 6.28f  // a constant
+    #define TURNS(v) ((v) / TWO_PI)
+    __device__ float maxf(float a, float b) { return threadIdx.x ? a : b; }
+    __device__ float fmaxf(float a, float b) { return blockIdx.x ? a : b; }
+    __device__ float rsqrt(float a) { return 1.0f / sqrtf(a); }
+    __device__ float outer(float a) { return fmaxf(a, rsqrt(a)); }
+    """
+    found = functions_of(source)
+    assert {"rsqrt", "TURNS"} == found.pure == found.local
+    assert [found.only_computes(n) for n in ("maxf", "fmaxf", "rsqrt", "fminf", "floatf", "intf", "std::sqrt")] == [
+        False, False, True, True, False, False, True,
+    ]  # fmt: skip
+    form = kernel("float k = fmaxf(1.0f, n); float q = fminf(1.0f, n);")
+    assert set(definitions(form, found).values) == {"q"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fsr.analysis.domain import Domain, domain, flattened
-from fsr.analysis.macros import constants, expanded, thread_aware
+from fsr.analysis.functions import thread_aware
+from fsr.analysis.macros import constants, expanded
 from fsr.records import Launch
 from fsr.source.emit import emit_expr, emit_stmts
 from fsr.source.parse import parse_kernels

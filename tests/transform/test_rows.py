@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from fsr.analysis.aliasing import may_alias
+from fsr.analysis.effects import pointers
 from fsr.source.parse import parse_kernels
+from fsr.transform.launches import launched
 from fsr.transform.protocol import Subject
 from fsr.transform.rows.action import ROW_PER_BLOCK, ROW_PER_WARP
 
@@ -163,6 +167,54 @@ def test_examples_at_every_size_and_alignment(name: str, ending: str, subject_fr
         changed = action.apply(subject, moves[0])
         assert changed.plan.launches[0].block == ("256", "1", "1")
         close_outputs(subject, changed, [{"rows": 5, "cols": c} for c in (1, 36, 1024, 1028)], alignment=4)
+
+
+@pytest.mark.parametrize(
+    ("declared", "place"),
+    [
+        ("float *to = y + row * cols;", "to[c]"),
+        ("const int base = row * cols; float *to = y + base;", "to[c]"),
+        ("const int base = row * cols;", "y[base + c]"),
+        ("const int base = row * cols + (int)(sum * 0.0f);", "y[base + c]"),
+    ],
+)
+def test_addresses_may_be_declared_between_the_loops(declared, place, subject_from, close_outputs) -> None:
+    body = f"""
+    if (row >= rows) return;
+    const float *in = x + row * cols;
+    float sum = 0.0f;
+    for (int c = 0; c < cols; ++c) sum += in[c];
+    {declared}
+    for (int c = 0; c < cols; ++c) {place} = in[c] - sum;
+"""
+    subject = subject_from(kernel(body))
+    packs = 0
+    for move in ROW_PER_BLOCK.moves(subject):
+        if "threads=128" in move.name and "width=4" in move.name:
+            changed = ROW_PER_BLOCK.apply(subject, move)
+            packs += ("(&" + place.split("[")[0] + "[") in changed.source
+            close_outputs(subject, changed, [{"rows": 3, "cols": 32}, {"rows": 2, "cols": 61}])
+    assert bool(packs) == ("sum" not in declared)
+
+
+@pytest.mark.parametrize(
+    ("groups", "distinct"), [((("x", "z"), ("z", "y")), True), ((("x", "y"), ("y", "z")), False), ((), True)]
+)
+def test_aliasing_is_what_a_group_names_together(groups, distinct, subject_from) -> None:
+    """y may overlap x and z without x overlapping z; where x and y may overlap, no order of rows is another's."""
+    text = kernel(
+        "if (row < rows) { for (int c = 0; c < cols; ++c) { y[row * cols + c] = x[row * cols + c] + z[0]; } }"
+    )
+    text = text.replace("float *x, float *y", "float *x, float *y, const float *z")
+    text = text.replace("// rows = {value", '// z = {role = "in", shape = [1], dtype = "float32"}\n// rows = {value')
+    subject = subject_from(text)
+    subject = replace(subject, contract=replace(subject.contract, aliasing=groups))
+    apart = any("__restrict__" in ROW_PER_BLOCK.apply(subject, m).source for m in ROW_PER_BLOCK.moves(subject))
+    assert apart == (not groups)
+    found = next(place for place in (launched(subject, k) for k in subject.kernels.values()) if place is not None)
+    roots = pointers(found.kernel, subject.contract, found.passed).roots
+    assert (roots["x"] != roots["y"]) == (not groups)
+    assert may_alias("x", "y", groups) != distinct
 
 
 def test_launch_stays_with_keep_launch(subject_from, runner, close_outputs) -> None:

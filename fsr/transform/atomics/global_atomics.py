@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fsr.analysis.effects import ATOMICS
+from fsr.analysis.calls import ATOMICS
 from fsr.analysis.tree import names_of
 from fsr.contract.model import Contract
 from fsr.source.form import Binary, Call, Cast, Declare, Expr, ExprStmt, Index, Literal, Name, Stmt, Unary

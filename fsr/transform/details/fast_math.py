@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from fsr.analysis.calls import calls_only_pure
 from fsr.analysis.types import FLOAT, INT, aliases, type_of
 from fsr.records import Candidate
 from fsr.source.form import Binary, Call, Declare, Expr, For, Index, Literal, Name, OpaqueExpr, Stmt, Unary
@@ -137,7 +136,7 @@ def _divisor(target: Target, loop: For) -> Expr | None:
         match e:
             case Binary("/", left, right) | Call(Name("__fdividef"), (left, right)):
                 kinds = type_of(left, types, names), type_of(right, types, names)
-                steady = not names_in(right) & changing and not _reads(right) and calls_only_pure(right)
+                steady = not names_in(right) & changing and not _reads(right) and target.functions.calls_builtins(right)
                 if kinds[1] == FLOAT and kinds[0] in (FLOAT, INT) and steady and not isinstance(right, Literal):
                     return right
     return None

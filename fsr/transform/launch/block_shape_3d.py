@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from fsr.analysis.accumulators import INTEGERS
-from fsr.analysis.domain import COOPERATES
-from fsr.analysis.effects import BUILTINS
+from fsr.analysis.calls import BUILTINS, COOPERATES
+from fsr.analysis.functions import thread_aware
 from fsr.analysis.guards import peel
-from fsr.analysis.macros import constants, expanded, thread_aware
+from fsr.analysis.macros import constants, expanded
 from fsr.analysis.rewrite import names
 from fsr.analysis.threads import global_ids
 from fsr.analysis.tree import assigned

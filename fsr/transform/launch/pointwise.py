@@ -9,8 +9,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fsr.analysis.calls import calls_only_pure
-from fsr.analysis.functions import only_thread, thread_local_functions
+from fsr.analysis.calls import BUILTINS
 from fsr.analysis.threads import AXES, GlobalId, global_ids, guard_of
 from fsr.source.form import (
     Binary,
@@ -41,8 +40,6 @@ from fsr.source.walk import (
     walk_stmts,
 )  # fmt: skip
 from fsr.transform.target import Target, always
-
-_GEOMETRY = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"])
 
 
 @dataclass(frozen=True)
@@ -86,7 +83,7 @@ def pointwise(target: Target) -> Pointwise | None:
         isinstance(s, Declare) and ("__shared__" in s.qualifiers or "static" in s.qualifiers) for s in walk_stmts(body)
     ):
         return None
-    if not all(only_thread(e, thread_local_functions(target.source), target.type_names) for e in walk_exprs(body)):
+    if not all(target.functions.stays_in_thread(e, target.type_names) for e in walk_exprs(body)):
         return None
     found = global_ids(target.kernel, target.known, target.constants)
     ids = {g.axis: g for g in found.values()}
@@ -94,12 +91,12 @@ def pointwise(target: Target) -> Pointwise | None:
         return None
     if any(a not in ids and (target.launch.grid[AXES.index(a)], block[AXES.index(a)]) != ("1", 1) for a in AXES):
         return None
-    split = _split(body, ids)
+    split = _split(target, ids)
     if split is None:
         return None
     lead, bounds, core = split
     sized = {axis: (bound, text) for axis, bound in bounds.items() if (text := target.size_text(bound)) is not None}
-    if set(sized) != set(ids) or names_mentioned((*lead, *core)) & _GEOMETRY:
+    if set(sized) != set(ids) or names_mentioned((*lead, *core)) & BUILTINS:
         return None
     if not all(_covered(target, axis, text) for axis, (_, text) in sized.items()):
         return None
@@ -119,18 +116,18 @@ def _covered(target: Target, axis: str, bound: str) -> bool:
 Split = tuple[tuple[Stmt, ...], dict[str, Expr], tuple[Stmt, ...]]
 
 
-def _split(body: tuple[Stmt, ...], ids: dict[str, GlobalId]) -> Split | None:
+def _split(target: Target, ids: dict[str, GlobalId]) -> Split | None:
     axis_of = {g.name: axis for axis, g in ids.items()}
     declarations = {id(g.declaration) for g in ids.values()}
     lead: list[Stmt] = []
     bounds: dict[str, Expr] = {}
-    rest = list(body)
+    rest = list(target.kernel.body)
     while rest and set(bounds) != set(ids):
         s, rest = rest[0], rest[1:]
         if id(s) in declarations:
             continue
         if isinstance(s, Declare | Comment):
-            if isinstance(s, Declare) and not _quiet(s):
+            if isinstance(s, Declare) and not _quiet(s, target):
                 return None
             lead.append(s)
             continue
@@ -148,12 +145,12 @@ def _split(body: tuple[Stmt, ...], ids: dict[str, GlobalId]) -> Split | None:
     return None if core is None else (tuple(lead), bounds, core)
 
 
-def _quiet(s: Declare) -> bool:
+def _quiet(s: Declare, target: Target) -> bool:
     """Whether a declaration in front of the guard reads no memory, so that its place does not matter."""
     if s.init is None:
         return True
     reads = any(isinstance(x, Index) or (isinstance(x, Unary) and x.op == "*") for x in walk_expr(s.init))
-    return not reads and calls_only_pure(s.init)
+    return not reads and target.functions.calls_builtins(s.init)
 
 
 def continuing(stmts: tuple[Stmt, ...], last: bool = True) -> tuple[Stmt, ...] | None:

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from fsr.analysis.accumulators import INTEGERS
-from fsr.analysis.effects import BUILTINS, Unclear
+from fsr.analysis.calls import BUILTINS
+from fsr.analysis.effects import Unclear
 from fsr.analysis.tree import assigned, names_of, rewrite_body, root_name, without_casts
 from fsr.analysis.types import aliases
 from fsr.source.form import (

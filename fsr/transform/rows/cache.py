@@ -65,6 +65,7 @@ class RowSpace:
     steps: int  # packs a thread (register), or packs a row (shared); 0 without a cache
     names: dict[str, str]
     reused: tuple[Reuse, ...] = ()
+    early: tuple[Unit, ...] = ()  # declarations between the loops that addresses need: they go ahead of them
 
     @property
     def helpers(self) -> frozenset[str]:
@@ -107,9 +108,10 @@ def row_space(rows: RowKernel, group: Group, width: int, cache: str) -> RowSpace
         return None
     slots = _slots(rows, loops, start, cache)
     slots = tuple(s for s in slots if BY_SPELLING[s.type].bytes * width <= WIDEST_BYTES)
+    slots, early = _declared_before(slots, tail, rows)
     kernel = rows.launched.kernel
     names = {n: fresh(n, kernel) for n in ("packs", "pack", "step", "u", "fast")}
-    space = RowSpace(group, width, cache, start, bound, level, slots, 0, names)
+    space = RowSpace(group, width, cache, start, bound, level, slots, 0, names, early=early)
     longest = rows.launched.timed(bound)
     if cache == "none" or longest is None:
         return space if cache == "none" else None
@@ -131,6 +133,28 @@ def _sized(space: RowSpace, rows: RowKernel, length: int) -> RowSpace | None:
     if packs * space.width * kept * rows_in_block > SHARED_BYTES:
         return None
     return replace(space, steps=packs)
+
+
+def _declared_before(
+    slots: tuple[Slot, ...], tail: tuple[Unit, ...], rows: RowKernel
+) -> tuple[tuple[Slot, ...], tuple[Unit, ...]]:
+    """The slots whose address can be known before the first loop, and the declarations that must move there for it:
+    those that only compute, from what does not change."""
+    inside = {u.stmt.name: u for u in tail if isinstance(u.stmt, Declare)}
+    unsteady = (rows.scene.changing - frozenset(rows.scene.pointers.roots)) | rows.scene.moving
+    early: dict[str, Unit] = {}
+    for name, unit in inside.items():
+        assert isinstance(unit.stmt, Declare)
+        used = frozenset[str]() if unit.stmt.init is None else names_of(unit.stmt.init)
+        steady = not unit.accesses and unit.kind == "all" and not ({name} | used) & unsteady
+        if steady and unit.stmt.init is not None and not used & (set(inside) - set(early)):
+            early[name] = unit
+    ready = tuple(s for s in slots if not (names_of(s.index) | {s.pointer}) & (set(inside) - set(early)))
+    needed = {n for s in ready for n in names_of(s.index) | {s.pointer}}
+    for name, unit in reversed(early.items()):
+        if name in needed and isinstance(unit.stmt, Declare) and unit.stmt.init is not None:
+            needed |= names_of(unit.stmt.init)
+    return ready, tuple(unit for name, unit in early.items() if name in needed)
 
 
 def _slots(rows: RowKernel, loops: list[ParallelLoop], start: int, cache: str) -> tuple[Slot, ...]:

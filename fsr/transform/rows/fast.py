@@ -49,12 +49,14 @@ def _replace_level(
     if units is space.level or units == space.level:
         at = next(i for i, u in enumerate(units) if u.kind == "loop")
         at = _zeroed_before(units, at)
-        head = shared_out(units[:at], space.group, crossing, types)
-        plain = shared_out(units[at:], space.group, crossing, types)
         single = _one_by_one(rows, space)
+        early = {*space.early, *(single.early if single is not None else ())}
+        head = shared_out((*units[:at], *(u for u in units[at:] if u in early)), space.group, crossing, types)
+        tail = tuple(u for u in units[at:] if u not in early)
+        plain = shared_out(tail, space.group, crossing, types)
         if single is not None:
-            plain = tuple(_fast(rows, single, units[at:], crossing, plain))
-        return (*head, *_fast(rows, space, units[at:], crossing, plain))
+            plain = tuple(_fast(rows, single, tail, crossing, plain))
+        return (*head, *_fast(rows, space, tail, crossing, plain))
     found: list[Stmt] = []
     for unit in units:
         match unit.stmt:

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fsr.analysis.accumulators import INTEGERS
-from fsr.analysis.effects import BUILTINS, Unclear, pointers
+from fsr.analysis.calls import BUILTINS
+from fsr.analysis.effects import Unclear, pointers
+from fsr.analysis.functions import functions_of, hiding_macros
 from fsr.analysis.parallel import Scene, private_names, stride, terms
-from fsr.analysis.pure_functions import hiding_macros, pure_functions
 from fsr.analysis.tree import assigned, names_of, without_casts
 from fsr.source.form import (
     Assign,
@@ -147,7 +148,7 @@ def scene_of(found: Launched, *, exact: bool) -> Scene:
     moving = frozenset(
         s.target.text for s in walk_stmts(kernel.body) if isinstance(s, Assign) and isinstance(s.target, Name)
     )
-    known = pointers(kernel, found.contract, found.passed, pure_functions(found.source))
+    known = pointers(kernel, found.contract, found.passed, functions_of(found.source))
     return Scene(known, types, changing, moving & frozenset(known.roots), sizes, exact)
 
 

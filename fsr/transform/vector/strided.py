@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from fsr.analysis.accesses import accesses, accesses_in, declared_arrays
 from fsr.analysis.affine import affine
 from fsr.analysis.dependence import Parallel, parallel
-from fsr.analysis.functions import thread_local_functions
 from fsr.analysis.types import INT, aliases, type_of
 from fsr.analysis.uniform import Uniformity
 from fsr.records import Candidate
@@ -116,15 +115,15 @@ def shared_loop(target: Target, loop: For) -> Shared | None:
 
 def _may_move(target: Target, loop: For, threads: int) -> bool:
     """Whether an iteration does the same in whatever thread of the block it runs, and no one can tell where it did."""
-    functions, combiners = thread_local_functions(target.source), Combiners.of(target.place, threads)
+    functions, combiners = target.functions, Combiners.of(target.place, threads)
     agreed = _agreed(combiners)
     at = next(i for i, one in enumerate(loops(target.kernel.body)) if one is loop)
     target = replace(target, kernel=replace(target.kernel, body=_settled(target, agreed)))
     loop = loops(target.kernel.body)[at]
-    independent = parallel(target.kernel, loop, aliasing=target.aliasing, known=target.known, local=functions)
+    independent = parallel(target.kernel, loop, aliasing=target.aliasing, known=target.known, functions=functions)
     if independent is None or not _alone(target, loop):
         return False
-    uniform = Uniformity(target.kernel, frozenset(agreed))
+    uniform = Uniformity(target.kernel, frozenset(agreed), functions)
     together = _reached_together(target.kernel.body, loop, uniform)
     return together and _alike(target, independent, uniform) and _folded(target, independent, agreed, combiners)
 
