@@ -13,7 +13,7 @@ from fsr.source.form import Assign, Call, Expr, Index, KernelForm, Member, Name,
 from fsr.source.macros import macros
 from fsr.source.names import words
 from fsr.source.parse import parse_kernels
-from fsr.source.text import close_of
+from fsr.source.tokens import close_of, tokenize
 
 
 def constants(source: str, form: KernelForm, entry: str) -> dict[str, int]:
@@ -82,7 +82,7 @@ def _careful(body: str, parameters: tuple[str, ...]) -> bool:
 
 def _closed(body: str, value: Expr) -> bool:
     """Whether a macro's body binds as tightly as an operand, whatever stands around its use."""
-    whole = body.encode()
+    tokens = tokenize(body)
     return isinstance(value, Index | Call | Member | Name) or (
-        whole[:1] == b"(" and close_of(whole, 0) == len(whole) - 1
+        tokens[0].text == "(" and close_of(tokens, 0) == len(tokens) - 1
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fsr.source.tokens import Token, close_angle, directive_name, tokenize
+from fsr.source.conditionals import directive_name
+from fsr.source.tokens import Token, close_angle, tokenize
 
 EXPANSION_LIMIT = 100_000  # tokens of one macro, fully expanded
 NESTING_LIMIT = 200  # brackets

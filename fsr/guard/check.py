@@ -28,7 +28,8 @@ from fsr.guard.names import (
     host_device_names,
 )
 from fsr.records import Candidate, Fault, FaultKind
-from fsr.source.tokens import Token, close_of, directive_name, tokenize
+from fsr.source.conditionals import directive_name
+from fsr.source.tokens import Token, close_of, tokenize
 
 SOURCE_LIMIT = 256 * 1024  # bytes; four times the largest hand-written kernel file we know of
 LINE_LIMIT = 4000  # characters

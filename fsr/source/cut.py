@@ -12,9 +12,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from fsr.source.conditionals import directive_name
 from fsr.source.items import parse_items
 from fsr.source.pieces import Piece, include_target
-from fsr.source.tokens import directive_name, line_of, tokenize
+from fsr.source.tokens import line_of, tokenize
 
 _GROUPS = "this_thread_block this_grid tiled_partition coalesced_threads thread_block thread_block_tile grid_group"
 

@@ -6,20 +6,15 @@ No types are resolved and nothing is expanded; this is for cutting text along th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from fsr.errors import SourceError
-from fsr.source.tokens import (
-    Token,
-    close_angle,
-    close_of,
-    directive_name,
-    follow_conditional,
-    line_of,
-    tokenize,
-)
+from fsr.source.conditionals import IF, closed_outside, directive_name, endif_of, follow_conditional
+from fsr.source.macros import macros_of
+from fsr.source.tokens import Token, close_angle, close_of, line_of, tokenize
 
+CONTAINERS = ("namespace", "linkage")
 RECORDS = ("struct", "class", "union", "enum")
 ATTRIBUTES = frozenset((
     "__launch_bounds__", "__cluster_dims__", "__block_size__", "__maxnreg__", "__align__", "alignas",
@@ -57,25 +52,65 @@ class Item:
             yield from child.walk()
 
 
-def parse_items(text: str, path: str = "") -> tuple[Item, ...]:
-    """The items of a whole file, in order. Raises SourceError where a bracket never closes."""
+def parse_items(text: str, path: str = "", strict: bool = True) -> tuple[Item, ...]:
+    """The items of a whole file, in order.
+
+    Raises SourceError where a bracket never closes, if ``strict``; otherwise such a bracket reaches to the end.
+    """
     tokens = tokenize(text)
-    return tuple(_Parser(text, tokens, path).items(0, len(tokens)))
+    return tuple(_Parser(text, tokens, path, strict).items(0, len(tokens)))
+
+
+def flat(items: Sequence[Item]) -> Iterator[Item]:
+    """All items that are no namespaces or linkage blocks, those inside such among them."""
+    for item in items:
+        if item.kind in CONTAINERS:
+            yield from flat(item.children)
+        else:
+            yield item
+
+
+def standing_for(items: Iterable[Item], words: frozenset[str]) -> frozenset[str]:
+    """The words, and the macros that stand for them (``#define DEV __device__``), through others too."""
+    short = [i for i in items if i.kind == "define" and i.names and len(i.uses) <= 8]
+    found, size = words, 0
+    while size != len(found):
+        size = len(found)
+        found |= {i.names[0] for i in short if i.uses & found}
+    return found
 
 
 class _Parser:
-    def __init__(self, text: str, tokens: list[Token], path: str) -> None:
-        self.text, self.tokens, self.path = text, tokens, path
-        self.macros = {d for t in tokens if t.kind == "directive" for d in _function_macro(t.text)}
+    def __init__(self, text: str, tokens: list[Token], path: str, strict: bool) -> None:
+        self.text, self.tokens, self.path, self.strict = text, tokens, path, strict
+        self.macros = {m.name for m in macros_of(tokens) if m.params is not None}
 
-    def items(self, at: int, stop: int) -> Iterator[Item]:
+    def items(self, at: int, stop: int) -> list[Item]:
+        found: list[Item] = []
+        open_at: list[int] = []  # where in ``found`` the conditionals stand that are open
         while at < stop:
-            if self.tokens[at].kind == "directive":
-                yield _directive(self.tokens[at])
-                at += 1
-                continue
-            item, at = self.declaration(at, stop)
-            yield item
+            token = self.tokens[at]
+            if token.kind == "directive":
+                item, after = _directive(token), at + 1
+                name = directive_name(token.text)
+                if name in IF:
+                    open_at.append(len(found))
+                elif name == "endif" and open_at:
+                    open_at.pop()
+                found.append(item)
+            else:
+                item, after = self.declaration(at, stop)
+                found.append(item)
+                ends, goes_on = (0, False) if item.kind in CONTAINERS else closed_outside(self.tokens[at:after])
+                if goes_on:
+                    after = endif_of(self.tokens, after - 1) + 1
+                reach = min(ends + goes_on, len(open_at))
+                if reach:  # it stands in several branches: the item begins with the #if and ends with the #endif
+                    begin = open_at[-reach]
+                    found[begin:] = [self.joined(found[begin:], max(item.end, self.tokens[after - 1].end))]
+                    del open_at[-reach:]
+            at = after
+        return found
 
     def declaration(self, at: int, stop: int) -> tuple[Item, int]:
         """The item that begins at token ``at``, and the index after it."""
@@ -88,9 +123,11 @@ class _Parser:
             elif token.text == ";":
                 return self.finish(first, index + 1, None), index + 1
             elif token.text == "{":
+                if close_of(tokens, index) is None and not self.strict:
+                    return self.finish(first, stop, None), stop
                 close = self.close(index)
                 kind = _brace_kind(tokens[first:index])
-                if kind in ("namespace", "linkage"):
+                if kind in CONTAINERS:
                     return self.container(kind, first, index, close), close + 1
                 if kind == "function":
                     after = close + 1
@@ -103,16 +140,22 @@ class _Parser:
                 if token.text == "(" and self.is_macro_call(first, index, close, stop):
                     return self.finish(first, close + 1, None, kind="call"), close + 1
                 index = close
-            elif token.text in ("}", ")", "]"):
+            elif token.text in ("}", ")", "]") and self.strict:
                 raise self.unbalanced(token, "closes nothing")
             index += 1
         return self.finish(first, stop, None), stop
 
+    def joined(self, items: Sequence[Item], end: int) -> Item:
+        """Items from an ``#if`` up to the one that holds its ``#else`` or ``#endif``, as one of that one's kind."""
+        inside = [t for t in self.tokens if items[0].start <= t.start < end]
+        head = frozenset[str]().union(*(i.head for i in items))
+        return replace(items[-1], start=items[0].start, end=end, head=head, uses=frozenset(used_names(inside)))
+
     def close(self, index: int) -> int:
         close = close_of(self.tokens, index)
-        if close is None:
+        if close is None and self.strict:
             raise self.unbalanced(self.tokens[index], "never closes")
-        return close
+        return len(self.tokens) - 1 if close is None else close
 
     def unbalanced(self, token: Token, why: str) -> SourceError:
         return SourceError(
@@ -172,11 +215,6 @@ def _directive(token: Token) -> Item:
     words = re.findall(r"[A-Za-z_]\w*", rest)
     names = tuple(words[:1]) if kind in ("define", "undef") else ()
     return Item(kind, token.start, token.end, names, uses=frozenset(words) if kind != "include" else frozenset())
-
-
-def _function_macro(directive: str) -> list[str]:
-    match = re.match(r"#\s*define\s+(\w+)\(", directive)
-    return [match[1]] if match else []
 
 
 def used_names(tokens: Sequence[Token]) -> Iterator[str]:

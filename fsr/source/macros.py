@@ -1,13 +1,13 @@
-"""Expand a text's own function-like macros, for analysis: what the compiler is given stays as written."""
+"""Macros of a text: the one reader of ``#define``, and expansion for analysis; compilers get what stands written."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from fsr.source.tokens import Token, close_of, split_commas, tokenize
+from fsr.source.tokens import Token, close_of, source_of, split_commas, tokenize
 
 _DEFINE = re.compile(r"#\s*define\s+(\w+)(?:\(([^()]*)\))?(.*)", re.DOTALL)
 _COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
@@ -16,24 +16,50 @@ _LIMIT = 200_000  # characters: past this an expansion is a bomb, not a help
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """A ``#define``: ``params`` None for an object-like one; ``body`` on one line, without comments."""
+    """A macro. ``params``: None for an object-like one; the last is ``...`` for a variadic one. ``body``: without
+    comments, on one line."""
 
     name: str
     params: tuple[str, ...] | None
     body: str
 
+    def applied(self, args: Sequence[str]) -> str | None:
+        """The body with the arguments in place, ``#`` and ``##`` carried out; None when their number is wrong."""
+        params = self.params or ()
+        if params and params[-1].endswith("..."):
+            at = len(params) - 1
+            if len(args) < at:
+                return None
+            params = (*params[:at], params[at].removesuffix("...").strip() or "__VA_ARGS__")
+            args = [*args[:at], ", ".join(args[at:])]
+        elif params == () or len(args) != len(params):
+            return self.body if not params and not any(args) else None
+        bound = dict(zip(params, args, strict=True))
+        body = re.sub(r"(?<!#)#\s*([A-Za-z_]\w*)", lambda m: f'"{bound[m[1]]}"' if m[1] in bound else m[0], self.body)
+        body = re.sub(r"[A-Za-z_]\w*", lambda m: bound.get(m[0], m[0]), body)
+        return re.sub(r"\s*##\s*", "", body)
+
+
+def read_define(directive: str) -> Macro | None:
+    """What a ``#define`` line says; None for any other directive."""
+    match = _DEFINE.fullmatch(directive)
+    if match is None:
+        return None
+    listed, body = (None if part is None else re.sub(r"\\\r?\n", " ", part) for part in (match[2], match[3]))
+    params = None if listed is None else tuple(p.strip() for p in listed.split(",") if p.strip())
+    return Macro(match[1], params, _COMMENT.sub(lambda m: m[1] or " ", body or "").strip())
+
 
 @lru_cache(maxsize=64)
 def macros(text: str) -> tuple[Macro, ...]:
-    """Every ``#define`` of a text, in order."""
-    found = []
-    for token in tokenize(text) if "define" in text else ():
-        match = _DEFINE.fullmatch(token.text) if token.kind == "directive" else None
-        if match:
-            params = None if match[2] is None else tuple(p.strip() for p in match[2].split(",") if p.strip())
-            body = re.sub(r"\\\r?\n", " ", match[3])
-            found.append(Macro(match[1], params, _COMMENT.sub(lambda m: m[1] or " ", body).strip()))
-    return tuple(found)
+    """Every ``#define`` of a text, in order; one that is defined again stands there again."""
+    return macros_of(tokenize(text)) if "define" in text else ()
+
+
+def macros_of(tokens: Iterable[Token]) -> tuple[Macro, ...]:
+    """As :func:`macros`, of a text that is tokens already."""
+    found = (read_define(token.text) for token in tokens if token.kind == "directive")
+    return tuple(macro for macro in found if macro is not None)
 
 
 def function_macros(text: str) -> dict[str, Macro]:
@@ -63,19 +89,10 @@ def _once(text: str, known: Mapping[str, Macro]) -> str:
         macro = known.get(token.text) if token.kind == "name" and tokens[index + 1].text == "(" else None
         close = close_of(tokens, index + 1) if macro else None
         if macro and close is not None:
-            args = [_source(text, part) for part in split_commas(tokens[index + 2 : close])]
-            if len(args) == len(macro.params or ()):
-                out.append(text[position : token.start] + _substitute(macro, args))
+            written = macro.applied(source_of(text, split_commas(tokens[index + 2 : close])))
+            if written is not None:
+                out.append(text[position : token.start] + written)
                 position, index = tokens[close].end, close + 1
                 continue
         index += 1
     return "".join(out) + text[position:]
-
-
-def _source(text: str, tokens: list[Token]) -> str:
-    return text[tokens[0].start : tokens[-1].end] if tokens else ""
-
-
-def _substitute(macro: Macro, args: list[str]) -> str:
-    bound = dict(zip(macro.params or (), args, strict=True))
-    return re.sub(r"[A-Za-z_]\w*", lambda m: bound.get(m[0], m[0]), macro.body)

@@ -1,17 +1,20 @@
 """CUDA text to the loop-nest form, with tree-sitter.
 
 Every kernel gets a form: what the form or the grammar cannot express stays verbatim as an opaque node. Kernels
-are located by :mod:`fsr.source.text` and parsed one by one, so that trouble elsewhere in a file stays there.
+are found by :mod:`fsr.source.items` and parsed one by one, so that trouble elsewhere in a file stays there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from fsr.source.blanks import blanks, one_head, unbracketed
 from fsr.source.form import KernelForm, OpaqueStmt, Param
+from fsr.source.items import Item, flat, parse_items
 from fsr.source.parse_statements import Reader, squeeze
-from fsr.source.text import Located, blanks, locate, locate_kernels, unbracketed
+from fsr.source.tokens import source_of, split_commas, tokenize
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -33,39 +36,42 @@ def parse_kernels(text: str) -> dict[str, KernelForm]:
     Spans are byte ranges of ``text`` as UTF-8. Of several definitions with one name the first counts. Never
     raises on text it does not understand.
     """
-    data, found = text.encode(), dict[str, KernelForm]()
-    for located in locate_kernels(data):
-        kernel = _definition(data, located)
-        if kernel is not None:
-            found.setdefault(kernel.name, kernel)
-    return found
+    return _functions(text, "__global__")
 
 
 def parse_device_functions(text: str) -> dict[str, KernelForm]:
     """The __device__ functions defined in a translation unit, in the same form; ``prefix`` holds everything
     before the name's return type that is no template. For analysis only: emitting them is not supported."""
-    data, found = text.encode(), dict[str, KernelForm]()
-    for located in locate(data, rb"\b__device__\b"):
-        kernel = _definition(data, located)
-        if kernel is not None:
-            found.setdefault(kernel.name, kernel)
+    return _functions(text, "__device__")
+
+
+def _functions(text: str, marker: str) -> dict[str, KernelForm]:
+    found = dict[str, KernelForm]()
+    code = text.encode().decode("latin-1")  # a character a byte: offsets in it are offsets in UTF-8
+    items = list(flat(parse_items(code, strict=False)))
+    defined = {i.names[0] for i in items if i.kind == "define" and i.names}
+    for item in items:
+        if item.kind == "function" and item.body is not None and marker in item.head:
+            kernel = _definition(code, item, item.body - item.start, defined)
+            if kernel is not None:
+                found.setdefault(kernel.name, kernel)
     return found
 
 
-def _definition(data: bytes, located: Located) -> KernelForm | None:
-    piece = data[located.start : located.end]
+def _definition(code: str, item: Item, header_end: int, defined: Collection[str]) -> KernelForm | None:
+    """``header_end``: where in the item the brace of the body is."""
+    piece = one_head(code[item.start : item.end].rstrip("; \t\n"), header_end, defined)
     cleaned, taken = blanks(piece)
-    reader = Reader(piece, taken, located.start)
-    header_end = located.body - located.start
-    root = _grammar().parse(unbracketed(cleaned)).root_node
+    reader = Reader(piece.encode("latin-1"), taken, item.start)
+    root = _tree(unbracketed(cleaned))
     function = _function_node(root)
     body = None if function is None else function.child_by_field_name("body")
     if body is not None and body.start_byte == header_end and body.end_byte == len(piece):
         statements = reader.block(body)
     else:  # brackets that the grammar sees elsewhere than the text has them: keep the body as it is
-        inner = piece[header_end + 1 : -1].decode("utf-8", "replace").strip("\n")
-        statements = (OpaqueStmt(inner, (located.body + 1, located.end - 1)),)
-        root = _grammar().parse(cleaned[:header_end] + b"{}").root_node
+        span = (item.start + header_end + 1, item.start + len(piece) - 1)
+        statements = (OpaqueStmt(reader.slice(header_end + 1, len(piece) - 1).strip("\n"), span),)
+        root = _tree(cleaned[:header_end] + "{}")
         function = _function_node(root)
     declarator = None if function is None else function.child_by_field_name("declarator")
     name = None if declarator is None else declarator.child_by_field_name("declarator")
@@ -79,8 +85,13 @@ def _definition(data: bytes, located: Located) -> KernelForm | None:
         template=_template(reader, root),
         launch_bounds=_arguments(bounds[0].text) if bounds else (),
         prefix=_prefix(reader, root, function, header_end),
-        span=(located.start, located.end),
+        span=(item.start, item.start + len(piece)),
     )
+
+
+def _tree(cleaned: str) -> Node:
+    root: Node = _grammar().parse(cleaned.encode("latin-1")).root_node
+    return root
 
 
 def _function_node(root: Node) -> Node | None:
@@ -111,14 +122,7 @@ def _prefix(reader: Reader, root: Node, function: Node, header_end: int) -> tupl
 
 
 def _arguments(call: str) -> tuple[str, ...]:
-    inner, parts, depth = call[call.index("(") + 1 : call.rindex(")")], [""], 0
-    for char in inner:
-        depth += (char in "([{") - (char in ")]}")
-        if char == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return tuple(part.strip() for part in parts if part.strip())
+    return tuple(source_of(call, split_commas(tokenize(call)[2:-1])))
 
 
 def _params(reader: Reader, declarator: Node) -> tuple[Param, ...]:

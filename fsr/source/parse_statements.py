@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from fsr.source.blanks import Blank
 from fsr.source.form import (
     Assign,
     Binary,
@@ -28,7 +29,6 @@ from fsr.source.form import (
     While,
 )  # fmt: skip
 from fsr.source.parse_expressions import expression
-from fsr.source.text import Blank
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fsr.errors import SourceError
-from fsr.source.items import Item, parse_items
+from fsr.source.items import CONTAINERS, Item, parse_items, standing_for
 from fsr.source.tokens import line_of
 
 DEVICE_WORDS = frozenset((
@@ -137,7 +137,7 @@ def _flatten(
                     inner = read_source(target)
                     yield from _flatten(inner, inner.items, scope, heads, (*via, item), search, seen)
                 continue
-        if item.body is not None and item.kind in ("namespace", "linkage"):
+        if item.body is not None and item.kind in CONTAINERS:
             head = " ".join(source.text[item.start : item.body].split())
             yield from _flatten(source, item.children, (*scope, item), (*heads, head), via, search, seen)
         else:
@@ -146,16 +146,9 @@ def _flatten(
 
 def device_words(pieces: Sequence[Piece]) -> frozenset[str]:
     """The words that mark device code here: CUDA's own, and macros that stand for them (``#define DEV __device__``)."""
-    words = set(DEVICE_WORDS)
-    macros = {p.item.names[0]: p.item.uses for p in pieces if p.item.kind == "define" and p.item.names}
-    size = 0
-    while size != len(words):
-        size = len(words)
-        words |= {name for name, uses in macros.items() if uses & words and len(uses) <= 8}
-    return frozenset(words)
+    return standing_for((p.item for p in pieces), DEVICE_WORDS)
 
 
 def global_words(pieces: Sequence[Piece]) -> frozenset[str]:
     """As :func:`device_words`, for ``__global__`` alone."""
-    macros = [p.item for p in pieces if p.item.kind == "define" and p.item.names]
-    return frozenset({"__global__"} | {m.names[0] for m in macros if "__global__" in m.uses and len(m.uses) <= 8})
+    return standing_for((p.item for p in pieces), frozenset({"__global__"}))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fsr.errors import HarnessError
 from fsr.source.emit import emit_kernel
 from fsr.source.form import KernelForm
-from fsr.source.text import close_of, skeleton
+from fsr.source.items import parse_items
 
 
 def replace_kernel(text: str, old: KernelForm, new: KernelForm | Sequence[KernelForm], helpers: str = "") -> str:
@@ -40,14 +40,10 @@ def insert_helpers(text: str, at: int, helpers: str) -> str:
 
 def _file_scope(data: bytes, at: int) -> int:
     """``at``, or the start of the ``extern "C" {`` that encloses it (templates may not stand in one)."""
-    code, offset = skeleton(data), 0
-    for match in re.finditer(rb"\bextern\s+(?=\{)", code[:at]):
-        if match.start() < offset:
-            continue
-        close = close_of(code, match.end())
-        if close is not None and match.start() < at < close:
-            return match.start()
-        offset = match.end() if close is None else close
+    for top in parse_items(data.decode("latin-1"), strict=False):
+        for item in top.walk():
+            if item.kind == "linkage" and item.start < at < item.end:
+                return item.start
     return at
 
 

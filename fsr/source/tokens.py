@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from fsr.source.conditionals import ELSE, directive_name, endif_of, follow_conditional
 
 _TOKEN = re.compile(
     r"""(?P<space>(?:[\s\ufeff]|\\\r?\n)+)
@@ -17,8 +19,6 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _DIRECTIVE = re.compile(r'#(?:\\\r?\n|"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*|[^\n])*', re.DOTALL)
-_IF = ("if", "ifdef", "ifndef")
-_ELSE = ("else", "elif", "elifdef", "elifndef")
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -72,8 +72,8 @@ def close_of(tokens: Sequence[Token], at: int) -> int | None:
     while index < len(tokens):
         token = tokens[index]
         if token.kind == "directive":
-            if not at_if and directive_name(token.text) in _ELSE:  # the #if stands before the bracket
-                index = _endif_of(tokens, index)
+            if not at_if and directive_name(token.text) in ELSE:  # the #if stands before the bracket
+                index = endif_of(tokens, index)
             else:
                 depth = follow_conditional(token.text, depth, at_if)
         elif token.kind == "punct":
@@ -82,36 +82,6 @@ def close_of(tokens: Sequence[Token], at: int) -> int | None:
                 return index
         index += 1
     return None
-
-
-def _endif_of(tokens: Sequence[Token], at: int) -> int:
-    """The index of the ``#endif`` that ends the conditional whose ``#else`` or ``#elif`` is at ``at``."""
-    depth = 1
-    for index in range(at + 1, len(tokens)):
-        if tokens[index].kind == "directive":
-            name = directive_name(tokens[index].text)
-            depth += (name in _IF) - (name == "endif")
-            if depth == 0:
-                return index
-    return len(tokens) - 1
-
-
-def follow_conditional(directive: str, depth: int, at_if: list[int]) -> int:
-    """The bracket depth after a directive, given a stack of the depths at each open ``#if``."""
-    name = directive_name(directive)
-    if name in _IF:
-        at_if.append(depth)
-    elif name in _ELSE and at_if:
-        return at_if[-1]
-    elif name == "endif" and at_if:
-        at_if.pop()
-    return depth
-
-
-def directive_name(text: str) -> str:
-    """``define`` of ``#  define X``; empty for a lone ``#``."""
-    match = re.match(r"#\s*(\w*)", text)
-    return match[1] if match else ""
 
 
 def close_angle(tokens: Sequence[Token], at: int) -> int | None:
@@ -158,3 +128,33 @@ def split_commas(tokens: Sequence[Token]) -> list[list[Token]]:
             parts[-1].extend(tokens[index : stop + 1])
         index = stop + 1
     return parts
+
+
+def skeleton(text: str) -> str:
+    """The text with comments, strings and preprocessor lines blanked, every other character where it was."""
+    out, end = [], 0
+    for token in tokenize(text):
+        if token.kind not in ("directive", "string"):
+            out += [blanked(text[end : token.start]), token.text]
+            end = token.end
+    return "".join([*out, blanked(text[end:])])
+
+
+def blanked(text: str) -> str:
+    """Blanks in the place of everything but line breaks."""
+    return re.sub(r"[^\n]", " ", text)
+
+
+def spelt(tokens: Sequence[Token]) -> str:
+    """The tokens as text, blanks only where two words would run together."""
+    out: list[str] = []
+    for token in tokens:
+        if out and re.match(r"\w", out[-1][-1]) and re.match(r"\w", token.text):
+            out.append(" ")
+        out.append(token.text)
+    return "".join(out)
+
+
+def source_of(text: str, parts: Iterable[Sequence[Token]]) -> list[str]:
+    """Runs of tokens as they stand in the text."""
+    return [text[part[0].start : part[-1].end] if part else "" for part in parts]

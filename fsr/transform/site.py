@@ -17,7 +17,7 @@ from fsr.records import Candidate, Launch
 from fsr.source.emit import emit_kernel
 from fsr.source.form import KernelForm, OpaqueStmt
 from fsr.source.names import settle, words
-from fsr.source.text import skeleton
+from fsr.source.tokens import skeleton
 from fsr.transform.placement import Placed, placed
 from fsr.transform.protocol import Subject
 
@@ -82,7 +82,7 @@ def rebuilt(
 ) -> Candidate:  # fmt: skip
     """The candidate with the site's kernel body replaced by ``body`` (``$names`` are settled) and its launch by
     ``launch``. ``threads``: the launch bound to declare; ``before``: declarations to stand before the kernel."""
-    taken = words(skeleton(candidate.source.encode()).decode())
+    taken = words(skeleton(candidate.source))
     text = settle(body, taken).strip()
     bounds = () if threads is None else (str(threads),) if min_blocks <= 1 else (str(threads), str(min_blocks))
     params = tuple(replace(p, restrict=p.restrict or p.name in site.unaliased) for p in site.placed.params)

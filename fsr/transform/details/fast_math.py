@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fsr.analysis.types import FLOAT, INT, aliases, type_of
 from fsr.records import Candidate
 from fsr.source.form import Binary, Call, Declare, Expr, For, Index, Literal, Name, OpaqueExpr, Stmt, Unary
-from fsr.source.text import skeleton
+from fsr.source.tokens import skeleton
 from fsr.source.walk import (
     Block,
     fresh,
@@ -63,7 +63,7 @@ class FastMath:
 
 def may_round(source: str) -> bool:
     """Whether the code holds a division or a function that fast math makes cheaper."""
-    code = skeleton(source.encode()).decode("utf-8", "replace")
+    code = skeleton(source)
     return re.search(r"/|\b_*(exp|log|sqrt|rsqrt|sin|cos|tan|pow|tanh|erf)\w*\s*\(", code) is not None
 
 

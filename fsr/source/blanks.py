@@ -1,0 +1,91 @@
+"""What the grammar stumbles on, taken out of a kernel's text before it is parsed, every other character in its place.
+
+Attributes and pragmas in places that are ordinary CUDA are no CUDA to the grammar. They become blanks, and the parser
+gets them as :class:`Blank` instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from fsr.source.conditionals import directive_name, taken
+from fsr.source.tokens import Token, blanked, close_of, tokenize
+
+_CALLS = frozenset((
+    "__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__block_size__", "__align__", "alignas", "__attribute__",
+    "_Pragma",
+))  # fmt: skip
+_WORDS = frozenset(("__forceinline__", "__noinline__", "__grid_constant__"))
+
+
+@dataclass(frozen=True, slots=True)
+class Blank:
+    """Text taken out: its range, the text, and what it is ('pragma' or the attribute's name)."""
+
+    start: int
+    end: int
+    text: str
+    kind: str
+
+
+def blanks(text: str) -> tuple[str, list[Blank]]:
+    """The text as the grammar takes it, and what was taken out, in order."""
+    found, out, end = list(_found(text, tokenize(text))), [], 0
+    for blank in found:
+        out += [text[end : blank.start], blanked(text[blank.start : blank.end])]
+        end = blank.end
+    return "".join([*out, text[end:]]), found
+
+
+def _found(text: str, tokens: list[Token]) -> Iterator[Blank]:
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        close = None
+        if token.kind == "directive" and directive_name(token.text) == "pragma":
+            yield Blank(token.start, token.end, token.text, "pragma")
+        elif token.text in _WORDS:
+            yield Blank(token.start, token.end, token.text, token.text)
+        elif token.text in _CALLS and index + 1 < len(tokens) and tokens[index + 1].text == "(":
+            close = close_of(tokens, index + 1)
+        if close is not None:
+            written = text[token.start : tokens[close].end]
+            pragma = token.text == "_Pragma"
+            kept = "#pragma " + written[written.find('"') + 1 : written.rfind('"')] if pragma else written
+            yield Blank(token.start, tokens[close].end, kept, "pragma" if pragma else token.text)
+            index = close
+        index += 1
+
+
+def one_head(text: str, body: int, defined: Collection[str]) -> str:
+    """A definition whose head stands in several branches of ``#if`` with the head that is compiled alone, every
+    character that is left in its place. ``body``: where the brace of the body is."""
+    tokens = [t for t in tokenize(text) if t.start < body]
+    if not any(t.kind == "directive" and directive_name(t.text) in ("if", "ifdef", "ifndef") for t in tokens):
+        return text
+    out, end = [], 0
+    for token in taken(tokens, defined):
+        out += [blanked(text[end : token.start]), token.text]
+        end = token.end
+    return "".join([*out, blanked(text[end:body]), text[body:]])
+
+
+_DECLARED = re.compile(
+    r"(?<![\w.])(?!return\b|typename\b|class\b|struct\b|else\b|goto\b)[A-Za-z_][\w:>]*[\s*&]+([A-Za-z_]\w*)\s*(?=[=;,)\[{])"
+)
+_BRACKETED = re.compile(r"(?<![\w\])>])(\s*)\((\s*)([A-Za-z_]\w*)(\s*)\)(?=\s*[-+*&])")
+
+
+def unbracketed(text: str) -> str:
+    """The text with ``(n) + ...`` as ``n  + ...`` where n is a variable of the text, which the grammar would otherwise
+    take for a cast; every other character stays where it is."""
+    variables = {m[1] for m in _DECLARED.finditer(text)}
+
+    def bare(match: re.Match[str]) -> str:
+        if match[3] not in variables:
+            return match[0]
+        return match[1] + " " + match[2] + match[3] + match[4] + " "
+
+    return _BRACKETED.sub(bare, text)
