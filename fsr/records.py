@@ -221,6 +221,8 @@ class FaultKind(enum.StrEnum):
     CRASH = "crash"
     HANG = "hang"
     MISALIGNED = "misaligned"
+    STATE = "state"  # a variable that outlives the launch is written
+    UNDEFINED = "undefined"  # what the language leaves open and a CPU and a GPU may do differently
     SANITIZER = "sanitizer"  # a tool ended with a finding that it did not name
     LAUNCH = "launch"  # refused before running: too many threads, too much shared memory
     MEMORY = "memory"  # the buffers do not fit the device

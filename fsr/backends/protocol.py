@@ -172,6 +172,28 @@ class AccessProfile:
     note: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class BlockOrder:
+    """An order in which blocks and threads of a launch run, of the many that a GPU may choose.
+
+    ``blocks``: 0 ascending, 1 descending, 2 mixed. ``backward``: the threads of a block start from the last.
+    ``quantum``: another thread, of any block, goes on after so many global accesses on average (0: only where one
+    waits). ``stalled``: 1 + the place of a block that stands still until no other can go on (0: none). ``stale``: how
+    often a relaxed load misses a store that nothing orders before it. ``resident``: blocks under way at once (0: as
+    many as fit). ``chosen``: execute only so many blocks, neighbours among them (0: all). ``cooperative``: a barrier of
+    the grid may be waited at."""
+
+    seed: int = 0
+    blocks: int = 0
+    backward: int = 0
+    quantum: int = 0
+    stalled: int = 0
+    stale: int = 0
+    resident: int = 0
+    chosen: int = 0
+    cooperative: int = 0
+
+
 class RecordingDevice(Device, Protocol):
     """The host device: it can also record, given an image compiled with ``instrumented=True``."""
 
@@ -188,8 +210,20 @@ class RecordingDevice(Device, Protocol):
         accesses, blocks spread evenly over the grid are executed until the budget is used (at least one) and
         counts are scaled; faults are exact for the blocks executed. Raises DeviceFault on crash or hang."""
 
+    def watch(
+        self,
+        image: Image,
+        launches: Sequence[ConcreteLaunch],
+        buffers: Sequence[Buffer],
+        order: BlockOrder,
+        timeout_s: float = 20.0,
+    ) -> tuple[tuple[Fault, ...], dict[str, Array]]:
+        """Run once in another order, every access looked at: the faults found, and all buffers that are not scratch
+        afterwards. What depends on the order, or on what no fence makes visible, shows in either. Raises DeviceFault
+        on crash or hang."""
+
 
 __all__ = [
-    "AccessProfile", "AccessSite", "Array", "Buffer", "Device", "DeviceFault", "LaunchProfile", "Prepared",
-    "RecordingDevice", "TimedDevice", "TimedPrepared",
+    "AccessProfile", "AccessSite", "Array", "BlockOrder", "Buffer", "Device", "DeviceFault", "LaunchProfile",
+    "Prepared", "RecordingDevice", "TimedDevice", "TimedPrepared",
 ]  # fmt: skip

@@ -17,10 +17,6 @@ def compiled(source: str, compiler: str | None = None) -> Image | CompileFailure
 
 REFUSED = {
     "inline PTX": '__global__ void k() {\n  asm volatile("bar.sync 0;");\n}',
-    "grid-wide barrier": (
-        "#include <cooperative_groups.h>\n"
-        "__global__ void k() { cooperative_groups::this_grid().sync(); }"
-    ),
     "split barrier": (
         "#include <cooperative_groups.h>\n"
         "__global__ void k() { cooperative_groups::this_thread_block().barrier_arrive(); }"

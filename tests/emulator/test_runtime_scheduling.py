@@ -9,7 +9,7 @@ import pytest
 
 from fsr.backends.host.compiler import HostToolchain
 from fsr.backends.host.device import open_host_device
-from fsr.backends.protocol import Buffer
+from fsr.backends.protocol import Buffer, DeviceFault
 from fsr.records import Candidate, ConcreteLaunch, Image, Launch, Plan, Role
 
 ONE = ("1", "1", "1")
@@ -45,8 +45,22 @@ __global__ void spin(float* x) {  // lane 0 waits for what the last thread of th
   __syncthreads();
   x[blockIdx.x * blockDim.x + threadIdx.x] = flag;
 }
+__global__ void blocks_wait(float* x) {  // every block waits for all others, its shared memory must stay its own
+  __shared__ float mine[96];
+  unsigned* count = (unsigned*)x;
+  mine[threadIdx.x] = blockIdx.x * blockDim.x + threadIdx.x;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    atomicInc(count, ~0u);
+    while (atomicAdd(count, 0u) < gridDim.x) {}
+  }
+  __syncthreads();
+  if (blockIdx.x + threadIdx.x) x[blockIdx.x * blockDim.x + threadIdx.x] = mine[threadIdx.x];
+}
+#include <cooperative_groups.h>
+__global__ void grid_waits(float* x) { cooperative_groups::this_grid().sync(); }
 """
-ENTRIES = ("plain", "barriers", "shuffles", "mixed", "spin")
+ENTRIES = ("plain", "barriers", "shuffles", "mixed", "spin", "blocks_wait", "grid_waits")
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +71,12 @@ def launch():
     device = open_host_device()
 
     def run(entry, blocks, threads):
-        buffers = [Buffer("x", np.full(blocks * threads, np.nan, "f4"), Role.OUT)]
+        initial = 0.0 if entry == "blocks_wait" else np.nan
+        buffers = [Buffer("x", np.full(blocks * threads, initial, "f4"), Role.OUT)]
         one = ConcreteLaunch(entry, (blocks, 1, 1), (threads, 1, 1), 0, ("x",))
         with device.prepare(image, [one], buffers) as prepared:
             prepared.run(10.0)
+            prepared.reset()
             started = time.perf_counter()
             prepared.run(10.0)
             return prepared.read()["x"], (time.perf_counter() - started) / (blocks * threads)
@@ -105,3 +121,13 @@ def test_cost_of_threads_barriers_and_shuffles(launch):
     assert min(launch("plain", 2000, 256)[1] for _ in range(3)) < 100e-9
     assert min(launch("barriers", 20, 256)[1] for _ in range(3)) / 100 < 300e-9
     assert min(launch("shuffles", 20, 256)[1] for _ in range(3)) / 100 < 300e-9
+
+
+def test_blocks_that_wait_for_each_other_are_under_way_together(launch):
+    x, _ = launch("blocks_wait", 40, 96)
+    assert (x[1:] == np.arange(1, 40 * 96)).all()
+
+
+def test_a_barrier_of_the_grid_needs_a_cooperative_launch(launch):
+    with pytest.raises(DeviceFault, match="cooperative"):
+        launch("grid_waits", 2, 32)

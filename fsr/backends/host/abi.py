@@ -15,6 +15,8 @@ FAULT_KINDS = {
     6: FaultKind.CRASH,  # arithmetic
     7: FaultKind.CRASH,  # illegal instruction
     8: FaultKind.OUT_OF_BOUNDS,  # dynamic shared memory
+    9: FaultKind.HANG,
+    10: FaultKind.UNSUPPORTED,  # more blocks wait for each other than fit here
 }
 STACK_OVERFLOW, ARITHMETIC, ILLEGAL_INSTRUCTION, OUT_OF_BOUNDS = 5, 6, 7, 4
 
@@ -64,7 +66,7 @@ class BasicBlock(ctypes.Structure):
 
 
 class FoundFault(ctypes.Structure):
-    """A fault that the recorder found; kind 1 out of bounds, 2 race, 3 uninitialised read."""
+    """A fault that the recorder found; kind as in recorder.h's Finding."""
 
     _fields_ = (
         ("kind", ctypes.c_int32),
@@ -84,6 +86,23 @@ class RecordSummary(ctypes.Structure):
     """What a recorded launch executed."""
 
     _fields_ = (("executed", ctypes.c_uint64), ("barriers", ctypes.c_double), ("warp_syncs", ctypes.c_double))
+
+
+class Order(ctypes.Structure):
+    """In which order blocks and threads run: state.h's Order."""
+
+    _fields_ = (
+        ("seed", ctypes.c_uint64),
+        ("resident", ctypes.c_uint32),
+        ("quantum", ctypes.c_uint32),
+        ("stale", ctypes.c_uint32),
+        ("backward", ctypes.c_uint32),
+        ("blocks", ctypes.c_uint32),
+        ("cooperative", ctypes.c_uint32),
+        ("watched", ctypes.c_uint32),
+        ("stalled", ctypes.c_uint32),
+        ("chosen", ctypes.c_uint64),
+    )
 
 
 class Entry(ctypes.Structure):

@@ -28,13 +28,14 @@ _RECORD = ("-O1", "-DFSR_RECORD=1", "-fsanitize=thread", "-fsanitize-coverage=tr
 _RECORD_CLANG = (
     "-fno-vectorize", "-fno-slp-vectorize", "-fsanitize=array-bounds", "-fsanitize-coverage=bb,trace-pc,no-prune",
     "-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-atomics=0",
-    "-mllvm", "-tsan-instrument-func-entry-exit=0",
+    "-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-distinguish-volatile=1",
 )  # fmt: skip
 _RECORD_GCC = (
     "-fno-tree-vectorize",
     "-fsanitize=bounds",
     "-fno-gnu-unique",
     "--param=tsan-instrument-func-entry-exit=0",
+    "--param=tsan-distinguish-volatile=1",
 )
 
 

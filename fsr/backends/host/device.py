@@ -16,7 +16,7 @@ from fsr.backends.host.child import ChildDied, ChildTimedOut, HostChild
 from fsr.backends.host.faults import describe, died
 from fsr.backends.host.launches import check_limits, pack_launch
 from fsr.backends.host.lines import Lines
-from fsr.backends.protocol import AccessProfile, Array, Buffer, DeviceFault
+from fsr.backends.protocol import AccessProfile, Array, BlockOrder, Buffer, DeviceFault
 from fsr.errors import HarnessError
 from fsr.hardware.gpus import H200
 from fsr.records import ConcreteLaunch, DeviceInfo, Fault, FaultKind, Image
@@ -104,6 +104,23 @@ class HostDevice:
             raise HarnessError("recording needs an image compiled with instrumented=True")
         with self.prepare(image, launches, buffers) as prepared:
             return record(prepared, access_budget, timeout_s)
+
+    def watch(
+        self,
+        image: Image,
+        launches: Sequence[ConcreteLaunch],
+        buffers: Sequence[Buffer],
+        order: BlockOrder,
+        timeout_s: float = 20.0,
+    ) -> tuple[tuple[Fault, ...], dict[str, Array]]:
+        """As RecordingDevice.watch."""
+        from fsr.backends.host.recording import watch
+
+        if not image.instrumented:
+            raise HarnessError("watching needs an image compiled with instrumented=True")
+        with self.prepare(image, launches, buffers) as prepared:
+            faults = watch(prepared, order, timeout_s)
+            return (*faults, *prepared.violations()), prepared.read()
 
     def sm_clock_mhz(self) -> int | None:
         """None: a CPU has no SM clock."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from fsr.backends.host.faults import describe
 from fsr.backends.host.instructions import block_weights
 from fsr.backends.host.wide import Row, merge_wide, vector_sizes
-from fsr.backends.protocol import AccessProfile, AccessSite, DeviceFault, LaunchProfile
+from fsr.backends.protocol import AccessProfile, AccessSite, BlockOrder, DeviceFault, LaunchProfile
 from fsr.emulator.elf import attached_source, read_variables
 from fsr.records import ConcreteLaunch, Fault, FaultKind, Role
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 _GLOBAL, _SHARED, _IMAGE = 0, 1, 2
 _ACCESS = ("read", "write", "atomic")
-_FAULTS = {1: FaultKind.OUT_OF_BOUNDS, 2: FaultKind.RACE, 3: FaultKind.UNINITIALISED}
+_FAULTS = {
+    1: FaultKind.OUT_OF_BOUNDS, 2: FaultKind.RACE, 3: FaultKind.UNINITIALISED, 4: FaultKind.MISALIGNED,
+    5: FaultKind.INPUT_CHANGED, 6: FaultKind.STATE, 7: FaultKind.UNDEFINED,
+}  # fmt: skip
 _NOTE = "instructions are estimated from the CPU's code"
 
 
@@ -32,7 +35,7 @@ class Regions:
         loaded = prepared.loaded
         for buffer, p, address in zip(prepared.arena.buffers, prepared.arena.places, prepared.addresses(), strict=True):
             undefined = buffer.role is Role.OUT or (buffer.role is None and not buffer.zeroed)
-            self._add(buffer.name, address, p.size, _GLOBAL, buffer.array.itemsize, undefined)
+            self._add(buffer.name, address, p.size, _GLOBAL, buffer.array.itemsize, undefined, buffer.role is Role.IN)
         variables = read_variables(loaded.image.data)
         for v in variables.shared:
             if not _internal(v.name):
@@ -44,10 +47,12 @@ class Regions:
         if largest:
             self._add("dynamic shared memory", loaded.dynamic, largest, _SHARED, 4, True)
 
-    def _add(self, name: str, address: int, size: int, space: int, item: int, undefined: bool) -> None:
+    def _add(
+        self, name: str, address: int, size: int, space: int, item: int, undefined: bool, read_only: bool = False
+    ) -> None:
         shift = {1: 0, 2: 1}.get(item, 2)
         if size:
-            self.rows.append([address, size, space, len(self.names), shift, int(undefined)])
+            self.rows.append([address, size, space, len(self.names), shift, int(undefined), int(read_only)])
         self.names.append(name)
         self.sizes[name] = size
         self.items.append(item if space == _GLOBAL else 1)
@@ -60,12 +65,26 @@ def _internal(name: str) -> bool:
 
 def record(prepared: HostPrepared, access_budget: int, timeout_s: float) -> AccessProfile:
     """Run the plan once, recorded. See RecordingDevice.record."""
+    answer, faults = _observed(prepared, {"op": "record", "budget": max(access_budget, 1)}, timeout_s)
+    regions = Regions(prepared)
+    pairs = zip(prepared.launches, answer["launches"], strict=False)
+    profiles = tuple(_profile(launch, report, regions, prepared.loaded) for launch, report in pairs)
+    return AccessProfile(profiles, tuple(faults), _NOTE)
+
+
+def watch(prepared: HostPrepared, order: BlockOrder, timeout_s: float) -> tuple[Fault, ...]:
+    """Run the plan once in that order, every access looked at. See RecordingDevice.watch."""
+    return tuple(_observed(prepared, {"op": "watch", "order": asdict(order)}, timeout_s)[1])
+
+
+def _observed(prepared: HostPrepared, request: dict[str, Any], timeout_s: float) -> tuple[Any, list[Fault]]:
+    """The child's answer to a request that observes accesses, and the faults found. Raises DeviceFault."""
     prepared.pack()
     regions = Regions(prepared)
     names = " + ".join(launch.entry for launch in prepared.launches)
-    request = {
-        "op": "record", "image": prepared.loaded.key, "launches": prepared.packed, "zero": prepared.zeroed(),
-        "timeout_s": timeout_s, "regions": regions.rows, "budget": max(access_budget, 1),
+    request |= {
+        "image": prepared.loaded.key, "launches": prepared.packed, "zero": prepared.zeroed(),
+        "timeout_s": timeout_s, "regions": regions.rows,
     }  # fmt: skip
     answer = prepared.device.ask(request, (), timeout_s, names)
     if "record" in answer:  # died in an access that the recorder let pass
@@ -77,9 +96,7 @@ def record(prepared: HostPrepared, access_budget: int, timeout_s: float) -> Acce
         stopped = describe(record_, entry, prepared.loaded.lines, prepared.arena, prepared.bases)
         if not (faults and stopped.kind == FaultKind.OUT_OF_BOUNDS):  # which the recorder has told in better words
             faults.append(stopped)
-    pairs = zip(prepared.launches, answer["launches"], strict=False)
-    profiles = tuple(_profile(launch, report, regions, prepared.loaded) for launch, report in pairs)
-    return AccessProfile(profiles, tuple(faults), _NOTE)
+    return answer, faults
 
 
 def _profile(launch: ConcreteLaunch, report: Any, regions: Regions, loaded: LoadedImage) -> LaunchProfile:
@@ -140,12 +157,15 @@ def _faults(found: list[dict[str, Any]], regions: Regions, loaded: LoadedImage) 
             where = f" {_near(row['address'], regions)}" if row["address"] else ""
             faults.append(Fault(FaultKind.OUT_OF_BOUNDS, f"{row['text']}{where} ({who})", line))
             continue
+        if row["region"] < 0:
+            faults.append(Fault(_FAULTS[row["kind"]], f"{row['text']} ({who})", line))
+            continue
         item = regions.items[row["region"]]
         place = f"'{regions.names[row['region']]}'" + (
             f"[{row['address'] // item}]" if item > 1 else f" byte {row['address']}"
         )
         if row["kind"] == 2:
-            who += " of an earlier block and" if row["other_earlier_block"] else f" and thread {row['other']}"
+            who += " of another block and" if row["other_earlier_block"] else f" and thread {row['other']}"
             who = f"{who} another" if row["other_earlier_block"] else who
         faults.append(Fault(_FAULTS[row["kind"]], f"{place}: {row['text']} ({who})", line))
     return list(dict.fromkeys(faults))
@@ -163,4 +183,4 @@ def _near(address: int, regions: Regions) -> str:
     return words
 
 
-__all__ = ["Regions", "record"]
+__all__ = ["Regions", "record", "watch"]

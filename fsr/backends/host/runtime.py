@@ -20,7 +20,8 @@ from fsr.errors import MissingToolError
 EMULATOR = Path(__file__).resolve().parents[2] / "emulator"
 INCLUDE = EMULATOR / "include"
 _RUNTIME = EMULATOR / "runtime"
-_PLAIN, _RECORDING = ("fiber", "block", "launch"), ("fiber", "block", "launch", "recorder", "shadow", "statistics")
+_PLAIN = ("fiber", "block", "launch")
+_RECORDING = (*_PLAIN, "recorder", "shadow", "knowledge", "order", "statistics")
 _NEWEST_CLANG, _NEWEST_GCC = 24, 17
 
 # Common to the runtime and to kernels: objects of one shared library, calls bound inside it.

@@ -1,6 +1,6 @@
 """The child process: loads images, maps buffers, runs launches. Nothing here is trusted once a candidate ran.
 
-Requests are JSON objects with ``op``: load, unload, map, unmap, run, record. The parent decides everything;
+Requests are JSON objects with ``op``: load, unload, map, unmap, run, record, watch. The parent decides everything;
 the child checks nothing that only a broken parent could get wrong.
 """
 
@@ -18,11 +18,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from fsr.backends.host.abi import BasicBlock, Entry, FaultRecord, FoundFault, RecordSummary, Site
+from fsr.backends.host.abi import BasicBlock, Entry, FaultRecord, FoundFault, Order, RecordSummary, Site
 from fsr.sandbox.channel import receive, send
 
 PAGE = 4096
-STACK_BYTES, STACK_COUNT = 256 * 1024, 1024
+STACK_BYTES, STACK_COUNT = 256 * 1024, 16384
+GUARDED_STACKS = 1024  # the runtime guards the others when it needs them
 GUARD_BYTES = 1 << 20  # unmapped on each side of a buffer
 ADDRESS_LIMIT = 1 << 38
 _PROT_NONE, _PROT_RW, _MAP_SHARED, _MAP_PRIVATE, _MAP_FIXED = 0, 3, 1, 2, 16
@@ -77,7 +78,7 @@ class Server:
 
     def _stacks(self) -> int:
         base = _map(None, self.stack_stride * STACK_COUNT, _PROT_RW, _MAP_PRIVATE | _MAP_ANONYMOUS | _MAP_NORESERVE)
-        for index in range(STACK_COUNT):
+        for index in range(GUARDED_STACKS):
             libc.mprotect(base + index * self.stack_stride, PAGE, _PROT_NONE)
         return base
 
@@ -157,10 +158,7 @@ class Server:
         image = self.images[request["image"]]
         answer: dict[str, Any] = {"launches": []}
         with limited_to(request["timeout_s"]):
-            clear(request["zero"])
-            image.fsr_record_begin()
-            for begin, size, space, index, shift, check in request["regions"]:
-                image.fsr_record_region(ctypes.c_size_t(begin), ctypes.c_size_t(size), space, index, shift, check)
+            self._watch_regions(image, request)
             for done, launch in enumerate(request["launches"]):
                 summary = RecordSummary()
                 entry, pointers, grid, block, shared, keep = self._unpack(image, launch)
@@ -173,10 +171,29 @@ class Server:
                     answer |= {"done": done, "fault": True}
                     break
                 answer["launches"].append(report(image, summary))
-            rows = ctypes.POINTER(FoundFault)()
-            count = image.fsr_record_faults(ctypes.byref(rows))
-            answer["found"] = [fields(rows[i]) for i in range(count)]
-        return answer
+        return answer | {"found": found_faults(image)}
+
+    def do_watch(self, request: Any, files: list[int]) -> Any:
+        """As run, in another order of blocks and threads and with every access looked at. Answers the faults."""
+        image = self.images[request["image"]]
+        order = Order(**request["order"], watched=1)
+        answer: dict[str, Any] = {}
+        with limited_to(request["timeout_s"]):
+            self._watch_regions(image, request)
+            for done, launch in enumerate(request["launches"]):
+                entry, pointers, grid, block, shared, keep = self._unpack(image, launch)
+                good = image.fsr_watch_launch(entry, pointers, grid, block, shared, ctypes.byref(order))
+                del keep
+                if not good:
+                    answer |= {"done": done, "fault": True}
+                    break
+        return answer | {"found": found_faults(image)}
+
+    def _watch_regions(self, image: ctypes.CDLL, request: Any) -> None:
+        clear(request["zero"])
+        image.fsr_record_begin()
+        for begin, size, *rest in request["regions"]:
+            image.fsr_record_region(ctypes.c_size_t(begin), ctypes.c_size_t(size), *rest)
 
     def _unpack(self, image: ctypes.CDLL, launch: Any) -> tuple[Any, ...]:
         pointers, keep = arguments(launch["args"])
@@ -212,6 +229,13 @@ def report(image: ctypes.CDLL, summary: RecordSummary) -> dict[str, Any]:
         "executed": summary.executed, "barriers": summary.barriers, "warp_syncs": summary.warp_syncs,
         "sites": site_rows, "blocks": [[row.pc, row.warps] for row in block_rows],
     }  # fmt: skip
+
+
+def found_faults(image: ctypes.CDLL) -> list[dict[str, Any]]:
+    """What the recorder found wrong since its last beginning."""
+    rows = ctypes.POINTER(FoundFault)()
+    count = image.fsr_record_faults(ctypes.byref(rows))
+    return [fields(rows[i]) for i in range(count)]
 
 
 def fields(structure: ctypes.Structure) -> dict[str, Any]:

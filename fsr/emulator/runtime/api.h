@@ -12,9 +12,9 @@ struct SharedSegment {
 };
 extern SharedSegment shared_segment;
 
-// Sets grid, block and thread indices; blocks are then run one by one, by linear index (x fastest), in any order.
+// Sets grid, block and thread indices; run_blocks() then executes as many blocks as are `wanted`, by default in their
+// order (x fastest).
 void start_launch(const fsr_entry* entry, void** args, const unsigned* grid, const unsigned* block, unsigned bytes);
-bool run_block_at(uint64_t linear);  // false: `fault` says why not
 bool shared_overrun();               // the slack behind dynamic shared memory was written; fills `fault`
 void next_poison();
 

@@ -1,5 +1,7 @@
 #include "fiber.h"
 
+#include <sys/mman.h>
+
 #if !defined(__x86_64__)
 #error "the host device's context switch is written for x86-64"
 #endif
@@ -29,3 +31,11 @@ fsr_switch:
 .section .note.GNU-stack,"",@progbits
 .text
 )");
+
+namespace fsr {
+
+void open_stacks(const StackPool& pool, unsigned first, unsigned count) {
+  for (unsigned i = first; i < first + count; i++) mprotect(pool.base + i * pool.stride, 4096, PROT_NONE);
+}
+
+}  // namespace fsr

@@ -9,8 +9,10 @@ extern "C" void fsr_switch(void** save, void* to);
 
 namespace fsr {
 
+constexpr unsigned kMaxStacks = 16384;
+
 // The pool of stacks: `count` of them, `stride` bytes apart; the lowest page of each is a guard page.
-// The child process maps it once for all images it loads.
+// The child process maps it once for all images it loads, with guard pages below the first 1024.
 struct StackPool {
   unsigned char* base = nullptr;
   size_t stride = 0;
@@ -30,5 +32,8 @@ struct StackPool {
     return sp;
   }
 };
+
+// Guard pages below `count` more stacks.
+void open_stacks(const StackPool& pool, unsigned first, unsigned count);
 
 }  // namespace fsr

@@ -88,6 +88,8 @@ void catch_signals() {
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigaction(number, &action, nullptr);
 }
 
+size_t opened_bytes() { return (launch.shared_bytes + kPage - 1) / kPage * kPage; }
+
 void protect_dynamic(unsigned used) {
   static unsigned open_bytes = kDynamicShared;
   unsigned wanted = (used + kPage - 1) / kPage * kPage;
@@ -117,18 +119,33 @@ void start_launch(const fsr_entry* entry, void** args, const unsigned* grid, con
       for (unsigned x = 0; x < block[0]; x++) indices[t++] = {x, y, z};
   protect_dynamic(bytes);
   catch_signals();
+  block_at = [](uint64_t place) { return place; };
+  limit = static_cast<uint64_t>(grid[0]) * grid[1] * grid[2];
+  wanted = 0;
+  unsigned fit = kMaxStacks / launch.threads;
+  order.resident = fit < kMaxFlights ? fit : kMaxFlights;
+  begin_blocks();
 }
 
-bool run_block_at(uint64_t linear) {
-  fsr_block_index::x = static_cast<unsigned>(linear % fsr_grid_size::x);
-  fsr_block_index::y = static_cast<unsigned>(linear / fsr_grid_size::x % fsr_grid_size::y);
-  fsr_block_index::z = static_cast<unsigned>(linear / fsr_grid_size::x / fsr_grid_size::y);
+void poison_shared() {
   if (shared_segment.bytes) std::memset(shared_segment.base, poison, shared_segment.bytes);
-  if (launch.shared_bytes) {
-    unsigned opened = static_cast<unsigned>((launch.shared_bytes + kPage - 1) / kPage * kPage);
-    std::memset(fsr_dynamic_shared, poison, opened);
+  if (launch.shared_bytes) std::memset(fsr_dynamic_shared, poison, opened_bytes());
+}
+
+// Shared memory lies at one address whichever block runs: it moves out of the way of the next one.
+void share_out(Flight* from, Flight* to) {
+  size_t fixed = shared_segment.bytes, opened = opened_bytes();
+  if (!(fixed + opened)) return;
+  if (from && !from->shared) {
+    void* p = mmap(nullptr, fixed + kDynamicShared, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
+    if (p == MAP_FAILED) raise(kUnsupported, 0, "the shared memory of %zu more bytes does not fit", fixed + opened);
+    from->shared = static_cast<unsigned char*>(p);
   }
-  return run_block();
+  if (from) std::memcpy(from->shared, shared_segment.base, fixed);
+  if (from) std::memcpy(from->shared + fixed, fsr_dynamic_shared, opened);
+  if (to) std::memcpy(shared_segment.base, to->shared, fixed);
+  if (to) std::memcpy(fsr_dynamic_shared, to->shared + fixed, opened);
 }
 
 bool shared_overrun() {
@@ -139,8 +156,7 @@ bool shared_overrun() {
     std::snprintf(fault->text, sizeof fault->text, "memory behind the static __shared__ variables was written");
     return true;
   }
-  unsigned opened = static_cast<unsigned>((launch.shared_bytes + kPage - 1) / kPage * kPage);
-  for (unsigned i = launch.shared_bytes; i < opened; i++) {
+  for (unsigned i = launch.shared_bytes; i < opened_bytes(); i++) {
     if (fsr_dynamic_shared[i] == poison) continue;
     fault->kind = kSharedOverrun;
     name_block(fault->block);
@@ -168,12 +184,11 @@ EXPORT void fsr_host_init(unsigned char* stack_base, size_t stack_stride, unsign
 
 EXPORT int fsr_host_run(const fsr_entry* entry, void** args, const unsigned* grid, const unsigned* block,
                         unsigned shared_bytes) {
+  order = Order{};
   start_launch(entry, args, grid, block, shared_bytes);
   next_poison();
-  uint64_t blocks = static_cast<uint64_t>(grid[0]) * grid[1] * grid[2];
-  bool good = true;
-  for (uint64_t i = 0; i < blocks && good; i++) good = run_block_at(i);
-  return good && !shared_overrun();
+  wanted = limit;
+  return run_blocks() && !shared_overrun();
 }
 
 EXPORT size_t fsr_host_log(const char** text) {

@@ -21,37 +21,55 @@ uint64_t accesses;
   char text[160];
   std::snprintf(text, sizeof text, "%s of %u bytes", access == kRead ? "read" : access == kWrite ? "write" : "atomic",
                 bytes);
-  report(1, nullptr, address, pc, line, 0, text);
+  report(kBounds, nullptr, address, pc, line, 0, text);
   raise(kOutOfBounds, line, "%s", text);  // the access itself would corrupt memory or kill the process
 }
 
-inline void access(uintptr_t address, unsigned bytes, Access kind, uintptr_t pc, int line) {
+// The region of an access; null for what the compiler and the runtime made. State that the candidate declared outlives
+// the launch: `watched` recordings tell of writes to it.
+Region* region_of(uintptr_t address, unsigned bytes, Access kind, uintptr_t pc, int line) {
+  static Region* last;
+  if (last && last < regions + region_count && address >= last->begin && address + bytes <= last->end) return last;
+  Region* region = find_region(address, bytes);
+  bool in_image = address >= shared_segment.image && address < shared_segment.image_end;
+  bool dynamic = address - reinterpret_cast<uintptr_t>(fsr_dynamic_shared) < kDynamicShared;
+  if (!region && !(in_image && !dynamic)) out_of_bounds(address, bytes, kind, pc, line);
+  if (kind != kRead && order.watched && (!region || region->space == kImageData))
+    report(kState, region, address, pc, line, 0, "a variable that outlives the launch is written");
+  if (region && region->space != kImageData) last = region;
+  return region;
+}
+
+inline void access(uintptr_t address, unsigned bytes, Access kind, Manner manner, uintptr_t pc, int line) {
   if (!recording || stacks.holds(address)) return;
   settle();
-  static Region* last;
-  Region* region = last;
-  if (!region || region >= regions + region_count || address < region->begin || address + bytes > region->end) {
-    region = find_region(address, bytes);
-    if (!region) {
-      bool in_image = address >= shared_segment.image && address < shared_segment.image_end;
-      bool dynamic = address - reinterpret_cast<uintptr_t>(fsr_dynamic_shared) < kDynamicShared;
-      if (in_image && !dynamic) return;  // tables that the compiler made
-      out_of_bounds(address, bytes, kind, pc, line);
-    }
-    last = region;
+  Region* region = region_of(address, bytes, kind, pc, line);
+  if (!region) return;
+  if (manner.aligned && address & ((bytes > 8 ? 8 : bytes) - 1))
+    report(kMisaligned, region, address, pc, line, 0, "an access that is not aligned to its width");
+  if (order.watched && region->space != kShared) {
+    give_way();
+    settle();
   }
   accesses++;
-  statistics_add(region, address, bytes, kind, pc, line);
-  shadow_access(region, address, bytes, kind, pc, line);
+  if (!order.watched) statistics_add(region, address, bytes, kind, pc, line);
+  shadow_access(region, address, bytes, kind, manner, pc, line);
 }
 
 void range(uintptr_t address, size_t bytes, Access kind, uintptr_t pc) {
+  if (!recording || stacks.holds(address)) return;
   while (bytes) {
     unsigned part = bytes >= 16 ? 16 : bytes >= 8 ? 8 : bytes >= 4 ? 4 : 1;
-    access(address, part, kind, pc, 0);
+    access(address, part, kind, {}, pc, 0);
     address += part;
     bytes -= part;
   }
+}
+
+// Volatile accesses are relaxed ones at system scope (PTX ISA, ld.volatile); a loop of them may be waiting.
+void volatile_access(void* p, unsigned bytes, Access kind, uintptr_t pc) {
+  if (kind == kRead && !stacks.holds(reinterpret_cast<uintptr_t>(p))) fsr_yield(0);
+  access(reinterpret_cast<uintptr_t>(p), bytes, kind, {FSR_STRONG}, pc, 0);
 }
 
 }  // namespace
@@ -66,8 +84,21 @@ void recorder_barrier() {
   shadow_barrier();
   statistics_flush();
 }
+void recorder_grid_barrier() {
+  if (!recording) return;
+  settle();
+  order_grid_barrier();
+}
 void recorder_warp_release(unsigned warp, uint32_t lanes) {
   if (recording) shadow_release(warp, lanes);
+}
+void recorder_leave() {
+  if (!recording) return;
+  shadow_leave();
+  statistics_flush();
+}
+void recorder_enter() {
+  if (recording) shadow_enter();
 }
 void recorder_block_end() {
   if (!recording) return;
@@ -89,14 +120,14 @@ void __tsan_vptr_update(void*, void*) {}
 void __tsan_vptr_read(void*) {}
 
 #define FSR_SIZE(n)                                                                                            \
-  void __tsan_read##n(void* p) { access(reinterpret_cast<uintptr_t>(p), n, kRead, CALLER, 0); }                \
-  void __tsan_write##n(void* p) { access(reinterpret_cast<uintptr_t>(p), n, kWrite, CALLER, 0); }              \
-  void __tsan_unaligned_read##n(void* p) { access(reinterpret_cast<uintptr_t>(p), n, kRead, CALLER, 0); }      \
-  void __tsan_unaligned_write##n(void* p) { access(reinterpret_cast<uintptr_t>(p), n, kWrite, CALLER, 0); }    \
-  void __tsan_volatile_read##n(void* p) { access(reinterpret_cast<uintptr_t>(p), n, kRead, CALLER, 0); }       \
-  void __tsan_volatile_write##n(void* p) { access(reinterpret_cast<uintptr_t>(p), n, kWrite, CALLER, 0); }     \
-  void __tsan_unaligned_volatile_read##n(void* p) { access(reinterpret_cast<uintptr_t>(p), n, kRead, CALLER, 0); } \
-  void __tsan_unaligned_volatile_write##n(void* p) { access(reinterpret_cast<uintptr_t>(p), n, kWrite, CALLER, 0); }
+  void __tsan_read##n(void* p) { access(reinterpret_cast<uintptr_t>(p), n, kRead, {0, true}, CALLER, 0); }     \
+  void __tsan_write##n(void* p) { access(reinterpret_cast<uintptr_t>(p), n, kWrite, {0, true}, CALLER, 0); }   \
+  void __tsan_unaligned_read##n(void* p) { access(reinterpret_cast<uintptr_t>(p), n, kRead, {}, CALLER, 0); }  \
+  void __tsan_unaligned_write##n(void* p) { access(reinterpret_cast<uintptr_t>(p), n, kWrite, {}, CALLER, 0); } \
+  void __tsan_volatile_read##n(void* p) { volatile_access(p, n, kRead, CALLER); }                              \
+  void __tsan_volatile_write##n(void* p) { volatile_access(p, n, kWrite, CALLER); }                            \
+  void __tsan_unaligned_volatile_read##n(void* p) { volatile_access(p, n, kRead, CALLER); }                    \
+  void __tsan_unaligned_volatile_write##n(void* p) { volatile_access(p, n, kWrite, CALLER); }
 FSR_SIZE(1)
 FSR_SIZE(2)
 FSR_SIZE(4)
@@ -164,7 +195,7 @@ void __ubsan_handle_out_of_bounds(BoundsData* data, uintptr_t index) {
   int line = ours ? static_cast<int>(data->line) : 0;
   char text[160];
   std::snprintf(text, sizeof text, "index %lld in an array of type %s", static_cast<long long>(index), type);
-  report(1, nullptr, 0, CALLER, line, 0, text);
+  report(kBounds, nullptr, 0, CALLER, line, 0, text);
   raise(kOutOfBounds, line, "%s", text);
 }
 void __ubsan_handle_out_of_bounds_abort(BoundsData* data, uintptr_t index) { __ubsan_handle_out_of_bounds(data, index); }
@@ -175,15 +206,17 @@ void __sanitizer_cov_trace_pc() {
 }
 
 // ---- from the language headers
-void fsr_note_atomic(const volatile void* address, unsigned bytes, int line) {
-  if (!recording) return;
-  uintptr_t at = reinterpret_cast<uintptr_t>(address);
-  access(at, bytes, kAtomic, CALLER, line);
-  const Region* region = find_region(at, bytes);
-  if (region && region->space != kShared) shadow_global_atomic();
+void fsr_note_strong(const volatile void* address, unsigned bytes, unsigned how, int line) {
+  Access kind = (how & FSR_UPDATE) == FSR_UPDATE ? kAtomic : how & FSR_STORE ? kWrite : kRead;
+  access(reinterpret_cast<uintptr_t>(address), bytes, kind, {how | FSR_STRONG}, CALLER, line);
 }
-void fsr_note_fence(int) {
-  if (recording) shadow_fence();
+void fsr_note_fence(unsigned how, int) {
+  if (!recording) return;
+  settle();
+  order_fence(how);
+}
+void fsr_note_read_only(const void* address, unsigned bytes, int line) {
+  if (order.watched) access(reinterpret_cast<uintptr_t>(address), bytes, kRead, {0, false, true}, CALLER, line);
 }
 
 // ---- from the child process
@@ -207,16 +240,8 @@ static uint64_t coprime_step(uint64_t count) {
   return step;
 }
 
-struct RecordSummary {
-  uint64_t executed;
-  double barriers, warp_syncs;
-};
-
-// Runs one launch with everything recorded until `budget` accesses, on blocks spread over the grid, then the last
-// block of the grid, which is where tails go wrong. `complete`: execute the rest unrecorded, for later launches.
-// Each region's index in Site and FoundFault is the caller's.
-EXPORT int fsr_record_launch(const fsr_entry* entry, void** args, const unsigned* grid, const unsigned* block,
-                             unsigned shared_bytes, uint64_t budget, int complete, RecordSummary* summary) {
+static void begin_recorded(const fsr_entry* entry, void** args, const unsigned* grid, const unsigned* block,
+                           unsigned shared_bytes) {
   start_launch(entry, args, grid, block, shared_bytes);
   next_poison();
   statistics_reset();
@@ -224,26 +249,48 @@ EXPORT int fsr_record_launch(const fsr_entry* entry, void** args, const unsigned
   for (unsigned i = 0; i < region_count; i++)
     if (regions[i].begin == reinterpret_cast<uintptr_t>(fsr_dynamic_shared)) regions[i].end = regions[i].begin + shared_bytes;
   accesses = 0;
-  uint64_t total = static_cast<uint64_t>(grid[0]) * grid[1] * grid[2], executed = 0, at = 0;
-  uint64_t inner = total > 1 ? total - 1 : 1;  // all but the last block, which comes at the end in any case
-  uint64_t step = coprime_step(inner), marked = 0, previous = 0;
-  uint8_t* done = complete ? static_cast<uint8_t*>(std::calloc(total / 8 + 1, 1)) : nullptr;
-  bool good = true;
-  auto run = [&](uint64_t index) {
+}
+
+struct RecordSummary {
+  uint64_t executed;
+  double barriers, warp_syncs;
+};
+
+// Blocks in the order of a sample: spread over the grid, the last one, where tails go wrong, once `last_place` is reached.
+static uint64_t sample_inner, sample_step, last_place;
+static uint64_t sampled_block(uint64_t place) {
+  if (place >= sample_inner && place < last_place) last_place = place;
+  if (place == last_place) return sample_inner;
+  return (place - (place > last_place)) * sample_step % sample_inner;
+}
+
+// Runs one launch with everything recorded until `budget` accesses, on blocks spread over the grid, then the last
+// block of the grid. `complete`: execute the rest unrecorded, for later launches.
+// Each region's index in Site and FoundFault is the caller's.
+EXPORT int fsr_record_launch(const fsr_entry* entry, void** args, const unsigned* grid, const unsigned* block,
+                             unsigned shared_bytes, uint64_t budget, int complete, RecordSummary* summary) {
+  order = Order{};
+  begin_recorded(entry, args, grid, block, shared_bytes);
+  uint64_t total = limit, inner = total > 1 ? total - 1 : 1;
+  sample_inner = inner, sample_step = coprime_step(inner), last_place = ~uint64_t{0};
+  block_at = sampled_block;
+  uint64_t marked = 0, previous = 0;
+  auto run = [&](uint64_t upto) {
     recording = true;
-    good = run_block_at(index);
+    wanted = upto;
+    bool good = run_blocks();
     recording = false;
-    if (done) done[index / 8] |= static_cast<uint8_t>(1u << (index % 8));
+    return good;
   };
-  while (good && executed < inner && (!executed || accesses < budget)) {
-    run(at);
-    executed++;
-    at = (at + step) % inner;
-    if (!(executed & (executed - 1))) {
-      previous = marked, marked = executed;
+  bool good = true;
+  while (good && issued < inner && (!issued || accesses < budget)) {
+    good = run(issued + 1);
+    if (!(issued & (issued - 1))) {
+      previous = marked, marked = issued;
       statistics_mark();
     }
   }
+  uint64_t executed = issued < inner ? issued : inner;
   double scale = static_cast<double>(inner) / static_cast<double>(executed);
   uint64_t barriers = launch.barriers, syncs = launch.warp_syncs;
   if (executed < inner) {
@@ -252,17 +299,46 @@ EXPORT int fsr_record_launch(const fsr_entry* entry, void** args, const unsigned
                            static_cast<double>(inner));
     for (unsigned i = 0; i < region_count; i++) regions[i].check_defined &= regions[i].space == kShared;
   }
-  if (good && inner < total) {
-    run(total - 1);
-    executed++;
+  if (good && issued < total) {
+    if (last_place > issued) last_place = issued;
+    good = run(issued + 1);
   }
   summary->barriers = static_cast<double>(barriers) * scale + static_cast<double>(launch.barriers - barriers);
   summary->warp_syncs = static_cast<double>(syncs) * scale + static_cast<double>(launch.warp_syncs - syncs);
-  summary->executed = executed;
-  if (done)
-    for (uint64_t i = 0; i < total && good; i++)
-      if (!(done[i / 8] >> (i % 8) & 1)) good = run_block_at(i);
-  std::free(done);
+  summary->executed = issued;
+  if (complete && good) {
+    wanted = total;
+    good = run_blocks();
+  }
+  return good && !shared_overrun();
+}
+
+// ---- a launch in another order, watched for what depends on it
+
+static uint64_t watched_total, watched_step;
+static uint64_t watched_block(uint64_t place) {
+  if (wanted < watched_total) {  // each with its neighbours in x and y: the first blocks, the last, and others between
+    uint64_t down = fsr_grid_size::x < watched_total ? fsr_grid_size::x : 1;
+    uint64_t group = place / 3, groups = wanted / 3, step = place % 3;
+    return group * (watched_total - 1 - down) / (groups - 1) + (step == 2 ? down : step);
+  }
+  if (order.blocks == 1) return watched_total - 1 - place;
+  return order.blocks == 2 ? place * watched_step % watched_total : place;
+}
+
+EXPORT int fsr_watch_launch(const fsr_entry* entry, void** args, const unsigned* grid, const unsigned* block,
+                            unsigned shared_bytes, const Order* how) {
+  order = *how;
+  begin_recorded(entry, args, grid, block, shared_bytes);
+  watched_total = limit;
+  watched_step = coprime_step(limit);
+  block_at = watched_block;
+  if (order.chosen && 3 * order.chosen < limit) limit = order.chosen / 3 * 3;
+  else order.chosen = 0;
+  wanted = limit;
+  recording = true;
+  bool good = run_blocks();
+  recording = false;
   return good && !shared_overrun();
 }
 }

@@ -12,20 +12,31 @@ enum Access : uint32_t { kRead = 0, kWrite = 1, kAtomic = 2 };
 
 constexpr unsigned kSectorsPerLine = 4, kSector = 32, kMaxRegions = 4096, kMaxSites = 4096, kMaxRows = 2048, kMaxFaults = 64;
 
-// Who touched memory when: epoch (32 bits; counts block barriers, never reset), clock of the lane (21; counts warp
-// releases), thread (10), atomic (1). 0: nobody.
-using Stamp = uint64_t;
-inline Stamp make_stamp(uint32_t epoch, uint32_t clock, uint32_t thread, bool atomic) {
-  return static_cast<Stamp>(epoch) << 32 | static_cast<Stamp>(clock & 0x1FFFFF) << 11 | thread << 1 | atomic;
-}
-inline uint32_t epoch_of(Stamp s) { return static_cast<uint32_t>(s >> 32); }
-inline uint32_t clock_of(Stamp s) { return static_cast<uint32_t>(s >> 11) & 0x1FFFFF; }
-inline uint32_t thread_of(Stamp s) { return static_cast<uint32_t>(s >> 1) & 0x3FF; }
-inline bool atomic_of(Stamp s) { return s & 1; }
+// How strong an access is, in the terms of the PTX memory model.
+enum Strength : uint32_t { kWeak = 0, kInBlock = 1, kOnDevice = 2 };
 
-// The last write of a granule and up to three readers since: two of this block, one of an earlier block.
+// Who touched memory when: the block (22 bits; recorded blocks are counted from 1), its epoch (16; counts block
+// barriers), the thread's clock (12; counts what orders it inside an epoch), the thread (10), its strength (2), and
+// whether it came through the read-only cache (1). 0: nobody. A counter at its end stays there, and is then taken as
+// ordered: that can hide a race and never invents one.
+using Stamp = uint64_t;
+constexpr uint32_t kLastBlock = (1u << 22) - 1, kLastEpoch = 0xFFFF, kLastClock = 0xFFF;
+inline uint32_t block_of(Stamp s) { return static_cast<uint32_t>(s >> 41) & kLastBlock; }
+inline uint32_t epoch_of(Stamp s) { return static_cast<uint32_t>(s >> 25) & kLastEpoch; }
+inline uint32_t clock_of(Stamp s) { return static_cast<uint32_t>(s >> 13) & kLastClock; }
+inline uint32_t thread_of(Stamp s) { return static_cast<uint32_t>(s >> 3) & 0x3FF; }
+inline uint32_t strength_of(Stamp s) { return static_cast<uint32_t>(s >> 1) & 3; }
+inline bool read_only_of(Stamp s) { return s & 1; }
+
+// The last write of a granule and up to three readers since: two of one block, one of an earlier block.
 struct Cell {
   Stamp write, read, other_read, earlier_read;
+};
+
+// What a place in shared memory is to one block under way.
+struct Shadow {
+  Cell* cells;
+  uint8_t* defined;        // a bit a byte
 };
 
 struct Region {
@@ -34,9 +45,11 @@ struct Region {
   uint32_t index;          // the caller's number
   uint32_t shift;          // log2 of the bytes a cell stands for
   bool check_defined;      // reads of bytes never written are faults
+  bool read_only;          // writes are
   Cell* cells;
   uint8_t* defined;        // a bit a byte
   size_t capacity;         // bytes the shadow was made for
+  Shadow* aside;           // shared memory: of each block under way
 };
 
 // One row: the addresses that the lanes of a warp accessed at the n-th execution of a site.
@@ -65,8 +78,12 @@ struct Site {
   uint32_t count[kWarp];
 };
 
+enum Finding : int32_t {
+  kBounds = 1, kRace = 2, kUninitialised = 3, kMisaligned = 4, kInputChanged = 5, kState = 6, kUndefined = 7,
+};
+
 struct FoundFault {
-  int32_t kind;  // 1 out of bounds, 2 race, 3 uninitialised
+  int32_t kind;  // a Finding
   int32_t line;
   uint64_t pc;
   uint64_t address;
@@ -77,22 +94,45 @@ struct FoundFault {
   char text[160];
 };
 
+// How memory is accessed, beyond Access: what the headers' FSR_ bits say, and the read-only cache.
+struct Manner {
+  uint32_t bits = 0;
+  bool aligned = false, read_only = false;
+  Strength strength() const { return !bits ? kWeak : bits & FSR_BLOCK ? kInBlock : kOnDevice; }
+};
+
 extern bool recording;
 extern Region regions[kMaxRegions];
 extern unsigned region_count;
 
 Region* find_region(uintptr_t address, size_t bytes);
 void shadow_reset();             // frees all regions
-void shadow_block_start();       // shared memory is undefined again
 void shadow_launch_start();      // what earlier launches did is ordered before
+void shadow_block_start();       // a block begins; shared memory is undefined again
+void shadow_leave();             // another block's threads are about to run
+void shadow_enter();             // and now they do
 void shadow_barrier();
 void shadow_release(unsigned warp, uint32_t lanes);
-void shadow_fence();
-void shadow_global_atomic();
-void settle();                   // decides on writes whose value was not known yet
-void shadow_access(Region* region, uintptr_t address, unsigned bytes, Access access, uintptr_t pc, int line);
+void shadow_access(Region* region, uintptr_t address, unsigned bytes, Access access, Manner manner, uintptr_t pc,
+                   int line);
+void settle();                   // decides on writes whose value was not known yet, and takes back what was shown stale
 void report(int kind, const Region* region, uintptr_t address, uintptr_t pc, int line, Stamp other, const char* text);
 uint64_t fault_address_offset(uintptr_t pc);
+
+// Order between threads: see order.cpp.
+Stamp now(Strength strength, bool read_only);
+bool happened_before(Stamp s, bool shared);
+bool earlier_launch(Stamp s);    // or none
+void order_reset();              // a new recording
+void order_launch_start();
+void order_block_start();
+void order_enter();
+void order_barrier();
+void order_grid_barrier();
+void order_warp(unsigned warp, uint32_t lanes);
+void order_fence(uint32_t bits);
+void order_strong(uintptr_t address, unsigned bytes, Access access, uint32_t bits);
+bool stale_value(uintptr_t address, unsigned bytes, unsigned char* value);  // what a relaxed load may still see
 
 void statistics_reset();         // a new launch
 void statistics_block_start();

@@ -1,11 +1,12 @@
 // Shadow memory: which bytes are defined, who touched them last, and whether an access races with that.
 //
-// Order inside a block comes from barriers (epochs) and, inside a warp, from vector clocks that warp-level
-// synchronisation joins. Blocks of a launch are unordered, unless data is handed over with a fence and an atomic.
-// A write that leaves the value as it was is no race: several threads may store the same result.
+// Two accesses of different threads, one of them a write, race unless one happened before the other (order.cpp) or both
+// are strong at scopes that hold both threads. A write that leaves the value as it was is no race: several threads may
+// store the same result.
 #include <sys/mman.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "recorder.h"
@@ -20,12 +21,6 @@ namespace {
 FoundFault faults[kMaxFaults];
 unsigned fault_count;
 
-uint32_t epoch = 1, block_epoch = 1, launch_epoch = 1;
-uint32_t clocks[kMaxThreads][kWarp];  // clocks[t][l]: what thread t knows of lane l of its warp
-bool clocks_used = true;
-uint32_t fenced[kMaxThreads];  // epoch of the thread's last fence
-bool launch_fenced, block_acquired;
-
 struct Pending {
   Region* region;
   uintptr_t address, pc;
@@ -37,6 +32,13 @@ struct Pending {
   unsigned char before[16];
 } pending;
 
+// A value that a load is shown although memory holds another.
+struct Shown {
+  uintptr_t address;
+  unsigned bytes;
+  unsigned char held[8];
+} shown;
+
 template <class T>
 T* lazily(size_t count) {
   void* p = mmap(nullptr, count * sizeof(T) + 64, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
@@ -46,28 +48,46 @@ T* lazily(size_t count) {
 
 size_t cell_count(const Region& r) { return (r.capacity >> r.shift) + 2; }
 
+void free_cells(Region& r, Cell*& cells) {
+  if (cells) munmap(cells, cell_count(r) * sizeof(Cell) + 64);
+  cells = nullptr;
+}
+
 void free_region(Region& r) {
-  if (r.cells) munmap(r.cells, cell_count(r) * sizeof(Cell) + 64);
+  free_cells(r, r.cells);
   if (r.defined) munmap(r.defined, r.capacity / 8 + 2 + 64);
-  r.cells = nullptr;
   r.defined = nullptr;
+  for (unsigned i = 0; r.aside && i < kMaxFlights; i++) {
+    free_cells(r, r.aside[i].cells);
+    if (r.aside[i].defined) munmap(r.aside[i].defined, r.capacity / 8 + 2 + 64);
+  }
+  std::free(r.aside);
+  r.aside = nullptr;
 }
 
 // Smaller accesses than the cells stand for: start again with a cell a byte. The history is lost, which can hide a
 // race of the first few accesses and never invents one.
 void refine(Region& r) {
-  if (r.cells) munmap(r.cells, cell_count(r) * sizeof(Cell) + 64);
+  free_cells(r, r.cells);
+  for (unsigned i = 0; r.aside && i < kMaxFlights; i++) free_cells(r, r.aside[i].cells);
   r.shift = 0;
   r.cells = lazily<Cell>(cell_count(r));
 }
 
-bool ordered(const Region& r, Stamp s) {
-  if (!s) return true;
-  uint32_t when = epoch_of(s), who = thread_of(s);
-  if (when < block_epoch) return when < launch_epoch || r.space == kShared || block_acquired;
-  if (when < epoch || who == fsr_thread) return true;
-  if (who / kWarp == fsr_thread / kWarp && clocks[fsr_thread][who % kWarp] >= clock_of(s)) return true;
-  return fenced[who] == epoch;
+// The blocks' own shadows of shared memory change places with the memory itself.
+void put_aside(Region& r) {
+  if (!r.aside) r.aside = static_cast<Shadow*>(std::calloc(kMaxFlights, sizeof(Shadow)));
+  if (!r.aside) return;
+  r.aside[flight->slot] = {r.cells, r.defined};
+  r.cells = nullptr;
+  r.defined = nullptr;
+}
+
+void take_back(Region& r) {
+  Shadow own = r.aside ? r.aside[flight->slot] : Shadow{};
+  r.cells = own.cells ? own.cells : lazily<Cell>(cell_count(r));
+  r.defined = own.defined || !r.check_defined ? own.defined : lazily<uint8_t>(r.capacity / 8 + 2);
+  if (r.aside) r.aside[flight->slot] = {};
 }
 
 void check_defined(Region& r, uintptr_t address, unsigned bytes, uintptr_t pc, int line) {
@@ -76,7 +96,7 @@ void check_defined(Region& r, uintptr_t address, unsigned bytes, uintptr_t pc, i
     uint8_t& byte = r.defined[(at + i) / 8];
     uint8_t bit = static_cast<uint8_t>(1u << ((at + i) % 8));
     if (byte & bit) continue;
-    report(3, &r, address + i, pc, line, 0, "read before anything was written there");
+    report(kUninitialised, &r, address + i, pc, line, 0, "read before anything was written there");
     byte |= bit;
   }
 }
@@ -93,9 +113,9 @@ bool all_defined(const Region& r, uintptr_t address, unsigned bytes) {
   return (r.defined[at / 8] & mask) == mask;
 }
 
-void postpone(Region* r, uintptr_t address, unsigned bytes, uintptr_t pc, int line, Stamp other, const char* text) {
-  pending = {r, address, pc, bytes > 16 ? 16 : bytes, line, other, text, fsr_thread, {}};
-  std::memcpy(pending.before, reinterpret_cast<const void*>(address), pending.bytes);
+bool morally_strong(Stamp a, Stamp b) {
+  if (block_of(a) == block_of(b)) return strength_of(a) && strength_of(b);
+  return strength_of(a) == kOnDevice && strength_of(b) == kOnDevice;
 }
 
 }  // namespace
@@ -118,7 +138,7 @@ void report(int kind, const Region* region, uintptr_t address, uintptr_t pc, int
   f.region = region ? static_cast<int32_t>(region->index) : -1;
   f.thread = fsr_thread;
   f.other = thread_of(other);
-  f.other_earlier_block = other && epoch_of(other) < block_epoch;
+  f.other_earlier_block = other && block_of(other) != block_of(now(kWeak, false));
   name_block(f.block);
   std::snprintf(f.text, sizeof f.text, "%s", text);
 }
@@ -139,105 +159,135 @@ void shadow_reset() {
   region_count = 0;
   fault_count = 0;
   pending.region = nullptr;
+  shown.address = 0;
+  order_reset();
 }
 
 void shadow_launch_start() {
-  launch_epoch = ++epoch;
-  launch_fenced = false;
+  settle();
+  order_launch_start();
 }
 
 void shadow_block_start() {
-  block_epoch = ++epoch;
-  block_acquired = false;
-  if (clocks_used) {
-    std::memset(clocks, 0, sizeof clocks);
-    for (unsigned t = 0; t < kMaxThreads; t++) clocks[t][t % kWarp] = 1;
-    clocks_used = false;
-  }
+  order_block_start();
   for (unsigned i = 0; i < region_count; i++) {
     Region& r = regions[i];
-    if (r.space == kShared && r.defined) std::memset(r.defined, 0, (r.end - r.begin) / 8 + 1);
+    if (r.space != kShared) continue;
+    if (!r.cells) take_back(r);
+    if (r.defined) std::memset(r.defined, 0, (r.end - r.begin) / 8 + 1);
   }
+}
+
+void shadow_leave() {
+  settle();
+  for (unsigned i = 0; i < region_count; i++)
+    if (regions[i].space == kShared) put_aside(regions[i]);
+}
+
+void shadow_enter() {
+  for (unsigned i = 0; i < region_count; i++)
+    if (regions[i].space == kShared) take_back(regions[i]);
+  order_enter();
 }
 
 void shadow_barrier() {
   settle();
-  epoch++;
+  order_barrier();
 }
 
 void shadow_release(unsigned warp, uint32_t lanes) {
   settle();
-  clocks_used = true;
-  for (uint32_t rest = lanes; rest;) {
-    uint32_t group = threads[warp * kWarp + static_cast<unsigned>(__builtin_ctz(rest))].mask & rest;
-    if (!group) return;
-    uint32_t joined[kWarp] = {};
-    for (uint32_t g = group; g; g &= g - 1) {
-      const uint32_t* known = clocks[warp * kWarp + static_cast<unsigned>(__builtin_ctz(g))];
-      for (unsigned l = 0; l < kWarp; l++) joined[l] = known[l] > joined[l] ? known[l] : joined[l];
-    }
-    for (uint32_t g = group; g; g &= g - 1) {
-      unsigned lane = static_cast<unsigned>(__builtin_ctz(g));
-      std::memcpy(clocks[warp * kWarp + lane], joined, sizeof joined);
-      clocks[warp * kWarp + lane][lane]++;
-    }
-    rest &= ~group;
-  }
+  order_warp(warp, lanes);
 }
-
-void shadow_fence() {
-  fenced[fsr_thread] = epoch;
-  launch_fenced = true;
-}
-
-void shadow_global_atomic() { block_acquired |= launch_fenced; }
 
 void settle() {
+  if (shown.address) {
+    std::memcpy(reinterpret_cast<void*>(shown.address), shown.held, shown.bytes);
+    shown.address = 0;
+  }
   if (!pending.region) return;
   Region* region = pending.region;
   pending.region = nullptr;
   if (!std::memcmp(pending.before, reinterpret_cast<const void*>(pending.address), pending.bytes)) return;
+  if (!pending.text) return progress();
   unsigned running = fsr_thread;
   fsr_thread = pending.thread;
-  report(2, region, pending.address, pending.pc, pending.line, pending.other, pending.text);
+  report(kRace, region, pending.address, pending.pc, pending.line, pending.other, pending.text);
   fsr_thread = running;
 }
 
-void shadow_access(Region* region, uintptr_t address, unsigned bytes, Access access, uintptr_t pc, int line) {
+namespace {
+
+// A load that nothing orders after the last store may be shown what was there before it.
+bool show_stale(uintptr_t address, unsigned bytes) {
+  unsigned char value[8];
+  if (bytes > 8 || !stale_value(address, bytes, value)) return false;
+  shown = {address, bytes, {}};
+  std::memcpy(shown.held, reinterpret_cast<const void*>(address), bytes);
+  std::memcpy(reinterpret_cast<void*>(address), value, bytes);
+  return true;
+}
+
+void note_read(Region& r, Cell& c, Stamp stamp, uintptr_t address, uintptr_t pc, int line) {
+  if (read_only_of(stamp) && c.write && !earlier_launch(c.write))
+    report(kUndefined, &r, address, pc, line, c.write, "read through the read-only cache, though this launch writes it");
+  if (!happened_before(c.write, r.space == kShared) && !morally_strong(c.write, stamp))
+    report(kRace, &r, address, pc, line, c.write, "reads what another thread writes, and nothing orders the two");
+  Stamp last = c.read;
+  if (block_of(last) == block_of(stamp) && epoch_of(last) == epoch_of(stamp) && thread_of(last) != thread_of(stamp)) {
+    c.other_read = stamp;
+    return;
+  }
+  if (block_of(last) != block_of(stamp)) c.earlier_read = last;
+  c.read = stamp;
+}
+
+void note_write(Region& r, Cell& c, Stamp stamp, const Pending& as) {
+  bool after_write = !happened_before(c.write, r.space == kShared) && !morally_strong(c.write, stamp);
+  Stamp reader = 0;
+  for (Stamp s : {c.read, c.other_read, c.earlier_read}) {
+    if (read_only_of(s) && !earlier_launch(s))
+      report(kUndefined, &r, as.address, as.pc, as.line, s, "writes what this launch reads through the read-only cache");
+    if (!happened_before(s, r.space == kShared) && !morally_strong(s, stamp)) reader = s;
+  }
+  const char* text = after_write ? "writes another value than another thread, and nothing orders the two"
+                     : reader    ? "writes what another thread reads, and nothing orders the two"
+                                 : nullptr;
+  if (text && !(pending.region && pending.text)) {
+    pending = as;
+    pending.text = text;
+    pending.other = after_write ? c.write : reader;
+  }
+  c.write = stamp;
+}
+
+}  // namespace
+
+void shadow_access(Region* region, uintptr_t address, unsigned bytes, Access access, Manner manner, uintptr_t pc,
+                   int line) {
   Region& r = *region;
   if (r.defined && r.check_defined) {
     if (access != kWrite && !all_defined(r, address, bytes)) check_defined(r, address, bytes, pc, line);
     if (access != kRead) define(r, address, bytes);
   }
+  if (r.read_only && access != kRead) report(kInputChanged, &r, address, pc, line, 0, "an input is written");
   size_t at = address - r.begin;
   if (r.shift && ((at | bytes) & ((1u << r.shift) - 1))) refine(r);
   if (!r.cells) return;
-  Stamp now = make_stamp(epoch, clocks[fsr_thread][fsr_thread % kWarp], fsr_thread, access == kAtomic);
+  Stamp stamp = now(manner.strength(), manner.read_only);
+  Cell* first = r.cells + (at >> r.shift);
   Cell* last = r.cells + ((at + bytes - 1) >> r.shift);
-  for (Cell* c = r.cells + (at >> r.shift); c <= last; c++) {
-    bool after_write = !ordered(r, c->write) && !(access == kAtomic && atomic_of(c->write));
-    if (access == kRead) {
-      if (after_write) report(2, &r, address, pc, line, c->write, "reads what another thread writes, with no barrier between");
-      if (epoch_of(c->read) == epoch && thread_of(c->read) != fsr_thread) {
-        c->other_read = now;
-      } else {
-        if (epoch_of(c->read) < block_epoch) c->earlier_read = c->read;
-        c->read = now;
-      }
-      continue;
-    }
-    Stamp reader = !ordered(r, c->read)           ? c->read
-                   : !ordered(r, c->other_read)   ? c->other_read
-                   : !ordered(r, c->earlier_read) ? c->earlier_read
-                                                  : 0;
-    if (after_write && access == kAtomic)
-      report(2, &r, address, pc, line, c->write, "atomic update of what another thread writes plainly");
-    else if (after_write)
-      postpone(&r, address, bytes, pc, line, c->write, "writes another value than another thread, with no barrier between");
-    else if (reader)
-      postpone(&r, address, bytes, pc, line, reader, "writes what another thread reads, with no barrier between");
-    c->write = now;
+  if (access == kRead) {
+    for (Cell* c = first; c <= last; c++) note_read(r, *c, stamp, address, pc, line);
+  } else {
+    Pending as{region, address, pc, bytes > 16 ? 16 : bytes, line, 0, nullptr, fsr_thread, {}};
+    std::memcpy(as.before, reinterpret_cast<const void*>(address), as.bytes);
+    if (order.watched) pending = as;  // whether anything changes is what waiting threads wait for
+    for (Cell* c = first; c <= last; c++) note_write(r, *c, stamp, as);
   }
+  if (!manner.bits) return;
+  if (access == kRead && order.stale && show_stale(address, bytes)) return;
+  order_strong(address, bytes, access, manner.bits);
 }
 
 }  // namespace fsr
@@ -247,12 +297,12 @@ using namespace fsr;
 extern "C" {
 
 __attribute__((visibility("default"))) int fsr_record_region(uintptr_t begin, size_t bytes, uint32_t space,
-                                                             uint32_t index, uint32_t shift, int check_defined) {
+                                                             uint32_t index, uint32_t shift, int check_defined, int read_only) {
   if (region_count == kMaxRegions) return 0;
   unsigned at = region_count;  // sorted by address
   while (at > 0 && regions[at - 1].begin > begin) regions[at] = regions[at - 1], at--;
   Region& r = regions[at];
-  r = Region{begin, begin + bytes, space, index, shift, check_defined != 0, nullptr, nullptr, bytes};
+  r = Region{begin, begin + bytes, space, index, shift, check_defined != 0, read_only != 0, nullptr, nullptr, bytes, nullptr};
   r.cells = lazily<Cell>(cell_count(r));
   if (check_defined) r.defined = lazily<uint8_t>(bytes / 8 + 2);
   region_count++;

@@ -15,6 +15,7 @@ namespace fsr {
 
 constexpr unsigned kMaxThreads = 1024, kWarp = 32, kMaxWarps = kMaxThreads / kWarp;
 constexpr unsigned kDynamicShared = 256 * 1024;
+constexpr unsigned kMaxFlights = 128;  // blocks under way at once
 
 enum FaultKind : int32_t {
   kNone = 0,
@@ -26,6 +27,8 @@ enum FaultKind : int32_t {
   kArithmetic = 6,
   kIllegalInstruction = 7,
   kSharedOverrun = 8,
+  kHang = 9,
+  kTooFewBlocks = 10,  // threads wait for blocks beyond those that fit the device at once
 };
 
 // Where the child process tells the parent what went wrong; lives in memory that both map. Layout known to
@@ -47,6 +50,7 @@ struct Thread {
   int line;        // where it waits
   unsigned mask;   // lanes it waits for
   int predicate;
+  bool orders;     // and whether memory is ordered when they have come: __syncwarp does, shuffles and votes do not
 };
 
 struct Warp {
@@ -59,45 +63,86 @@ struct Warp {
   uint32_t voted;    // votes of the lanes released last
 };
 
+// A block under way.
+struct Flight {
+  unsigned next;     // how many of its threads were started
+  unsigned alive;    // parked threads
+  unsigned barrier;  // of these, waiting at the block barrier
+  unsigned at_grid;  // and at the barrier of the grid (they count as waiting at the block's as well)
+  int count, all, any;  // results of the barrier released last
+  unsigned slot;        // its place in `flights`
+  unsigned idle;        // threads that gave way since anything else happened here
+  uint64_t place;       // in the launch's order
+  uint3 index;
+  unsigned char* shared;  // its shared memory while another block runs
+  Thread threads[kMaxThreads];
+  Warp warps[kMaxWarps];
+  fsr_post posts[kMaxThreads], snapshot[kMaxWarps][kWarp];
+};
+
 struct Launch {
   void (*thread)(void** args) = nullptr;
   void** args = nullptr;
   unsigned threads = 0, warps = 0, shared_bytes = 0;
-  unsigned next = 0;      // first thread not yet started
-  unsigned alive = 0;     // parked threads
-  unsigned barrier = 0;   // of these, waiting at the block barrier
-  int count = 0, all = 0, any = 0;  // results of the barrier released last
   uint64_t barriers = 0, warp_syncs = 0;
 };
 
+// In which order blocks start and who goes on when. Layout known to fsr/backends/host/abi.py.
+struct Order {
+  uint64_t seed;
+  uint32_t resident;  // blocks under way at once, at most
+  uint32_t quantum;   // another thread goes on after so many global accesses, on average; 0: only when one waits
+  uint32_t stale;     // relaxed loads miss a store that is not ordered before them so many times
+  uint32_t backward;  // threads of a block start from the last
+  uint32_t blocks;    // 0: ascending, 1: descending, 2: mixed
+  uint32_t cooperative;  // blocks may wait at a barrier of the grid
+  uint32_t watched;   // 1: this order is looked at with every access recorded, and hangs are told
+  uint32_t stalled;   // 1 + the place of a block that stands still after its first access until the others do; 0: none
+  uint64_t chosen;    // execute only so many blocks, neighbours among them; 0: all
+};
+
 extern Launch launch;
-extern Thread threads[kMaxThreads];
-extern Warp warps[kMaxWarps];
-extern fsr_post posts[kMaxThreads];
+extern Flight* flight;  // whose threads run
+extern Order order;
 extern uint3 indices[kMaxThreads];
 extern StackPool stacks;
 extern FaultRecord* fault;
 
-// Ends the launch with a fault: control returns to run_block's caller, parked threads are dropped.
+// Which block comes at a place of the order, and how many of the launch's blocks are to be executed (`wanted`) or may be
+// brought in because blocks under way wait for them (`limit`).
+extern uint64_t (*block_at)(uint64_t place);
+extern uint64_t issued, wanted, limit;
+
+// Ends the launch with a fault: control returns to run_blocks' caller, parked threads are dropped.
 [[noreturn]] __attribute__((format(printf, 3, 4))) void raise(FaultKind kind, int line, const char* format, ...);
 
 inline void name_block(uint32_t* block) {
   block[0] = fsr_block_index::x, block[1] = fsr_block_index::y, block[2] = fsr_block_index::z;
 }
 
-// Runs the threads of the block that blockIdx names. False: a fault was raised.
-bool run_block();
+void begin_blocks();     // a launch begins
+bool run_blocks();       // executes blocks until `wanted` of them were issued and all have ended. False: a fault
+void give_way();         // before a global access: another thread may go on first
+void progress();         // something happened that a waiting thread may wait for
+void share_out(Flight* from, Flight* to);  // exchanges what shared memory holds; `from` may be null
+void poison_shared();
 
 // Called by the scheduler in the instrumented build only.
 #ifdef FSR_RECORD
 void recorder_block_start();
 void recorder_barrier();
+void recorder_grid_barrier();
 void recorder_warp_release(unsigned warp, uint32_t lanes);
+void recorder_leave();      // another block's threads are about to run
+void recorder_enter();      // and from here on they do
 void recorder_block_end();
 #else
 inline void recorder_block_start() {}
 inline void recorder_barrier() {}
+inline void recorder_grid_barrier() {}
 inline void recorder_warp_release(unsigned, uint32_t) {}
+inline void recorder_leave() {}
+inline void recorder_enter() {}
 inline void recorder_block_end() {}
 #endif
 

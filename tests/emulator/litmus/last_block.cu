@@ -4,7 +4,7 @@
 // What NVIDIA documents as right is taken as right: a fence before a read-modify-write of the same thread counts for
 // both sides of it.
 #define V(p) (*(volatile int*)(p))
-#define SUM(x) for (int i = 0; i < gridDim.x; i++) out[0] += x
+#define SUM(term) for (int i = 0; i < gridDim.x; i++) out[0] += term
 
 // litmus: lb_guide 8x64 fine out=28 | the guide's example
 __global__ void lb_guide(int* data, int* flag, int* out) {

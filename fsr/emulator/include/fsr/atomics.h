@@ -6,14 +6,23 @@
 #include "runtime.h"
 #include "vector_types.h"
 
-// One function a scope: the block, device and system scopes do the same here.
+namespace fsr {
+template <class T>
+inline bool adds_nothing(T v) {
+  if constexpr (std::is_integral_v<T>) return v == 0;
+  return false;
+}
+}  // namespace fsr
+
+// One function a scope: they do the same here, and the recorder is told which.
 #define FSR_ATOMIC(name, T, expression)                                                     \
-  FSR_ATOMIC_SCOPE(name, T, expression)                                                     \
-  FSR_ATOMIC_SCOPE(name##_block, T, expression)                                             \
-  FSR_ATOMIC_SCOPE(name##_system, T, expression)
-#define FSR_ATOMIC_SCOPE(name, T, expression)                                               \
+  FSR_ATOMIC_SCOPE(name, T, expression, 0)                                                  \
+  FSR_ATOMIC_SCOPE(name##_block, T, expression, FSR_BLOCK)                                  \
+  FSR_ATOMIC_SCOPE(name##_system, T, expression, 0)
+#define FSR_ATOMIC_SCOPE(name, T, expression, scope)                                        \
   inline T name(T* p, T v, int line = __builtin_LINE()) {                                   \
-    return fsr_atomic_update(p, line, [v](T old) -> T { return expression; });              \
+    if (fsr::adds_nothing(v)) fsr_yield(line);                                              \
+    return fsr_atomic_update(p, line, [v](T old) -> T { return expression; }, scope);       \
   }
 
 FSR_ATOMIC(atomicAdd, int, (int)((unsigned)old + (unsigned)v))
@@ -49,18 +58,18 @@ FSR_ATOMIC(atomicDec, unsigned, old == 0u || old > v ? v : old - 1u)
 #undef FSR_ATOMIC_ORDERED
 #undef FSR_ATOMIC_BITS
 
-// Exchange and compare-and-swap are what spin locks are made of: they let other threads move on first.
-#define FSR_ATOMIC_SWAP(name, T)                                                            \
+// Exchange and compare-and-swap are what spin locks are made of, and adding zero is a load: they let others move on.
+#define FSR_ATOMIC_SWAP(name, T, scope)                                                     \
   inline T name(T* p, T v, int line = __builtin_LINE()) {                                   \
     fsr_yield(line);                                                                        \
-    return fsr_atomic_update(p, line, [v](T) -> T { return v; });                           \
+    return fsr_atomic_update(p, line, [v](T) -> T { return v; }, scope);                    \
   }
-#define FSR_ATOMIC_CAS(name, T)                                                             \
+#define FSR_ATOMIC_CAS(name, T, scope)                                                      \
   inline T name(T* p, T expected, T v, int line = __builtin_LINE()) {                       \
     fsr_yield(line);                                                                        \
-    return fsr_atomic_update(p, line, [=](T old) -> T { return old == expected ? v : old; }); \
+    return fsr_atomic_update(p, line, [=](T old) -> T { return old == expected ? v : old; }, scope); \
   }
-#define FSR_ATOMIC_SCOPES(define, name, T) define(name, T) define(name##_block, T) define(name##_system, T)
+#define FSR_ATOMIC_SCOPES(define, name, T) define(name, T, 0) define(name##_block, T, FSR_BLOCK) define(name##_system, T, 0)
 FSR_ATOMIC_SCOPES(FSR_ATOMIC_SWAP, atomicExch, int)
 FSR_ATOMIC_SCOPES(FSR_ATOMIC_SWAP, atomicExch, unsigned)
 FSR_ATOMIC_SCOPES(FSR_ATOMIC_SWAP, atomicExch, unsigned long long)

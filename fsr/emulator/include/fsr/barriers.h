@@ -11,9 +11,12 @@ inline int __syncthreads_or(int predicate, int line = __builtin_LINE()) { return
 inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) { fsr_syncwarp(mask, line); }
 
 // One thread runs at a time and sees all earlier writes: a fence holds the compiler back and tells the recorder.
-inline void __threadfence(int line = __builtin_LINE()) {
-  fsr_note_fence(line);
-  __asm__ volatile("" ::: "memory");
-}
-inline void __threadfence_block(int line = __builtin_LINE()) { __threadfence(line); }
-inline void __threadfence_system(int line = __builtin_LINE()) { __threadfence(line); }
+#define FSR_FENCE(name, scope)                                                                      \
+  inline void name(int line = __builtin_LINE()) {                                                   \
+    fsr_note_fence(FSR_ACQUIRE | FSR_RELEASE | FSR_SEQUENTIAL | (scope), line);                     \
+    __asm__ volatile("" ::: "memory");                                                              \
+  }
+FSR_FENCE(__threadfence, 0)
+FSR_FENCE(__threadfence_block, FSR_BLOCK)
+FSR_FENCE(__threadfence_system, 0)
+#undef FSR_FENCE

@@ -1,4 +1,4 @@
-// Cooperative groups: the block, tiles of it, coalesced lanes, and the grid without its barrier.
+// Cooperative groups: the block, tiles of it, coalesced lanes, and the grid.
 #pragma once
 #include "barriers.h"
 #include "warp.h"
@@ -88,10 +88,7 @@ inline thread_block this_thread_block() { return {}; }
 
 class grid_group {
  public:
-  template <int N = 0>
-  void sync() const {
-    static_assert(N != 0, "fsr host device: a grid-wide barrier (grid_group::sync) is not executed on the CPU");
-  }
+  static void sync(int line = __builtin_LINE()) { fsr_syncgrid(line); }
   static bool is_valid() { return false; }
   static unsigned long long block_rank() {
     return blockIdx.x + (unsigned long long)gridDim.x * (blockIdx.y + (unsigned long long)gridDim.y * blockIdx.z);

@@ -3,7 +3,15 @@
 #include "runtime.h"
 
 // Macros, so that the access counts for the user's own line.
+#ifdef FSR_RECORD
+#define __ldg(...)                                                   \
+  (*[&](auto fsr_at) {                                               \
+    fsr_note_read_only(fsr_at, sizeof *fsr_at, __builtin_LINE());    \
+    return fsr_at;                                                   \
+  }(__VA_ARGS__))
+#else
 #define __ldg(...) (*(__VA_ARGS__))
+#endif
 #define __ldcg(...) (*(__VA_ARGS__))
 #define __ldca(...) (*(__VA_ARGS__))
 #define __ldcs(...) (*(__VA_ARGS__))

@@ -96,14 +96,24 @@ long long fsr_clock64();                  // nanoseconds, monotonic
 // atomicExch, __nanosleep, volatile-like loads): it is a counter most of the time.
 void fsr_yield(int line);
 
+// Waits for all threads of the grid; a fault unless the launch is cooperative.
+void fsr_syncgrid(int line);
+
+// What a strong operation or a fence is, in the terms of the PTX memory model. Device scope unless FSR_BLOCK.
+enum fsr_how : unsigned {
+  FSR_LOAD = 1, FSR_STORE = 2, FSR_UPDATE = 3, FSR_ACQUIRE = 4, FSR_RELEASE = 8, FSR_SEQUENTIAL = 16, FSR_BLOCK = 32,
+  FSR_STRONG = 64,  // set by the recorder
+};
 #ifdef FSR_RECORD
-// Tells the recorder of an atomic access. Call it once an atomic operation, before the memory is touched.
-void fsr_note_atomic(const volatile void* address, unsigned bytes, int line);
-// Tells it of __threadfence() and its block and system forms: atomics after a fence hand data from thread to thread.
-void fsr_note_fence(int line);
+// Tells the recorder of a strong access. Call it once an operation, before the memory is touched.
+void fsr_note_strong(const volatile void* address, unsigned bytes, unsigned how, int line);
+void fsr_note_fence(unsigned how, int line);
+// And of a load through the read-only cache, which must not see what the launch itself writes.
+void fsr_note_read_only(const void* address, unsigned bytes, int line);
 #else
-static inline void fsr_note_atomic(const volatile void*, unsigned, int) {}
-static inline void fsr_note_fence(int) {}
+static inline void fsr_note_strong(const volatile void*, unsigned, unsigned, int) {}
+static inline void fsr_note_fence(unsigned, int) {}
+static inline void fsr_note_read_only(const void*, unsigned, int) {}
 #endif
 }  // extern "C"
 
@@ -126,8 +136,8 @@ static inline unsigned fsr_lane() { return fsr_thread & 31u; }
 // Every read-modify-write is built from this: `f` maps the old value to the new one; returns the old value.
 // The recorder sees one atomic access and not the load and store behind it.
 template <class T, class F>
-static inline __attribute__((always_inline)) T fsr_atomic_update(T* address, int line, F f) {
-  fsr_note_atomic(address, sizeof(T), line);
+static inline __attribute__((always_inline)) T fsr_atomic_update(T* address, int line, F f, unsigned how = 0) {
+  fsr_note_strong(address, sizeof(T), how | FSR_UPDATE, line);
   T old;
   __atomic_load(address, &old, __ATOMIC_RELAXED);
   T now = f(old);
