@@ -401,7 +401,8 @@ def test_a_child_whose_owner_was_killed_leaves_without_a_word():
     ours.close()  # as the kernel does for a killed process: the child's first answer finds nobody
     with theirs, tempfile.TemporaryFile() as fault_file:
         fault_file.truncate(1 << 16)
-        command = [sys.executable, "-m", "fsr.backends.host.server", str(theirs.fileno()), str(fault_file.fileno())]
+        numbers = [str(fault_file.fileno()), "", str(theirs.fileno())]
+        command = [sys.executable, "-m", "fsr.backends.host.server", *numbers]
         done = subprocess.run(
             command, pass_fds=[theirs.fileno(), fault_file.fileno()], capture_output=True, text=True, timeout=30,
             check=False, env={k: v for k, v in os.environ.items() if not k.startswith("COV")},
