@@ -21,6 +21,7 @@ from fsr.evaluation.shrinking import shrunk
 from fsr.evaluation.spec import BaselineReport, Binaries, CompileRequest, EvaluateRequest, SessionSpec
 from fsr.evaluation.testing import CaseFailure
 from fsr.records import Basis, CompileFailure, Fault, FaultKind, Json, Outcome, Status
+from fsr.sandbox.confine import support
 
 ROOFLINE_LIMIT = 1.05  # a rate above the measured copy rate by more than this is a fault to explain
 
@@ -28,6 +29,10 @@ ROOFLINE_LIMIT = 1.05  # a rate above the measured copy rate by more than this i
 def compile_task(request: CompileRequest) -> Binaries | Outcome:
     """Guard and compile; a refusal or failure comes back as its outcome."""
     started = time.monotonic()
+    missing = support().missing if request.untrusted and request.spec.on_host else ""
+    if missing:
+        why = f"a model wrote it, and nothing can contain it on this CPU: the kernel offers no {missing}"
+        return Outcome(Status.INVALID, "guard", evidence={"kind": "uncontained", "detail": why})
     built = build(request.spec, request.candidate)
     seconds = time.monotonic() - started
     if isinstance(built, Fault):

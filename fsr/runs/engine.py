@@ -19,6 +19,7 @@ from fsr.records import Outcome, Status, VerdictKind
 from fsr.runs.awaiting import TICK_S, completed, died
 from fsr.runs.enriching import Enricher
 from fsr.runs.log import EventLog
+from fsr.runs.resuming import asked
 from fsr.runs.state import Progress, RunState
 from fsr.search.proposal import Proposal, Trial
 from fsr.search.refinement import Refinement
@@ -78,14 +79,11 @@ class Engine:
         return len(self._compiling) + len(self._evaluating)
 
     def _ask(self, proposal: Proposal) -> None:
-        self.log.append(
-            "ask", id=proposal.id, hash=proposal.hash, move=proposal.move, origin=proposal.origin,
-            parent=proposal.parent, candidate=to_json(proposal.candidate),
-        )  # fmt: skip
+        self.log.append("ask", **asked(proposal))
         self._compile(proposal)
 
     def _compile(self, proposal: Proposal) -> None:
-        request = CompileRequest(self.spec, proposal.candidate)
+        request = CompileRequest(self.spec, proposal.candidate, proposal.untrusted)
         task = Task("fsr.evaluation.jobs:compile_task", request, COMPILE_TIMEOUT_S)
         self._compiling[self.workers.submit("compile", task)] = proposal
 
@@ -210,13 +208,15 @@ class Engine:
     def _promotion(self, trial: Trial, budget_s: float) -> Outcome:
         binaries = self._binaries.get(trial.proposal.id)
         if binaries is None:  # told in an earlier life of this run
-            request = CompileRequest(self.spec, trial.proposal.candidate)
+            request = CompileRequest(self.spec, trial.proposal.candidate, trial.proposal.untrusted)
             compile_ = Task("fsr.evaluation.jobs:compile_task", request, COMPILE_TIMEOUT_S)
             done = completed(self.workers, "compile", compile_, self._show, tries=2)
             if not isinstance(done.result, Binaries):
                 return self._outcome(done, "compile")
             binaries = done.result
-        promotion = PromoteRequest(self.spec, trial.proposal.candidate, binaries, min(20.0, budget_s / 2))
+        promotion = PromoteRequest(
+            self.spec, trial.proposal.candidate, binaries, min(20.0, budget_s / 2), untrusted=trial.proposal.untrusted
+        )
         task = Task("fsr.evaluation.promotion:promote_task", promotion, PROMOTE_TIMEOUT_S, fresh=True)
         return self._outcome(completed(self.workers, "device", task, self._show, tries=2), "promotion")
 

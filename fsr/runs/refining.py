@@ -23,9 +23,10 @@ from fsr.runs.log import EventLog
 from fsr.runs.options import RefineOptions
 from fsr.runs.outputs import default_output, published, render_files, require_writable, write_outputs
 from fsr.runs.result import result_of
-from fsr.runs.resuming import RunStart, new_run_folder, replay_into
+from fsr.runs.resuming import RunStart, asked, new_run_folder, replay_into
 from fsr.runs.state import Progress, RunState
-from fsr.search.proposal import Rules, Trial
+from fsr.search.proposal import Rules, Space, Trial
+from fsr.search.proposers.deterministic import Deterministic
 from fsr.search.refinement import Refinement
 from fsr.settings import Settings, read_settings
 from fsr.transform.registry import all_actions
@@ -94,16 +95,13 @@ def _run(
     rules = Rules(kernel.contract, options.keep_launch, spec.target)
     given = () if start.given is None else (start.given,)
     refinement = Refinement(
-        kernel.baseline, rules, all_actions(), seed=options.seed, given=given, known=start.known,
-        on_fault=state.action_failed,
+        kernel.baseline, Space(rules, all_actions(), state.action_failed), [Deterministic(options.seed, given)],
+        known=start.known, on_fault=state.proposer_failed,
     )  # fmt: skip
     if earlier is None:
         baseline = refinement.ask()
         assert baseline is not None
-        log.append(
-            "ask", id=0, hash=baseline.hash, move="baseline", origin="baseline", parent=None,
-            candidate=to_json(baseline.candidate),
-        )  # fmt: skip
+        log.append("ask", **asked(baseline))
         log.append("tell", id=0, outcome=to_json(state.baseline.outcome))
         refinement.tell(0, state.baseline.outcome)
     else:

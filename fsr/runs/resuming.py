@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from fsr.cache.digest import text_digest
-from fsr.errors import StorageError, UsageError
+from fsr.errors import HarnessError, StorageError, UsageError
 from fsr.identity import candidate_from_json, outcome_from_json, to_json
 from fsr.records import Candidate, Json, Outcome
 from fsr.runs.kernel import Kernel
 from fsr.runs.log import read_events
 from fsr.runs.options import RefineOptions
 from fsr.runs.state import RunState
+from fsr.search.proposal import Proposal
 from fsr.search.refinement import Refinement
 
 PATHS = ("kernel", "output")
@@ -91,21 +93,42 @@ def new_run_folder(runs: Path, kernel: Path) -> Path:
     return runs / f"{time.strftime('%Y%m%d-%H%M%S')}-{kernel.stem}-{secrets.token_hex(2)}"
 
 
-def replay_into(refinement: Refinement, folder: Path, state: RunState) -> None:
-    """Rebuild a search from its log; proposals that were never told are open afterwards.
+def asked(proposal: Proposal) -> dict[str, Json]:
+    """The fields of the event of a proposal: all that is needed to go on with it, whoever made it."""
+    fields = to_json(proposal)
+    assert isinstance(fields, dict)
+    return fields
 
-    Raises StorageError when the log does not fit this version's actions."""
-    for event in read_events(folder):
-        if event["kind"] == "ask":
-            proposal = refinement.ask()
-            if proposal is None or proposal.hash != event["hash"]:
-                raise StorageError(
-                    f"the run proposes something else at {event['id']} than its log says", where=str(folder),
-                    expected="the fsr version that wrote it", fix="start a new run; the cache keeps what was found",
-                )  # fmt: skip
-        elif event["kind"] == "enrich":
+
+def proposal_of(event: Mapping[str, Any]) -> Proposal:
+    """The inverse of :func:`asked`. Raises KeyError or TypeError for an event of another version."""
+    return Proposal(
+        event["id"], candidate_from_json(event["candidate"]), event["hash"], event["parent"], event["move"],
+        event["origin"], event["proposer"], event["provenance"], event["untrusted"], event["cost"],
+    )  # fmt: skip
+
+
+def replay_into(refinement: Refinement, folder: Path, state: RunState) -> None:
+    """Rebuild a search from its log, asking nobody; proposals that were never told are open afterwards.
+
+    Raises StorageError when the log is of another version."""
+    try:
+        for event in read_events(folder):
+            _replay(event, refinement, state)
+    except (KeyError, TypeError, ValueError, HarnessError) as fault:
+        raise StorageError(
+            f"the run {folder.name!r} was written by another version of fsr ({fault})", where=str(folder),
+            fix="start a new run; the cache keeps what was found",
+        ) from None  # fmt: skip
+
+
+def _replay(event: Mapping[str, Any], refinement: Refinement, state: RunState) -> None:
+    match event["kind"]:
+        case "ask":
+            refinement.restore(proposal_of(event))
+        case "enrich":
             refinement.enrich(event["id"], event["features"])
-        elif event["kind"] == "tell":
+        case "tell":
             outcome = outcome_from_json(event["outcome"])
             refinement.tell(event["id"], outcome)
             if event["id"] != 0:

@@ -40,6 +40,10 @@ class RunState:
         if note not in self.notes:
             self.notes.append(note)
 
+    def proposer_failed(self, proposer: str, fault: Exception) -> None:
+        """Note that a proposer raised; the search goes on without it."""
+        self.notes.append(f"the proposer {proposer} failed and was left out ({type(fault).__name__}: {fault})")
+
     @property
     def rejected(self) -> dict[str, int]:
         """Candidates that were not right or clearly slower, by status."""

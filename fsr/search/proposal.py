@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fsr.contract.model import Contract
-from fsr.records import Candidate, Outcome, Status
+from fsr.records import Candidate, Json, Outcome, Status
 from fsr.source.form import KernelForm
 from fsr.source.parse import parse_kernels
 from fsr.transform.protocol import Action, Move, Subject
@@ -15,7 +15,8 @@ from fsr.transform.protocol import Action, Move, Subject
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """A candidate to evaluate. ``id`` counts from 0 (the baseline); ``parent`` is the id it was made from,
-    ``move`` the stable name of the last action, and ``origin`` the emitter: baseline, action, retune, given."""
+    ``move`` the stable name of the last action, and ``origin`` how it was made: baseline, given, action, retune, or
+    what else a proposer calls it. ``proposer``, ``provenance``, ``untrusted`` and ``cost``: as it was suggested."""
 
     id: int
     candidate: Candidate
@@ -23,6 +24,10 @@ class Proposal:
     parent: int | None
     move: str
     origin: str
+    proposer: str = ""
+    provenance: Mapping[str, Json] = field(default_factory=dict)
+    untrusted: bool = False
+    cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +104,25 @@ def replay(
             return None
         current = applied(found[0], subject, found[1], on_fault)
     return current
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The space of moves: what the actions can do to a candidate under the rules. Safe to use from any thread."""
+
+    rules: Rules
+    actions: tuple[Action, ...]
+    on_fault: ActionFault = strict
+
+    def moves(self, candidate: Candidate, starting: str = "") -> list[tuple[Action, Move]]:
+        """Every move that applies, in registry order; ``starting``: only of the action whose moves begin like that."""
+        wanted = tuple(a for a in self.actions if not starting or starting.startswith(a.name + "@"))
+        return moves_of(self.rules.subject(candidate), wanted, self.on_fault)
+
+    def applied(self, candidate: Candidate, action: Action, move: Move) -> Candidate | None:
+        """The candidate that a move gives; None when its action raises."""
+        return applied(action, self.rules.subject(candidate), move, self.on_fault)
+
+    def replay(self, start: Candidate, moves: tuple[str, ...]) -> Candidate | None:
+        """The candidate that a list of stable move names leads to, or None when one no longer applies."""
+        return replay(start, moves, self.rules, self.actions, self.on_fault)

@@ -145,7 +145,7 @@ def wait_for(fsr: Fsr, kind: str, count: int, within_s: float = 60) -> str:
 @pytest.mark.timeout(240)
 def test_control_c_keeps_the_best_so_far(fsr: Fsr, row_sum: Path) -> None:
     process = started(fsr, "refine", row_sum, "--device", "host", "--budget", "5m", "--json")
-    wait_for(fsr, "tell", 4)
+    wait_for(fsr, "tell", 8)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=150)
     assert process.returncode == 0, err

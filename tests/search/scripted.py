@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from fsr.contract.model import Contract, Size
 from fsr.records import Basis, Candidate, Launch, Outcome, Plan, Status, Timing
-from fsr.transform.protocol import Move, Subject
+from fsr.search.proposal import Rules, Space
+from fsr.search.proposers.deterministic import Deterministic
+from fsr.search.refinement import Refinement
+from fsr.transform.protocol import Action, Move, Subject
 
 BASELINE = Candidate(
     "__global__ void k(float *x) { x[0] = 1.0f; }\n", Plan((Launch("k", ("1",) * 3, ("1",) * 3, "0", ()),))
@@ -45,3 +48,11 @@ def timed(time_ns: float, **features: float) -> Outcome:
 def failed(status: Status = Status.WRONG) -> Outcome:
     """A candidate that failed."""
     return Outcome(status, "tests", 1, 0, evidence={"case": "smoke"})
+
+
+def deterministic(
+    actions: tuple[Action, ...], seed: int = 0, given: Iterable[Candidate] = (), known: Iterable[str] = ()
+) -> Refinement:
+    """The search with the deterministic proposer alone."""
+    space = Space(Rules(CONTRACT), actions)
+    return Refinement(BASELINE, space, [Deterministic(seed, given)], known=known)

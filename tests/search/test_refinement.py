@@ -11,8 +11,8 @@ from fsr.errors import HarnessError
 from fsr.identity import candidate_hash
 from fsr.records import Candidate, Outcome, Status
 from fsr.search.proposal import Proposal, Rules, replay
-from fsr.search.refinement import Refinement, rebuild
-from tests.search.scripted import BASELINE, CONTRACT, Knob, failed, settings, timed
+from fsr.search.refinement import Refinement
+from tests.search.scripted import BASELINE, CONTRACT, Knob, deterministic, failed, settings, timed
 
 ACTIONS = (Knob("tile", (8, 16, 32, 64), 2.0), Knob("unroll", (1, 2, 4), 1.2), Knob("bad", (1, 2, 3, 4, 5, 6), 1.5))
 
@@ -27,7 +27,7 @@ def cost(candidate: Candidate) -> Outcome:
 
 
 def fresh(seed: int = 0, **more: object) -> Refinement:
-    return Refinement(BASELINE, Rules(CONTRACT), ACTIONS, seed=seed, **more)  # type: ignore[arg-type]
+    return deterministic(ACTIONS, seed, **more)  # type: ignore[arg-type]
 
 
 def drive(refinement: Refinement, steps: int) -> list[Proposal]:
@@ -119,29 +119,34 @@ def test_asks_that_find_nothing_change_nothing() -> None:
 
 
 def test_a_log_of_the_calls_rebuilds_the_search() -> None:
-    shuffler, refinement = random.Random(1), fresh(9)
-    calls: list[tuple[str, int, Outcome | None]] = []
+    """Nobody is asked again, and both go on alike."""
+    shuffler, refinement, again = random.Random(1), fresh(9), fresh(9)
+    calls: list[Proposal | tuple[int, Outcome]] = []
     for _ in range(60):
         if refinement.open and shuffler.random() < 0.5:
             chosen = shuffler.choice(refinement.open)
             outcome = cost(chosen.candidate)
             refinement.tell(chosen.id, outcome)
-            calls.append(("tell", chosen.id, outcome))
+            calls.append((chosen.id, outcome))
         else:
             proposal = refinement.ask()
             if proposal is not None:
-                calls.append(("ask", proposal.id, None))
-    again = fresh(9)
-    rebuild(again, calls)
+                calls.append(proposal)
+    for call in calls:
+        if isinstance(call, Proposal):
+            again.restore(call)
+        else:
+            again.tell(*call)
     assert [p.hash for p in again.open] == [p.hash for p in refinement.open]
     assert [t.proposal.hash for t in again.ranked()] == [t.proposal.hash for t in refinement.ranked()]
-    following = [(r.ask(), r.ask()) for r in (refinement, again)]
-    assert following[0] == following[1]
+    for _ in range(10):
+        following = [(r.ask(), r.ask()) for r in (refinement, again)]
+        assert following[0] == following[1]
 
 
-def test_a_log_of_another_search_is_refused() -> None:
+def test_a_log_with_a_gap_is_refused() -> None:
     with pytest.raises(HarnessError, match="asked for proposal 4"):
-        rebuild(fresh(), [("ask", 4, None)])
+        fresh().restore(Proposal(4, BASELINE, "h", None, "m", "action"))
 
 
 def test_a_candidate_that_fails_promotion_is_no_elite_any_more() -> None:
@@ -178,7 +183,7 @@ def test_failures_make_an_action_rarer() -> None:
 
 def test_a_move_that_is_wrong_wherever_it_is_tried_is_given_up() -> None:
     actions = (Knob("bad", (1, 2, 3, 4, 5, 6), 3.0), Knob("tile", (8, 16, 32, 64), 1.1), Knob("unroll", (1, 2, 4), 1.1))
-    refinement = Refinement(BASELINE, Rules(CONTRACT), actions, seed=0)
+    refinement = deterministic(actions)
     moves = Counter(p.move for p in drive(refinement, 500) if p.origin == "action")
     assert {moves[f"bad@kernel[v={v}]"] for v in range(1, 7)} == {3}
     best = refinement.archive.best

@@ -1,0 +1,133 @@
+"""The proposer that needs no model: the most promising untried move, or an elite's path with one parameter changed.
+
+Its suggestions are a function of the seed and of what was asked and told so far, so that equal seeds and outcomes give
+equal runs, and a run that was restored from its log goes on as it would have.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable
+
+from fsr.identity import to_json
+from fsr.records import Candidate, Json
+from fsr.search.policy import Policy, best_of, bottlenecks_of
+from fsr.search.proposal import Trial
+from fsr.search.proposers.protocol import Suggestion, View
+from fsr.transform.protocol import Action, Move
+
+ELITES_CONSIDERED = 8  # parents looked at for each suggestion
+RETUNED = 3  # of the fastest, whose parameters are changed
+RETUNE_SHARE = 0.5  # suggestions that change one parameter on the path of an elite
+RETUNE_TRIES = 6
+NOISE = 0.08  # in log speed-up: breaks ties differently for each seed
+
+
+class Deterministic:
+    """Args: seed, of the only random choices made here; given: candidates to try before any other (a cached winner)."""
+
+    name = "deterministic"
+    thinking = False
+
+    def __init__(self, seed: int, given: Iterable[Candidate] = ()) -> None:
+        self.policy = Policy()
+        self._seed, self._given = seed, list(given)
+        self._random = random.Random(seed)
+        self._untried: dict[int, list[tuple[Action, Move]]] = {}
+        self._tried: set[tuple[int | None, str]] = set()  # parent and move
+        self._own: dict[int, Move] = {}
+
+    def suggest(self, view: View) -> Suggestion | None:
+        """The next suggestion; None while nothing new can be thought of."""
+        # Seeded afresh by what is known, so that a call that found nothing (and is not logged) changes nothing.
+        self._random = random.Random(f"{self._seed}:{view.asked}:{len(view.trials)}")
+        while self._given:
+            candidate = self._given.pop(0)
+            if not view.known(candidate):
+                return Suggestion(candidate, 0, "given", "given")
+        if view.elites and self._random.random() < RETUNE_SHARE:
+            found = self._retune(view, self._random.choice(view.elites[:RETUNED]))
+            if found is not None:
+                return found
+        return self._advance(view, view.elites[:ELITES_CONSIDERED])
+
+    def asked(self, proposal: int, suggestion: Suggestion) -> None:
+        """Count its move as tried without gain until it is told."""
+        if suggestion.kind == "action":
+            move = self._own[proposal] = _move_of(suggestion.provenance)
+            self._tried.add((suggestion.parent, move.name))
+            self.policy.started(move)
+
+    def told(self, trial: Trial, parent: Trial | None) -> None:
+        """Learn what the move gained over its parent."""
+        move = self._own.pop(trial.proposal.id, None)
+        if move is not None and parent is not None and parent.time_ns is not None:
+            self.policy.learn(move, parent.time_ns, trial.outcome)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _moves_at(self, view: View, trial: Trial) -> list[tuple[Action, Move]]:
+        key = trial.proposal.id
+        if key not in self._untried:
+            found = view.space.moves(trial.proposal.candidate)
+            self._untried[key] = [(a, m) for a, m in found if (key, m.name) not in self._tried]
+        return self._untried[key]
+
+    def _advance(self, view: View, elites: Iterable[Trial]) -> Suggestion | None:
+        """The most promising untried move on any of the elites."""
+        options = [(t, pair) for t in elites for pair in self._moves_at(view, t)]
+        options = [(t, (a, m)) for t, (a, m) in options if not self.policy.refused(m.name)]
+        scores = [self._score(view, trial, *pair) for trial, pair in options]
+        while options:
+            chosen = best_of((score, i) for i, score in enumerate(scores))
+            assert chosen is not None
+            (trial, (action, move)), _ = options.pop(chosen), scores.pop(chosen)
+            self._untried[trial.proposal.id].remove((action, move))
+            candidate = view.space.applied(trial.proposal.candidate, action, move)
+            if candidate is not None and not view.known(candidate):
+                told: Json = to_json(move)
+                assert isinstance(told, dict)
+                return Suggestion(candidate, trial.proposal.id, move.name, "action", told)
+        return None
+
+    def _score(self, view: View, trial: Trial, action: Action, move: Move) -> float:
+        estimate = self.policy.estimate(action, move, bottlenecks_of(trial.outcome.features))
+        # Its own draw for each move: which others were tried already must not matter, since a log does not say.
+        drawn = random.Random(f"{self._seed}:{view.asked}:{len(view.trials)}:{trial.proposal.id}:{move.name}")
+        return (
+            -math.log(trial.time_ns or math.inf) + estimate + self.policy.bonus(action.name) + drawn.gauss(0.0, NOISE)
+        )
+
+    def _retune(self, view: View, elite: Trial) -> Suggestion | None:
+        """The elite's path with one move's parameters changed and the later moves replayed."""
+        path = elite.proposal.candidate.actions
+        if not path:
+            return None
+        index = self._random.randrange(len(path))
+        start = view.space.replay(view.baseline, path[:index])
+        if start is None:  # a given candidate: its path does not start at this baseline
+            return None
+        head = path[index].split("[")[0]
+        siblings = [(a, m) for a, m in view.space.moves(start, head) if m.name.split("[")[0] == head]
+        siblings.sort(key=lambda pair: _distance(pair[1].name, path[index]) + self._random.random())
+        for action, move in siblings[:RETUNE_TRIES]:
+            first = view.space.applied(start, action, move) if move.name != path[index] else None
+            candidate = view.space.replay(first, path[index + 1 :]) if first is not None else None
+            if candidate is not None and not view.known(candidate):
+                return Suggestion(candidate, elite.proposal.id, move.name, "retune")
+        return None
+
+
+def _move_of(provenance: object) -> Move:
+    """The move that a suggestion was made by; the inverse of ``to_json``."""
+    assert isinstance(provenance, dict)
+    params = tuple((key, value) for key, value in provenance["params"])
+    return Move(provenance["action"], provenance["region"], params, provenance["gain"])
+
+
+def _distance(a: str, b: str) -> int:
+    """How many parameters differ between two moves of one action and region."""
+    first, second = a.rstrip("]").split("[")[-1].split(","), b.rstrip("]").split("[")[-1].split(",")
+    return sum(x != y for x, y in zip(first, second, strict=False)) + abs(len(first) - len(second))

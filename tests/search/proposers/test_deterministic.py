@@ -1,0 +1,23 @@
+"""The proposer that needs no model."""
+
+from __future__ import annotations
+
+from fsr.search.proposal import Proposal
+from fsr.search.proposers.deterministic import Deterministic
+from tests.conformance.proposers import ProposerConformance, cost, noted, search
+
+
+class TestDeterministic(ProposerConformance):
+    def proposer(self) -> Deterministic:
+        return Deterministic(7, [noted(1)])
+
+    def test_equal_seeds_and_outcomes_give_equal_runs_and_so_does_one_that_was_resumed(self) -> None:
+        whole = self.drive(search(self.proposer()), 16)
+        log: list[Proposal] = []
+        self.drive(search(self.proposer()), 9, log.append)
+        resumed = search(self.proposer())
+        for proposal in log:
+            resumed.restore(proposal)
+            resumed.tell(proposal.id, cost(proposal.candidate))
+        assert [p.hash for p in log] + self.drive(resumed, 7) == whole
+        assert self.drive(search(Deterministic(8)), 16) != whole
