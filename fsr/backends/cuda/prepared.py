@@ -7,23 +7,40 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Protocol, Self
 
 import numpy as np
 
 from fsr.backends.cuda.checks import Checker, Zone
-from fsr.backends.cuda.driver import DriverError, Event
+from fsr.backends.cuda.driver import Driver, DriverError, Event, Function
 from fsr.backends.cuda.launching import Loaded, fault_of, pack_arguments
-from fsr.backends.cuda.memory import GUARD_BYTES, GUARD_VALUE, Layout
+from fsr.backends.cuda.memory import GUARD_BYTES, GUARD_VALUE, Layout, Originals, Pool
 from fsr.backends.protocol import Array, Buffer, DeviceFault
 from fsr.records import Fault, FaultKind, Role
-
-if TYPE_CHECKING:
-    from fsr.backends.cuda.device import CudaDevice
 
 _SPIN_S = 0.002  # below this a sleep would cost more than the kernel takes
 _LAUNCHES_A_FLUSH = 6  # a flush of 128 MiB keeps the GPU busy about 60 us; queueing a launch takes about 8
 MAX_SETS = 16
+
+
+class Home(Protocol):
+    """What a prepared plan needs of its device."""
+
+    driver: Driver
+    pool: Pool
+    originals: Originals
+    broken: bool
+    l2_bytes: int
+
+    @property
+    def check_function(self) -> Function:
+        """fsr's own kernel that looks at guard zones and inputs."""
+
+    def flush_l2(self, times: int = 1) -> None:
+        """Queue what leaves no line of a buffer in the L2."""
+
+    def give_up(self) -> None:
+        """The context is lost: touch the GPU no more."""
 
 
 @dataclass(slots=True)
@@ -37,7 +54,7 @@ class _MemorySet:
 class CudaPrepared:
     """See :class:`fsr.backends.protocol.TimedPrepared`. After a fatal fault only leaving the context is allowed."""
 
-    def __init__(self, device: CudaDevice, loaded: Sequence[Loaded], buffers: Sequence[Buffer]) -> None:
+    def __init__(self, device: Home, loaded: Sequence[Loaded], buffers: Sequence[Buffer]) -> None:
         self._device, self._driver, self._loaded, self._buffers = device, device.driver, loaded, buffers
         self._layouts = {buffer.name: Layout.of(buffer) for buffer in buffers}
         self._originals: dict[str, int] = {}

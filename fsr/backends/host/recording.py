@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fsr.backends.host.faults import describe
 from fsr.backends.host.instructions import block_weights
+from fsr.backends.host.prepared import HostPrepared, LoadedImage
 from fsr.backends.host.wide import Row, merge_wide, vector_sizes
 from fsr.backends.protocol import AccessProfile, AccessSite, BlockOrder, DeviceFault, LaunchProfile
 from fsr.emulator.elf import attached_source, read_variables
 from fsr.records import ConcreteLaunch, Fault, FaultKind, Role
-
-if TYPE_CHECKING:
-    from fsr.backends.host.device import HostPrepared, LoadedImage
 
 _GLOBAL, _SHARED, _IMAGE = 0, 1, 2
 _ACCESS = ("read", "write", "atomic")

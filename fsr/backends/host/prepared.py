@@ -1,0 +1,128 @@
+"""A plan with its memory on the host device: run, read back, check; and an image as the child has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from fsr.backends.host.arena import Arena
+from fsr.backends.host.faults import describe
+from fsr.backends.host.launches import pack_launch
+from fsr.backends.host.lines import Lines
+from fsr.backends.protocol import Array, DeviceFault
+from fsr.errors import HarnessError
+from fsr.records import ConcreteLaunch, Fault, FaultKind, Image
+
+
+class LoadedImage:
+    """An image and what the child said about it; ``generation`` tells which child has it."""
+
+    def __init__(self, key: int, image: Image) -> None:
+        self.key, self.image, self.lines = key, image, Lines(image.data)
+        self.generation = -1
+        self.entries: dict[str, tuple[list[int], str]] = {}
+        self.weights: dict[int, float] | None = None  # instructions a basic block, once a recording needs them
+        self.shared = self.dynamic = self.base = 0  # addresses in the child: static and dynamic shared memory, image
+
+
+class Home(Protocol):
+    """What a prepared plan needs of its device: the child, which may be another one after each crash."""
+
+    @property
+    def generation(self) -> int:
+        """Counts the children: what was placed in an earlier one is gone. Starts one where none runs."""
+
+    def holds(self, generation: int) -> bool:
+        """Whether the child of that generation is still running."""
+
+    def ensure(self, loaded: LoadedImage) -> None:
+        """Load the image into the running child unless it is there."""
+
+    def ask(self, message: Any, files: Sequence[int], timeout_s: float, entry: str) -> Any:
+        """Ask the child; its death is a DeviceFault unless it left a record."""
+
+    def last_fault(self) -> Any:
+        """The record that the child's last launch left."""
+
+
+class HostPrepared:
+    """A prepared plan (a Prepared). The buffers live in memory that parent and child share."""
+
+    def __init__(
+        self, device: Home, loaded: LoadedImage, launches: Sequence[ConcreteLaunch], arena: Arena, key: int
+    ) -> None:
+        self.device, self.loaded, self.launches, self.arena, self.key = device, loaded, list(launches), arena, key
+        self.bases: list[int] = []  # addresses of the buffers' regions in the child
+        self.packed: list[dict[str, Any]] = []
+        self._generation = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def pack(self) -> None:
+        """Place image and buffers in the running child. Raises DeviceFault kind 'launch' for wrong arguments."""
+        self.device.ensure(self.loaded)
+        if self._generation == self.device.generation:
+            return
+        request = {"op": "map", "memory": self.key, "regions": self.arena.regions()}
+        try:
+            self.bases = self.device.ask(request, [self.arena.file], 30.0, "mapping the buffers")["addresses"]
+        except HarnessError as error:
+            raise DeviceFault(Fault(FaultKind.MEMORY, f"the buffers do not fit: {error.what}")) from None
+        self._generation = self.device.generation
+        addresses = {
+            buffer.name: base + p.start
+            for buffer, p, base in zip(self.arena.buffers, self.arena.places, self.bases, strict=True)
+        }
+        image = self.loaded.image
+        self.packed = [
+            pack_launch(launch, image.symbols[launch.entry], self.loaded.entries, addresses) for launch in self.launches
+        ]
+
+    def addresses(self) -> list[int]:
+        """Where the buffers begin in the child."""
+        return [base + p.start for p, base in zip(self.arena.places, self.bases, strict=True)]
+
+    def zeroed(self) -> list[list[int]]:
+        """Address and size of each buffer that every run clears."""
+        rows = zip(self.arena.buffers, self.arena.places, self.addresses(), strict=True)
+        return [[address, p.size] for buffer, p, address in rows if buffer.zeroed and buffer.role is None and p.size]
+
+    def reset(self) -> None:
+        """As Prepared.reset."""
+        self.arena.reset()
+
+    def run(self, timeout_s: float = 10.0) -> None:
+        """As Prepared.run."""
+        self.pack()
+        names = " + ".join(launch.entry for launch in self.launches)
+        request = {
+            "op": "run", "image": self.loaded.key, "launches": self.packed, "zero": self.zeroed(),
+            "timeout_s": timeout_s,
+        }  # fmt: skip
+        answer = self.device.ask(request, (), timeout_s, names)
+        if "fault" in answer:
+            record = answer.get("record") or self.device.last_fault()
+            entry = self.launches[answer["done"]].entry if "done" in answer else names
+            raise DeviceFault(describe(record, entry, self.loaded.lines, self.arena, self.bases))
+
+    def read(self) -> dict[str, Array]:
+        """As Prepared.read."""
+        return self.arena.read()
+
+    def violations(self) -> list[Fault]:
+        """As Prepared.violations."""
+        return self.arena.violations()
+
+    def close(self) -> None:
+        """Free the buffers."""
+        if self.device.holds(self._generation):
+            self.device.ask({"op": "unmap", "memory": self.key}, (), 10.0, "freeing the buffers")
+        self._generation = -1
+        self.arena.close()
