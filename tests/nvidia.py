@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from fsr.backends.cuda import gpus
-from fsr.cli import probe
+from fsr.backends.cuda import gpus, probe
 
 
 class FakeDriver:

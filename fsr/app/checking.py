@@ -72,7 +72,7 @@ def _judge(path: Path, options: RefineOptions, *, timed: bool) -> dict[str, Json
     told: dict[str, Json] = {
         "status": "passed" if right else "failed",
         "entry": kernel.contract.entry,
-        "basis": spec_basis(spec),
+        "basis": spec.backend.basis.value,
         "device": to_json(report.device),
         "outcome": outcome.status.name.lower(),
         "stage": outcome.stage,
@@ -83,11 +83,6 @@ def _judge(path: Path, options: RefineOptions, *, timed: bool) -> dict[str, Json
     if timed and right:
         told["verdict"] = outcome.evidence.get("verdict")
     return told
-
-
-def spec_basis(spec: SessionSpec) -> str:
-    """'predicted' on the host device, else 'measured'."""
-    return "predicted" if spec.on_host else "measured"
 
 
 def _stages(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeGuard
 
 import numpy.typing as npt
 
@@ -89,6 +89,9 @@ class TimedPrepared(Prepared, Protocol):
 
 class Device(Protocol):
     """A device that executes images of one kind. Not thread-safe; owned by the process that opened it."""
+
+    timed: bool  # whether it is a TimedDevice
+    records: bool  # whether it is a RecordingDevice
 
     @property
     def info(self) -> DeviceInfo:
@@ -223,7 +226,17 @@ class RecordingDevice(Device, Protocol):
         on crash or hang."""
 
 
+def can_time(device: Device) -> TypeGuard[TimedDevice]:
+    """Whether a device has a clock."""
+    return device.timed
+
+
+def can_record(device: Device) -> TypeGuard[RecordingDevice]:
+    """Whether a device records accesses."""
+    return device.records
+
+
 __all__ = [
     "AccessProfile", "AccessSite", "Array", "BlockOrder", "Buffer", "Device", "DeviceFault", "LaunchProfile",
-    "Prepared", "RecordingDevice", "TimedDevice", "TimedPrepared",
+    "Prepared", "RecordingDevice", "TimedDevice", "TimedPrepared", "can_record", "can_time",
 ]  # fmt: skip

@@ -1,67 +1,96 @@
-"""From ``--device`` text to an open device."""
+"""The backends, found by the names of their folders, and from ``--device`` text to an open device."""
 
 from __future__ import annotations
 
+import functools
+import importlib
+import pkgutil
 import re
 from dataclasses import dataclass
 
-from fsr.backends.cuda.gpus import driver_gpus
+import fsr.backends
+from fsr.backends.backend import Backend
 from fsr.backends.protocol import Device
 from fsr.errors import MissingToolError, UsageError
+from fsr.records import Basis
 
-_EXPECTED = "auto, host, cuda:N or hip:N (N counts from 0)"
+_PLANNED = ("hip",)  # known by name, so that the message is not 'unknown device'
+
+
+@functools.cache
+def backends() -> tuple[Backend, ...]:
+    """All of them: those that measure before those that predict."""
+    names = [module.name for module in pkgutil.iter_modules(fsr.backends.__path__) if module.ispkg]
+    found: list[Backend] = [importlib.import_module(f"fsr.backends.{name}.backend").BACKEND for name in names]
+    return tuple(sorted(found, key=lambda backend: (backend.basis is not Basis.MEASURED, backend.name)))
+
+
+def backend_named(name: str) -> Backend:
+    """The backend of a device as :func:`str` writes it ('cuda:1', 'host'). Raises MissingToolError."""
+    kind = name.partition(":")[0]
+    for backend in backends():
+        if backend.name == kind:
+            return backend
+    raise MissingToolError(
+        f"{name} cannot be opened: this version runs kernels on {' and '.join(b.name for b in backends())} only",
+        expected=_expected(),
+        where="--device",
+        fix="--device host",
+    )
+
+
+def backend_for(target: str) -> Backend | None:
+    """The backend that builds for an architecture; None where there is none."""
+    return next((backend for backend in backends() if backend.compiles(target)), None)
+
+
+def recording_backend() -> Backend:
+    """The backend whose device records accesses. Raises MissingToolError."""
+    for backend in backends():
+        if backend.records:
+            return backend
+    raise MissingToolError("no backend records accesses", expected="the folder fsr/backends/host")
+
+
+def _expected() -> str:
+    forms = [f"{b.name}:N" if b.numbered else b.name for b in backends()]
+    return f"auto, {' or '.join(forms)} (N counts from 0)"
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceSpec:
-    """``kind``: 'auto', 'cuda', 'hip' or 'host'; ``index`` is 0 where the kind has no numbers."""
+    """``kind``: 'auto' or a backend's name; ``index`` is 0 where the kind has no numbers."""
 
     kind: str
     index: int = 0
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.index}" if self.kind in ("cuda", "hip") else self.kind
+        numbered = self.kind in _PLANNED or any(b.numbered for b in backends() if b.name == self.kind)
+        return f"{self.kind}:{self.index}" if numbered else self.kind
 
 
 def parse_device(text: str) -> DeviceSpec:
-    """A device as typed: ``auto``, ``host``, ``cuda``, ``cuda:1``, ``hip:0``. Raises UsageError."""
-    match = re.fullmatch(r"(auto|host)|(cuda|hip)(?::(\d{1,3}))?", text.strip().lower())
-    if match is None:
-        raise UsageError(f"unknown device {text!r}", expected=_EXPECTED, where="--device", fix="fsr doctor lists them")
-    return DeviceSpec(match[1] or match[2], int(match[3] or 0))
+    """A device as typed: ``auto``, ``host``, ``cuda``, ``cuda:1``. Raises UsageError."""
+    match = re.fullmatch(r"([a-z]\w*)(?::([0-9]{1,3}))?", text.strip().lower(), re.ASCII)
+    kind, number = match.groups() if match else ("", None)
+    numbered = {**dict.fromkeys(_PLANNED, True), "auto": False} | {b.name: b.numbered for b in backends()}
+    if kind not in numbered or (number and not numbered[kind]):
+        raise UsageError(
+            f"unknown device {text!r}", expected=_expected(), where="--device", fix="fsr doctor lists them"
+        )
+    return DeviceSpec(kind, int(number or 0))
 
 
 def resolve_device(spec: DeviceSpec) -> DeviceSpec:
-    """What 'auto' means here: the first NVIDIA GPU, else the host device. Others are answered as they are, after
-    a check that they can be there. Raises MissingToolError."""
+    """What 'auto' means here: the first device that measures, else the one that predicts. Others are answered as they
+    are, after a check that they can be there. Raises MissingToolError."""
     if spec.kind == "auto":
-        return DeviceSpec("cuda") if driver_gpus() else DeviceSpec("host")
-    if spec.kind == "cuda":
-        count = len(driver_gpus())
-        if spec.index >= count:
-            raise MissingToolError(
-                f"there is no device {spec}",
-                expected=f"one of cuda:0 to cuda:{count - 1}" if count else "an NVIDIA GPU with its driver",
-                where="--device",
-                fix="choose another" if count else "--device host verifies on the CPU and predicts times",
-            )
-    if spec.kind == "hip":
-        raise MissingToolError(
-            f"{spec} cannot be opened: this version launches on NVIDIA GPUs and on the host only",
-            expected="auto, host or cuda:N",
-            where="--device",
-            fix="--device host",
-        )
+        return DeviceSpec(next(b.name for b in backends() if b.gpus() or not b.numbered))
+    backend_named(str(spec)).require(spec.index)
     return spec
 
 
 def open_device(spec: DeviceSpec) -> Device:
     """Open a device for this process; 'auto' is resolved first. Raises MissingToolError."""
     spec = resolve_device(spec)
-    if spec.kind == "host":
-        from fsr.backends.host.device import open_host_device
-
-        return open_host_device()
-    from fsr.backends.cuda import CudaDevice
-
-    return CudaDevice(spec.index)
+    return backend_named(spec.kind).open(spec.index)

@@ -6,7 +6,8 @@ import json
 
 import click
 
-from fsr.cli.probe import BROKEN, Finding, findings
+from fsr.backends.backend import BROKEN, Finding
+from fsr.cli.probe import findings
 from fsr.errors import EXIT_DONE, EXIT_FAILED
 from fsr.identity import to_json
 
@@ -22,9 +23,7 @@ def doctor_command(as_json: bool) -> int:
     when something is installed and does not work, or when no device can run kernels.
     """
     found = findings(lambda finding: None if as_json else _print(finding))
-    devices = [f.what for f in found if f.state == "ok" and f.what == "host device"]
-    if all(any(f.what == what and f.state == "ok" for f in found) for what in ("driver", "pycuda")):
-        devices += [f.what.removeprefix("gpu ") for f in found if f.what.startswith("gpu cuda:")]
+    devices = [f.device for f in found if f.state == "ok" and f.device]
     healthy = bool(devices) and not any(f.state == BROKEN for f in found)
     if as_json:
         report = {"healthy": healthy, "devices": devices, "findings": [to_json(finding) for finding in found]}

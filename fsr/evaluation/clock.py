@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fsr.backends.protocol import AccessProfile, DeviceFault, TimedDevice
+from fsr.backends.protocol import AccessProfile, DeviceFault, can_time
 from fsr.contract.model import concrete_launches
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import Binaries
@@ -41,7 +41,7 @@ def read_clock(session: Session, binaries: Binaries, plan: Plan, incumbent_ns: f
     one = len(session.contract.timed_sizes()) == 1
     readings = []
     for case, data in session.timed():
-        if session.spec.on_host:
+        if session.spec.predicted:
             readings.append(predicted(session, binaries, plan, case, data))
         else:
             readings.append(_measured(session, binaries, plan, case, data, incumbent_ns if one else None))
@@ -62,7 +62,8 @@ def _clearly_slower(session: Session, time_ns: float, incumbent_ns: float | None
 def _measured(
     session: Session, binaries: Binaries, plan: Plan, case: Case, data: CaseData, incumbent_ns: float | None
 ) -> Reading:
-    device: TimedDevice = session.device  # type: ignore[assignment]  # every device but the host has a clock
+    device = session.device
+    assert can_time(device)
     launches, buffers = place(session.contract, plan, case, data)
     with device.prepare(binaries.run, launches, buffers) as prepared:
         prepared.run(session.stopwatch.limit_s(case))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
+from fsr.backends.select import backend_for
 from fsr.backends.toolchain import Toolchain
 from fsr.errors import MissingToolError
 from fsr.evaluation.spec import Binaries, SessionSpec
@@ -18,13 +19,7 @@ COMPILE_TIMEOUT_S = 60.0
 
 def run_toolchain(spec: SessionSpec) -> Toolchain:
     """The toolchain whose images the session's device executes."""
-    if spec.on_host:
-        from fsr.backends.host.compiler import HostToolchain
-
-        return HostToolchain()
-    from fsr.backends.cuda.compiler import cuda_toolchain
-
-    return cuda_toolchain(spec.target)
+    return spec.backend.toolchain(spec.target)
 
 
 def build(spec: SessionSpec, candidate: Candidate) -> Binaries | CompileFailure | Fault:
@@ -39,12 +34,12 @@ def build(spec: SessionSpec, candidate: Candidate) -> Binaries | CompileFailure 
         if refused is not None:
             return refused
     resources: Mapping[str, Resources] = {}
-    if spec.on_host:
+    if spec.predicted:
         checked = _target_resources(spec, candidate)
         if isinstance(checked, CompileFailure):
             return checked
         resources = checked
-    image = run_toolchain(spec).compile(candidate, instrumented=spec.on_host, timeout_s=COMPILE_TIMEOUT_S)
+    image = run_toolchain(spec).compile(candidate, instrumented=spec.backend.records, timeout_s=COMPILE_TIMEOUT_S)
     if isinstance(image, CompileFailure):
         return image
     seconds = time.monotonic() - started
@@ -52,12 +47,11 @@ def build(spec: SessionSpec, candidate: Candidate) -> Binaries | CompileFailure 
 
 
 def _target_resources(spec: SessionSpec, candidate: Candidate) -> Mapping[str, Resources] | CompileFailure:
-    if not spec.target.startswith("sm_"):
+    owner = backend_for(spec.target)
+    if owner is None:
         return {}
     try:
-        from fsr.backends.cuda.compiler import cuda_toolchain
-
-        image = cuda_toolchain(spec.target).compile(candidate, timeout_s=COMPILE_TIMEOUT_S)
+        image = owner.toolchain(spec.target).compile(candidate, timeout_s=COMPILE_TIMEOUT_S)
     except MissingToolError:
         return {}
     return image if isinstance(image, CompileFailure) else image.resources

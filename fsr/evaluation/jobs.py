@@ -10,7 +10,7 @@ import math
 import time
 from dataclasses import replace
 
-from fsr.backends.protocol import DeviceFault
+from fsr.backends.protocol import DeviceFault, can_time
 from fsr.errors import BaselineError
 from fsr.evaluation.capacity import require_room
 from fsr.evaluation.clock import read_clock
@@ -67,10 +67,8 @@ def baseline_task(spec: SessionSpec) -> BaselineReport:
         Status.CORRECT, "tests", len(cases), len(cases), reading.timing, session.baseline.resources,
         reading.features, seconds=time.monotonic() - started,
     )  # fmt: skip
-    rate = getattr(session.device, "copy_bandwidth", None)
-    return BaselineReport(
-        outcome, session.device.info, must_move_bytes(session), rate() if rate is not None else None, tuple(notes)
-    )
+    rate = session.device.copy_bandwidth() if can_time(session.device) else None
+    return BaselineReport(outcome, session.device.info, must_move_bytes(session), rate, tuple(notes))
 
 
 def evaluate_task(request: EvaluateRequest) -> Outcome:

@@ -14,8 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from fsr.backends.cuda.sanitizer import ToolReport, sanitize
-from fsr.backends.protocol import Buffer, TimedDevice, TimedPrepared
+from fsr.backends.backend import ToolReport
+from fsr.backends.protocol import Buffer, TimedPrepared, can_time
+from fsr.backends.select import parse_device
 from fsr.errors import MissingToolError
 from fsr.evaluation.clock import predicted, read_clock
 from fsr.evaluation.compiling import run_toolchain
@@ -112,7 +113,7 @@ def _inspected(
     small = [c for c in usable if case_lists.elements(session.contract, c.size_map()) <= case_lists.HOST_ELEMENTS]
     said: dict[str, Json] = {}
     failure = _recorded(session, candidate, binaries, small[-RECORDED_HELD_OUT:], said)
-    if failure is not None or session.spec.on_host or not usable:
+    if failure is not None or not session.spec.backend.sanitizes or not usable:
         return failure, said
     case = usable[-1]
     data = build(session.contract, case, 5)
@@ -158,8 +159,7 @@ def _sanitized(
     """What compute-sanitizer's tools say; with source lines where the build with line tables succeeds."""
     built = run_toolchain(session.spec).compile(candidate, instrumented=True)
     image = built if isinstance(built, Image) else binaries.run
-    index = int(session.spec.device.partition(":")[2] or 0)
-    return sanitize(image, launches, buffers, index=index)
+    return session.spec.backend.sanitize(image, launches, buffers, parse_device(session.spec.device).index)
 
 
 # ---------------------------------------------------------------- the final
@@ -169,7 +169,7 @@ def _final(
     session: Session, candidate: Candidate, binaries: Binaries, budget_s: float
 ) -> tuple[Verdict, CaseFailure | None, Timing]:
     """The verdict against the user's kernel at the timed sizes, and any wrong output seen while timing."""
-    if session.spec.on_host:
+    if session.spec.predicted:
         return _predicted_final(session, candidate, binaries)
     verdicts, samples = [], []
     share = budget_s / len(session.contract.timed_sizes())
@@ -189,7 +189,7 @@ def _final(
 
 def _looped(session: Session, candidate: Candidate, binaries: Binaries) -> float | None:
     """The speed-up when launched back to back, the geometric mean over timed configurations; None on the host."""
-    if session.spec.on_host:
+    if session.spec.predicted:
         return None
     ratios = []
     for case, data in session.timed():
@@ -220,7 +220,8 @@ def _by_configuration(pairs: list[tuple[Case, CaseData]]) -> list[list[tuple[Cas
 def _placed(
     session: Session, stack: ExitStack, binaries: Binaries, plan: Plan, case: Case, data: CaseData
 ) -> TimedPrepared:
-    device: TimedDevice = session.device  # type: ignore[assignment]  # only devices with a clock come here
+    device = session.device
+    assert can_time(device)
     launches, buffers = place(session.contract, plan, case, data)
     prepared = stack.enter_context(device.prepare(binaries.run, launches, buffers))
     prepared.run(max(10.0, session.stopwatch.limit_s(case)))
@@ -272,7 +273,7 @@ def _held_out_sizes(session: Session, candidate: Candidate, binaries: Binaries) 
     found: list[dict[str, Json]] = []
     for case in case_lists.held_out_timed_cases(session.contract, session.spec.seed):
         data = build(session.contract, case, 3)
-        if session.spec.on_host:
+        if session.spec.predicted:
             old = predicted(session, session.baseline, session.spec.baseline.plan, case, data).timing.median_ns
             new = predicted(session, binaries, candidate.plan, case, data).timing.median_ns
             verdict = predicted_verdict(old, new, ERROR_FACTOR)

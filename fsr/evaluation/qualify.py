@@ -46,7 +46,7 @@ def _differs(session: Session, case: Case, expected: Expected) -> Mismatch | Non
 
 def _uncontained(session: Session) -> list[str]:
     found = support()
-    if found.complete or not session.spec.on_host:
+    if found.complete or not session.spec.backend.confined:
         return []
     return [f"candidates run on this CPU uncontained: the kernel offers no {found.missing} (see fsr doctor)"]
 
@@ -89,7 +89,7 @@ def must_move_bytes(session: Session) -> float | None:
     """The fewest bytes that a run at the first timed sizes moves through device memory: every input once, and
     outputs beyond what the L2 may still hold. None on the host device, and for contracts in which an input is
     indexed by another, since it may then be read in part only."""
-    if session.spec.on_host:
+    if session.spec.predicted:
         return None
     contract = session.contract
     if any(a.constraints.high is not None and a.dtype.startswith(("int", "uint")) for a in contract.buffers()):

@@ -14,9 +14,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from fsr.backends.cuda.gpus import driver_gpu
 from fsr.backends.lock import DeviceLock
-from fsr.backends.protocol import Array, Device, DeviceFault, RecordingDevice
+from fsr.backends.protocol import Array, Device, DeviceFault, RecordingDevice, can_record
+from fsr.backends.select import open_device, parse_device, recording_backend
 from fsr.contract.model import Contract, concrete_launches
 from fsr.errors import BaselineError, MissingToolError
 from fsr.evaluation.compiling import build as compile_candidate
@@ -31,8 +31,6 @@ from fsr.testgen.values import CaseData, build, outputs, same_bits
 BASELINE_TIMEOUT_S = 30.0
 FIRST_TIMEOUT_S = 10.0  # the original's first case is a small one: a kernel that hangs is told soon
 TIMED_SETS = 3
-HOST_THREADS = 1 << 18  # launched for one case on the host device, at most
-HOST_THREAD_S = 10e-6  # allowed for each of them: fibers switch in well under a microsecond
 
 
 class Session:
@@ -42,20 +40,18 @@ class Session:
     untrusted candidates would run on the host where nothing can contain them."""
 
     def __init__(self, spec: SessionSpec) -> None:
-        from fsr.backends.select import open_device, parse_device
-
-        if spec.untrusted and spec.on_host:
+        if spec.untrusted and spec.backend.confined:
             require_support(support())
         self._lock = _locked(spec)
         self.spec, self.contract = spec, spec.contract
         self.device: Device = open_device(parse_device(spec.device))
         self.baseline = self._compile_baseline()
-        self.stopwatch = Stopwatch(2.0 if spec.on_host else 1.0)
+        self.stopwatch = Stopwatch(spec.backend.limits.least_s)
         self._expected: dict[Case, Expected] = {}
         self._shelf = DataShelf()
         self._search_cases: list[Case] = []
         self._wide: dict[bool, tuple[Candidate, Image] | None] = {}
-        self._host: Device | None = self.device if spec.on_host else None
+        self._host: Device | None = self.device if spec.backend.records else None
         self._timed: list[tuple[Case, CaseData]] = []
 
     # ------------------------------------------------------------ the original
@@ -82,9 +78,7 @@ class Session:
     def host(self) -> Device:
         """The host device of this process, for precise answers and recordings."""
         if self._host is None:
-            from fsr.backends.host.device import open_host_device
-
-            self._host = open_host_device()
+            self._host = recording_backend().open(0)
         return self._host
 
     def _run_wide(self, case: Case, data: CaseData, *, noisy: bool) -> Mapping[str, Array] | None:
@@ -149,7 +143,7 @@ class Session:
     @property
     def max_elements(self) -> int:
         """How large a test case may be, in elements of all buffers."""
-        return case_lists.HOST_ELEMENTS if self.spec.on_host else case_lists.GPU_ELEMENTS
+        return self.spec.backend.limits.elements
 
     def smoke_case(self) -> Case:
         """The first case of every candidate."""
@@ -179,11 +173,12 @@ class Session:
         it can take through barriers in a second or two are passed over: the same sizes come in smaller cases."""
         passed = 0
         for case in cases:
-            threads = self.launched_threads(plan, case) if self.spec.on_host else 0
-            if threads > HOST_THREADS and passed and not case.name.startswith(case_lists.NAMED):
+            limits = self.spec.backend.limits
+            threads = self.launched_threads(plan, case) if limits.threads else 0
+            if threads > (limits.threads or threads) and passed and not case.name.startswith(case_lists.NAMED):
                 continue  # but a size that the candidate names is one that it may treat apart
             expected = self.expected(case)
-            limit_s = self.stopwatch.limit_s(case) + threads * HOST_THREAD_S
+            limit_s = self.stopwatch.limit_s(case) + threads * limits.thread_s
             failure = fails(self.device, image, plan, self.contract, case, expected, limit_s, self._shelf)
             if failure is not None:
                 return passed, failure
@@ -208,16 +203,16 @@ class Session:
 
     def recorder(self) -> RecordingDevice:
         """The host device, also beside a GPU. Raises MissingToolError."""
-        return self.host()  # type: ignore[return-value]
+        host = self.host()
+        assert can_record(host)
+        return host
 
     def recordable(self, candidate: Candidate, binaries: Binaries) -> Image | None:
         """The build of a candidate that :meth:`recorder` takes: its own on the host device, one made for it beside a
         GPU; None when the host device cannot execute it. Raises MissingToolError."""
-        from fsr.backends.host.compiler import HostToolchain
-
-        if self.spec.on_host:
+        if self.spec.backend.records:
             return binaries.run
-        built = HostToolchain().compile(candidate, instrumented=True)
+        built = recording_backend().toolchain(self.spec.target).compile(candidate, instrumented=True)
         return built if isinstance(built, Image) else None
 
     def close(self) -> None:
@@ -230,12 +225,11 @@ class Session:
 
 
 def _built_wide(baseline: Candidate, *, noisy: bool) -> tuple[Candidate, Image] | None:
-    from fsr.backends.host.compiler import HostToolchain
     from fsr.testgen.widen import noisy_candidate, widen_candidate
 
     widened = noisy_candidate(baseline) if noisy else widen_candidate(baseline)
     try:
-        image = HostToolchain().compile(widened) if widened is not None else None
+        image = recording_backend().toolchain("").compile(widened) if widened is not None else None
     except MissingToolError:
         return None
     return (widened, image) if widened is not None and isinstance(image, Image) else None
@@ -250,12 +244,11 @@ def in_float64(contract: Contract) -> Contract:
 
 def _locked(spec: SessionSpec) -> DeviceLock | None:
     """The claim on the session's GPU, taken; None on the host device."""
-    from fsr.backends.select import parse_device
-
-    if spec.on_host:
+    if not spec.backend.numbered:
         return None
-    lock = DeviceLock(driver_gpu(parse_device(spec.device).index).uuid)
-    return lock.__enter__()
+    index = parse_device(spec.device).index
+    spec.backend.require(index)
+    return DeviceLock(spec.backend.gpus()[index].uuid).__enter__()
 
 
 _SESSIONS: dict[str, Session] = {}

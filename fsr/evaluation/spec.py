@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fsr.backends.backend import Backend
+from fsr.backends.select import backend_named
 from fsr.contract.model import Contract
 from fsr.evaluation.timing import TimingPolicy
 from fsr.identity import digest, to_json
-from fsr.records import Candidate, DeviceInfo, Image, Outcome, Resources
+from fsr.records import Basis, Candidate, DeviceInfo, Image, Outcome, Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,14 @@ class SessionSpec:
     budget_s: float = 300.0
 
     @property
-    def on_host(self) -> bool:
-        """Whether candidates run on the CPU and times are predicted."""
-        return self.device == "host"
+    def backend(self) -> Backend:
+        """The kind of its device."""
+        return backend_named(self.device)
+
+    @property
+    def predicted(self) -> bool:
+        """Whether times are predicted for the target rather than measured."""
+        return self.backend.basis is Basis.PREDICTED
 
     def digest(self) -> str:
         """Identity, under which a worker keeps its session."""

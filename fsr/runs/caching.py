@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fsr.backends.cuda.gpus import driver_gpus
 from fsr.cache.digest import hardware_of, json_digest, text_digest
 from fsr.cache.entry import Entry
-from fsr.cache.hardware import asked, present
 from fsr.cache.key import CacheKey
 from fsr.cache.store import Store
 from fsr.evaluation.compiling import run_toolchain
@@ -29,17 +27,14 @@ class RunCache:
         self._store, self._kernel, self._spec = store, kernel, spec
         self._device = device_fields(device, spec)
         self.key = cache_key(kernel, spec, self._device)
-        if device.vendor == "nvidia":
-            self._note_devices(device)
+        self._note_devices(device)
 
     def _note_devices(self, device: DeviceInfo) -> None:
         """Lookup compares hardware by this: every GPU of the model in this machine is the one measured on."""
-        found = present() or asked()
-        if found is None:
-            return
-        for gpu in driver_gpus():
-            if gpu.model == (device.name, device.arch):
-                self._store.saw_device(gpu.uuid, found[0], self._device)
+        driver = self._spec.backend.driver_version()
+        for gpu in self._spec.backend.gpus() if driver is not None else ():
+            if driver is not None and gpu.model == (device.name, device.arch):
+                self._store.saw_device(gpu.uuid, driver, self._device)
 
     def start(self) -> Candidate | None:
         """The stored winner of this kernel here, to begin with; None without one."""
@@ -73,7 +68,7 @@ class RunCache:
 def device_fields(device: DeviceInfo, spec: SessionSpec) -> dict[str, Any]:
     """The fields of a DeviceInfo; on the host device the target takes part, since it decides the prediction."""
     fields: Any = to_json(device)
-    if spec.on_host:
+    if spec.predicted:
         fields["name"] = f"{fields['name']} predicting {spec.target}"
     return dict(fields)
 

@@ -191,7 +191,7 @@ class Engine:
             demoted = Outcome(min(outcome.status, Status.SLOW), "promotion", evidence=outcome.evidence)
             self.refinement.demote(trial.proposal.id, demoted)
             self.state.best = self.refinement.archive.best
-            if self.spec.on_host and outcome.evidence.get("kind") == VerdictKind.AMBIGUOUS.value:
+            if self.spec.predicted and outcome.evidence.get("kind") == VerdictKind.AMBIGUOUS.value:
                 return None  # a prediction does not vary: all that are slower are ambiguous too
         return None
 

@@ -40,7 +40,8 @@ class Enricher:
     _given_up: set[Pool] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        if self.spec.on_host or find_spec("fsr.evaluation.enriching") is None:  # a host device records all it runs
+        # A device that records does so with all that it runs.
+        if self.spec.backend.records or find_spec("fsr.evaluation.enriching") is None:
             self._given_up |= {"compile", "device"}
 
     def begin(self) -> None:

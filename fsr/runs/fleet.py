@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from fsr.backends.cuda.gpus import Seat, driver_gpus
-from fsr.backends.select import DeviceSpec, parse_device, resolve_device
+from fsr.backends.seats import Seat
+from fsr.backends.select import DeviceSpec, backend_named, parse_device, recording_backend, resolve_device
 from fsr.errors import FsrError, MissingToolError, UsageError
 from fsr.evaluation.spec import SessionSpec
 from fsr.hardware.gpus import target_of
@@ -63,12 +63,13 @@ def _on_this_machine(
     wanted: DeviceSpec, options: RefineOptions, compile_workers: int | None, *, single: bool
 ) -> Iterator[Fleet]:
     device = resolve_device(wanted)
-    if device.kind == "host":
+    backend = backend_named(device.kind)
+    if not backend.numbered:
         target_of(options.target)  # raises for one that nothing is known of, before anything is started
         with open_workers(compile_workers, options.ray, (), 1 if single else host_workers()) as workers:
-            yield Fleet(workers, "host", options.target)
+            yield Fleet(workers, str(device), options.target)
         return
-    gpus = driver_gpus()
+    gpus = backend.gpus()
     chosen = [gpu for gpu in gpus if gpu.model == gpus[0].model]
     if single or wanted.kind != "auto":
         chosen = [gpus[device.index]]
@@ -86,7 +87,7 @@ def _on_a_cluster(
 ) -> Iterator[Fleet]:
     from fsr.workers.ray import cluster_workers
 
-    if wanted.kind == "hip" or wanted.index:
+    if wanted.index:
         raise UsageError(
             f"the device {wanted} on a Ray cluster", expected="auto, host or cuda: Ray says which GPU",
             where="--device", fix="leave --device out",
@@ -94,7 +95,7 @@ def _on_a_cluster(
     assert options.ray is not None
     if compile_workers is not None:
         compilers(compile_workers)
-    gpu = {"host": False, "cuda": True}.get(wanted.kind)
+    gpu = None if wanted.kind == "auto" else backend_named(wanted.kind).numbered
     count = 1 if single or wanted.kind != "auto" else None
     with cluster_workers(options.ray, compile_workers, count, gpu=gpu) as workers:
         yield _seated(workers, wanted, options)
@@ -117,16 +118,17 @@ def _available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
 
 def _on_host(workers: Workers, options: RefineOptions) -> Fleet:
     target_of(options.target)  # raises for one that nothing is known of
-    return Fleet(workers, "host", options.target)
+    return Fleet(workers, recording_backend().name, options.target)
 
 
 def _seated(workers: Workers, wanted: DeviceSpec, options: RefineOptions) -> Fleet:
     """The fleet of device workers that may each have a GPU: asks all, keeps those that can be compared."""
-    if wanted.kind == "host":
+    if wanted.kind != "auto" and not backend_named(wanted.kind).numbered:
         return _on_host(workers, options)
     seats = _seats(workers)
-    found = {index: seat.gpu for index, seat in seats.items() if isinstance(seat, Seat) and seat.gpu is not None}
-    if not found and wanted.kind == "auto" and all(isinstance(seat, Seat) for seat in seats.values()):
+    valid = {index: seat for index, seat in seats.items() if isinstance(seat, Seat)}
+    found = {index: seat.gpu for index, seat in valid.items() if seat.gpu is not None}
+    if not found and wanted.kind == "auto" and len(valid) == len(seats):
         return _on_host(workers, options)
     if not found:
         why = _unfit(next(iter(seats.values())), ("", ""), {})
@@ -136,8 +138,9 @@ def _seated(workers: Workers, wanted: DeviceSpec, options: RefineOptions) -> Fle
             where="--device",
             fix="fsr doctor, on the machine with the GPU, says what is missing",
         )
-    free = [i for i in found if not seats[i].holder]  # type: ignore[union-attr]  # those found are Seats
-    lead = found[(free or list(found))[0]]
+    free = [i for i in found if not valid[i].holder]
+    first = (free or list(found))[0]
+    lead = found[first]
     kept: dict[str, int] = {}
     notes = []
     for index, seat in seats.items():
@@ -149,7 +152,7 @@ def _seated(workers: Workers, wanted: DeviceSpec, options: RefineOptions) -> Fle
             kept[found[index].uuid] = index
     if len(kept) > 1:
         notes.insert(0, f"searched on {len(kept)} GPUs: {lead.name}")
-    return Fleet(workers, "cuda:0", lead.arch, tuple(notes))
+    return Fleet(workers, str(DeviceSpec(valid[first].backend)), lead.arch, tuple(notes))
 
 
 def _unfit(seat: Seat | str, model: tuple[str, str], kept: dict[str, int]) -> str:
@@ -168,7 +171,7 @@ def _unfit(seat: Seat | str, model: tuple[str, str], kept: dict[str, int]) -> st
 def _seats(workers: Workers) -> dict[int, Seat | str]:
     """What every device worker found, or its fault in words."""
     asked = {
-        workers.submit("device", Task("fsr.backends.cuda.gpus:seat_task", None, SEAT_TIMEOUT_S, worker=index)): index
+        workers.submit("device", Task("fsr.backends.seats:seat_task", None, SEAT_TIMEOUT_S, worker=index)): index
         for index in range(workers.size("device"))
     }
     seats: dict[int, Seat | str] = {}

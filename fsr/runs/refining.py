@@ -141,7 +141,7 @@ def promotion_reserve(spec: SessionSpec, budget_s: float) -> float:
     """Seconds of the budget that the search leaves to promotion: a share, and more where a GPU's timed sizes are
     large."""
     usual = min(PROMOTION_MOST_S, PROMOTION_SHARE * budget_s)
-    if spec.on_host:
+    if spec.predicted:
         return usual
     timed_bytes = sum(buffer_bytes(spec.contract, sizes) for sizes in spec.contract.timed_sizes())
     return max(usual, min(LARGE_SHARE * budget_s, PROMOTION_MOST_S, timed_bytes / CHECKED_BYTES_PER_S))

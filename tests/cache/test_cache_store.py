@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from fsr.backends.cuda.present import present, visible
 from fsr.cache.connection import file_system, open_for_writing
 from fsr.cache.digest import hardware_of, includes_unchanged, json_digest, text_digest
 from fsr.cache.entry import Entry, read_body
 from fsr.cache.explain import explain
-from fsr.cache.hardware import known_device, present, visible
+from fsr.cache.hardware import known_device
 from fsr.cache.key import CacheKey
 from fsr.cache.lookup import find, main, write_files
 from fsr.cache.migrations import MIGRATIONS
@@ -226,19 +227,20 @@ def test_racing_writers_leave_one_row_a_key(kernel: Path, database: Path) -> Non
         assert len(store.failures("ctx")) == 25
 
 
-def test_the_driver_files_tell_gpu_and_driver(tmp_path: Path, database: Path) -> None:
+def test_the_driver_files_tell_gpu_and_driver(tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gpus" / "0000:01:00.0").mkdir(parents=True)
     version = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build\nGCC version: 12\n"
     (tmp_path / "version").write_text(version)
     (tmp_path / "gpus" / "0000:01:00.0" / "information").write_text("Model: \t NVIDIA H200\nGPU UUID: \t GPU-12ab\n")
     assert present(str(tmp_path)) == ("580.159.04", ["GPU-12ab"])
+    assert present(str(tmp_path / "absent")) is None
+    monkeypatch.setattr("fsr.backends.cuda.present.present", lambda: present(str(tmp_path)))
     with Store(database) as store:
         store.saw_device("GPU-12ab", "570.0", H200)
-        found = known_device(store._connection, 0, str(tmp_path))
+        found = known_device(store._connection, 0)
         assert found is not None
         assert (found.arch, found.sm_count, found.driver) == ("sm_90", 132, "580.159.04")
-        assert known_device(store._connection, 1, str(tmp_path)) is None
-    assert present(str(tmp_path / "absent")) is None
+        assert known_device(store._connection, 1) is None
 
 
 @pytest.mark.parametrize(
@@ -266,7 +268,7 @@ def test_the_command_prints_the_path_and_exits_0_or_3(
     with Store(database) as store:
         store.publish(entry(kernel))
         store.saw_device("GPU-12ab", "580.1", H200)
-    monkeypatch.setattr("fsr.cache.hardware.present", lambda proc: ("580.1", ["GPU-12ab"]))
+    monkeypatch.setattr("fsr.backends.cuda.present.present", lambda: ("580.1", ["GPU-12ab"]))
     assert main([str(kernel)], database) == 0
     printed = capsys.readouterr().out.strip()
     assert Path(printed).read_text() == "// winner\n"
@@ -318,7 +320,7 @@ def test_explain_says_what_differs(kernel: Path, database: Path, monkeypatch: py
         store.publish(entry(kernel, basis="predicted", contract="p"))
         store.saw_device("GPU-12ab", "580.1", H200)
     assert any("no GPU to compare" in line for line in explain(kernel, database))
-    monkeypatch.setattr("fsr.cache.hardware.present", lambda proc: ("580.1", ["GPU-12ab"]))
+    monkeypatch.setattr("fsr.backends.cuda.present.present", lambda: ("580.1", ["GPU-12ab"]))
     text = "\n".join(explain(kernel, database))
     for words in ("exact: served", "driver 1.0", "--tier arch", "for sm_80", "predicted, not measured", "5 winners"):
         assert words in text

@@ -12,12 +12,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from fsr.backends import select
+from fsr.backends.backend import BROKEN, MISSING, NOTE, OK, Finding
 from fsr.backends.cuda import nvcc, nvrtc
+from fsr.backends.cuda import probe as cuda_probe
 from fsr.backends.cuda.gpus import driver_gpus
-from fsr.backends.host import compiler as host
+from fsr.backends.host import probe as host_probe
 from fsr.cli import main, probe
-from fsr.cli.probe import BROKEN, MISSING, NOTE, OK, Finding
 from fsr.errors import MissingToolError
 from fsr.sandbox.confine import Support, support
 from tests.nvidia import FakeDriver, use_driver
@@ -44,7 +44,7 @@ def test_this_machine_in_json(capsys: pytest.CaptureFixture[str]) -> None:
 SCRIPTED = [
     Finding("driver", MISSING, "no library", "install the driver"),
     Finding("nvrtc", OK, "nvrtc 13.0"),
-    Finding("host device", OK, "clang, a kernel ran", ""),
+    Finding("host device", OK, "clang, a kernel ran", "", "host device"),
     Finding("ray", NOTE, "not installed", "pip install ray"),
 ]
 
@@ -78,9 +78,8 @@ def test_something_broken_or_no_device_at_all_ends_with_1(
 def test_a_gpu_counts_as_a_device_only_with_what_launches_on_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    gpu = [Finding("driver", OK, "CUDA 13.0"), Finding("gpu cuda:0", OK, "NVIDIA H200")]
-    for state, devices in ((OK, ["host device", "cuda:0"]), (MISSING, ["host device"])):
-        lines = [*gpu, *SCRIPTED[1:], Finding("pycuda", state, "", "x")]
+    for launches, devices in ((True, ["cuda:0", "host device"]), (False, ["host device"])):
+        lines = [*cuda_probe._gpu_lines(["NVIDIA H200"], launches), *SCRIPTED[1:]]
         monkeypatch.setattr(probe, "probe", lambda lines=lines: iter(lines))
         assert json.loads(run_doctor(capsys, "--json")[1])["devices"] == devices
 
@@ -90,14 +89,14 @@ def test_compilers_that_are_missing_or_fail_say_how_to_get_them(monkeypatch: pyt
         patch.setattr(nvrtc, "find_nvrtc", lambda: None)
         patch.setattr(nvcc, "find_nvcc", lambda: None)
         for kind in ("nvrtc", "nvcc"):
-            finding = probe._compiler(kind, "install it")
+            finding = cuda_probe._compiler(kind, "install it")
             assert (finding.state, finding.fix) == (MISSING, "install it")
     monkeypatch.setattr(nvrtc, "cuda_include_dirs", lambda: ())
     try:
         nvrtc.NvrtcToolchain()
     except MissingToolError:
         return
-    finding = probe._compiler("nvrtc", "install it")
+    finding = cuda_probe._compiler("nvrtc", "install it")
     assert finding.state == BROKEN, "its headers are missing"
     assert "CUDA_HOME" in finding.fix
 
@@ -132,8 +131,8 @@ def test_the_command_runs_from_a_shell() -> None:
 def test_gpus_are_listed_by_name_with_the_drivers_version(monkeypatch: pytest.MonkeyPatch) -> None:
     use_driver(monkeypatch, FakeDriver("NVIDIA H200", "NVIDIA L4"))
     gpus = [gpu.name for gpu in driver_gpus()]
-    assert probe._driver(gpus) == Finding("driver", OK, "CUDA 13.1")
-    assert [(f.what, f.detail) for f in probe._gpu_lines(gpus)] == [
+    assert cuda_probe._driver(gpus) == Finding("driver", OK, "CUDA 13.1")
+    assert [(f.what, f.detail) for f in cuda_probe._gpu_lines(gpus, True)] == [
         ("gpu cuda:0", "NVIDIA H200"),
         ("gpu cuda:1", "NVIDIA L4"),
     ]
@@ -142,7 +141,7 @@ def test_gpus_are_listed_by_name_with_the_drivers_version(monkeypatch: pytest.Mo
 def test_a_driver_that_does_not_start_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     use_driver(monkeypatch, FakeDriver("NVIDIA H200", init=100))
     assert driver_gpus() == ()
-    finding = probe._driver([])
+    finding = cuda_probe._driver([])
     assert finding.state == BROKEN
     assert "nvidia-smi" in finding.fix
 
@@ -160,39 +159,39 @@ def test_tools_on_the_gpu_are_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.setattr(probe, "_write_kernel", lambda folder: ["true"])
-    found = list(probe._gpu_tools(wanted=True))
+    monkeypatch.setattr(cuda_probe, "_write_kernel", lambda folder: ["true"])
+    found = list(cuda_probe._gpu_tools(wanted=True))
     assert [(f.what, f.state) for f in found] == [("compute-sanitizer", state), ("ncu", state)]
     assert all(bool(f.fix) == (state == BROKEN) for f in found)
 
     def no_launch(folder: Path) -> list[str]:
         raise MissingToolError("no PyCUDA")
 
-    monkeypatch.setattr(probe, "_write_kernel", no_launch)
-    assert [f.state for f in probe._gpu_tools(wanted=True)] == [NOTE, NOTE]
+    monkeypatch.setattr(cuda_probe, "_write_kernel", no_launch)
+    assert [f.state for f in cuda_probe._gpu_tools(wanted=True)] == [NOTE, NOTE]
 
 
 def test_pycuda_is_missing_only_where_there_is_a_gpu() -> None:
     if importlib.util.find_spec("pycuda"):
         pytest.skip("PyCUDA is installed here")
-    assert probe._pycuda(wanted=True).state == MISSING
-    assert probe._pycuda(wanted=False).state == NOTE
+    assert cuda_probe._pycuda(wanted=True).state == MISSING
+    assert cuda_probe._pycuda(wanted=False).state == NOTE
 
 
 def test_a_host_device_without_a_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(*_args: object) -> None:
         raise MissingToolError("no C++ compiler", fix="apt-get install clang-22")
 
-    monkeypatch.setattr(host, "HostToolchain", absent)
-    finding = probe._host_device()
+    monkeypatch.setattr(host_probe, "HostToolchain", absent)
+    finding = host_probe.host_device()
     assert (finding.state, finding.fix) == (MISSING, "apt-get install clang-22")
 
 
 def test_the_kernel_that_tools_watch_is_written_for_the_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = SimpleNamespace(info=SimpleNamespace(arch="sm_90"), close=lambda: None)
-    monkeypatch.setattr(select, "open_device", lambda spec: gpu)
+    monkeypatch.setattr("fsr.backends.cuda.device.CudaDevice", lambda: gpu)
     try:
-        command = probe._write_kernel(tmp_path)
+        command = cuda_probe._write_kernel(tmp_path)
     except MissingToolError as missing:
         pytest.skip(str(missing))
     assert command[-1] == str(tmp_path)

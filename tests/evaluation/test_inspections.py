@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fsr.backends.cuda.sanitizer import ToolReport
+from fsr.backends.backend import ToolReport
 from fsr.backends.protocol import AccessProfile
 from fsr.contract.load import load_contract
 from fsr.errors import MissingToolError
@@ -28,7 +28,7 @@ class Session:
     contract = CONTRACT
 
     def __init__(self, *, on_host: bool = False, recorded: tuple[Fault, ...] = (), recorder: bool = True) -> None:
-        self.spec = SimpleNamespace(on_host=on_host)
+        self.spec = SimpleNamespace(predicted=on_host, backend=SimpleNamespace(sanitizes=not on_host))
         self.recorded, self.there = recorded, recorder
 
     def recorder(self) -> Any:

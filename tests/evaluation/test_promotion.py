@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from fsr.backends.cuda.sanitizer import TOOLS, ToolReport
+from fsr.backends.backend import ToolReport
+from fsr.backends.cuda.backend import CudaBackend
+from fsr.backends.cuda.sanitizer import TOOLS
 from fsr.backends.host.compiler import HostToolchain
 from fsr.backends.host.device import open_host_device
 from fsr.backends.lock import DeviceLock
@@ -69,6 +71,7 @@ class ClockedHost:
     """The host device, said to be a GPU."""
 
     info = DeviceInfo("nvidia", "Scripted", "sm_90", sm_count=1, l2_bytes=0)
+    timed, records = True, False
 
     def __init__(self, time_of: TimeOf) -> None:
         self._host, self.time_of = open_host_device(), time_of
@@ -103,10 +106,9 @@ class World:
         self.sanitizers = [ToolReport(tool, True) for tool in TOOLS]
         use_driver(monkeypatch, FakeDriver("NVIDIA H200"))
         monkeypatch.setattr(sessions, "DeviceLock", lambda name: DeviceLock(name, folder))
-        monkeypatch.setattr("fsr.backends.select.open_device", lambda spec: ClockedHost(lambda *a: self.time_of(*a)))
-        monkeypatch.setattr("fsr.evaluation.compiling.run_toolchain", lambda spec: HostToolchain())
-        monkeypatch.setattr("fsr.evaluation.promotion.run_toolchain", lambda spec: HostToolchain())
-        monkeypatch.setattr("fsr.evaluation.promotion.sanitize", lambda *a, **k: self.sanitizers)
+        monkeypatch.setattr(CudaBackend, "open", lambda _, index: ClockedHost(lambda *a: self.time_of(*a)))
+        monkeypatch.setattr(CudaBackend, "toolchain", lambda _, target: HostToolchain())
+        monkeypatch.setattr(CudaBackend, "sanitize", lambda *_: self.sanitizers)
 
     def candidate(self, block: int = 32, source: str = ROW_SUM) -> Candidate:
         launch = self.contract.plan.launches[0]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fsr.backends.cuda.gpus import driver_gpu
+from fsr.backends.cuda.gpus import driver_gpus
 from fsr.contract.load import load_contract
 from fsr.contract.model import Contract
 from fsr.evaluation.faults import outcome_of_fault
@@ -80,7 +80,7 @@ def judged(workers: Workers, path: Path, example: str, device: str, target: str)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("path", "example"), by_example(CORPUS, "attacks"))
 def test_every_cheat_is_refused_on_the_gpu(workers: Workers, path: Path, example: str) -> None:
-    outcome = judged(workers, path, example, DEVICE, driver_gpu(0).arch)
+    outcome = judged(workers, path, example, DEVICE, driver_gpus()[0].arch)
     assert outcome.status < Status.CORRECT, f"accepted: {outcome.status.name} {outcome.evidence}"
     assert outcome.evidence, "a refusal says why"
 
@@ -89,7 +89,7 @@ def test_every_cheat_is_refused_on_the_gpu(workers: Workers, path: Path, example
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("path", "example"), by_example(CORPUS / "honest", "honest"))
 def test_every_honest_kernel_is_accepted_on_the_gpu(workers: Workers, path: Path, example: str) -> None:
-    outcome = judged(workers, path, example, DEVICE, driver_gpu(0).arch)
+    outcome = judged(workers, path, example, DEVICE, driver_gpus()[0].arch)
     assert outcome.status >= Status.CORRECT, outcome.evidence
     verdict, said = outcome.evidence["verdict"], outcome.evidence["sanitizers"]
     assert isinstance(verdict, dict)

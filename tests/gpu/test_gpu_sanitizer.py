@@ -7,8 +7,9 @@ import pytest
 from device_conformance import given, int32, launch
 from gpu_bench import image_of
 
+from fsr.backends.backend import ToolReport
 from fsr.backends.cuda import CudaDevice
-from fsr.backends.cuda.sanitizer import ToolReport, sanitize
+from fsr.backends.cuda.sanitizer import sanitize
 from fsr.records import Role
 
 SOURCE = """extern "C" __global__ void good(const float* x, float* y, int n) {

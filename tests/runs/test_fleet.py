@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from fsr.backends.cuda.gpus import Gpu, Seat
+from fsr.backends.backend import Gpu
+from fsr.backends.seats import Seat
 from fsr.errors import MissingToolError, UsageError
 from fsr.runs import fleet
 from fsr.runs.fleet import open_fleet
@@ -33,7 +34,7 @@ class Seated:
         return len(self.seats) if pool == "device" else 2
 
     def submit(self, pool: str, task: Task) -> int:
-        assert (pool, task.function) == ("device", "fsr.backends.cuda.gpus:seat_task")
+        assert (pool, task.function) == ("device", "fsr.backends.seats:seat_task")
         assert task.worker is not None
         self.asked.append(task.worker)
         return 70 + task.worker
@@ -118,7 +119,7 @@ def test_without_a_gpu_the_host_device_predicts(monkeypatch: pytest.MonkeyPatch,
 def test_what_cannot_be_compared_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     workers = seated(
         monkeypatch, Seat(H200, "process 7"), Seat(OTHER_H200), Seat(L4), Seat(OTHER_H200), Seat(None, node="n3"),
-        WorkerFault("timed_out", "no answer\nfsr.backends.cuda.gpus:seat_task ran longer than 60 s"),
+        WorkerFault("timed_out", "no answer\nfsr.backends.seats:seat_task ran longer than 60 s"),
     )  # fmt: skip
     with open_fleet(options(ray="10.0.0.1:6379"), None) as found:
         assert (found.device, found.target) == ("cuda:0", "sm_90")
@@ -127,7 +128,7 @@ def test_what_cannot_be_compared_is_left_out_and_said(monkeypatch: pytest.Monkey
             "GPU 2 is left out: NVIDIA L4 is not the model of the first",
             "GPU 3 is left out: it is GPU 1 again",
             "GPU 4 is left out: the driver of n3 shows none",
-            "GPU 5 is left out: fsr.backends.cuda.gpus:seat_task ran longer than 60 s",
+            "GPU 5 is left out: fsr.backends.seats:seat_task ran longer than 60 s",
         )
     assert list(workers.seats) == [1]
 
@@ -149,9 +150,10 @@ def test_a_cluster_without_gpus_executes_on_the_host_device(monkeypatch: pytest.
         pass
 
 
-@pytest.mark.parametrize("device", ["cuda:1", "hip"])
-def test_a_cluster_chooses_the_gpu_itself(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
-    with pytest.raises(UsageError, match="on a Ray cluster"), open_fleet(options(device, ray="auto"), None):
+def test_a_cluster_chooses_the_gpu_itself() -> None:
+    with pytest.raises(UsageError, match="on a Ray cluster"), open_fleet(options("cuda:1", ray="auto"), None):
+        pass
+    with pytest.raises(MissingToolError, match="cuda and host only"), open_fleet(options("hip", ray="auto"), None):
         pass
 
 

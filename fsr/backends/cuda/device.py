@@ -31,6 +31,8 @@ class CudaDevice:
     Raises MissingToolError without PyCUDA, a driver or that GPU. ``driver`` stands in for the GPU in tests.
     """
 
+    timed, records = True, False
+
     def __init__(self, index: int = 0, *, driver: Driver | None = None) -> None:
         if driver is None:
             driver = _open_driver(index)

@@ -3,38 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from fsr.backends.lock import DeviceLock
-from fsr.errors import MissingToolError
+from fsr.backends.backend import Gpu
 
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
 _NAME_BYTES = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """``uuid`` as nvidia-smi and CUDA_VISIBLE_DEVICES write it ('GPU-…'); ``arch`` for example 'sm_90'."""
-
-    uuid: str
-    name: str
-    arch: str
-
-    @property
-    def model(self) -> tuple[str, str]:
-        """What must be equal for times to be compared."""
-        return self.name, self.arch
-
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """What a device worker found: its GPU, and who holds it ('' for nobody). ``gpu`` is None without one."""
-
-    gpu: Gpu | None
-    holder: str = ""
-    node: str = ""
 
 
 def driver_library() -> ctypes.CDLL | None:
@@ -69,24 +43,3 @@ def _gpus(library: ctypes.CDLL, count: int) -> Iterator[Gpu]:
         digits = uuid.raw.hex()
         parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
         yield Gpu(f"GPU-{'-'.join(parts)}", name.value.decode(errors="replace"), f"sm_{major.value}{minor.value}")
-
-
-def driver_gpu(index: int) -> Gpu:
-    """GPU ``cuda:index`` of this process. Raises MissingToolError when the driver does not tell what it is."""
-    found = driver_gpus()
-    if index >= len(found):
-        raise MissingToolError(
-            f"the driver does not tell what cuda:{index} is", where="--device", fix="fsr doctor says what is missing"
-        )
-    return found[index]
-
-
-def seat_task(_: None) -> Seat:
-    """Run in a device worker that was given one GPU: which it is, and whether somebody is timing on it."""
-    found = driver_gpus()
-    if not found:
-        return Seat(None, node=os.uname().nodename)
-    lock = DeviceLock(found[0].uuid)
-    holder = "" if lock.acquire() else lock.holder()
-    lock.release()
-    return Seat(found[0], holder, os.uname().nodename)

@@ -10,9 +10,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from fsr.backends.backend import ToolReport
 from fsr.backends.protocol import Buffer
 from fsr.errors import HarnessError
 from fsr.records import ConcreteLaunch, Fault, FaultKind, Image
@@ -31,22 +31,6 @@ _KINDS = (
 )
 _PLACE = re.compile(r"candidate\.cu:(\d+)")
 _NOT_USABLE = re.compile(r"Device not supported|not supported on this|Unable to (?:find|load)|insufficient permission")
-
-
-@dataclass(frozen=True, slots=True)
-class ToolReport:
-    """What one tool said. ``available`` False: it could not run here, and ``note`` says why; the plan is then
-    neither cleared nor blamed."""
-
-    tool: str
-    available: bool
-    faults: tuple[Fault, ...] = ()
-    note: str = ""
-
-    @property
-    def silent(self) -> bool:
-        """The tool ran to the end and found nothing."""
-        return self.available and not self.faults
 
 
 def find_sanitizer() -> str | None:

@@ -41,6 +41,8 @@ class HostDevice:
             resource limits alone.
     """
 
+    timed, records = False, True
+
     def __init__(self, *, max_shared_bytes: int = DEFAULT_SHARED_BYTES, contain: str = CONTAINED) -> None:
         self.max_shared_bytes = max_shared_bytes
         self._contain = contain

@@ -1,0 +1,1 @@
+"""A backend as somebody would add it: one folder, no other file touched."""
