@@ -29,7 +29,7 @@ ROOFLINE_LIMIT = 1.05  # a rate above the measured copy rate by more than this i
 def compile_task(request: CompileRequest) -> Binaries | Outcome:
     """Guard and compile; a refusal or failure comes back as its outcome."""
     started = time.monotonic()
-    missing = support().missing if request.untrusted and request.spec.on_host else ""
+    missing = support().missing if request.untrusted and request.spec.backend.confined else ""
     if missing:
         why = f"a model wrote it, and nothing can contain it on this CPU: the kernel offers no {missing}"
         return Outcome(Status.INVALID, "guard", evidence={"kind": "uncontained", "detail": why})
