@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fsr.analysis.tree import names_of
 from fsr.source.form import Assign, Binary, Call, Comment, Expr, For, If, Name, Stmt, Ternary
-from fsr.source.walk import blocks_of, walk_exprs, walk_stmts
+from fsr.source.walk import blocks_of, names_in, walk_exprs, walk_stmts
 
 FLOATING = frozenset(["float", "double"])
 INTEGERS = frozenset(
@@ -48,7 +47,7 @@ def update_of(stmt: Stmt) -> Update | None:
 
 
 def _assignment(name: str, op: str, value: Expr) -> Update | None:
-    free = name not in names_of(value)
+    free = name not in names_in(value)
     if op in ("+=", "-=") and free:
         return Update(name, "sum", 1)
     if op in ("*=", "&=", "|=", "^=") and free:
@@ -57,19 +56,19 @@ def _assignment(name: str, op: str, value: Expr) -> Update | None:
         return None
     match value:
         case Binary(op=infix, left=Name(text=left), right=right) if (
-            left == name and name not in names_of(right) and (infix in _INFIX or infix == "-")
+            left == name and name not in names_in(right) and (infix in _INFIX or infix == "-")
         ):
             return Update(name, _INFIX.get(infix, "sum"), 2)
         case Binary(op=infix, left=left, right=Name(text=right)) if (
-            right == name and name not in names_of(left) and infix in _INFIX
+            right == name and name not in names_in(left) and infix in _INFIX
         ):
             return Update(name, _INFIX[infix], 2)
         case Call(callee=Name(text=callee), args=(a, b)) if callee in _CALLS:
             other = b if a == Name(name) else a if b == Name(name) else None
-            if other is not None and name not in names_of(other):
+            if other is not None and name not in names_in(other):
                 return Update(name, _CALLS[callee], 2)
         case Call(callee=Name(text=callee), args=(a, b, Name(text=last))) if (
-            callee in _FUSED and last == name and name not in names_of(a) | names_of(b)
+            callee in _FUSED and last == name and name not in names_in(a) | names_in(b)
         ):
             return Update(name, "sum", 2)
         case Ternary(test=test, yes=yes, no=Name(text=kept)) if kept == name:
@@ -80,7 +79,7 @@ def _assignment(name: str, op: str, value: Expr) -> Update | None:
 
 def _comparison(test: Expr, name: str, value: Expr) -> str | None:
     """The operator of ``if (value > name) name = value``."""
-    if name in names_of(value):
+    if name in names_in(value):
         return None
     match test:
         case Binary(op=op, left=left, right=Name(text=right)) if right == name and left == value:

@@ -31,7 +31,6 @@ _OTHER = _words("""
 """)
 PURE = frozenset([*_MATH, *(f"{name}f" for name in _MATH), *_OTHER])
 _PATTERN = re.compile(r"__(f|d|h)(add|sub|mul|maf|ma|div|sqrt|rcp)_r[nzud]|__(float|double|int|uint|ll|ull)2\w+")
-BUILTINS = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"])
 CONSTANTS = frozenset(
     _words("INFINITY NAN FLT_MAX FLT_MIN FLT_EPSILON DBL_MAX INT_MAX INT_MIN UINT_MAX CUDART_INF_F M_PI true false")
 )

@@ -21,17 +21,8 @@ from fsr.source.form import (
     Stmt,
     Unary,
 )  # fmt: skip
-from fsr.source.walk import (
-    base_name,
-    blocks_of,
-    exprs_of,
-    map_expr,
-    names_in,
-    opaque_names,
-    walk_expr,
-    walk_stmts,
-    written_by,
-)  # fmt: skip
+from fsr.source.mapping import map_expr
+from fsr.source.walk import base_name, blocks_of, exprs_of, names_in, opaque_names, walk_expr, walk_stmts, written_by
 
 INTEGER = re.compile(
     r"(const )?((signed |unsigned )?(char|short|int|long|long long|long int|long long int)|unsigned|signed|size_t"

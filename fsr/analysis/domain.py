@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from fsr.analysis.calls import COOPERATES, LOADS
 from fsr.analysis.guards import Guard, is_pure, peel
 from fsr.analysis.polynomial import INTEGER, Poly, constant, polynomial, symbol
-from fsr.analysis.rewrite import assigned, names, nodes, rewrite, substitute, without_comments
 from fsr.records import Launch
 from fsr.source.form import (
     Binary,
@@ -29,6 +28,8 @@ from fsr.source.form import (
     Stmt,
     Unary,
 )
+from fsr.source.mapping import rewrite, substitute
+from fsr.source.walk import identifiers, names_assigned, nodes, without_comments
 
 _ATOM = re.compile(r"(threadIdx|blockIdx|blockDim|gridDim)(\.|$)")
 
@@ -80,7 +81,7 @@ class Domain:
 def domain(form: KernelForm, launch: Launch, constants: Mapping[str, int]) -> Domain | None:
     """The kernel as a Domain; ``constants`` gives macros and template arguments. None: not provably of the shape."""
     body = plain_loads(without_comments(form.body))
-    if any(COOPERATES.search(n) for n in names(body)) or any(_hides(n) for n in nodes(body)):
+    if any(COOPERATES.search(n) for n in identifiers(body)) or any(_hides(n) for n in nodes(body)):
         return None
     named = _name_ids(body, launch, constants)
     if named is None:
@@ -130,7 +131,7 @@ def _name_ids(
     targets = {
         a: _global_id(a, known) for a in "xy" if not (launch.grid["xy".index(a)] == launch.block["xy".index(a)] == "1")
     }
-    written = assigned(body)
+    written = names_assigned(body)
     inlined: dict[str, Expr] = {}
     kept: list[Stmt] = []
     ids: dict[str, tuple[str, str]] = {}
@@ -149,8 +150,8 @@ def _name_ids(
                 continue
         kept.append(stmt)
     for axis in targets:
-        if axis not in ids and f"@{axis}" in names(tuple(kept)):
-            ids[axis] = (_fresh(f"fsr_{axis}", names(body)), "int")
+        if axis not in ids and f"@{axis}" in identifiers(tuple(kept)):
+            ids[axis] = (_fresh(f"fsr_{axis}", identifiers(body)), "int")
     if not ids or _atoms(tuple(kept)):
         return None
     final = substitute(tuple(kept), {f"@{a}": Name(v) for a, (v, _) in ids.items()})
@@ -185,7 +186,7 @@ def _placeholder_axis(expr: Expr) -> str | None:
 
 def _atoms(node: object) -> bool:
     """Whether a node still depends on the place of a thread in the launch (the z axis is left as it is)."""
-    return any(_ATOM.match(n) and not n.endswith(".z") for n in names(node))
+    return any(_ATOM.match(n) and not n.endswith(".z") for n in identifiers(node))
 
 
 def _abstract(stmt: Stmt, targets: Mapping[str, Poly], facts: Mapping[str, Poly]) -> Stmt:
@@ -237,7 +238,7 @@ def _fresh(base: str, taken: frozenset[str]) -> str:
 def _known_locals(body: Sequence[Stmt], constants: Mapping[str, int]) -> dict[str, Poly]:
     """Polynomials of the integer locals that are set once, at their declaration, in declaration order."""
     known = {name: constant(value) for name, value in constants.items()}
-    written = assigned(tuple(body))
+    written = names_assigned(tuple(body))
     declared = [n for n in nodes(tuple(body)) if isinstance(n, Declare)]
     counts: dict[str, int] = {}
     for declare in declared:
@@ -256,13 +257,13 @@ def _split_uniform(
 ) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
     """The leading declarations that depend on no id and may run anywhere, and the others, order kept."""
     uniform, front, local = [], [], set(ids)
-    written = set(assigned((*lead, *core)))
+    written = set(names_assigned((*lead, *core)))
     for stmt in lead:
         if (
             isinstance(stmt, Declare)
             and stmt.name not in written
             and is_pure(stmt)
-            and not names(stmt) & (local | written)
+            and not identifiers(stmt) & (local | written)
         ):
             uniform.append(stmt)
         else:
@@ -294,7 +295,7 @@ def flattened(found: Domain) -> Domain | None:
     core = tuple(s for s in found.core if not (isinstance(s, Declare) and s.name in (row, col)))
     known = {k: v for k, v in found.known.items() if k not in (row, col)}
     whole = symbol(row).times(length) + symbol(col)
-    if axis.var in names(core):
+    if axis.var in identifiers(core):
         core = (Declare(axis.type, axis.var, OpaqueExpr(whole.text())), *core)
     known = {k: _replaced(v, axis.var, whole) for k, v in known.items()} | {axis.var: whole}
     return replace(found, axes=axes, core=core, known=known, flat=(axis.var, length))

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fsr.analysis.accumulators import FLOATING, INTEGERS
-from fsr.analysis.tree import names_of, without_casts
 from fsr.source.form import Assign, Binary, Comment, Expr, For, If, Name, Stmt
-from fsr.source.walk import map_stmts, names_mentioned, walk_stmts
+from fsr.source.mapping import map_stmts
+from fsr.source.walk import names_in, names_mentioned, walk_stmts, without_casts
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def _place(s: Stmt, var: str) -> Place | None:
     if sets is None or op not in ("<", ">"):
         return None
     for (value, new), (at, place) in (sets, sets[::-1]):
-        if without_casts(place) != Name(var) or value in names_of(new) or at in names_of(new) or value == at:
+        if without_casts(place) != Name(var) or value in names_in(new) or at in names_in(new) or value == at:
             continue
         if (left, right) == (new, Name(value)):
             return Place(value, at, "greatest" if op == ">" else "least")

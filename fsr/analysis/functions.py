@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from fsr.analysis.calls import BUILTINS, CONSTANTS, COOPERATES, is_atomic, is_load, is_pure_name
+from fsr.analysis.calls import CONSTANTS, COOPERATES, is_atomic, is_load, is_pure_name
 from fsr.errors import FsrError
 from fsr.source.form import (
     Assign,
@@ -33,7 +33,7 @@ from fsr.source.items import parse_items
 from fsr.source.macros import Macro, macros
 from fsr.source.names import words
 from fsr.source.parse import parse_device_functions
-from fsr.source.walk import base_name, kernel_names, opaque_names, walk_expr, walk_exprs, walk_stmts
+from fsr.source.walk import BUILTINS, base_name, kernel_names, opaque_names, walk_expr, walk_exprs, walk_stmts
 
 _WORDS = CONSTANTS | frozenset(["float", "double", "int", "unsigned", "long", "size_t", "sizeof", "const"])
 

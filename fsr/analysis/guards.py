@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fsr.analysis.conditions import conjuncts, negation
 from fsr.analysis.polynomial import INTEGER, Poly, constant, polynomial
-from fsr.analysis.rewrite import assigned, conjuncts, names, negation, nodes, without_comments
 from fsr.source.form import Binary, Call, Declare, Expr, If, Index, Return, Stmt, Unary
+from fsr.source.walk import identifiers, names_assigned, nodes, without_comments
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ def peel(body: Sequence[Stmt], axes: Mapping[str, str], constants: Mapping[str, 
     lead: list[Stmt] = []
     guards: dict[str, list[Guard]] = {}
     known = {name: constant(value) for name, value in constants.items()}
-    written = set(assigned(tuple(body)))
+    written = set(names_assigned(tuple(body)))
     rest = list(without_comments(body))
     while rest:
         stmt = rest[0]
@@ -86,7 +87,7 @@ def _hoist(
     left = []
     for condition in conditions:
         found = _linear(condition, axes, known)
-        if found is None or names(condition) & written:
+        if found is None or identifiers(condition) & written:
             left.append(condition)
         else:
             guards.setdefault(found[0], []).append(Guard(condition, found[1]))

@@ -8,12 +8,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 from fsr.analysis.polynomial import integer_literal
-from fsr.analysis.rewrite import nodes, rewrite, substitute
 from fsr.source.form import Assign, Call, Expr, Index, KernelForm, Member, Name, OpaqueExpr
 from fsr.source.macros import macros
+from fsr.source.mapping import rewrite, substitute
 from fsr.source.names import words
 from fsr.source.parse import parse_kernels
 from fsr.source.tokens import close_of, tokenize
+from fsr.source.walk import nodes
 
 
 def constants(source: str, form: KernelForm, entry: str) -> dict[str, int]:

@@ -9,7 +9,6 @@ from fsr.analysis.accumulators import FLOATING, INTEGERS, accumulators
 from fsr.analysis.effects import Access, Pointers, Unclear, accesses
 from fsr.analysis.extremes import Place, foldable, places, without_places
 from fsr.analysis.operators import OPERATORS
-from fsr.analysis.tree import assigned, declared, names_of, substitute
 from fsr.source.form import (
     Assign,
     Binary,
@@ -27,7 +26,8 @@ from fsr.source.form import (
     Unary,
     While,
 )
-from fsr.source.walk import integer, walk_expr, walk_stmts
+from fsr.source.mapping import substitute
+from fsr.source.walk import declared, integer, names_changed, names_in, walk_expr, walk_stmts
 
 VAR = Name("$")  # stands for the loop variable where accesses of two loops are compared
 
@@ -64,8 +64,8 @@ def parallel_loop(loop: For, scene: Scene) -> ParallelLoop | None:
     if (loop.type or scene.types.get(loop.var)) not in INTEGERS or _leaves(loop.body):
         return None
     private = private_names(loop)
-    changed = assigned(loop.body)
-    if loop.var in changed or names_of(loop.start) & private or names_of(loop.bound) & (private | changed):
+    changed = names_changed(loop.body)
+    if loop.var in changed or names_in(loop.start) & private or names_in(loop.bound) & (private | changed):
         return None
     try:
         found = accesses(loop.body, scene.pointers)
@@ -142,7 +142,7 @@ def _independent(found: list[Access], var: str, private: frozenset[str], changed
         if any(a.kind == "atomic" for a in mine) or len({(a.pointer, a.index) for a in mine}) != 1:
             return False
         factor = stride(mine[0].index, var, (private | changed) - {var})
-        if factor is None or not (integer(factor) or names_of(factor) <= scene.sizes - scene.changing):
+        if factor is None or not (integer(factor) or names_in(factor) <= scene.sizes - scene.changing):
             return False
     for root in {a.root for a in found if a.kind == "atomic"}:
         if any(a.root == root and a.kind != "atomic" for a in found):
@@ -157,7 +157,7 @@ def stride(index: Expr, var: str, unknown: frozenset[str]) -> Expr | None:
     None when it has no such form or does not depend on ``var``."""
     total: Expr | None = None
     for term, sign in terms(index):
-        mentioned = names_of(term)
+        mentioned = names_in(term)
         if mentioned & unknown or _loads(term):
             return None
         if var not in mentioned:
@@ -181,8 +181,8 @@ def _factor(term: Expr, var: str) -> Expr | None:
         case Cast(operand=inner):
             return _factor(inner, var)
         case Binary(op="*", left=left, right=right):
-            side, other = (left, right) if var in names_of(left) else (right, left)
-            if var in names_of(other):
+            side, other = (left, right) if var in names_in(left) else (right, left)
+            if var in names_in(other):
                 return None
             factor = _factor(side, var)
             if factor is None:

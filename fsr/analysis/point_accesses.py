@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from fsr.analysis.aliasing import any_alias
 from fsr.analysis.domain import Domain
 from fsr.analysis.polynomial import INTEGER, Poly
-from fsr.analysis.rewrite import assigned, nodes, rewrite
 from fsr.contract.model import Contract
 from fsr.records import Launch
 from fsr.source.form import Assign, Binary, Declare, Expr, Index, Name, Unary
+from fsr.source.mapping import rewrite
+from fsr.source.walk import names_assigned, nodes
 
 Inits = Mapping[str, Expr]
 
@@ -31,7 +32,7 @@ class Access:
 def once_set(found: Domain) -> dict[str, Expr]:
     """Integer and pointer locals of the core that are set once, with their values: what may be written out."""
     body = (*found.uniform, *found.core)
-    written, values = set(assigned(body)), dict[str, Expr]()
+    written, values = set(names_assigned(body)), dict[str, Expr]()
     seen: set[str] = set()
     for node in nodes(body):
         if isinstance(node, Declare):

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fsr.analysis.affine import Affine, affine
+from fsr.analysis.conditions import conjuncts, negation, upper_bound
 from fsr.analysis.definitions import Definitions, definitions
-from fsr.source.form import Binary, Comment, Declare, Expr, If, KernelForm, Literal, Name, Return, Stmt, Unary
+from fsr.source.form import Comment, Declare, Expr, If, KernelForm, Return, Stmt
 
 AXES = ("x", "y", "z")
-_NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
-_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,43 +63,6 @@ def global_axis(value: Affine) -> tuple[str, Affine | None] | None:
             continue
         return axis, None if dict(width.terms) == {(f"blockDim.{axis}",): 1} else width
     return None
-
-
-def conjuncts(test: Expr) -> tuple[Expr, ...]:
-    """The conditions joined by && in an expression."""
-    match test:
-        case Binary("&&", left, right):
-            return *conjuncts(left), *conjuncts(right)
-    return (test,)
-
-
-def negation(test: Expr) -> Expr:
-    """The opposite condition: comparisons are turned, De Morgan for && and ||. (For integers; NaN is no bound.)"""
-    match test:
-        case Binary("||", left, right):
-            return Binary("&&", negation(left), negation(right))
-        case Binary("&&", left, right):
-            return Binary("||", negation(left), negation(right))
-        case Binary(op, left, right) if op in _NEGATED:
-            return Binary(_NEGATED[op], left, right)
-        case Unary("!", operand):
-            return operand
-    return Unary("!", test)
-
-
-def upper_bound(test: Expr, name: str) -> Expr | None:
-    """The exclusive bound B when the condition says ``name < B`` in one of its spellings; None otherwise."""
-
-    match test:
-        case Binary(op, Name(text), bound) if text == name:
-            relation = op
-        case Binary(op, bound, Name(text)) if text == name and op in _MIRRORED:
-            relation = _MIRRORED[op]
-        case _:
-            return None
-    if relation == "<":
-        return bound
-    return Binary("+", bound, Literal("1")) if relation == "<=" else None
 
 
 def guards(kernel: KernelForm, names: frozenset[str] | None = None) -> list[Guard]:

@@ -1,20 +1,22 @@
-"""Walking and transforming the loop-nest form.
+"""Walking the loop-nest form, and small questions about it: which names it uses, changes and reads.
 
-Walkers go in the order of the text, parents before children. Transformers rebuild bottom-up and return equal
-values where nothing changed. Opaque nodes are leaves; the names in their text count as read *and* written.
+Walkers go in the order of the text, parents before children. Opaque nodes are leaves; the names in their text count
+as read *and* written. :mod:`fsr.source.mapping` changes forms.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from fsr.source.form import (
     Assign,
     Binary,
     Call,
     Cast,
+    Comment,
     Declare,
     Expr,
     ExprStmt,
@@ -37,6 +39,7 @@ from fsr.source.form import (
 
 Block = tuple[Stmt, ...]
 
+BUILTINS = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"])
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _BARRIERS = re.compile(r"__sync(threads|warp)|__barrier_sync|\bbar\.|\b(sync|arrive_and_wait|barrier_\w+|wait)\b")
 _WARP_WIDE = re.compile(
@@ -113,116 +116,16 @@ def walk_exprs(stmts: Iterable[Stmt]) -> Iterator[Expr]:
             yield from walk_expr(e)
 
 
-# ---------------------------------------------------------------- transforming
-
-
-def map_expr(e: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """The expression with ``change`` applied to every subexpression, innermost first."""
-    match e:
-        case Unary(op, operand):
-            e = Unary(op, map_expr(operand, change))
-        case Cast(type_, operand, style):
-            e = Cast(type_, map_expr(operand, change), style)
-        case Member(base, name, arrow):
-            e = Member(map_expr(base, change), name, arrow)
-        case Binary(op, left, right):
-            e = Binary(op, map_expr(left, change), map_expr(right, change))
-        case Index(base, index):
-            e = Index(map_expr(base, change), map_expr(index, change))
-        case Ternary(test, yes, no):
-            e = Ternary(map_expr(test, change), map_expr(yes, change), map_expr(no, change))
-        case Call(callee, args, templates):
-            e = Call(map_expr(callee, change), tuple(map_expr(a, change) for a in args), templates)
-    return change(e)
-
-
-def map_stmts(
-    stmts: Block, change: Callable[[Stmt], Stmt | Iterable[Stmt]], expr: Callable[[Expr], Expr] | None = None
-) -> Block:
-    """The statements with ``change`` applied to each, innermost first; it may return several, or none.
-
-    ``expr``, when given, is first applied to every expression by :func:`map_expr`.
-    """
-    found: list[Stmt] = []
-    for s in stmts:
-        if expr is not None:
-            s = map_own_exprs(s, expr)
-        match s:
-            case If():
-                s = dataclasses.replace(
-                    s, then=map_stmts(s.then, change, expr), orelse=map_stmts(s.orelse, change, expr)
-                )
-            case For() | While() | Scope():
-                s = dataclasses.replace(s, body=map_stmts(s.body, change, expr))
-        new = change(s)
-        found.extend([new] if isinstance(new, Stmt) else new)
-    return tuple(found)
-
-
-def map_own_exprs(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
-    """The statement with :func:`map_expr` applied to the expressions directly in it."""
-
-    def go(e: Expr) -> Expr:
-        return map_expr(e, change)
-
-    match s:
-        case Declare():
-            return dataclasses.replace(s, init=None if s.init is None else go(s.init), dims=tuple(map(go, s.dims)))
-        case Assign():
-            return dataclasses.replace(s, target=go(s.target), value=go(s.value))
-        case ExprStmt():
-            return dataclasses.replace(s, expr=go(s.expr))
-        case If() | While():
-            return dataclasses.replace(s, test=go(s.test))
-        case For():
-            return dataclasses.replace(s, start=go(s.start), bound=go(s.bound), step=go(s.step))
-        case Return():
-            return dataclasses.replace(s, value=None if s.value is None else go(s.value))
-    return s
-
-
-def map_exprs(stmts: Block, change: Callable[[Expr], Expr]) -> Block:
-    """The statements with ``change`` applied to every expression, innermost first."""
-    return map_stmts(stmts, lambda s: s, change)
-
-
-def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:
-    """The expression with names replaced. Names inside opaque text are not (see :func:`names_in`)."""
-    return map_expr(e, lambda x: values.get(x.text, x) if isinstance(x, Name) else x)
-
-
-def substitute_stmts(stmts: Block, values: Mapping[str, Expr]) -> Block:
-    """Like :func:`substitute` for statements; declared names and loop variables keep their spelling, unless they
-    map to a Name (a renaming)."""
-
-    def rename(s: Stmt) -> Stmt:
-        match s:
-            case Declare(name=old) if isinstance(new := values.get(old), Name):
-                return dataclasses.replace(s, name=new.text)
-            case For(var=old) if isinstance(new := values.get(old), Name):
-                return dataclasses.replace(s, var=new.text)
-        return s
-
-    return map_stmts(stmts, rename, lambda x: values.get(x.text, x) if isinstance(x, Name) else x)
-
-
-def replace_stmt(stmts: Block, old: Stmt, new: Iterable[Stmt]) -> Block:
-    """The statements with the very statement ``old`` (by identity, at any depth) replaced by ``new``."""
-    found: list[Stmt] = []
-    replacement = tuple(new)
-    for s in stmts:
-        if s is old:
-            found.extend(replacement)
-            continue
-        match s:
-            case If():
-                then, orelse = replace_stmt(s.then, old, replacement), replace_stmt(s.orelse, old, replacement)
-                s = s if (then, orelse) == (s.then, s.orelse) else dataclasses.replace(s, then=then, orelse=orelse)
-            case For() | While() | Scope():
-                body = replace_stmt(s.body, old, replacement)
-                s = s if body == s.body else dataclasses.replace(s, body=body)
-        found.append(s)
-    return tuple(found)
+def nodes(node: Any) -> Iterator[Any]:
+    """Every expression and statement inside a node or a tuple of nodes (itself too), parents first."""
+    if isinstance(node, tuple):
+        for part in node:
+            yield from nodes(part)
+    elif dataclasses.is_dataclass(node) and not isinstance(node, type):
+        yield node
+        for field in dataclasses.fields(node):
+            if field.name != "span":
+                yield from nodes(getattr(node, field.name))
 
 
 # ---------------------------------------------------------------- names
@@ -261,6 +164,32 @@ def names_mentioned(stmts: Iterable[Stmt]) -> frozenset[str]:
     return frozenset(found)
 
 
+def identifiers(node: Any) -> frozenset[str]:
+    """Every identifier used or declared inside, the words of opaque text too; a member is one name with what it is of
+    (``threadIdx.x``), and a built-in's own name is there only where it stands alone."""
+    found: set[str] = set()
+    alone: dict[str, int] = dict.fromkeys(BUILTINS, 0)
+    for part in nodes(node):
+        match part:
+            case Name(text) if text in BUILTINS:
+                alone[text] += 1
+            case Name(text) | Declare(name=text) | For(var=text):
+                found.add(text)
+            case Member(Name(base), name):
+                found.add(f"{base}.{name}")
+                if base in BUILTINS:
+                    alone[base] -= 1
+            case OpaqueExpr(text) | OpaqueStmt(text):
+                found.update(re.findall(r"[A-Za-z_]\w*(?:\.\w+)?", text))
+    return frozenset(found | {name for name, count in alone.items() if count > 0})
+
+
+def declared(stmts: Iterable[Stmt]) -> dict[str, Declare]:
+    """The variables declared anywhere in the statements (the last declaration of a name wins); loop variables
+    of ``for (int j ...)`` are not among them."""
+    return {s.name: s for s in walk_stmts(stmts) if isinstance(s, Declare)}
+
+
 def base_name(e: Expr) -> str | None:
     """The variable an lvalue belongs to: ``a`` of a[i][j].x, *a, (a + 3)[i] and &a[i]; None when it is unclear."""
     match e:
@@ -275,20 +204,44 @@ def base_name(e: Expr) -> str | None:
     return None
 
 
-def names_written(stmts: Iterable[Stmt]) -> frozenset[str]:
-    """Variables and arrays that the statements may change: assigned, declared with a value, stepped by a loop,
-    passed by address to a call, or named in opaque text. A write through a pointer counts for the pointer's name."""
+def names_assigned(node: Any) -> frozenset[str]:
+    """The variables that get another value after their declaration: assigned, stepped by a loop that does not declare
+    them, with their address taken, or named in opaque text. Writing through a pointer or into an array is not meant."""
+    found: set[str] = set()
+    for part in nodes(node):
+        match part:
+            case Assign(target=Index() | Unary()):
+                pass
+            case Assign(target=target):
+                found.add(base_name(target) or "")
+            case For(type=None, var=name) | Unary("&", Name(name) | Member(Name(name))):
+                found.add(name)
+            case OpaqueExpr(text) | OpaqueStmt(text):
+                found |= opaque_names(text)
+    return frozenset(found)
+
+
+def names_changed(stmts: Iterable[Stmt]) -> frozenset[str]:
+    """The variables and arrays that statements assign to after their declaration, or step in a loop. A write through a
+    pointer counts for the pointer's name; what calls do with addresses is left aside."""
     found: set[str] = set()
     for s in walk_stmts(stmts):
         match s:
             case Assign(target):
                 found |= {base_name(target) or "?"} if base_name(target) else names_in(target)
-            case Declare(name=name) if s.init is not None:
-                found.add(name)
             case For(var=name):
                 found.add(name)
             case OpaqueStmt(text):
                 found |= opaque_names(text)
+    return frozenset(found)
+
+
+def names_written(stmts: Block) -> frozenset[str]:
+    """What :func:`names_changed` gives, every variable declared with a value, and what expressions may change."""
+    found = set(names_changed(stmts))
+    for s in walk_stmts(stmts):
+        if isinstance(s, Declare) and s.init is not None:
+            found.add(s.name)
         for e in exprs_of(s):
             found |= written_by(e)
     return frozenset(found)
@@ -413,3 +366,26 @@ def integer(e: Expr) -> int | None:
                 return int(digits, 8)
             return int(digits, 0)
     return None
+
+
+def is_zero(e: Expr) -> bool:
+    """Whether the expression is a literal zero of any type (``0``, ``0u``, ``0.0f``)."""
+    return isinstance(e, Literal) and re.fullmatch(r"[-+]?0*\.?0*([eE][-+]?\d+)?[fFuUlL]*", e.text) is not None
+
+
+def without_casts(e: Expr) -> Expr:
+    """The expression without the casts around it."""
+    while isinstance(e, Cast):
+        e = e.operand
+    return e
+
+
+def without_comments(body: Iterable[Stmt]) -> Block:
+    """The statements with comments dropped at this level, and braces that hold no declarations opened."""
+    out: list[Stmt] = []
+    for s in body:
+        if isinstance(s, Scope) and not any(isinstance(inner, Declare) for inner in s.body):
+            out += without_comments(s.body)
+        elif not isinstance(s, Comment):
+            out.append(s)
+    return tuple(out)

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 
 from fsr.analysis.accumulators import INTEGERS
 from fsr.analysis.aliasing import any_alias
-from fsr.analysis.tree import assigned, names_of
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
 from fsr.records import Launch, Plan, Role, ScalarArgument
 from fsr.source.form import Binary, Cast, Declare, Expr, KernelForm, Literal, Name
-from fsr.source.walk import walk_stmts
+from fsr.source.walk import names_changed, names_in, walk_stmts
 from fsr.transform.protocol import Subject
 
 MAX_INT = 2**31 - 1
@@ -58,9 +57,9 @@ class Launched:
     def _local_text(self, name: str) -> str | None:
         """The value of a local integer that is set once, where it is declared."""
         found = [s for s in walk_stmts(self.kernel.body) if isinstance(s, Declare) and s.name == name]
-        if len(found) != 1 or found[0].init is None or found[0].dims or name in assigned(self.kernel.body):
+        if len(found) != 1 or found[0].init is None or found[0].dims or name in names_changed(self.kernel.body):
             return None
-        if found[0].type.removeprefix("const ") not in INTEGERS or name in names_of(found[0].init):
+        if found[0].type.removeprefix("const ") not in INTEGERS or name in names_in(found[0].init):
             return None
         return self.size_text(found[0].init)
 

@@ -11,13 +11,13 @@ from fsr.analysis.aliasing import may_alias
 from fsr.analysis.domain import Domain, domain, flattened
 from fsr.analysis.functions import thread_aware
 from fsr.analysis.macros import constants, expanded
-from fsr.analysis.rewrite import names
 from fsr.contract.model import Contract
 from fsr.records import Candidate, Launch
 from fsr.source.emit import emit_kernel
 from fsr.source.form import KernelForm, OpaqueStmt
 from fsr.source.names import settle, words
 from fsr.source.tokens import skeleton
+from fsr.source.walk import identifiers
 from fsr.transform.placement import Placed, placed
 from fsr.transform.protocol import Subject
 
@@ -58,7 +58,7 @@ def sites(subject: Subject) -> Iterator[Site]:
 @lru_cache(maxsize=256)
 def _placed(source: str, form: KernelForm, launch: Launch, contract: Contract) -> Placed | None:
     written_out = expanded(form, source)
-    if names(written_out.body) & (thread_aware(source) - {form.name}):
+    if identifiers(written_out.body) & (thread_aware(source) - {form.name}):
         return None
     found = domain(written_out, launch, constants(source, form, launch.entry))
     if found is None:

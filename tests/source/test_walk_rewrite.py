@@ -9,6 +9,7 @@ import pytest
 from fsr.errors import HarnessError
 from fsr.source.emit import emit_stmts
 from fsr.source.form import Assign, Binary, Literal, Name, OpaqueExpr
+from fsr.source.mapping import map_exprs, map_stmts, replace_stmt, substitute
 from fsr.source.parse import parse_kernels
 from fsr.source.rewrite import add_include, replace_kernel
 from fsr.source.walk import (
@@ -19,14 +20,10 @@ from fsr.source.walk import (
     fresh,
     integer,
     loop_regions,
-    map_exprs,
-    map_stmts,
     names_read,
     names_written,
-    replace_stmt,
-    substitute_stmts,
     walk_stmts,
-)  # fmt: skip
+)
 
 TEXT = """#include <x.h>
 // before
@@ -54,7 +51,7 @@ def test_reads_and_writes(form):
 
 
 def test_renaming_reaches_declarations_and_loops(form):
-    text = emit_stmts(substitute_stmts(form.body, {"i": Name("lane"), "j": Name("c"), "n": Literal("8")}))
+    text = emit_stmts(substitute(form.body, {"i": Name("lane"), "j": Name("c"), "n": Literal("8")}))
     assert "int lane = threadIdx.x;" in text
     assert "for (int c = 0; c < 8; ++c)" in text
     assert "x[lane * 8 + c] += w[c];" in text

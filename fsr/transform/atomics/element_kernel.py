@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from fsr.analysis.accumulators import INTEGERS
 from fsr.analysis.effects import Access, Unclear, accesses
 from fsr.analysis.parallel import Scene
-from fsr.analysis.tree import assigned, names_of, substitute
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
 from fsr.source.form import (
@@ -29,7 +28,8 @@ from fsr.source.form import (
     Stmt,
     While,
 )  # fmt: skip
-from fsr.source.walk import blocks_of, integer, walk_exprs, walk_stmts
+from fsr.source.mapping import substitute
+from fsr.source.walk import blocks_of, integer, names_changed, names_in, walk_exprs, walk_stmts
 from fsr.transform.launches import Launched, launched, one_thread_each, threads_of
 from fsr.transform.protocol import Subject
 from fsr.transform.rows.row_kernel import is_global_id, is_row, scene_of, uses_threads
@@ -71,7 +71,7 @@ def element_kernel(subject: Subject, kernel: KernelForm) -> ElementKernel | None
     if split is None:
         return None
     before, var, type_, bound, body = split
-    if uses_threads((*before, *body)) or var in assigned(body) or names_of(bound) & assigned(kernel.body):
+    if uses_threads((*before, *body)) or var in names_changed(body) or names_in(bound) & names_changed(kernel.body):
         return None
     try:
         scene = scene_of(found, exact=subject.contract.tolerance.exact)
@@ -122,7 +122,7 @@ def _one_each(kernel: KernelForm, threads: int) -> Split | None:
     assert isinstance(declare, Declare)
     var, type_ = declare.name, declare.type.removeprefix("const ")
     rest = [s for s in kernel.body[at + 1 :] if not isinstance(s, Comment)]
-    middle = [s for s in rest if isinstance(s, Declare) and s.init is not None and var not in names_of(s.init)]
+    middle = [s for s in rest if isinstance(s, Declare) and s.init is not None and var not in names_in(s.init)]
     while rest and rest[0] in middle:
         rest = rest[1:]
     between = kernel.body[at + 1 : len(kernel.body)]
@@ -173,7 +173,7 @@ def _grid_stride(kernel: KernelForm, threads: int) -> Split | None:
     start, step = substitute(loop.start, values), substitute(loop.step, values)
     if not is_global_id(start, threads) or not _is_grid(step, threads):
         return None
-    if any(names_of(e) & set(values) for s in (*before, *loop.body) for e in _exprs(s)):
+    if any(names_in(e) & set(values) for s in (*before, *loop.body) for e in _exprs(s)):
         return None
     return tuple(before), loop.var, loop.type.removeprefix("const "), loop.bound, loop.body
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from fsr.analysis.elements import WIDEST_BYTES, always, element
 from fsr.analysis.parallel import VAR, stride
-from fsr.analysis.tree import rewrite_body, substitute
 from fsr.hardware.c_types import BY_SPELLING, element_bytes
 from fsr.source.form import (
     Assign,
@@ -25,6 +24,7 @@ from fsr.source.form import (
     Stmt,
     Unary,
 )  # fmt: skip
+from fsr.source.mapping import rewrite, substitute
 from fsr.source.walk import integer, names_mentioned, walk_stmts
 from fsr.transform.atomics.element_kernel import ElementKernel
 from fsr.transform.rows.row_kernel import fresh
@@ -163,7 +163,7 @@ class ElementLoop:
             loaded = Index(Name(names[place[0]]), Name(step))
             return Index(Member(loaded, "v"), u) if self.wide else loaded
 
-        work = body(rewrite_body(kernel.body, value))
+        work = body(rewrite(kernel.body, value))
         position = plus(times(Name(pack), number(self.width)), u) if self.wide else Name(pack)
         if kernel.var in names_mentioned(work):
             work = (Declare(f"const {kernel.type}", kernel.var, position), *work)

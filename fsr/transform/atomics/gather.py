@@ -24,7 +24,7 @@ from fsr.source.form import (
     Stmt,
     Unary,
 )  # fmt: skip
-from fsr.source.walk import map_stmts
+from fsr.source.mapping import map_stmts
 from fsr.transform.atomics.element_loop import ElementLoop
 from fsr.transform.atomics.global_atomics import Bins, Target, atomic_of, typed
 from fsr.transform.rows.row_kernel import fresh

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fsr.analysis.calls import ATOMICS
-from fsr.analysis.tree import names_of
 from fsr.contract.model import Contract
 from fsr.source.form import Binary, Call, Cast, Declare, Expr, ExprStmt, Index, Literal, Name, Stmt, Unary
-from fsr.source.walk import integer, walk_expr, walk_stmts
+from fsr.source.walk import integer, names_in, walk_expr, walk_stmts
 from fsr.transform.atomics.element_kernel import ElementKernel
 from fsr.transform.launches import largest_value
 
@@ -84,7 +83,7 @@ def targets(kernel: ElementKernel) -> dict[str, Target] | None:
             return None
         if kernel.scene.exact and type_ in ("float", "double"):
             return None
-        fixed = not names_of(index) & (local | kernel.scene.changing) and not _reads_memory(index)
+        fixed = not names_in(index) & (local | kernel.scene.changing) and not _reads_memory(index)
         new = Target(root, pointer, index, operation, type_, fixed)
         old = found.setdefault(root, new)
         if (old.pointer, old.operation) != (pointer, operation):

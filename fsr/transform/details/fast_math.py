@@ -9,18 +9,9 @@ from dataclasses import dataclass, replace
 from fsr.analysis.types import FLOAT, INT, aliases, type_of
 from fsr.records import Candidate
 from fsr.source.form import Binary, Call, Declare, Expr, For, Index, Literal, Name, OpaqueExpr, Stmt, Unary
+from fsr.source.mapping import map_exprs, replace_stmt
 from fsr.source.tokens import skeleton
-from fsr.source.walk import (
-    Block,
-    fresh,
-    loop_regions,
-    map_exprs,
-    names_in,
-    names_written,
-    replace_stmt,
-    walk_expr,
-    walk_exprs,
-)  # fmt: skip
+from fsr.source.walk import Block, fresh, loop_regions, names_in, names_written, walk_expr, walk_exprs
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, part_of, region_in, rewritten, target_of, targets, with_flags
 

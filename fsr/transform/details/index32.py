@@ -10,7 +10,8 @@ from fsr.analysis.accesses import accesses
 from fsr.analysis.affine import affine
 from fsr.records import Candidate
 from fsr.source.form import Assign, Binary, Call, Cast, Declare, Expr, For, Index, Literal, Name, Stmt
-from fsr.source.walk import Block, map_expr, map_own_exprs, map_stmts, names_in, walk_exprs, walk_stmts
+from fsr.source.mapping import map_expr, map_own_exprs, map_stmts
+from fsr.source.walk import Block, names_in, walk_exprs, walk_stmts
 from fsr.transform.launch.pointwise import pointwise
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import INT_LIMIT, Target, always, largest, rewritten, target_of, targets

@@ -28,17 +28,8 @@ from fsr.source.form import (
     Ternary,
     Unary,
 )  # fmt: skip
-from fsr.source.walk import (
-    Block,
-    base_name,
-    exprs_of,
-    map_stmts,
-    names_in,
-    opaque_names,
-    subexprs,
-    walk_expr,
-    walk_stmts,
-)  # fmt: skip
+from fsr.source.mapping import map_stmts
+from fsr.source.walk import Block, base_name, exprs_of, names_in, opaque_names, subexprs, walk_expr, walk_stmts
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, rewritten, target_of, targets
 

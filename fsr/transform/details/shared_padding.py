@@ -11,18 +11,8 @@ from fsr.analysis.types import aliases, resolved
 from fsr.hardware.c_types import element_bytes
 from fsr.records import Candidate
 from fsr.source.form import Binary, Call, Declare, Expr, Index, Literal, Name, OpaqueExpr, OpaqueStmt, Unary
-from fsr.source.walk import (
-    base_name,
-    exprs_of,
-    integer,
-    map_expr,
-    names_in,
-    opaque_names,
-    replace_stmt,
-    walk_expr,
-    walk_exprs,
-    walk_stmts,
-)  # fmt: skip
+from fsr.source.mapping import map_expr, replace_stmt
+from fsr.source.walk import base_name, exprs_of, integer, names_in, opaque_names, walk_expr, walk_exprs, walk_stmts
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, part_of, region_in, rewritten, target_of, targets
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from fsr.analysis.affine import affine
 from fsr.records import Candidate
 from fsr.source.form import For
-from fsr.source.walk import loop_regions, loops, replace_stmt
+from fsr.source.mapping import replace_stmt
+from fsr.source.walk import loop_regions, loops
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, part_of, region_in, rewritten, target_of, targets
 

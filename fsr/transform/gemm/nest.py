@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from fsr.analysis.domain import Domain
 from fsr.analysis.point_accesses import Access, Inits, access, accesses, dtype_of, may_alias, once_set, written_out
 from fsr.analysis.polynomial import Poly, constant
-from fsr.analysis.rewrite import assigned, names, nodes, rewrite, root, without_comments
 from fsr.contract.model import Contract
 from fsr.source.form import (
     Assign,
@@ -29,6 +28,8 @@ from fsr.source.form import (
     Name,
     Stmt,
 )  # fmt: skip
+from fsr.source.mapping import rewrite
+from fsr.source.walk import base_name, identifiers, names_assigned, nodes, without_comments
 
 WIDENING = {"__half2float": "float", "__bfloat162float": "float", "float": "float", "double": "double", "int": "int"}
 
@@ -82,7 +83,7 @@ def gemm_nest(found: Domain, contract: Contract) -> GemmNest | None:
     local = {d.name for d in before} | set(found.ids())
     bounds = written_out(loop.start, values), written_out(loop.bound, values)
     if (
-        names(bounds) & (local | {acc.name})
+        identifiers(bounds) & (local | {acc.name})
         or loop.step != Literal("1")
         or loop.relation not in ("<", "<=")
         or loop.type is None
@@ -100,7 +101,7 @@ def gemm_nest(found: Domain, contract: Contract) -> GemmNest | None:
         return None
     a, b = pair[m_axis], pair[n_axis]
     step = one_step(loop, a, b)
-    if names(step) & (local | {loop.var}):
+    if identifiers(step) & (local | {loop.var}):
         return None
     return GemmNest(found, m_axis, n_axis, a, b, acc, before, loop, finish, _neutral(loop, acc.name, a, b), values)
 
@@ -153,13 +154,13 @@ def _split(core: Sequence[Stmt]) -> tuple[tuple[Declare, ...], Declare, For, tup
     declared = [s for s in lead if isinstance(s, Declare)]
     if not isinstance(loop, For) or len(declared) != len(lead) or any(isinstance(n, For) for n in nodes(finish)):
         return None
-    targets = {root(s.target) for s in nodes(loop.body) if isinstance(s, Assign)}
+    targets = {base_name(s.target) for s in nodes(loop.body) if isinstance(s, Assign)}
     targets -= {s.name for s in nodes(loop.body) if isinstance(s, Declare)}
     acc = [d for d in declared if d.name in targets]
     if len(acc) != 1 or len(targets) != 1 or acc[0].init is None or acc[0].dims or "auto" in acc[0].type:
         return None
     before = tuple(d for d in declared if d is not acc[0])
-    if acc[0].name in names(before) or {d.name for d in before} & set(assigned((loop.body, finish))):
+    if acc[0].name in identifiers(before) or {d.name for d in before} & set(names_assigned((loop.body, finish))):
         return None
     return before, acc[0], loop, finish
 

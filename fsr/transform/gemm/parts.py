@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from fsr.analysis.domain import Axis
 from fsr.analysis.point_accesses import written_out
-from fsr.analysis.rewrite import names, nodes, rewrite, substitute
 from fsr.source.emit import emit_expr, emit_stmts
 from fsr.source.form import Assign, Declare, Expr, Index, Literal, Name, OpaqueExpr, Stmt
+from fsr.source.mapping import rewrite, substitute
+from fsr.source.walk import identifiers, nodes
 from fsr.transform.gemm.nest import Factor, GemmNest, one_step
 from fsr.transform.gemm.text import GemmParts, Operand
 
@@ -100,7 +101,7 @@ def _point(nest: GemmNest, m: str, n: str, inner: tuple[Stmt, ...], needed: froz
     m_axis, n_axis = nest.domain.axes[nest.m_axis], nest.domain.axes[nest.n_axis]
     lines = [f"const {m_axis.type} {m_axis.var} = {m};", f"const {n_axis.type} {n_axis.var} = {n};"]
     guard = " && ".join(g for g in (_guard(nest, m_axis), _guard(nest, n_axis)) if g)
-    lets = _needed(nest.before, needed | names(inner))
+    lets = _needed(nest.before, needed | identifiers(inner))
     body = emit_stmts((*lets, *inner), 1).rstrip("\n")
     return "\n".join([*lines, f"if ({guard or 'true'}) {{", body, "}"])
 
@@ -116,19 +117,19 @@ def _needed(before: tuple[Declare, ...], used: frozenset[str]) -> tuple[Declare,
     for declare in reversed(before):
         if declare.name in used:
             kept.insert(0, declare)
-            used = used | names(declare)
+            used = used | identifiers(declare)
     return tuple(kept)
 
 
 def _start(nest: GemmNest) -> Callable[[str, str, str], str]:
     init = nest.acc.init or Literal("0")
     local = {d.name for d in nest.before} | set(nest.domain.ids())
-    if not names(init) & local and not any(isinstance(n, Index) for n in nodes(init)):
+    if not identifiers(init) & local and not any(isinstance(n, Index) for n in nodes(init)):
         return lambda m, n, acc: f"{acc} = {emit_expr(init)};"
 
     def start(m: str, n: str, acc: str) -> str:
         zero = f"{acc} = static_cast<{_plain(nest.acc.type)}>(0);\n"
-        return zero + _point(nest, m, n, (Assign(_lvalue(acc), "=", init),), names(init))
+        return zero + _point(nest, m, n, (Assign(_lvalue(acc), "=", init),), identifiers(init))
 
     return start
 

@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from fsr.analysis.accumulators import INTEGERS
-from fsr.analysis.calls import BUILTINS, COOPERATES
+from fsr.analysis.calls import COOPERATES
 from fsr.analysis.functions import thread_aware
 from fsr.analysis.guards import peel
 from fsr.analysis.macros import constants, expanded
-from fsr.analysis.rewrite import names
 from fsr.analysis.threads import global_ids
-from fsr.analysis.tree import assigned
 from fsr.records import Candidate, Launch
 from fsr.source.form import Declare, KernelForm
-from fsr.source.walk import contains_opaque, names_mentioned, walk_stmts
+from fsr.source.walk import BUILTINS, contains_opaque, identifiers, names_changed, names_mentioned, walk_stmts
 from fsr.transform.launches import Launched, launched, with_launch
 from fsr.transform.protocol import Move, Subject
 
@@ -54,7 +52,7 @@ def any_block(subject: Subject, kernel: KernelForm) -> Launched | None:
     form = expanded(kernel, found.source)
     if any(isinstance(s, Declare) and s.qualifiers for s in walk_stmts(form.body)):
         return None
-    used = names(form.body)
+    used = identifiers(form.body)
     if used & (thread_aware(found.source) - {kernel.name}) or any(COOPERATES.search(n) for n in used):
         return None
     ids = _ids(form)
@@ -63,7 +61,7 @@ def any_block(subject: Subject, kernel: KernelForm) -> Launched | None:
         set(ids.values()) != set("xyz")
         or len(ids) != 3
         or names_mentioned(left) & BUILTINS
-        or assigned(form.body) & set(ids)
+        or names_changed(form.body) & set(ids)
     ):
         return None
     peeled = peel(left, ids, constants(found.source, kernel, found.launch.entry))

@@ -9,7 +9,6 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fsr.analysis.calls import BUILTINS
 from fsr.analysis.threads import AXES, GlobalId, global_ids, guard_of
 from fsr.source.form import (
     Binary,
@@ -29,6 +28,7 @@ from fsr.source.form import (
     While,
 )  # fmt: skip
 from fsr.source.walk import (
+    BUILTINS,
     contains_barrier,
     contains_opaque,
     contains_return,

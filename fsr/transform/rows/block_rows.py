@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from fsr.analysis.accumulators import INTEGERS
-from fsr.analysis.calls import BUILTINS
 from fsr.analysis.effects import Unclear
-from fsr.analysis.tree import assigned, names_of, rewrite_body, root_name, without_casts
 from fsr.analysis.types import aliases
 from fsr.source.form import (
     Assign,
@@ -36,15 +34,19 @@ from fsr.source.form import (
     Stmt,
     While,
 )  # fmt: skip
+from fsr.source.mapping import map_stmts, rewrite, substitute
 from fsr.source.walk import (
+    BUILTINS,
+    base_name,
     fresh,
     integer,
     kernel_names,
-    map_stmts,
+    names_changed,
+    names_in,
     names_mentioned,
-    substitute_stmts,
     walk_exprs,
     walk_stmts,
+    without_casts,
 )
 from fsr.transform.launches import Launched, launched, threads_of
 from fsr.transform.protocol import Subject
@@ -69,7 +71,7 @@ def block_row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
         row, body = _with_row(_without_thread_names(plain.body), kernel)
         body = _settled_pointers(body, plain)
         body = _Lift(replace(found, kernel=plain), threads).level(body, {})
-        if row.name in assigned(body) or uses_threads(body):
+        if row.name in names_changed(body) or uses_threads(body):
             return None
         place = replace(found, kernel=replace(plain, body=(row, *body)))
         scene = scene_of(place, exact=subject.contract.tolerance.exact)
@@ -112,11 +114,11 @@ def _plain_types(kernel: KernelForm, names: Mapping[str, str]) -> KernelForm:
 
 def _without_thread_names(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """The body with ``tid`` written as threadIdx.x, where it is declared so and never changed."""
-    changed = assigned(body)
+    changed = names_changed(body)
     for s in body:
         if isinstance(s, Declare) and _is(s.init, THREAD) and s.name not in changed:
             left = tuple(other for other in body if other is not s)
-            return _without_thread_names(substitute_stmts(left, {s.name: THREAD}))
+            return _without_thread_names(substitute(left, {s.name: THREAD}))
     return body
 
 
@@ -127,7 +129,7 @@ def _with_row(body: tuple[Stmt, ...], kernel: KernelForm) -> tuple[Declare, tupl
     if row.type.removeprefix("const ").removesuffix(" const") not in INTEGERS:
         raise Unclear
     left = tuple(s for s in body if s is not named)
-    return row, rewrite_body(left, lambda e: Name(row.name) if e == BLOCK else None)
+    return row, rewrite(left, lambda e: Name(row.name) if e == BLOCK else None)
 
 
 def _settled_pointers(body: tuple[Stmt, ...], kernel: KernelForm) -> tuple[Stmt, ...]:
@@ -138,12 +140,12 @@ def _settled_pointers(body: tuple[Stmt, ...], kernel: KernelForm) -> tuple[Stmt,
     for at, s in enumerate(body):
         match s:
             case Assign(target=Name(text=text), op="+=", value=value) if text in pointers and moves.count(text) == 1:
-                if text in names_mentioned(body[:at]) | names_of(value):
+                if text in names_mentioned(body[:at]) | names_in(value):
                     continue
                 settled = fresh(f"own_{text}", taken)
                 taken.add(settled)
                 moved = Declare(pointers[text], settled, Binary("+", Name(text), value))
-                body = (*body[:at], moved, *substitute_stmts(body[at + 1 :], {text: Name(settled)}))
+                body = (*body[:at], moved, *substitute(body[at + 1 :], {text: Name(settled)}))
     return body
 
 
@@ -179,7 +181,7 @@ class _Lift:
         return tuple(found)
 
     def _one(self, s: Stmt, before: list[Stmt], parts: dict[str, Partial]) -> list[Stmt]:
-        s = rewrite_body([s], self._element_zero)[0]
+        s = rewrite(s, self._element_zero)
         match s:
             case Comment():
                 return [s]
@@ -267,13 +269,13 @@ class _Lift:
         target, value = _given(s)
         seen: Stmt = s if target is None or value is None else ExprStmt(value)
         found = [self._combines(e, parts) for e in walk_exprs([s])]
-        hidden = rewrite_body([seen], lambda e: None if self._combines(e, parts) is None else Literal("0"))
+        hidden = rewrite((seen,), lambda e: None if self._combines(e, parts) is None else Literal("0"))
         if names_mentioned(hidden) & (parts.keys() | self.arrays.keys()) or self.scalars & parts.keys():
             raise Unclear
         alone = False in found  # thread 0 alone has the result
         if alone and (target is None or value is None or self._combines(value, parts) is None):
             raise Unclear
-        new = rewrite_body([s], lambda e: _argument(e) if self._combines(e, parts) is not None else None)[0]
+        new = rewrite(s, lambda e: _argument(e) if self._combines(e, parts) is not None else None)
         if target is not None:
             parts.pop(target, None)
             if alone:
@@ -337,6 +339,6 @@ def _of_tree(s: Stmt, array: str) -> bool:
         case ExprStmt(expr=Call(callee=Name(text=text))) if text in _BARRIERS:
             return True
     return any(
-        isinstance(inner, Assign) and isinstance(inner.target, Index) and root_name(inner.target) == array
+        isinstance(inner, Assign) and isinstance(inner.target, Index) and base_name(inner.target) == array
         for inner in walk_stmts([s])
     )

@@ -10,7 +10,6 @@ from fsr.analysis.collective import Combined, combined_value
 from fsr.analysis.effects import Unclear
 from fsr.analysis.macros import constants
 from fsr.analysis.parallel import private_names
-from fsr.analysis.tree import assigned, declared, is_zero
 from fsr.source.form import (
     Assign,
     Binary,
@@ -28,8 +27,9 @@ from fsr.source.form import (
     Return,
     Stmt,
 )  # fmt: skip
+from fsr.source.mapping import substitute
 from fsr.source.parse import parse_device_functions
-from fsr.source.walk import integer, names_mentioned, substitute_stmts, walk_stmts
+from fsr.source.walk import declared, integer, is_zero, names_changed, names_mentioned, walk_stmts
 from fsr.transform.launches import Launched
 
 THREAD = Member(Name("threadIdx"), "x")
@@ -83,7 +83,7 @@ class Combiners:
         value = Param(type_, "fsr_part")
         body = (
             shared,
-            *substitute_stmts(tuple(run), {part: Name(value.name)}),
+            *substitute(tuple(run), {part: Name(value.name)}),
             Return(Index(Name(array), Literal("0"))),
         )
         found = combined_value(KernelForm("fsr_tree", (value,), body), self.threads, self.functions, self.constants)
@@ -114,7 +114,7 @@ def folds_of(loop: For, kernel: KernelForm) -> dict[str, str]:
 def starts_neutral(name: str, operator: str, before: Sequence[Stmt]) -> bool:
     """Whether a variable's value before its loop may be counted once for every thread."""
     for s in reversed(before):
-        if name not in names_mentioned([s]) and name not in declared([s]) and name not in assigned([s]):
+        if name not in names_mentioned([s]) and name not in declared([s]) and name not in names_changed([s]):
             continue
         match s:
             case Declare(name=declared_name, init=init) if declared_name == name and init is not None and not s.dims:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from fsr.analysis.effects import Access, Unclear, accesses
 from fsr.analysis.elements import WIDEST_BYTES, always, element
 from fsr.analysis.parallel import VAR, ParallelLoop, canonical, private_names, stride
-from fsr.analysis.tree import assigned, names_of, rewrite_body, substitute
 from fsr.hardware.c_types import BY_SPELLING, element_bytes
 from fsr.hardware.limits import PARTIAL_SUMS_BYTES, STATIC_SHARED_BYTES
 from fsr.source.form import Call, Declare, Expr, Index, Literal, Name, Return, Stmt
-from fsr.source.walk import integer, walk_expr, walk_exprs
+from fsr.source.mapping import rewrite, substitute
+from fsr.source.walk import integer, names_changed, names_in, walk_expr, walk_exprs
 from fsr.transform.rows.row_kernel import RowKernel, fresh
 from fsr.transform.rows.share import Group
 from fsr.transform.rows.units import Unit, flatten, level_of_loops
@@ -101,7 +101,7 @@ def row_space(rows: RowKernel, group: Group, width: int, cache: str) -> RowSpace
     bound = first.loop.loop.bound
     loops = [u.loop for u in level if u.loop is not None and _in_range(u.loop, bound)]
     tail = level[level.index(first) :]
-    if not loops or names_of(bound) & rows.scene.changing or any(isinstance(u.stmt, Return) for u in flatten(tail)):
+    if not loops or names_in(bound) & rows.scene.changing or any(isinstance(u.stmt, Return) for u in flatten(tail)):
         return None
     start = min(integer(p.loop.start) or 0 for p in loops)
     if start < 0:
@@ -145,15 +145,15 @@ def _declared_before(
     early: dict[str, Unit] = {}
     for name, unit in inside.items():
         assert isinstance(unit.stmt, Declare)
-        used = frozenset[str]() if unit.stmt.init is None else names_of(unit.stmt.init)
+        used = frozenset[str]() if unit.stmt.init is None else names_in(unit.stmt.init)
         steady = not unit.accesses and unit.kind == "all" and not ({name} | used) & unsteady
         if steady and unit.stmt.init is not None and not used & (set(inside) - set(early)):
             early[name] = unit
-    ready = tuple(s for s in slots if not (names_of(s.index) | {s.pointer}) & (set(inside) - set(early)))
-    needed = {n for s in ready for n in names_of(s.index) | {s.pointer}}
+    ready = tuple(s for s in slots if not (names_in(s.index) | {s.pointer}) & (set(inside) - set(early)))
+    needed = {n for s in ready for n in names_in(s.index) | {s.pointer}}
     for name, unit in reversed(early.items()):
         if name in needed and isinstance(unit.stmt, Declare) and unit.stmt.init is not None:
-            needed |= names_of(unit.stmt.init)
+            needed |= names_in(unit.stmt.init)
     return ready, tuple(unit for name, unit in early.items() if name in needed)
 
 
@@ -205,7 +205,7 @@ def _first(split: ParallelLoop, pointer: str, start: int) -> str | None:
 
 def _only_elements(split: ParallelLoop, root: str, pointer: str, rows: RowKernel) -> bool:
     """Whether every access of the buffer in the loop is one that a pack can stand for."""
-    body = rewrite_body(split.loop.body, lambda e: VAR if _names(e, pointer) else None)
+    body = rewrite(split.loop.body, lambda e: VAR if _names(e, pointer) else None)
     try:
         left = accesses(body, rows.scene.pointers)
     except Unclear:
@@ -233,9 +233,9 @@ def reuses(space: RowSpace, rows: RowKernel) -> list[Reuse]:
             continue
         for call in dict.fromkeys(_calls(unit.loop, space, rows)):
             first = seen.setdefault(call, at)
-            later = frozenset(n for u in units[first:] for n in assigned([u.stmt]))
+            later = frozenset(n for u in units[first:] for n in names_changed([u.stmt]))
             declared_again = frozenset(u.stmt.name for u in units[first:] if isinstance(u.stmt, Declare))
-            if first == at or names_of(call) & (later | declared_again) - {s.pointer for s in space.slots}:
+            if first == at or names_in(call) & (later | declared_again) - {s.pointer for s in space.slots}:
                 continue
             reuse = Reuse(call, "float", fresh("kept_row", rows.launched.kernel), units[first].stmt)
             found.append((-sum(1 for _ in walk_expr(call)), reuse))
@@ -248,7 +248,7 @@ def _calls(split: ParallelLoop, space: RowSpace, rows: RowKernel) -> list[Expr]:
     kept = {s.pointer: s for s in space.slots if s.kept}
     found = []
     for expr in walk_exprs(split.loop.body):
-        if not isinstance(expr, Call) or not isinstance(expr.callee, Name) or names_of(expr) & private:
+        if not isinstance(expr, Call) or not isinstance(expr.callee, Name) or names_in(expr) & private:
             continue
         if expr.callee.text not in FLOAT_FUNCTIONS:
             continue

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from fsr.analysis.elements import element
 from fsr.analysis.parallel import VAR
-from fsr.analysis.tree import rewrite_body, rewrite_expr, substitute
 from fsr.hardware.c_types import BY_SPELLING
 from fsr.source.form import (
     Assign,
@@ -30,6 +29,7 @@ from fsr.source.form import (
     Stmt,
     Unary,
 )  # fmt: skip
+from fsr.source.mapping import rewrite, substitute
 from fsr.source.walk import integer, names_mentioned
 from fsr.transform.rows.cache import RowSpace, Slot, row_space
 from fsr.transform.rows.row_kernel import RowKernel
@@ -262,9 +262,9 @@ def _elements(loop: For, space: RowSpace, slots: list[Slot]) -> list[Stmt]:
             return found
         return loaded(expr)
 
-    body = rewrite_body(loop.body, value)
+    body = rewrite(loop.body, value)
     for reuse in firsts:
-        computed = rewrite_expr(substitute(reuse.expr, {VAR.text: Name(loop.var)}), loaded)
+        computed = rewrite(substitute(reuse.expr, {VAR.text: Name(loop.var)}), loaded)
         body = (Assign(kept[reuse.expr], "=", computed), *body)
     if (integer(loop.start) or 0) > space.start:
         body = (If(Binary(">=", Name(loop.var), loop.start), body),)

@@ -7,11 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fsr.analysis.accumulators import INTEGERS
-from fsr.analysis.calls import BUILTINS
 from fsr.analysis.effects import Unclear, pointers
 from fsr.analysis.functions import functions_of, hiding_macros
 from fsr.analysis.parallel import Scene, private_names, stride, terms
-from fsr.analysis.tree import assigned, names_of, without_casts
 from fsr.source.form import (
     Assign,
     Binary,
@@ -27,7 +25,18 @@ from fsr.source.form import (
     Return,
     Stmt,
 )
-from fsr.source.walk import blocks_of, exprs_of, integer, kernel_names, walk_expr, walk_stmts
+from fsr.source.walk import (
+    BUILTINS,
+    blocks_of,
+    exprs_of,
+    integer,
+    kernel_names,
+    names_changed,
+    names_in,
+    walk_expr,
+    walk_stmts,
+    without_casts,
+)
 from fsr.source.walk import fresh as fresh_among
 from fsr.transform.launches import Launched, launched, one_thread_each, threads_of
 from fsr.transform.protocol import Subject
@@ -62,7 +71,7 @@ def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
         return None
     before, row, after = kernel.body[:position], kernel.body[position], kernel.body[position + 1 :]
     assert isinstance(row, Declare)
-    if row.name in assigned(after) or uses_threads((*before, *after)):
+    if row.name in names_changed(after) or uses_threads((*before, *after)):
         return None
     try:
         scene = scene_of(found, exact=subject.contract.tolerance.exact)
@@ -144,7 +153,7 @@ def scene_of(found: Launched, *, exact: bool) -> Scene:
                 continue
         if types.setdefault(*new) != new[1]:
             raise Unclear
-    changing = assigned(kernel.body)
+    changing = names_changed(kernel.body)
     moving = frozenset(
         s.target.text for s in walk_stmts(kernel.body) if isinstance(s, Assign) and isinstance(s.target, Name)
     )
@@ -158,9 +167,9 @@ def walks_along(rows: RowKernel) -> bool:
     own = {rows.row.name}
     for stmt in walk_stmts(rows.launched.kernel.body):
         match stmt:
-            case Declare(name=name, init=init) if init is not None and names_of(init) & own:
+            case Declare(name=name, init=init) if init is not None and names_in(init) & own:
                 own.add(name)
-            case Assign(target=Name(text=name), value=value) if names_of(value) & own:
+            case Assign(target=Name(text=name), value=value) if names_in(value) & own:
                 own.add(name)
     for unit in flatten(rows.units):
         if unit.loop is None:
@@ -168,7 +177,7 @@ def walks_along(rows: RowKernel) -> bool:
         unknown = private_names(unit.loop.loop) - {unit.loop.loop.var}
         for access in unit.loop.accesses:
             step = stride(access.index, unit.loop.loop.var, unknown)
-            if step is not None and integer(step) == 1 and (names_of(access.index) | {access.pointer}) & own:
+            if step is not None and integer(step) == 1 and (names_in(access.index) | {access.pointer}) & own:
                 return True
     return False
 
@@ -178,7 +187,7 @@ def _outlives(name: str, body: Iterable[Stmt]) -> bool:
     for stmt in body:
         if isinstance(stmt, For) and stmt.var == name:
             continue
-        if any(name in names_of(e) for e in exprs_of(stmt)):
+        if any(name in names_in(e) for e in exprs_of(stmt)):
             return True
         if any(_outlives(name, block) for block in blocks_of(stmt)):
             return True

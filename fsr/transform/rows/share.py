@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from fsr.analysis.operators import OPERATORS
 from fsr.analysis.parallel import ParallelLoop
-from fsr.analysis.tree import is_zero
 from fsr.source.form import Assign, Binary, Call, Declare, Expr, ExprStmt, For, If, Literal, Name, Scope, Stmt, While
-from fsr.source.walk import integer
+from fsr.source.walk import integer, is_zero
 from fsr.transform.rows.units import Unit
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from fsr.analysis.accumulators import INTEGERS
 from fsr.analysis.effects import Access, Unclear, accesses
 from fsr.analysis.parallel import ParallelLoop, Scene, canonical, parallel_loop
-from fsr.analysis.tree import names_of
 from fsr.source.form import Assign, Comment, Declare, ExprStmt, For, If, Jump, OpaqueStmt, Return, Scope, Stmt, While
+from fsr.source.walk import names_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def _crosses(root: str, every: list[Unit], scene: Scene) -> bool:
     places = {canonical(a, p.loop.var) for p in loops for a in p.accesses if a.root == root}
     vars_ = {p.loop.var for p in loops}
     unsteady = (scene.changing - vars_ - frozenset(scene.pointers.roots)) | scene.moving
-    return len(ways) > 1 or len(places) > 1 or any((names_of(i) | {p}) & unsteady for p, i in places)
+    return len(ways) > 1 or len(places) > 1 or any((names_in(i) | {p}) & unsteady for p, i in places)
 
 
 def level_of_loops(units: tuple[Unit, ...]) -> tuple[Unit, ...] | None:

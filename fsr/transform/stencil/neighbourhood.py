@@ -9,9 +9,9 @@ from fsr.analysis.domain import Domain
 from fsr.analysis.guards import is_pure
 from fsr.analysis.point_accesses import Access, Inits, accesses, dtype_of, may_alias, once_set
 from fsr.analysis.polynomial import Poly, constant
-from fsr.analysis.rewrite import assigned, names, nodes, without_comments
 from fsr.contract.model import Contract
 from fsr.source.form import Call, Declare, Expr, If, Index, Stmt
+from fsr.source.walk import identifiers, names_assigned, nodes, without_comments
 from fsr.transform.transpose.strided import straight_line
 
 REACH = 16  # rows: an offset further away is another array in the same memory, not a neighbour
@@ -87,7 +87,7 @@ def _paths(body: Sequence[Stmt], above: tuple[Level, ...]) -> list[tuple[tuple[L
         return found
     last, lets = body[-1], tuple(s for s in body[:-1] if isinstance(s, Declare) and s.init is not None and is_pure(s))
     hidden = any(isinstance(n, Index | Call) for n in nodes(last.test))
-    if len(lets) != len(body) - 1 or hidden or {d.name for d in lets} & set(assigned(tuple(body))):
+    if len(lets) != len(body) - 1 or hidden or {d.name for d in lets} & set(names_assigned(tuple(body))):
         return found
     for taken, branch in ((True, last.then), (False, last.orelse)):
         found += _paths(branch, (*above, Level(lets, last.test, taken)))
@@ -122,7 +122,7 @@ def _offset(one: Access, found: Domain) -> tuple[Poly, Poly, int, int] | None:
     row * stride + column + constants."""
     x, y = found.axes["x"].var, found.axes["y"].var
     stride, along = one.poly.coefficient(y), one.poly.coefficient(x)
-    uniform = {p.name for p in found.form.params} | {n for s in found.uniform for n in names(s)}
+    uniform = {p.name for p in found.form.params} | {n for s in found.uniform for n in identifiers(s)}
     if stride is None or along != constant(1) or not stride.terms or stride.value() in (1, -1):
         return None
     rest = one.poly.without(y).without(x)

@@ -6,9 +6,9 @@ elsewhere the core runs as it was written. So border handling stays exactly the 
 
 from __future__ import annotations
 
-from fsr.analysis.rewrite import rewrite, substitute
 from fsr.source.emit import emit_expr, emit_stmts
 from fsr.source.form import Expr, Index, Name, OpaqueExpr
+from fsr.source.mapping import rewrite, substitute
 from fsr.source.names import indent
 from fsr.transform.points import at_point, condition, unrolled
 from fsr.transform.stencil.neighbourhood import Neighbourhood, Stencil

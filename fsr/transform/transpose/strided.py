@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from fsr.analysis.domain import Domain
 from fsr.analysis.point_accesses import Access, Inits, accesses, dtype_of, may_alias, once_set
 from fsr.analysis.polynomial import constant
-from fsr.analysis.rewrite import nodes, rewrite
 from fsr.contract.model import Contract
 from fsr.hardware.c_types import dtype_bytes
 from fsr.source.emit import emit_expr, emit_stmts
 from fsr.source.form import Assign, Binary, Declare, Expr, ExprStmt, Index, Name, OpaqueExpr, Stmt, Ternary
+from fsr.source.mapping import rewrite
 from fsr.source.names import indent
-from fsr.source.walk import subexprs
+from fsr.source.walk import nodes, subexprs
 from fsr.transform.points import at_point, unrolled
 
 Reads = tuple[Access, ...]

@@ -25,17 +25,8 @@ from fsr.source.form import (
     Stmt,
     Unary,
 )  # fmt: skip
-from fsr.source.walk import (
-    base_name,
-    fresh,
-    map_expr,
-    map_exprs,
-    names_in,
-    names_written,
-    substitute,
-    substitute_stmts,
-    walk_stmts,
-)
+from fsr.source.mapping import map_expr, map_exprs, substitute
+from fsr.source.walk import base_name, fresh, names_in, names_written, walk_stmts
 from fsr.transform.target import Target, number
 
 MAX_BYTES = 16  # the widest access of a thread
@@ -183,7 +174,7 @@ def packed(
         if s.writes:
             after.append(Assign(Unary("*", Cast(f"{type_} *", address, "reinterpret_cast")), "=", Name(packs[s.array])))
     inner = _on_packs(target, body, packs, lane, found)
-    inner = substitute_stmts(inner, {found.variable: _plus(base, Name(lane))})
+    inner = substitute(inner, {found.variable: _plus(base, Name(lane))})
     loop = For("int", lane, Literal("0"), "<", number(width), Literal("1"), inner, ("#pragma unroll",))
     aligned = _aligned(target, found, width, base, multiple)
     return Packed(tuple(before), loop, tuple(after), aligned)

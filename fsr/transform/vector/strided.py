@@ -29,17 +29,8 @@ from fsr.source.form import (
     Stmt,
     While,
 )  # fmt: skip
-from fsr.source.walk import (
-    contains_return,
-    fresh,
-    loop_regions,
-    loops,
-    names_in,
-    names_mentioned,
-    replace_stmt,
-    substitute_stmts,
-    walk_stmts,
-)  # fmt: skip
+from fsr.source.mapping import replace_stmt, substitute
+from fsr.source.walk import contains_return, fresh, loop_regions, loops, names_in, names_mentioned, walk_stmts
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.rows.block_values import Combiners
@@ -141,7 +132,7 @@ def _settled(target: Target, agreed: dict[str, str]) -> tuple[Stmt, ...]:
             ):
                 settled = fresh(f"{text}_settled", target.names | names_mentioned(done))
                 done[-1] = Declare(target.known.types.get(text, "float"), settled, s.value)
-                body = substitute_stmts(body, {text: Name(settled)})
+                body = substitute(body, {text: Name(settled)})
     return tuple(done)
 
 

@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fsr.analysis.threads import AXES, conjuncts
+from fsr.analysis.conditions import conjuncts
+from fsr.analysis.threads import AXES
 from fsr.records import Candidate, Launch
 from fsr.source.form import Assign, Binary, Declare, Expr, For, If, Jump, Literal, Name, Scope, Stmt, While
-from fsr.source.walk import (
-    contains_return,
-    fresh,
-    loop_regions,
-    loops,
-    names_in,
-    names_written,
-    replace_stmt,
-    walk_stmts,
-)
+from fsr.source.mapping import replace_stmt
+from fsr.source.walk import contains_return, fresh, loop_regions, loops, names_in, names_written, walk_stmts
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.launch.block_size import regrid
 from fsr.transform.launch.pointwise import Pointwise, id_declarations, id_expression, pointwise
