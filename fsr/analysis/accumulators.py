@@ -8,13 +8,6 @@ from dataclasses import dataclass
 from fsr.source.form import Assign, Binary, Call, Comment, Expr, For, If, Name, Stmt, Ternary
 from fsr.source.walk import blocks_of, names_in, walk_exprs, walk_stmts
 
-FLOATING = frozenset(["float", "double"])
-INTEGERS = frozenset(
-    [
-        "int", "unsigned", "unsigned int", "long", "unsigned long", "long long", "unsigned long long", "size_t",
-        "int32_t", "uint32_t", "int64_t", "uint64_t", "signed int", "long long int", "unsigned long long int",
-    ]
-)  # fmt: skip
 _CALLS = {
     "fmaxf": "max", "fmax": "max", "max": "max", "fminf": "min", "fmin": "min", "min": "min",
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fsr.analysis.polynomial import INTEGER
+from fsr.analysis.types import is_integer
 from fsr.source.form import Binary, Call, Cast, Expr, Index, Literal, Name, OpaqueExpr, Unary
 from fsr.source.walk import walk_expr
 
@@ -43,7 +43,7 @@ def negation(test: Expr) -> Expr:
 def _may_be_floating(e: Expr) -> bool:
     """Whether a value may be a float: names are taken for integers, as what is compared with indices is."""
     match e:
-        case Cast(kind, _) | Call(Name(kind), (_,)) if INTEGER.fullmatch(kind):
+        case Cast(kind, _) | Call(Name(kind), (_,)) if is_integer(kind):
             return False
     return any(isinstance(x, Index | Call | Cast | OpaqueExpr) or (isinstance(x, Literal) and "." in x.text)
                for x in walk_expr(e))  # fmt: skip

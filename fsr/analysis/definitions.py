@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fsr.analysis.functions import NO_FUNCTIONS, Functions
+from fsr.analysis.polynomial import Poly, constant, polynomial
+from fsr.analysis.types import integer_bytes
 from fsr.source.form import (
     Assign,
     Declare,
@@ -24,10 +25,7 @@ from fsr.source.form import (
 from fsr.source.mapping import map_expr
 from fsr.source.walk import base_name, blocks_of, exprs_of, names_in, opaque_names, walk_expr, walk_stmts, written_by
 
-INTEGER = re.compile(
-    r"(const )?((signed |unsigned )?(char|short|int|long|long long|long int|long long int)|unsigned|signed|size_t"
-    r"|std::size_t|ptrdiff_t|u?int(8|16|32|64)_t|std::u?int(8|16|32|64)_t|uint|auto|bool)( const)?"
-)
+NO_CONSTANTS: Mapping[str, int] = {}
 _DEPTH = 16
 
 
@@ -58,9 +56,10 @@ class Definitions:
             e = new
         return e
 
-    def is_integer(self, name: str) -> bool:
-        """Whether the name is declared with an integer type (``auto`` counts)."""
-        return INTEGER.fullmatch(self.types.get(name, "")) is not None
+    def poly(self, e: Expr, constants: Mapping[str, int] = NO_CONSTANTS) -> Poly:
+        """The polynomial of an integer expression, locals of ``values`` written out. ``constants``: macros and
+        template parameters with their values."""
+        return polynomial(self.expand(e), {name: constant(value) for name, value in constants.items()})
 
 
 def definitions(kernel: KernelForm, functions: Functions = NO_FUNCTIONS) -> Definitions:
@@ -143,7 +142,8 @@ def _stable(
         (first, *others), init = places, places[0].init
         if others or init is None or first.dims or name in changed or name in parameters or name in loops:
             continue
-        if not ("__shared__" in first.qualifiers or _reads_memory(init)) and functions.calls_builtins(init):
+        narrow = (integer_bytes(first.type) or 4) < 4 or first.type.endswith("bool")  # holds less than its value
+        if not (narrow or "__shared__" in first.qualifiers or _reads_memory(init)) and functions.calls_builtins(init):
             found[name] = init
     while True:  # what rests on something unstable is unstable too
         steady = {

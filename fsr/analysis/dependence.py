@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fsr.analysis.accesses import Access, accesses_in, declared_arrays
-from fsr.analysis.affine import affine
 from fsr.analysis.calls import is_atomic
 from fsr.analysis.definitions import Definitions, definitions
 from fsr.analysis.functions import NO_FUNCTIONS, Functions
@@ -101,11 +100,11 @@ def _one_place_an_iteration(a: Access, b: Access, loop: For, known: Definitions,
     """Whether both are at one and the same index that differs in every iteration of the loop."""
     if a.index is None or b.index is None:
         return False
-    first, second = affine(a.index, known), affine(b.index, known)
-    if first != second or first.depends_on((private - {loop.var}) | {"*"}):
+    first, second = known.poly(a.index), known.poly(b.index)
+    if first != second or first.depends_on(private - {loop.var}):
         return False
     factor = first.coefficient(loop.var)
-    return factor is not None and factor.value() not in (None, 0)
+    return factor is not None and factor.value not in (None, 0)
 
 
 def mentioned_after(stmts: tuple[Stmt, ...], loop: For) -> frozenset[str]:

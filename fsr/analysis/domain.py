@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from fsr.analysis.calls import COOPERATES, LOADS
 from fsr.analysis.guards import Guard, is_pure, peel
-from fsr.analysis.polynomial import INTEGER, Poly, constant, polynomial, symbol
+from fsr.analysis.polynomial import Poly, constant, polynomial, symbol
+from fsr.analysis.types import is_integer
 from fsr.records import Launch
 from fsr.source.form import (
     Binary,
@@ -139,13 +140,13 @@ def _name_ids(
         stmt = _abstract(substitute(stmt, inlined), targets, known)
         if isinstance(stmt, Declare) and stmt.init is not None and not stmt.dims and stmt.name not in written:
             axis = _placeholder_axis(stmt.init)
-            if axis and INTEGER.match(stmt.type) and "64" not in stmt.type:
+            if axis and is_integer(stmt.type) and "64" not in stmt.type:
                 if axis in ids:
                     inlined[stmt.name] = Name("@" + axis)
                 else:
                     ids[axis] = (stmt.name, stmt.type)
                 continue
-            if _atoms(stmt.init) and INTEGER.match(stmt.type):
+            if _atoms(stmt.init) and is_integer(stmt.type):
                 inlined[stmt.name] = stmt.init
                 continue
         kept.append(stmt)
@@ -175,7 +176,7 @@ def _global_id(axis: str, facts: Mapping[str, Poly]) -> Poly:
     def fact(name: str) -> Poly:
         return facts.get(name, symbol(name))
 
-    return fact(f"blockIdx.{axis}").times(fact(f"blockDim.{axis}")) + fact(f"threadIdx.{axis}")
+    return fact(f"blockIdx.{axis}") * fact(f"blockDim.{axis}") + fact(f"threadIdx.{axis}")
 
 
 def _placeholder_axis(expr: Expr) -> str | None:
@@ -245,7 +246,7 @@ def _known_locals(body: Sequence[Stmt], constants: Mapping[str, int]) -> dict[st
         counts[declare.name] = counts.get(declare.name, 0) + 1
     for declare in declared:
         once = counts[declare.name] == 1 and declare.name not in written and declare.name not in known
-        if once and declare.init is not None and not declare.dims and INTEGER.match(declare.type):
+        if once and declare.init is not None and not declare.dims and is_integer(declare.type):
             value = polynomial(declare.init, known)
             if not value.names() & set(written):
                 known[declare.name] = value
@@ -294,7 +295,7 @@ def flattened(found: Domain) -> Domain | None:
     axes = {"y": _bounded(row, axis.type, rows), "x": _bounded(col, axis.type, length)}
     core = tuple(s for s in found.core if not (isinstance(s, Declare) and s.name in (row, col)))
     known = {k: v for k, v in found.known.items() if k not in (row, col)}
-    whole = symbol(row).times(length) + symbol(col)
+    whole = symbol(row) * length + symbol(col)
     if axis.var in identifiers(core):
         core = (Declare(axis.type, axis.var, OpaqueExpr(whole.text())), *core)
     known = {k: _replaced(v, axis.var, whole) for k, v in known.items()} | {axis.var: whole}
@@ -319,9 +320,9 @@ def _quotient(product: Poly, factor: Poly) -> Poly | None:
     if len(factor.terms) != 1 or len(factor.terms[0][0]) != 1 or factor.terms[0][1] != 1:
         return None
     quotient = product.coefficient(factor.terms[0][0][0])
-    return quotient if quotient is not None and quotient.times(factor) == product else None
+    return quotient if quotient is not None and quotient * factor == product else None
 
 
 def _replaced(value: Poly, name: str, by: Poly) -> Poly:
     factor = value.coefficient(name)
-    return value if factor is None else value.without(name) + factor.times(by)
+    return value if factor is None else value.without(name) + factor * by

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fsr.analysis.aliasing import memories
+from fsr.analysis.aliasing import Groups, memories
 from fsr.analysis.calls import ATOMICS, is_load
 from fsr.analysis.functions import NO_FUNCTIONS, Functions
-from fsr.contract.model import Contract
 from fsr.source.form import (
     Assign,
     Binary,
@@ -79,14 +78,14 @@ def element_type(pointer_type: str) -> str:
 
 
 def pointers(
-    kernel: KernelForm, contract: Contract, parameter_names: Mapping[str, str], functions: Functions = NO_FUNCTIONS
+    kernel: KernelForm, parameter_names: Mapping[str, str], aliasing: Groups = (), functions: Functions = NO_FUNCTIONS
 ) -> Pointers:
     """The pointers of a kernel. ``parameter_names`` maps its parameters to what the launch passes for them;
     ``functions`` are those of the file.
 
     Raises Unclear on a local pointer whose memory is not told by its initial value.
     """
-    group = memories(contract.aliasing)
+    group = memories(aliasing)
     roots, elements = {}, {}
     for param in kernel.params:
         if param.is_pointer:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fsr.analysis.accumulators import FLOATING, INTEGERS
+from fsr.analysis.types import FLOATING, is_integer
 from fsr.source.form import Assign, Binary, Comment, Expr, For, If, Name, Stmt
 from fsr.source.mapping import map_stmts
 from fsr.source.walk import names_in, names_mentioned, walk_stmts, without_casts
@@ -44,7 +44,8 @@ def without_places(loop: For, noted: tuple[Place, ...]) -> tuple[Stmt, ...]:
 
 def foldable(place: Place, types: dict[str, str]) -> bool:
     """Whether both variables are plain numbers."""
-    return types.get(place.value, "") in FLOATING | INTEGERS and types.get(place.at, "") in INTEGERS
+    value = types.get(place.value, "")
+    return (value in FLOATING or is_integer(value)) and is_integer(types.get(place.at, ""))
 
 
 def _place(s: Stmt, var: str) -> Place | None:

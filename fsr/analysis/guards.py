@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fsr.analysis.conditions import conjuncts, negation
-from fsr.analysis.polynomial import INTEGER, Poly, constant, polynomial
+from fsr.analysis.polynomial import Poly, constant, polynomial
+from fsr.analysis.types import is_integer
 from fsr.source.form import Binary, Call, Declare, Expr, If, Index, Return, Stmt, Unary
 from fsr.source.walk import identifiers, names_assigned, nodes, without_comments
 
@@ -26,7 +27,7 @@ def is_pure(stmt: Declare) -> bool:
     """Whether a declaration reads no memory and calls nothing, so that it may run where the original did not."""
     reads = any(isinstance(n, Index | Call) or (isinstance(n, Unary) and n.op == "*") for n in nodes(stmt.init))
     divides = any(isinstance(n, Binary) and n.op in "/%" for n in nodes(stmt.init))
-    return not reads and not (divides and INTEGER.match(stmt.type)) and not stmt.dims
+    return not reads and not (divides and is_integer(stmt.type)) and not stmt.dims
 
 
 def peel(body: Sequence[Stmt], axes: Mapping[str, str], constants: Mapping[str, int]) -> Peeled | None:
@@ -43,7 +44,7 @@ def peel(body: Sequence[Stmt], axes: Mapping[str, str], constants: Mapping[str, 
         stmt = rest[0]
         if isinstance(stmt, Declare):
             lead.append(stmt)
-            if stmt.init is not None and not stmt.dims and INTEGER.match(stmt.type) and stmt.name not in written:
+            if stmt.init is not None and not stmt.dims and is_integer(stmt.type) and stmt.name not in written:
                 known[stmt.name] = polynomial(stmt.init, known)
             rest = rest[1:]
         elif isinstance(stmt, If) and not stmt.orelse and _returns(stmt.then):
@@ -105,12 +106,12 @@ def _linear(condition: Expr, axes: Mapping[str, str], known: Mapping[str, Poly])
     if len(used) != 1:
         return None
     factor = difference.coefficient(used[0])
-    sign = None if factor is None else factor.value()
+    sign = None if factor is None else factor.value
     if sign not in (1, -1):
         return None
     other = difference.without(used[0])  # sign * id + other REL 0
     upper = condition.op.startswith("<") == (sign == 1)
-    limit = other.times(constant(-sign)) + constant(1 if condition.op.endswith("=") else 0)
+    limit = other * constant(-sign) + constant(1 if condition.op.endswith("=") else 0)
     return axes[used[0]], limit if upper else None
 
 

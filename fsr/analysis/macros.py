@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from fsr.analysis.polynomial import integer_literal
-from fsr.source.form import Assign, Call, Expr, Index, KernelForm, Member, Name, OpaqueExpr
+from fsr.source.form import Assign, Call, Expr, Index, KernelForm, Literal, Member, Name, OpaqueExpr
 from fsr.source.macros import macros
 from fsr.source.mapping import rewrite, substitute
 from fsr.source.names import words
 from fsr.source.parse import parse_kernels
 from fsr.source.tokens import close_of, tokenize
-from fsr.source.walk import nodes
+from fsr.source.walk import integer, nodes
 
 
 def constants(source: str, form: KernelForm, entry: str) -> dict[str, int]:
@@ -24,14 +23,14 @@ def constants(source: str, form: KernelForm, entry: str) -> dict[str, int]:
     constant = words_before + r"(?:int|unsigned|size_t|unsigned int)\s+(\w+)\s*=\s*(\w+)\s*;"
     given = {m.name: m.body.strip("() \t") for m in macros(source) if m.params is None}
     for name, text in (given | dict(re.findall(constant, source, re.MULTILINE))).items():
-        value = integer_literal(text)
+        value = integer(Literal(text))
         if value is not None:
             found[name] = value
     if form.template and "<" in entry:
         declared = [name for _, name in form.template_parameters]
         listed = entry[entry.index("<") + 1 : entry.rindex(">")].split(",")
         for name, text in zip(declared, listed, strict=False):
-            value = integer_literal(text.strip())
+            value = integer(Literal(text.strip()))
             if value is not None:
                 found[name] = value
     return found
@@ -62,7 +61,7 @@ def _expressions(source: str) -> Mapping[str, tuple[tuple[str, ...] | None, Expr
     found: dict[str, tuple[tuple[str, ...] | None, Expr]] = {}
     for macro in macros(source):
         name, parameters, text = macro.name, macro.params, macro.body
-        if not text or "#" in text or integer_literal(text) is not None or not _careful(text, parameters or ()):
+        if not text or "#" in text or integer(Literal(text)) is not None or not _careful(text, parameters or ()):
             continue
         declared = ", ".join(f"int {p}" for p in parameters or ())
         kernels = parse_kernels(f"__global__ void f({declared}) {{\n    x = {text};\n}}\n")

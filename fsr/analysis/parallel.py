@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from fsr.analysis.accumulators import FLOATING, INTEGERS, accumulators
+from fsr.analysis.accumulators import accumulators
 from fsr.analysis.effects import Access, Pointers, Unclear, accesses
 from fsr.analysis.extremes import Place, foldable, places, without_places
 from fsr.analysis.operators import OPERATORS
+from fsr.analysis.types import FLOATING, is_integer
 from fsr.source.form import (
     Assign,
     Binary,
@@ -61,7 +62,7 @@ def parallel_loop(loop: For, scene: Scene) -> ParallelLoop | None:
     """The loop as a parallel one, or None where that cannot be shown."""
     if loop.relation not in ("<", "<=") or (integer(loop.step) or 0) <= 0:
         return None
-    if (loop.type or scene.types.get(loop.var)) not in INTEGERS or _leaves(loop.body):
+    if not is_integer(loop.type or scene.types.get(loop.var, "")) or _leaves(loop.body):
         return None
     private = private_names(loop)
     changed = names_changed(loop.body)
@@ -128,7 +129,7 @@ def _moves_pointer(body: Iterable[Stmt], known: Pointers) -> bool:
 
 def _foldable(name: str, operator: str, scene: Scene) -> bool:
     type_ = scene.types.get(name, "")
-    if type_ in INTEGERS:
+    if is_integer(type_):
         return True
     if type_ not in FLOATING or operator in ("and", "or", "xor"):
         return False
@@ -147,7 +148,7 @@ def _independent(found: list[Access], var: str, private: frozenset[str], changed
     for root in {a.root for a in found if a.kind == "atomic"}:
         if any(a.root == root and a.kind != "atomic" for a in found):
             return False
-        if scene.exact and not all(scene.pointers.elements[a.pointer] in INTEGERS for a in found if a.root == root):
+        if scene.exact and not all(is_integer(scene.pointers.elements[a.pointer]) for a in found if a.root == root):
             return False
     return True
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fsr.analysis.aliasing import any_alias
 from fsr.analysis.domain import Domain
-from fsr.analysis.polynomial import INTEGER, Poly
-from fsr.contract.model import Contract
-from fsr.records import Launch
+from fsr.analysis.polynomial import Poly
+from fsr.analysis.types import is_integer
 from fsr.source.form import Assign, Binary, Declare, Expr, Index, Name, Unary
 from fsr.source.mapping import rewrite
 from fsr.source.walk import names_assigned, nodes
@@ -36,7 +34,7 @@ def once_set(found: Domain) -> dict[str, Expr]:
     seen: set[str] = set()
     for node in nodes(body):
         if isinstance(node, Declare):
-            simple = node.init is not None and not node.dims and (INTEGER.match(node.type) or node.type.endswith("*"))
+            simple = node.init is not None and not node.dims and (is_integer(node.type) or node.type.endswith("*"))
             if simple and node.init is not None and node.name not in written and node.name not in seen:
                 values[node.name] = node.init
             else:
@@ -104,17 +102,3 @@ def accesses(found: Domain, values: Inits) -> list[Access] | None:
     known = pointers | {n for n, v in values.items() if _is_place(v, found, values)}
     used = sum(isinstance(n, Name) and n.text in known and id(n) not in places for n in nodes(found.core))
     return result if through == used else None
-
-
-def may_alias(contract: Contract, launch: Launch, found: Domain, one: str, other: str) -> bool:
-    """Whether two pointer parameters may share memory, by the contract's word."""
-    argument = {p.name: str(a) for p, a in zip(found.form.params, launch.args, strict=False)}
-    return one == other or any_alias((argument[one], argument[other]), contract.aliasing)
-
-
-def dtype_of(contract: Contract, launch: Launch, found: Domain, array: str) -> str | None:
-    """The NumPy name of an array parameter's elements; None for a buffer that is no contract argument."""
-    for param, argument in zip(found.form.params, launch.args, strict=False):
-        if param.name == array and isinstance(argument, str):
-            return next((a.dtype for a in contract.args if a.name == argument), None)
-    return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fsr.analysis.affine import Affine, affine
 from fsr.analysis.conditions import conjuncts, negation, upper_bound
-from fsr.analysis.definitions import Definitions, definitions
+from fsr.analysis.definitions import NO_CONSTANTS, Definitions, definitions
+from fsr.analysis.polynomial import Poly
 from fsr.source.form import Comment, Declare, Expr, If, KernelForm, Return, Stmt
 
 AXES = ("x", "y", "z")
@@ -20,7 +20,7 @@ class GlobalId:
 
     name: str
     axis: str
-    block_dim: Affine | None
+    block_dim: Poly | None
     declaration: Declare
 
 
@@ -44,24 +44,24 @@ def global_ids(
     known, found = known or definitions(kernel), dict[str, GlobalId]()
     for s in kernel.body:
         if isinstance(s, Declare) and s.name in known.values and s.init is not None:
-            axis = global_axis(affine(s.init, known, constants))
+            axis = global_axis(known.poly(s.init, constants or NO_CONSTANTS))
             if axis is not None:
                 found[s.name] = GlobalId(s.name, axis[0], axis[1], s)
     return found
 
 
-def global_axis(value: Affine) -> tuple[str, Affine | None] | None:
+def global_axis(value: Poly) -> tuple[str, Poly | None] | None:
     """``(axis, None)`` for ``blockIdx.a * blockDim.a + threadIdx.a``, ``(axis, width)`` with another width."""
     for axis in AXES:
         block, thread = f"blockIdx.{axis}", f"threadIdx.{axis}"
         width, step = value.coefficient(block), value.coefficient(thread)
-        if width is None or step is None or step.value() != 1 or not width.terms:
+        if width is None or step is None or step.value != 1 or not width.terms:
             continue
         if value.without(block).without(thread).terms:
             continue
         if width.depends_on(["threadIdx", "blockIdx", "gridDim"]):
             continue
-        return axis, None if dict(width.terms) == {(f"blockDim.{axis}",): 1} else width
+        return axis, None if width.single == f"blockDim.{axis}" else width
     return None
 
 

@@ -4,20 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from fsr.hardware.c_types import BY_SPELLING
 from fsr.source.form import Binary, Call, Cast, Expr, Index, Literal, Member, Name, Ternary, Unary
 from fsr.source.walk import walk_expr
 
 INT, FLOAT, DOUBLE = "int", "float", "double"
+FLOATING = frozenset([FLOAT, DOUBLE])
 _ORDER = (INT, FLOAT, DOUBLE)
-_INTEGER_TYPE = re.compile(r"(unsigned |signed )?(int|char|short|long|long long)|unsigned|size_t|u?int\d+_t|bool")
 
 
 def bare(type_: str) -> str:
     """A type without const, restrict, stars and blanks at its ends."""
     text = re.sub(r"\b(const|volatile|__restrict__|__restrict)\b|[*&]", " ", type_)
     return " ".join(text.split())
+
+
+@lru_cache(maxsize=256)
+def integer_bytes(type_: str) -> int | None:
+    """Bytes of an integer type in any spelling (``const long unsigned int``, ``std::size_t``); None for all others."""
+    if "*" in type_ or "&" in type_:
+        return None
+    words = [w for w in bare(type_).replace("std::", "").split() if w != "signed"]
+    words = sorted((w for w in words if w != "int" or len(words) == 1), key=lambda w: w != "unsigned") or ["int"]
+    known = BY_SPELLING.get(" ".join(words))
+    return known.bytes if known is not None and "int" in known.dtype else None
+
+
+def is_integer(type_: str) -> bool:
+    """Whether a type holds every index: an integer of at least 32 bits. (A ``char`` or ``bool`` made from an index is
+    another number.)"""
+    return (integer_bytes(type_) or 0) >= 4
 
 
 def aliases(source: str) -> dict[str, str]:
@@ -43,7 +61,7 @@ def resolved(type_: str, names: Mapping[str, str]) -> str:
 def _kind(type_: str) -> str | None:
     if type_ in (FLOAT, DOUBLE):
         return type_
-    return INT if _INTEGER_TYPE.fullmatch(type_) else None
+    return INT if integer_bytes(type_) is not None or type_ == "bool" else None
 
 
 def type_of(e: Expr, types: Mapping[str, str], names: Mapping[str, str]) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fsr.analysis.polynomial import Poly, constant, symbol
 from fsr.contract.index_values import (
     Access,
     Kind,
@@ -20,7 +21,6 @@ from fsr.contract.index_values import (
     sweeps,
     value_of,
 )
-from fsr.contract.polynomial import Poly
 from fsr.source.form import (
     Assign,
     Binary,
@@ -51,7 +51,7 @@ def walk_kernel(kernel: KernelForm, constants: Mapping[str, int], block: Mapping
     """Every access of the kernel's pointer parameters. ``constants``: names with known values; ``block``: the
     extents of the block by axis, where they are known."""
     walk = Walk({p.name: p.is_pointer for p in kernel.params}, constants, block)
-    values = {p.name: Poly.atom(p.name) for p in kernel.params if not p.is_pointer}
+    values = {p.name: symbol(p.name) for p in kernel.params if not p.is_pointer}
     pointers = {p.name: (p.name, Poly()) for p in kernel.params if p.is_pointer}
     _block(kernel.body, State(values, pointers, {}), walk)
     return walk
@@ -188,16 +188,16 @@ def _for(stmt: For, state: State, walk: Walk) -> State:
     step = value_of(stmt.step, state, walk)
     walk._fresh += 1
     atom = f"@{stmt.var}{walk._fresh}"
-    end = end + Poly.number(1) if stmt.relation == "<=" else end
-    known = stmt.relation in ("<", "<=", "!=") and all(is_size(a, walk) for a in end.atoms())
+    end = end + constant(1) if stmt.relation == "<=" else end
+    known = stmt.relation in ("<", "<=", "!=") and all(is_size(a, walk) for a in end.symbols)
     bounds, total = dict(after.bounds), after.total
     if known and sweeps(start, step, bounds, walk):
         bounds[atom] = end
-    elif known and step.constant == 1 and start.constant is not None and start.constant >= 0:
+    elif known and step.value == 1 and start.value is not None and start.value >= 0:
         bounds[atom], total = end, False  # j = 1, 2, …: in range, but the first ones are left out
     else:
         atom, total = f"?{stmt.var}{walk._fresh}", False
-    values = {**after.values, stmt.var: Poly.atom(atom)}
+    values = {**after.values, stmt.var: symbol(atom)}
     _block(stmt.body, State(values, after.pointers, bounds, total), walk)
     return after
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
-from fsr.contract.polynomial import Poly
+from fsr.analysis.polynomial import Poly, constant, symbol
 from fsr.source.form import Binary, Call, Cast, Expr, Index, Literal, Member, Name, Unary
 
 Kind = OneOf["read", "write", "update"]
@@ -52,7 +52,7 @@ class Walk:
     def unknown(self, hint: str = "?") -> Poly:
         """A fresh atom that has no range."""
         self._fresh += 1
-        return Poly.atom(f"?{hint}{self._fresh}")
+        return symbol(f"?{hint}{self._fresh}")
 
     def doubt(self, names: frozenset[str] | set[str], reason: str) -> None:
         """Record buffers that are used in a way that is not understood."""
@@ -118,14 +118,14 @@ def _upper(test: Expr, holds: bool, state: State, walk: Walk) -> tuple[str, Poly
     if left.single is None or not _is_index(left.single):
         left, right, op = right, left, _SWAPPED[op]
     atom = left.single
-    if atom is None or not _is_index(atom) or not all(is_size(a, walk) for a in right.atoms()):
+    if atom is None or not _is_index(atom) or not all(is_size(a, walk) for a in right.symbols):
         return None
     if op == "<":
         return atom, right
     if op == "<=":
-        return atom, right + Poly.number(1)
-    if op == "==" and right.constant == 0:
-        return atom, Poly.number(1)
+        return atom, right + constant(1)
+    if op == "==" and right.value == 0:
+        return atom, constant(1)
     return None
 
 
@@ -141,7 +141,7 @@ def is_size(atom: str, walk: Walk) -> bool:
 def sweeps(start: Poly, step: Poly, bounds: Mapping[str, Poly], walk: Walk) -> bool:
     """Whether the loop, over all threads, takes every value from 0 up: 0 and 1, or an index and the number of
     threads it runs over."""
-    if start.constant == 0 and step.constant == 1:
+    if start.value == 0 and step.value == 1:
         return True
     atom = start.single
     if atom is None:
@@ -151,7 +151,7 @@ def sweeps(start: Poly, step: Poly, bounds: Mapping[str, Poly], walk: Walk) -> b
             return True
         if atom == f"@b{axis}" and step.single == f"@G{axis}":
             return True
-        if atom == f"@g{axis}" and step == _extent(axis, walk) * Poly.atom(f"@G{axis}"):
+        if atom == f"@g{axis}" and step == _extent(axis, walk) * symbol(f"@G{axis}"):
             return True
     return atom in bounds and atom.startswith("%") and bounds[atom] == step
 
@@ -174,15 +174,15 @@ def value_of(expr: Expr, state: State, walk: Walk) -> Poly:
     match expr:
         case Literal(text):
             number = re.fullmatch(r"(0[xX][0-9a-fA-F']+|\d[\d']*)[uUlL]*", text)
-            return Poly.number(int(number[1].replace("'", ""), 0)) if number else walk.unknown()
+            return constant(int(number[1].replace("'", ""), 0)) if number else walk.unknown()
         case Name(text):
             if text in state.values:
                 return state.values[text]
-            return Poly.number(walk.constants[text]) if text in walk.constants else walk.unknown(text)
+            return constant(walk.constants[text]) if text in walk.constants else walk.unknown(text)
         case Member(Name(builtin), axis) if builtin in _BUILTINS and axis in AXES:
             if builtin == "blockDim" and axis in walk.block:
-                return Poly.number(walk.block[axis])
-            return Poly.atom(f"@{_BUILTINS[builtin]}{axis}")
+                return constant(walk.block[axis])
+            return symbol(f"@{_BUILTINS[builtin]}{axis}")
         case Cast(_, operand):
             return value_of(operand, state, walk)
         case Unary("-", operand):
@@ -203,16 +203,16 @@ def _binary(op: str, left: Poly, right: Poly, state: State, walk: Walk) -> Poly:
         return left - right
     if op == "*":
         return left * right
-    if left.constant is not None and right.constant:
-        value = {"/": left.constant // right.constant, "%": left.constant % right.constant,
-                 ">>": left.constant >> right.constant, "<<": left.constant << right.constant}.get(op)  # fmt: skip
-        return walk.unknown() if value is None else Poly.number(value)
-    if op == "<<" and right.constant is not None:
-        return left * Poly.number(1 << right.constant)
-    if op == "&" and right.constant is not None and right.constant & (right.constant + 1) == 0:
-        op, right = "%", right + Poly.number(1)
-    if op == ">>" and right.constant is not None:
-        op, right = "/", Poly.number(1 << right.constant)
+    if left.value is not None and right.value:
+        value = {"/": left.value // right.value, "%": left.value % right.value,
+                 ">>": left.value >> right.value, "<<": left.value << right.value}.get(op)  # fmt: skip
+        return walk.unknown() if value is None else constant(value)
+    if op == "<<" and right.value is not None:
+        return left * constant(1 << right.value)
+    if op == "&" and right.value is not None and right.value & (right.value + 1) == 0:
+        op, right = "%", right + constant(1)
+    if op == ">>" and right.value is not None:
+        op, right = "/", constant(1 << right.value)
     if op in ("/", "%") and left.single is not None and _is_index(left.single):
         return _part(op, left.single, right, state, walk)
     return walk.unknown()
@@ -227,17 +227,17 @@ def _part(op: str, atom: str, divisor: Poly, state: State, walk: Walk) -> Poly:
             bounds[name] = divisor
         elif atom in bounds and (whole := bounds[atom].over(divisor)) is not None:
             bounds[name] = whole
-    return Poly.atom(name)
+    return symbol(name)
 
 
 def _extent(axis: str, walk: Walk) -> Poly:
-    return Poly.number(walk.block[axis]) if axis in walk.block else Poly.atom(f"@B{axis}")
+    return constant(walk.block[axis]) if axis in walk.block else symbol(f"@B{axis}")
 
 
 def global_indices(poly: Poly, walk: Walk) -> Poly:
     """blockIdx * blockDim + threadIdx as the one atom of the global index."""
     for axis in AXES:
-        if f"@b{axis}" in poly.atoms() and f"@t{axis}" in poly.atoms():
-            pair = Poly.atom(f"@b{axis}") * _extent(axis, walk) + Poly.atom(f"@t{axis}")
-            poly = poly.replace(pair, Poly.atom(f"@g{axis}"))
+        if f"@b{axis}" in poly.symbols and f"@t{axis}" in poly.symbols:
+            pair = symbol(f"@b{axis}") * _extent(axis, walk) + symbol(f"@t{axis}")
+            poly = poly.replace(pair, symbol(f"@g{axis}"))
     return poly

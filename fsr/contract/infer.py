@@ -11,12 +11,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from fsr.analysis.polynomial import Poly, constant, symbol
 from fsr.contract.accesses import walk_kernel
 from fsr.contract.draft import GAP, Draft, inline, quoted
 from fsr.contract.host import constants, resolve_launch
 from fsr.contract.index_values import Access, Walk
 from fsr.contract.model import Argument, Constraints, Contract, Origin, Size, Tolerance
-from fsr.contract.polynomial import Poly
 from fsr.contract.shapes import shape_of
 from fsr.contract.show import argument_row, launch_rows, size_row
 from fsr.errors import ContractError, SourceError
@@ -144,7 +144,7 @@ def _block_extents(launch: Launch | None) -> dict[str, int]:
 def _index_bounds(found: _Finding, name: str) -> None:
     """Ranges of block indices from the launch; the launch itself from the guards when the file has none."""
     assert found.walk is not None
-    used = {a for access in found.walk.accesses for a in access.index.atoms()}
+    used = {a for access in found.walk.accesses for a in access.index.symbols}
     used |= set(found.walk.guards)
     if found.launch is not None:
         for axis, text in zip(AXES, found.launch.grid, strict=True):
@@ -152,7 +152,7 @@ def _index_bounds(found: _Finding, name: str) -> None:
             if poly is not None:
                 found.bounds[f"@b{axis}"] = poly
         for axis, extent in _block_extents(found.launch).items():
-            found.bounds[f"@t{axis}"] = Poly.number(extent)
+            found.bounds[f"@t{axis}"] = constant(extent)
         _check_cover(found, found.launch)
         return
     if "launch" in found.open:
@@ -178,7 +178,7 @@ def _index_bounds(found: _Finding, name: str) -> None:
 def _check_cover(found: _Finding, launch: Launch) -> None:
     """Note a launch with fewer threads than the guarded range of a global index that no loop strides over."""
     assert found.walk is not None
-    used = {a for access in found.walk.accesses for a in access.index.atoms()}
+    used = {a for access in found.walk.accesses for a in access.index.symbols}
     for axis, grid, block in zip(AXES, launch.grid, launch.block, strict=True):
         end = found.walk.guards.get(f"@g{axis}")
         if end is None or f"@g{axis}" not in used:
@@ -205,11 +205,11 @@ def _needs_block(form: KernelForm) -> bool:
 def _as_poly(text: str) -> Poly | None:
     """A grid extent as a polynomial when it is a plain size, number or product."""
     if re.fullmatch(r"\d+", text):
-        return Poly.number(int(text))
+        return constant(int(text))
     if re.fullmatch(r"[A-Za-z_]\w*( \* [A-Za-z_]\w*)*", text):
-        product = Poly.number(1)
+        product = constant(1)
         for part in text.split(" * "):
-            product = product * Poly.atom(part)
+            product = product * symbol(part)
         return product
     return None
 
@@ -273,9 +273,9 @@ def _launched_literal(found: _Finding, param: Parameter) -> str | None:
 def _size_names(found: _Finding) -> set[str]:
     """Scalars that a range ends at or the launch is made of."""
     assert found.walk is not None
-    known = {a for poly in found.walk.guards.values() for a in poly.atoms()}
+    known = {a for poly in found.walk.guards.values() for a in poly.symbols}
     for access in found.walk.accesses:
-        known |= {a for poly in access.bounds.values() for a in poly.atoms()}
+        known |= {a for poly in access.bounds.values() for a in poly.symbols}
     if found.launch is not None:
         known |= {
             n for text in (*found.launch.grid, *found.launch.block, found.launch.shared_bytes) for n in names(text)
@@ -294,7 +294,7 @@ def _common_shape(found: _Finding, param: Parameter, accesses: Sequence[Access])
             return None
         if shape not in shapes:
             shapes.append(shape)
-    general = [s for s in shapes if s != (Poly.number(1),)]
+    general = [s for s in shapes if s != (constant(1),)]
     if len(general) > 1:
         texts = " and ".join("[" + ", ".join(p.text() for p in s) + "]" for s in general)
         found.open[key] = f"its indices fit different shapes: {texts}"
@@ -307,7 +307,7 @@ def _common_shape(found: _Finding, param: Parameter, accesses: Sequence[Access])
 
 def _note_nonempty(found: _Finding, access: Access, shape: tuple[Poly, ...]) -> None:
     """Extents that a fixed index needs to be at least 1: cols for ``x[row * cols]`` outside any loop over cols."""
-    moving = [a for a in access.index.atoms() if a[0] in "@?%"]
+    moving = [a for a in access.index.symbols if a[0] in "@?%"]
     if len(moving) < len(shape):
         fixed = [e for e in shape if e.single and all(access.bounds.get(a, found.bounds.get(a)) != e for a in moving)]
         found.nonempty |= {e.single for e in fixed if e.single}
@@ -329,13 +329,13 @@ def _note_sums(found: _Finding, accesses: Sequence[Access]) -> None:
     assert found.walk is not None
     for access in found.walk.accesses:
         if access.kind == "read":
-            inner = [a for a in access.index.atoms() if a.startswith("@") and a[1:2] not in "gbt"]
+            inner = [a for a in access.index.symbols if a.startswith("@") and a[1:2] not in "gbt"]
             for atom in inner:
                 end = access.bounds.get(atom)
-                if end is not None and end.single and all(atom not in w.index.atoms() for w in accesses):
+                if end is not None and end.single and all(atom not in w.index.symbols for w in accesses):
                     found.summed.add(end.single)
     for access in accesses:
-        if access.kind == "update" and access.index.constant is not None:
+        if access.kind == "update" and access.index.value is not None:
             ends = {p.text() for a, p in access.bounds.items() if a.startswith("@g")}
             found.summed |= ends if len(ends) == 1 else set()
 
@@ -344,7 +344,7 @@ def _covers(found: _Finding, access: Access, shape: tuple[Poly, ...]) -> bool:
     """Whether a write, over all threads, reaches every element of the shape."""
     if not access.total or shape_of(access, found.bounds) != shape:
         return False
-    missing = [a for a in access.bounds if a.startswith("@t") and access.bounds[a].constant != 1]
+    missing = [a for a in access.bounds if a.startswith("@t") and access.bounds[a].value != 1]
     return not missing
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from fsr.analysis.polynomial import Poly, constant, symbol
 from fsr.contract.index_values import Access
-from fsr.contract.polynomial import Poly
 
 
 def shape_of(access: Access, extra: Mapping[str, Poly]) -> tuple[Poly, ...] | str:
@@ -16,13 +16,13 @@ def shape_of(access: Access, extra: Mapping[str, Poly]) -> tuple[Poly, ...] | st
     every atom with a known range. An atom missing inside (``x[row * cols]``) leaves its extent from the factor.
     """
     bounds = {**extra, **access.bounds}
-    left, inner, shape = access.index, Poly.number(1), list[Poly]()
-    moving = [a for a in access.index.atoms() if a[0] in "@?%"]
+    left, inner, shape = access.index, constant(1), list[Poly]()
+    moving = [a for a in access.index.symbols if a[0] in "@?%"]
     for atom in moving:
         if atom not in bounds:
             what = "data read from memory, or a variable" if atom[0] == "?" else "an index"
             return f"the index depends on {what} whose range is not clear"
-    steps = {atom: access.index.coefficient(atom) for atom in moving}
+    steps = {atom: access.index.coefficient(atom) or Poly() for atom in moving}
     while steps:
         ready = [a for a, c in steps.items() if c == inner]
         if len(ready) > 1:
@@ -39,14 +39,14 @@ def shape_of(access: Access, extra: Mapping[str, Poly]) -> tuple[Poly, ...] | st
             continue
         atom = ready[0]
         shape.insert(0, bounds[atom])
-        left = left - Poly.atom(atom) * inner
+        left = left - symbol(atom) * inner
         inner = inner * bounds[atom]
         del steps[atom]
-    if left.constant != 0:
-        if not shape and left.constant is not None:
-            return (Poly.number(left.constant + 1),)
+    if left.value != 0:
+        if not shape and left.value is not None:
+            return (constant(left.value + 1),)
         return f"the index {readable(access.index)} reaches beyond its range by {left.text()}"
-    return tuple(shape) or (Poly.number(1),)
+    return tuple(shape) or (constant(1),)
 
 
 def readable(poly: Poly) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from fsr.analysis.accumulators import INTEGERS
 from fsr.analysis.aliasing import any_alias
+from fsr.analysis.types import is_integer
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
@@ -59,7 +59,7 @@ class Launched:
         found = [s for s in walk_stmts(self.kernel.body) if isinstance(s, Declare) and s.name == name]
         if len(found) != 1 or found[0].init is None or found[0].dims or name in names_changed(self.kernel.body):
             return None
-        if found[0].type.removeprefix("const ") not in INTEGERS or name in names_in(found[0].init):
+        if not is_integer(found[0].type) or name in names_in(found[0].init):
             return None
         return self.size_text(found[0].init)
 

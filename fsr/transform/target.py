@@ -11,6 +11,7 @@ from fsr.analysis.aliasing import any_alias
 from fsr.analysis.definitions import Definitions, definitions
 from fsr.analysis.functions import Functions, functions_of
 from fsr.analysis.macros import constants
+from fsr.analysis.polynomial import Poly
 from fsr.analysis.types import aliases
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
@@ -50,6 +51,10 @@ class Target:
     def known(self) -> Definitions:
         """Its names."""
         return definitions(self.kernel, self.functions)
+
+    def poly(self, e: Expr) -> Poly:
+        """The polynomial of an integer expression, locals and constants written out."""
+        return self.known.poly(e, self.constants)
 
     @property
     def functions(self) -> Functions:

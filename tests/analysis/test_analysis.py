@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fsr.analysis.accesses import accesses
-from fsr.analysis.affine import affine, constant
 from fsr.analysis.definitions import definitions
 from fsr.analysis.dependence import parallel
 from fsr.analysis.functions import functions_of
+from fsr.analysis.polynomial import constant
 from fsr.analysis.reductions import reductions
 from fsr.analysis.threads import global_ids, guards, negation
 from fsr.analysis.uniform import Uniformity
@@ -26,10 +26,10 @@ def kernel(body: str, params: str = PARAMS):
 
 def poly(text: str, body: str = ""):
     form = kernel(f"{body}\n y[0] = {text};")
-    return affine(form.body[-1].value, definitions(form))
+    return definitions(form).poly(form.body[-1].value)
 
 
-# ---------------------------------------------------------------- affine, definitions
+# ---------------------------------------------------------------- polynomials, definitions
 
 
 def test_indices_are_polynomials_over_what_locals_stand_for():
@@ -48,7 +48,7 @@ def test_indices_are_polynomials_over_what_locals_stand_for():
     assert poly("n << 3") == poly("8 * n")
     assert poly("n * n").coefficient("n") is None
     assert poly("n + n / 4").coefficient("n") is None
-    assert poly("n - n").value() == 0
+    assert poly("n - n").value == 0
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,7 @@ def test_indices_are_polynomials_over_what_locals_stand_for():
     [
         "int k = n; k = 3;", "int k = n; k++;", "int k = n; f(&k);", "int k = x[0];", "int k = g(n);",
         "int k = n; asm(\"mov %0, 1;\" : \"=r\"(k));", "int m = n; int k = m; m = 2;", "int k = n; { int k = 2; }",
+        "unsigned char k = n;", "const bool k = n;", "int16_t k = n;",
         "int k; k = n;", "n = 3; int k = n;", "int k = n; for (k = 0; k < 3; k++) {}",
     ],
 )  # fmt: skip

@@ -6,13 +6,9 @@ import pytest
 
 from fsr.analysis.effects import Unclear, accesses, element_type, pointers
 from fsr.analysis.elements import always
-from fsr.contract.model import Contract
-from fsr.records import Plan
 from fsr.source.emit import emit_expr
 from fsr.source.form import KernelForm
 from fsr.source.parse import parse_kernels
-
-CONTRACT = Contract("k", (), (), Plan(()))
 
 
 def parsed(body: str) -> KernelForm:
@@ -21,7 +17,7 @@ def parsed(body: str) -> KernelForm:
 
 def found(body: str) -> list[tuple[str, str, str]]:
     kernel = parsed(body)
-    known = pointers(kernel, CONTRACT, {})
+    known = pointers(kernel, {})
     return [(a.root, emit_expr(a.index), a.kind) for a in accesses(kernel.body, known)]
 
 

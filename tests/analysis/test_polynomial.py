@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsr.analysis.polynomial import Poly, constant, integer_literal, polynomial, symbol
-from fsr.source.form import Assign, Expr
+from fsr.analysis.polynomial import Poly, constant, polynomial, symbol
+from fsr.source.form import Assign, Expr, Literal
 from fsr.source.parse import parse_kernels
+from fsr.source.walk import integer
 
 
 def expr(text: str) -> Expr:
@@ -27,6 +28,19 @@ def test_the_same_value_written_differently_is_the_same_polynomial():
     assert poly("-(a - b)") == poly("b - a")
 
 
+def test_what_narrows_is_no_look_through():
+    assert poly("(unsigned long)i + (int64_t)j") == poly("i + j")
+    for cast in ("(unsigned char)i", "(short)i", "(bool)i", "char(i)", "(float)i"):
+        assert poly(cast) != poly("i")
+        assert poly(cast).coefficient("i") is None
+
+
+def test_text_is_what_people_write():
+    assert [poly(t).text() for t in ("n - 1", "-n", "3 + i * n - 2 * (j / 4)", "n - n", "-3")] == [
+        "n - 1", "-n", "i * n + 3 - 2 * (j / 4)", "0", "-3",
+    ]  # fmt: skip
+
+
 def test_coefficients_are_strides():
     access = poly("batch * rows * cols + row * cols + col + 3")
     assert access.coefficient("row") == symbol("cols")
@@ -43,7 +57,7 @@ def test_what_is_no_polynomial_keeps_its_names():
 
 
 def test_literals():
-    assert [integer_literal(t) for t in ("12", "0x1Fu", "010", "1'000", "3ull", "1.0f", "'a'")] == [
+    assert [integer(Literal(t)) for t in ("12", "0x1Fu", "010", "1'000", "3ull", "1.0f", "'a'")] == [
         12, 31, 8, 1000, 3, None, None,
     ]  # fmt: skip
 

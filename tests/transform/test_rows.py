@@ -212,7 +212,7 @@ def test_aliasing_is_what_a_group_names_together(groups, distinct, subject_from)
     apart = any("__restrict__" in ROW_PER_BLOCK.apply(subject, m).source for m in ROW_PER_BLOCK.moves(subject))
     assert apart == (not groups)
     found = next(place for place in (launched(subject, k) for k in subject.kernels.values()) if place is not None)
-    roots = pointers(found.kernel, subject.contract, found.passed).roots
+    roots = pointers(found.kernel, found.passed, groups).roots
     assert (roots["x"] != roots["y"]) == (not groups)
     assert may_alias("x", "y", groups) != distinct
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fsr.analysis.accumulators import INTEGERS
 from fsr.analysis.effects import Access, Unclear, accesses
 from fsr.analysis.parallel import Scene
+from fsr.analysis.types import is_integer
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
 from fsr.source.form import (
@@ -162,7 +162,7 @@ def _grid_stride(kernel: KernelForm, threads: int) -> Split | None:
         if not isinstance(stmt, Declare) or stmt.init is None or stmt.dims:
             return None
         if uses_threads([stmt]):
-            if stmt.type.removeprefix("const ") not in INTEGERS:
+            if not is_integer(stmt.type):
                 return None
             values[stmt.name] = substitute(stmt.init, values)
         else:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fsr.analysis.accesses import accesses
-from fsr.analysis.affine import affine
 from fsr.records import Candidate
 from fsr.source.form import Assign, Binary, Call, Cast, Declare, Expr, For, Index, Literal, Name, Stmt
 from fsr.source.mapping import map_expr, map_own_exprs, map_stmts
@@ -87,8 +86,8 @@ def _is_small(target: Target, parameter: str) -> bool:
 def _grows(target: Target, index: Expr) -> bool:
     """Whether an index is a sum of products of values that are never negative: then no part of it is larger than
     it, and it is below 2^31 because it lies inside its buffer."""
-    poly = affine(index, target.known, target.constants)
-    return all(f > 0 for f in poly.terms.values()) and all(_nonnegative(target, s) for s in poly.symbols)
+    poly = target.poly(index)
+    return all(f > 0 for _, f in poly.terms) and all(_nonnegative(target, s) for s in poly.symbols)
 
 
 def _nonnegative(target: Target, symbol: str) -> bool:
@@ -118,10 +117,10 @@ def _small_ids(target: Target) -> set[str]:
 def _small_loop(target: Target, loop: For) -> bool:
     text = target.size_text(loop.bound)
     most = None if text is None else largest(target.contract, text)
-    step = affine(loop.step, target.known, target.constants)
+    step = target.poly(loop.step)
     if most is None or most > INT_LIMIT - SLACK or loop.relation not in ("<", "<="):
         return False
-    return all(f > 0 for f in step.terms.values()) and bool(step.terms) and _small_step(step.symbols)
+    return all(f > 0 for _, f in step.terms) and bool(step.terms) and _small_step(step.symbols)
 
 
 def _small_step(symbols: frozenset[str]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fsr.analysis.affine import affine
 from fsr.analysis.calls import is_atomic
 from fsr.analysis.types import aliases, resolved
 from fsr.hardware.c_types import element_bytes
@@ -49,7 +48,7 @@ def _arrays(target: Target) -> Iterator[Declare]:
     for s in walk_stmts(target.kernel.body):
         if not (isinstance(s, Declare) and "__shared__" in s.qualifiers and len(s.dims) == 2 and s.init is None):
             continue
-        width = affine(s.dims[1], None, target.constants).value()
+        width = target.poly(s.dims[1]).value
         size = element_bytes(resolved(s.type, names))
         if width and size and width * size % BANKS_BYTES == 0 and _elements_only(target, s.name):
             yield s

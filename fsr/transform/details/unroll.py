@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fsr.analysis.affine import affine
 from fsr.records import Candidate
 from fsr.source.form import For
 from fsr.source.mapping import replace_stmt
@@ -49,9 +48,7 @@ class Unroll:
 
 def trip_count(target: Target, loop: For) -> int | None:
     """How often a loop of constant length runs; None when the length depends on anything, or it counts down."""
-    start, bound, step = (
-        affine(e, target.known, target.constants).value() for e in (loop.start, loop.bound, loop.step)
-    )
+    start, bound, step = (target.poly(e).value for e in (loop.start, loop.bound, loop.step))
     if start is None or bound is None or step is None or step <= 0 or loop.relation not in ("<", "<="):
         return None
     return max(0, -(-(bound - start + (loop.relation == "<=")) // step))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fsr.analysis.domain import Domain
-from fsr.analysis.point_accesses import Access, Inits, access, accesses, dtype_of, may_alias, once_set, written_out
+from fsr.analysis.point_accesses import Access, Inits, access, accesses, once_set, written_out
 from fsr.analysis.polynomial import Poly, constant
 from fsr.contract.model import Contract
 from fsr.source.form import (
@@ -30,6 +30,7 @@ from fsr.source.form import (
 )  # fmt: skip
 from fsr.source.mapping import rewrite
 from fsr.source.walk import base_name, identifiers, names_assigned, nodes, without_comments
+from fsr.transform.placement import dtype_of, may_alias
 
 WIDENING = {"__half2float": "float", "__bfloat162float": "float", "float": "float", "double": "double", "int": "int"}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from fsr.analysis.accumulators import INTEGERS
 from fsr.analysis.calls import COOPERATES
 from fsr.analysis.functions import thread_aware
 from fsr.analysis.guards import peel
 from fsr.analysis.macros import constants, expanded
 from fsr.analysis.threads import global_ids
+from fsr.analysis.types import is_integer
 from fsr.records import Candidate, Launch
 from fsr.source.form import Declare, KernelForm
 from fsr.source.walk import BUILTINS, contains_opaque, identifiers, names_changed, names_mentioned, walk_stmts
@@ -75,7 +75,7 @@ def any_block(subject: Subject, kernel: KernelForm) -> Launched | None:
 def _ids(form: KernelForm) -> dict[str, str]:
     """Variable to axis of the integers ``blockIdx.a * blockDim.a + threadIdx.a``."""
     found = (one for one in global_ids(form).values() if one.block_dim is None)
-    return {one.name: one.axis for one in found if one.declaration.type.removeprefix("const ") in INTEGERS}
+    return {one.name: one.axis for one in found if is_integer(one.declaration.type)}
 
 
 def _relaunched(launch: Launch, block: tuple[int, ...]) -> Launch:

@@ -105,7 +105,7 @@ def pointwise(target: Target) -> Pointwise | None:
 
 def _widths_fit(ids: dict[str, GlobalId], block: tuple[int, int, int]) -> bool:
     """Whether a width written into the code is the block's."""
-    return all(g.block_dim is None or g.block_dim.value() == block[AXES.index(a)] for a, g in ids.items())
+    return all(g.block_dim is None or g.block_dim.value == block[AXES.index(a)] for a, g in ids.items())
 
 
 def _covered(target: Target, axis: str, bound: str) -> bool:

@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from fsr.analysis.accumulators import INTEGERS
 from fsr.analysis.effects import Unclear
-from fsr.analysis.types import aliases
+from fsr.analysis.types import aliases, is_integer
 from fsr.source.form import (
     Assign,
     Binary,
@@ -126,7 +125,7 @@ def _with_row(body: tuple[Stmt, ...], kernel: KernelForm) -> tuple[Declare, tupl
     """The declaration of the row's number, and the body with every blockIdx.x as that."""
     named = next((s for s in body if isinstance(s, Declare) and _is(s.init, BLOCK)), None)
     row = named or Declare("const int", fresh("row", kernel_names(kernel) | BUILTINS), BLOCK)
-    if row.type.removeprefix("const ").removesuffix(" const") not in INTEGERS:
+    if not is_integer(row.type):
         raise Unclear
     left = tuple(s for s in body if s is not named)
     return row, rewrite(left, lambda e: Name(row.name) if e == BLOCK else None)

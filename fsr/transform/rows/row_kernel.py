@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fsr.analysis.accumulators import INTEGERS
 from fsr.analysis.effects import Unclear, pointers
 from fsr.analysis.functions import functions_of, hiding_macros
 from fsr.analysis.parallel import Scene, private_names, stride, terms
+from fsr.analysis.types import is_integer
 from fsr.source.form import (
     Assign,
     Binary,
@@ -88,7 +88,7 @@ def is_row(stmt: Declare, threads: int | None) -> bool:
     """Whether a declaration gives the global thread number along x."""
     return (
         stmt.init is not None
-        and stmt.type.removeprefix("const ").removesuffix(" const") in INTEGERS
+        and is_integer(stmt.type)
         and not stmt.dims
         and not stmt.qualifiers
         and is_global_id(stmt.init, threads)
@@ -138,7 +138,7 @@ def scene_of(found: Launched, *, exact: bool) -> Scene:
     if kernel_names(kernel) & hiding_macros(found.source):
         raise Unclear
     types: dict[str, str] = {p.name: p.type.removeprefix("const ") for p in kernel.params if not p.is_pointer}
-    sizes = frozenset(n for n, t in types.items() if t in INTEGERS)
+    sizes = frozenset(n for n, t in types.items() if is_integer(t))
     for stmt in walk_stmts(kernel.body):
         match stmt:
             case Declare(qualifiers=qualifiers) if set(qualifiers) - {"constexpr"}:
@@ -157,7 +157,7 @@ def scene_of(found: Launched, *, exact: bool) -> Scene:
     moving = frozenset(
         s.target.text for s in walk_stmts(kernel.body) if isinstance(s, Assign) and isinstance(s.target, Name)
     )
-    known = pointers(kernel, found.contract, found.passed, functions_of(found.source))
+    known = pointers(kernel, found.passed, found.contract.aliasing, functions_of(found.source))
     return Scene(known, types, changing, moving & frozenset(known.roots), sizes, exact)
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from fsr.analysis.accumulators import INTEGERS
 from fsr.analysis.effects import Access, Unclear, accesses
 from fsr.analysis.parallel import ParallelLoop, Scene, canonical, parallel_loop
+from fsr.analysis.types import is_integer
 from fsr.source.form import Assign, Comment, Declare, ExprStmt, For, If, Jump, OpaqueStmt, Return, Scope, Stmt, While
 from fsr.source.walk import names_in
 
@@ -74,7 +74,7 @@ def _plain_atomic(stmt: Stmt, found: tuple[Access, ...], scene: Scene) -> bool:
     """Whether an atomic's result is unused and, where results must be exact, its order does not matter."""
     if not isinstance(stmt, ExprStmt):
         return False
-    integers = all(scene.pointers.elements[a.pointer] in INTEGERS for a in found if a.kind == "atomic")
+    integers = all(is_integer(scene.pointers.elements[a.pointer]) for a in found if a.kind == "atomic")
     return integers or not scene.exact
 
 

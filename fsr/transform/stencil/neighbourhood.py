@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from fsr.analysis.domain import Domain
 from fsr.analysis.guards import is_pure
-from fsr.analysis.point_accesses import Access, Inits, accesses, dtype_of, may_alias, once_set
+from fsr.analysis.point_accesses import Access, Inits, accesses, once_set
 from fsr.analysis.polynomial import Poly, constant
 from fsr.contract.model import Contract
 from fsr.source.form import Call, Declare, Expr, If, Index, Stmt
 from fsr.source.walk import identifiers, names_assigned, nodes, without_comments
+from fsr.transform.placement import dtype_of, may_alias
 from fsr.transform.transpose.strided import straight_line
 
 REACH = 16  # rows: an offset further away is another array in the same memory, not a neighbour
@@ -123,14 +124,14 @@ def _offset(one: Access, found: Domain) -> tuple[Poly, Poly, int, int] | None:
     x, y = found.axes["x"].var, found.axes["y"].var
     stride, along = one.poly.coefficient(y), one.poly.coefficient(x)
     uniform = {p.name for p in found.form.params} | {n for s in found.uniform for n in identifiers(s)}
-    if stride is None or along != constant(1) or not stride.terms or stride.value() in (1, -1):
+    if stride is None or along != constant(1) or not stride.terms or stride.value in (1, -1):
         return None
     rest = one.poly.without(y).without(x)
     if {n for n in (*rest.names(), *stride.names()) if not n.endswith(".z")} - uniform - set(found.constants):
         return None
     best: tuple[int, int, int, Poly] | None = None
     for dy in sorted(range(-REACH, REACH + 1), key=abs):
-        left = rest - stride.times(constant(dy))
+        left = rest - stride * constant(dy)
         fixed = next((c for m, c in left.terms if m == ()), 0)
         terms = len(left.terms) - (1 if fixed else 0)
         if abs(fixed) <= REACH and (best is None or (terms, abs(fixed)) < best[:2]):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fsr.analysis.domain import Domain
-from fsr.analysis.point_accesses import Access, Inits, accesses, dtype_of, may_alias, once_set
+from fsr.analysis.point_accesses import Access, Inits, accesses, once_set
 from fsr.analysis.polynomial import constant
 from fsr.contract.model import Contract
 from fsr.hardware.c_types import dtype_bytes
@@ -15,6 +15,7 @@ from fsr.source.form import Assign, Binary, Declare, Expr, ExprStmt, Index, Name
 from fsr.source.mapping import rewrite
 from fsr.source.names import indent
 from fsr.source.walk import nodes, subexprs
+from fsr.transform.placement import dtype_of, may_alias
 from fsr.transform.points import at_point, unrolled
 
 Reads = tuple[Access, ...]
@@ -63,7 +64,7 @@ def _along(one: Access, axis: str, found: Domain) -> bool:
     """Whether neighbours along the axis touch neighbouring elements, and neighbours along the other do not."""
     own = one.poly.coefficient(found.axes[axis].var)
     other = one.poly.coefficient(found.axes["x" if axis == "y" else "y"].var)
-    return own == constant(1) and other is not None and other.value() not in (0, 1, -1)
+    return own == constant(1) and other is not None and other.value not in (0, 1, -1)
 
 
 def _bytes(contract: Contract, found: Domain, array: str) -> int | None:

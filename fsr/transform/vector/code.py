@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fsr.analysis.accesses import Access, accesses_in
-from fsr.analysis.affine import affine
 from fsr.analysis.definitions import Definitions
 from fsr.analysis.types import aliases, bare, resolved
 from fsr.hardware.c_types import element_bytes
@@ -122,12 +121,12 @@ def _stream(
     index = uses[0].index
     if index is None or array in target.known.shared:
         return None
-    polys = [None if a.index is None else affine(a.index, known, target.constants) for a in uses]
+    polys = [None if a.index is None else known.poly(a.index, target.constants) for a in uses]
     first = polys[0]
     if first is None or any(p != first for p in polys) or any(a.kind not in KINDS for a in uses):
         return None
     factor = first.coefficient(variable)
-    if factor is None or factor.value() != 1 or first.depends_on((varying - {variable}) | {"*"}):
+    if factor is None or factor.value != 1 or first.depends_on(varying - {variable}):
         return None
     if all(a.tests for a in uses) or any(a.writes and (a.tests or a.loops) for a in uses):
         return None  # a pack must not touch what the scalar code leaves alone
@@ -256,5 +255,5 @@ def _aligned(target: Target, found: Streams, width: int, base: Expr, multiple: s
 
 def _is_multiple(target: Target, offset: Expr, width: int, multiple: str) -> bool:
     """Whether an index is a multiple of the width whatever its symbols are, but for ``multiple``, which is one."""
-    poly = affine(offset, target.known, target.constants)
-    return all(factor % width == 0 for terms, factor in poly.terms.items() if terms != (multiple,))
+    poly = target.poly(offset)
+    return all(factor % width == 0 for terms, factor in poly.terms if terms != (multiple,))

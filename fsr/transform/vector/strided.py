@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fsr.analysis.accesses import accesses, accesses_in, declared_arrays
-from fsr.analysis.affine import affine
 from fsr.analysis.dependence import Parallel, parallel
 from fsr.analysis.types import INT, aliases, type_of
 from fsr.analysis.uniform import Uniformity
@@ -138,13 +137,13 @@ def _settled(target: Target, agreed: dict[str, str]) -> tuple[Stmt, ...]:
 
 def _covers(target: Target, loop: For, threads: int) -> bool:
     """Whether the loop starts at the thread's number and steps by the number of threads, within 32 bits."""
-    start, step = (affine(e, target.known, {**target.constants}) for e in (loop.start, loop.step))
-    strided = dict(step.terms) == {("blockDim.x",): 1} or step.value() == threads
+    start, step = (target.poly(e) for e in (loop.start, loop.step))
+    strided = step.single == "blockDim.x" or step.value == threads
     bound = target.size_text(loop.bound)
     most = None if bound is None else largest(target.contract, bound)
     if loop.type is None or loop.relation != "<" or most is None or most > INT_LIMIT - SLACK:
         return False
-    return dict(start.terms) == {("threadIdx.x",): 1} and strided
+    return start.single == "threadIdx.x" and strided
 
 
 def _alone(target: Target, loop: For) -> bool:
