@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from fsr.source.form import Assign, Binary, Call, Comment, Expr, For, If, Name, Stmt, Ternary
-from fsr.source.walk import blocks_of, names_in, walk_exprs, walk_stmts
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Call,
+    Comment,
+    Declare,
+    Expr,
+    For,
+    If,
+    Name,
+    OpaqueExpr,
+    OpaqueStmt,
+    Stmt,
+    Ternary,
+)
+from fsr.source.walk import blocks_of, names_in, nodes, opaque_names
 
 _CALLS = {
     "fmaxf": "max", "fmax": "max", "max": "max", "fminf": "min", "fmin": "min", "min": "min",
 }  # fmt: skip
 _FUSED = frozenset(["fmaf", "fma", "__fmaf_rn"])
 _INFIX = {"+": "sum", "*": "product", "&": "and", "|": "or", "^": "xor"}
+_KEPT = {"greatest": "min", "least": "max"}
 _COMPARE = {">": "greatest", ">=": "greatest", "<": "least", "<=": "least"}
 
 
@@ -67,6 +83,9 @@ def _assignment(name: str, op: str, value: Expr) -> Update | None:
         case Ternary(test=test, yes=yes, no=Name(text=kept)) if kept == name:
             operator = _comparison(test, name, yes)
             return Update(name, operator, 3) if operator else None
+        case Ternary(test=test, yes=Name(text=kept), no=no) if kept == name:
+            operator = _comparison(test, name, no)  # it keeps the name where the test holds: the other extreme
+            return Update(name, _KEPT[operator], 3) if operator else None
     return None
 
 
@@ -83,37 +102,32 @@ def _comparison(test: Expr, name: str, value: Expr) -> str | None:
     return None
 
 
-def accumulators(body: Iterable[Stmt], outer: frozenset[str]) -> dict[str, str] | None:
-    """Operator by name of the variables in ``outer`` that the statements change; None when one of them is changed
-    in another way than by folds of one operator, or is read besides."""
+def accumulators(body: Iterable[Stmt]) -> dict[str, str]:
+    """Operator by name of the variables from outside that the statements do nothing else with than fold values into,
+    all by that operator."""
     body = tuple(body)
-    found: dict[str, str] = {}
-    uses: dict[str, int] = {}
+    found: dict[str, set[str]] = {}
+    uses: Counter[str] = Counter()
     for update in _updates(body):
-        if update.name not in outer:
-            continue
-        if found.setdefault(update.name, update.operator) != update.operator:
-            return None
-        uses[update.name] = uses.get(update.name, 0) + update.uses
-    mentions: dict[str, int] = {}
-    for expr in walk_exprs(body):
-        if isinstance(expr, Name):
-            mentions[expr.text] = mentions.get(expr.text, 0) + 1
-    for stmt in walk_stmts(body):
-        match stmt:
-            case Assign(target=Name(text=name)) if name in outer and name not in found:
-                return None
-            case For(type=None, var=name) if name in outer:
-                return None
-    return found if all(mentions.get(n, 0) == uses[n] for n in found) else None
+        found.setdefault(update.name, set()).add(update.operator)
+        uses[update.name] += update.uses
+    mentions: Counter[str] = Counter()
+    for node in nodes(body):
+        match node:
+            case Name(text):
+                mentions[text] += 1
+            case OpaqueExpr(text) | OpaqueStmt(text):
+                mentions.update(opaque_names(text))
+            case Declare(name=name) | For(var=name):
+                mentions[name] += 1
+    return {n: operators.pop() for n, operators in found.items() if len(operators) == 1 and mentions[n] == uses[n]}
 
 
-def _updates(body: Iterable[Stmt]) -> list[Update]:
-    found: list[Update] = []
+def _updates(body: Iterable[Stmt]) -> Iterator[Update]:
     for stmt in body:
         update = update_of(stmt)
         if update is not None:
-            found.append(update)
+            yield update
         else:
-            found.extend(_updates(s for block in blocks_of(stmt) for s in block))
-    return found
+            for block in blocks_of(stmt):
+                yield from _updates(block)

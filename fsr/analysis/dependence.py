@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fsr.analysis.accesses import Access, accesses_in, declared_arrays
+from fsr.analysis.accumulators import accumulators
 from fsr.analysis.calls import is_atomic
 from fsr.analysis.definitions import Definitions, definitions
 from fsr.analysis.functions import NO_FUNCTIONS, Functions
-from fsr.analysis.reductions import Reduction, reductions
 from fsr.source.form import Assign, Call, Declare, ExprStmt, For, Jump, KernelForm, Name, Stmt
 from fsr.source.walk import (
     contains_barrier,
@@ -24,10 +24,10 @@ from fsr.source.walk import (
 
 @dataclass(frozen=True, slots=True)
 class Parallel:
-    """A loop whose iterations are independent but for the reductions named here."""
+    """A loop whose iterations are independent but for ``folds``, accumulator name to operator name."""
 
     loop: For
-    reductions: dict[str, Reduction]
+    folds: dict[str, str]
 
 
 def parallel(
@@ -52,7 +52,7 @@ def parallel(
         return None
     if not all(functions.stays_in_thread(e) for e in walk_exprs(body)) or _results_of_atomics(body):
         return None
-    folds = reductions(body)
+    folds = accumulators(body)
     arrays = frozenset(p.name for p in kernel.params if p.is_pointer) | declared_arrays(kernel.body)
     private = {s.name for s in walk_stmts(body) if isinstance(s, Declare)}
     private |= {s.var for s in walk_stmts(body) if isinstance(s, For) and s.type is not None}

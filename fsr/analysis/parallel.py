@@ -83,8 +83,8 @@ def parallel_loop(loop: For, scene: Scene) -> ParallelLoop | None:
         return None
     noted = places(loop, outer)
     outer -= {name for place in noted for name in (place.value, place.at)}
-    folds = accumulators(without_places(loop, noted), outer)
-    if folds is None or not all(_foldable(n, op, scene) for n, op in folds.items()):
+    folds = accumulators(without_places(loop, noted))
+    if not outer <= folds.keys() or not all(_foldable(n, op, scene) for n, op in folds.items()):
         return None
     if not all(foldable(place, dict(scene.types)) for place in noted):
         return None

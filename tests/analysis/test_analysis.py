@@ -9,7 +9,6 @@ from fsr.analysis.definitions import definitions
 from fsr.analysis.dependence import parallel
 from fsr.analysis.functions import functions_of
 from fsr.analysis.polynomial import constant
-from fsr.analysis.reductions import reductions
 from fsr.analysis.threads import global_ids, guards, negation
 from fsr.analysis.uniform import Uniformity
 from fsr.source.emit import emit_expr
@@ -137,23 +136,7 @@ def test_accesses_say_what_happens_where():
     ]  # fmt: skip
 
 
-# ---------------------------------------------------------------- reductions, dependence
-
-
-@pytest.mark.parametrize(
-    ("text", "op"),
-    [
-        ("a += x[j];", "+"), ("a -= x[j];", "+"), ("a = a + x[j];", "+"), ("a = x[j] * a;", "*"), ("a |= n;", "|"),
-        ("a = fmaxf(a, x[j]);", "max"), ("a = min(x[j], a);", "min"), ("a = x[j] > a ? x[j] : a;", "max"),
-        ("if (x[j] < a) a = x[j];", "min"), ("if (n > 2) { a += 1; }", "+"), ("a = a - x[j];", None),
-        ("a += a;", None), ("a = 2 - a;", None), ("a += x[j]; y[j] = a;", None), ("a += 1; a *= 2;", None),
-        ("b += a; a += 1;", None), ("if (a < 3) a += 1;", None), ("a = x[j];", None),
-    ],
-)  # fmt: skip
-def test_reductions(text, op):
-    form = kernel(f"float a = 0; float b = 0; for (int j = 0; j < n; j++) {{ {text} }}")
-    found = reductions(form.body[-1].body)
-    assert (found["a"].op if "a" in found else None) == op
+# ---------------------------------------------------------------- dependence
 
 
 @pytest.mark.parametrize(
@@ -171,7 +154,7 @@ def test_reductions(text, op):
 def test_loops_are_parallel_only_when_shown(body, result):
     form = kernel(f"float a = 0, b = 0; for (int j = 0; j < n; j++) {{ {body} }}", PARAMS + ", int *m")
     found = parallel(form, loop_regions(form)["loop:j"], aliasing=False)
-    assert (None if found is None else sorted(found.reductions)) == result
+    assert (None if found is None else sorted(found.folds)) == result
 
 
 def test_possible_aliasing_is_a_dependence():

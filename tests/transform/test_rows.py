@@ -264,6 +264,9 @@ def test_one_row_a_block_launches_as_many_blocks_as_rows(subject_from, apply_mov
         # a variable of the whole block inside the loop
         "if (row >= rows) return; float a = 0; "
         "for (int j = 0; j < cols; j++) { __shared__ float s; s = 1; a += s * x[row * cols + j]; } y[row] = a;",
+        # an array that all iterations add to
+        "if (row >= rows) return; float t[2]; t[0] = 0; t[1] = 0; "
+        "for (int j = 0; j < cols; j++) t[j & 1] += x[row * cols + j]; y[row] = t[0] - t[1];",
         # an unknown function may do anything
         "if (row >= rows) return; float a = 0; for (int j = 0; j < cols; j++) a += helper(x, j); y[row] = a;",
     ],

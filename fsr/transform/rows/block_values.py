@@ -105,8 +105,8 @@ def folds_of(loop: For, kernel: KernelForm) -> dict[str, str]:
     if written & pointers:
         raise Unclear
     outer = frozenset(written - private_names(loop))
-    found = accumulators(loop.body, outer)
-    if found is None or set(found) != outer:
+    found = accumulators(loop.body)
+    if not outer <= found.keys():
         raise Unclear
     return found
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from fsr.analysis.accesses import accesses, accesses_in, declared_arrays
 from fsr.analysis.dependence import Parallel, parallel
+from fsr.analysis.operators import OPERATORS
 from fsr.analysis.types import INT, aliases, type_of
 from fsr.analysis.uniform import Uniformity
 from fsr.records import Candidate
@@ -113,12 +114,12 @@ def _may_move(target: Target, loop: For, threads: int) -> bool:
     independent = parallel(target.kernel, loop, aliasing=target.aliasing, known=target.known, functions=functions)
     if independent is None or not _alone(target, loop):
         return False
-    uniform = Uniformity(target.kernel, frozenset(agreed), functions)
+    uniform = Uniformity(target.kernel, agreed, functions)
     together = _reached_together(target.kernel.body, loop, uniform)
-    return together and _alike(target, independent, uniform) and _folded(target, independent, agreed, combiners)
+    return together and _alike(target, independent, uniform) and _folded(target, independent, combiners)
 
 
-def _settled(target: Target, agreed: dict[str, str]) -> tuple[Stmt, ...]:
+def _settled(target: Target, agreed: frozenset[str]) -> tuple[Stmt, ...]:
     """The body in which a variable that a block-wide function gave its value goes by another name from there on: it
     is the same in all threads then, whatever it was before."""
     body, done = target.kernel.body, list[Stmt]()
@@ -156,10 +157,10 @@ def _alone(target: Target, loop: For) -> bool:
     return not any(a.array is None or a.array in written or (a.writes and a.array in touched) for a in others)
 
 
-def _agreed(combiners: Combiners) -> dict[str, str]:
-    """The functions that combine a value over the whole block for every thread, with their operators."""
+def _agreed(combiners: Combiners) -> frozenset[str]:
+    """The functions that combine a value over the whole block for every thread."""
     found = {name: combiners.combined(name) for name in combiners.functions}
-    return {name: one.operator for name, one in found.items() if one is not None and one.everywhere}
+    return frozenset(name for name, one in found.items() if one is not None and one.everywhere)
 
 
 def _reached_together(body: tuple[Stmt, ...], loop: For, uniform: Uniformity) -> bool:
@@ -175,17 +176,17 @@ def _reached_together(body: tuple[Stmt, ...], loop: For, uniform: Uniformity) ->
 def _alike(target: Target, independent: Parallel, uniform: Uniformity) -> bool:
     """Whether an iteration does the same in whatever thread it runs."""
     loop = independent.loop
-    own = {s.name for s in walk_stmts(loop.body) if isinstance(s, Declare)} | {loop.var} | set(independent.reductions)
+    own = {s.name for s in walk_stmts(loop.body) if isinstance(s, Declare)} | {loop.var} | set(independent.folds)
     arrays = {p.name for p in target.kernel.params if p.is_pointer}
     steady = target.known.changed & uniform.divergent & arrays
     mentioned = names_mentioned(loop.body) | names_in(loop.bound)
     return not (mentioned & uniform.divergent - own - (arrays - steady))
 
 
-def _folded(target: Target, independent: Parallel, agreed: dict[str, str], combiners: Combiners) -> bool:
+def _folded(target: Target, independent: Parallel, combiners: Combiners) -> bool:
     """Whether every accumulator goes, right after the loop, into a function that combines it over the block by the
     same operator, and nowhere else; sums of floats only where the contract is not exact."""
-    waiting = dict(independent.reductions)
+    waiting = dict(independent.folds)
     body = target.kernel.body
     at = next((i for i, s in enumerate(body) if s is independent.loop), len(body))
     for s in body[at + 1 :]:
@@ -195,8 +196,8 @@ def _folded(target: Target, independent: Parallel, agreed: dict[str, str], combi
             continue
         name, value = _settling(s)
         match name, value:
-            case str(), Call(Name(function), (Name(argument),), templates) if argument in waiting:
-                fits = agreed.get(function) == waiting[argument].op and combiners.for_block(templates)
+            case str(), Call(Name(), (Name(argument),)) if argument in waiting:
+                fits = combiners.combines(value, waiting[argument]) is True
                 if not fits or (target.exact and not _is_exact(target, independent, argument)):
                     return False
                 del waiting[argument]
@@ -211,8 +212,8 @@ def _settling(s: Stmt) -> tuple[str | None, Expr | None]:
 
 
 def _is_exact(target: Target, independent: Parallel, name: str) -> bool:
-    fold = independent.reductions[name]
-    return fold.op != "+" or type_of(Name(name), target.known.types, aliases(target.source)) == INT
+    reorders = OPERATORS[independent.folds[name]].reorders
+    return not reorders or type_of(Name(name), target.known.types, aliases(target.source)) == INT
 
 
 def _in_packs(target: Target, found: Shared, width: int) -> Stmt:
