@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from fsr.features.schema import Features
 from fsr.records import (
     Basis,
     Candidate,
@@ -28,6 +29,8 @@ HASH_PREFIX = "f1"  # bumped when the canonical form changes, so that old and ne
 
 def to_json(value: Any) -> Json:
     """A record as plain JSON: dataclasses become objects, enums their value, bytes are refused."""
+    if isinstance(value, Features):
+        return value.to_json()
     if isinstance(value, enum.Enum):
         return value.name.lower() if isinstance(value, enum.IntEnum) else value.value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -81,7 +84,8 @@ def candidate_from_json(data: Any) -> Candidate:
 
 
 def outcome_from_json(data: Any) -> Outcome:
-    """The inverse of :func:`to_json` for outcomes. Raises KeyError or TypeError on damaged data."""
+    """The inverse of :func:`to_json` for outcomes. Raises KeyError, TypeError or ValueError on damaged data, and on
+    features that a newer fsr wrote."""
     timing = data["timing"]
     return Outcome(
         status=Status[data["status"].upper()],
@@ -92,7 +96,7 @@ def outcome_from_json(data: Any) -> Outcome:
         if timing is None
         else Timing(Basis(timing["basis"]), timing["median_ns"], tuple(timing["samples_ns"]), timing["note"]),
         resources={name: Resources(**value) for name, value in data["resources"].items()},
-        features=data["features"],
+        features=Features.from_json(data["features"]),
         evidence=data["evidence"],
         seconds=data["seconds"],
     )

@@ -10,6 +10,8 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fsr.features.schema import Features
+
 Dim3 = tuple[int, int, int]
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -283,6 +285,6 @@ class Outcome:
     passed: int = 0
     timing: Timing | None = None
     resources: Mapping[str, Resources] = field(default_factory=dict)
-    features: Mapping[str, float] = field(default_factory=dict)
+    features: Features = field(default_factory=Features)
     evidence: Mapping[str, Json] = field(default_factory=dict)
     seconds: float = 0.0

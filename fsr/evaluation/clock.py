@@ -16,9 +16,13 @@ from fsr.contract.model import concrete_launches
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import Binaries
 from fsr.evaluation.timing import screen
-from fsr.hardware.gpus import target_of
+from fsr.features.access import access_features
+from fsr.features.lifted import binary_features, launch_features
+from fsr.features.schema import Features
+from fsr.hardware.gpus import closest_target, target_of
+from fsr.prediction.evidence import bottlenecks
 from fsr.prediction.predict import Prediction, predict
-from fsr.records import Basis, Case, ConcreteLaunch, Fault, FaultKind, Plan, Resources, Timing
+from fsr.records import Basis, Case, Fault, FaultKind, Plan, Resources, Timing
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build
 
@@ -31,7 +35,7 @@ class Reading:
     timing: Timing
     decided: bool = False
     faults: tuple[Fault, ...] = ()
-    features: Mapping[str, float] = field(default_factory=dict)
+    features: Features = field(default_factory=Features)
 
 
 def read_clock(session: Session, binaries: Binaries, plan: Plan, incumbent_ns: float | None) -> Reading:
@@ -45,7 +49,7 @@ def read_clock(session: Session, binaries: Binaries, plan: Plan, incumbent_ns: f
             readings.append(predicted(session, binaries, plan, case, data))
         else:
             readings.append(_measured(session, binaries, plan, case, data, incumbent_ns if one else None))
-    features = dict(readings[0].features) | static_features(session, plan, binaries.resources)
+    features = static_features(session, plan, binaries.resources).merged(readings[0].features)
     faults = tuple(f for r in readings for f in r.faults)
     if one:
         decided = readings[0].decided or _clearly_slower(session, readings[0].timing.median_ns, incumbent_ns)
@@ -78,7 +82,7 @@ def predicted(session: Session, binaries: Binaries, plan: Plan, case: Case, data
     if not math.isfinite(found.time_ns):
         raise DeviceFault(Fault(FaultKind.LAUNCH, f"a block does not fit a multiprocessor of {session.spec.target}"))
     timing = Timing(Basis.PREDICTED, found.time_ns, (found.time_ns,), f"{found.binds} binds")
-    return Reading(timing, False, profile.faults, _bounds(found))
+    return Reading(timing, False, profile.faults, recorded_features(found, profile, session.spec.target))
 
 
 def record_and_predict(
@@ -92,29 +96,14 @@ def record_and_predict(
     return predict(profile, binaries.resources, target_of(session.spec.target), footprint), profile
 
 
-def _bounds(prediction: Prediction) -> dict[str, float]:
-    """Each bottleneck's share of the predicted time, as the policy reads them."""
-    total = sum(prediction.parts.values()) or 1.0
-    return {f"bound:{name}": value / total for name, value in prediction.parts.items()}
+def recorded_features(prediction: Prediction, profile: AccessProfile, target: str) -> Features:
+    """What a recording and its prediction say of a candidate."""
+    return Features(access=access_features(profile), bottlenecks=bottlenecks(prediction, target_of(target)))
 
 
-def static_features(session: Session, plan: Plan, resources: Mapping[str, Resources]) -> dict[str, float]:
-    """Descriptors of a plan at the first timed sizes, from its largest launch."""
+def static_features(session: Session, plan: Plan, resources: Mapping[str, Resources]) -> Features:
+    """What the plan and the compiler's report say, at the first timed sizes."""
     case, data = session.timed()[0]
     launches = concrete_launches(plan, session.contract, case.size_map(), data.scalars)
-    if not launches:
-        return {"launches": 0.0}
-    main = max(launches, key=_grid_threads)
-    needs = resources.get(main.entry, Resources())
-    return {
-        "launches": float(len(launches)),
-        "threads_per_block": float(math.prod(main.block)),
-        "grid_threads": float(_grid_threads(main)),
-        "shared_bytes": float(main.shared_bytes + (needs.static_shared_bytes or 0)),
-        "registers": float(needs.registers or 0),
-        "spill_bytes": float(needs.spill_bytes or 0),
-    }
-
-
-def _grid_threads(launch: ConcreteLaunch) -> int:
-    return math.prod(launch.grid) * math.prod(launch.block)
+    gpu = closest_target(session.spec.target)
+    return Features(source=launch_features(launches), binary=binary_features(launches, resources, gpu))

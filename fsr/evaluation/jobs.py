@@ -6,22 +6,26 @@ Screening stands before the full tests because most candidates are slow, and a s
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import replace
 
-from fsr.backends.protocol import DeviceFault, can_time
+from fsr.backends.protocol import DeviceFault
 from fsr.errors import BaselineError
 from fsr.evaluation.capacity import require_room
+from fsr.evaluation.ceilings import ceilings_of
 from fsr.evaluation.clock import read_clock
 from fsr.evaluation.compiling import build
-from fsr.evaluation.qualify import check_baseline, must_move_bytes
+from fsr.evaluation.qualify import check_baseline, must_move
 from fsr.evaluation.session import Session, session_of
 from fsr.evaluation.shrinking import shrunk
 from fsr.evaluation.spec import BaselineReport, Binaries, CompileRequest, EvaluateRequest, SessionSpec
 from fsr.evaluation.testing import CaseFailure
-from fsr.records import Basis, CompileFailure, Fault, FaultKind, Json, Outcome, Status
+from fsr.features.lifted import text_features
+from fsr.features.roofline import roofline
+from fsr.features.schema import Features, Roofline
+from fsr.records import Basis, Candidate, CompileFailure, Fault, FaultKind, Json, Outcome, Status
 from fsr.sandbox.confine import support
+from fsr.source.parse import parse_kernels
 
 ROOFLINE_LIMIT = 1.05  # a rate above the measured copy rate by more than this is a fault to explain
 
@@ -63,12 +67,17 @@ def baseline_task(spec: SessionSpec) -> BaselineReport:
                 fix="lower the timed sizes in the contract",
             ) from None
         raise session.baseline_error(session.timed()[0][0], fault.fault) from None
+    features = reading.features.merged(lifted(spec.baseline)).quoting(spec.baseline.source)
     outcome = Outcome(
-        Status.CORRECT, "tests", len(cases), len(cases), reading.timing, session.baseline.resources,
-        reading.features, seconds=time.monotonic() - started,
+        Status.CORRECT, "tests", len(cases), len(cases), reading.timing, session.baseline.resources, features,
+        seconds=time.monotonic() - started,
     )  # fmt: skip
-    rate = session.device.copy_bandwidth() if can_time(session.device) else None
-    return BaselineReport(outcome, session.device.info, must_move_bytes(session), rate, tuple(notes))
+    return BaselineReport(outcome, session.device.info, must_move(session), ceilings_of(session), tuple(notes))
+
+
+def lifted(candidate: Candidate) -> Features:
+    """What the candidate's text says, without compiling it."""
+    return Features(source=text_features(parse_kernels(candidate.source)))
 
 
 def evaluate_task(request: EvaluateRequest) -> Outcome:
@@ -93,14 +102,16 @@ def _stages(session: Session, request: EvaluateRequest) -> Outcome:
     if reading.faults:
         failure = CaseFailure(session.timed()[0][0], fault=reading.faults[0])
         return failed(session, request, failure, "screening", 1, 1)
-    told = Outcome(Status.SLOW, "screening", 1, 1, reading.timing, features=reading.features)
+    features = reading.features.quoting(request.candidate.source)
+    told = Outcome(Status.SLOW, "screening", 1, 1, reading.timing, features=features)
     if reading.decided:
         return told
     cases = [*session.search_cases(), *session.candidate_cases(request.candidate)]
     passed, failure = session.first_failure(image, plan, cases)
     if failure is not None:
         return failed(session, request, failure, "tests", 1 + len(cases), 1 + passed)
-    return replace(told, status=Status.CORRECT, stage="tests", cases=1 + passed, passed=1 + passed)
+    features = features.merged(lifted(request.candidate)) if request.spec.predicted else features
+    return replace(told, status=Status.CORRECT, stage="tests", cases=1 + passed, passed=1 + passed, features=features)
 
 
 def failed(
@@ -119,16 +130,17 @@ def failed(
     return Outcome(status, stage, cases, passed, evidence=failure.evidence())
 
 
-def roofline_fraction(outcome: Outcome, report: BaselineReport) -> float | None:
-    """Share of the device's copy rate that a measured run reached, counting only bytes that must move."""
-    if outcome.timing is None or outcome.timing.basis is not Basis.MEASURED:
+def roofline_of(outcome: Outcome, report: BaselineReport) -> Roofline | None:
+    """Where a measured run stands against the device's ceilings; None where that is not known."""
+    timed, moved, ceilings = outcome.timing, report.must_move, report.ceilings
+    if timed is None or timed.basis is not Basis.MEASURED or moved is None or ceilings is None:
         return None
-    if not report.must_move_bytes or not report.copy_bytes_per_s:
-        return None
-    return report.must_move_bytes / (outcome.timing.median_ns * 1e-9) / report.copy_bytes_per_s
+    return roofline(moved, ceilings, timed.median_ns, outcome.features)
 
 
 def too_fast(outcome: Outcome, report: BaselineReport) -> bool:
-    """Whether a time is below what moving the bytes allows, on a kernel whose original obeys that bound."""
-    fraction, original = roofline_fraction(outcome, report), roofline_fraction(report.outcome, report)
-    return fraction is not None and fraction > ROOFLINE_LIMIT and (original or math.inf) <= 1.0
+    """Whether a time is less than the bytes that surely pass DRAM take, on a kernel whose original obeys that bound."""
+    found, original = roofline_of(outcome, report), roofline_of(report.outcome, report)
+    if found is None or original is None:
+        return False
+    return (found.drained_fraction or 0.0) > ROOFLINE_LIMIT and (original.drained_fraction or 0.0) <= 1.0

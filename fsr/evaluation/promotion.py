@@ -89,7 +89,7 @@ def promote_task(request: PromoteRequest) -> Outcome:
         evidence |= {"kind": SLOWER_ELSEWHERE, "detail": "slower at " + "; ".join(slower)}
     return Outcome(
         Status.PROMOTED if won else Status.CORRECT, "promotion", passed, passed, timing, binaries.resources,
-        reading.features, evidence, time.monotonic() - started,
+        reading.features.quoting(candidate.source), evidence, time.monotonic() - started,
     )  # fmt: skip
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
+from fsr.backends.protocol import Array
+from fsr.contract.model import Contract
 from fsr.errors import MissingToolError
 from fsr.evaluation.session import Session
+from fsr.features.roofline import MustMove
 from fsr.hardware.dtypes import is_float
 from fsr.records import Case, Fault, FaultKind, Role
 from fsr.sandbox.confine import support
@@ -85,18 +89,23 @@ def _record_some(session: Session, cases: list[Case]) -> list[str]:
     return []
 
 
-def must_move_bytes(session: Session) -> float | None:
-    """The fewest bytes that a run at the first timed sizes moves through device memory: every input once, and
-    outputs beyond what the L2 may still hold. None on the host device, and for contracts in which an input is
-    indexed by another, since it may then be read in part only."""
-    if session.spec.predicted:
-        return None
+def must_move(session: Session) -> MustMove | None:
+    """The bytes that a run at the timed sizes has to move: all inputs once, all outputs once; the geometric mean over
+    several timed configurations, as their times are. None on the host device, for contracts in which an input is
+    indexed by another, since it may then be read in part only, and where configurations differ in whether their
+    outputs fit the L2, since no mean holds for both."""
     contract = session.contract
-    if any(a.constraints.high is not None and a.dtype.startswith(("int", "uint")) for a in contract.buffers()):
+    indexed = any(a.constraints.high is not None and a.dtype.startswith(("int", "uint")) for a in contract.buffers())
+    if session.spec.predicted or indexed:
         return None
-    data = session.timed()[0][1]
-    read = sum(data.arrays[a.name].nbytes for a in contract.buffers() if a.role is not Role.OUT)
-    written = sum(data.arrays[a.name].nbytes for a in contract.buffers() if a.role is not Role.IN)
-    cached = session.device.info.l2_bytes or 0
-    total = read + max(0, written - cached)
-    return float(total) if total and not math.isnan(total) else None
+    configurations = [data.arrays for _, data in session.timed()]
+    read = [_bytes_without(contract, arrays, Role.OUT) for arrays in configurations]
+    written = [_bytes_without(contract, arrays, Role.IN) for arrays in configurations]
+    if len(written) > 1 and max(written) > (session.device.info.l2_bytes or 0):
+        return None
+    moved = MustMove(*(math.prod(sums) ** (1.0 / len(sums)) for sums in (read, written)))
+    return moved if moved.total_bytes else None
+
+
+def _bytes_without(contract: Contract, arrays: Mapping[str, Array], role: Role) -> float:
+    return float(sum(arrays[a.name].nbytes for a in contract.buffers() if a.role is not role))

@@ -9,6 +9,7 @@ from fsr.backends.backend import Backend
 from fsr.backends.select import backend_named
 from fsr.contract.model import Contract
 from fsr.evaluation.timing import TimingPolicy
+from fsr.features.roofline import Ceilings, MustMove
 from fsr.identity import digest, to_json
 from fsr.records import Basis, Candidate, DeviceInfo, Image, Outcome, Resources
 
@@ -96,7 +97,7 @@ class PromoteRequest:
 @dataclass(frozen=True, slots=True)
 class EnrichRequest:
     """Payload of ``enriching.record_task`` (on an idle core beside a GPU) and ``enriching.counters_task`` (on the
-    device). Each gives the features that it found, by name; none at all means that it never can here.
+    device). Each gives the features that it found; none at all means that it never can here.
     ``untrusted``: a model wrote the candidate, which then runs on this machine's CPU only where it can be contained."""
 
     spec: SessionSpec
@@ -108,11 +109,11 @@ class EnrichRequest:
 @dataclass(frozen=True, slots=True)
 class BaselineReport:
     """What is known of the user's kernel before the search: its outcome (status CORRECT, with its time), the
-    device, the fewest bytes a run must move at the timed sizes (None: unknown) and the copy rate in bytes a
-    second (None on the host device)."""
+    device, the bytes a run must move at the timed sizes (None: unknown) and the device's measured ceilings (None on
+    the host device)."""
 
     outcome: Outcome
     device: DeviceInfo
-    must_move_bytes: float | None = None
-    copy_bytes_per_s: float | None = None
+    must_move: MustMove | None = None
+    ceilings: Ceilings | None = None
     notes: tuple[str, ...] = ()

@@ -7,45 +7,13 @@ about the kernel causes it: loads that are not coalesced, bank conflicts, too fe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from fsr.backends.protocol import LaunchProfile
+from fsr.features.access import shared_passes
 from fsr.features.occupancy import Occupancy
-from fsr.prediction.traffic import Residency, SiteTraffic, shared_passes
+from fsr.prediction.traffic import Residency, SiteTraffic
 
 NORM = 4.0  # of the p-norm that joins limits: two equal ones cost 19 % more than one
-
-WORDS: dict[str, str] = {
-    "uncoalesced": "neighbouring threads touch addresses far apart, so that requests move sectors they do not use",
-    "atomics": "threads queue at the same addresses to update them one after the other",
-    "latency": "too few warps and loads are in flight to hide the time until data arrives",
-    "occupancy": "registers, shared memory or the block size keep further blocks off the SMs, so that latency shows",
-    "bandwidth": "the bytes that have to move between DRAM, L2 and the SMs take this long",
-    "compute": "arithmetic instructions fill the issue slots",
-    "shared-conflicts": "lanes of a warp hit the same bank of shared memory and wait for each other",
-    "instructions": "loads, stores and the arithmetic around them fill the issue slots and the L1's data path",
-    "launch": "starting kernels and blocks takes longer than their work",
-}
-NAMES = tuple(WORDS)
-
-
-@dataclass(frozen=True, slots=True)
-class Bottleneck:
-    """One cause: its ``share`` of the time (0 to 1) and what it means, in words."""
-
-    name: str
-    share: float
-    words: str
-
-
-def bottlenecks(parts: Mapping[str, float], smallest: float = 0.02) -> list[Bottleneck]:
-    """The causes in ``parts`` (ns by name, as in Prediction.parts), largest first; shares under ``smallest`` are left
-    out, the largest never is."""
-    total = sum(parts.values()) or 1.0
-    ordered = sorted(((value / total, name) for name, value in parts.items()), reverse=True)
-    return [
-        Bottleneck(name, share, WORDS[name]) for i, (share, name) in enumerate(ordered) if share >= smallest or i == 0
-    ]
 
 
 def attribute(

@@ -15,19 +15,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fsr.backends.protocol import AccessProfile, AccessSite, LaunchProfile
+from fsr.features.access import LINE, SECTOR, shared_passes
 from fsr.features.occupancy import Occupancy, occupancy
 from fsr.hardware.gpus import Target
 from fsr.prediction.bottleneck import NORM, attribute
-from fsr.prediction.traffic import (
-    LINE,
-    SECTOR,
-    Residency,
-    SiteTraffic,
-    fitting,
-    launch_traffic,
-    residency,
-    shared_passes,
-)
+from fsr.prediction.traffic import Residency, SiteTraffic, fitting, launch_traffic, residency
 from fsr.records import Resources
 
 # A ratio of two predictions for one kernel counts as right within this factor. Measured on an H200 (CUDA 13.0), it

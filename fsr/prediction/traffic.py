@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fsr.backends.protocol import AccessSite, LaunchProfile
+from fsr.features.access import LINE, SECTOR, as_vector, request_lines, useful_sectors
 from fsr.features.occupancy import Occupancy
 from fsr.hardware.gpus import Target
 
-SECTOR, LINE = 32, 128
 _L1_USABLE, _L2_USABLE = 0.7, 0.7  # what replacement leaves of a cache for reuse at a distance
 _KEPT_L1 = 0.25  # of the L1, that data which every block reads keeps for the next block
 _SCATTERED = 2.0  # sectors for one that would do, from which on a request counts as scattered
@@ -23,7 +23,6 @@ _SMALLEST_L1 = 16 * 1024  # what the carve-out for shared memory always leaves
 _PER_LINE = LINE / SECTOR
 _REQUEST_CYCLES = 1.2  # a global request in the L1, at least: a naive GEMM of 1024 takes 341 us on an H200
 _LINES_PER_CYCLE = 1.1  # tags looked up: the same GEMM, with two lines in every other request, 426 us
-_WIDEST = 16  # bytes that one lane reads or writes at a time
 _ORDER = {"read": 0, "write": 1, "atomic": 2}
 _NOTHING_WARM: Mapping[str, float] = {}
 
@@ -105,34 +104,6 @@ def launch_traffic(
     return tuple(found)
 
 
-def as_vector(site: AccessSite) -> AccessSite:
-    """The site as the GPU's compiler makes it. Where each thread walks over two or four neighbouring elements and
-    the warp covers whole lines, the recording (of the CPU's code, which copies structs by their members) has an
-    access an element; the GPU's code has one of 8 or 16 bytes."""
-    if site.kind == "atomic" or not site.requests or site.bytes >= _WIDEST:
-        return site
-    factor = round(site.sectors / useful_sectors(site))
-    fills = site.sectors <= 1.1 * factor * useful_sectors(site) and request_lines(site) <= 1.5 * factor * site.requests
-    again = site.sectors >= 0.9 * factor * max(site.unique_sectors, 1.0)
-    if factor not in (2, 4) or factor * site.bytes > _WIDEST or not (fills and again):
-        return site
-    return replace(
-        site, bytes=site.bytes * factor, requests=site.requests / factor, lanes=site.lanes / factor,
-        sectors=site.sectors / factor, lines=site.lines / factor,
-    )  # fmt: skip
-
-
-def useful_sectors(site: AccessSite) -> float:
-    """Sectors that a coalesced access of the same lanes would need."""
-    return min(site.sectors, site.lanes * site.bytes / SECTOR)
-
-
-def request_lines(site: AccessSite) -> float:
-    """128-byte lines over all requests; where not recorded, each sector too many counts as a line of its own."""
-    useful = useful_sectors(site)
-    return site.lines or max(site.requests, useful / _PER_LINE) + max(0.0, site.sectors - useful)
-
-
 def _own_sectors(reads: list[AccessSite]) -> dict[AccessSite, float]:
     """For each reading site the sectors that it is the first of its block to touch, summed over blocks. A recording
     without them is taken to lie between the sectors of the grid and those requested, the first line touching all."""
@@ -195,13 +166,3 @@ def _demand(site: AccessSite, l2: float, dram: float, target: Target) -> SiteTra
     if site.requests:
         latency += max(0.0, passes / site.requests - _REQUEST_CYCLES) * 2.0 / target.clock_ghz
     return SiteTraffic(site, passes, ideal, l2, min(l2, useful), dram, min(dram, site.lanes * site.bytes), latency)
-
-
-def shared_passes(sites: tuple[AccessSite, ...]) -> tuple[float, float]:
-    """Wavefronts of shared memory, and those that the same lanes need without bank conflicts."""
-    total = ideal = 0.0
-    for site in sites:
-        if site.space == "shared":
-            total += max(site.wavefronts, site.requests)
-            ideal += max(site.requests, min(site.wavefronts, site.lanes * site.bytes / LINE))
-    return total, ideal

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from fsr.report.words import duration_text, ratio_text, time_text
+from fsr.report.words import bottleneck_text, duration_text, ratio_text, roofline_text, time_text
 
 REFRESH_S = 0.25
 PLAIN_EVERY_S = 10.0
@@ -139,9 +139,11 @@ def summary(result: Mapping[str, Any]) -> str:
         lines.append(f"  winner     {time_text(best['median_ns'])}")
         if best.get("speedup_back_to_back"):
             lines.append(f"  in a loop  {ratio_text(best['speedup_back_to_back'])} when launched back to back")
-        if best.get("roofline_fraction"):
-            lines.append(f"  roofline   {100 * best['roofline_fraction']:.0f} % of this device's copy rate")
+        if best.get("roofline"):
+            lines.append(f"  roofline   {roofline_text(best['roofline'])}")
         lines.append("  by         " + "\n             ".join(best["actions"]))
+    causes = (best or result["baseline"]).get("bottlenecks") or ()
+    lines += [f"  held back  {bottleneck_text(causes[0])}"] if causes else []
     tests = result["tests"]
     rejected = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in result["rejected"].items()) or "none"
     lines.append(f"  tests      {tests['passed']} of {tests['cases']} passed")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 def time_text(time_ns: float) -> str:
     """'842 ns', '12.3 µs', '1.52 ms', '2.1 s'."""
@@ -20,3 +23,18 @@ def duration_text(seconds: float) -> str:
     """'42 s', '3 min 20 s'."""
     whole = max(0, round(seconds))
     return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
+
+
+def roofline_text(found: Mapping[str, Any]) -> str:
+    """Where a time stands on the roofline, from the result's record: the cold fraction, and without what the L2 may
+    keep."""
+    words = f"{100 * found['fraction']:.0f} % of this device's copy rate, every input and every output counted once"
+    if found.get("kept_bytes"):
+        words += f"; {100 * found['drained_fraction']:.0f} % without the outputs that the L2 may keep"
+    return words
+
+
+def bottleneck_text(cause: Mapping[str, Any]) -> str:
+    """One cause with what shows it: 'latency, 61 %: 12 of 64 warps run on an SM at a time'."""
+    code = f" ({cause['code']})" if cause.get("code") else ""
+    return f"{cause['name']}, {100 * cause['share']:.0f} %: {cause['evidence']}{code}"

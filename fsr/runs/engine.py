@@ -14,6 +14,7 @@ from fsr.evaluation.faults import outcome_of_fault
 from fsr.evaluation.jobs import too_fast
 from fsr.evaluation.promotion import SLOWER_ELSEWHERE
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, SessionSpec
+from fsr.features.schema import Features
 from fsr.identity import to_json
 from fsr.records import Outcome, Status, VerdictKind
 from fsr.runs.awaiting import TICK_S, completed, died
@@ -106,10 +107,12 @@ class Engine:
 
     def _enrich(self, completion: Completion) -> None:
         found = self.enricher.take(completion) if self.enricher is not None else None
-        if found is not None and found[1]:
+        if found is not None and found[1] != Features():
             proposal_id, features = found
             self.log.append("enrich", id=proposal_id, features=to_json(features))
             self.refinement.enrich(proposal_id, features)
+            if proposal_id == 0 and self.state.baseline is not None:
+                self.state.baseline = replace(self.state.baseline, outcome=self.refinement.trials[0].outcome)
             self.state.best = self.refinement.archive.best
 
     def _again(self, proposal: Proposal, completion: Completion) -> bool:
@@ -181,7 +184,10 @@ class Engine:
             self.log.append("promote", id=trial.proposal.id, outcome=to_json(outcome))
             if outcome.status is Status.PROMOTED:
                 searched = trial.outcome
-                whole = replace(outcome, cases=searched.cases + outcome.cases, passed=searched.passed + outcome.passed)
+                whole = replace(
+                    outcome, cases=searched.cases + outcome.cases, passed=searched.passed + outcome.passed,
+                    features=searched.features.merged(outcome.features),
+                )  # fmt: skip
                 return Trial(trial.proposal, whole)
             self.state.notes.append(f"{trial.proposal.move}: not promoted: {reason(outcome)}")
             if outcome.evidence.get("kind") == SLOWER_ELSEWHERE:

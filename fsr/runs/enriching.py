@@ -8,11 +8,11 @@ the same where nothing can be found.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
 from fsr.evaluation.spec import Binaries, CompileRequest, EnrichRequest, SessionSpec
+from fsr.features.schema import Features
 from fsr.records import Candidate
 from fsr.workers.protocol import Completion, Pool, Task, Workers
 
@@ -74,7 +74,7 @@ class Enricher:
         pool, function = job
         self._flying[self.workers.submit(pool, Task(function, request, TIMEOUT_S[pool]))] = proposal, pool
 
-    def take(self, completion: Completion) -> tuple[int, Mapping[str, float]] | None:
+    def take(self, completion: Completion) -> tuple[int, Features] | None:
         """(proposal, features) of a completion that was asked for here; None for any other. A worker that failed gives
         no features: nobody's fault, and no more than that."""
         if completion.ticket == self._original and isinstance(completion.result, Binaries):
@@ -85,8 +85,8 @@ class Enricher:
         if pool == "device":
             self._counting_s += completion.seconds
             self._one_count_s = completion.seconds
-        found = completion.result if isinstance(completion.result, Mapping) else {}
-        if completion.result == {}:
+        found = completion.result if isinstance(completion.result, Features) else Features()
+        if completion.result == Features():
             self._given_up.add(pool)
         return proposal, found
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fsr.evaluation.jobs import roofline_fraction
+from fsr.evaluation.jobs import roofline_of
+from fsr.features.schema import BOTTLENECKS, Features, Roofline
 from fsr.identity import to_json
+from fsr.prediction.measured import judged
 from fsr.records import Basis, Json, Outcome, Timing
 from fsr.runs.kernel import Kernel
 from fsr.runs.state import RunState
@@ -34,8 +36,8 @@ def result_of(
         "run": state.run,
         "basis": timing.basis.value,
         "device": device,
-        "baseline": {"median_ns": timing.median_ns},
-        "best": None if winner is None else best_of(winner, timing, roofline_fraction(searched, report)),
+        "baseline": {"median_ns": timing.median_ns, "bottlenecks": bottlenecks_told(report.outcome.features)},
+        "best": None if winner is None else best_of(winner, timing, roofline_of(searched, report)),
         "tests": {"cases": tests.cases, "passed": tests.passed},
         "evaluated": state.told,
         "rejected": dict(state.rejected),
@@ -49,7 +51,7 @@ def result_of(
     }
 
 
-def best_of(winner: Trial, baseline: Timing, fraction: float | None) -> dict[str, Json]:
+def best_of(winner: Trial, baseline: Timing, roofline: Roofline | None) -> dict[str, Json]:
     """The ``best`` part: time, speed-up with its interval, what was done, where it stands on the roofline."""
     outcome: Outcome = winner.outcome
     verdict: Any = outcome.evidence["verdict"]
@@ -61,8 +63,24 @@ def best_of(winner: Trial, baseline: Timing, fraction: float | None) -> dict[str
         "speedup_back_to_back": outcome.evidence.get("back_to_back"),
         "candidate": winner.proposal.hash,
         "actions": list(winner.proposal.candidate.actions),
-        "roofline_fraction": fraction,
+        "roofline_fraction": roofline.fraction if roofline is not None else None,
+        "roofline": Features(roofline=roofline).to_json().get("roofline"),
+        "bottlenecks": bottlenecks_told(outcome.features),
         "held_out": outcome.evidence.get("held_out"),
         "sanitizers": outcome.evidence.get("sanitizers"),
         "plan": to_json(winner.proposal.candidate.plan),
     }
+
+
+def bottlenecks_told(features: Features) -> list[Json]:
+    """What holds a candidate back, largest share first, each with its evidence and the line of code it is about."""
+    return [
+        {
+            "name": b.name,
+            "share": round(b.share, 4),
+            "means": BOTTLENECKS[b.name],
+            "evidence": b.evidence,
+            "code": b.code,
+        }
+        for b in judged(features)
+    ]

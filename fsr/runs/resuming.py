@@ -11,6 +11,7 @@ from typing import Any
 
 from fsr.cache.digest import text_digest
 from fsr.errors import HarnessError, StorageError, UsageError
+from fsr.features.schema import Features
 from fsr.identity import candidate_from_json, outcome_from_json, to_json
 from fsr.records import Candidate, Json, Outcome
 from fsr.runs.kernel import Kernel
@@ -127,7 +128,7 @@ def _replay(event: Mapping[str, Any], refinement: Refinement, state: RunState) -
         case "ask":
             refinement.restore(proposal_of(event))
         case "enrich":
-            refinement.enrich(event["id"], event["features"])
+            refinement.enrich(event["id"], Features.from_json(event["features"]))
         case "tell":
             outcome = outcome_from_json(event["outcome"])
             refinement.tell(event["id"], outcome)

@@ -13,6 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from fsr.features.schema import Features
+from fsr.prediction.measured import judged
 from fsr.records import Outcome, Status
 from fsr.transform.protocol import Action, Move
 
@@ -87,10 +89,9 @@ class Policy:
         return BONUS * math.sqrt(math.log(self._tried + 2.0) / (count + 1.0))
 
 
-def bottlenecks_of(features: Mapping[str, float]) -> dict[str, float]:
-    """The shares that evaluation stored as ``bound:<name>`` features."""
-    prefix = "bound:"
-    return {k.removeprefix(prefix): v for k, v in features.items() if k.startswith(prefix)}
+def bottlenecks_of(features: Features) -> dict[str, float]:
+    """What holds a candidate back: share of its time by name, largest first; empty when nobody looked yet."""
+    return {cause.name: cause.share for cause in judged(features)}
 
 
 def best_of(scores: Iterable[tuple[float, int]]) -> int | None:

@@ -7,11 +7,12 @@ proposers; the loop keeps the book, shares the evaluations out, and is rebuilt f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from fsr.errors import HarnessError
+from fsr.features.schema import Features
 from fsr.identity import candidate_hash
 from fsr.records import Candidate, Outcome
 from fsr.search.archive import Archive
@@ -142,10 +143,10 @@ class Refinement:
             raise HarnessError(f"demote of proposal {proposal_id} from {held.outcome.status} to {outcome.status}")
         self._replace(proposal_id, outcome)
 
-    def enrich(self, proposal_id: int, features: Mapping[str, float]) -> None:
+    def enrich(self, proposal_id: int, features: Features) -> None:
         """Add features to what is known of a told proposal, for what is proposed next. Raises KeyError."""
         outcome = self._trials[proposal_id].outcome
-        self._replace(proposal_id, replace(outcome, features={**outcome.features, **features}))
+        self._replace(proposal_id, replace(outcome, features=outcome.features.merged(features)))
 
     def _replace(self, proposal_id: int, outcome: Outcome) -> None:
         self._trials[proposal_id] = Trial(self._trials[proposal_id].proposal, outcome)

@@ -21,10 +21,11 @@ from fsr.contract.load import load_contract
 from fsr.contract.model import Contract
 from fsr.errors import BaselineError
 from fsr.evaluation import session as sessions
-from fsr.evaluation.jobs import baseline_task, compile_task, evaluate_task, roofline_fraction, too_fast
+from fsr.evaluation.jobs import baseline_task, compile_task, evaluate_task, roofline_of, too_fast
 from fsr.evaluation.promotion import promote_task
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, SessionSpec
 from fsr.evaluation.timing import TimingPolicy
+from fsr.features.roofline import MustMove
 from fsr.records import Candidate, ConcreteLaunch, DeviceInfo, Fault, Image, Outcome, Status
 from tests.commandline import ROW_SUM
 from tests.nvidia import FakeDriver, use_driver
@@ -77,7 +78,7 @@ class ClockedHost:
         self._host, self.time_of = open_host_device(), time_of
 
     def prepare(self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer]) -> Clocked:
-        rows = next(b.array.size for b in buffers if b.name == "y")
+        rows = next((b.array.size for b in buffers if b.name == "y"), 0)
         if launches and launches[0].block[0] == 512:
             raise DeviceFault(Fault("launch", "a block of 512 threads does not fit this device"))
         return Clocked(self._host.prepare(image, launches, buffers), self.time_of(launches, rows))
@@ -218,7 +219,8 @@ def test_evaluation_stops_early_on_what_is_clearly_slower(world: World) -> None:
     outcome = world.evaluate(world.candidate(32), incumbent_ns=1e6)
     assert (outcome.status, outcome.stage) == (Status.CORRECT, "tests")
     assert outcome.cases == outcome.passed > 5
-    assert outcome.features["threads_per_block"] == 32.0
+    assert outcome.features.source is not None
+    assert outcome.features.source.threads_per_block == 32
 
 
 def test_a_wrong_answer_is_told_with_its_smallest_case(world: World) -> None:
@@ -240,9 +242,12 @@ def test_the_baseline_is_reported_with_what_bounds_its_time(world: World) -> Non
     assert report.outcome.status is Status.CORRECT
     assert report.outcome.timing is not None
     assert report.outcome.timing.median_ns == 1e6
-    assert report.must_move_bytes == 4 * (128 * 64 + 128)
-    assert report.copy_bytes_per_s == COPY_RATE
-    assert roofline_fraction(report.outcome, report) == pytest.approx(report.must_move_bytes / 1e6)
+    assert report.must_move == MustMove(4 * 128 * 64, 4 * 128)
+    assert report.ceilings is not None
+    assert report.ceilings.copy_bytes_per_s == COPY_RATE
+    found = roofline_of(report.outcome, report)
+    assert found is not None
+    assert found.fraction == pytest.approx(4 * (128 * 64 + 128) / 1e6)
 
 
 def test_faster_than_the_bytes_allow_is_not_believed(world: World) -> None:

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
+from fsr.features.schema import BOTTLENECKS
 from fsr.hardware.gpus import A100, H100, H200
-from fsr.prediction.bottleneck import NAMES
 from fsr.prediction.predict import predict
 from fsr.records import Resources
 
@@ -166,7 +166,7 @@ def test_parts_divide_the_whole_time(make, blocks) -> None:
     launches = (saxpy(make, blocks=blocks), make.launch([make.site(N, 32)], blocks=blocks))
     found = predict(make.profile(*launches), {}, H200, 8.0 * N)
     assert sum(found.parts.values()) == pytest.approx(found.time_ns)
-    assert set(found.parts) <= set(NAMES)
+    assert set(found.parts) <= set(BOTTLENECKS)
     assert found.binds == max(found.parts, key=lambda name: found.parts[name])
 
 

@@ -4,9 +4,10 @@ import dataclasses
 
 import pytest
 
+from fsr.features.access import shared_passes
 from fsr.features.occupancy import occupancy
 from fsr.hardware.gpus import H200
-from fsr.prediction.traffic import fitting, launch_traffic, residency, shared_passes
+from fsr.prediction.traffic import fitting, launch_traffic, residency
 
 N = 1 << 24
 

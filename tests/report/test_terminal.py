@@ -19,6 +19,8 @@ SEARCHED = {
     "best": {
         "median_ns": 81_000.0, "speedup": 18.77, "speedup_ci95": [18.5, 19.0], "speedup_back_to_back": 17.1,
         "actions": ["row-per-warp@softmax[threads=128]", "vectorize@x[4]"], "roofline_fraction": 0.86,
+        "roofline": {"fraction": 0.86, "drained_fraction": 0.43, "kept_bytes": 5e7},
+        "bottlenecks": [{"name": "latency", "share": 0.6, "evidence": "8 of 64 warps run", "code": "y[i] = x[j];"}],
     },
     "tests": {"cases": 77, "passed": 77}, "evaluated": 120, "rejected": {"compile_failed": 2, "slow": 90},
     "files": {"source": "softmax.fsr.cu", "launcher": "softmax.fsr.cuh"}, "notes": ["a note"], "interrupted": False,
@@ -85,7 +87,9 @@ def test_progress_in_a_terminal_is_live():
 def test_the_summary_of_a_win():
     text = summary(SEARCHED)
     for words in ("improved: softmax is 18.8x as fast [18.50, 19.00] (measured, NVIDIA H200)", "1.52 ms", "81 µs",
-                  "17.1x when launched back to back", "86 %", "vectorize@x[4]", "77 of 77 passed",
+                  "17.1x when launched back to back",
+                      "86 % of this device's copy rate", "43 % without the outputs that the L2 may keep",
+                      "latency, 60 %: 8 of 64 warps run (y[i] = x[j];)", "vectorize@x[4]", "77 of 77 passed",
                   "120; rejected: 2 compile failed, 90 slow", "softmax.fsr.cuh", "a note", "5 min 12 s"):  # fmt: skip
         assert words in text
 

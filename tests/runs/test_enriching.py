@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from fsr.evaluation.spec import Binaries, SessionSpec
+from fsr.features.schema import Counters, Features
 from fsr.records import Image
 from fsr.runs import enriching
 from fsr.runs.enriching import Enricher
 from fsr.workers.protocol import Completion, Task, WorkerFault
 from tests.search.scripted import BASELINE, CONTRACT
 
+COUNTED = Features(counters=Counters(l2_hits=50.0))
 BINARIES = Binaries(Image("cubin", "sm_90", b"", {}, {}))
 
 
@@ -54,7 +56,7 @@ def test_the_original_is_compiled_and_looked_at_first(monkeypatch: pytest.Monkey
     assert [task.function.split(":")[1] for _, task in workers.given] == [
         "compile_task", "record_task", "counters_task",
     ]  # fmt: skip
-    assert answer(workers, found, {"l2_hit": 0.5}) == (0, {"l2_hit": 0.5})
+    assert answer(workers, found, COUNTED) == (0, COUNTED)
 
 
 def test_only_idle_workers_record_and_only_the_best_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +66,7 @@ def test_only_idle_workers_record_and_only_the_best_is_counted(monkeypatch: pyte
         found.offer(number, BASELINE, BINARIES, best=best)
     found.dispatch()
     assert [pool for pool, _ in workers.given] == ["compile", "device"]
-    assert answer(workers, found, {"a": 1.0}) == (3, {"a": 1.0})
+    assert answer(workers, found, COUNTED) == (3, COUNTED)
 
 
 def test_counters_keep_to_their_share_of_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +75,7 @@ def test_counters_keep_to_their_share_of_the_budget(monkeypatch: pytest.MonkeyPa
     for number in range(10):
         found.offer(number, BASELINE, BINARIES, best=True)
         found.dispatch()
-        answer(workers, found, {"a": 1.0}, seconds=1.0)
+        answer(workers, found, COUNTED, seconds=1.0)
     assert len(workers.given) == 2  # of 60 s
 
 
@@ -82,7 +84,7 @@ def test_what_cannot_be_found_here_is_not_asked_again(monkeypatch: pytest.Monkey
     found = enricher(workers, monkeypatch)
     found.offer(1, BASELINE, BINARIES, best=True)
     found.dispatch()
-    assert answer(workers, found, {}) == (1, {})
+    assert answer(workers, found, Features()) == (1, Features())
     found.offer(2, BASELINE, BINARIES, best=True)
     found.dispatch()
     assert len(workers.given) == 1
@@ -93,7 +95,7 @@ def test_a_worker_that_dies_costs_only_its_answer(monkeypatch: pytest.MonkeyPatc
     found = enricher(workers, monkeypatch)
     found.offer(1, BASELINE, BINARIES, best=True)
     found.dispatch()
-    assert answer(workers, found, WorkerFault("crashed", "signal")) == (1, {})
+    assert answer(workers, found, WorkerFault("crashed", "signal")) == (1, Features())
     found.offer(2, BASELINE, BINARIES, best=True)
     found.dispatch()
     assert len(workers.given) == 2

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from fsr.contract.model import Contract, Size
+from fsr.features.schema import Features
 from fsr.records import Basis, Candidate, Launch, Outcome, Plan, Status, Timing
 from fsr.search.proposal import Rules, Space
 from fsr.search.proposers.deterministic import Deterministic
@@ -42,7 +43,14 @@ def settings(candidate: Candidate) -> dict[str, int]:
 
 def timed(time_ns: float, **features: float) -> Outcome:
     """A right candidate of that time."""
-    return Outcome(Status.CORRECT, "tests", 1, 1, Timing(Basis.PREDICTED, time_ns, (time_ns,)), features=features)
+    return Outcome(
+        Status.CORRECT,
+        "tests",
+        1,
+        1,
+        Timing(Basis.PREDICTED, time_ns, (time_ns,)),
+        features=Features.from_json(features),
+    )
 
 
 def failed(status: Status = Status.WRONG) -> Outcome:

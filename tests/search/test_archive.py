@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fsr.features.schema import Features
 from fsr.records import Status
 from fsr.search.archive import Archive, descriptor
 from fsr.search.proposal import Proposal, Trial
@@ -37,10 +38,14 @@ def test_failures_are_no_elites() -> None:
     assert archive.best is None
 
 
+def of(features: dict[str, float]) -> tuple[int, ...]:
+    return descriptor(Features.from_json(features))
+
+
 def test_descriptors_tell_designs_apart() -> None:
-    plain = descriptor({"threads_per_block": 256.0, "grid_threads": 1e6})
-    assert plain == descriptor({"threads_per_block": 300.0, "grid_threads": 1e6})
-    assert plain != descriptor({"threads_per_block": 512.0, "grid_threads": 1e6})
-    assert plain != descriptor({"threads_per_block": 256.0, "grid_threads": 1e3})
-    assert descriptor({"shared_bytes": 20000.0})[2] == 2
-    assert descriptor({"launches": 9.0})[3] == 3
+    plain = of({"threads_per_block": 256.0, "grid_threads": 1e6})
+    assert plain == of({"threads_per_block": 300.0, "grid_threads": 1e6})
+    assert plain != of({"threads_per_block": 512.0, "grid_threads": 1e6})
+    assert plain != of({"threads_per_block": 256.0, "grid_threads": 1e3})
+    assert of({"shared_bytes": 20000.0})[2] == 2
+    assert of({"launches": 9.0})[3] == 3

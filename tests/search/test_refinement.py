@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from fsr.errors import HarnessError
+from fsr.features.schema import Binary, Bottleneck, Features
 from fsr.identity import candidate_hash
 from fsr.records import Candidate, Outcome, Status
 from fsr.search.proposal import Proposal, Rules, replay
@@ -195,7 +196,10 @@ def test_features_that_come_later_are_kept_and_move_an_elite_to_its_cell() -> No
     refinement = fresh()
     drive(refinement, 4)
     before = refinement.trials[1].outcome.features
-    refinement.enrich(1, {"shared_bytes": 4096.0, "bound:atomics": 0.9})
-    assert refinement.trials[1].outcome.features == {**before, "shared_bytes": 4096.0, "bound:atomics": 0.9}
+    found = Features(binary=Binary(shared_bytes=4096), bottlenecks=(Bottleneck("atomics", 0.9),))
+    refinement.enrich(1, found)
+    assert refinement.trials[1].outcome.features == before.merged(found)
+    assert before.source is not None
+    assert refinement.trials[1].outcome.features.source == before.source
     with pytest.raises(KeyError):
-        refinement.enrich(77, {})
+        refinement.enrich(77, Features())
