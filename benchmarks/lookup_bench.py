@@ -33,9 +33,9 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from fsr.backends.cuda.present import asked, present  # noqa: E402
 from fsr.cache.digest import hardware_of, json_digest, text_digest  # noqa: E402  # the checkout, installed or not
 from fsr.cache.entry import Entry  # noqa: E402
-from fsr.cache.hardware import asked, present  # noqa: E402
 from fsr.cache.key import CacheKey  # noqa: E402
 from fsr.cache.store import Store  # noqa: E402
 
@@ -46,7 +46,7 @@ H200 = {
 KERNEL = ROOT / "examples" / "softmax.cu"
 RATIO, CHANGE = 2.0, 0.2  # what acceptance allows
 STAND_IN = (
-    "from fsr.cache import hardware; hardware.known_device.__defaults__ = ({proc!r},); "
+    "from fsr.backends.cuda import present; present.present.__defaults__ = ({proc!r},); "
     "import fsr.__main__; fsr.__main__.main()"
 )
 

@@ -120,8 +120,9 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     """One pass, as the JSON that is written."""
     kernel = load_kernel(options.kernel)
     cores = options.workers or len(os.sched_getaffinity(0))
-    with open_fleet(RefineOptions(options.kernel, options.device), cores, single=True) as fleet:
-        workers, spec = fleet.workers, fleet.spec(kernel, options)
+    asked = RefineOptions(options.kernel, options.device, seed=options.seed)
+    with open_fleet(asked, cores, single=True) as fleet:
+        workers, spec = fleet.workers, fleet.spec(kernel, asked)
         candidates = space(kernel, spec.target, options.seed)[: options.most]
         started = time.monotonic()
         warm = [workers.submit("compile", Task("fsr.evaluation.jobs:compile_task",

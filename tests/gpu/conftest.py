@@ -59,7 +59,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def cuda() -> Iterator[object]:
     """The first GPU, for all tests of the session: those that lose a device open theirs in a child process."""
-    from fsr.backends.cuda import CudaDevice
+    from fsr.backends.cuda.device import CudaDevice
 
     device = CudaDevice(0)
     yield device

@@ -10,8 +10,8 @@ from typing import Any
 
 from device_conformance import ENTRIES, SOURCE
 
-from fsr.backends.cuda import CudaDevice
 from fsr.backends.cuda.compiler import cuda_toolchain
+from fsr.backends.cuda.device import CudaDevice
 from fsr.records import Candidate, Image, Launch, Plan
 
 LOST = """
@@ -20,7 +20,7 @@ import numpy as np
 from device_conformance import given, launch
 from gpu_bench import image_of
 from device_conformance import ENTRIES, SOURCE
-from fsr.backends.cuda import CudaDevice
+from fsr.backends.cuda.device import CudaDevice
 from fsr.backends.protocol import DeviceFault
 from fsr.records import Role, ScalarValue
 entry, timeout_s = sys.argv[1], float(sys.argv[2])

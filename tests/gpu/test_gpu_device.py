@@ -12,8 +12,8 @@ import pytest
 from device_conformance import DeviceConformance, given, int32, launch
 from gpu_bench import GpuBench, image_of, start_lost
 
-from fsr.backends.cuda import CudaDevice
 from fsr.backends.cuda.compiler import cuda_toolchain
+from fsr.backends.cuda.device import CudaDevice
 from fsr.backends.cuda.prepared import CudaPrepared
 from fsr.backends.protocol import DeviceFault
 from fsr.records import Candidate, Image, Launch, Plan, Role, ScalarValue

@@ -8,7 +8,7 @@ from device_conformance import given, int32, launch
 from gpu_bench import image_of
 
 from fsr.backends.backend import ToolReport
-from fsr.backends.cuda import CudaDevice
+from fsr.backends.cuda.device import CudaDevice
 from fsr.backends.cuda.sanitizer import sanitize
 from fsr.records import Role
 

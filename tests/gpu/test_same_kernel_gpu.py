@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fsr.backends.cuda import CudaDevice
 from fsr.backends.cuda.compiler import cuda_toolchain
+from fsr.backends.cuda.device import CudaDevice
 from fsr.evaluation.timing import TimingPolicy, paired
 from fsr.evaluation.verdict import paired_verdict
 from fsr.records import Image, VerdictKind

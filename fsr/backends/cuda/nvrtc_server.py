@@ -8,6 +8,7 @@ process, opens no socket, has a limit of addresses, and a timer for every compil
 from __future__ import annotations
 
 import base64
+import contextlib
 import ctypes
 import os
 import resource
@@ -113,7 +114,9 @@ def main() -> None:
         return send(connection, {"missing": str(error)})
     limit(resource.RLIMIT_AS, int(sys.argv[2]))
     limit(resource.RLIMIT_FSIZE, 0)
-    return serve(nvrtc, connection, int(sys.argv[2]))
+    with contextlib.suppress(OSError):  # the parent was killed while this compiled
+        serve(nvrtc, connection, int(sys.argv[2]))
+    return None
 
 
 if __name__ == "__main__":
