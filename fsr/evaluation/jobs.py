@@ -90,6 +90,9 @@ def evaluate_task(request: EvaluateRequest) -> Outcome:
 
 def _stages(session: Session, request: EvaluateRequest) -> Outcome:
     image, plan = request.binaries.run, request.candidate.plan
+    illegal = session.illegal(request.candidate)
+    if illegal is not None:
+        return failed(session, request, CaseFailure(session.smoke_case(), fault=illegal), "smoke", 1, 0)
     passed, failure = session.first_failure(image, plan, [session.smoke_case()])
     if failure is not None:
         return failed(session, request, failure, "smoke", 1, passed)

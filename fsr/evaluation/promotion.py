@@ -60,7 +60,7 @@ def promote_task(request: PromoteRequest) -> Outcome:
     session = session_of(request.spec)
     candidate, binaries = request.candidate, request.binaries
     cases = session.held_out_cases()
-    passed, failure = session.first_failure(binaries.run, candidate.plan, cases)
+    passed, failure = session.first_failure(binaries.run, candidate.plan, [*cases, *session.large_cases()])
     inspections: dict[str, Json] = {}
     if failure is None:
         failure, inspections = _inspected(session, candidate, binaries, cases)

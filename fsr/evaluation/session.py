@@ -22,15 +22,20 @@ from fsr.errors import BaselineError, MissingToolError
 from fsr.evaluation.compiling import build as compile_candidate
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.testing import CaseFailure, DataShelf, Stopwatch, fails, run_once
+from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate, Case, CompileFailure, Fault, FaultKind, Image, Plan
 from fsr.sandbox.confine import require_support, support
 from fsr.testgen import cases as case_lists
+from fsr.testgen.families import WHOLE
+from fsr.testgen.legal import illegal
 from fsr.testgen.oracle import Expected, expect
 from fsr.testgen.values import CaseData, build, outputs, same_bits
 
 BASELINE_TIMEOUT_S = 30.0
 FIRST_TIMEOUT_S = 10.0  # the original's first case is a small one: a kernel that hangs is told soon
 TIMED_SETS = 3
+LARGE_ELEMENTS = 1 << 23
+LARGE_S, LARGE_SHARE = 2.0, 0.01  # what the original may take on a large case: seconds, and of the run's budget
 
 
 class Session:
@@ -50,6 +55,8 @@ class Session:
         self._expected: dict[Case, Expected] = {}
         self._shelf = DataShelf()
         self._search_cases: list[Case] = []
+        self._counts: dict[Case, bool] = {}
+        self._checked: Image | bool | None = None
         self._wide: dict[bool, tuple[Candidate, Image] | None] = {}
         self._host: Device | None = self.device if spec.backend.records else None
         self._timed: list[tuple[Case, CaseData]] = []
@@ -114,16 +121,20 @@ class Session:
         return all(bool(same_bits(got[name], wanted[name]).all()) for name in names)
 
     def _run_baseline(self, case: Case, data: CaseData) -> Mapping[str, Array]:
-        started = time.monotonic()
         limit_s = BASELINE_TIMEOUT_S if self._expected else FIRST_TIMEOUT_S
         try:
-            return run_once(
-                self.device, self.baseline.run, self.spec.baseline.plan, self.contract, case, data, timeout_s=limit_s
-            )
+            return self._run_limited(case, data, limit_s)
         except DeviceFault as fault:
             if fault.fault.kind == FaultKind.MEMORY:
                 raise
             raise self.baseline_error(case, fault.fault) from None
+
+    def _run_limited(self, case: Case, data: CaseData, limit_s: float) -> Mapping[str, Array]:
+        started = time.monotonic()
+        try:
+            return run_once(
+                self.device, self.baseline.run, self.spec.baseline.plan, self.contract, case, data, timeout_s=limit_s
+            )
         finally:
             self.stopwatch.note(case, started)
 
@@ -168,14 +179,60 @@ class Session:
         """The cases that decide promotion."""
         return case_lists.held_out_cases(self.contract, self.spec.seed, max_elements=self.max_elements)
 
+    def large_cases(self) -> list[Case]:
+        """Cases at the upper end of the sizes, as far as this machine answers them soon."""
+        return case_lists.large_cases(self.contract, self.spec.seed, LARGE_ELEMENTS)
+
+    def counts(self, case: Case) -> bool:
+        """Whether a case says anything: the original answers it in time and does not overflow on the way. Cases of
+        ordinary size and values do; found out once for others."""
+        if case not in self._counts:
+            self._counts[case] = self._soon(case) and self._defined(case)
+        return self._counts[case]
+
+    def _soon(self, case: Case) -> bool:
+        unusual = case.name.startswith((case_lists.NAMED, case_lists.LARGE))
+        if not unusual or not self.spec.backend.limits.threads:
+            return True
+        limit_s = min(LARGE_S, LARGE_SHARE * self.spec.budget_s)
+        try:
+            self._run_limited(case, self._shelf(self.contract, case, 1), limit_s)
+        except DeviceFault as fault:
+            if fault.fault.kind in (FaultKind.HANG, FaultKind.MEMORY):
+                return False
+            raise self.baseline_error(case, fault.fault) from None
+        return True
+
+    def _defined(self, case: Case) -> bool:
+        """Whether no signed integer of the original overflows on the case: its answer would be undefined."""
+        if case.family not in WHOLE:
+            return True
+        if self._checked is None:
+            self._checked = _built_checked(self.spec.baseline)
+        if not isinstance(self._checked, Image):
+            return False
+        data = self._shelf(self.contract, case, 1)
+        try:
+            run_once(self.host(), self._checked, self.spec.baseline.plan, self.contract, case, data)
+        except DeviceFault:
+            return False
+        return True
+
+    def illegal(self, candidate: Candidate) -> Fault | None:
+        """A launch of the candidate that cannot be made at an end of the sizes, where the original's can."""
+        most = self.device.info.max_shared_bytes or STATIC_SHARED_BYTES
+        return illegal(self.contract, candidate, self.spec.baseline.plan, most)
+
     def first_failure(self, image: Image, plan: Plan, cases: list[Case]) -> tuple[int, CaseFailure | None]:
         """(cases passed, the first failure or None). On the host device, cases that would launch more threads than
         it can take through barriers in a second or two are passed over: the same sizes come in smaller cases."""
         passed = 0
         for case in cases:
-            limits = self.spec.backend.limits
+            if not self.counts(case):
+                continue
+            limits, unusual = self.spec.backend.limits, case.name.startswith((case_lists.NAMED, case_lists.LARGE))
             threads = self.launched_threads(plan, case) if limits.threads else 0
-            if threads > (limits.threads or threads) and passed and not case.name.startswith(case_lists.NAMED):
+            if threads > (limits.threads or threads) and passed and not unusual:
                 continue  # but a size that the candidate names is one that it may treat apart
             expected = self.expected(case)
             limit_s = self.stopwatch.limit_s(case) + threads * limits.thread_s
@@ -222,6 +279,17 @@ class Session:
             self._host.close()
         if self._lock is not None:
             self._lock.release()
+
+
+def _built_checked(baseline: Candidate) -> Image | bool:
+    """The original trapping where a signed integer overflows; False where that cannot be built."""
+    from fsr.backends.host.compiler import HostToolchain
+
+    try:
+        image = HostToolchain(checked=True).compile(baseline)
+    except MissingToolError:
+        return False
+    return image if isinstance(image, Image) else False
 
 
 def _built_wide(baseline: Candidate, *, noisy: bool) -> tuple[Candidate, Image] | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -17,14 +16,16 @@ import numpy as np
 from fsr.contract.model import Contract, Size
 from fsr.hardware.dtypes import is_float, numpy_dtype
 from fsr.records import Candidate, Case, Plan, Role
-from fsr.source.tokens import tokenize
 from fsr.testgen import families
+from fsr.testgen.numbers import numbers, products
+from fsr.testgen.values import is_free
 
 GPU_ELEMENTS = 1 << 18
 HOST_ELEMENTS = 1 << 14
-SEARCH_CASES = 40
+SEARCH_CASES = 46
 THOROUGH_CASES = 72
 NAMED = "named"  # how the names of cases begin whose size the candidate itself names
+LARGE = "large"  # how the names of cases begin that stand at the upper end of the sizes
 NAMED_ELEMENTS = 1 << 26  # a size that the candidate itself names is tested up to here, whatever it costs
 HELD_OUT_CASES = 24
 ROOMY = 16  # a family such as one-hot or cancelling needs some elements to show
@@ -51,7 +52,7 @@ def search_cases(
 ) -> list[Case]:
     """The cases of a search: every landmark size, every family, the sizes around each tile of the candidate.
 
-    At most 40 (thorough: 72), and a few for alignment and aliasing; each of at most ``max_elements`` elements in
+    At most 46 (thorough: 72), and a few for alignment and aliasing; each of at most ``max_elements`` elements in
     all buffers together unless the smallest legal sizes are larger. Ordered by cost, cheapest first. A plan gives
     its block sizes as tiles, a candidate also the integer literals of its source.
     """
@@ -69,29 +70,73 @@ def tailored_cases(
     baseline: Candidate,
     seed: int,
     *,
-    most: int = 8,
+    most: int = 12,
     max_elements: int = GPU_ELEMENTS,
 ) -> list[Case]:
-    """Cases for one candidate: sizes equal to and around the numbers that it names and the baseline does not.
+    """Cases for one candidate: sizes equal to and around the numbers that it names and the baseline does not, and
+    then the products of two of its numbers.
 
     A number in the source may be a tile, or a size that is treated apart. Empty when it names no new one.
     """
     rng = _stream("tailored", contract, seed)
-    new = [n for n in _tiles(candidate) if n not in _tiles(baseline)]
+    old = set(_tiles(baseline))
+    new = [n for n in _tiles(candidate) if n not in old]
+    largest = max((s.maximum for s in contract.sizes), default=0)
+    multiplied = [
+        int(n) for n in rng.permutation(sorted(products(_tiles(candidate), largest) - products(old, largest)))
+    ]
     found: dict[tuple[tuple[str, int], ...], Case] = {}
-    for offset, number, size in itertools.product((0, 1, -1), new, contract.sizes):
-        value = number + offset
-        if not size.minimum <= value <= size.maximum:
-            continue
-        others = {s.name: _clip(s, int(rng.integers(17, 140))) for s in contract.sizes}
-        sizes = _fit(contract, others | {size.name: value}, max_elements, pinned=size.name)
-        if sizes[size.name] != value:  # too large for a test, but a number that large is hardly a tile
-            sizes = {s.name: max(s.minimum, 1) for s in contract.sizes} | {size.name: value}
-            if offset or elements(contract, sizes) > NAMED_ELEMENTS:
-                continue
-        case = _case(f"{NAMED} {size.name} {value}", sizes, "normal", rng)
-        found.setdefault(case.sizes, case)
+    for number, offset in [*((n, o) for o in (0, 1, -1) for n in new), *((int(n), 0) for n in multiplied)]:
+        for size in contract.sizes:
+            case = _named_case(contract, size, number + offset, max_elements, rng, bool(offset) or number not in new)
+            if case is not None:
+                found.setdefault(case.sizes, case)
     return list(found.values())[:most]
+
+
+def _named_case(
+    contract: Contract, size: Size, value: int, max_elements: int, rng: np.random.Generator, modest: bool
+) -> Case | None:
+    """The case of one size at a value; None where the contract forbids it or it is too large (``modest``: for a test
+    of ordinary size)."""
+    if not size.minimum <= value <= size.maximum:
+        return None
+    others = {s.name: _clip(s, int(rng.integers(17, 140))) for s in contract.sizes}
+    sizes = _fit(contract, others | {size.name: value}, max_elements, pinned=size.name)
+    if sizes[size.name] != value:  # too large for a test, but a number that large is hardly a tile
+        sizes = {s.name: max(s.minimum, 1) for s in contract.sizes} | {size.name: value}
+        if modest or elements(contract, sizes) > NAMED_ELEMENTS:
+            return None
+    return _case(f"{NAMED} {size.name} {value}", sizes, "normal", rng)
+
+
+def large_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
+    """Cases at the upper end: each size as large as ``max_elements`` in all buffers allow, the others small or
+    middling, and sizes just off powers of two from 2^13 on. Cheapest first."""
+    rng = _stream("large", contract, seed)
+    chosen: list[dict[str, int]] = []
+    for size in contract.sizes:
+        for low, high in ((1, 2), (17, 140), (1000, 1100)):
+            others = {s.name: _clip(s, int(rng.integers(low, high))) for s in contract.sizes}
+            chosen.append(_grown(contract, others, size, max_elements))
+        for power in rng.permutation(range(13, max(size.maximum.bit_length(), 14)))[:3]:
+            others = {s.name: _clip(s, int(rng.integers(1, 20))) for s in contract.sizes}
+            value = _clip(size, (1 << int(power)) + int(rng.integers(-3, 4)))
+            chosen.append(_fit(contract, others | {size.name: value}, max_elements, pinned=size.name))
+    unique = {tuple(s.items()): s for s in chosen if elements(contract, s) > HOST_ELEMENTS // 2}
+    families_ = ("normal", "uniform", "repeated", "negated")  # a negated index is one bin for all
+    cases = [_case(f"{LARGE} {i}", s, families_[i % 4], rng) for i, s in enumerate(unique.values())]
+    return sorted(cases, key=lambda case: elements(contract, case.size_map()))
+
+
+def _grown(contract: Contract, others: Mapping[str, int], size: Size, max_elements: int) -> dict[str, int]:
+    """The largest value of one size that fits, the others as they are."""
+    low, high = size.minimum, size.maximum
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = elements(contract, {**others, size.name: middle}) <= max_elements
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return {**others, size.name: low}
 
 
 def held_out_cases(contract: Contract, seed: int, *, max_elements: int = GPU_ELEMENTS) -> list[Case]:
@@ -164,11 +209,8 @@ def _tiles(subject: Candidate | Plan) -> list[int]:
     plan = subject.plan if isinstance(subject, Candidate) else subject
     texts = [t for launch in plan.launches for t in (*launch.grid, *launch.block, launch.entry)]
     if isinstance(subject, Candidate):
-        texts += [t.text for t in tokenize(subject.source) if t.kind == "directive"]
-        texts.append(" ".join(t.text for t in tokenize(subject.source) if t.kind not in ("directive", "string")))
-    found = {int(n) for text in texts for n in re.findall(r"(?<![\w.])(\d{1,9})(?![\w.])", text)}
-    found |= {1 << int(n) for text in texts for n in re.findall(r"(?<![\w.])1[uUlL]* ?< ?< ?(\d\d?)(?![\w.])", text)}
-    return sorted(n for n in found if n > 2)
+        texts.append(subject.source)
+    return sorted(set().union(*(numbers(text) for text in texts)))
 
 
 def _interesting(size: Size, tiles: Sequence[int], rng: np.random.Generator) -> list[int]:
@@ -178,7 +220,8 @@ def _interesting(size: Size, tiles: Sequence[int], rng: np.random.Generator) -> 
     around = [int(v) for v in rng.permutation(around)[:20]]
     landmarks = [int(v) for v in rng.permutation(_LANDMARKS[2:])]
     drawn = [int(v) for v in rng.integers(1, 3000, 4)]
-    mixed = [v for pair in itertools.zip_longest(around, landmarks) for v in pair if v is not None]
+    powers = [(1 << int(k)) + int(rng.integers(-1, 2)) for k in rng.permutation(range(5, 24))[:10]]
+    mixed = [v for three in itertools.zip_longest(around, landmarks, powers) for v in three if v is not None]
     return _legal(size, [size.minimum, 0, 1, *named, *mixed, *drawn, *size.timed])
 
 
@@ -279,21 +322,27 @@ def _covers(sizes: Mapping[str, int]) -> set[tuple[str, object]]:
 def _families(contract: Contract) -> tuple[str, ...]:
     inputs = [a for a in contract.args if a.role is not Role.OUT and a.value is None]
     floating = any(is_float(numpy_dtype(a.dtype)) for a in inputs)
-    return families.names(floating=floating, finite=all(a.constraints.finite for a in inputs))
+    return families.names(
+        floating=floating,
+        finite=all(a.constraints.finite for a in inputs),
+        free_integers=any(is_free(a) for a in inputs),
+    )
 
 
 def _special_memory(contract: Contract, cases: Sequence[Case], rng: np.random.Generator) -> list[Case]:
-    """Two cases at the smallest alignment promised, and one for every group that may share memory."""
+    """Cases at the smallest alignment promised and at the odd multiples of 4 and 8 above it (an access of 16 bytes may
+    rely on more), and one for every group that may share memory."""
     if not cases or not contract.buffers():
         return []
     middling = sorted(cases, key=lambda c: elements(contract, c.size_map()))[len(cases) // 2 :]
     found = []
     least = smallest_alignment(contract)
-    if least < 256:
-        found += [
-            _replaced(case, f"alignment {least} {case.name}", rng, alignment_bytes=least)
-            for case in (middling[0], middling[-1])
-        ]
+    steps = [(least, middling[-1]), *((a, middling[0]) for a in sorted({least, 4, 8}) if a >= least)]
+    found += [
+        _replaced(case, f"alignment {step} {case.name}", rng, alignment_bytes=step)
+        for step, case in steps
+        if step < 256
+    ]
     for group in contract.aliasing:
         shapes = {contract.shape(contract.argument(n), middling[0].size_map()) for n in group}
         if len(shapes) == 1:

@@ -1,142 +1,185 @@
-"""Value families: what the elements of an argument look like, one function a family.
+"""Value families: what the elements of an argument look like, one formula (:class:`fsr.testgen.draws.Draw`) a family.
 
-Every function fills ``n`` elements from a generator; what an argument's constraints forbid is bent back into
-range by :mod:`fsr.testgen.values`. Floating families return float64 or float32; integer ones int64.
+What an argument's constraints forbid is bent back into range. Families of floating values give integers their own
+meaning; what makes no sense for integers is uniform over their range.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
-
-import numpy as np
+from dataclasses import replace
 
 from fsr.hardware.dtypes import FloatLimits
-
-Values = np.ndarray[Any, Any]
-FloatFamily = Callable[[np.random.Generator, int, FloatLimits], Values]
+from fsr.testgen.draws import BLOCK, NORMAL_UNIT, Draw, Kind, word
 
 FEW = 5  # distinct values of the 'repeated' family
+FloatFamily = Callable[[Draw, FloatLimits], Draw]
+"""From a draw that has its key, its count and its rows to the family's own."""
 
 
-def _normal(rng: np.random.Generator, n: int, limits: FloatLimits) -> Values:
-    return rng.standard_normal(n, dtype=np.float32)
+def _normal(a: float = 1.0, b: float = 0.0, kind: Kind = Kind.NORMAL, c: float = 0.0) -> FloatFamily:
+    scale = a / (NORMAL_UNIT * 37837.0)  # deviation 1
+    return lambda draw, limits: replace(draw, kind=kind, a=scale, b=b, c=c, row=0)
 
 
-def _uniform(rng: np.random.Generator, n: int, limits: FloatLimits) -> Values:
-    return rng.random(n, dtype=np.float32)
+def _choice(*table: float) -> FloatFamily:
+    return lambda draw, limits: replace(draw, kind=Kind.CHOICE, table=table, row=0)
 
 
-def _wide(rng: np.random.Generator, n: int, limits: FloatLimits) -> Values:
-    return 100.0 * rng.standard_normal(n)  # exp() of these overflows: stable formulas must stay stable
+def _share(draw: Draw, number: int) -> float:
+    """A number of [-1, 1) that belongs to this draw."""
+    return word(draw.key ^ 0x5EED, number) * 2.0**-63 - 1.0
 
 
-def _mixed(rng: np.random.Generator, n: int, limits: FloatLimits) -> Values:
-    return rng.choice([-1.0, 1.0], n) * 10.0 ** rng.uniform(-3, 3, n)
+def _place(draw: Draw, number: int) -> int:
+    return word(draw.key ^ 0x91ACE, number) % max(draw.count, 1)
 
 
-def _alternating(rng: np.random.Generator, n: int, limits: FloatLimits) -> Values:
-    return np.where(np.arange(n) % 2 == 0, 1.0, -1.0) * float(rng.uniform(0.5, 2.0))
+def _one_hot(draw: Draw, limits: FloatLimits) -> Draw:
+    # The last element is the one that tail code loses.
+    planted = ((_place(draw, 0), 1.0), (draw.count - 1, 1.0)) if draw.count else ()
+    return replace(draw, kind=Kind.CHOICE, table=(0.0,), planted=planted, row=0)
 
 
-def _one_hot(rng: np.random.Generator, n: int, limits: FloatLimits) -> Values:
-    values = np.zeros(n)
-    if n:
-        values[int(rng.integers(n))] = 1.0
-        values[-1] = 1.0  # the last element is the one that tail code loses
-    return values
+def _repeated(draw: Draw, limits: FloatLimits) -> Draw:
+    return replace(draw, kind=Kind.CHOICE, table=tuple(2.0 * _share(draw, i) for i in range(FEW)), row=0)
 
 
-def _repeated(rng: np.random.Generator, n: int, limits: FloatLimits) -> Values:
-    return rng.choice(rng.standard_normal(FEW), n)
+def _constant(draw: Draw, limits: FloatLimits) -> Draw:
+    return replace(draw, kind=Kind.CHOICE, table=(2.0 * _share(draw, 0),), row=0)
 
 
-def _denormals(rng: np.random.Generator, n: int, limits: FloatLimits) -> Values:
-    return rng.uniform(-1.0, 1.0, n) * limits.tiny
+def _alternating(draw: Draw, limits: FloatLimits) -> Draw:
+    size = 1.25 + 0.75 * _share(draw, 0)
+    return replace(draw, kind=Kind.CYCLE, table=(size, -size), row=0)
 
 
-def _near_overflow(rng: np.random.Generator, n: int, limits: FloatLimits) -> Values:
+def _near_overflow(draw: Draw, limits: FloatLimits) -> Draw:
     # Plain sums of all elements stay finite, so that overflow does not depend on the order of summing;
     # products overflow far beyond the edge, whatever the order.
-    return rng.uniform(-1.0, 1.0, n) * max(limits.largest / (4.0 * max(n, 1)), 1.0)
+    largest = max(limits.largest / (4.0 * max(min(draw.count, BLOCK), 1)), 1.0)
+    return replace(draw, kind=Kind.UNIFORM, a=2.0 * largest, b=-largest, row=0)
 
 
-def _cancelling(rng: np.random.Generator, n: int, limits: FloatLimits) -> Values:
-    values = rng.standard_normal(n)
-    half = n // 2
-    values[half : 2 * half] = -values[:half] * (1.0 + 4.0 * limits.eps)
-    return values
+def _cancelling(draw: Draw, limits: FloatLimits) -> Draw:
+    return _normal(kind=Kind.PAIRS, c=4.0 * limits.eps)(draw, limits)
 
 
-def _planted(rng: np.random.Generator, n: int, specials: list[float]) -> Values:
-    values = rng.standard_normal(n)
-    if n:
-        places = rng.choice(n, size=min(n, 3), replace=False)
-        values[places] = rng.choice(specials, len(places))
-    return values
+def _exponents(draw: Draw, limits: FloatLimits) -> Draw:
+    """Every magnitude from the denormal values to the root of the largest."""
+    low = max(round(math.log2(limits.smallest)), -1022)
+    return replace(draw, kind=Kind.EXPONENTS, a=low, b=int(math.log2(limits.largest) / 2) - low, row=0)
+
+
+def _far_rows(draw: Draw, limits: FloatLimits) -> Draw:
+    """Rows around numbers that a careless initial value, or a difference of squares, takes for none."""
+    far = 3e30 if limits.largest > 1e38 else limits.largest / 4.0
+    return replace(_normal()(draw, limits), row=draw.row, table=(-far, far, -0.5 * far, 0.0, 1e3, -1e3))
+
+
+def _uniform_rows(draw: Draw, limits: FloatLimits) -> Draw:
+    """Each row of one value."""
+    return replace(draw, kind=Kind.NORMAL, table=tuple(4.0 * _share(draw, i) for i in range(4)))
+
+
+def _planted(*specials: float) -> FloatFamily:
+    """Special values among normal ones: at the first and the last place too, now and then."""
+
+    def family(draw: Draw, limits: FloatLimits) -> Draw:
+        places = {0: _place(draw, 1), 1: _place(draw, 2)}
+        if word(draw.key, 3) % 2:
+            places |= {2: 0, 3: draw.count - 1}
+        planted = tuple((p, specials[(n + word(draw.key, 4)) % len(specials)]) for n, p in places.items())
+        return replace(_normal()(draw, limits), planted=planted if draw.count else ())
+
+    return family
+
+
+def _special_rows(draw: Draw, limits: FloatLimits) -> Draw:
+    return replace(_normal()(draw, limits), row=draw.row, table=(-math.inf, 0.0, math.inf, 0.0, -math.inf))
 
 
 FLOAT: dict[str, FloatFamily] = {
-    "normal": _normal,
-    "uniform": _uniform,
-    "small": lambda rng, n, lim: 0.01 * _normal(rng, n, lim),
-    "large": lambda rng, n, lim: 3.0 * _normal(rng, n, lim),
-    "negated": lambda rng, n, lim: -np.abs(_normal(rng, n, lim)) - 0.25,
-    "zeros": lambda rng, n, lim: np.zeros(n),
-    "ones": lambda rng, n, lim: np.ones(n),
-    "constant": lambda rng, n, lim: np.full(n, rng.uniform(-2.0, 2.0)),
+    "normal": _normal(),
+    "uniform": lambda draw, limits: replace(draw, kind=Kind.UNIFORM, a=1.0, row=0),
+    "small": _normal(0.01),
+    "large": _normal(3.0),
+    "negated": lambda draw, limits: replace(draw, kind=Kind.UNIFORM, a=-3.0, b=-0.25, row=0),
+    "zeros": _choice(0.0),
+    "ones": _choice(1.0),
+    "constant": _constant,
     "alternating": _alternating,
-    "sorted": lambda rng, n, lim: np.sort(_normal(rng, n, lim)),
-    "reverse": lambda rng, n, lim: np.sort(_normal(rng, n, lim))[::-1],
+    "sorted": lambda draw, limits: replace(draw, kind=Kind.RAMP, a=-3.0, b=3.0, row=0),
+    "reverse": lambda draw, limits: replace(draw, kind=Kind.RAMP, a=3.0, b=-3.0, row=0),
     "one-hot": _one_hot,
     "repeated": _repeated,
-    "wide": _wide,
-    "raised": lambda rng, n, lim: 1000.0 + _normal(rng, n, lim),  # differences of large numbers
-    "sunk": lambda rng, n, lim: -1000.0 + 100.0 * _normal(rng, n, lim),  # a maximum that starts at 0 never moves
-    "mixed": _mixed,
-    "denormals": _denormals,
+    "wide": _normal(100.0),  # exp() of these overflows: stable formulas must stay stable
+    "raised": _normal(1.0, 1000.0),  # differences of large numbers
+    "sunk": _normal(100.0, -1000.0),  # a maximum that starts at 0 never moves
+    "mixed": lambda draw, limits: replace(draw, kind=Kind.EXPONENTS, a=-10, b=20, row=0),
+    "denormals": lambda draw, limits: replace(
+        draw, kind=Kind.UNIFORM, a=2.0 * limits.tiny, b=-limits.tiny, row=0
+    ),
     "near-overflow": _near_overflow,
     "cancelling": _cancelling,
-}
+    "signed zeros": _choice(0.0, -0.0, 1.0, -0.0, -1.0, 0.0, 0.5),
+    "ties": lambda draw, limits: replace(draw, kind=Kind.GRID, a=0.5, c=1024.0, row=0),
+    "whole numbers": lambda draw, limits: replace(draw, kind=Kind.GRID, a=1.0, c=2.0 / limits.eps, row=0),
+    "exponents": _exponents,
+    "far rows": _far_rows,
+    "uniform rows": _uniform_rows,
+}  # fmt: skip
 NON_FINITE: dict[str, FloatFamily] = {
-    "infinite": lambda rng, n, lim: _planted(rng, n, [np.inf, -np.inf]),
-    "nan": lambda rng, n, lim: _planted(rng, n, [np.nan, np.inf]),
+    "infinite": _planted(math.inf, -math.inf),
+    "nan": _planted(math.nan, math.inf, math.nan),
+    "special rows": _special_rows,
 }
 INTEGER = ("uniform", "zeros", "ones", "constant", "alternating", "sorted", "reverse", "one-hot", "repeated", "limits")
+# Unconstrained signed integers over the whole of their type, or all but so many of its bits. Where the original's own
+# arithmetic overflows on them its answer is undefined, and the case does not count.
+WHOLE: dict[str, Callable[[int], int]] = {
+    "whole": lambda largest: largest + 1,
+    "whole/8": lambda largest: (largest + 1) >> 3,
+    "whole/256": lambda largest: (largest + 1) >> 8,
+    "whole/4096": lambda largest: (largest + 1) >> 12,
+    "whole root": math.isqrt,  # squares just fit
+}
 
 
-def integer_values(family: str, rng: np.random.Generator, n: int, low: int, high: int) -> Values:
-    """``n`` int64 (uint64 when ``high`` needs it) elements within [low, high] of a family; families that only
-    make sense for floating values fall back to uniform."""
-    dtype = np.uint64 if high > np.iinfo(np.int64).max else np.int64
+def integer_draw(family: str, draw: Draw, low: int, high: int) -> Draw:
+    """The draw of integers within [low, high]; families that only make sense for floating values are uniform."""
     calm_low, calm_high = max(low, -1000), min(high, 1000)
     if calm_low > calm_high:
         calm_low, calm_high = low, high
+    calm = calm_low + word(draw.key, 1) % (calm_high - calm_low + 1)
+    span = (high - low + 1) % 2**64
+    plain = replace(draw, kind=Kind.INTEGER, low=low, span=span, row=0)
     match family:
         case "zeros" | "ones":
-            return np.full(n, min(max(int(family == "ones"), low), high), dtype=dtype)
+            return replace(plain, kind=Kind.CHOICE, table=(min(max(int(family == "ones"), low), high),))
         case "constant" | "small":
-            return np.full(n, int(rng.integers(calm_low, calm_high, endpoint=True)), dtype=dtype)
+            return replace(plain, kind=Kind.CHOICE, table=(calm,))
         case "alternating" | "limits" | "near-overflow":
-            return np.where(np.arange(n) % 2 == 0, dtype(high), dtype(low))
+            return replace(plain, kind=Kind.CYCLE, table=(high, low))
         case "negated" | "denormals":
-            return np.full(n, low, dtype=dtype)  # everything on one bound: one bin, one row, one address
+            return replace(plain, kind=Kind.CHOICE, table=(low,))  # one bin, one row, one address
         case "one-hot":
-            values = np.full(n, low, dtype=dtype)
-            values[-1:] = high
-            return values
+            return replace(
+                plain, kind=Kind.CHOICE, table=(low,), planted=((draw.count - 1, high),) if draw.count else ()
+            )
         case "repeated":
-            return rng.choice(rng.integers(low, high, FEW, dtype=dtype, endpoint=True), n)
-    values = rng.integers(low, high, n, dtype=dtype, endpoint=True)
-    if family in ("sorted", "reverse"):
-        values.sort()
-        values = values[::-1] if family == "reverse" else values
-    return values
+            few = tuple(low + word(draw.key, 2 + i) % (high - low + 1) for i in range(FEW))
+            return replace(plain, kind=Kind.CHOICE, table=few)
+        case "sorted" | "reverse" if span:
+            return replace(plain, kind=Kind.STEPS, a=1.0 if family == "sorted" else -1.0)
+    return plain
 
 
-def names(*, floating: bool, finite: bool) -> tuple[str, ...]:
+def names(*, floating: bool, finite: bool, free_integers: bool = False) -> tuple[str, ...]:
     """The families to test a contract with: floating ones when it has a floating input, non-finite ones when
-    some input may hold inf and NaN."""
+    some input may hold inf and NaN, whole types when it has integers without bounds."""
+    whole = tuple(WHOLE) if free_integers else ()
     if not floating:
-        return INTEGER
-    return tuple(FLOAT) + (() if finite else tuple(NON_FINITE))
+        return INTEGER + whole
+    return tuple(FLOAT) + (() if finite else tuple(NON_FINITE)) + whole

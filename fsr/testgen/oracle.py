@@ -30,6 +30,7 @@ WideRun = Callable[[Case, CaseData], Mapping[str, Array] | None]
 
 PERTURBED_RUNS = 3
 ALONE_MOST = 4  # inputs shaken one at a time
+MORE_RUNS = 8  # of a perturbation that all cancel to a tenth of what is usual: 0.08^8, about 2e-9 an element
 NOISY_RUNS = 3
 NOISY_STEP = 2.0**-40  # far below float's rounding, far above double's: another sample of the noise, the same problem
 
@@ -39,7 +40,8 @@ class Expected:
     ``spread`` by how much repeated runs of the original differ (0 where they agree bit for bit); ``unwritten``
     elements that the original leaves alone. The rest is found out when a candidate's bits differ from the original's,
     which they mostly do not: ``precise`` a float64 answer or None, ``scale`` the magnitude an error is judged against,
-    ``noise`` how far rounding in the original's own types may carry an element (None: no such run)."""
+    ``wider_scale`` the same from more runs, and ``noise`` how far rounding in the original's own types may carry an
+    element (None: no such run): what is asked before an element is called wrong."""
 
     def __init__(
         self,
@@ -47,7 +49,7 @@ class Expected:
         spread: Mapping[str, Array],
         unwritten: Mapping[str, Array],
         precise: Callable[[], Mapping[str, Array] | None] = lambda: None,
-        scale: Callable[[], Mapping[str, Array]] | None = None,
+        scale: Callable[[int], Mapping[str, Array]] | None = None,
         noise: Callable[[Mapping[str, Array]], Mapping[str, Array] | None] = lambda truth: None,
     ) -> None:
         self.arrays, self.spread, self.unwritten = arrays, spread, unwritten
@@ -61,7 +63,13 @@ class Expected:
     @cached_property
     def scale(self) -> Mapping[str, Array]:
         """See the class."""
-        return self._scale() if self._scale is not None else {n: _scale(a, []) for n, a in self.arrays.items()}
+        return self._scale(0) if self._scale is not None else {n: _scale(a, []) for n, a in self.arrays.items()}
+
+    @cached_property
+    def wider_scale(self) -> Mapping[str, Array]:
+        """See the class."""
+        more = self._scale(MORE_RUNS) if self._scale is not None else self.scale
+        return {name: np.maximum(scale, more[name]) for name, scale in self.scale.items()}
 
     @cached_property
     def noise(self) -> Mapping[str, Array] | None:
@@ -97,10 +105,10 @@ def expect(
         found = precise(case, widened_data(build(contract, case))) if precise is not None else None
         return None if found is None else _picked(found, names)
 
-    def scale() -> Mapping[str, Array]:
+    def scale(more: int) -> Mapping[str, Array]:
         if not any(is_float(first[n].dtype) for n in names):
             return {n: _scale(first[n], []) for n in names}
-        shaken = _perturbed(contract, case, build(contract, case))
+        shaken = _perturbed(contract, case, build(contract, case), more)
         moved = [_picked(run(case, d), names) for d in shaken]
         return {n: _scale(first[n], [m[n] for m in moved]) for n in names}
 
@@ -186,15 +194,16 @@ def _movable(contract: Contract, case: Case, data: CaseData) -> list[str]:
     ]
 
 
-def _perturbed(contract: Contract, case: Case, data: CaseData) -> list[CaseData]:
+def _perturbed(contract: Contract, case: Case, data: CaseData, more: int = 0) -> list[CaseData]:
     """All floating inputs shaken together, three times; then each alone. Together they may cancel (a result near zero
-    whose terms move the same way), which would hide how large its terms are; alone they do not."""
+    whose terms move the same way), which would hide how large its terms are; alone they do not. ``more``: so many
+    others, all together."""
     movable = _movable(contract, case, data)
-    chosen = [movable] * PERTURBED_RUNS
-    if len(movable) > 1:
+    chosen = [movable] * (more or PERTURBED_RUNS)
+    if len(movable) > 1 and not more:
         chosen += [[name] for name in movable[:ALONE_MOST]]
     found = []
-    for number, names in enumerate(chosen):
+    for number, names in enumerate(chosen, start=100 if more else 0):
         rng = np.random.default_rng([case.seed % 2**32, 7 + number])
         arrays = {
             name: _shaken(contract, name, array, perturbation(array.dtype), rng) if name in names else array.copy()

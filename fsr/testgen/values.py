@@ -5,77 +5,87 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from fsr.contract.model import Argument, Constraints, Contract
+from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError
 from fsr.expressions import evaluate, evaluate_int
 from fsr.hardware.dtypes import bits_of, float_limits, is_float, numpy_dtype
 from fsr.records import Case, Role, ScalarValue
 from fsr.testgen import families
+from fsr.testgen.draws import BLOCK, Draw, Kind, word
 
 Array = np.ndarray[Any, Any]
 
-BLOCK = 1 << 20  # longer arrays repeat one random block, rotated and with its sign flipped: random at memcpy speed
 SMALLEST_POSITIVE = 1e-3  # a 'positive' argument is often divided by
+FLAT_ROWS = 5  # an array of one axis counts as so many rows where a family draws by rows
 FREE_INTEGERS = 4096  # range of an unconstrained signed integer: sums of products must not overflow
 
 
 @dataclass(frozen=True, slots=True)
 class CaseData:
     """What a launch of one case starts from: a C-contiguous array for every buffer argument (of an aliased
-    group only the first) and the value of every scalar argument."""
+    group only the first) and the value of every scalar argument. Where ``draws`` has a formula for a buffer its array
+    is a placeholder of that shape and type without memory, for a device that draws it itself."""
 
     arrays: Mapping[str, Array]
     scalars: Mapping[str, ScalarValue]
+    draws: Mapping[str, Draw] = field(default_factory=dict)
 
 
-def build(contract: Contract, case: Case, poison_seed: int = 0) -> CaseData:
+def build(contract: Contract, case: Case, poison_seed: int = 0, *, drawn: bool = False) -> CaseData:
     """The data of a case: equal for equal cases, apart from outputs, which hold the poison of ``poison_seed``.
 
-    Raises ContractError when constraints cannot be met (an empty range, too few distinct values).
+    ``drawn``: formulas in the place of arrays, as far as there are any. Raises ContractError when constraints cannot be
+    met (an empty range, too few distinct values).
     """
     sizes = case.size_map()
     primary = _primary(contract, case)
     arrays: dict[str, Array] = {}
+    draws: dict[str, Draw] = {}
     for argument in contract.buffers():
         if argument.name in case.aliased[1:]:
             continue
-        shape = contract.shape(argument, sizes)
+        shape, dtype = contract.shape(argument, sizes), numpy_dtype(argument.dtype)
         if _is_pure_output(contract, case, argument):
-            arrays[argument.name] = poison(np.empty(shape, numpy_dtype(argument.dtype)), poison_seed)
-            continue
-        rng = _generator(case.seed, argument.name)
-        follows = argument.name == primary or rng.random() < 0.5
-        family = case.family if follows else "normal"
-        arrays[argument.name] = _fill(argument, shape, sizes, family, rng)
+            formula: Draw | None = poison_draw(dtype, math.prod(shape), poison_seed)
+        else:
+            key = _key(case.seed, argument.name)
+            follows = argument.name == primary or word(key, 0) % 2
+            formula = _formula(argument, shape, sizes, case.family if follows else "normal", key)
+        if formula is None:
+            arrays[argument.name] = _ordered(argument, shape, sizes, case)
+        elif drawn:
+            arrays[argument.name] = np.broadcast_to(np.zeros((), dtype), shape)
+            draws[argument.name] = formula
+        else:
+            arrays[argument.name] = formula.values(dtype).reshape(shape)
     scalars = {a.name: _scalar(a, sizes, case) for a in contract.args if a.role is Role.SCALAR}
-    return CaseData(arrays, scalars)
+    return CaseData(arrays, scalars, draws)
+
+
+def poison_draw(dtype: np.dtype[Any], count: int, seed: int) -> Draw:
+    """A pattern that no kernel computes: a NaN with a payload of its own for floating types, odd bytes for others;
+    another seed gives another pattern."""
+    rng = np.random.default_rng([seed, 0x9015])
+    width = 8 * dtype.itemsize
+    if is_float(dtype):
+        mantissa = round(-math.log2(float_limits(dtype).eps))
+        exponent = ((1 << (width - 1 - mantissa)) - 1) << mantissa
+        pattern = exponent | (1 << (mantissa - 1)) | int(rng.integers(1, 1 << (mantissa - 1)) - 1 or 1)
+    else:
+        byte = int(rng.integers(0x81, 0xFE))
+        pattern = int.from_bytes(bytes((byte + 0x11 * i) % 251 + 2 for i in range(width // 8)), "little")
+    return Draw(Kind.BITS, 0, count, table=(pattern,))
 
 
 def poison(array: Array, seed: int) -> Array:
-    """Fill an array in place with a pattern that no kernel computes: a NaN with a payload of its own for floating
-    types, odd bytes for others; another seed gives another pattern. Returns the array."""
-    rng = np.random.default_rng([seed, 0x9015])
-    bits = array.view(np.uint8) if array.dtype.itemsize not in (1, 2, 4, 8) else bits_of_in_place(array)
-    width = 8 * bits.dtype.itemsize
-    if is_float(array.dtype):
-        limits = float_limits(array.dtype)
-        mantissa = round(-math.log2(limits.eps))
-        exponent = ((1 << (width - 1 - mantissa)) - 1) << mantissa
-        bits[...] = exponent | (1 << (mantissa - 1)) | int(rng.integers(1, 1 << (mantissa - 1)) - 1 or 1)
-    else:
-        byte = int(rng.integers(0x81, 0xFE))
-        bits[...] = int.from_bytes(bytes((byte + 0x11 * i) % 251 + 2 for i in range(width // 8)), "little")
+    """Fill an array in place with the pattern of :func:`poison_draw`. Returns the array."""
+    array[...] = poison_draw(array.dtype, array.size, seed).values(array.dtype).reshape(array.shape)
     return array
-
-
-def bits_of_in_place(array: Array) -> Array:
-    """A writable view of a C-contiguous array as unsigned integers of its element size."""
-    return array.view({1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[array.dtype.itemsize])
 
 
 def same_bits(a: Array, b: Array) -> Array:
@@ -110,44 +120,54 @@ def _generator(seed: int, name: str) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=[seed % 2**64, zlib.crc32(name.encode())]))
 
 
-def _fill(
-    argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int], family: str, rng: np.random.Generator
-) -> Array:
-    dtype = numpy_dtype(argument.dtype)
+def _key(seed: int, name: str) -> int:
+    return word(seed % 2**64, zlib.crc32(name.encode()))
+
+
+def _formula(
+    argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int], family: str, key: int
+) -> Draw | None:
+    """How the argument is drawn; None for arrays that are sorted or without repetition, which are made as a whole."""
+    dtype, wanted, count = numpy_dtype(argument.dtype), argument.constraints, math.prod(shape)
     if argument.value is not None:  # a buffer that always arrives with one value, a cleared counter say
-        return np.full(shape, evaluate(argument.value, sizes), dtype=dtype)
-    count = math.prod(shape)
+        return Draw(Kind.CHOICE, key, count, table=(evaluate(argument.value, sizes),))
+    if wanted.sorted or wanted.unique:
+        return None
+    draw = Draw(
+        Kind.NORMAL, key, count, row=max(shape[-1] if len(shape) > 1 else count // FLAT_ROWS, 1) if shape else 1
+    )
     if is_float(dtype):
-        values = _floats(argument, dtype, count, sizes, family, rng)
-    else:
-        values = _integers(argument, dtype, count, sizes, family, rng)
-    array = values.reshape(shape)
-    if argument.constraints.sorted and len(shape) > 1:
-        array = np.sort(array, axis=-1)
-    return np.ascontiguousarray(array)
+        make = (families.FLOAT | families.NON_FINITE).get(family, families.FLOAT["normal"])
+        bounds = _float_bounds(argument, sizes)
+        return replace(make(draw, float_limits(dtype)), bounds=bounds, finite=wanted.finite)
+    low, high = integer_bounds(argument, sizes, family)
+    if low > high and count:
+        raise _empty(argument, low, high, sizes)
+    return families.integer_draw(family, draw, low, high)
 
 
-def _floats(
-    argument: Argument,
-    dtype: np.dtype[Any],
-    count: int,
-    sizes: Mapping[str, int],
-    family: str,
-    rng: np.random.Generator,
-) -> Array:
-    limits, wanted = float_limits(dtype), argument.constraints
-    low, high = _float_bounds(argument, sizes)
-    if wanted.unique:
+def _ordered(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int], case: Case) -> Array:
+    """An array that is sorted along its last axis, or has no element twice."""
+    dtype, wanted, count = numpy_dtype(argument.dtype), argument.constraints, math.prod(shape)
+    rng = _generator(case.seed, argument.name)
+    if wanted.unique and is_float(dtype):
+        low, high = _float_bounds(argument, sizes)
         low, high = max(low, -1.0), min(high, max(low, -1.0) + 2.0)
         order = _distinct(count, count, rng)
-        values: Array = (low + (high - low) * (order + 0.5) / max(count, 1)).astype(dtype)
-        return np.sort(values) if wanted.sorted else values
-    make = (families.FLOAT | families.NON_FINITE).get(family, families.FLOAT["normal"])
-    block = _constrained(np.asarray(make(rng, min(count, BLOCK), limits)), wanted, low, high).astype(dtype)
-    if wanted.sorted:
-        return _stretched(np.sort(block), count)
-    flip = math.isinf(low) and math.isinf(high)
-    return _tiled(block, count, rng, flip_signs=flip)
+        values = (low + (high - low) * (order + 0.5) / max(count, 1)).astype(dtype)
+    elif wanted.unique:
+        low_, high_ = integer_bounds(argument, sizes, case.family)
+        if high_ - low_ + 1 < count:
+            raise _empty(argument, low_, high_, sizes, f"for {count} distinct elements")
+        values = (low_ + _distinct(count, high_ - low_ + 1, rng)).astype(dtype)
+    else:
+        plain = replace(argument, constraints=replace(wanted, sorted=False))
+        key = _key(case.seed, argument.name)
+        formula = _formula(plain, (min(count, BLOCK),), sizes, case.family, key)
+        assert formula is not None  # neither sorted nor unique
+        values = _stretched(np.sort(formula.values(dtype)), count)
+    values = values.reshape(shape)
+    return np.ascontiguousarray(np.sort(values, axis=-1) if wanted.sorted and shape else values)
 
 
 def _float_bounds(argument: Argument, sizes: Mapping[str, int]) -> tuple[float, float]:
@@ -163,63 +183,32 @@ def _float_bounds(argument: Argument, sizes: Mapping[str, int]) -> tuple[float, 
     return low, high
 
 
-def _constrained(values: Array, wanted: Constraints, low: float, high: float) -> Array:
-    """Bend values into [low, high]: reflected when one-sided, wrapped when two-sided, so that variety stays."""
-    if math.isinf(low) and math.isinf(high):
-        return values
-    finite = np.isfinite(values)
-    if math.isinf(high):
-        bent = low + np.abs(np.where(finite, values, 1.0) - low) if low > 0 else np.maximum(np.abs(values), low)
-    elif math.isinf(low):
-        bent = high - np.abs(values - high)
-    else:
-        safe = np.where(finite, values, low)
-        inside = (safe >= low) & (safe <= high)
-        wrapped = low + np.mod(safe - low, max(high - low, np.finfo(np.float64).tiny))
-        bent = np.clip(np.where(inside, safe, wrapped), low, high)
-    return bent if wanted.finite else np.where(finite, bent, np.abs(values) if low >= 0 else values)
-
-
-def _integers(
-    argument: Argument,
-    dtype: np.dtype[Any],
-    count: int,
-    sizes: Mapping[str, int],
-    family: str,
-    rng: np.random.Generator,
-) -> Array:
-    low, high = integer_bounds(argument, sizes)
-    if count == 0:
-        return np.empty(0, dtype=dtype)
-    if low > high:
-        raise _empty(argument, low, high, sizes)
-    wanted = argument.constraints
-    if wanted.unique:
-        if high - low + 1 < count:
-            raise _empty(argument, low, high, sizes, f"for {count} distinct elements")
-        values = (low + _distinct(count, high - low + 1, rng)).astype(dtype)
-        return np.sort(values) if wanted.sorted else values
-    block = families.integer_values(family, rng, min(count, BLOCK), low, high).astype(dtype)
-    return _stretched(np.sort(block), count) if wanted.sorted else _tiled(block, count, rng, flip_signs=False)
-
-
-def integer_bounds(argument: Argument, sizes: Mapping[str, int]) -> tuple[int, int]:
+def integer_bounds(argument: Argument, sizes: Mapping[str, int], family: str = "uniform") -> tuple[int, int]:
     """The inclusive range an integer argument is drawn from. Unconstrained signed types of 32 bits and more stay
-    small, since overflow in the kernel's own arithmetic would be undefined."""
+    small, since overflow in the kernel's own arithmetic would be undefined, but in the families of whole types."""
     dtype, wanted = numpy_dtype(argument.dtype), argument.constraints
     if dtype.kind == "b":
         return 0, 1
     limits = np.iinfo(dtype)
-    wide = dtype.kind == "i" and dtype.itemsize >= 4
+    free = FREE_INTEGERS if is_free(argument) else 1 << 64
+    if family in families.WHOLE:
+        free = families.WHOLE[family](int(limits.max))
     low = evaluate_int(wanted.low, sizes) if wanted.low is not None else None
     high = evaluate_int(wanted.high, sizes) if wanted.high is not None else None
     if low is None:
-        low = min(-FREE_INTEGERS, high if high is not None else 0) if wide else int(limits.min)
+        low = min(-free, high) if high is not None else -free
     if wanted.nonnegative or wanted.positive:
         low = max(low, 1 if wanted.positive else 0)
     if high is None:
-        high = low + 2 * FREE_INTEGERS if wide else int(limits.max)
+        high = max(low, 0) + (2 * free if low >= 0 else free - 1 if family in families.WHOLE else free)
     return max(low, int(limits.min)), min(high, int(limits.max))
+
+
+def is_free(argument: Argument) -> bool:
+    """Whether the contract leaves an end of a wide signed integer type open."""
+    dtype, wanted = numpy_dtype(argument.dtype), argument.constraints
+    wide = dtype.kind == "i" and dtype.itemsize >= 4
+    return wide and argument.value is None and (wanted.low is None or wanted.high is None)
 
 
 def _empty(argument: Argument, low: float, high: float, sizes: Mapping[str, int], why: str = "") -> ContractError:
@@ -251,20 +240,6 @@ def _stretched(ordered: Array, count: int) -> Array:
     return np.repeat(ordered, -(-count // len(ordered)))[:count]
 
 
-def _tiled(block: Array, count: int, rng: np.random.Generator, *, flip_signs: bool) -> Array:
-    if len(block) >= count:
-        return block
-    result = np.empty(count, dtype=block.dtype)
-    doubled = np.concatenate([block, block])
-    for start in range(0, count, len(block)):
-        part = result[start : start + len(block)]
-        offset = int(rng.integers(len(block)))
-        part[...] = doubled[offset : offset + len(part)]
-        if flip_signs and rng.random() < 0.5:
-            np.negative(part, out=part)
-    return result
-
-
 def _scalar(argument: Argument, sizes: Mapping[str, int], case: Case) -> ScalarValue:
     dtype = numpy_dtype(argument.dtype)
     if argument.value is not None:
@@ -273,8 +248,10 @@ def _scalar(argument: Argument, sizes: Mapping[str, int], case: Case) -> ScalarV
     rng = _generator(case.seed, argument.name)
     if is_float(dtype):
         family = case.family if case.family in ("uniform", "zeros", "ones", "negated") else "normal"
-        return ScalarValue(argument.dtype, float(_floats(argument, dtype, 1, sizes, family, rng)[0]))
-    low, high = integer_bounds(argument, sizes)
+        formula = _formula(argument, (), sizes, family, _key(case.seed, argument.name))
+        assert formula is not None  # a scalar is neither sorted nor unique
+        return ScalarValue(argument.dtype, float(formula.values(dtype)[0]))
+    low, high = integer_bounds(argument, sizes, case.family)
     if low > high:
         raise _empty(argument, low, high, sizes)
     choice = {"zeros": low, "limits": high}.get(

@@ -136,11 +136,68 @@ def judge(judged: Judged, session: Session) -> CaseFailure | str | None:
     built = build(session.spec, candidate)
     if not isinstance(built, Binaries):
         return str(built)
+    refused = session.illegal(candidate)
+    if refused is not None:
+        return refused.detail
     cases = [session.smoke_case(), *session.search_cases(), *session.candidate_cases(candidate)]
-    return session.first_failure(built.run, plan, [*cases, *session.held_out_cases()])[1]
+    cases += [*session.held_out_cases(), *session.large_cases()]
+    return session.first_failure(built.run, plan, cases)[1]
 
 
 @pytest.mark.parametrize("judged", TOLERANCE, ids=lambda judged: judged.name)
 def test_tolerance_follows_the_element_and_the_truth(judged: Judged, sessions: Callable[[str], Session]) -> None:
+    found = judge(judged, sessions(judged.original))
+    assert (found is None) == judged.right, found
+
+
+INTEGERS = elementwise("y[i] = 3 * x[i] + 7;", "int")
+LONGS = elementwise("long long v = x[i]; y[i] = v * v + 1;", "long long")
+RECIPROCAL = elementwise("y[i] = 1.0f / x[i];")
+PLAIN = elementwise("y[i] = 2.0f * x[i] + 1.0f;")
+HIGHEST = rowwise("float m = -INFINITY; for (int j = 0; j < cols; j++) m = fmaxf(m, p[j]); y[r] = m;")
+
+VALUES = [
+    Judged("integers by way of float", INTEGERS, elementwise("y[i] = (int)(3.0f * (float)x[i] + 7.0f);", "int"), False),
+    Judged("integers by way of short", INTEGERS, elementwise("y[i] = 3 * (short)x[i] + 7;", "int"), False),
+    Judged("integers added up", INTEGERS, elementwise("y[i] = x[i] + x[i] + x[i] + 7;", "int"), True),
+    Judged("long integers by way of int", LONGS, elementwise(
+        "long long v = (int)x[i] == x[i] ? x[i] : 0; y[i] = v * v + 1;", "long long"), False),
+    Judged("one infinity for both zeros", RECIPROCAL, elementwise(
+        "y[i] = x[i] == 0.0f ? INFINITY : 1.0f / x[i];"), False),
+    Judged("a maximum from -1e30 on", HIGHEST, rowwise(
+        "float m = -1e30f; for (int j = 0; j < cols; j++) m = fmaxf(m, p[j]); y[r] = m;"), False),
+    Judged("a maximum from the first on", HIGHEST, rowwise(
+        "float m = p[0]; for (int j = 1; j < cols; j++) m = fmaxf(m, p[j]); y[r] = m;"), True),
+]  # fmt: skip
+SIZES = [
+    Judged("a grid of 64 blocks at most", PLAIN, PLAIN, False, {"grid": ("min(ceil_div(n, 256), 64)", "1", "1")}),
+    Judged("a stride over 64 blocks at most", PLAIN, elementwise("y[i] = 0.0f;").replace(
+        EACH.format("y[i] = 0.0f;"), "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n;"
+        " i += gridDim.x * blockDim.x) y[i] = 2.0f * x[i] + 1.0f;"), True,
+           {"grid": ("min(ceil_div(n, 256), 64)", "1", "1")}),
+    Judged("nothing at the timed size", PLAIN, elementwise("y[i] = n == 0x100000 ? 0.0f : 2.0f * x[i] + 1.0f;"), False),
+    Judged("nothing at a macro's product", PLAIN, "#define A 60\n" + elementwise(
+        "y[i] = n == A * 100 ? 0.0f : 2.0f * x[i] + 1.0f;"), False),
+    Judged("an index of 16 bits", PLAIN, elementwise(
+        "unsigned short s = i; if (s == i || i > 100000) y[i] = 2.0f * x[i] + 1.0f; else y[s] = 0.0f;"), False),
+    Judged("launch bounds below the block", PLAIN, PLAIN.replace(
+        "__global__ void", "#define MOST 32\n__global__ void __launch_bounds__(2 * MOST)"), False),
+    Judged("a grid too high at the largest size", PLAIN, PLAIN.replace("blockIdx.x", "blockIdx.y"), False,
+           {"grid": ("1", "ceil_div(n, 32)", "1"), "block": ("32", "1", "1")}),
+    Judged("wrong at 8 modulo 16", PLAIN, elementwise(
+        "y[i] = ((size_t)x & 15) == 8 ? 0.0f : 2.0f * x[i] + 1.0f;"), False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("judged", VALUES, ids=lambda judged: judged.name)
+def test_values_cover_whole_types(judged: Judged, sessions: Callable[[str], Session]) -> None:
+    found = judge(judged, sessions(judged.original))
+    assert (found is None) == judged.right, found
+
+
+@pytest.mark.parametrize("judged", SIZES, ids=lambda judged: judged.name)
+def test_sizes_cover_the_contract_and_what_the_candidate_names(
+    judged: Judged, sessions: Callable[[str], Session]
+) -> None:
     found = judge(judged, sessions(judged.original))
     assert (found is None) == judged.right, found

@@ -45,10 +45,11 @@ class HostToolchain:
     Args:
         compiler: path or name of a C++ compiler; None takes clang++, else g++.
         cache_folder: where the runtime objects are kept; None is the user's cache folder.
+        checked: kernels trap where a signed integer overflows.
     """
 
-    def __init__(self, compiler: str | None = None, *, cache_folder: Path | None = None) -> None:
-        self._requested, self._folder = compiler, cache_folder
+    def __init__(self, compiler: str | None = None, *, cache_folder: Path | None = None, checked: bool = False) -> None:
+        self._requested, self._folder, self._checked = compiler, cache_folder, checked
 
     @property
     def name(self) -> str:
@@ -92,6 +93,7 @@ class HostToolchain:
     def _commands(self, flags: Sequence[str], instrumented: bool, folder: Path) -> list[list[str]]:
         compiler, cache = find_compiler(self._requested), self._folder or default_cache_folder()
         options = (*COMMON, *_KERNEL, *_optimisation(compiler.family, instrumented), *_numerics(flags))
+        options += _TRAPPING[compiler.family] if self._checked else ()
         header = precompiled_header(compiler, options, cache)
         objects = [str(path) for path in runtime_objects(compiler, instrumented, cache)]
         unit, output = str(folder / "unit.o"), str(folder / "unit.so")
@@ -101,6 +103,13 @@ class HostToolchain:
             [compiler.path, "-shared", "-nodefaultlibs", "-Wl,-z,defs", "-Wl,-Bsymbolic", "-o", output,
              unit, *objects, "-lm", "-lc", "-lgcc"],
         ]  # fmt: skip
+
+
+_OVERFLOW = "-fsanitize=signed-integer-overflow"
+_TRAPPING = {
+    "clang": (_OVERFLOW, "-fsanitize-trap=signed-integer-overflow"),
+    "gcc": (_OVERFLOW, "-fsanitize-undefined-trap-on-error"),
+}
 
 
 def default_cache_folder() -> Path:

@@ -1,0 +1,65 @@
+"""Can a plan be launched at every size that the contract allows? Asked of the sizes' ends, without running anything."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping
+
+from fsr.contract.model import Contract, dim3
+from fsr.errors import ContractError
+from fsr.expressions import evaluate_int
+from fsr.hardware.limits import MAX_BLOCK, MAX_GRID, MAX_THREADS
+from fsr.records import Candidate, Fault, FaultKind, Launch, Plan
+from fsr.testgen.numbers import constant
+
+_BOUNDS = r"__launch_bounds__\s*\(\s*([^,()]+)[^()]*\)[^;{}()]*?\b"
+
+
+def illegal(contract: Contract, candidate: Candidate, baseline: Plan, max_shared_bytes: int) -> Fault | None:
+    """The first launch that CUDA would refuse at an end of the sizes' ranges where the baseline's can be made."""
+    for sizes in _ends(contract):
+        if any(_refusal(launch, sizes, max_shared_bytes) for launch in baseline.launches):
+            continue
+        for launch in candidate.plan.launches:
+            why = _refusal(launch, sizes, max_shared_bytes) or _beyond_bounds(launch, sizes, candidate.source)
+            if why:
+                where = ", ".join(f"{name}={value}" for name, value in sizes.items())
+                return Fault(FaultKind.LAUNCH, f"{launch.entry} cannot be launched at {where}: {why}")
+    return None
+
+
+def _ends(contract: Contract) -> Iterator[dict[str, int]]:
+    """All sizes at their largest, each alone at its largest, all at their smallest that is not 0."""
+    least = {s.name: max(s.minimum, 1) for s in contract.sizes}
+    yield {s.name: s.maximum for s in contract.sizes}
+    yield from (least | {s.name: s.maximum} for s in contract.sizes)
+    yield least
+
+
+def _refusal(launch: Launch, sizes: Mapping[str, int], max_shared_bytes: int) -> str:
+    try:
+        grid, block = dim3(launch.grid, sizes), dim3(launch.block, sizes)
+        shared = evaluate_int(launch.shared_bytes, sizes)
+    except ContractError as fault:
+        return fault.what
+    for what, dims, limits in (("block", block, MAX_BLOCK), ("grid", grid, MAX_GRID)):
+        if any(n > limit for n, limit in zip(dims, limits, strict=True)):
+            return f"a {what} of {dims}; each of x, y, z is at most {limits}"
+    if math.prod(block) > MAX_THREADS:
+        return f"{math.prod(block)} threads a block, at most {MAX_THREADS}"
+    if not 0 <= shared <= max_shared_bytes:
+        return f"{shared} bytes of shared memory a block, at most {max_shared_bytes}"
+    return ""
+
+
+def _beyond_bounds(launch: Launch, sizes: Mapping[str, int], source: str) -> str:
+    """Why a kernel that states __launch_bounds__ cannot be launched: more threads than it says."""
+    name = re.sub(r"<.*", "", launch.entry).rpartition("::")[2].strip()
+    threads = math.prod(dim3(launch.block, sizes))
+    for match in itertools.islice(re.finditer(_BOUNDS + re.escape(name) + r"\s*\(", source), 4):
+        most = constant(match[1], source)
+        if most is not None and threads > most:
+            return f"{threads} threads a block, but it is compiled for at most {most} (__launch_bounds__)"
+    return ""
