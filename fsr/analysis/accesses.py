@@ -141,6 +141,9 @@ def _expr(e: Expr, arrays: frozenset[str], kind: str = "read") -> Iterator[Raw]:
         case Binary("&&" | "||", left, right):
             yield from _expr(left, arrays)
             yield from _under(left, _expr(right, arrays))
+        case Unary("&", operand) if (place := element(operand, arrays)) is not None:
+            for index in place[1]:  # an address, which reads nothing
+                yield from _expr(index, arrays)
         case _:
             if isinstance(e, Unary) and e.op == "*":
                 yield (_through(e.operand, arrays), (), "opaque", e, ())

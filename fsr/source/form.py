@@ -230,7 +230,8 @@ class Param:
 class KernelForm:
     """One __global__ function. ``template`` is its parameter list text (``int BLOCK``) or None;
     ``launch_bounds`` the texts inside __launch_bounds__(...), () when absent; ``prefix`` other qualifiers
-    (``extern "C"``, ``static``). ``span`` covers the whole definition, template header included."""
+    (``extern "C"``, ``static``). ``span`` covers the whole definition, template header included.
+    ``macro_words``: the names of the file's macros and what these mention."""
 
     name: str
     params: tuple[Param, ...]
@@ -239,6 +240,7 @@ class KernelForm:
     launch_bounds: tuple[str, ...] = ()
     prefix: tuple[str, ...] = ()
     span: Span | None = field(default=None, compare=False)
+    macro_words: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def template_parameters(self) -> tuple[tuple[str, str], ...]:

@@ -62,6 +62,13 @@ def macros_of(tokens: Iterable[Token]) -> tuple[Macro, ...]:
     return tuple(macro for macro in found if macro is not None)
 
 
+@lru_cache(maxsize=64)
+def macro_words(text: str) -> frozenset[str]:
+    """The names of a text's macros, and every name that their bodies mention: a new variable of such a name would be
+    taken for the macro, or by it."""
+    return frozenset(word for m in macros(text) for word in (m.name, *re.findall(r"[A-Za-z_]\w*", m.body)))
+
+
 def function_macros(text: str) -> dict[str, Macro]:
     """The macros that :func:`expand` can expand: function-like, defined exactly once, no ``#``, no ``...``."""
     found = [m for m in macros(text) if m.params is not None]

@@ -7,12 +7,14 @@ are found by :mod:`fsr.source.items` and parsed one by one, so that trouble else
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from fsr.source.blanks import blanks, one_head, unbracketed
 from fsr.source.form import KernelForm, OpaqueStmt, Param
 from fsr.source.items import Item, flat, parse_items
+from fsr.source.macros import macro_words
 from fsr.source.parse_statements import Reader, squeeze
 from fsr.source.tokens import source_of, split_commas, tokenize
 
@@ -36,7 +38,8 @@ def parse_kernels(text: str) -> dict[str, KernelForm]:
     Spans are byte ranges of ``text`` as UTF-8. Of several definitions with one name the first counts. Never
     raises on text it does not understand.
     """
-    return _functions(text, "__global__")
+    words = macro_words(text)
+    return {name: replace(kernel, macro_words=words) for name, kernel in _functions(text, "__global__").items()}
 
 
 def parse_device_functions(text: str) -> dict[str, KernelForm]:

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from fsr.errors import HarnessError
 from fsr.source.emit import emit_kernel
 from fsr.source.form import KernelForm
-from fsr.source.items import parse_items
 
 
 def replace_kernel(text: str, old: KernelForm, new: KernelForm | Sequence[KernelForm], helpers: str = "") -> str:
     """The text with the definition ``old`` (as parsed from this very text) replaced by ``new``.
 
-    ``helpers`` (device functions, includes) goes once before it, at file scope, unless the text before the kernel
-    holds it already. Everything else stays byte for byte.
+    ``helpers`` (device functions) go before everything but includes, see :func:`insert_helpers`. Everything else stays
+    byte for byte.
 
     Raises:
         HarnessError: ``old`` was parsed from another text, or was not parsed at all.
@@ -26,25 +25,26 @@ def replace_kernel(text: str, old: KernelForm, new: KernelForm | Sequence[Kernel
     start, end = old.span
     code = "\n".join(emit_kernel(k) for k in kernels).rstrip("\n")
     result = data[:start].decode() + code + data[end:].decode()
-    return insert_helpers(result, start, helpers)
+    return insert_helpers(result, helpers)
 
 
-def insert_helpers(text: str, at: int, helpers: str) -> str:
-    """``helpers`` placed at file scope before byte ``at``, unless the text before that point holds them."""
-    data, block = text.encode(), helpers.strip("\n")
-    if not block or block in data[:at].decode():
+def insert_helpers(text: str, helpers: str) -> str:
+    """``helpers`` placed at file scope behind the includes that the text begins with and the helpers that came before,
+    unless the text holds them. There no macro of the file has been defined yet, which could change their names, and no
+    namespace is open that would hide them from another kernel."""
+    block = helpers.strip("\n")
+    if not block or block in text:
         return text
-    place = _file_scope(data, at)
-    return data[:place].decode() + block + "\n\n" + data[place:].decode()
+    place = _INCLUDES.match(text).end()  # type: ignore[union-attr]  # it matches nothing at least
+    while earlier := _HELPER.match(text, place):
+        place = earlier.end()
+    return f"{text[:place]}{block}\n\n{text[place:]}"
 
 
-def _file_scope(data: bytes, at: int) -> int:
-    """``at``, or the start of the ``extern "C" {`` that encloses it (templates may not stand in one)."""
-    for top in parse_items(data.decode("latin-1"), strict=False):
-        for item in top.walk():
-            if item.kind == "linkage" and item.start < at < item.end:
-                return item.start
-    return at
+_INCLUDES = re.compile(r"(?:(?:[ \t]*(?://[^\n]*)?\n)*[ \t]*#[ \t]*(?:include|pragma[ \t]+once)\b[^\n]*\n)*")
+_HELPER = re.compile(
+    r"\n*(?://[^\n]*\n)*template <[^\n]*>\n[^\n]*\bfsr_\w+[^;]*?\{.*?^\};?\n\n*", re.DOTALL | re.MULTILINE
+)
 
 
 def add_include(text: str, header: str) -> str:

@@ -300,6 +300,11 @@ def kernel_names(kernel: KernelForm) -> frozenset[str]:
     return names_mentioned(kernel.body) | {p.name for p in kernel.params} | template
 
 
+def taken_names(kernel: KernelForm) -> frozenset[str]:
+    """Every name that a new one in a kernel must differ from: those in use, and those that macros use."""
+    return kernel_names(kernel) | kernel.macro_words
+
+
 # ---------------------------------------------------------------- questions
 
 

@@ -19,7 +19,7 @@ from fsr.expressions import evaluate_int
 from fsr.records import Candidate, Launch, Plan, Role, ScalarArgument
 from fsr.source.form import Binary, Call, Cast, Expr, KernelForm, Literal, Name, Ternary
 from fsr.source.rewrite import replace_kernel
-from fsr.source.walk import integer, kernel_names
+from fsr.source.walk import integer, taken_names
 from fsr.transform.launches import Launched, launched, with_launch
 from fsr.transform.protocol import Move, Subject
 
@@ -69,7 +69,7 @@ class Target:
     @cached_property
     def names(self) -> frozenset[str]:
         """Every name in use in the kernel, and the macros of the file."""
-        return kernel_names(self.kernel) | frozenset(self.constants)
+        return taken_names(self.kernel) | frozenset(self.constants)
 
     @cached_property
     def type_names(self) -> frozenset[str]:

@@ -11,7 +11,7 @@ from fsr.source.emit import emit_stmts
 from fsr.source.form import Assign, Binary, Literal, Name, OpaqueExpr
 from fsr.source.mapping import map_exprs, map_stmts, replace_stmt, substitute
 from fsr.source.parse import parse_kernels
-from fsr.source.rewrite import add_include, replace_kernel
+from fsr.source.rewrite import add_include, insert_helpers, replace_kernel
 from fsr.source.walk import (
     base_name,
     contains_barrier,
@@ -24,6 +24,7 @@ from fsr.source.walk import (
     names_written,
     walk_stmts,
 )
+from fsr.transform.collectives import helper_text
 
 TEXT = """#include <x.h>
 // before
@@ -80,7 +81,7 @@ def test_questions(form):
 def test_splicing_leaves_the_rest_byte_for_byte(form):
     renamed = dataclasses.replace(form, name="other")
     text = replace_kernel(TEXT, form, [form, renamed], helpers="__device__ int one() { return 1; }")
-    assert text.startswith("#include <x.h>\n// before\n__device__ int one() { return 1; }\n\n__global__ void k(")
+    assert text.startswith("#include <x.h>\n__device__ int one() { return 1; }\n\n// before\n__global__ void k(")
     assert text.endswith("}\n// after\n")
     assert set(parse_kernels(text)) == {"k", "other"}
     again = parse_kernels(text)["other"]
@@ -90,8 +91,20 @@ def test_splicing_leaves_the_rest_byte_for_byte(form):
 def test_helpers_stay_out_of_linkage_blocks():
     text = 'int a;\nextern "C" {\n__global__ void k(int n) { n = 1; }\n}\n'
     form = parse_kernels(text)["k"]
-    assert replace_kernel(text, form, form, helpers="template <class T> struct P {};").index("struct P") < 60
-    assert 'struct P {};\n\nextern "C" {' in replace_kernel(text, form, form, helpers="template <class T> struct P {};")
+    text = replace_kernel(text, form, form, helpers="template <class T> struct P {};")
+    assert text.startswith("template <class T> struct P {};\n\nint a;\n")
+
+
+def test_helpers_stand_before_macros_and_behind_earlier_helpers():
+    text = "#pragma once\n\n#include <a.h>\n#define T float\n__global__ void k(T *x) { x[0] = 1; }\n"
+    pack, aligned = helper_text("fsr_pack"), helper_text("fsr_aligned")
+    text = insert_helpers(insert_helpers(text, pack), f"{aligned}\n{helper_text('fsr_warp_sum')}")
+    once = insert_helpers(text, helper_text("fsr_block_sum"))
+    where = [
+        once.index(word) for word in ("<a.h>", "fsr_pack", "fsr_aligned", "fsr_warp_sum", "fsr_block_sum", "#define T")
+    ]
+    assert where == sorted(where)
+    assert insert_helpers(once, pack) == once
 
 
 def test_splicing_text_that_is_not_ascii():

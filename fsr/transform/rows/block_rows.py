@@ -39,10 +39,10 @@ from fsr.source.walk import (
     base_name,
     fresh,
     integer,
-    kernel_names,
     names_changed,
     names_in,
     names_mentioned,
+    taken_names,
     walk_exprs,
     walk_stmts,
     without_casts,
@@ -124,7 +124,7 @@ def _without_thread_names(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 def _with_row(body: tuple[Stmt, ...], kernel: KernelForm) -> tuple[Declare, tuple[Stmt, ...]]:
     """The declaration of the row's number, and the body with every blockIdx.x as that."""
     named = next((s for s in body if isinstance(s, Declare) and _is(s.init, BLOCK)), None)
-    row = named or Declare("const int", fresh("row", kernel_names(kernel) | BUILTINS), BLOCK)
+    row = named or Declare("const int", fresh("row", taken_names(kernel) | BUILTINS), BLOCK)
     if not is_integer(row.type):
         raise Unclear
     left = tuple(s for s in body if s is not named)
@@ -135,7 +135,7 @@ def _settled_pointers(body: tuple[Stmt, ...], kernel: KernelForm) -> tuple[Stmt,
     """A pointer parameter that is moved once, before it is used, as a pointer of its own from there on."""
     moves = [s.target.text for s in walk_stmts(body) if isinstance(s, Assign) and isinstance(s.target, Name)]
     pointers = {p.name: p.type for p in kernel.params if p.is_pointer}
-    taken = set(kernel_names(kernel))
+    taken = set(taken_names(kernel))
     for at, s in enumerate(body):
         match s:
             case Assign(target=Name(text=text), op="+=", value=value) if text in pointers and moves.count(text) == 1:
@@ -167,7 +167,7 @@ class _Lift:
         self.arrays: dict[str, str] = {}
         self.totals: dict[str, Name] = {}
         self.scalars: set[str] = set()
-        self.taken = set(kernel_names(found.kernel)) | BUILTINS
+        self.taken = set(taken_names(found.kernel)) | BUILTINS
 
     def level(self, body: Iterable[Stmt], parts: dict[str, Partial]) -> tuple[Stmt, ...]:
         """The statements lifted; ``parts`` (changed in place) are the names of which each thread holds its part only.

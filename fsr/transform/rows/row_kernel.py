@@ -33,6 +33,7 @@ from fsr.source.walk import (
     kernel_names,
     names_changed,
     names_in,
+    taken_names,
     walk_expr,
     walk_stmts,
     without_casts,
@@ -219,4 +220,4 @@ def guard_of(row: str, after: tuple[Stmt, ...]) -> Expr | None:
 
 def fresh(base: str, kernel: KernelForm) -> str:
     """``base``, or ``base2`` and so on: a name that the kernel does not use."""
-    return fresh_among(base, kernel_names(kernel) | BUILTINS)
+    return fresh_among(base, taken_names(kernel) | BUILTINS)

@@ -118,8 +118,8 @@ def _stream(
     names: Mapping[str, str],
     varying: frozenset[str],
 ) -> Stream | None:
-    index = uses[0].index
-    if index is None or array in target.known.shared:
+    index, declared = uses[0].index, target.known.types.get(array, "")
+    if index is None or array in target.known.shared or "volatile" in declared:
         return None
     polys = [None if a.index is None else known.poly(a.index, target.constants) for a in uses]
     first = polys[0]
@@ -130,7 +130,7 @@ def _stream(
         return None
     if all(a.tests for a in uses) or any(a.writes and (a.tests or a.loops) for a in uses):
         return None  # a pack must not touch what the scalar code leaves alone
-    element = bare(target.known.types.get(array, ""))
+    element = bare(declared)
     size = element_bytes(resolved(element, names))
     if size is None or all(a.loops for a in uses):
         return None

@@ -1,0 +1,109 @@
+"""Judges many candidates of one kernel on the host device by the search's own cases, compiled in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.batches import images
+from benchmarks.kernels.sources import Subject
+from fsr.backends.host.compiler import HostToolchain
+from fsr.backends.protocol import DeviceFault
+from fsr.errors import FsrError
+from fsr.evaluation.session import Session
+from fsr.evaluation.spec import SessionSpec
+from fsr.records import Candidate, Case, Image, Plan
+from fsr.testgen.cases import elements
+from fsr.testgen.placing import place
+from fsr.testgen.values import build
+
+if TYPE_CHECKING:
+    from benchmarks.moves import Attempt
+
+EVERY = 3  # of the search's cases; all of those for alignment and aliasing
+RECORDED_ELEMENTS = 2048
+
+
+class Judge:
+    """One kernel's session; the original's answers are computed once."""
+
+    def __init__(self, subject: Subject, target: str, seed: int = 1) -> None:
+        spec = SessionSpec(subject.contract, subject.candidate, "host", target, seed, subject.folder)
+        self.failed = ""
+        try:
+            self.session = Session(spec)
+            self.cases = self._cases()
+            for case in self.cases:
+                self.session.expected(case)
+        except (FsrError, DeviceFault) as error:
+            self.failed = str(error).splitlines()[0]
+
+    def _cases(self) -> list[Case]:
+        found = [c for i, c in enumerate(self.session.search_cases())
+                 if i % EVERY == 0 or c.name.startswith(("alignment", "aliased"))]  # fmt: skip
+        return [self.session.smoke_case(), *found]
+
+    def decide(self, attempts: Sequence[Attempt]) -> None:
+        """Set each attempt's status: 'right', 'wrong', 'not compiled' (for the host) or 'not judged' (the original
+        itself does not run here)."""
+        if self.failed:
+            for attempt in attempts:
+                attempt.status, attempt.detail = "not judged", self.failed
+            return
+        try:
+            self._tested(attempts)
+            self._recorded([a for a in attempts if a.status == "right"])
+        finally:
+            self.session.close()
+
+    def _tested(self, attempts: Sequence[Attempt]) -> None:
+        candidates = [a.candidate for a in attempts if a.candidate is not None]
+        for index, built in images(HostToolchain(), candidates).items():
+            attempt = attempts[index]
+            if not isinstance(built, tuple):
+                attempt.status, attempt.detail = "not compiled", f"for the host: {built.log[:300]}"
+                continue
+            attempt.status, attempt.detail = self._verdict(candidates[index], *built)
+
+    def _verdict(self, candidate: Candidate, image: Image, plan: Plan) -> tuple[str, str]:
+        cases = [*self.cases, *self.session.candidate_cases(candidate)]
+        try:
+            _passed, failure = self.session.first_failure(image, plan, cases)
+        except DeviceFault as fault:
+            return "wrong", f"{fault.fault.kind}: {fault.fault.detail}"
+        if failure is None:
+            return "right", ""
+        return "wrong", _told(failure.evidence())
+
+    def _recorded(self, attempts: Sequence[Attempt]) -> None:
+        """Races, reads of what was never written and accesses out of bounds, which a right answer may hide."""
+        small = [c for c in self.cases if elements(self.session.contract, c.size_map()) <= RECORDED_ELEMENTS]
+        if not attempts or not small:
+            return
+        case = max(small, key=lambda c: elements(self.session.contract, c.size_map()))
+        candidates = [a.candidate for a in attempts if a.candidate is not None]
+        for index, built in images(_Instrumented(), candidates).items():
+            if isinstance(built, tuple):
+                fault = self._fault(case, *built)
+                if fault:
+                    attempts[index].status, attempts[index].detail = "wrong", fault
+
+    def _fault(self, case: Case, image: Image, plan: Plan) -> str:
+        data = build(self.session.contract, case, 3)
+        launches, buffers = place(self.session.contract, plan, case, data)
+        try:
+            faults = self.session.recorder().record(image, launches, buffers).faults if launches else ()
+        except DeviceFault as fault:
+            return f"recorded {case.name} {case.size_map()}: {fault.fault.kind}: {fault.fault.detail}"
+        return f"recorded {case.name} {case.size_map()}: {faults[0].kind}: {faults[0].detail}" if faults else ""
+
+
+class _Instrumented(HostToolchain):
+    def compile(self, candidate: Candidate, **_options: Any) -> Any:
+        """With the recorder's hooks."""
+        return super().compile(candidate, instrumented=True, timeout_s=180.0)
+
+
+def _told(evidence: dict[str, Any]) -> str:
+    kept = ("case", "sizes", "family", "kind", "detail", "argument", "index", "got", "want", "allowed", "output")
+    return " ".join(f"{k}={evidence[k]}" for k in kept if k in evidence)

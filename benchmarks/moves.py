@@ -1,0 +1,268 @@
+"""Every action on every kernel, and a seeded sample of pairs of moves: what raises, does not compile, or is wrong.
+
+    python benchmarks/moves.py OUT_DIR [--pairs 2000] [--seed 0] [--check] [--kernels FOLDER ...] [--only WORD]
+
+Kernels: the examples, the honest candidates of the corpus, those that tests are made of, 66 generated ones
+(benchmarks/kernels/), and the folders given. Each result passes the guard and is compiled with NVRTC down to a
+binary; with --check it is compiled for the host device too and judged there by the generated tests and the recorder
+against the original. Writes OUT_DIR/moves.jsonl as it goes, from which an interrupted run goes on, and then
+OUT_DIR/results.json; prints a table by action. Ends with 1 when anything is not right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.batches import QuickToolchain, SyntaxToolchain, failures  # noqa: E402  # the checkout
+from benchmarks.judging import Judge  # noqa: E402
+from benchmarks.kernels.sources import Subject, of_folder, of_repository, of_tests, unique  # noqa: E402
+from fsr.guard.alignment import unpromised_alignment  # noqa: E402
+from fsr.guard.check import guard  # noqa: E402
+from fsr.records import Candidate, CompileFailure  # noqa: E402
+from fsr.search.proposal import Rules, applied, moves_of  # noqa: E402
+from fsr.transform.protocol import Action, Move  # noqa: E402
+from fsr.transform.registry import all_actions  # noqa: E402
+
+TARGET = "sm_90"
+COLUMNS = ("raised", "refused", "not compiled", "wrong", "not judged", "compiled", "right")
+Record = dict[str, Any]
+
+
+@dataclass
+class Attempt:
+    """One way from a kernel: the moves on it, where it led, and what became of that ('' while undecided)."""
+
+    moves: tuple[str, ...]
+    candidate: Candidate | None
+    status: str = ""
+    detail: str = ""
+
+
+def first_level(subject: Subject) -> list[Attempt]:
+    """Every move of every action, once."""
+    attempts: list[Attempt] = []
+    options = _options(subject, subject.candidate, (), attempts)
+    for action, move in options:
+        attempts.append(_step(subject, subject.candidate, (), action, move))
+    return attempts
+
+
+def pairs(subject: Subject, count: int, seed: int) -> list[Attempt]:
+    """``count`` ways of two moves; each time the action is drawn first and then one of its moves, so that actions with
+    many parameters do not crowd out the others."""
+    chance = random.Random(f"{seed}:{subject.name}")
+    attempts: list[Attempt] = []
+    options = _options(subject, subject.candidate, (), attempts)
+    found: dict[tuple[str, ...], Attempt] = {}
+    for _ in range(20 * count if options else 0):
+        if len(found) == count:
+            break
+        action, move = _drawn(options, chance)
+        first = _step(subject, subject.candidate, (), action, move)
+        if first.candidate is None:
+            continue
+        seconds = _options(subject, first.candidate, first.moves, attempts)
+        if seconds:
+            second = _step(subject, first.candidate, first.moves, *_drawn(seconds, chance))
+            found.setdefault(second.moves, second)
+    return [*attempts, *found.values()]
+
+
+def _options(
+    subject: Subject, candidate: Candidate, before: tuple[str, ...], attempts: list[Attempt]
+) -> list[tuple[Action, Move]]:
+    """The moves on a candidate; actions that raise are added to the attempts."""
+
+    def raised(action: str, fault: Exception) -> None:
+        attempts.append(Attempt((*before, f"{action}@"), None, "raised", f"moves: {fault!r}"))
+
+    rules = Rules(subject.contract, target=TARGET)
+    try:
+        looked_at = rules.subject(candidate)
+    except Exception as fault:  # what no reader of ours takes is no candidate
+        attempts.append(Attempt(before, None, "raised", f"unreadable: {fault!r}"))
+        return []
+    return moves_of(looked_at, all_actions(), raised)
+
+
+def _drawn(options: Sequence[tuple[Action, Move]], chance: random.Random) -> tuple[Action, Move]:
+    name = chance.choice(sorted({action.name for action, _ in options}))
+    return chance.choice([pair for pair in options if pair[0].name == name])
+
+
+def _step(subject: Subject, candidate: Candidate, before: tuple[str, ...], action: Action, move: Move) -> Attempt:
+    attempt = Attempt((*before, move.name), None)
+
+    def raised(_action: str, fault: Exception) -> None:
+        attempt.status, attempt.detail = "raised", f"apply: {fault!r}"
+
+    rules = Rules(subject.contract, target=TARGET)
+    attempt.candidate = applied(action, rules.subject(candidate), move, raised)
+    return attempt
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+def decide(subject: Subject, attempts: list[Attempt], *, check: bool) -> None:
+    """Give every attempt its status: guard, front end, binary, and with ``check`` the tests."""
+    for attempt in attempts:
+        if attempt.candidate is None:
+            continue
+        fault = guard(attempt.candidate, subject.candidate)
+        fault = fault or unpromised_alignment(attempt.candidate, subject.candidate, subject.contract)
+        if fault is not None:
+            attempt.status, attempt.detail = "refused", f"{fault.detail} (line {fault.line})"
+    for toolchain in (SyntaxToolchain(TARGET), QuickToolchain(TARGET)):
+        open_ = [a for a in attempts if not a.status]
+        alike = _by_code(open_)
+        for index, failure in failures(toolchain, [same[0].candidate for same in alike]).items():  # type: ignore[misc]
+            for attempt in alike[index]:
+                attempt.status, attempt.detail = "not compiled", first_error(failure.log)
+    for attempt in attempts:
+        attempt.status = attempt.status or "compiled"
+    if check:
+        Judge(subject, TARGET).decide([a for a in attempts if a.status == "compiled"])
+
+
+def _by_code(attempts: Iterable[Attempt]) -> list[list[Attempt]]:
+    """Attempts whose candidates differ at most in launches, together: they compile alike."""
+    alike: defaultdict[Any, list[Attempt]] = defaultdict(list)
+    for attempt in attempts:
+        assert attempt.candidate is not None
+        plan = attempt.candidate.plan
+        alike[attempt.candidate.source, plan.flags, frozenset(x.entry for x in plan.launches)].append(attempt)
+    return list(alike.values())
+
+
+def first_error(log: str) -> str:
+    """The line of a compiler's log that says what is wrong."""
+    lines = log.splitlines() or [""]
+    return next((line for line in lines if "error" in line), lines[0])[:300]
+
+
+def work(task: tuple[Subject, str, int, int, bool]) -> list[Record]:
+    """All of one kernel on one level, as records; none for a kernel that does not compile as it is."""
+    subject, level, count, seed, check = task
+    if isinstance(QuickToolchain(TARGET).compile(subject.candidate), CompileFailure):
+        return []
+    attempts = first_level(subject) if level == "one" else pairs(subject, count, seed)
+    decide(subject, attempts, check=check)
+    return [{"kernel": subject.name, "level": level, "moves": a.moves, "status": a.status, "detail": a.detail}
+            for a in attempts]  # fmt: skip
+
+
+# ---------------------------------------------------------------- the run
+
+
+class Book:
+    """Records on disk, a line for each kernel and level done; reading it again is how a run goes on."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.records: list[Record] = []
+        self.done: set[tuple[str, str]] = set()
+        for line in path.read_text().splitlines() if path.exists() else []:
+            self._take(json.loads(line))
+
+    def _take(self, entry: Record) -> None:
+        self.done.add((entry["kernel"], entry["level"]))
+        self.records += entry["records"]
+
+    def add(self, kernel: str, level: str, records: list[Record]) -> None:
+        entry = {"kernel": kernel, "level": level, "records": records}
+        with self.path.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
+        self._take(entry)
+
+
+def table(records: Iterable[Record]) -> list[str]:
+    """Lines of counts by last action."""
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for record in records:
+        name = (record["moves"] or ("unreadable",))[-1].partition("@")[0]
+        counts[name][record["status"]] += 1
+        counts["all"][record["status"]] += 1
+    columns = [c for c in COLUMNS if counts["all"][c]]
+    lines = [f"{'action':20}" + "".join(f"{c:>14}" for c in ("moves", *columns))]
+    for name in sorted(counts, key=lambda n: (n == "all", n)):
+        row = [sum(counts[name].values()), *(counts[name][c] for c in columns)]
+        lines.append(f"{name:20}" + "".join(f"{value:14}" for value in row))
+    return lines
+
+
+def shares(subjects: Sequence[Subject], count: int, seed: int) -> Counter[str]:
+    """How many pairs each kernel gets, drawn alike for all."""
+    chance = random.Random(seed)
+    return Counter(chance.choice(subjects).name for _ in range(count))
+
+
+def collected(options: argparse.Namespace) -> list[Subject]:
+    """All kernels of a run."""
+    from benchmarks.kernels.writer import of_generator
+
+    found = [*of_repository(), *of_generator(options.generated, options.seed)]
+    found += of_tests(options.out / "tests") if not options.only else []
+    for folder in options.kernels:
+        found += of_folder(folder)
+    return [s for s in unique(found) if options.only in s.name]
+
+
+def run(options: argparse.Namespace) -> list[Record]:
+    """Work through everything that OUT_DIR does not hold yet."""
+    book = Book(options.out / "moves.jsonl")
+    subjects = collected(options)
+    counts = shares(subjects, options.pairs, options.seed)
+    tasks = [(s, "one", 0, options.seed, options.check) for s in subjects]
+    tasks += [(s, "two", counts[s.name], options.seed, options.check) for s in subjects if counts[s.name]]
+    tasks = [t for t in tasks if (t[0].name, t[1]) not in book.done]
+    with ProcessPoolExecutor(options.processes) as pool:
+        waiting = [(task, pool.submit(work, task)) for task in tasks]
+        for number, (task, future) in enumerate(waiting):
+            records = future.result()
+            book.add(task[0].name, task[1], records)
+            bad = sum(r["status"] not in ("right", "compiled") for r in records)
+            print(f"{number + 1}/{len(tasks)} {task[0].name} {task[1]}: {len(records)} moves, {bad} bad",
+                  file=sys.stderr, flush=True)  # fmt: skip
+    kept = {s.name for s in subjects}
+    return [r for r in book.records if r["kernel"] in kept]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Ends with 0 when every result compiles and, if judged, is right."""
+    parser = argparse.ArgumentParser(description="All actions on all kernels, and pairs of moves.")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--pairs", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--generated", type=int, default=66, help="how many generated kernels")
+    parser.add_argument("--check", action="store_true", help="judge results on the host device")
+    parser.add_argument("--kernels", type=Path, nargs="*", default=[], help="folders of kernels with contracts")
+    parser.add_argument("--only", default="", help="only kernels whose name holds this")
+    parser.add_argument("--processes", type=int, default=2, choices=(1, 2))
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    records = run(options)
+    bad = [r for r in records if r["status"] not in ("right", "compiled", "not judged")]
+    for level, title in (("one", "Every move"), ("two", "Pairs of moves")):
+        print(f"\n{title}, {len({r['kernel'] for r in records})} kernels")
+        print("\n".join(table(r for r in records if r["level"] == level)))
+    (options.out / "results.json").write_text(json.dumps({"bad": bad, "records": len(records)}, indent=1) + "\n")
+    for record in bad[:200]:
+        print(record["kernel"], " ".join(record["moves"]), "::", record["status"], "::", record["detail"])
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
