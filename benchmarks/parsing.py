@@ -2,18 +2,20 @@
 
     python benchmarks/parsing.py FOLDER OUT_DIR [--part tuned|aside|all] [--most 250] [--workers 2] [--seed 0]
 
-FOLDER holds one folder a repository, with its .cu and .cuh files and, where there are any, its headers. At most
-``--most`` files of each repository are taken, drawn with the seed. One repository in three, told by the digest of its
-name, is set aside: nothing is tuned to it.
+FOLDER holds one folder a repository, with its .cu and .cuh files. At most ``--most`` files of each are taken, drawn
+with the seed. One repository in three, told by the digest of its name, is set aside: nothing is tuned to it.
 
 The front end is Clang (the package ``libclang``; ``--libclang PATH`` names another build of the library), which reads
-CUDA for the device side with a small header in the place of CUDA's own. What it reports as a definition with the
+CUDA for the device side with a small header in the place of CUDA's own and no other header: a kernel is one whatever
+its types are, and a file takes a tenth of a second. What it reports as a definition with the
 attribute ``__global__`` in the file itself counts as a kernel, by name and line; those that a macro makes stand where
 the macro is called. Where it does not start, crashes or takes over a minute, definitions are counted in the text with
 comments, strings and ``#if 0`` taken out. fsr has found a kernel when one of its definitions of that name spans that
-line, and has read it when the unit cut for it parses into a form.
+line, and has read it when the unit cut for it parses into a form (asked of
+four kernels a file). That count of the text is told for every file too.
 
 OUT_DIR/parsing.json: the figures by repository, every kernel missed with file and line, every exception.
+OUT_DIR/front_end.jsonl: what the front end found, a file a line; what stands there is not asked for again.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ from fsr.source.file import KernelFile  # noqa: E402
 from fsr.source.parse import parse_kernels  # noqa: E402
 
 LIMIT_S = 60.0
+MOST_READ = 4  # kernels of a file that are cut and parsed
 KEEP_GOING = 0x200  # libclang: a header that is not there ends nothing
 SHIM = """
 #define __global__ __attribute__((global))
@@ -68,6 +71,7 @@ typedef struct CUstream_st *cudaStream_t; typedef int cudaError_t;
 extern "C" cudaError_t cudaConfigureCall(dim3, dim3, decltype(sizeof(0)) = 0, cudaStream_t = 0);
 __device__ void __syncthreads();
 """
+Kernels = list[tuple[str, int]]  # (name, line)
 _COMMENTS = re.compile(r'//(?:\\\n|[^\n])*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 
@@ -79,23 +83,17 @@ class Told:
     path: str
     lines: int
     by: str = "front end"
-    kernels: list[tuple[str, int]] = field(default_factory=list)
-    missed: list[tuple[str, int]] = field(default_factory=list)
+    kernels: Kernels = field(default_factory=list)
+    missed: Kernels = field(default_factory=list)
     unread: list[tuple[str, str]] = field(default_factory=list)
+    counted: int = 0
     found: int = 0
     more: int = 0
     exception: str = ""
     seconds: float = 0.0
 
 
-def include_folders(path: Path, repository: Path) -> list[Path]:
-    """The folders above a file up to its repository, and what is called include there."""
-    above = [path.parent, *(p for p in path.parents if p == repository or repository in p.parents)]
-    usual = [repository / name for name in ("include", "src", "csrc")]
-    return list(dict.fromkeys([*above, *(p for p in usual if p.is_dir())]))
-
-
-def front_end_kernels(path: Path, repository: Path, shim: Path, library: str) -> list[tuple[str, int]] | None:
+def front_end_kernels(path: Path, shim: Path, library: str) -> Kernels | None:
     """(name, line) of every kernel defined in the file, in order; None where the front end does not start."""
     from clang import cindex
 
@@ -103,7 +101,7 @@ def front_end_kernels(path: Path, repository: Path, shim: Path, library: str) ->
         cindex.Config.set_library_file(library)
     arguments = [
         "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_90", "-nocudainc", "-nocudalib", "-std=c++17",
-        "-ferror-limit=0", "-w", "-include", str(shim), *(f"-I{p}" for p in include_folders(path, repository)),
+        "-nostdinc", "-nostdinc++", "-ferror-limit=0", "-w", "-include", str(shim),
     ]  # fmt: skip
     try:
         unit = cindex.Index.create().parse(str(path), arguments, options=KEEP_GOING)
@@ -125,7 +123,7 @@ def _kernels(cursor: Any, path: Path) -> Iterator[Any]:
             yield from _kernels(child, path)
 
 
-def counted_kernels(text: str) -> list[tuple[str, int]]:
+def counted_kernels(text: str) -> Kernels:
     """(name, line) of what looks like a kernel's definition: ``__global__`` with a body before the next semicolon."""
     code = _COMMENTS.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
     code = re.sub(r"^[ \t]*#[ \t]*if[ \t]+0\b.*?^[ \t]*#[ \t]*(?:endif|else)\b", _blank, code, flags=re.M | re.S)
@@ -144,26 +142,29 @@ def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
 
-def told(path: Path, repository: Path, shim: Path, library: str, send: Any) -> None:
-    """Sends what fsr finds, then what the front end finds: a crash of the latter costs nothing of the former."""
+def told(path: Path, shim: Path | None, library: str, send: Any) -> None:
+    """Sends what fsr finds, then what the front end finds, if ``shim``: a crash then costs nothing of the first."""
     started = time.perf_counter()
     spans: list[tuple[str, int, int]] = []
     unread: list[tuple[str, str]] = []
+    names: list[str] = []
     fault = ""
     try:
-        file = KernelFile.read(path, include_folders(path, repository))
+        file = KernelFile.read(path)
         for piece in file.kernel_pieces:
             if not piece.via:
                 name, text = piece.item.names[-1], file.text
                 lines = [text.count("\n", 0, at) + 1 for at in (piece.item.start, piece.item.end)]
                 spans.append((name, lines[0], lines[1]))
-                unread += [(piece.qualified(), why) for why in _unread(file, piece.qualified())]
+                names.append(piece.qualified())
+        unread = [(name, why) for name in sorted(set(names))[:MOST_READ] for why in _unread(file, name)]
     except FsrError as error:
         fault = f"{error}".splitlines()[0]
     except Exception as error:
         fault = f"{type(error).__name__}: {error}"[:300]
     send.send((spans, unread, fault, time.perf_counter() - started))
-    send.send(front_end_kernels(path, repository, shim, library))
+    if shim is not None:
+        send.send(front_end_kernels(path, shim, library))
 
 
 def _unread(file: KernelFile, name: str) -> Iterator[str]:
@@ -178,38 +179,67 @@ def _unread(file: KernelFile, name: str) -> Iterator[str]:
         yield f"{type(error).__name__}: {error}"[:300]
 
 
-def measured(job: tuple[Path, Path], shim: Path, library: str) -> Told:
+@dataclass
+class FrontEnd:
+    """What the front end found, kept in a file. ``shim``: the header that stands in for CUDA's."""
+
+    shim: Path
+    library: str
+    path: Path
+    answers: dict[str, Kernels | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        self.answers = {name: found and [(n, at) for n, at in found] for name, found in map(json.loads, lines)}
+
+    def keep(self, name: str, found: Kernels | None) -> None:
+        """Remember an answer; None: the front end did not give one."""
+        self.answers[name] = found
+        with self.path.open("a") as out:
+            out.write(json.dumps([name, found]) + "\n")
+
+
+def measured(job: tuple[Path, Path], front_end: FrontEnd) -> Told:
     """One file, in a process of its own."""
     path, repository = job
-    text = path.read_bytes().decode("utf-8", "replace")
-    result = Told(str(path.relative_to(repository.parent)), text.count("\n") + 1)
+    name, text = str(path.relative_to(repository.parent)), path.read_bytes().decode("utf-8", "replace")
+    result = Told(name, text.count("\n") + 1)
+    known = name in front_end.answers
     receive, send = multiprocessing.Pipe(duplex=False)
-    child = multiprocessing.Process(target=told, args=(path, repository, shim, library, send), daemon=True)
+    shim = None if known else front_end.shim
+    child = multiprocessing.Process(target=told, args=(path, shim, front_end.library, send), daemon=True)
     child.start()
     send.close()
     spans: list[tuple[str, int, int]] = []
-    known: list[tuple[str, int]] | None = None
+    found: Kernels | None = None
     try:
-        if receive.poll(LIMIT_S):
-            spans, result.unread, result.exception, result.seconds = receive.recv()
-            known = receive.recv() if receive.poll(LIMIT_S) else None
-        else:
-            result.exception = f"took over {LIMIT_S:g} s"
+        if not receive.poll(LIMIT_S):
+            raise EOFError
+        spans, result.unread, result.exception, result.seconds = receive.recv()
+        found = None if known or not receive.poll(LIMIT_S) else receive.recv()
     except EOFError:
-        result.exception = result.exception or ("" if result.seconds else "the process died")
+        result.exception = result.exception or ("" if result.seconds else f"died, or took over {LIMIT_S:g} s")
     child.kill()
     child.join()
-    if known is None:
-        known, result.by = counted_kernels(text), "count"
+    if not known:
+        front_end.keep(name, found)
+    judged(result, spans, front_end.answers[name], text)
+    return result
+
+
+def judged(result: Told, spans: list[tuple[str, int, int]], found: Kernels | None, text: str) -> None:
+    """Notes which kernels fsr misses: a kernel is found by a definition of that name whose lines hold it."""
+    if found is None:
+        found, result.by = counted_kernels(text), "count"
+    result.counted = len(counted_kernels(text))
     left = list(spans)
-    for name, line in known:
+    for name, line in found:
         span = next((s for s in left if s[0] == name and s[1] <= line <= s[2]), None)
         if span is None:
             result.missed.append((name, line))
-        elif span[1] != span[2] or span in left:
+        else:
             left.remove(span)
-    result.kernels, result.found, result.more = known, len(spans), len(left)
-    return result
+    result.kernels, result.found, result.more = found, len(spans), len(left)
 
 
 def aside(repository: str) -> bool:
@@ -237,6 +267,8 @@ def table(results: Sequence[Told]) -> list[dict[str, Any]]:
             "repository": name, "aside": name != "all" and aside(name), "files": len(own),
             "by_front_end": Counter(r.by for r in own)["front end"], "kernels": kernels, "missed": missed,
             "share": (kernels - missed) / kernels if kernels else 1.0, "more": sum(r.more for r in own),
+            "counted": sum(r.counted for r in own),
+            "found": sum(r.found for r in own),
             "unread": sum(len(r.unread) for r in own), "exceptions": sum(bool(r.exception) for r in own),
             "lines": sum(r.lines for r in own), "seconds": round(sum(r.seconds for r in own), 2),
         })  # fmt: skip
@@ -258,16 +290,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.workers) as pool:
         shim = Path(folder) / "shim.h"
         shim.write_text(SHIM)
-        results = list(pool.map(partial(measured, shim=shim, library=options.libclang), jobs))
+        front_end = FrontEnd(shim, options.libclang, options.out / "front_end.jsonl")
+        results = list(pool.map(partial(measured, front_end=front_end), jobs))
     rows = table(results)
     files = [asdict(r) for r in results if r.missed or r.unread or r.exception or r.by != "front end"]
     (options.out / "parsing.json").write_text(json.dumps({"table": rows, "files": files}, indent=1))
-    print(f"{'repository':44}{'files':>6}{'clang':>6}{'kernels':>8}{'missed':>7}{'share':>8}{'more':>6}{'unread':>7}"
+    print(f"{'repository':44}{'files':>6}{'clang':>6}{'kernels':>8}{'missed':>7}{'share':>8}{'found':>7}{'counted':>8}{'unread':>7}"
           f"{'exc':>5}{'lines':>8}{'s':>7}")  # fmt: skip
     for row in rows:
         name = row["repository"] + (" (aside)" if row["aside"] else "")
         print(f"{name:44}{row['files']:6}{row['by_front_end']:6}{row['kernels']:8}{row['missed']:7}"
-              f"{row['share']:8.2%}{row['more']:6}{row['unread']:7}{row['exceptions']:5}{row['lines']:8}"
+              f"{row['share']:8.2%}{row['found']:7}{row['counted']:8}{row['unread']:7}{row['exceptions']:5}{row['lines']:8}"
               f"{row['seconds']:7.1f}")  # fmt: skip
     return 0
 

@@ -8,7 +8,13 @@ from functools import lru_cache
 
 from fsr.hardware.c_types import BY_SPELLING
 from fsr.source.form import Binary, Call, Cast, Expr, Index, Literal, Member, Name, Ternary, Unary
+from fsr.source.types import aliases, plain_type
 from fsr.source.walk import walk_expr
+
+__all__ = [
+    "DOUBLE", "FLOAT", "FLOATING", "INT", "aliases", "bare", "integer_bytes", "is_integer",
+    "mentions_double", "resolved", "type_of",
+]  # fmt: skip
 
 INT, FLOAT, DOUBLE = "int", "float", "double"
 FLOATING = frozenset([FLOAT, DOUBLE])
@@ -26,9 +32,7 @@ def integer_bytes(type_: str) -> int | None:
     """Bytes of an integer type in any spelling (``const long unsigned int``, ``std::size_t``); None for all others."""
     if "*" in type_ or "&" in type_:
         return None
-    words = [w for w in bare(type_).replace("std::", "").split() if w != "signed"]
-    words = sorted((w for w in words if w != "int" or len(words) == 1), key=lambda w: w != "unsigned") or ["int"]
-    known = BY_SPELLING.get(" ".join(words))
+    known = BY_SPELLING.get(plain_type(type_, {}))
     return known.bytes if known is not None and "int" in known.dtype else None
 
 
@@ -38,24 +42,9 @@ def is_integer(type_: str) -> bool:
     return (integer_bytes(type_) or 0) >= 4
 
 
-def aliases(source: str) -> dict[str, str]:
-    """File-level names for plain types: ``typedef float real_t;``, ``using T = float;``, ``#define REAL float``."""
-    found = {name: bare(old) for old, name in re.findall(r"\btypedef\s+([\w ]+?)\s+(\w+)\s*;", source)}
-    found |= {name: bare(old) for name, old in re.findall(r"\busing\s+(\w+)\s*=\s*([\w ]+?)\s*;", source)}
-    found |= {
-        name: bare(old)
-        for name, old in re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([A-Za-z_][\w ]*?)[ \t]*$", source, re.M)
-        if bare(old) in BY_SPELLING
-    }
-    return found
-
-
 def resolved(type_: str, names: Mapping[str, str]) -> str:
-    """The bare type with aliases looked up."""
-    text = bare(type_)
-    for _ in range(4):
-        text = names.get(text, text)
-    return text
+    """The bare type with aliases looked up, in its usual spelling."""
+    return plain_type(bare(type_), names)
 
 
 def _kind(type_: str) -> str | None:

@@ -19,7 +19,8 @@ from fsr.runs.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S, PROMOTE_TIMEO
 from fsr.runs.fleet import open_fleet
 from fsr.runs.kernel import Kernel, load_kernel
 from fsr.runs.options import RefineOptions
-from fsr.source.file import KernelFile, bare_name
+from fsr.source.entry import bare_name
+from fsr.source.file import KernelFile
 from fsr.workers.protocol import Pool, Task, WorkerFault, Workers
 
 

@@ -13,6 +13,8 @@ from fsr.expressions import parse
 from fsr.records import Launch
 from fsr.source.file import KernelFile
 from fsr.source.launches import HostLaunch
+from fsr.source.macros import read_define
+from fsr.source.pieces import Piece
 from fsr.source.tokens import close_of, split_commas, tokenize
 
 _CAST = re.compile(r"\(\s*(?:unsigned|int|long|size_t|u?int\d+_t|std::size_t)(?:\s+(?:int|long))*\s*\)")
@@ -43,20 +45,27 @@ def constants(file: KernelFile) -> dict[str, int]:
     scope = HostScope()
     found: dict[str, int] = {}
     for piece in file.pieces:
-        text = " ".join(piece.text.split())
-        match = re.fullmatch(r"# ?define (\w+) (.+)", text) or re.fullmatch(
-            r"(?:static |inline |__device__ |__constant__ )*(?:const|constexpr) .*?(\w+) ?= ?([^,;{]+);", text
-        )
-        if match and piece.item.kind in ("define", "variable"):
-            value = to_expression(match[2], scope)
+        name, text = _constant(piece)
+        if name:
+            value = to_expression(text, scope)
             try:
                 number = ast.literal_eval(value or "")
             except (ValueError, SyntaxError):
                 number = _folded(value)
             if isinstance(number, int) and not isinstance(number, bool):
-                found[match[1]] = number
-                scope.values[match[1]] = str(number)
+                found[name] = number
+                scope.values[name] = str(number)
     return found
+
+
+def _constant(piece: Piece) -> tuple[str, str]:
+    """(name, value) of an object-like macro or a constant variable; empty for anything else."""
+    if piece.item.kind == "define":
+        macro = read_define(piece.text)
+        return ("", "") if macro is None or macro.params is not None else (macro.name, macro.body)
+    pattern = r"(?:static |inline |__device__ |__constant__ )*(?:const|constexpr) .*?(\w+) ?= ?([^,;{]+);"
+    match = re.fullmatch(pattern, " ".join(piece.text.split())) if piece.item.kind == "variable" else None
+    return (match[1], match[2]) if match else ("", "")
 
 
 def _folded(value: str | None) -> int | None:
@@ -101,10 +110,10 @@ def _helpers(file: KernelFile) -> dict[str, tuple[tuple[str, ...], str]]:
     found: dict[str, tuple[tuple[str, ...], str]] = {}
     for piece in file.pieces:
         text = " ".join(piece.text.split())
-        macro = re.fullmatch(r"# ?define (\w+)\(([\w, ]*)\) (.+)", text)
+        macro = read_define(piece.text) if piece.item.kind == "define" else None
         function = re.fullmatch(r"[^{}]*?(\w+) ?\(([^(){}]*)\)[^{}]*\{ ?return ([^;{}]+); ?\}", text)
-        if macro:
-            found[macro[1]] = (tuple(p.strip() for p in macro[2].split(",")), macro[3])
+        if macro is not None and macro.params and macro.body:
+            found[macro.name] = (macro.params, macro.body)
         elif function and piece.item.kind == "function":
             names = tuple(p.split()[-1].lstrip("*&") for p in function[2].split(",") if p.split())
             found[function[1]] = (names, function[3])

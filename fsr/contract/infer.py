@@ -22,11 +22,13 @@ from fsr.contract.show import argument_row, launch_rows, size_row
 from fsr.errors import ContractError, SourceError
 from fsr.expressions import evaluate_int, names
 from fsr.records import Launch, Plan, Role
-from fsr.source.file import KernelFile, bare_name
+from fsr.source.entry import bare_name, function_name, template_arguments
+from fsr.source.file import KernelFile
 from fsr.source.form import Declare, KernelForm
 from fsr.source.launches import HostLaunch
 from fsr.source.macros import expand
-from fsr.source.signature import Parameter, Signature, resolve_dtype, signature, template_arguments
+from fsr.source.signature import Parameter, Signature, signature
+from fsr.source.types import resolve_dtype
 from fsr.source.walk import contains_barrier, contains_warp_wide, walk_stmts
 
 AXES = ("x", "y", "z")
@@ -83,8 +85,8 @@ def _entry(file: KernelFile, entry: str | None) -> str:
     """The entry named, or the only kernel; a template's instance from the one launch that there is."""
     name = file.choose(entry)
     if entry is None or "<" not in entry:
-        bare = bare_name(name).rsplit("::", 1)[-1]
-        launched = {h.entry for h in file.launches if bare_name(h.entry).rsplit("::", 1)[-1] == bare and "<" in h.entry}
+        bare = function_name(name)
+        launched = {h.entry for h in file.launches if function_name(h.entry) == bare and "<" in h.entry}
         known = set(constants(file))
         concrete = [e for e in launched if all(_concrete(a, known) for a in template_arguments(e))]
         if len(launched) == 1 and concrete:
@@ -101,7 +103,7 @@ def _concrete(argument: str, known: set[str]) -> bool:
 def _parsed(file: KernelFile, name: str) -> KernelForm:
     from fsr.source.parse import parse_kernels  # loads the grammar
 
-    bare = bare_name(name).rsplit("::", 1)[-1]
+    bare = function_name(name)
     form = parse_kernels(expand(file.cut(name).text)).get(bare)
     if form is None:
         raise SourceError(
@@ -116,9 +118,9 @@ def _parsed(file: KernelFile, name: str) -> KernelForm:
 
 def _launch(found: _Finding, name: str) -> None:
     """The launch from host code, when there is exactly one way that it is launched."""
-    bare = bare_name(name).rsplit("::", 1)[-1]
+    bare = function_name(name)
     params = found.signature.params
-    own = [h for h in found.file.launches if bare_name(h.entry).rsplit("::", 1)[-1] == bare]
+    own = [h for h in found.file.launches if function_name(h.entry) == bare]
     resolved: list[Launch] = []
     for host in own:
         launch, trouble = resolve_launch(host, found.file, [p.name for p in params], [p.pointer for p in params])
@@ -258,8 +260,8 @@ def _scalar(found: _Finding, param: Parameter) -> Argument | None:
 
 def _launched_literal(found: _Finding, param: Parameter) -> str | None:
     """The number that every launch in the file passes for a scalar."""
-    bare = bare_name(found.signature.kernel).rsplit("::", 1)[-1]
-    hosts: Sequence[HostLaunch] = [h for h in found.file.launches if bare_name(h.entry).rsplit("::", 1)[-1] == bare]
+    bare = function_name(found.signature.kernel)
+    hosts: Sequence[HostLaunch] = [h for h in found.file.launches if function_name(h.entry) == bare]
     at = found.signature.params.index(param)
     given = {h.args[at] if at < len(h.args) else "" for h in hosts}
     if len(given) != 1:

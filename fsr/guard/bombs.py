@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fsr.source.conditionals import directive_name
+from fsr.source.macros import macros_of
 from fsr.source.tokens import Token, close_angle, tokenize
 
 EXPANSION_LIMIT = 100_000  # tokens of one macro, fully expanded
@@ -21,12 +21,7 @@ def first_bomb(tokens: Sequence[Token]) -> Found | None:
 
 
 def _macros(tokens: Sequence[Token]) -> Found | None:
-    bodies: dict[str, list[str]] = {}
-    for token in tokens:
-        if token.kind == "directive" and directive_name(token.text) == "define":
-            parts = tokenize(re.sub(r"^#\s*define\s+", "", token.text))
-            if parts:
-                bodies[parts[0].text] = [t.text for t in parts[1:]]
+    bodies = {m.name: [t.text for t in tokenize(m.body)] for m in macros_of(tokens)}
     sizes: dict[str, int] = {}
 
     def size(name: str, active: frozenset[str]) -> int:

@@ -29,6 +29,7 @@ from fsr.guard.names import (
 )
 from fsr.records import Candidate, Fault, FaultKind
 from fsr.source.conditionals import directive_name
+from fsr.source.entry import function_name
 from fsr.source.tokens import Token, close_of, tokenize
 
 SOURCE_LIMIT = 256 * 1024  # bytes; four times the largest hand-written kernel file we know of
@@ -230,7 +231,7 @@ def _bad_ptx(template: str) -> Iterator[str]:
 
 def _kernels(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:
     """Every launched entry is a kernel of this source, and every kernel of it is launched or the baseline's own."""
-    launched = {_function_of(launch.entry) for launch in candidate.plan.launches}
+    launched = {function_name(launch.entry) for launch in candidate.plan.launches}
     defined = scope.kernel_names(text.tokens)
     theirs = set(scope.kernel_names(own.tokens))
     for name, token in defined.items():
@@ -240,10 +241,6 @@ def _kernels(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:
         if name in text.names and not defined:
             continue  # declared through a macro of the baseline: the compiler decides
         yield _refused(f"the plan launches {name!r}, which the source does not define")
-
-
-def _function_of(entry: str) -> str:
-    return entry.split("<", 1)[0].strip().split("::")[-1]
 
 
 def _normal(line: str) -> str:

@@ -17,7 +17,7 @@ _CALLS = frozenset((
     "__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__block_size__", "__align__", "alignas", "__attribute__",
     "_Pragma",
 ))  # fmt: skip
-_WORDS = frozenset(("__forceinline__", "__noinline__", "__grid_constant__"))
+_WORDS = frozenset(("__forceinline__", "__noinline__", "__grid_constant__", "__global__"))
 
 
 @dataclass(frozen=True, slots=True)

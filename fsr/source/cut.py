@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fsr.source.conditionals import directive_name
 from fsr.source.items import parse_items
+from fsr.source.macros import Macro, read_define
 from fsr.source.pieces import Piece, include_target
-from fsr.source.tokens import line_of, tokenize
+from fsr.source.tokens import close_of, line_of, source_of, split_commas, tokenize
 
 _GROUPS = "this_thread_block this_grid tiled_partition coalesced_threads thread_block thread_block_tile grid_group"
 
@@ -104,7 +105,7 @@ class _Closure:
         self.done: set[int] = set()
         self.providers: defaultdict[str, list[int]] = defaultdict(list)
         self.operators: list[int] = []
-        macros = {p.item.names[0]: p for p in pieces if p.item.kind == "define" and p.item.names}
+        macros = {m.name: m for p in pieces if p.item.kind == "define" and (m := read_define(p.text))}
         for index, piece in enumerate(pieces):
             for name in self.provided(piece, macros):
                 self.providers[name].append(index)
@@ -114,7 +115,7 @@ class _Closure:
         self.entry_names = {t.text for t in tokenize(entry) if t.kind == "name"}
         self.groups = _conditional_groups(pieces)
 
-    def provided(self, piece: Piece, macros: dict[str, Piece]) -> Sequence[str]:
+    def provided(self, piece: Piece, macros: Mapping[str, Macro]) -> Sequence[str]:
         """The names for whose sake a piece is kept; () for host code and for other kernels."""
         item = piece.item
         if item.kind in _ALWAYS_FREE:
@@ -204,18 +205,15 @@ def _header_needs(name: str) -> tuple[str, ...] | None:
     return next((needs for pattern, needs in DEVICE_HEADERS if pattern.match(name)), None)
 
 
-def _expanded_names(piece: Piece, macros: dict[str, Piece]) -> Sequence[str]:
+def _expanded_names(piece: Piece, macros: Mapping[str, Macro]) -> Sequence[str]:
     """The names that a macro call on top level declares, found by expanding it once."""
-    match = re.match(r"(\w+)\s*\((.*)\)\s*;?\s*$", piece.text, re.DOTALL)
-    macro = macros.get(match[1]) if match else None
-    define = re.match(r"#\s*define\s+\w+\(([^)]*)\)(.*)", macro.text, re.DOTALL) if macro else None
-    if not match or not define:
+    tokens = tokenize(piece.text)
+    macro = macros.get(tokens[0].text)
+    close = close_of(tokens, 1) if len(tokens) > 1 and tokens[1].text == "(" else None
+    if macro is None or close is None:
         return ()
-    body = define[2].replace("\\\n", "\n")
-    for parameter, value in zip(define[1].split(","), match[2].split(","), strict=False):
-        body = re.sub(rf"\b{re.escape(parameter.strip())}\b", value.strip().replace("\\", r"\\"), body)
-    body = re.sub(r"\s*##\s*", "", body)
-    return [name for item in parse_items(body, str(piece.source.path)) for name in item.names]
+    body = macro.applied(source_of(piece.text, split_commas(tokens[2:close])))
+    return [name for item in parse_items(body or "", strict=False) for name in item.names]
 
 
 def _conditional_groups(pieces: Sequence[Piece]) -> list[list[int]]:

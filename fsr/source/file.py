@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fsr.errors import SourceError
 from fsr.source.cut import DeviceUnit, cut
+from fsr.source.entry import bare_name
 from fsr.source.launches import HostLaunch, find_launches
 from fsr.source.pieces import Piece, SourceText, device_words, flatten, global_words, read_source, scan
 from fsr.source.splice import splice
@@ -134,8 +135,3 @@ class KernelFile:
     def splice(self, unit: DeviceUnit, new_unit_text: str) -> str:
         """The whole file with the unit's kernel replaced by what is new in ``new_unit_text``; see fsr.source.splice."""
         return splice(self.source, unit, new_unit_text)
-
-
-def bare_name(entry: str) -> str:
-    """``ns::k`` of ``ns::k<256, float>``; a leading ``::`` is dropped."""
-    return entry.split("<", 1)[0].strip().removeprefix("::")

@@ -115,6 +115,8 @@ class _Parser:
     def declaration(self, at: int, stop: int) -> tuple[Item, int]:
         """The item that begins at token ``at``, and the index after it."""
         first, index, tokens = at, at, self.tokens
+        if self.is_macro_word(at, stop):
+            return self.finish(at, at + 1, None, kind="call"), at + 1
         at_if: list[int] = []
         while index < stop:
             token = tokens[index]
@@ -165,6 +167,17 @@ class _Parser:
             fix="correct the syntax; the compiler may tell more",
         )
 
+    def is_macro_word(self, at: int, stop: int) -> bool:
+        """``LIB_NAMESPACE_BEGIN`` alone on its line: it opens or closes what the text does not show."""
+        if not re.fullmatch(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+", self.tokens[at].text):
+            return False
+        if at + 1 >= stop:
+            return True
+        after = self.tokens[at + 1]
+        alone = "\n" in self.text[self.tokens[at].end : after.start]
+        telling = re.search(r"NAMESPACE|_(BEGIN|END|OPEN|CLOSE)\b", self.tokens[at].text)
+        return alone and (after.text in ("template", "namespace", "using", "typedef") or telling is not None)
+
     def is_macro_call(self, first: int, index: int, close: int, stop: int) -> bool:
         """``DEFINE_OP(add, +)`` alone on its line, without a semicolon."""
         if index != first + 1 or self.tokens[first].kind != "name":
@@ -180,6 +193,8 @@ class _Parser:
         return "\n" in self.text[self.tokens[close].end : after.start]
 
     def container(self, kind: str, first: int, brace: int, close: int) -> Item:
+        while self.tokens[first].text not in ("namespace", "inline", "extern"):
+            first += 1  # a macro before it stands for nothing, or for a namespace around this one
         head = self.tokens[first:brace]
         names = tuple(t.text for t in head if t.kind == "name" and t.text not in ("namespace", "inline", "extern"))
         children = tuple(self.items(brace + 1, close))
@@ -251,7 +266,7 @@ def _brace_kind(tokens: Sequence[Token]) -> str:
     """What the brace after these tokens opens: namespace, linkage, function, record or initialiser."""
     head = strip_head(tokens)
     words = [t.text for t in head]
-    if words[:1] == ["namespace"] or words[:2] == ["inline", "namespace"]:
+    if "namespace" in words and all(re.fullmatch(r"[A-Z]\w*|inline", w) for w in words[: words.index("namespace")]):
         return "namespace"
     if len(head) == 2 and words[0] == "extern" and head[1].kind == "string":
         return "linkage"
@@ -335,8 +350,22 @@ def declared_names(kind: str, tokens: Sequence[Token]) -> tuple[str, ...]:
     return ()
 
 
-def _function_names(head: Sequence[Token]) -> tuple[str, ...]:
+def parameters_at(head: Sequence[Token]) -> int | None:
+    """The index of the parenthesis that opens a function's parameters, attributes that are macro calls passed over."""
     at = _top_level(head, "(")
+    while at is not None and head[at].text == "(":
+        close = close_of(head, at) or len(head) - 1
+        following = _top_level(head[close + 1 :], "(")
+        between = [t.text for t in head[close + 1 : close + 1 + (following or 0)]]
+        named = between and re.fullmatch(r"[A-Za-z_]\w*", between[-1]) and not set(between) & {":", "->", "noexcept"}
+        if not named or (len(between) == 1 and not head[at - 1].text.isupper()):
+            break
+        at = close + 1 + (following or 0)
+    return at
+
+
+def _function_names(head: Sequence[Token]) -> tuple[str, ...]:
+    at = parameters_at(head)
     if at is None:
         return ()
     if head[at].text == "operator":
@@ -377,7 +406,10 @@ def _record_names(head: Sequence[Token]) -> tuple[str, ...]:
         return ()
     names = []
     index = start + 1
-    while index < len(head) and head[index].text in RECORDS:  # enum class
+    while index + 1 < len(head) and (  # enum class, struct MY_ATTRIBUTE S
+        head[index].text in RECORDS
+        or (head[index].kind == head[index + 1].kind == "name" and head[index + 1].text != "final")
+    ):
         index += 1
     if index < len(head) and head[index].kind == "name":
         names.append(head[index].text)

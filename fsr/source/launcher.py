@@ -10,6 +10,7 @@ from fsr.expressions import names, to_c
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Launch, Plan, Role, Scratch
+from fsr.source.entry import function_name
 
 
 class LaunchedArgument(Protocol):
@@ -79,7 +80,7 @@ def launcher_header(name: str, contract: LaunchedContract, plan: Plan, c_types: 
 
 def launcher_name(entry: str) -> str:
     """``fsr_launch_softmax`` of ``softmax<256>``."""
-    return "fsr_launch_" + entry.split("<", 1)[0].strip().rsplit("::", 1)[-1]
+    return "fsr_launch_" + function_name(entry)
 
 
 def _comment(name: str, wanted: Sequence[str], plan: Plan) -> list[str]:

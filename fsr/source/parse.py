@@ -121,7 +121,7 @@ def _prefix(reader: Reader, root: Node, function: Node, header_end: int) -> tupl
     found = ['extern "C"'] if any(n.type == "linkage_specification" for n in root.named_children) else []
     found += [reader.text(c) for c in function.children if c.type in _SPECIFIERS]
     kept = [b.text for b in reader.taken if b.start < header_end and b.kind not in ("__launch_bounds__", "pragma")]
-    return (*found, *(t for t in kept if t != "__grid_constant__"))
+    return (*found, *(t for t in kept if t not in ("__grid_constant__", "__global__")))
 
 
 def _arguments(call: str) -> tuple[str, ...]:

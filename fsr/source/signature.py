@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fsr.errors import SourceError
-from fsr.hardware.c_types import BY_SPELLING, LANES
+from fsr.source.conditionals import taken
+from fsr.source.entry import template_arguments
 from fsr.source.file import KernelFile
-from fsr.source.items import strip_head
+from fsr.source.items import parameters_at, strip_head
 from fsr.source.pieces import Piece
-from fsr.source.tokens import Token, close_angle, close_of, split_commas, tokenize
-
-_NOISE = frozenset((
-    "const", "volatile", "__restrict__", "__restrict", "restrict", "struct", "typename", "__grid_constant__",
-    "register",
-))  # fmt: skip
-_SIGNS = ("signed", "unsigned", "long", "short", "char", "int")
+from fsr.source.tokens import Token, close_angle, close_of, spelt, split_commas, tokenize
+from fsr.source.types import aliases_of, resolve_dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +50,15 @@ def signature(file: KernelFile, entry: str) -> Signature:
     """
     piece = file.find(entry)
     text = piece.source.text[piece.item.start : piece.item.body]
-    tokens = tokenize(text)
+    tokens = taken(tokenize(text), {p.item.names[0] for p in file.pieces if p.item.kind == "define" and p.item.names})
     bound = _bind_template(tokens, entry, piece)
-    aliases = {**_aliases(file.pieces), **bound}
+    aliases = {**aliases_of((p.item.kind, p.text) for p in file.pieces), **bound}
     head = strip_head(tokens)
-    opening = next((i for i, t in enumerate(head) if t.text == "(" and head[i - 1].text == piece.item.names[-1]), None)
-    opening = opening if opening is not None else next(i for i, t in enumerate(head) if t.text == "(")
+    opening = parameters_at(head) or 0
     inside = head[opening + 1 : close_of(head, opening)]
     parts = [part for part in split_commas(inside) if [t.text for t in part] != ["void"]]
     params = tuple(_parameter(part, piece, aliases) for part in parts)
     return Signature(piece.qualified(), params, tuple(bound.items()), piece.where)
-
-
-def template_arguments(entry: str) -> list[str]:
-    """The arguments of an entry expression: ['256', 'float'] of ``k<256, float>``; [] without any."""
-    tokens = tokenize(entry)
-    at = next((i for i, t in enumerate(tokens) if t.text == "<"), None)
-    if at is None:
-        return []
-    close = close_angle(tokens, at) or len(tokens) - 1
-    return ["".join(_spaced(part)) for part in split_commas(tokens[at + 1 : close])]
 
 
 def _bind_template(tokens: Sequence[Token], entry: str, piece: Piece) -> dict[str, str]:
@@ -97,9 +81,9 @@ def _bind_template(tokens: Sequence[Token], entry: str, piece: Piece) -> dict[st
         elif index < len(given):
             bound[names[-1]] = given[index]
         elif equals < len(texts):
-            bound[names[-1]] = "".join(_spaced(part[equals + 1 :]))
+            bound[names[-1]] = spelt(part[equals + 1 :])
         else:
-            wanted = ", ".join("".join(_spaced(p)) for p in split_commas(tokens[2:close]))
+            wanted = ", ".join(spelt(p) for p in split_commas(tokens[2:close]))
             raise SourceError(
                 f"the kernel {piece.qualified()} is a template, and the entry {entry!r} gives no {names[-1]}",
                 expected=f"an entry such as {piece.qualified()}<...> for template <{wanted}>",
@@ -107,35 +91,6 @@ def _bind_template(tokens: Sequence[Token], entry: str, piece: Piece) -> dict[st
                 fix='name the instance in the contract, for example entry = "' + piece.qualified() + '<256>"',
             )
     return bound
-
-
-def _spaced(tokens: Sequence[Token]) -> list[str]:
-    out: list[str] = []
-    for token in tokens:
-        if out and out[-1][-1].isalnum() and token.text[0].isalnum():
-            out.append(" ")
-        out.append(token.text)
-    return out
-
-
-def _aliases(pieces: Sequence[Piece]) -> dict[str, str]:
-    """Type names that stand for other types: typedef, using, and macros whose body is a type."""
-    found: dict[str, str] = {}
-    for piece in pieces:
-        text = " ".join(piece.text.split())
-        if piece.item.kind == "alias":
-            match = re.fullmatch(r"typedef ([\w: ]+?) (\w+) ?;", text) or re.fullmatch(
-                r"using (?P<n>\w+) = (?P<t>[\w: ]+?) ?;", text
-            )
-            if match and "n" in match.groupdict():
-                found[match["n"]] = match["t"]
-            elif match:
-                found[match[2]] = match[1]
-        elif piece.item.kind == "define":
-            match = re.fullmatch(r"# ?define (\w+) ([A-Za-z_][\w: ]*)", text)
-            if match:
-                found.setdefault(match[1], match[2])
-    return found
 
 
 def _parameter(tokens: Sequence[Token], piece: Piece, aliases: Mapping[str, str]) -> Parameter:
@@ -154,41 +109,10 @@ def _parameter(tokens: Sequence[Token], piece: Piece, aliases: Mapping[str, str]
     name = before[-1].text
     words = [t.text for t in before[:-1]]
     stars = words.count("*") + (array is not None)
-    type_text = "".join(_spaced(before[:-1])) + (" *" if array is not None else "")
+    type_text = spelt(before[:-1]) + (" *" if array is not None else "")
     first_star = words.index("*") if "*" in words else len(words)
     dtype, lanes = (
         resolve_dtype(" ".join(words[:first_star]), aliases) if stars <= 1 and "&" not in words else (None, 1)
     )
     line = int(where.rsplit(":", 1)[1])
     return Parameter(name, type_text, dtype, lanes, stars > 0, "const" in words[:first_star], line)
-
-
-def resolve_dtype(text: str, aliases: Mapping[str, str] | None = None) -> tuple[str | None, int]:
-    """(dtype, lanes) of a C type without its stars: ('float32', 4) for ``const float4``; (None, 1) if unknown."""
-    known = aliases or {}
-    for _ in range(16):  # chains of typedefs are short; a cycle must not hang
-        words = [w for w in text.replace(" :: ", "::").replace("::", " :: ").split() if w not in _NOISE]
-        plain = "".join(w if w == "::" else f" {w}" for w in words).replace(":: ", "::").strip()
-        plain = plain.removeprefix("::").removeprefix("std::")
-        if all(w in _SIGNS for w in plain.split()):
-            plain = _integer(plain.split())
-        if plain in BY_SPELLING:
-            return BY_SPELLING[plain].dtype, 1
-        if plain in LANES:
-            element, lanes = LANES[plain]
-            return element.dtype, lanes
-        if plain not in known or known[plain] == plain:
-            return None, 1
-        text = known[plain]
-    return None, 1
-
-
-def _integer(words: Sequence[str]) -> str:
-    """The usual spelling of an integer type: ``long unsigned int`` is ``unsigned long``."""
-    sign = "unsigned " if "unsigned" in words else ""
-    if "char" in words:
-        return ("signed " if "signed" in words else sign) + "char"
-    if "short" in words:
-        return sign + "short"
-    longs = words.count("long")
-    return sign + ("int" if longs == 0 else " ".join(["long"] * longs))

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from fsr.source.entry import function_name
 from fsr.source.tokens import Token, close_of, line_of, tokenize
 
 _RELAXED = {"<": "<=", ">": ">=", "<=": "<", ">=": ">"}
@@ -45,7 +46,7 @@ class _Edit:
 def mutants(source: str, entry: str) -> list[Mutant]:
     """Every planted fault of the kernel ``entry`` (templates by bare name or name expression), each once, in the
     order of the text. Raises ValueError when the source does not define that kernel."""
-    body = _body(source, entry.split("<")[0].split("::")[-1].strip())
+    body = _body(source, function_name(entry))
     found: dict[str, Mutant] = {}
     for edit in sorted(_edits(source, body), key=lambda e: (e.start, e.fault)):
         text = edit.header + source[: edit.start] + edit.text + source[edit.end :]

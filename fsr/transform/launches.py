@@ -11,6 +11,7 @@ from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
 from fsr.records import Launch, Plan, Role, ScalarArgument
+from fsr.source.entry import function_name
 from fsr.source.form import Binary, Cast, Declare, Expr, KernelForm, Literal, Name
 from fsr.source.walk import names_changed, names_in, walk_stmts
 from fsr.transform.protocol import Subject
@@ -106,7 +107,7 @@ def launched(subject: Subject, kernel: KernelForm) -> Launched | None:
     found = [
         (position, launch)
         for position, launch in enumerate(subject.candidate.plan.launches)
-        if bare_name(launch.entry) == kernel.name
+        if function_name(launch.entry) == kernel.name
     ]
     if len(found) != 1 or len(found[0][1].args) != len(kernel.params):
         return None
@@ -118,11 +119,6 @@ def one_thread_each(grid: str, count: str, threads: int) -> bool:
     """Whether a grid, as a size expression, is written as just the blocks of ``threads`` that ``count`` needs."""
     grid, count = grid.replace(" ", ""), count.replace(" ", "")
     return grid in (f"ceil_div({count},{threads})", f"({count}+{threads - 1})//{threads}")
-
-
-def bare_name(entry: str) -> str:
-    """``gemm`` for ``ns::gemm<16>``."""
-    return entry.split("<", 1)[0].strip().rsplit("::", 1)[-1]
 
 
 def largest_value(text: str, contract: Contract) -> int | None:

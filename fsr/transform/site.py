@@ -14,6 +14,7 @@ from fsr.analysis.macros import constants, expanded
 from fsr.contract.model import Contract
 from fsr.records import Candidate, Launch
 from fsr.source.emit import emit_kernel
+from fsr.source.entry import bare_name, function_name
 from fsr.source.form import KernelForm, OpaqueStmt
 from fsr.source.names import settle, words
 from fsr.source.tokens import skeleton
@@ -44,9 +45,9 @@ class Site:
 def sites(subject: Subject) -> Iterator[Site]:
     """Every launch of the plan whose kernel is a map over points."""
     launches = subject.candidate.plan.launches
-    entries = [_bare(launch.entry) for launch in launches]
+    entries = [bare_name(launch.entry) for launch in launches]
     for at, launch in enumerate(launches):
-        form = subject.kernels.get(entries[at]) or subject.kernels.get(entries[at].split("::")[-1])
+        form = subject.kernels.get(entries[at]) or subject.kernels.get(function_name(entries[at]))
         if form is None or form.span is None or entries.count(entries[at]) > 1 or len(launch.args) != len(form.params):
             continue
         region = "kernel" if len(launches) == 1 else f"kernel:{form.name}"
@@ -70,10 +71,6 @@ def _unaliased(form: KernelForm, launch: Launch, contract: Contract) -> frozense
     given = {p.name: str(a) for p, a in zip(form.params, launch.args, strict=True) if p.is_pointer}
     pairs = [(n, m) for n, m in permutations(given, 2) if may_alias(given[n], given[m], contract.aliasing)]
     return frozenset(given) - {name for name, _ in pairs}
-
-
-def _bare(entry: str) -> str:
-    return entry.split("<", 1)[0].strip()
 
 
 def rebuilt(

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from fsr.errors import SourceError
 from fsr.source.file import KernelFile
 from fsr.source.items import parse_items
-from fsr.source.signature import resolve_dtype, signature
+from fsr.source.signature import signature
 from fsr.source.tokens import tokenize
+from fsr.source.types import aliases, resolve_dtype
 
 FILES = Path(__file__).parent / "files"
 
@@ -42,6 +43,10 @@ ITEMS = [
     ("const char *s = R\"x(} { )\" )x\";", "variable", ("s",)),
     ("constexpr long big = 1'000'000;", "variable", ("big",)),
     (";", "empty", ()),
+    ("template <int N> __global__ MY_BOUNDS(N) void k(int *p) {}", "function", ("k",)),
+    ("__device__ int f(int a) MY_ATTRIBUTE(cold) { return a; }", "function", ("f",)),
+    ("struct MY_ALIGNED S final { int a; };", "record", ("S",)),
+    ("enum class E : unsigned char;", "record", ("E",)),
 ]  # fmt: skip
 
 
@@ -62,6 +67,24 @@ def test_branches_that_open_the_same_bracket():
     assert [i.kind for i in parse_items(text)] == ["function", "variable"]
     header = "#if A\nvoid f(int a) {\n#else\nvoid f() {\n#endif\n}\nint after;\n"
     assert [i.kind for i in parse_items(header)][-1] == "variable"
+
+
+def test_a_head_in_several_branches_is_one_item():
+    text = "#ifdef A\n__global__\n#endif\nvoid f(int *p) { *p = 1; }\n#if B\nint x;\n"
+    text += "void g(int a)\n#else\nvoid g()\n#endif\n{\n}\nint y;\n"
+    first, second, last = parse_items(text)
+    assert (first.kind, first.names, "__global__" in first.head) == ("function", ("f",), True)
+    assert text[first.start : first.end].startswith("#ifdef A")
+    assert (second.kind, text[second.start : second.start + 5], last.names) == ("function", "#if B", ("y",))
+    unclosed = parse_items("#if A\nint x\n#else\nint y;\n#endif\nint z;\n")
+    assert [i.kind for i in unclosed] == ["variable", "variable"]
+
+
+def test_macros_around_a_namespace_hide_nothing():
+    text = "LIB_NAMESPACE_BEGIN\n\nnamespace a {\n__global__ void k(int *p) {}\n}\n"
+    text += "PREFIX namespace b {\nint x;\n}\nLIB_NAMESPACE_END\n"
+    assert KernelFile.from_text(text).kernels == ("a::k",)
+    assert [i.kind for i in parse_items(text)] == ["call", "namespace", "namespace", "call"]
 
 
 @given(
@@ -103,6 +126,25 @@ def test_vector_types_and_chains_of_typedefs():
     assert resolve_dtype("half2") == ("float16", 2)
     assert resolve_dtype("a", {"a": "b", "b": "const c", "c": "float4"}) == ("float32", 4)
     assert resolve_dtype("a", {"a": "b", "b": "a"}) == (None, 1)
+
+
+def test_names_for_types_are_followed():
+    text = """typedef long unsigned word_t; using small = cuda::std::uint8_t;
+    enum Kind { A, B }; enum class E : short { C };
+    typedef enum { D } named; typedef float row_t[4]; typedef struct { int q; } S;
+    #define real word_t
+    """
+    known = aliases(text)
+    found = {name: resolve_dtype(name, known)[0] for name in ("real", "small", "Kind", "E", "named", "row_t", "S")}
+    assert found == {"real": "uint64", "small": "uint8", "Kind": "int32", "E": "int16", "named": "int32",
+                     "row_t": None, "S": None}  # fmt: skip
+
+
+def test_the_branch_that_is_compiled_gives_the_signature():
+    text = "#define WIDE\n#ifdef WIDE\n__global__ void k(double *x)\n#else\n"
+    text += "__global__ void k(float *x)\n#endif\n{ x[0] = 1; }\n"
+    assert signature(KernelFile.from_text(text), "k").params[0].dtype == "float64"
+    assert signature(KernelFile.from_text(text.replace("#define WIDE", "")), "k").params[0].dtype == "float32"
 
 
 def test_signatures():

@@ -243,3 +243,21 @@ def wrap(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
 @given(st.recursive(NAMES | NUMBERS, wrap, max_leaves=12))
 def test_any_expression_survives(e):
     assert expr(emit_expr(e)) == e
+
+
+def test_a_head_under_ifdef_is_read_as_it_is_compiled():
+    text = "#define ON\n#ifdef ON\n__global__\n#endif\nvoid f(int *p) {\n    p[0] = 1;\n}\n"
+    form = parse_kernels(text)["f"]
+    assert [p.name for p in form.params] == ["p"]
+    assert text[slice(*form.span)].startswith("#ifdef ON")
+    other = "#if defined(ODD)\n__global__ void g(float *a)\n#else\n"
+    other += "__global__ void g(int *a, int n)\n#endif\n{ a[0] = 1; }\n"
+    assert [p.type for p in parse_kernels(other)["g"].params] == ["int *", "int"]
+
+
+def test_specifiers_in_any_order():
+    text = "template <int N>\n__launch_bounds__(N) __global__\n"
+    text += "  void k(int *p) { p[0] = N; }\nvoid __global__ h(int *p) { p[0] = 1; }\n"
+    forms = parse_kernels(text)
+    assert forms["k"].launch_bounds == ("N",)
+    assert forms["h"].prefix == ()

@@ -1,0 +1,25 @@
+"""Entry expressions, as contracts and launches write them: ``ns::k<256, float>``."""
+
+from __future__ import annotations
+
+from fsr.source.tokens import close_angle, spelt, split_commas, tokenize
+
+
+def bare_name(entry: str) -> str:
+    """``ns::k`` of ``ns::k<256, float>``; a leading ``::`` is dropped."""
+    return entry.split("<", 1)[0].strip().removeprefix("::")
+
+
+def function_name(entry: str) -> str:
+    """``k`` of ``ns::k<256, float>``."""
+    return bare_name(entry).rsplit("::", 1)[-1].strip()
+
+
+def template_arguments(entry: str) -> list[str]:
+    """['256', 'float'] of ``k<256, float>``; [] without any."""
+    tokens = tokenize(entry)
+    at = next((i for i, t in enumerate(tokens) if t.text == "<"), None)
+    if at is None:
+        return []
+    close = close_angle(tokens, at) or len(tokens) - 1
+    return [spelt(part) for part in split_commas(tokens[at + 1 : close])]
