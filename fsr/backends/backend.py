@@ -14,6 +14,7 @@ from typing import Protocol
 
 from fsr.backends.protocol import Buffer, Device
 from fsr.backends.toolchain import Toolchain
+from fsr.features.schema import Counters
 from fsr.records import Basis, ConcreteLaunch, Fault, Image
 
 
@@ -56,6 +57,16 @@ class ToolReport:
     def silent(self) -> bool:
         """The tool ran to the end and found nothing."""
         return self.available and not self.faults
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Hardware counters of one run of a plan; None, with a ``note``, where they could not be read. ``never``: nor
+    could those of any other plan here."""
+
+    counters: Counters | None = None
+    note: str = ""
+    never: bool = False
 
 
 OK, MISSING, BROKEN, NOTE = "ok", "missing", "broken", "note"
@@ -107,6 +118,12 @@ class Backend(Protocol):
         self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer], index: int
     ) -> list[ToolReport]:
         """What every tool that watches a run says of one on device ``index``."""
+
+    def count(self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer], index: int) -> Counted:
+        """The hardware counters of one run on device ``index``, on cold caches."""
+
+    def disassembled(self, image: Image) -> str | None:
+        """The machine code of an image as text; None where there is no disassembler."""
 
     def findings(self) -> Iterator[Finding]:
         """What works here of all that it needs, each line the result of trying it."""

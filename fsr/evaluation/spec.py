@@ -10,6 +10,7 @@ from fsr.backends.select import backend_named
 from fsr.contract.model import Contract
 from fsr.evaluation.timing import TimingPolicy
 from fsr.features.roofline import Ceilings, MustMove
+from fsr.features.schema import Features
 from fsr.identity import digest, to_json
 from fsr.records import Basis, Candidate, DeviceInfo, Image, Outcome, Resources
 
@@ -97,13 +98,23 @@ class PromoteRequest:
 @dataclass(frozen=True, slots=True)
 class EnrichRequest:
     """Payload of ``enriching.record_task`` (on an idle core beside a GPU) and ``enriching.counters_task`` (on the
-    device). Each gives the features that it found; none at all means that it never can here.
+    device). Each answers an Enriched.
     ``untrusted``: a model wrote the candidate, which then runs on this machine's CPU only where it can be contained."""
 
     spec: SessionSpec
     candidate: Candidate
     binaries: Binaries
     untrusted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Enriched:
+    """What was found of a candidate beyond its time. ``note``: why there is no more, where a user should know;
+    ``never``: asking again is useless here."""
+
+    features: Features = field(default_factory=Features)
+    note: str = ""
+    never: bool = False
 
 
 @dataclass(frozen=True, slots=True)

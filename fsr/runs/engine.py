@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from fsr.evaluation.faults import outcome_of_fault
 from fsr.evaluation.jobs import too_fast
 from fsr.evaluation.promotion import SLOWER_ELSEWHERE
-from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, SessionSpec
+from fsr.evaluation.spec import Binaries, CompileRequest, Enriched, EvaluateRequest, PromoteRequest, SessionSpec
 from fsr.features.schema import Features
 from fsr.identity import to_json
 from fsr.records import Outcome, Status, VerdictKind
@@ -107,10 +107,14 @@ class Engine:
 
     def _enrich(self, completion: Completion) -> None:
         found = self.enricher.take(completion) if self.enricher is not None else None
-        if found is not None and found[1] != Features():
-            proposal_id, features = found
-            self.log.append("enrich", id=proposal_id, features=to_json(features))
-            self.refinement.enrich(proposal_id, features)
+        if found is None:
+            return
+        proposal_id, enriched = found
+        if enriched.note and enriched.note not in self.state.notes:
+            self.state.notes.append(enriched.note)
+        if enriched.features != Features():
+            self.log.append("enrich", id=proposal_id, features=to_json(enriched.features))
+            self.refinement.enrich(proposal_id, enriched.features)
             if proposal_id == 0 and self.state.baseline is not None:
                 self.state.baseline = replace(self.state.baseline, outcome=self.refinement.trials[0].outcome)
             self.state.best = self.refinement.archive.best
@@ -156,13 +160,14 @@ class Engine:
             self._binaries.pop(proposal.id, None)
         elif self.enricher is not None and self.refinement.archive.holds(proposal.id):
             best = self.state.best is trial
-            self.enricher.offer(proposal.id, proposal.candidate, self._binaries[proposal.id], best=best)
+            self.enricher.offer(proposal, self._binaries[proposal.id], best=best)
         if outcome.status < Status.SLOW:
             self.on_failure(proposal.hash, outcome)
 
     def _show(self) -> None:
         self.state.elapsed_s = time.monotonic() - self.started
         self.state.device_busy = self.workers.busy_share("device")
+        self.state.counting_s = self.enricher.counting_s if self.enricher is not None else 0.0
         self.progress(self.state)
 
     # ------------------------------------------------------------ promotion
@@ -183,12 +188,7 @@ class Engine:
             outcome = self._promotion(trial, max(4.0, deadline - time.monotonic()))
             self.log.append("promote", id=trial.proposal.id, outcome=to_json(outcome))
             if outcome.status is Status.PROMOTED:
-                searched = trial.outcome
-                whole = replace(
-                    outcome, cases=searched.cases + outcome.cases, passed=searched.passed + outcome.passed,
-                    features=searched.features.merged(outcome.features),
-                )  # fmt: skip
-                return Trial(trial.proposal, whole)
+                return Trial(trial.proposal, self._whole(trial, outcome))
             self.state.notes.append(f"{trial.proposal.move}: not promoted: {reason(outcome)}")
             if outcome.evidence.get("kind") == SLOWER_ELSEWHERE:
                 self._slower_elsewhere.add(trial.proposal.candidate.actions[:1])
@@ -200,6 +200,17 @@ class Engine:
             if self.spec.predicted and outcome.evidence.get("kind") == VerdictKind.AMBIGUOUS.value:
                 return None  # a prediction does not vary: all that are slower are ambiguous too
         return None
+
+    def _whole(self, trial: Trial, promoted: Outcome) -> Outcome:
+        """The winner's outcome: what the search knew of it, what promotion found, and what holds it back now."""
+        searched, features = trial.outcome, trial.outcome.features.merged(promoted.features)
+        binaries = self._binaries.get(trial.proposal.id)
+        if not features.bottlenecks and self.enricher is not None and binaries is not None:
+            task = self.enricher.last_look(trial.proposal, binaries)
+            found = completed(self.workers, "compile", task, self._show).result if task is not None else None
+            features = features.merged(found.features) if isinstance(found, Enriched) else features
+        cases, passed = searched.cases + promoted.cases, searched.passed + promoted.passed
+        return replace(promoted, cases=cases, passed=passed, features=features)
 
     def _next_to_promote(self) -> Trial | None:
         """The fastest candidate that beats the original; one that begins with another move than those that were slower

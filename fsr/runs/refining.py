@@ -113,7 +113,7 @@ def _run(
             with _worth_a_note(state, "failures are not remembered"):
                 cache.remember(candidate, outcome)
 
-    enricher = Enricher(workers, spec, options.budget_s)
+    enricher = Enricher(workers, spec)
     engine = Engine(spec, refinement, workers, log, state, progress, started, remember, enricher)
     winner = _search_and_promote(engine, options, started)
     return _finish(options, kernel, spec, log, state, progress, started, cache, output, winner)

@@ -43,6 +43,7 @@ def result_of(
         "rejected": dict(state.rejected),
         "candidates_per_second": round(state.rate, 3),
         "device_busy_share": round(state.device_busy, 3),
+        "counters_share": round(state.counting_s / max(seconds, 1e-9), 4),
         "output": output.get("source"),
         "files": dict(output),
         "interrupted": state.interrupted,

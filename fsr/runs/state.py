@@ -26,6 +26,7 @@ class RunState:
     told: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
     device_busy: float = 0.0
+    counting_s: float = 0.0  # of the device, spent on hardware counters
     interrupted: bool = False
     notes: list[str] = field(default_factory=list)
 

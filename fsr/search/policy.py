@@ -34,8 +34,10 @@ class _Seen:
 
 @dataclass(slots=True)
 class Policy:
-    """Statistics of moves tried so far; deterministic in the order of calls."""
+    """Statistics of moves tried so far; deterministic in the order of calls. ``aimed``: what a move that is aimed at
+    all of the time's cause is worth, in log speed-up; 0 lets no feature guide."""
 
+    aimed: float = AIMED
     _by_action: dict[str, _Seen] = field(default_factory=lambda: defaultdict(_Seen))
     _by_value: dict[tuple[str, str, str], _Seen] = field(default_factory=lambda: defaultdict(_Seen))
     _pending: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -67,7 +69,7 @@ class Policy:
         """Expected log speed-up of a move. ``bottlenecks``: name to share of the time, 0 to 1."""
         guess = min(math.log(max(move.gain, 1e-3)), LARGEST_GUESS)
         if bottlenecks:
-            guess += AIMED * max((bottlenecks.get(b, 0.0) for b in action.aims_at), default=0.0)
+            guess += self.aimed * max((bottlenecks.get(b, 0.0) for b in action.aims_at), default=0.0)
         seen = self._by_action[move.action]
         waiting = self._pending[move.action]
         mean = (PRIOR_WEIGHT * guess + seen.total) / (PRIOR_WEIGHT + seen.count + 0.5 * waiting)

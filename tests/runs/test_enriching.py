@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
-
-from fsr.evaluation.spec import Binaries, SessionSpec
+from fsr.evaluation.spec import Binaries, Enriched, SessionSpec
 from fsr.features.schema import Counters, Features
 from fsr.records import Image
-from fsr.runs import enriching
-from fsr.runs.enriching import Enricher
+from fsr.runs.enriching import COUNTERS_SHARE, Enricher
+from fsr.search.proposal import Proposal
 from fsr.workers.protocol import Completion, Task, WorkerFault
 from tests.search.scripted import BASELINE, CONTRACT
 
-COUNTED = Features(counters=Counters(l2_hits=50.0))
 BINARIES = Binaries(Image("cubin", "sm_90", b"", {}, {}))
+COUNTED = Enriched(Features(counters=Counters(l2_hits=50.0)))
+NOTHING = Enriched()
 
 
 @dataclass
@@ -37,75 +36,104 @@ class Idle:
         return len(self.given) - 1
 
 
-def enricher(workers: Idle, monkeypatch: pytest.MonkeyPatch, device: str = "cuda:0", there: bool = True) -> Enricher:
-    monkeypatch.setattr(enriching, "find_spec", lambda name: object() if there else None)
-    spec = SessionSpec(CONTRACT, BASELINE, device, "sm_90", 0)
-    return Enricher(workers, spec, 60.0)  # type: ignore[arg-type]
+@dataclass
+class Clock:
+    """Says whatever time a test sets."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def enricher(workers: Idle, device: str = "cuda:0", elapsed_s: float = 1000.0) -> Enricher:
+    """One whose search began ``elapsed_s`` ago."""
+    clock = Clock()
+    found = Enricher(workers, SessionSpec(CONTRACT, BASELINE, device, "sm_90", 0), clock)  # type: ignore[arg-type]
+    found.begin()
+    workers.given.clear()
+    clock.now = elapsed_s
+    return found
+
+
+def elite(number: int) -> Proposal:
+    return Proposal(number, BASELINE, f"h{number}", None, "m", "action")
 
 
 def answer(workers: Idle, found: Enricher, result: Any, seconds: float = 0.5) -> Any:
     return found.take(Completion(len(workers.given) - 1, result, 0, seconds))
 
 
-def test_the_original_is_compiled_and_looked_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    workers = Idle()
-    found = enricher(workers, monkeypatch)
+def functions(workers: Idle) -> list[str]:
+    return [task.function.split(":")[1] for _, task in workers.given]
+
+
+def test_the_original_is_compiled_and_looked_at_first() -> None:
+    workers, clock = Idle(), Clock()
+    found = Enricher(workers, SessionSpec(CONTRACT, BASELINE, "cuda:0", "sm_90", 0), clock)  # type: ignore[arg-type]
     found.begin()
     assert answer(workers, found, BINARIES) is None
+    clock.now = 100.0
     found.dispatch()
-    assert [task.function.split(":")[1] for _, task in workers.given] == [
-        "compile_task", "record_task", "counters_task",
-    ]  # fmt: skip
+    assert functions(workers) == ["compile_task", "record_task", "counters_task"]
     assert answer(workers, found, COUNTED) == (0, COUNTED)
 
 
-def test_only_idle_workers_record_and_only_the_best_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_idle_workers_record_and_only_the_best_is_counted() -> None:
     workers = Idle(busy=1)
-    found = enricher(workers, monkeypatch)
+    found = enricher(workers)
     for number, best in ((1, True), (2, False), (3, True)):
-        found.offer(number, BASELINE, BINARIES, best=best)
+        found.offer(elite(number), BINARIES, best=best)
     found.dispatch()
     assert [pool for pool, _ in workers.given] == ["compile", "device"]
     assert answer(workers, found, COUNTED) == (3, COUNTED)
 
 
-def test_counters_keep_to_their_share_of_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counters_keep_to_their_share_of_the_time_that_passed() -> None:
     workers = Idle(busy=2)
-    found = enricher(workers, monkeypatch)
-    for number in range(10):
-        found.offer(number, BASELINE, BINARIES, best=True)
+    found = enricher(workers, elapsed_s=50.0)
+    for number in range(1, 10):
+        found.offer(elite(number), BINARIES, best=True)
         found.dispatch()
-        answer(workers, found, COUNTED, seconds=1.0)
-    assert len(workers.given) == 2  # of 60 s
+        answer(workers, found, COUNTED, seconds=1.2)
+    assert functions(workers) == ["counters_task"] * 2
+    assert found.counting_s / 50.0 <= COUNTERS_SHARE
 
 
-def test_what_cannot_be_found_here_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counters_wait_until_their_share_allows_one() -> None:
     workers = Idle(busy=2)
-    found = enricher(workers, monkeypatch)
-    found.offer(1, BASELINE, BINARIES, best=True)
+    found = enricher(workers, elapsed_s=1.0)
+    found.offer(elite(1), BINARIES, best=True)
     found.dispatch()
-    assert answer(workers, found, Features()) == (1, Features())
-    found.offer(2, BASELINE, BINARIES, best=True)
-    found.dispatch()
+    assert workers.given == []
+
+
+def test_what_cannot_be_found_here_is_not_asked_again() -> None:
+    workers = Idle(busy=2)
+    found = enricher(workers)
+    refused = Enriched(note="ncu is not installed", never=True)
+    for number in (1, 2):
+        found.offer(elite(number), BINARIES, best=True)
+        found.dispatch()
+        answer(workers, found, refused)
     assert len(workers.given) == 1
 
 
-def test_a_worker_that_dies_costs_only_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_dies_costs_only_its_answer() -> None:
     workers = Idle(busy=2)
-    found = enricher(workers, monkeypatch)
-    found.offer(1, BASELINE, BINARIES, best=True)
+    found = enricher(workers)
+    found.offer(elite(1), BINARIES, best=True)
     found.dispatch()
-    assert answer(workers, found, WorkerFault("crashed", "signal")) == (1, Features())
-    found.offer(2, BASELINE, BINARIES, best=True)
+    assert answer(workers, found, WorkerFault("crashed", "signal")) == (1, NOTHING)
+    found.offer(elite(2), BINARIES, best=True)
     found.dispatch()
     assert len(workers.given) == 2
 
 
-@pytest.mark.parametrize(("device", "there"), [("host", True), ("cuda:0", False)])
-def test_where_nothing_can_be_found_nothing_is_asked(monkeypatch: pytest.MonkeyPatch, device: str, there: bool) -> None:
+def test_a_device_that_records_by_itself_is_asked_nothing() -> None:
     workers = Idle()
-    found = enricher(workers, monkeypatch, device, there)
-    found.begin()
-    found.offer(1, BASELINE, BINARIES, best=True)
+    found = enricher(workers, device="host")
+    found.offer(elite(1), BINARIES, best=True)
     found.dispatch()
     assert workers.given == []
+    assert found.last_look(elite(1), BINARIES) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fsr.backends.backend import Finding, Gpu, Limits, ToolReport
+from fsr.backends.backend import Counted, Finding, Gpu, Limits, ToolReport
 from fsr.backends.cuda.gpus import driver_gpus
 from fsr.backends.cuda.present import asked, present
 from fsr.backends.protocol import Buffer, Device
@@ -67,6 +67,18 @@ class CudaBackend:
         from fsr.backends.cuda.sanitizer import sanitize
 
         return sanitize(image, launches, buffers, index=index)
+
+    def count(self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer], index: int) -> Counted:
+        """Nsight Compute's."""
+        from fsr.backends.cuda.counters import read_counters
+
+        return read_counters(image, launches, buffers, index)
+
+    def disassembled(self, image: Image) -> str | None:
+        """By nvdisasm."""
+        from fsr.backends.cuda.disassembly import disassembled
+
+        return disassembled(image)
 
     def findings(self) -> Iterator[Finding]:
         """Driver, GPUs, compilers, PyCUDA and NVIDIA's tools."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from fsr.backends.backend import ToolReport
+from fsr.backends.cuda.watching import find_tool, watch_replay
 from fsr.backends.protocol import Buffer
 from fsr.errors import HarnessError
 from fsr.records import ConcreteLaunch, Fault, FaultKind, Image
@@ -35,11 +31,7 @@ _NOT_USABLE = re.compile(r"Device not supported|not supported on this|Unable to 
 
 def find_sanitizer() -> str | None:
     """The compute-sanitizer program: on the path, or under CUDA_HOME or /usr/local/cuda."""
-    found = shutil.which("compute-sanitizer")
-    for root in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
-        for folder in ("bin", "compute-sanitizer"):
-            found = found or (shutil.which("compute-sanitizer", path=str(Path(root) / folder)) if root else None)
-    return found
+    return find_tool("compute-sanitizer", "compute-sanitizer")
 
 
 def sanitize(
@@ -70,21 +62,11 @@ def _run_tool(program: str, tool: str, folder: Path, timeout_s: float, index: in
         program, f"--tool={tool}", f"--error-exitcode={_EXIT_FOUND}", f"--print-limit={_MAX_FAULTS}",
         "--report-api-errors=no",
         *(["--racecheck-report=analysis"] if tool == "racecheck" else []),
-        sys.executable, "-m", "fsr.backends.cuda.replay", str(folder), str(index),
     ]  # fmt: skip
-    root = str(Path(__file__).parents[3])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]).rstrip(":")}
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment,
-        start_new_session=True,
-    )  # fmt: skip
-    try:
-        output, _ = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+    watched = watch_replay(command, folder, index, timeout_s)
+    if watched.code is None:
         return ToolReport(tool, True, (Fault(FaultKind.HANG, f"{tool}: not finished after {timeout_s:g} s"),))
-    return read_report(tool, output, process.returncode)
+    return read_report(tool, watched.output, watched.code)
 
 
 def read_report(tool: str, output: str, code: int) -> ToolReport:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fsr.backends.backend import Finding, Gpu, Limits, ToolReport
+from fsr.backends.backend import Counted, Finding, Gpu, Limits, ToolReport
 from fsr.backends.protocol import Buffer, Device
 from fsr.backends.toolchain import Toolchain
 from fsr.records import Basis, ConcreteLaunch, Image
@@ -54,6 +54,14 @@ class HostBackend:
     ) -> list[ToolReport]:
         """None: the recorder looks at every access."""
         return []
+
+    def count(self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer], index: int) -> Counted:
+        """None: the recorder tells more."""
+        return Counted(note="the host device has no counters", never=True)
+
+    def disassembled(self, image: Image) -> str | None:
+        """None: the CPU's code says nothing of a GPU's."""
+        return None
 
     def findings(self) -> Iterator[Finding]:
         """The compiler and a kernel on the CPU."""
