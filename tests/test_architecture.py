@@ -52,9 +52,6 @@ MANY_PARAMETERS_TO_MEND = {
     "fsr/runs/refining.py _finish",
     "fsr/backends/host/recording.py _add",
     "fsr/source/pieces.py _flatten",
-    "fsr/transform/site.py rebuilt",
-    "fsr/transform/target.py rewritten",
-    "fsr/transform/vector/code.py _stream",
 }
 
 

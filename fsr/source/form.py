@@ -97,6 +97,12 @@ class OpaqueExpr:
 
 Expr = Name | Literal | Unary | Binary | Ternary | Call | Index | Member | Cast | OpaqueExpr
 
+
+def number(value: int) -> Expr:
+    """An integer literal."""
+    return Literal(str(value))
+
+
 # ---------------------------------------------------------------- statements
 
 

@@ -14,7 +14,7 @@ from fsr.records import Launch
 from fsr.source.emit import emit_expr
 from fsr.source.names import indent
 from fsr.transform.placement import grid_for
-from fsr.transform.site import Site
+from fsr.transform.target import Target
 
 GRID_LIMIT_Y = 65535  # CUDA's limit for y and z of a grid
 
@@ -40,7 +40,7 @@ def unrolled(var: str, count: int, inner: list[str]) -> list[str]:
     return ["#pragma unroll", f"for (int {var} = 0; {var} < {count}; ++{var}) {{", *indent(inner), "}"]
 
 
-def covered(site: Site, tiles: Mapping[str, int], block: tuple[int, int]) -> Launch:
+def covered(site: Target, tiles: Mapping[str, int], block: tuple[int, int]) -> Launch:
     """The launch whose blocks of the given threads each cover a tile of points."""
     x, y = (grid_for(site.placed.points[a], tiles[a]) for a in "xy")
     return replace(

@@ -1,60 +1,60 @@
-"""What the simple actions work on: a kernel that the plan launches once, what is known of it, and the way back."""
+"""Where a move takes place: a kernel that the plan launches once, and what is known of it."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import combinations
 
-from fsr.analysis.aliasing import any_alias
+from fsr.analysis.aliasing import may_alias
 from fsr.analysis.definitions import Definitions, definitions
-from fsr.analysis.functions import Functions, functions_of
-from fsr.analysis.macros import constants
+from fsr.analysis.domain import Domain, domain, flattened
+from fsr.analysis.functions import Functions, functions_of, thread_aware
+from fsr.analysis.macros import constants, expanded
 from fsr.analysis.polynomial import Poly
 from fsr.analysis.types import aliases
-from fsr.contract.model import Contract
-from fsr.errors import ContractError
-from fsr.expressions import evaluate_int
-from fsr.records import Candidate, Launch, Plan, Role, ScalarArgument
-from fsr.source.form import Binary, Call, Cast, Expr, KernelForm, Literal, Name, Ternary
-from fsr.source.rewrite import replace_kernel
-from fsr.source.walk import integer, taken_names
-from fsr.transform.launches import Launched, launched, with_launch
+from fsr.contract.model import Argument, Contract
+from fsr.records import Candidate, Launch, Role, ScalarArgument
+from fsr.source.entry import function_name
+from fsr.source.form import Binary, Call, Cast, Expr, KernelForm, Name, Ternary
+from fsr.source.walk import identifiers, integer, taken_names
+from fsr.transform.placement import Placed, placed
 from fsr.transform.protocol import Move, Subject
-
-INT_LIMIT = 2**31 - 1
-SAMPLES = 64
+from fsr.transform.sizes import always, largest, largest_timed
 
 
 @dataclass(frozen=True)
 class Target:
-    """One launch of the plan with its kernel, launched nowhere else. ``region``: 'kernel', or 'kernel:<name>' in a
-    plan of several launches."""
+    """One launch of a candidate's plan, at ``position``, whose kernel is launched nowhere else. ``region``: 'kernel',
+    or 'kernel:<name>' in a plan of several launches."""
 
     kernel: KernelForm
-    place: Launched
+    position: int
+    candidate: Candidate
+    contract: Contract
     region: str
-    source: str
 
     @property
     def launch(self) -> Launch:
         """How the plan launches it."""
-        return self.place.launch
+        return self.candidate.plan.launches[self.position]
 
     @property
-    def contract(self) -> Contract:
-        """What it promises."""
-        return self.place.contract
+    def source(self) -> str:
+        """The candidate's text."""
+        return self.candidate.source
+
+    @cached_property
+    def passed(self) -> dict[str, str]:
+        """Parameter name to the contract argument or scratch buffer passed for it."""
+        pairs = zip(self.kernel.params, self.launch.args, strict=True)
+        return {p.name: a for p, a in pairs if isinstance(a, str)}
 
     @cached_property
     def known(self) -> Definitions:
         """Its names."""
         return definitions(self.kernel, self.functions)
-
-    def poly(self, e: Expr) -> Poly:
-        """The polynomial of an integer expression, locals and constants written out."""
-        return self.known.poly(e, self.constants)
 
     @property
     def functions(self) -> Functions:
@@ -72,10 +72,15 @@ class Target:
         return taken_names(self.kernel) | frozenset(self.constants)
 
     @cached_property
+    def aliases(self) -> Mapping[str, str]:
+        """The file's own names for plain types."""
+        return aliases(self.source)
+
+    @cached_property
     def type_names(self) -> frozenset[str]:
         """Names that stand for types: template parameters, aliases, typedefs."""
         named = {name for kind, name in self.kernel.template_parameters if kind in ("typename", "class")}
-        return frozenset(named | set(aliases(self.source)))
+        return frozenset(named | set(self.aliases))
 
     @cached_property
     def block(self) -> tuple[int, int, int] | None:
@@ -88,44 +93,120 @@ class Target:
         """Threads a block when that is constant."""
         return None if self.block is None else self.block[0] * self.block[1] * self.block[2]
 
-    @cached_property
-    def aliasing(self) -> bool:
-        """Whether two pointer parameters may share memory."""
-        passed = [a for p, a in zip(self.kernel.params, self.launch.args, strict=True) if p.is_pointer]
-        return any_alias(map(str, passed), self.contract.aliasing)
-
-    def size_text(self, e: Expr) -> str | None:
-        """An integer expression as a size expression; None when it depends on more than sizes."""
-        return _size_text(self.known.expand(e), self)
-
-    def elements(self, parameter: str) -> str | None:
-        """The number of elements of the buffer behind a pointer parameter, as a size expression."""
-        name = self.place.passed.get(parameter)
-        for argument in self.contract.buffers():
-            if argument.name == name:
-                return " * ".join(f"({s})" for s in argument.shape) or "1"
-        return None
-
-    def alignment(self, parameter: str) -> int:
-        """The alignment in bytes that is promised for a pointer parameter; 1 when nothing is."""
-        name = self.place.passed.get(parameter)
-        found = [a.alignment for a in self.contract.buffers() if a.name == name]
-        return found[0] if found and found[0] else 1
+    @property
+    def row_threads(self) -> int | None:
+        """Threads a block of a one-dimensional block of constant size; None for any other."""
+        return self.threads if self.launch.block[1:] == ("1", "1") else None
 
     @property
     def exact(self) -> bool:
         """Whether results must stay bit for bit."""
         return self.contract.tolerance.exact
 
+    # ------------------------------------------------------------ memory
+
+    def may_alias(self, one: str, other: str) -> bool:
+        """Whether two pointer parameters may share memory."""
+        return one == other or may_alias(self.passed[one], self.passed[other], self.contract.aliasing)
+
+    @cached_property
+    def unaliased(self) -> frozenset[str]:
+        """The pointer parameters that share memory with no other."""
+        pointers = [p.name for p in self.kernel.params if p.name in self.passed and p.is_pointer]
+        pairs = [pair for pair in combinations(pointers, 2) if self.may_alias(*pair)]
+        return frozenset(pointers) - {name for pair in pairs for name in pair}
+
+    @property
+    def aliasing(self) -> bool:
+        """Whether any two pointer parameters may share memory."""
+        return any(p.is_pointer and p.name not in self.unaliased for p in self.kernel.params)
+
+    def argument(self, parameter: str) -> Argument | None:
+        """What the contract says of what is passed for a parameter; None for a scratch buffer or a scalar of fsr's."""
+        return next((a for a in self.contract.args if a.name == self.passed.get(parameter)), None)
+
+    def elements(self, parameter: str) -> str | None:
+        """The number of elements of the buffer behind a pointer parameter, as a size expression."""
+        found = self.argument(parameter)
+        return None if found is None else " * ".join(f"({s})" for s in found.shape) or "1"
+
+    def alignment(self, parameter: str) -> int:
+        """The alignment in bytes that is promised for a pointer parameter; 1 when nothing is."""
+        found = self.argument(parameter)
+        return (found.alignment if found is not None else None) or 1
+
+    # ------------------------------------------------------------ values
+
+    def poly(self, e: Expr) -> Poly:
+        """The polynomial of an integer expression, locals and constants written out."""
+        return self.known.poly(e, self.constants)
+
+    def size_text(self, e: Expr) -> str | None:
+        """An integer expression as a size expression; None when it depends on more than sizes."""
+        return _size_text(self.known.expand(e), self)
+
+    def largest(self, e: Expr) -> int | None:
+        """The largest value of an expression over the contract's sizes; None when it cannot be told."""
+        text = self.size_text(e)
+        return None if text is None else largest(self.contract, text)
+
+    def timed(self, e: Expr) -> int | None:
+        """The largest value of an expression over the timed configurations; None when it cannot be told."""
+        text = self.size_text(e)
+        return None if text is None else largest_timed(self.contract, text)
+
+    # ------------------------------------------------------------ points
+
+    @property
+    def points(self) -> Placed | None:
+        """The kernel as a map over points, every axis bounded; None when it is no such map."""
+        return _placed(self.source, self.kernel, self.launch, self.contract)
+
+    @property
+    def placed(self) -> Placed:
+        """The same where it is known to be one; see :func:`point_targets`."""
+        found = self.points
+        assert found is not None
+        return found
+
+    @property
+    def domain(self) -> Domain:
+        """The points and what is done for each."""
+        return self.placed.domain
+
+
+@lru_cache(maxsize=256)
+def _placed(source: str, kernel: KernelForm, launch: Launch, contract: Contract) -> Placed | None:
+    written_out = expanded(kernel, source)
+    if identifiers(written_out.body) & (thread_aware(source) - {kernel.name}):
+        return None
+    found = domain(written_out, launch, constants(source, kernel, launch.entry))
+    if found is None:
+        return None
+    return placed(flattened(found) or found, contract)
+
+
+def target_for(subject: Subject, kernel: KernelForm) -> Target | None:
+    """The launch of a kernel; None when the plan does not launch it, or more than once."""
+    launches = subject.candidate.plan.launches
+    found = [i for i, launch in enumerate(launches) if function_name(launch.entry) == kernel.name]
+    if len(found) != 1 or len(launches[found[0]].args) != len(kernel.params) or kernel.span is None:
+        return None
+    region = f"kernel:{kernel.name}" if len(launches) > 1 else "kernel"
+    return Target(kernel, found[0], subject.candidate, subject.contract, region)
+
 
 def targets(subject: Subject) -> Iterator[Target]:
-    """Every kernel that the plan launches exactly once, in the order of the launches."""
-    several = len(subject.candidate.plan.launches) > 1
+    """Every kernel that the plan launches exactly once."""
     for kernel in subject.kernels.values():
-        place = launched(subject, kernel)
-        if place is not None and kernel.span is not None:
-            region = f"kernel:{kernel.name}" if several else "kernel"
-            yield Target(kernel, place, region, subject.candidate.source)
+        found = target_for(subject, kernel)
+        if found is not None:
+            yield found
+
+
+def point_targets(subject: Subject) -> Iterator[Target]:
+    """The targets whose kernel is a map over points."""
+    return (target for target in targets(subject) if target.points is not None)
 
 
 def target_of(subject: Subject, move: Move) -> Target:
@@ -148,25 +229,6 @@ def part_of(move: Move) -> str:
     return move.region.rsplit(".", 1)[-1]
 
 
-def rewritten(
-    subject: Subject, target: Target, move: Move, kernel: KernelForm | None = None, *,
-    launch: Callable[[Launch], Launch] | None = None, helpers: str = "", flags: Sequence[str] = (),
-) -> Candidate:  # fmt: skip
-    """The candidate with a new kernel, launch or flags, and the move in its history."""
-    candidate, plan = subject.candidate, subject.candidate.plan
-    source = candidate.source if kernel is None else replace_kernel(candidate.source, target.kernel, kernel, helpers)
-    if launch is not None:
-        plan = with_launch(plan, target.place.position, launch)
-    plan = with_flags(plan, flags)
-    return replace(candidate, source=source, plan=plan, actions=(*candidate.actions, move.name))
-
-
-def with_flags(plan: Plan, flags: Sequence[str]) -> Plan:
-    """The plan with compiler flags added, each in place of an earlier one for the same option."""
-    kept = [f for f in plan.flags if f.split("=")[0] not in {g.split("=")[0] for g in flags}]
-    return replace(plan, flags=(*kept, *flags))
-
-
 def _size_text(e: Expr, target: Target) -> str | None:
     value = integer(e)
     if value is not None:
@@ -178,7 +240,9 @@ def _size_text(e: Expr, target: Target) -> str | None:
             return _size_text(operand, target)
         case Binary("+" | "-" | "*" | "/" | "%" | "<<" | ">>" as op, left, right):
             a, b = _size_text(left, target), _size_text(right, target)
-            return None if a is None or b is None else f"({a} {'//' if op == '/' else op} {b})"
+            if a is None or b is None or (op in "/%" and not always(target.contract, f"min(({a}), ({b})) >= 0")):
+                return None  # C rounds to zero, size expressions round down
+            return f"({a} {'//' if op == '/' else op} {b})"
         case Call(Name("min" | "max" as function), (left, right)):
             a, b = _size_text(left, target), _size_text(right, target)
             return None if a is None or b is None else f"{function}({a}, {b})"
@@ -200,54 +264,3 @@ def _named(text: str, target: Target) -> str | None:
         found = [a for a in target.contract.args if a.name == arg and a.role is Role.SCALAR]
         return found[0].value if found else None
     return None
-
-
-# ---------------------------------------------------------------- what holds for all sizes
-
-
-@lru_cache(maxsize=64)
-def sample_sizes(contract: Contract) -> tuple[dict[str, int], ...]:
-    """Size assignments that cover the corners, the timed values and the space between: fixed for a contract."""
-    chance = random.Random(20)
-    found = [{s.name: v for s, v in zip(contract.sizes, row, strict=True)} for row in _corners(contract)]
-    found += contract.timed_sizes()
-    for _ in range(SAMPLES):
-        found.append({s.name: _draw(chance, s.minimum, s.maximum) for s in contract.sizes})
-    return tuple(found)
-
-
-def _corners(contract: Contract) -> list[tuple[int, ...]]:
-    rows: list[tuple[int, ...]] = [()]
-    for size in contract.sizes[:4]:
-        near = {size.minimum, min(size.minimum + 1, size.maximum), size.maximum}
-        rows = [(*row, value) for row in rows for value in sorted(near)]
-    rest = tuple(s.maximum for s in contract.sizes[4:])
-    return [(*row, *rest) for row in rows]
-
-
-def _draw(chance: random.Random, low: int, high: int) -> int:
-    """Small values as often as large ones, so that remainders of small sizes are met too."""
-    if high - low < 8 or chance.random() < 0.5:
-        return chance.randint(low, min(high, low + 2048))
-    return chance.randint(low, high)
-
-
-def always(contract: Contract, condition: str) -> bool:
-    """Whether a size expression is true for every sampled assignment. False when it does not evaluate."""
-    try:
-        return all(evaluate_int(condition, sizes) for sizes in sample_sizes(contract))
-    except ContractError:
-        return False
-
-
-def largest(contract: Contract, text: str) -> int | None:
-    """The largest value of a size expression over the samples, the maximum of every size among them."""
-    try:
-        return max(evaluate_int(text, sizes) for sizes in sample_sizes(contract))
-    except (ContractError, ValueError):
-        return None
-
-
-def number(value: int) -> Expr:
-    """An integer literal."""
-    return Literal(str(value))

@@ -12,9 +12,9 @@ import pytest
 from fsr.analysis.aliasing import may_alias
 from fsr.analysis.effects import pointers
 from fsr.source.parse import parse_kernels
-from fsr.transform.launches import launched
 from fsr.transform.protocol import Subject
 from fsr.transform.rows.action import ROW_PER_BLOCK, ROW_PER_WARP
+from fsr.transform.target import target_for
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SIZES = [{"rows": r, "cols": c} for r, c in [(0, 1), (1, 1), (3, 31), (130, 32), (2, 61), (5, 128), (3, 257)]]
@@ -211,7 +211,7 @@ def test_aliasing_is_what_a_group_names_together(groups, distinct, subject_from)
     subject = replace(subject, contract=replace(subject.contract, aliasing=groups))
     apart = any("__restrict__" in ROW_PER_BLOCK.apply(subject, m).source for m in ROW_PER_BLOCK.moves(subject))
     assert apart == (not groups)
-    found = next(place for place in (launched(subject, k) for k in subject.kernels.values()) if place is not None)
+    found = next(place for place in (target_for(subject, k) for k in subject.kernels.values()) if place is not None)
     roots = pointers(found.kernel, found.passed, groups).roots
     assert (roots["x"] != roots["y"]) == (not groups)
     assert may_alias("x", "y", groups) != distinct

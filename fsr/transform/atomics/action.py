@@ -19,8 +19,9 @@ from fsr.transform.atomics.gather import Gathering
 from fsr.transform.atomics.global_atomics import Bins, Target, bins_of, targets
 from fsr.transform.atomics.second_pass import with_second_pass
 from fsr.transform.collectives import missing_helpers
-from fsr.transform.launches import MAX_INT, distinct, largest_value, with_launch
+from fsr.transform.plan import with_launch
 from fsr.transform.protocol import Move, Subject
+from fsr.transform.sizes import INT_LIMIT, largest
 
 SHARED_BYTES = STATIC_SHARED_BYTES - PARTIAL_SUMS_BYTES  # for bins
 
@@ -51,10 +52,10 @@ def find(subject: Subject, form: KernelForm) -> Found | None:
     """The kernel's atomics, or None where it has none that can be gathered."""
     kernel = element_kernel(subject, form)
     wanted = targets(kernel) if kernel is not None else None
-    if kernel is None or not wanted or kernel.launched.launch.shared_bytes != "0":
+    if kernel is None or not wanted or kernel.target.launch.shared_bytes != "0":
         return None
-    last = largest_value(kernel.count, subject.contract)
-    most = 2**30 if subject.keep_launch else MAX_INT - 2**24  # the step past the end must not wrap
+    last = largest(subject.contract, kernel.count)
+    most = 2**30 if subject.keep_launch else INT_LIMIT - 2**24  # the step past the end must not wrap
     if last is None or (kernel.type in ("int", "unsigned", "unsigned int") and last > most):
         return None
     fixed = tuple(t for t in wanted.values() if t.fixed)
@@ -147,8 +148,8 @@ def _loop(found: Found, move: Move) -> ElementLoop:
 
 def _rebuilt(subject: Subject, found: Found, gathering: Gathering, move: Move) -> Candidate:
     candidate, kernel = subject.candidate, found.kernel
-    restrict = distinct(kernel.launched)
-    form = kernel.launched.kernel
+    restrict = not kernel.target.aliasing
+    form = kernel.target.kernel
     params = tuple(replace(p, restrict=p.restrict or (restrict and p.is_pointer)) for p in gathering.params())
     new = replace(form, params=params, body=gathering.body())
     if not subject.keep_launch:
@@ -157,7 +158,7 @@ def _rebuilt(subject: Subject, found: Found, gathering: Gathering, move: Move) -
     source = replace_kernel(candidate.source, form, new, helpers)
     threads, blocks = gathering.loop.threads, int(move.param("blocks"))
     a_block = threads * int(move.param("width")) * int(move.param("batch"))
-    grid = kernel.launched.launch.grid[0]
+    grid = kernel.target.launch.grid[0]
     if not subject.keep_launch:
         # A few blocks each keep all multiprocessors busy, and each block costs one atomic.
         grid = f"min(ceil_div({kernel.count}, {a_block}), {subject.gpu.sm_count * blocks})"
@@ -167,7 +168,7 @@ def _rebuilt(subject: Subject, found: Found, gathering: Gathering, move: Move) -
             launch, grid=(grid, "1", "1"), block=(str(threads), "1", "1"), shared_bytes=gathering.shared_bytes()
         )
 
-    plan = with_launch(candidate.plan, kernel.launched.position, change)
+    plan = with_launch(candidate.plan, kernel.target.position, change)
     return replace(candidate, source=source, plan=plan, actions=(*candidate.actions, move.name))
 
 

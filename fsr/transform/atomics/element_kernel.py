@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from fsr.analysis.effects import Access, Unclear, accesses
 from fsr.analysis.parallel import Scene
 from fsr.analysis.types import is_integer
-from fsr.errors import ContractError
-from fsr.expressions import evaluate_int
 from fsr.source.form import (
     Binary,
     Cast,
@@ -30,11 +28,10 @@ from fsr.source.form import (
 )  # fmt: skip
 from fsr.source.mapping import substitute
 from fsr.source.walk import blocks_of, integer, names_changed, names_in, walk_exprs, walk_stmts
-from fsr.transform.launches import Launched, launched, one_thread_each, threads_of
 from fsr.transform.protocol import Subject
 from fsr.transform.rows.row_kernel import is_global_id, is_row, scene_of, uses_threads
-
-SAMPLES = (0, 1, 2, 31, 33, 255, 257, 1023, 1025, 65537, 10**6 + 3, 2**31)  # sizes at which a launch is looked at
+from fsr.transform.sizes import always, one_thread_each
+from fsr.transform.target import Target, target_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +42,7 @@ class ElementKernel:
     one element's work. ``count``: the bound as a size expression, or the number of threads where it is none.
     """
 
-    launched: Launched
+    target: Target
     before: tuple[Stmt, ...]
     var: str
     type: str
@@ -59,10 +56,10 @@ class ElementKernel:
 
 def element_kernel(subject: Subject, kernel: KernelForm) -> ElementKernel | None:
     """The kernel as work on single elements; None where that cannot be shown."""
-    found = launched(subject, kernel)
+    found = target_for(subject, kernel)
     if found is None or kernel.template is not None or tuple(found.launch.grid[1:]) != ("1", "1"):
         return None
-    threads = threads_of(found.launch)
+    threads = found.row_threads
     if threads is None:
         return None
     split = _one_each(kernel, threads)
@@ -89,7 +86,7 @@ def element_kernel(subject: Subject, kernel: KernelForm) -> ElementKernel | None
     return ElementKernel(found, before, var, type_, bound, finished, done, scene, threads, count)
 
 
-def covered(found: Launched, bound: Expr, threads: int, strided: bool) -> bool:
+def covered(found: Target, bound: Expr, threads: int, strided: bool) -> bool:
     """Whether the launch has a thread for every element below the bound (at least one thread when they stride)."""
     text = found.size_text(bound)
     if text is None:
@@ -97,17 +94,8 @@ def covered(found: Launched, bound: Expr, threads: int, strided: bool) -> bool:
     grid = found.launch.grid[0]
     if not strided and one_thread_each(grid, text, threads):
         return True
-    contract = found.contract
-    samples = [{s.name: min(max(value, s.minimum), s.maximum) for s in contract.sizes} for value in SAMPLES]
-    samples += contract.timed_sizes()
-    try:
-        for sizes in samples:
-            blocks, elements = evaluate_int(grid, sizes), evaluate_int(text, sizes)
-            if elements > 0 and blocks * threads < (1 if strided else elements):
-                return False
-    except ContractError:
-        return False
-    return True
+    wanted = f"min(1, ({text}))" if strided else f"({text})"
+    return always(found.contract, f"({grid}) * {threads} >= {wanted}")
 
 
 Split = tuple[tuple[Stmt, ...], str, str, Expr, tuple[Stmt, ...]]

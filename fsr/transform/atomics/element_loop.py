@@ -23,12 +23,13 @@ from fsr.source.form import (
     Name,
     Stmt,
     Unary,
+    number,
 )  # fmt: skip
 from fsr.source.mapping import rewrite, substitute
 from fsr.source.walk import integer, names_mentioned, walk_stmts
 from fsr.transform.atomics.element_kernel import ElementKernel
 from fsr.transform.rows.row_kernel import fresh
-from fsr.transform.rows.share import number, plus, times
+from fsr.transform.rows.share import plus, times
 
 Body = Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]
 
@@ -92,7 +93,7 @@ class ElementLoop:
 
     def statements(self, body: Body) -> tuple[Stmt, ...]:
         """The whole loop; ``body`` gives what runs for one element from its statements."""
-        kernel, form = self.kernel, self.kernel.launched.kernel
+        kernel, form = self.kernel, self.kernel.target.kernel
         first, total, done = (fresh(n, form) for n in ("first", "total_threads", "done"))
         block, thread, grid = (Member(Name(n), "x") for n in ("blockIdx", "threadIdx", "gridDim"))
         type_ = kernel.type
@@ -109,7 +110,7 @@ class ElementLoop:
         return (*found, tail)
 
     def _packs(self, first: Name, total: Name, done: Name, body: Body) -> list[Stmt]:
-        kernel, form = self.kernel, self.kernel.launched.kernel
+        kernel, form = self.kernel, self.kernel.target.kernel
         packs, base, step, pack = (fresh(n, form) for n in ("packs", "base", "step", "pack"))
         width = self.width if self.wide else 1
         whole = kernel.bound if width == 1 else Binary("/", kernel.bound, number(width))
@@ -154,7 +155,7 @@ class ElementLoop:
     def _elements(self, pack: str, step: str, names: dict[str, str], body: Body) -> tuple[Stmt, ...]:
         """The work on the elements of one pack."""
         kernel = self.kernel
-        u = Name(fresh("u", kernel.launched.kernel))
+        u = Name(fresh("u", kernel.target.kernel))
 
         def value(expr: Expr) -> Expr | None:
             place = element(expr)

@@ -23,12 +23,13 @@ from fsr.source.form import (
     Param,
     Stmt,
     Unary,
+    number,
 )  # fmt: skip
 from fsr.source.mapping import map_stmts
 from fsr.transform.atomics.element_loop import ElementLoop
 from fsr.transform.atomics.global_atomics import Bins, Target, atomic_of, typed
 from fsr.transform.rows.row_kernel import fresh
-from fsr.transform.rows.share import number, plus, times
+from fsr.transform.rows.share import plus, times
 
 BIN_BYTES = STATIC_SHARED_BYTES - PARTIAL_SUMS_BYTES
 _THREAD = Member(Name("threadIdx"), "x")
@@ -53,11 +54,11 @@ class Gathering:
 
     def local(self, target: Target, suffix: str) -> str:
         """A name for something that belongs to a target."""
-        return fresh(f"{target.pointer}_{suffix}", self.loop.kernel.launched.kernel)
+        return fresh(f"{target.pointer}_{suffix}", self.loop.kernel.target.kernel)
 
     def params(self) -> tuple[Param, ...]:
         """The kernel's parameters: its own, and a scratch buffer a fixed target for a second pass."""
-        own = self.loop.kernel.launched.kernel.params
+        own = self.loop.kernel.target.kernel.params
         if not self.second_pass:
             return own
         return (*own, *(Param(f"{t.type} *", self.local(t, "partial")) for t in self.fixed))

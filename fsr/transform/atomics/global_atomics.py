@@ -9,7 +9,7 @@ from fsr.contract.model import Contract
 from fsr.source.form import Binary, Call, Cast, Declare, Expr, ExprStmt, Index, Literal, Name, Stmt, Unary
 from fsr.source.walk import integer, names_in, walk_expr, walk_stmts
 from fsr.transform.atomics.element_kernel import ElementKernel
-from fsr.transform.launches import largest_value
+from fsr.transform.sizes import largest
 
 _LIMITS = {
     "int": ("-2147483647 - 1", "2147483647"),
@@ -161,15 +161,15 @@ def bins_of(target: Target, kernel: ElementKernel, contract: Contract) -> Bins |
     except KeyError:
         return None
     size = " * ".join(f"({s})" for s in argument.shape) if len(argument.shape) != 1 else argument.shape[0]
-    most = largest_value(size, contract)
+    most = largest(contract, size)
     if most is None or most < 1 or not argument.shape:
         return None
     width = 8 if target.type in ("double", "long long", "unsigned long long") else 4
     if size.isdigit():
         return Bins(Literal(size), size, most, width)
-    for param in kernel.launched.kernel.params:
+    for param in kernel.target.kernel.params:
         if param.is_pointer or param.name in kernel.scene.changing:
             continue
-        if kernel.launched.size_text(Name(param.name)) == size:
+        if kernel.target.size_text(Name(param.name)) == size:
             return Bins(Name(param.name), size, most, width)
     return Bins(Literal(str(most)), str(most), most, width)

@@ -22,12 +22,12 @@ from fsr.source.form import (
     Name,
     Param,
     Stmt,
+    number,
 )  # fmt: skip
 from fsr.source.parse import parse_kernels
 from fsr.transform.atomics.element_kernel import ElementKernel
 from fsr.transform.atomics.gather import Gathering
 from fsr.transform.atomics.global_atomics import Target
-from fsr.transform.rows.share import number
 
 THREADS = 256
 _OPERATORS = {"Add": "+", "Sub": "-", "And": "&", "Or": "|", "Xor": "^"}
@@ -35,12 +35,12 @@ _OPERATORS = {"Add": "+", "Sub": "-", "And": "&", "Or": "|", "Xor": "^"}
 
 def with_second_pass(candidate: Candidate, kernel: ElementKernel, gathering: Gathering) -> Candidate:
     """The candidate with scratch buffers for the first launch and a launch of one block that finishes."""
-    form = kernel.launched.kernel
+    form = kernel.target.kernel
     name = f"{form.name}_finish"
     launches = list(candidate.plan.launches)
-    first = launches[kernel.launched.position]
+    first = launches[kernel.target.position]
     blocks = f"({first.grid[0]})"
-    taken = {s.name for s in candidate.plan.scratch} | {a.name for a in kernel.launched.contract.args}
+    taken = {s.name for s in candidate.plan.scratch} | {a.name for a in kernel.target.contract.args}
     scratch = []
     for target in gathering.fixed:
         buffer = gathering.local(target, "partial")
@@ -48,13 +48,13 @@ def with_second_pass(candidate: Candidate, kernel: ElementKernel, gathering: Gat
             buffer += "_"
         scratch.append(Scratch(buffer, BY_SPELLING[target.type].dtype, f"max(1, {blocks})"))
     buffers = tuple(s.name for s in scratch)
-    launches[kernel.launched.position] = replace(first, args=(*first.args, *buffers))
+    launches[kernel.target.position] = replace(first, args=(*first.args, *buffers))
     finish = _finish(name, form, gathering)
     second = Launch(
         name, ("1", "1", "1"), (str(THREADS), "1", "1"), "0",
         (*first.args, *buffers, ScalarArgument("int32", first.grid[0])),
     )  # fmt: skip
-    launches.insert(kernel.launched.position + 1, second)
+    launches.insert(kernel.target.position + 1, second)
     plan = replace(candidate.plan, launches=tuple(launches), scratch=(*candidate.plan.scratch, *scratch))
     return replace(candidate, source=_beside(candidate.source, form.name, finish), plan=plan)
 

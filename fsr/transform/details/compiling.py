@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from fsr.records import Candidate
 from fsr.transform.details.fast_math import may_round
+from fsr.transform.plan import rewritten, with_flags
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.target import rewritten, target_of, targets, with_flags
+from fsr.transform.target import target_of, targets
 
 MIN_BLOCKS = (0, 2, 4, 8)
 FLAGS = {  # name of the move's parameter: flags, and whether results may change in the last bits
@@ -42,7 +43,7 @@ class LaunchBounds:
         """The candidate with the bounds."""
         target = target_of(subject, move)
         bounds = _bounds(int(move.param("threads")), int(move.param("blocks")))
-        return rewritten(subject, target, move, replace(target.kernel, launch_bounds=bounds))
+        return rewritten(target, move, replace(target.kernel, launch_bounds=bounds))
 
 
 def _bounds(threads: int, blocks: int) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ from fsr.source.form import Binary, Call, Declare, Expr, For, Index, Literal, Na
 from fsr.source.mapping import map_exprs, replace_stmt
 from fsr.source.tokens import skeleton
 from fsr.source.walk import Block, fresh, loop_regions, names_in, names_written, walk_expr, walk_exprs
+from fsr.transform.plan import rewritten, with_flags
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.target import Target, part_of, region_in, rewritten, target_of, targets, with_flags
+from fsr.transform.target import Target, part_of, region_in, target_of, targets
 
 FLAG = "--use_fast_math"
 _INTRINSICS = {
@@ -49,7 +50,7 @@ class FastMath:
             return replace(candidate, plan=plan, actions=(*candidate.actions, move.name))
         target = target_of(subject, move)
         body = _cheaper(target, str(move.param("mode")))
-        return rewritten(subject, target, move, replace(target.kernel, body=body))
+        return rewritten(target, move, replace(target.kernel, body=body))
 
 
 def may_round(source: str) -> bool:
@@ -116,7 +117,7 @@ class Reciprocal:
         inverse = Declare("const float", name, Binary("/", Literal("1.0f"), divisor))
         new: tuple[Stmt, ...] = (inverse, replace(loop, body=map_exprs(loop.body, change)))
         body = replace_stmt(target.kernel.body, loop, new)
-        return rewritten(subject, target, move, replace(target.kernel, body=body))
+        return rewritten(target, move, replace(target.kernel, body=body))
 
 
 def _divisor(target: Target, loop: For) -> Expr | None:

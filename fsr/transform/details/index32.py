@@ -12,8 +12,10 @@ from fsr.source.form import Assign, Binary, Call, Cast, Declare, Expr, For, Inde
 from fsr.source.mapping import map_expr, map_own_exprs, map_stmts
 from fsr.source.walk import Block, names_in, walk_exprs, walk_stmts
 from fsr.transform.launch.pointwise import pointwise
+from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.target import INT_LIMIT, Target, always, largest, rewritten, target_of, targets
+from fsr.transform.sizes import INT_LIMIT, always, largest
+from fsr.transform.target import Target, target_of, targets
 
 WIDE = re.compile(r"(const )?(size_t|std::size_t|(unsigned )?long( long)?( int)?|u?int64_t|std::u?int64_t|ptrdiff_t)")
 SLACK = 1 << 22  # what a loop variable or a thread of the last block may go beyond its bound
@@ -36,7 +38,7 @@ class Index32:
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate in 32 bits."""
         target = target_of(subject, move)
-        return rewritten(subject, target, move, replace(target.kernel, body=_narrow(target)))
+        return rewritten(target, move, replace(target.kernel, body=_narrow(target)))
 
 
 def _narrow(target: Target) -> Block:

@@ -30,8 +30,9 @@ from fsr.source.form import (
 )  # fmt: skip
 from fsr.source.mapping import map_stmts
 from fsr.source.walk import Block, base_name, exprs_of, names_in, opaque_names, subexprs, walk_expr, walk_stmts
+from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.target import Target, rewritten, target_of, targets
+from fsr.transform.target import Target, target_of, targets
 
 RESTRICT_GAIN = 1.05
 HINT_GAIN = 1.03
@@ -56,7 +57,7 @@ class Restrict:
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with the qualifiers."""
         target = target_of(subject, move)
-        return rewritten(subject, target, move, _qualified(target))
+        return rewritten(target, move, _qualified(target))
 
 
 def _qualified(target: Target) -> KernelForm:
@@ -121,7 +122,7 @@ class CacheHint:
         """The candidate with hints on its plain element accesses."""
         target = target_of(subject, move)
         body = _hinted(target, str(move.param("load")), str(move.param("store")))
-        return rewritten(subject, target, move, replace(target.kernel, body=body))
+        return rewritten(target, move, replace(target.kernel, body=body))
 
 
 def _hinted(target: Target, load: str, store: str) -> Block:

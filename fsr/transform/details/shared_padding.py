@@ -12,8 +12,9 @@ from fsr.records import Candidate
 from fsr.source.form import Binary, Call, Declare, Expr, Index, Literal, Name, OpaqueExpr, OpaqueStmt, Unary
 from fsr.source.mapping import map_expr, replace_stmt
 from fsr.source.walk import base_name, exprs_of, integer, names_in, opaque_names, walk_expr, walk_exprs, walk_stmts
+from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.target import Target, part_of, region_in, rewritten, target_of, targets
+from fsr.transform.target import Target, part_of, region_in, target_of, targets
 
 BANKS_BYTES = 128  # 32 banks of 4 bytes: rows of a multiple of this put a column into one bank
 
@@ -40,7 +41,7 @@ class SharedPadding:
         wider: Expr = Binary("+", declared.dims[1], Literal("1")) if width is None else Literal(str(width + 1))
         new = replace(declared, dims=(declared.dims[0], wider))
         body = replace_stmt(target.kernel.body, declared, (new,))
-        return rewritten(subject, target, move, replace(target.kernel, body=body))
+        return rewritten(target, move, replace(target.kernel, body=body))
 
 
 def _arrays(target: Target) -> Iterator[Declare]:

@@ -9,8 +9,9 @@ from fsr.records import Candidate
 from fsr.source.form import For
 from fsr.source.mapping import replace_stmt
 from fsr.source.walk import loop_regions, loops
+from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.target import Target, part_of, region_in, rewritten, target_of, targets
+from fsr.transform.target import Target, part_of, region_in, target_of, targets
 
 FACTORS = (2, 4, 8, 16)
 FULL = 64  # iterations up to which a loop of constant length is offered whole
@@ -43,7 +44,7 @@ class Unroll:
         loop, factor = loop_regions(target.kernel)[part_of(move)], int(move.param("factor"))
         pragma = f"#pragma unroll {factor}" if factor else "#pragma unroll"
         body = replace_stmt(target.kernel.body, loop, (replace(loop, pragmas=(pragma,)),))
-        return rewritten(subject, target, move, replace(target.kernel, body=body))
+        return rewritten(target, move, replace(target.kernel, body=body))
 
 
 def trip_count(target: Target, loop: For) -> int | None:

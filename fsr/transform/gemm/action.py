@@ -14,8 +14,9 @@ from fsr.transform.gemm.nest import GemmNest, gemm_nest
 from fsr.transform.gemm.parts import gemm_parts
 from fsr.transform.gemm.text import gemm_body, simple_body, vector_structs
 from fsr.transform.placement import grid_for
+from fsr.transform.plan import rebuilt
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.site import Site, rebuilt, sites
+from fsr.transform.target import Target, point_targets
 
 
 class TileGemm:
@@ -31,7 +32,7 @@ class TileGemm:
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """Register-blocked tilings, best guess first, then plain tiles; with keep_launch only a fitting plain tile."""
-        for site in sites(subject):
+        for site in point_targets(subject):
             nest = _nest(site, subject)
             if nest is None:
                 continue
@@ -50,7 +51,7 @@ class TileGemm:
 
     def space(self, subject: Subject) -> Iterator[Move]:
         """Every configuration of gemm_space that fits, as moves: about 310 for float."""
-        for site in sites(subject):
+        for site in point_targets(subject):
             nest = _nest(site, subject)
             if nest is not None and not subject.keep_launch:
                 for config in gemm_space(*_bytes(nest)):
@@ -58,31 +59,31 @@ class TileGemm:
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The tiled candidate. Raises KeyError when the move's region is not in the subject."""
-        for site in sites(subject):
+        for site in point_targets(subject):
             nest = _nest(site, subject)
             if nest is not None and _region(site, nest) == move.region:
                 params = dict(move.params)
                 if "tile" in params:
-                    return _plain_tile(subject, site, nest, int(params["tile"]), move.name)
+                    return _plain_tile(subject, site, nest, move)
                 config = GemmConfig(**{k: int(v) for k, v in params.items()})
-                return _blocked(subject, site, nest, config, move.name)
+                return _blocked(site, nest, config, move)
         raise KeyError(move.region)
 
 
-def _nest(site: Site, subject: Subject) -> GemmNest | None:
+def _nest(site: Target, subject: Subject) -> GemmNest | None:
     if site.launch.block[2] != "1" or site.launch.shared_bytes.strip() not in ("", "0"):
         return None
     return gemm_nest(site.domain, subject.contract)
 
 
-def _timed_extents(site: Site, nest: GemmNest, subject: Subject) -> tuple[int, int]:
+def _timed_extents(site: Target, nest: GemmNest, subject: Subject) -> tuple[int, int]:
     """Rows and columns of the output at the first timed sizes."""
     sizes = subject.contract.timed_sizes()[0]
     m, n = (evaluate_int(site.placed.points[a], sizes) for a in (nest.m_axis, nest.n_axis))
     return max(m, 1), max(n, 1)
 
 
-def _region(site: Site, nest: GemmNest) -> str:
+def _region(site: Target, nest: GemmNest) -> str:
     return f"loop:{nest.loop.var}" if site.region == "kernel" else f"{site.region}/loop:{nest.loop.var}"
 
 
@@ -99,24 +100,23 @@ def _bytes(nest: GemmNest) -> tuple[int, int, int]:
     return element_bytes(nest.acc.type) or 4, a, b
 
 
-def _blocked(subject: Subject, site: Site, nest: GemmNest, config: GemmConfig, name: str) -> Candidate:
+def _blocked(site: Target, nest: GemmNest, config: GemmConfig, move: Move) -> Candidate:
     parts = gemm_parts(nest)
     tiles = {nest.m_axis: config.bm, nest.n_axis: config.bn}
     launch = _launch(site, tiles, (str(config.threads), "1", "1"))
     blocks = REGISTERS_PER_SM // (config.threads * config.registers(*_bytes(nest)))
-    return rebuilt(
-        subject.candidate, site, gemm_body(parts, config), launch, name,
-        threads=config.threads, min_blocks=blocks, before=vector_structs(parts),
-    )  # fmt: skip
+    bounds = (config.threads, blocks) if blocks > 1 else (config.threads,)
+    return rebuilt(site, move, gemm_body(parts, config), launch, bounds=bounds, before=vector_structs(parts))
 
 
-def _plain_tile(subject: Subject, site: Site, nest: GemmNest, tile: int, name: str) -> Candidate:
+def _plain_tile(subject: Subject, site: Target, nest: GemmNest, move: Move) -> Candidate:
+    tile = int(move.param("tile"))
     launch = _launch(site, {nest.m_axis: tile, nest.n_axis: tile}, (str(tile), str(tile), "1"))
     if subject.keep_launch:
         launch = replace(launch, grid=site.launch.grid, block=site.launch.block)
-    return rebuilt(subject.candidate, site, simple_body(gemm_parts(nest), tile), launch, name, threads=tile * tile)
+    return rebuilt(site, move, simple_body(gemm_parts(nest), tile), launch, bounds=(tile * tile,))
 
 
-def _launch(site: Site, tiles: dict[str, int], block: tuple[str, str, str]) -> Launch:
+def _launch(site: Target, tiles: dict[str, int], block: tuple[str, str, str]) -> Launch:
     x, y = (grid_for(site.placed.points[a], tiles[a]) for a in "xy")
     return replace(site.launch, grid=(x, y, site.launch.grid[2]), block=block, args=site.placed.args)

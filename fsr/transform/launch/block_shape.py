@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from fsr.analysis.domain import Domain, domain
-from fsr.analysis.macros import constants, expanded
+from fsr.analysis.macros import expanded
 from fsr.analysis.point_accesses import accesses, once_set
 from fsr.analysis.polynomial import constant
 from fsr.records import Candidate, Launch
@@ -15,9 +15,10 @@ from fsr.source.emit import emit_stmts
 from fsr.source.form import For, While
 from fsr.source.names import indent
 from fsr.transform.placement import grid_for
+from fsr.transform.plan import rebuilt, rewritten
 from fsr.transform.points import at_point, covered, grid_fits, unrolled
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.site import Site, rebuilt, sites
+from fsr.transform.target import Target, point_targets
 
 SHAPES = ((32, 8), (64, 4), (128, 2), (32, 4), (256, 1), (128, 1), (32, 16), (16, 16), (64, 8))
 
@@ -42,10 +43,10 @@ class BlockShape:
         x, y = int(move.param("x")), int(move.param("y"))
         site = _site(_flat_sites(subject), move)
         launch = covered(site, {"x": x, "y": y}, (x, y))
-        if _reads_block_dim(site, subject):
-            return _relaunched(subject.candidate, site, launch, move.name)
+        if _reads_block_dim(site):
+            return rewritten(site, move, launch=lambda _: launch)
         places = {a: f"blockIdx.{a} * {size} + threadIdx.{a}" for a, size in (("x", x), ("y", y))}
-        return rebuilt(subject.candidate, site, _body(site, places), launch, move.name, threads=x * y)
+        return rebuilt(site, move, _body(site, places), launch, bounds=(x * y,))
 
 
 class SwapIds:
@@ -68,7 +69,7 @@ class SwapIds:
         site = _site(_flat_sites(subject), move)
         places = {"y": f"blockIdx.x * {x} + threadIdx.x", "x": f"blockIdx.y * {y} + threadIdx.y"}
         body = _body(site, places)
-        return rebuilt(subject.candidate, site, body, _swapped(site, x, y), move.name, threads=x * y)
+        return rebuilt(site, move, body, _swapped(site, x, y), bounds=(x * y,))
 
 
 class CoarsenRows:
@@ -98,52 +99,43 @@ class CoarsenRows:
         point = at_point(site.domain, values, places, emit_stmts(site.domain.core).splitlines())
         lines = [*emit_stmts(site.domain.uniform).splitlines(), *unrolled("$i", rows, point)]
         launch = covered(site, {"x": x, "y": y * rows}, (x, y))
-        return rebuilt(subject.candidate, site, "\n".join(indent(lines)), launch, move.name, threads=x * y)
+        return rebuilt(site, move, "\n".join(indent(lines)), launch, bounds=(x * y,))
 
 
-def _flat_sites(subject: Subject) -> Iterator[Site]:
+def _flat_sites(subject: Subject) -> Iterator[Target]:
     """Two-dimensional sites whose launch may change."""
-    for site in sites(subject):
+    for site in point_targets(subject):
         if not subject.keep_launch and set(site.domain.axes) == {"x", "y"} and site.launch.block[2] == "1":
             yield site
 
 
-def _site(found: Iterator[Site], move: Move) -> Site:
+def _site(found: Iterator[Target], move: Move) -> Target:
     for site in found:
         if site.region == move.region:
             return site
     raise KeyError(move.region)
 
 
-def _block_fits(site: Site, x: int, y: int, subject: Subject) -> bool:
+def _block_fits(site: Target, x: int, y: int, subject: Subject) -> bool:
     return grid_fits(covered(site, {"x": x, "y": y}, (x, y)), subject.contract)
 
 
-def _swapped(site: Site, x: int, y: int) -> Launch:
+def _swapped(site: Target, x: int, y: int) -> Launch:
     points = site.placed.points
     grid = (grid_for(points["y"], x), grid_for(points["x"], y), site.launch.grid[2])
     return replace(site.launch, grid=grid, block=(str(x), str(y), "1"), args=site.placed.args)
 
 
-def _reads_block_dim(site: Site, subject: Subject) -> bool:
+def _reads_block_dim(site: Target) -> bool:
     """Whether the kernel's text is right for any block: its ids come from blockDim and every axis has a guard."""
     free = replace(site.launch, block=("block_x", "block_y", "1"))
-    facts = constants(subject.candidate.source, site.form, site.launch.entry)
-    found = domain(expanded(site.form, subject.candidate.source), free, facts)
+    found = domain(expanded(site.kernel, site.source), free, site.constants)
     guarded = found is not None and set(found.axes) == {"x", "y"} and all(a.inside for a in found.axes.values())
-    return (
-        guarded and site.domain.flat is None and not site.form.launch_bounds and site.placed.params == site.form.params
-    )
+    plain = not site.kernel.launch_bounds and site.placed.params == site.kernel.params
+    return guarded and plain and site.domain.flat is None
 
 
-def _relaunched(candidate: Candidate, site: Site, launch: Launch, action: str) -> Candidate:
-    launches = list(candidate.plan.launches)
-    launches[site.at] = launch
-    plan = replace(candidate.plan, launches=tuple(launches))
-    return replace(candidate, plan=plan, actions=(*candidate.actions, action))
-
-
-def _body(site: Site, places: dict[str, str]) -> str:
+def _body(site: Target, places: dict[str, str]) -> str:
     """The kernel's body with every point at the place given."""
     core = emit_stmts(site.domain.core).splitlines()
     lines = emit_stmts(site.domain.uniform).splitlines() + at_point(site.domain, once_set(site.domain), places, core)

@@ -14,8 +14,9 @@ from fsr.analysis.types import is_integer
 from fsr.records import Candidate, Launch
 from fsr.source.form import Declare, KernelForm
 from fsr.source.walk import BUILTINS, contains_opaque, identifiers, names_changed, names_mentioned, walk_stmts
-from fsr.transform.launches import Launched, launched, with_launch
+from fsr.transform.plan import with_launch
 from fsr.transform.protocol import Move, Subject
+from fsr.transform.target import Target, target_for
 
 SHAPES = ((32, 4, 2), (32, 8, 1), (64, 4, 1), (32, 4, 4), (64, 2, 2), (128, 2, 1), (16, 8, 2), (32, 2, 2))
 
@@ -43,10 +44,10 @@ class BlockShape3D:
         return replace(subject.candidate, plan=plan, actions=(*subject.candidate.actions, move.name))
 
 
-def any_block(subject: Subject, kernel: KernelForm) -> Launched | None:
+def any_block(subject: Subject, kernel: KernelForm) -> Target | None:
     """How a kernel is launched whose text is right for any block of three dimensions: each thread handles the point
     that its three ids name, every id has an upper guard, and threads do not cooperate. None for any other."""
-    found = launched(subject, kernel)
+    found = target_for(subject, kernel)
     if found is None or kernel.launch_bounds or contains_opaque(kernel.body):
         return None
     form = expanded(kernel, found.source)

@@ -10,8 +10,9 @@ from fsr.analysis.threads import AXES
 from fsr.records import Candidate, Launch
 from fsr.source.form import Declare, KernelForm, Stmt
 from fsr.transform.launch.pointwise import Pointwise, id_declarations, pointwise
+from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.target import Target, rewritten, target_of, targets
+from fsr.transform.target import Target, target_of, targets
 
 LINES = (64, 128, 256, 512, 1024)
 BAKED = (128, 256, 512, 1024)  # for kernels with the size as a constant: what tree reductions can take
@@ -50,12 +51,13 @@ class BlockSize:
             position = _template_position(target)
             assert position is not None
             return rewritten(
-                subject, target, move, _bounded(target.kernel, size),
+                target,
+                move, _bounded(target.kernel, size),
                 launch=lambda one: replace(one, entry=_entry(one.entry, position, size), block=(str(size), "1", "1")),
             )  # fmt: skip
         kernel = _bounded(replace(target.kernel, body=_plain(point)), size)
         block = {"x": size, "y": 1, "z": 1}
-        return rewritten(subject, target, move, kernel, launch=lambda one: regrid(one, point, block))
+        return rewritten(target, move, kernel, launch=lambda one: regrid(one, point, block))
 
 
 def regrid(launch: Launch, point: Pointwise, block: dict[str, int], each: dict[str, int] | None = None) -> Launch:

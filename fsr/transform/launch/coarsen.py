@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 
 from fsr.analysis.threads import AXES
 from fsr.records import Candidate
-from fsr.source.form import Binary, Declare, For, Literal, Member, Name, Stmt
+from fsr.source.form import Binary, Declare, For, Literal, Member, Name, Stmt, number
 from fsr.source.walk import fresh
 from fsr.transform.launch.block_size import regrid
 from fsr.transform.launch.pointwise import Pointwise, id_declarations, id_expression, pointwise
+from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.target import INT_LIMIT, Target, largest, number, rewritten, target_of, targets
+from fsr.transform.sizes import INT_LIMIT, largest
+from fsr.transform.target import Target, target_of, targets
 
 FACTORS = (2, 4, 8)
 GAIN = 1.15
@@ -49,7 +51,8 @@ class Coarsen:
         kernel = replace(target.kernel, body=coarsened(target, point, axis, factor))
         block = dict(zip(AXES, target.block, strict=True))
         return rewritten(
-            subject, target, move, kernel, launch=lambda one: regrid(one, point, block, {axis: factor})
+            target,
+            move, kernel, launch=lambda one: regrid(one, point, block, {axis: factor})
         )  # fmt: skip
 
 

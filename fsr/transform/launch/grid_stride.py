@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from fsr.records import Candidate
 from fsr.source.form import Binary, For, Member, Name
 from fsr.transform.launch.pointwise import Pointwise, id_expression, pointwise
+from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.target import INT_LIMIT, largest, rewritten, target_of, targets
+from fsr.transform.sizes import INT_LIMIT, largest
+from fsr.transform.target import target_of, targets
 
 THREADS = (256, 512)
 ROUNDS = (1, 4)  # how many times over the grid fills the GPU at full occupancy
@@ -48,7 +50,8 @@ class GridStride:
         kernel = replace(target.kernel, body=(strided(point),), launch_bounds=bounds)
         grid = f"min(ceil_div({point.bounds['x'][1]}, {threads}), {blocks})"
         return rewritten(
-            subject, target, move, kernel,
+            target,
+            move, kernel,
             launch=lambda one: replace(one, grid=(grid, "1", "1"), block=(str(threads), "1", "1")),
         )  # fmt: skip
 

@@ -39,7 +39,8 @@ from fsr.source.walk import (
     walk_exprs,
     walk_stmts,
 )  # fmt: skip
-from fsr.transform.target import Target, always
+from fsr.transform.sizes import always
+from fsr.transform.target import Target
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,33 @@ from dataclasses import dataclass, replace
 from fsr.analysis.elements import WIDEST_BYTES
 from fsr.hardware.c_types import element_bytes
 from fsr.records import Candidate, Launch
-from fsr.source.form import Binary, Declare, Expr, For, If, Jump, KernelForm, Literal, Member, Name, Return, Scope, Stmt
+from fsr.source.form import (
+    Binary,
+    Declare,
+    Expr,
+    For,
+    If,
+    Jump,
+    KernelForm,
+    Literal,
+    Member,
+    Name,
+    Return,
+    Scope,
+    Stmt,
+    number,
+)
 from fsr.source.rewrite import replace_kernel
 from fsr.transform.collectives import missing_helpers
-from fsr.transform.launches import MAX_INT, distinct, largest_value, with_launch
+from fsr.transform.plan import with_launch
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.rows.block_rows import block_row_kernel
 from fsr.transform.rows.cache import row_space
 from fsr.transform.rows.fast import cached
 from fsr.transform.rows.row_kernel import RowKernel, fresh, row_kernel, walks_along
-from fsr.transform.rows.share import Group, helpers_of, number, plus, shared_out, times
+from fsr.transform.rows.share import Group, helpers_of, plus, shared_out, times
 from fsr.transform.rows.units import Unit, crossing, flatten
+from fsr.transform.sizes import INT_LIMIT, largest
 
 WARP_BLOCKS = (128, 256)
 BLOCKS = (128, 256, 512, 1024)
@@ -65,7 +81,7 @@ class RowsToGroups:
             return
         if keep_launch and not rows.lifted and _returns_inside(rows.units):
             return
-        region = rows.launched.kernel.name
+        region = rows.target.kernel.name
         along, lifted = walks_along(rows), rows.lifted
         for width, cache in _ways(rows):
             if (width, cache) != (1, "none"):
@@ -99,15 +115,15 @@ class RowsToGroups:
         candidate = subject.candidate
         if not subject.keep_launch:
             blocks = rows.rows if not self.warp or threads == 32 else f"ceil_div({rows.rows}, {threads // 32})"
-            shared_bytes = "0" if rows.lifted else rows.launched.launch.shared_bytes
+            shared_bytes = "0" if rows.lifted else rows.target.launch.shared_bytes
             candidate = replace(
                 candidate,
                 plan=with_launch(
-                    candidate.plan, rows.launched.position, lambda one: _regrid(one, blocks, threads, shared_bytes)
+                    candidate.plan, rows.target.position, lambda one: _regrid(one, blocks, threads, shared_bytes)
                 ),
             )
         source = replace_kernel(
-            candidate.source, rows.launched.kernel, kernel, missing_helpers(candidate.source, helpers)
+            candidate.source, rows.target.kernel, kernel, missing_helpers(candidate.source, helpers)
         )
         return replace(candidate, source=source, actions=(*candidate.actions, move.name))
 
@@ -131,27 +147,27 @@ def _regrid(launch: Launch, blocks: str, threads: int, shared_bytes: str) -> Lau
 
 
 def _group(rows: RowKernel, threads: int, warp: bool) -> Group:
-    return Group(32 if warp else threads, threads, fresh("lane", rows.launched.kernel))
+    return Group(32 if warp else threads, threads, fresh("lane", rows.target.kernel))
 
 
 def _fits(rows: RowKernel, subject: Subject) -> bool:
     """Whether row numbers and strided loop variables stay within 32 bits, and the grid within its limit."""
-    blocks = largest_value(rows.rows, subject.contract)
-    if blocks is None or blocks > MAX_INT - 1024:
+    blocks = largest(subject.contract, rows.rows)
+    if blocks is None or blocks > INT_LIMIT - 1024:
         return False
     for unit in flatten(rows.units):
         if unit.loop is None:
             continue
         loop = unit.loop.loop
-        bound = rows.launched.largest(loop.bound)
-        if bound is None or bound > MAX_INT - 65536:
+        bound = rows.target.largest(loop.bound)
+        if bound is None or bound > INT_LIMIT - 65536:
             return False
     return True
 
 
 def _all_short(rows: RowKernel) -> bool:
     """Whether no loop is long enough to share at the sizes that are timed."""
-    lengths = [rows.launched.timed(u.loop.loop.bound) for u in flatten(rows.units) if u.loop is not None]
+    lengths = [rows.target.timed(u.loop.loop.bound) for u in flatten(rows.units) if u.loop is not None]
     return all(length is not None and length < SHORTEST for length in lengths)
 
 
@@ -163,7 +179,7 @@ def _returns_inside(units: tuple[Unit, ...]) -> bool:
 
 
 def _kernel(rows: RowKernel, group: Group, body: tuple[Stmt, ...], subject: Subject) -> KernelForm:
-    kernel, row = rows.launched.kernel, rows.row
+    kernel, row = rows.target.kernel, rows.row
     thread, block = Member(Name("threadIdx"), "x"), Member(Name("blockIdx"), "x")
     in_warp: Expr = Binary("%", thread, number(32))
     lane = Declare("const int", group.lane, in_warp if group.is_warp else thread)
@@ -185,7 +201,7 @@ def _kernel(rows: RowKernel, group: Group, body: tuple[Stmt, ...], subject: Subj
     else:
         own = plus(times(block, number(warps)), number_in_block) if group.is_warp else block
         new_body = (*rows.before, lane, replace(row, init=own), *body)
-    restrict = distinct(rows.launched)
+    restrict = not rows.target.aliasing
     params = tuple(replace(p, restrict=p.restrict or (restrict and p.is_pointer)) for p in kernel.params)
     bounds = kernel.launch_bounds if subject.keep_launch else (str(group.threads),)
     return replace(kernel, params=params, body=new_body, launch_bounds=bounds)

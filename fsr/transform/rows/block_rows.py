@@ -47,11 +47,11 @@ from fsr.source.walk import (
     walk_stmts,
     without_casts,
 )
-from fsr.transform.launches import Launched, launched, threads_of
 from fsr.transform.protocol import Subject
 from fsr.transform.rows.block_values import THREAD, Combiners, Partial, folds_of, leaders_branch, starts_neutral
 from fsr.transform.rows.row_kernel import RowKernel, guard_of, scene_of, uses_threads
 from fsr.transform.rows.units import flatten, units_of
+from fsr.transform.target import Target, target_for
 
 BLOCK = Member(Name("blockIdx"), "x")
 _BARRIERS = ("__syncthreads", "__syncwarp")
@@ -59,8 +59,8 @@ _BARRIERS = ("__syncthreads", "__syncwarp")
 
 def block_row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
     """The kernel as one row a thread, ``lifted`` from one row a block; None where that cannot be shown."""
-    found = launched(subject, kernel)
-    threads = None if found is None else threads_of(found.launch)
+    found = target_for(subject, kernel)
+    threads = None if found is None else found.row_threads
     if found is None or threads is None or threads % 32 or not 32 <= threads <= 1024:
         return None
     if _has_type_parameters(kernel) or (kernel.template is not None and subject.keep_launch):
@@ -161,7 +161,7 @@ class _Lift:
 
     ``arrays``: shared arrays to their element types; ``totals``: what element 0 of each holds now."""
 
-    def __init__(self, found: Launched, threads: int) -> None:
+    def __init__(self, found: Target, threads: int) -> None:
         self.threads, self.kernel = threads, found.kernel
         self.combiners = Combiners.of(found, threads)
         self.arrays: dict[str, str] = {}

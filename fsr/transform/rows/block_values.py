@@ -30,7 +30,7 @@ from fsr.source.form import (
 from fsr.source.mapping import substitute
 from fsr.source.parse import parse_device_functions
 from fsr.source.walk import declared, integer, is_zero, names_changed, names_mentioned, walk_stmts
-from fsr.transform.launches import Launched
+from fsr.transform.target import Target
 
 THREAD = Member(Name("threadIdx"), "x")
 _SAME = {"+": ("sum",), "*": ("product",), "max": ("max", "greatest"), "min": ("min", "least"), "&": ("and",),
@@ -56,7 +56,7 @@ class Combiners:
     _known: dict[str, Combined | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, found: Launched, threads: int) -> Combiners:
+    def of(cls, found: Target, threads: int) -> Combiners:
         """Those of a launched kernel."""
         given = constants(found.source, found.kernel, found.launch.entry)
         return cls(threads, parse_device_functions(found.source), given)

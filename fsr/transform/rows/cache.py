@@ -109,10 +109,10 @@ def row_space(rows: RowKernel, group: Group, width: int, cache: str) -> RowSpace
     slots = _slots(rows, loops, start, cache)
     slots = tuple(s for s in slots if BY_SPELLING[s.type].bytes * width <= WIDEST_BYTES)
     slots, early = _declared_before(slots, tail, rows)
-    kernel = rows.launched.kernel
+    kernel = rows.target.kernel
     names = {n: fresh(n, kernel) for n in ("packs", "pack", "step", "u", "fast")}
     space = RowSpace(group, width, cache, start, bound, level, slots, 0, names, early=early)
-    longest = rows.launched.timed(bound)
+    longest = rows.target.timed(bound)
     if cache == "none" or longest is None:
         return space if cache == "none" else None
     return _sized(space, rows, longest - start)
@@ -192,7 +192,7 @@ def _slot(
     if not kept and firsts[0] is None:
         return None
     load = firsts[0] != "write"
-    name = fresh(f"{pointer}_row" if kept else f"{pointer}_pack", rows.launched.kernel)
+    name = fresh(f"{pointer}_row" if kept else f"{pointer}_pack", rows.target.kernel)
     return Slot(root, pointer, index, type_, kept, load, name)
 
 
@@ -237,7 +237,7 @@ def reuses(space: RowSpace, rows: RowKernel) -> list[Reuse]:
             declared_again = frozenset(u.stmt.name for u in units[first:] if isinstance(u.stmt, Declare))
             if first == at or names_in(call) & (later | declared_again) - {s.pointer for s in space.slots}:
                 continue
-            reuse = Reuse(call, "float", fresh("kept_row", rows.launched.kernel), units[first].stmt)
+            reuse = Reuse(call, "float", fresh("kept_row", rows.target.kernel), units[first].stmt)
             found.append((-sum(1 for _ in walk_expr(call)), reuse))
     return [reuse for _, reuse in sorted(found, key=lambda pair: pair[0])]
 

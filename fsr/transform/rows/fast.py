@@ -28,12 +28,13 @@ from fsr.source.form import (
     Name,
     Stmt,
     Unary,
+    number,
 )  # fmt: skip
 from fsr.source.mapping import rewrite, substitute
 from fsr.source.walk import integer, names_mentioned
 from fsr.transform.rows.cache import RowSpace, Slot, row_space
 from fsr.transform.rows.row_kernel import RowKernel
-from fsr.transform.rows.share import folding, guarded_by_barriers, number, plus, shared_out, times
+from fsr.transform.rows.share import folding, guarded_by_barriers, plus, shared_out, times
 from fsr.transform.rows.units import Unit, flatten
 
 

@@ -39,9 +39,10 @@ from fsr.source.walk import (
     without_casts,
 )
 from fsr.source.walk import fresh as fresh_among
-from fsr.transform.launches import Launched, launched, one_thread_each, threads_of
 from fsr.transform.protocol import Subject
 from fsr.transform.rows.units import Unit, flatten, units_of
+from fsr.transform.sizes import one_thread_each
+from fsr.transform.target import Target, target_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class RowKernel:
     ``rows``: how many rows there are at most, as a size expression. ``lifted``: a block owns a row in the user's
     text; ``guarded``: rows beyond that number do nothing."""
 
-    launched: Launched
+    target: Target
     before: tuple[Stmt, ...]
     row: Declare
     units: tuple[Unit, ...]
@@ -63,10 +64,10 @@ class RowKernel:
 
 def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
     """The kernel as one row a thread with at least one loop to share; None where that cannot be shown."""
-    found = launched(subject, kernel)
+    found = target_for(subject, kernel)
     if found is None or kernel.template is not None:
         return None
-    threads = threads_of(found.launch)
+    threads = found.row_threads
     position = next((i for i, s in enumerate(kernel.body) if isinstance(s, Declare) and is_row(s, threads)), None)
     if threads is None or position is None:
         return None
@@ -132,7 +133,7 @@ def _mentions_builtin(expr: Expr, allowed: set[Member]) -> bool:
     return mentioned > sum(isinstance(e, Member) and e in allowed for e in inside)
 
 
-def scene_of(found: Launched, *, exact: bool) -> Scene:
+def scene_of(found: Target, *, exact: bool) -> Scene:
     """What is known about the kernel around its loops. Raises Unclear, also when one name has two types, or when a
     macro that is no constant stands in the kernel."""
     kernel = found.kernel
@@ -166,7 +167,7 @@ def walks_along(rows: RowKernel) -> bool:
     """Whether neighbouring iterations of a loop touch neighbouring elements of the row's own part of a buffer: then
     threads that walk different rows touch memory far apart, and threads that share a row do not."""
     own = {rows.row.name}
-    for stmt in walk_stmts(rows.launched.kernel.body):
+    for stmt in walk_stmts(rows.target.kernel.body):
         match stmt:
             case Declare(name=name, init=init) if init is not None and names_in(init) & own:
                 own.add(name)
@@ -195,7 +196,7 @@ def _outlives(name: str, body: Iterable[Stmt]) -> bool:
     return False
 
 
-def _rows(found: Launched, row: str, after: tuple[Stmt, ...], threads: int) -> str:
+def _rows(found: Target, row: str, after: tuple[Stmt, ...], threads: int) -> str:
     """The number of rows: what the guard says, where it says so, and never more than there were threads."""
     grid = found.launch.grid[0]
     guard = guard_of(row, after)

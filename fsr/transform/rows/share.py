@@ -7,7 +7,22 @@ from dataclasses import dataclass, replace
 
 from fsr.analysis.operators import OPERATORS
 from fsr.analysis.parallel import ParallelLoop
-from fsr.source.form import Assign, Binary, Call, Declare, Expr, ExprStmt, For, If, Literal, Name, Scope, Stmt, While
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Call,
+    Declare,
+    Expr,
+    ExprStmt,
+    For,
+    If,
+    Literal,
+    Name,
+    Scope,
+    Stmt,
+    While,
+    number,
+)
 from fsr.source.walk import integer, is_zero
 from fsr.transform.rows.units import Unit
 
@@ -40,11 +55,6 @@ class Group:
         """The call that folds a value of each thread (or an extreme and its place, both by reference); every thread
         gets the result."""
         return Call(Name(self.helper(operator)), values, () if self.is_warp else (str(self.size),))
-
-
-def number(value: int) -> Expr:
-    """An integer literal."""
-    return Literal(str(value))
 
 
 def plus(left: Expr, right: Expr) -> Expr:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate
+from fsr.transform.plan import rebuilt
 from fsr.transform.points import covered, grid_fits
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.site import Site, rebuilt, sites
 from fsr.transform.stencil.neighbourhood import Stencil, stencil
 from fsr.transform.stencil.text import halo_body, halo_extent, march_body
+from fsr.transform.target import Target, point_targets
 
 MARCHES = ((4, 32, 8), (4, 64, 4), (8, 32, 4), (2, 32, 8), (4, 128, 1), (8, 64, 2), (8, 128, 1), (2, 64, 4))
 TILES = ((2, 32, 8), (1, 32, 8), (4, 32, 8), (2, 64, 4), (4, 64, 4), (1, 32, 16))
@@ -36,7 +37,7 @@ class MarchStencil:
             if site.region == move.region:
                 launch = covered(site, {"x": x, "y": y * rows}, (x, y))
                 body = march_body(found, rows, x, y)
-                return rebuilt(subject.candidate, site, body, launch, move.name, threads=x * y)
+                return rebuilt(site, move, body, launch, bounds=(x * y,))
         raise KeyError(move.region)
 
 
@@ -62,14 +63,14 @@ class TileStencil:
             if site.region == move.region:
                 launch = covered(site, {"x": x, "y": y * rows}, (x, y))
                 body = halo_body(found, rows, x, y)
-                return rebuilt(subject.candidate, site, body, launch, move.name, threads=x * y)
+                return rebuilt(site, move, body, launch, bounds=(x * y,))
         raise KeyError(move.region)
 
 
-def _stencils(subject: Subject) -> Iterator[tuple[Site, Stencil]]:
+def _stencils(subject: Subject) -> Iterator[tuple[Target, Stencil]]:
     if subject.keep_launch:
         return
-    for site in sites(subject):
+    for site in point_targets(subject):
         found = stencil(site.domain, subject.contract) if site.launch.block[2] == "1" else None
         if found is not None and grid_fits(covered(site, {"x": 32, "y": 1}, (32, 1)), subject.contract):
             yield site, found

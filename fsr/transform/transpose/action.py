@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate
+from fsr.transform.plan import rebuilt
 from fsr.transform.points import covered, grid_fits
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.site import Site, rebuilt, sites
+from fsr.transform.target import Target, point_targets
 from fsr.transform.transpose.strided import Transposed, transpose_body, transposed
 
 SHAPES = ((32, 8), (64, 16), (32, 16), (64, 8), (32, 4), (64, 4), (32, 32), (16, 16))
@@ -24,7 +25,7 @@ class TileTranspose:
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """A move a tile shape; with keep_launch only the shape that the block has."""
-        for site in sites(subject):
+        for site in point_targets(subject):
             found = _found(site, subject)
             if found is None:
                 continue
@@ -39,18 +40,18 @@ class TileTranspose:
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with tiles. Raises KeyError when the move's region is not in the subject."""
         tile, rows = int(move.param("tile")), int(move.param("rows"))
-        for site in sites(subject):
+        for site in point_targets(subject):
             found = _found(site, subject)
             if found is not None and site.region == move.region:
                 launch = covered(site, {"x": tile, "y": tile}, (tile, rows))
                 if subject.keep_launch:
                     launch = replace(launch, grid=site.launch.grid, block=site.launch.block)
                 body = transpose_body(found, tile, rows)
-                return rebuilt(subject.candidate, site, body, launch, move.name, threads=tile * rows)
+                return rebuilt(site, move, body, launch, bounds=(tile * rows,))
         raise KeyError(move.region)
 
 
-def _found(site: Site, subject: Subject) -> Transposed | None:
+def _found(site: Target, subject: Subject) -> Transposed | None:
     if site.launch.block[2] != "1" or set(site.domain.axes) != {"x", "y"}:
         return None
     if not grid_fits(covered(site, {"x": 16, "y": 16}, (16, 16)), subject.contract):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from fsr.analysis.accesses import Access, accesses_in
 from fsr.analysis.definitions import Definitions
-from fsr.analysis.types import aliases, bare, resolved
+from fsr.analysis.types import bare, resolved
 from fsr.hardware.c_types import element_bytes
 from fsr.source.form import (
     Assign,
@@ -23,10 +23,11 @@ from fsr.source.form import (
     Name,
     Stmt,
     Unary,
+    number,
 )  # fmt: skip
 from fsr.source.mapping import map_expr, map_exprs, substitute
 from fsr.source.walk import base_name, fresh, names_in, names_written, walk_stmts
-from fsr.transform.target import Target, number
+from fsr.transform.target import Target
 
 MAX_BYTES = 16  # the widest access of a thread
 KINDS = frozenset(["read", "write", "update"])
@@ -69,7 +70,7 @@ def streams(target: Target, body: tuple[Stmt, ...], variable: str, invariant_in:
     pointers = frozenset(p.name for p in target.kernel.params if p.is_pointer)
     pointers |= {s.name for s in walk_stmts(target.kernel.body) if isinstance(s, Declare) and s.type.endswith("*")}
     found = accesses_in(body, pointers | target.known.shared)
-    names, by_array = aliases(target.source), dict[str, list[Access]]()
+    by_array = dict[str, list[Access]]()
     for access in found:
         if access.array is None:
             return None
@@ -81,7 +82,7 @@ def streams(target: Target, body: tuple[Stmt, ...], variable: str, invariant_in:
     varying = names_written(invariant_in) | {s.name for s in walk_stmts(body) if isinstance(s, Declare)}
     walked = list[Stream]()
     for array, uses in by_array.items():
-        stream = _stream(target, known, array, uses, variable, names, varying)
+        stream = _stream(target, known, array, uses, variable, varying)
         if stream is not None:
             walked.append(stream)
         elif any(a.writes for a in uses):
@@ -115,7 +116,6 @@ def _stream(
     array: str,
     uses: list[Access],
     variable: str,
-    names: Mapping[str, str],
     varying: frozenset[str],
 ) -> Stream | None:
     index, declared = uses[0].index, target.known.types.get(array, "")
@@ -131,7 +131,7 @@ def _stream(
     if all(a.tests for a in uses) or any(a.writes and (a.tests or a.loops) for a in uses):
         return None  # a pack must not touch what the scalar code leaves alone
     element = bare(declared)
-    size = element_bytes(resolved(element, names))
+    size = element_bytes(resolved(element, target.aliases))
     if size is None or all(a.loops for a in uses):
         return None
     reads = any(a.kind != "write" for a in uses)

@@ -28,23 +28,16 @@ from fsr.source.form import (
     Scope,
     Stmt,
     While,
+    number,
 )  # fmt: skip
 from fsr.source.mapping import replace_stmt, substitute
 from fsr.source.walk import contains_return, fresh, loop_regions, loops, names_in, names_mentioned, walk_stmts
 from fsr.transform.collectives import missing_helpers
+from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.rows.block_values import Combiners
-from fsr.transform.target import (
-    INT_LIMIT,
-    Target,
-    largest,
-    number,
-    part_of,
-    region_in,
-    rewritten,
-    target_of,
-    targets,
-)  # fmt: skip
+from fsr.transform.sizes import INT_LIMIT, largest
+from fsr.transform.target import Target, part_of, region_in, target_of, targets
 from fsr.transform.vector.code import Streams, packed, streams
 
 WIDTHS = (2, 4, 8)
@@ -87,7 +80,7 @@ class VectorizeStrided:
         new = _in_packs(target, found, int(move.param("width")))
         body = replace_stmt(target.kernel.body, found.loop, (new,))
         helpers = missing_helpers(target.source, ("fsr_aligned", "fsr_pack"))
-        return rewritten(subject, target, move, replace(target.kernel, body=body), helpers=helpers)
+        return rewritten(target, move, replace(target.kernel, body=body), helpers=helpers)
 
 
 def shared_loop(target: Target, loop: For) -> Shared | None:
@@ -106,7 +99,7 @@ def shared_loop(target: Target, loop: For) -> Shared | None:
 
 def _may_move(target: Target, loop: For, threads: int) -> bool:
     """Whether an iteration does the same in whatever thread of the block it runs, and no one can tell where it did."""
-    functions, combiners = target.functions, Combiners.of(target.place, threads)
+    functions, combiners = target.functions, Combiners.of(target, threads)
     agreed = _agreed(combiners)
     at = next(i for i, one in enumerate(loops(target.kernel.body)) if one is loop)
     target = replace(target, kernel=replace(target.kernel, body=_settled(target, agreed)))

@@ -8,24 +8,16 @@ from dataclasses import dataclass, replace
 from fsr.analysis.conditions import conjuncts
 from fsr.analysis.threads import AXES
 from fsr.records import Candidate, Launch
-from fsr.source.form import Assign, Binary, Declare, Expr, For, If, Jump, Literal, Name, Scope, Stmt, While
+from fsr.source.form import Assign, Binary, Declare, Expr, For, If, Jump, Literal, Name, Scope, Stmt, While, number
 from fsr.source.mapping import replace_stmt
 from fsr.source.walk import contains_return, fresh, loop_regions, loops, names_in, names_written, walk_stmts
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.launch.block_size import regrid
 from fsr.transform.launch.pointwise import Pointwise, id_declarations, id_expression, pointwise
+from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.target import (
-    INT_LIMIT,
-    Target,
-    largest,
-    number,
-    part_of,
-    region_in,
-    rewritten,
-    target_of,
-    targets,
-)  # fmt: skip
+from fsr.transform.sizes import INT_LIMIT, largest
+from fsr.transform.target import Target, part_of, region_in, target_of, targets
 from fsr.transform.vector.code import Streams, packed, streams
 
 WIDTHS = (2, 4, 8)
@@ -75,7 +67,7 @@ class Vectorize:
             return one if subject.keep_launch else regrid(one, point, block, {"x": width})
 
         helpers = missing_helpers(target.source, ("fsr_aligned", "fsr_pack"))
-        return rewritten(subject, target, move, kernel, launch=relaunch, helpers=helpers)
+        return rewritten(target, move, kernel, launch=relaunch, helpers=helpers)
 
 
 def _elementwise(target: Target) -> tuple[Pointwise | None, Streams | None]:
@@ -133,7 +125,7 @@ class VectorizeLoop:
         new = _vector_loop(target, loop, found, width)
         kernel = replace(target.kernel, body=replace_stmt(target.kernel.body, loop, (new,)))
         helpers = missing_helpers(target.source, ("fsr_aligned", "fsr_pack"))
-        return rewritten(subject, target, move, kernel, helpers=helpers)
+        return rewritten(target, move, kernel, helpers=helpers)
 
 
 def _walked(target: Target, loop: For) -> Streams | None:

@@ -1,0 +1,70 @@
+"""What holds for all sizes that a contract allows, shown on a fixed sample that holds the corners."""
+
+from __future__ import annotations
+
+import random
+from functools import lru_cache
+
+from fsr.contract.model import Contract
+from fsr.errors import ContractError
+from fsr.expressions import evaluate_int
+
+INT_LIMIT = 2**31 - 1
+SAMPLES = 64
+
+
+@lru_cache(maxsize=64)
+def sample_sizes(contract: Contract) -> tuple[dict[str, int], ...]:
+    """Size assignments that cover the corners, the timed values and the space between: fixed for a contract."""
+    chance = random.Random(20)
+    found = [{s.name: v for s, v in zip(contract.sizes, row, strict=True)} for row in _corners(contract)]
+    found += contract.timed_sizes()
+    for _ in range(SAMPLES):
+        found.append({s.name: _draw(chance, s.minimum, s.maximum) for s in contract.sizes})
+    return tuple(found)
+
+
+def _corners(contract: Contract) -> list[tuple[int, ...]]:
+    rows: list[tuple[int, ...]] = [()]
+    for size in contract.sizes[:4]:
+        near = {size.minimum, min(size.minimum + 1, size.maximum), size.maximum}
+        rows = [(*row, value) for row in rows for value in sorted(near)]
+    rest = tuple(s.maximum for s in contract.sizes[4:])
+    return [(*row, *rest) for row in rows]
+
+
+def _draw(chance: random.Random, low: int, high: int) -> int:
+    """Small values as often as large ones, so that remainders of small sizes are met too."""
+    if high - low < 8 or chance.random() < 0.5:
+        return chance.randint(low, min(high, low + 2048))
+    return chance.randint(low, high)
+
+
+def always(contract: Contract, condition: str) -> bool:
+    """Whether a size expression is true for every sampled assignment. False when it does not evaluate."""
+    try:
+        return all(evaluate_int(condition, sizes) for sizes in sample_sizes(contract))
+    except ContractError:
+        return False
+
+
+def largest(contract: Contract, text: str) -> int | None:
+    """The largest value of a size expression over the samples, the maximum of every size among them."""
+    try:
+        return max(evaluate_int(text, sizes) for sizes in sample_sizes(contract))
+    except (ContractError, ValueError):
+        return None
+
+
+def largest_timed(contract: Contract, text: str) -> int | None:
+    """The largest value of a size expression over the timed configurations; None when it does not evaluate."""
+    try:
+        return max(evaluate_int(text, sizes) for sizes in contract.timed_sizes())
+    except (ContractError, ValueError):
+        return None
+
+
+def one_thread_each(grid: str, count: str, threads: int) -> bool:
+    """Whether a grid, as a size expression, is written as just the blocks of ``threads`` that ``count`` needs."""
+    grid, count = grid.replace(" ", ""), count.replace(" ", "")
+    return grid in (f"ceil_div({count},{threads})", f"({count}+{threads - 1})//{threads}")
