@@ -55,7 +55,7 @@ def guard(candidate: Candidate, baseline: Candidate) -> Fault | None:
         fault = next(check(candidate, text, own), None)
         if fault is not None:
             return fault
-    found = scope.first_state(text.tokens, own.tokens) or bombs.first_bomb(text.tokens)
+    found = scope.first_state(text.joined, own.joined) or bombs.first_bomb(text.tokens)
     return None if found is None else _refused(found[0], text.line(found[1]))
 
 
@@ -232,8 +232,8 @@ def _bad_ptx(template: str) -> Iterator[str]:
 def _kernels(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:
     """Every launched entry is a kernel of this source, and every kernel of it is launched or the baseline's own."""
     launched = {function_name(launch.entry) for launch in candidate.plan.launches}
-    defined = scope.kernel_names(text.tokens)
-    theirs = set(scope.kernel_names(own.tokens))
+    defined = scope.kernel_names(text.joined)
+    theirs = set(scope.kernel_names(own.joined))
     for name, token in defined.items():
         if name not in launched and name not in theirs:
             yield _refused(f"the kernel {name!r} is never launched: a decoy", text.line(token))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from fsr.source.tokens import Token, close_angle, close_of
+from fsr.source.items import Item, flat, parse_items
+from fsr.source.tokens import Token, close_angle, close_of, tokenize
 
 KEYWORDS = frozenset(
     """if else for while do return break continue switch case goto const constexpr static extern volatile struct class
@@ -19,77 +20,39 @@ _PLAIN_TYPES = frozenset(
 Found = tuple[str, Token]
 
 
-def first_state(tokens: Sequence[Token], own: Sequence[Token]) -> Found | None:
+def first_state(source: str, own: str) -> Found | None:
     """The first declaration that keeps a value from one launch to the next or runs code when the image is loaded,
     unless the baseline holds the same one: (why, where) or None."""
-    theirs = {_text(s) for s in statements(own)}
-    defined = {name for s in statements(tokens) if (name := _function_name(s)) and _has_body(s)}
-    for statement in statements(tokens):
-        if _text(statement) in theirs:
+    theirs = {_text(tokens) for _, tokens in declarations(own)}
+    found = list(declarations(source))
+    defined = {item.names[-1] for item, _ in found if item.kind == "function" and item.names}
+    for item, tokens in found:
+        if _text(tokens) in theirs:
             continue
-        why = _file_scope_fault(statement, defined)
+        why = _file_scope_fault(item, tokens, defined)
         if why is not None:
-            return why, statement[0]
-        found = _static_fault(statement)
-        if found is not None:
-            return found
+            return why, tokens[0]
+        fault = _static_fault(tokens)
+        if fault is not None:
+            return fault
     return None
 
 
-def kernel_names(tokens: Sequence[Token]) -> dict[str, Token]:
-    """The __global__ functions defined, by bare name."""
-    found = {}
-    for statement in statements(tokens):
-        head = _head(statement)
-        if any(t.text == "__global__" for t in head) and _has_body(statement):
-            name = _function_name(statement)
-            if name:
-                found[name] = statement[0]
-    return found
+def kernel_names(source: str) -> dict[str, Token]:
+    """The __global__ functions defined, by bare name, with where each begins."""
+    functions = ((i, t) for i, t in declarations(source) if i.kind == "function" and "__global__" in i.head and i.names)
+    return {item.names[-1]: tokens[0] for item, tokens in functions}
 
 
-def statements(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    """The declarations and definitions at namespace scope, bodies included, directives left out."""
-    code = [t for t in tokens if t.kind != "directive"]
-    current: list[Token] = []
-    index = 0
-    while index < len(code):
-        token = code[index]
-        if token.text == "}" and not current:
-            index += 1  # the end of a namespace
-            continue
-        if token.text == "{":
-            close = close_of(code, index)
-            if current and _opens_namespace(current):
-                current, index = [], index + 1
-                continue
-            stop = len(code) - 1 if close is None else close
-            current.extend(code[index : stop + 1])
-            index = stop + 1
-            if _is_function(current):
-                yield current
-                current = []
-            continue
-        if token.text == ";":
-            if current:
-                yield current
-            current = []
-        elif token.text in "([":
-            close = close_of(code, index)
-            stop = len(code) - 1 if close is None else close
-            current.extend(code[index : stop + 1])
-            index = stop
-        else:
-            current.append(token)
-        index += 1
-    if current:
-        yield current
-
-
-def _opens_namespace(head: Sequence[Token]) -> bool:
-    if head[0].text in ("namespace", "inline") and any(t.text == "namespace" for t in head[:2]):
-        return True
-    return head[0].text == "extern" and len(head) == 2 and head[1].kind == "string"
+def declarations(source: str) -> Iterator[tuple[Item, list[Token]]]:
+    """The declarations and definitions at namespace scope with their tokens, bodies included, directives left out."""
+    for item in flat(parse_items(source, strict=False)):
+        tokens = tokenize(source[item.start : item.end])
+        code = [Token(t.kind, t.text, item.start + t.start) for t in tokens if t.kind != "directive"]
+        if code and code[-1].text == ";":
+            code.pop()
+        if code:
+            yield item, code
 
 
 def _text(statement: Sequence[Token]) -> str:
@@ -115,40 +78,20 @@ def _head(statement: Sequence[Token]) -> Sequence[Token]:
     return statement
 
 
-def _function_name(statement: Sequence[Token]) -> str:
-    """The declared function's name: the last name that stands right before a parenthesis at depth 0."""
-    head, name, depth = _head(statement), "", 0
-    for before, token in pairwise(head):
-        if token.text == "(" and depth == 0 and before.kind == "name" and not before.text.startswith("__"):
-            name = before.text
-            break
-        depth += (before.text in "([") - (before.text in ")]")
-    return name
-
-
-def _has_body(statement: Sequence[Token]) -> bool:
-    return statement[-1].text == "}"
-
-
-def _is_function(statement: Sequence[Token]) -> bool:
-    head = _head(statement)
-    record = bool(head) and head[0].text in ("struct", "class", "union", "enum", "typedef")
-    return bool(_function_name(statement) or "operator" in {t.text for t in head}) and not record
-
-
-def _file_scope_fault(statement: Sequence[Token], defined: set[str]) -> str | None:
+def _file_scope_fault(item: Item, statement: Sequence[Token], defined: set[str]) -> str | None:
     head = _head(statement)
     words = {t.text for t in head}
-    if not head or head[0].text in ("using", "typedef", "static_assert", "friend", "namespace"):
+    if item.kind in ("alias", "using", "assertion", "function") or "friend" in words:
         return None
-    if head[0].text in ("struct", "class", "union", "enum"):
-        plain = statement[-1].text == "}" or len(statement) <= 3 or head[0].text == "enum"
+    if item.kind == "record":
+        plain = statement[-1].text == "}" or len(statement) <= 3 or "enum" in words
         return None if plain else "a record type that declares an object at file scope"
-    if _is_function(statement):
-        if _has_body(statement) or _function_name(statement) in defined:
-            return None
-        return f"the declaration of {_function_name(statement)!r}, which the source does not define"
-    if "constexpr" in words or "__shared__" in words or (head[0].text == "template" and len(head) < 2):
+    if item.kind == "instantiation" and "(" in words and "<" in words:
+        return None
+    if item.kind in ("prototype", "call", "instantiation"):
+        name = item.names[-1] if item.names else statement[0].text
+        return None if name in defined else f"the declaration of {name!r}, which the source does not define"
+    if "constexpr" in words or "__shared__" in words:
         return None
     name = next((t.text for t in reversed(head) if t.kind == "name"), "?")
     value = statement[len(statement) - len(_without_template(statement)) + len(head) :]

@@ -168,15 +168,15 @@ class _Parser:
         )
 
     def is_macro_word(self, at: int, stop: int) -> bool:
-        """``LIB_NAMESPACE_BEGIN`` alone on its line: it opens or closes what the text does not show."""
+        """``LIB_NAMESPACE_BEGIN`` alone on its line, or before ``namespace``: it may open what is not shown."""
         if not re.fullmatch(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+", self.tokens[at].text):
             return False
-        if at + 1 >= stop:
+        after = self.tokens[at + 1] if at + 1 < stop else None
+        if after is None or after.text == "namespace":
             return True
-        after = self.tokens[at + 1]
         alone = "\n" in self.text[self.tokens[at].end : after.start]
         telling = re.search(r"NAMESPACE|_(BEGIN|END|OPEN|CLOSE)\b", self.tokens[at].text)
-        return alone and (after.text in ("template", "namespace", "using", "typedef") or telling is not None)
+        return alone and (after.text in ("template", "using", "typedef") or telling is not None)
 
     def is_macro_call(self, first: int, index: int, close: int, stop: int) -> bool:
         """``DEFINE_OP(add, +)`` alone on its line, without a semicolon."""
@@ -193,8 +193,6 @@ class _Parser:
         return "\n" in self.text[self.tokens[close].end : after.start]
 
     def container(self, kind: str, first: int, brace: int, close: int) -> Item:
-        while self.tokens[first].text not in ("namespace", "inline", "extern"):
-            first += 1  # a macro before it stands for nothing, or for a namespace around this one
         head = self.tokens[first:brace]
         names = tuple(t.text for t in head if t.kind == "name" and t.text not in ("namespace", "inline", "extern"))
         children = tuple(self.items(brace + 1, close))
@@ -266,7 +264,7 @@ def _brace_kind(tokens: Sequence[Token]) -> str:
     """What the brace after these tokens opens: namespace, linkage, function, record or initialiser."""
     head = strip_head(tokens)
     words = [t.text for t in head]
-    if "namespace" in words and all(re.fullmatch(r"[A-Z]\w*|inline", w) for w in words[: words.index("namespace")]):
+    if words[:1] == ["namespace"] or words[:2] == ["inline", "namespace"]:
         return "namespace"
     if len(head) == 2 and words[0] == "extern" and head[1].kind == "string":
         return "linkage"

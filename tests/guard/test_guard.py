@@ -89,6 +89,8 @@ REFUSED = {
     "deep nesting": BODY.format("x[i] = " + "(" * 300 + "1" + ")" * 300 + ";"),
     "long line": BASE + "// " + "x" * 5000,
     "huge source": BASE + "// x\n" * 80000,
+    "macro before a namespace": "#define NS_OPEN int kept;\nNS_OPEN namespace a { }\n" + BASE,
+    "specialised variable": "template <int N> struct S;\ntemplate <> int S<1>::count;\n" + BASE,
     "pragma": "#pragma GCC poison x\n" + BASE,
     "pragma operator": BODY.format('_Pragma("GCC optimize")'),
 }  # fmt: skip
@@ -106,6 +108,10 @@ ALLOWED = {
     "the baseline": BASE,
     "words in comments and strings": "// static clock64() asm\n/* #include <stdio.h> \n <<<1, 2>>> */\n" + BASE,
     "device toolkit": "#include <cuda_fp16.h>\n#include <cooperative_groups.h>\n#include <cuda/std/limits>\n" + BASE,
+    "explicit specialisations": "template <class T> struct Z { static __device__ T z() { return 0; } };\n"
+    "template <> struct Z<int> { static __device__ int z() { return 1; } };\n"
+    "template <class T> __device__ T zero() { return 0; }\ntemplate <> __device__ float zero<float>() { return 0.f; }\n"
+    "template __device__ int zero<int>();\n" + BASE,
     "constants": "constexpr int TILE = 64;\nstatic constexpr float C[3] = {1.f, 2.f, 3.f};\nconst int W = 32;\n"
     "__constant__ float weights[2] = {0.5f, 0.25f};\n#define BLOCK 256\n#define SQ(a) ((a) * (a))\n" + BASE,
     "shared memory": "extern __shared__ float dynamic[];\n" + BODY.format(

@@ -82,9 +82,9 @@ def test_a_head_in_several_branches_is_one_item():
 
 def test_macros_around_a_namespace_hide_nothing():
     text = "LIB_NAMESPACE_BEGIN\n\nnamespace a {\n__global__ void k(int *p) {}\n}\n"
-    text += "PREFIX namespace b {\nint x;\n}\nLIB_NAMESPACE_END\n"
+    text += "A_PREFIX namespace b {\nint x;\n}\nLIB_NAMESPACE_END\n"
     assert KernelFile.from_text(text).kernels == ("a::k",)
-    assert [i.kind for i in parse_items(text)] == ["call", "namespace", "namespace", "call"]
+    assert [i.kind for i in parse_items(text)] == ["call", "namespace", "call", "namespace", "call"]
 
 
 @given(
