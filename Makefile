@@ -16,8 +16,7 @@ PY ?= $(BIN)/python
 
 demo: setup
 	mkdir -p .fsr
-	$(BIN)/fsr refine examples/softmax.cu --budget $(BUDGET) --json -o .fsr/softmax.fsr.cu > .fsr/demo.json
-	$(BIN)/python -m json.tool .fsr/demo.json
+	$(BIN)/fsr refine examples/softmax.cu --budget $(BUDGET) -o .fsr/softmax.fsr.cu
 
 test: setup check
 	$(BIN)/python -m coverage erase

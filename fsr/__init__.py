@@ -1,6 +1,7 @@
 """Feature Search and Reinforcement: a faster GPU kernel, proven to do the same.
 
-The public API, loaded on first use: ``refine``, ``evaluate``, ``lookup``.
+The public API, loaded on first use: ``refine``, ``evaluate``, ``lookup``, ``Run`` and what they take and give
+(docs/python.md).
 """
 
 from __future__ import annotations
@@ -9,10 +10,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__version__ = "0.1.0"
-__all__ = ["evaluate", "lookup", "refine"]
+    from fsr.app.api import evaluate, refine
+    from fsr.app.checking import Judgement
+    from fsr.cache.lookup import find as lookup
+    from fsr.errors import FsrError
+    from fsr.runs.options import RefineOptions
+    from fsr.runs.record import RunRecord
+    from fsr.runs.result import Result
+    from fsr.runs.run import Run
 
-_HOME = {"refine": "fsr.app", "evaluate": "fsr.app", "lookup": "fsr.cache.lookup"}
+__version__ = "0.1.0"
+__all__ = ["FsrError", "Judgement", "RefineOptions", "Result", "Run", "RunRecord", "evaluate", "lookup", "refine"]
+
+_HOME = {
+    "refine": "fsr.app.api", "evaluate": "fsr.app.api", "lookup": "fsr.cache.lookup", "Run": "fsr.runs.run",
+    "RunRecord": "fsr.runs.record", "RefineOptions": "fsr.runs.options", "Result": "fsr.runs.result",
+    "Judgement": "fsr.app.checking", "FsrError": "fsr.errors",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -59,6 +59,10 @@ class BaselineError(FsrError):
     """The user's own kernel fails its tests, hangs or cannot be compiled."""
 
 
+class BudgetError(FsrError):
+    """The budget does not suffice to begin a search; says what would."""
+
+
 class StorageError(FsrError):
     """A file or database cannot be read or written: full disk, read-only folder, damage, a lock."""
 

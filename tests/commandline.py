@@ -72,7 +72,7 @@ class Fsr:
         return json.loads(done.stdout)
 
     def refine(self, kernel: Path, *arguments: object) -> Any:
-        return self.json("refine", kernel, "--device", "host", "--budget", "40s", *arguments)
+        return self.json("refine", kernel, "--device", "host", "--budget", "5m", *arguments)
 
     def events(self, run: str) -> list[dict[str, Any]]:
         """The log of a run."""

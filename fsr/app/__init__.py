@@ -1,9 +1,1 @@
-"""The composition root: it wires source, contract, search, evaluation, workers, cache and runs together."""
-
-from __future__ import annotations
-
-from fsr.app.checking import check, evaluate
-from fsr.runs.options import RefineOptions
-from fsr.runs.refining import refine
-
-__all__ = ["RefineOptions", "check", "evaluate", "refine"]
+"""What a caller asks for, made of what is below; the public API of Python is :mod:`fsr.app.api`."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +16,38 @@ from fsr.identity import plan_from_json, to_json
 from fsr.records import Candidate, Json, Outcome, Plan, Status
 from fsr.runs.awaiting import completed
 from fsr.runs.baseline import qualify
-from fsr.runs.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S, PROMOTE_TIMEOUT_S
+from fsr.runs.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S
 from fsr.runs.fleet import open_fleet
 from fsr.runs.kernel import Kernel, load_kernel
 from fsr.runs.options import RefineOptions
+from fsr.runs.promoting import PROMOTE_TIMEOUT_S
 from fsr.source.entry import bare_name
 from fsr.source.file import KernelFile
 from fsr.workers.protocol import Pool, Task, WorkerFault, Workers
 
 
-def check(candidate: Path, options: RefineOptions) -> dict[str, Json]:
-    """Run every search-time and held-out test of ``options.kernel``'s contract on a candidate file.
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the stages say of a candidate file. status: 'passed' or 'failed'. outcome: the candidate's status. stage:
+    the last it came to. evidence: of a failure, the case and what was wrong. verdict: of the paired final, if there was
+    one: kind, speedup, ci95, basis."""
 
-    Returns {"status": "passed" | "failed", "outcome": ..., "tests": {...}, ...}. Raises FsrError."""
-    return _judge(candidate, options, timed=False)
+    status: str
+    entry: str
+    basis: str
+    device: Mapping[str, Json]
+    outcome: str
+    stage: str
+    tests: Mapping[str, int]
+    evidence: Mapping[str, Json]
+    seconds: float
+    verdict: Json = None
 
-
-def evaluate(candidate: Path, options: RefineOptions) -> dict[str, Json]:
-    """Like :func:`check`, then the paired final against the kernel: adds the verdict, with its basis."""
-    return _judge(candidate, options, timed=True)
+    def to_json(self) -> dict[str, Json]:
+        """The object that ``fsr evaluate --json`` prints."""
+        told = to_json(self)
+        assert isinstance(told, dict)
+        return told
 
 
 def load_candidate(path: Path, kernel: Kernel) -> Candidate:
@@ -61,7 +75,9 @@ def stored_plan(path: Path) -> Plan | None:
         return None
 
 
-def _judge(path: Path, options: RefineOptions, *, timed: bool) -> dict[str, Json]:
+def judge(path: Path, options: RefineOptions, *, timed: bool) -> Judgement:
+    """Run every search-time and held-out test of ``options.kernel``'s contract on a candidate file; ``timed``: then the
+    paired final against the kernel, which adds the verdict. Raises FsrError."""
     started = time.monotonic()
     kernel = load_kernel(options.kernel, options.entry)
     candidate = load_candidate(path, kernel)
@@ -70,20 +86,18 @@ def _judge(path: Path, options: RefineOptions, *, timed: bool) -> dict[str, Json
         report = qualify(workers, spec, kernel, lambda: None)
         outcome = _stages(workers, spec, candidate, options, timed=timed)
     right = outcome.status >= (Status.CORRECT if timed else Status.SLOW)
-    told: dict[str, Json] = {
-        "status": "passed" if right else "failed",
-        "entry": kernel.contract.entry,
-        "basis": spec.backend.basis.value,
-        "device": to_json(report.device),
-        "outcome": outcome.status.name.lower(),
-        "stage": outcome.stage,
-        "tests": {"cases": outcome.cases, "passed": outcome.passed},
-        "evidence": dict(outcome.evidence),
-        "seconds": round(time.monotonic() - started, 2),
-    }
-    if timed and right:
-        told["verdict"] = outcome.evidence.get("verdict")
-    return told
+    return Judgement(
+        status="passed" if right else "failed",
+        entry=kernel.contract.entry,
+        basis=spec.backend.basis.value,
+        device=to_json(report.device),  # type: ignore[arg-type]  # a record is an object
+        outcome=outcome.status.name.lower(),
+        stage=outcome.stage,
+        tests={"cases": outcome.cases, "passed": outcome.passed},
+        evidence=dict(outcome.evidence),
+        seconds=round(time.monotonic() - started, 2),
+        verdict=outcome.evidence.get("verdict") if timed and right else None,
+    )
 
 
 def _stages(

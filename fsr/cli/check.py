@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from fsr.cli.options import device_options, json_option
 from fsr.errors import EXIT_DONE, EXIT_FAILED
-from fsr.records import Json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fsr.runs.options import OptionFields
 
 
 @click.command("check")
@@ -22,10 +24,8 @@ def check_command(
     candidate: Path, kernel: Path, device: str, target: str, entry: str | None, seed: int, as_json: bool
 ) -> int:
     """Test CANDIDATE against a kernel: every search-time and held-out case. Exits 1 when it fails."""
-    from fsr.app import RefineOptions, check
-
-    result = check(candidate, RefineOptions(kernel, device, target, seed=seed, entry=entry))
-    return _tell(result, as_json)
+    options: OptionFields = {"device": device, "target": target, "seed": seed, "entry": entry}
+    return _judge(candidate, kernel, options, timed=False, as_json=as_json)
 
 
 @click.command("evaluate")
@@ -37,14 +37,15 @@ def evaluate_command(
     candidate: Path, kernel: Path, device: str, target: str, entry: str | None, seed: int, as_json: bool
 ) -> int:
     """Test CANDIDATE against a kernel and time both. Exits 1 when it fails a test."""
-    from fsr.app import RefineOptions, evaluate
-
-    result = evaluate(candidate, RefineOptions(kernel, device, target, 20.0, seed=seed, entry=entry))
-    return _tell(result, as_json)
+    options: OptionFields = {"device": device, "target": target, "seed": seed, "entry": entry}
+    return _judge(candidate, kernel, options, timed=True, as_json=as_json)
 
 
-def _tell(result: Mapping[str, Json], as_json: bool) -> int:
+def _judge(candidate: Path, kernel: Path, options: OptionFields, *, timed: bool, as_json: bool) -> int:
+    from fsr.app.checking import judge
     from fsr.report.terminal import check_summary
+    from fsr.runs.options import RefineOptions
 
+    result = judge(candidate, RefineOptions(kernel, **options), timed=timed).to_json()
     click.echo(json.dumps(result) if as_json else check_summary(result))
     return EXIT_DONE if result["status"] == "passed" else EXIT_FAILED

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,6 +23,12 @@ def device_options(function: Function) -> Function:
     ):
         function = option(function)
     return function
+
+
+def process_age_s() -> float:
+    """Seconds since this process began (proc(5)): what a user waited already while Python started."""
+    started_ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started_ticks / os.sysconf("SC_CLK_TCK"))
 
 
 def json_option(function: Function) -> Function:

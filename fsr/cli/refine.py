@@ -32,10 +32,12 @@ def refine_command(
     Writes kernel.fsr.cu and its evidence, kernel.fsr.json; kernel.fsr.cuh too when the launch changed. On a
     machine without a GPU, times are predicted and labelled so. Ctrl-C keeps the best so far.
     """
-    from fsr.app import RefineOptions, refine
+    from fsr.app.api import to_its_end
+    from fsr.cli.options import process_age_s
     from fsr.errors import UsageError
     from fsr.report.terminal import Display, summary
-    from fsr.runs.options import parse_duration
+    from fsr.runs.options import RefineOptions, parse_duration
+    from fsr.runs.run import Run
 
     if kernel is None and resume is None:
         raise UsageError("no kernel named", expected="fsr refine KERNEL", fix="name a .cu file, or --resume RUN")
@@ -43,8 +45,9 @@ def refine_command(
         kernel or Path(), device, target, parse_duration(budget), evaluations, seed, entry, keep_launch, workers,
         ray, out, not no_cache,
     )  # fmt: skip
+    run = Run.resume(resume) if resume is not None else Run(options)
     with Display() as display:
-        result = refine(options, progress=display.show, resume=resume)
+        result = to_its_end(run, display.show, since_s=process_age_s()).to_json()
     if as_json:
         click.echo(json.dumps(result))
     else:

@@ -1,32 +1,36 @@
-"""``fsr runs``: past runs."""
+"""``fsr runs``: past runs, and those that go on now."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 
 from fsr.cli.options import json_option
-from fsr.errors import FsrError
-from fsr.report.words import ratio_text
-from fsr.runs.log import read_events
+from fsr.runs.record import RunRecord, records
 from fsr.settings import read_settings
 
 
 @click.group("runs")
 def runs_command() -> None:
-    """List and show past runs."""
+    """List, show and steer runs."""
+
+
+def _record(run: str) -> RunRecord:
+    return RunRecord(Path(read_settings().runs) / run)
 
 
 @runs_command.command("list")
 @json_option
 def list_command(as_json: bool) -> None:
-    """All runs, newest first: how each ended."""
+    """All runs, newest first: how each ended, or how far it is."""
     folder = Path(read_settings().runs)
-    names = sorted((p.name for p in folder.iterdir() if p.is_dir()), reverse=True) if folder.is_dir() else []
-    rows = [{"run": name, **_ending(folder / name)} for name in names]
+    rows = []
+    for record in records(folder):
+        standing = record.standing()
+        status = standing.split()[0].rstrip(",") if standing.startswith(("improved", "unchanged")) else None
+        rows.append({"run": record.name, "ended": standing, "status": status})
     if as_json:
         click.echo(json.dumps({"runs": rows}))
         return
@@ -41,29 +45,39 @@ def list_command(as_json: bool) -> None:
 @json_option
 def show_command(run: str, as_json: bool) -> None:
     """One run: its result, or how far it came."""
-    folder = Path(read_settings().runs) / run
-    events = list(read_events(folder))
-    result = next((e["result"] for e in reversed(events) if e["kind"] == "end"), None)
+    from fsr.report.terminal import summary
+
+    record = _record(run)
     if as_json:
-        click.echo(json.dumps({"run": run, "events": len(events), "result": result}))
-    elif result is None:
-        told = sum(e["kind"] == "tell" for e in events)
-        click.echo(f"{run}: cut off after {told} outcomes; go on with fsr refine --resume {run}")
+        events, going_on = len(record.events), record.going_on
+        click.echo(json.dumps({"run": run, "events": events, "going_on": going_on, "result": record.result}))
+    elif record.result is not None:
+        click.echo(summary(record.result))
+    elif record.going_on:
+        click.echo(f"{run}: {record.standing()}; fsr runs stop {run} ends it")
     else:
-        from fsr.report.terminal import summary
-
-        click.echo(summary(result))
+        click.echo(f"{run}: {record.standing()}; go on with fsr refine --resume {run}")
 
 
-def _ending(folder: Path) -> dict[str, Any]:
-    told, result = 0, None
-    try:
-        for event in read_events(folder):
-            told += event["kind"] == "tell"
-            result = event["result"] if event["kind"] == "end" else result
-    except FsrError as fault:  # one bad run hides no other
-        return {"ended": fault.what, "status": None}
-    if result is None:
-        return {"ended": f"cut off after {told} outcomes", "status": None}
-    speed = f" {ratio_text(result['best']['speedup'])} ({result['basis']})" if result["best"] else ""
-    return {"ended": f"{result['status']}{speed}, {result['evaluated']} evaluated", "status": result["status"]}
+@runs_command.command("stop")
+@click.argument("run")
+def stop_command(run: str) -> None:
+    """End the search of a run that goes on, in whatever process; its best so far is judged and written."""
+    _record(run).stop()
+    click.echo(f"{run}: asked to stop")
+
+
+@runs_command.command("pause")
+@click.argument("run")
+def pause_command(run: str) -> None:
+    """Have a run begin nothing new and leave its GPU to others; its clock stands still meanwhile."""
+    _record(run).pause()
+    click.echo(f"{run}: asked to pause; fsr runs continue {run} ends the pause")
+
+
+@runs_command.command("continue")
+@click.argument("run")
+def continue_command(run: str) -> None:
+    """End the pause of a run."""
+    _record(run).go_on()
+    click.echo(f"{run}: asked to go on")

@@ -316,7 +316,7 @@ def in_float64(contract: Contract) -> Contract:
 
 def _locked(spec: SessionSpec) -> DeviceLock | None:
     """The claim on the session's GPU, taken; None on the host device."""
-    if not spec.backend.numbered:
+    if not spec.backend.numbered or spec.leased:
         return None
     index = parse_device(spec.device).index
     spec.backend.require(index)

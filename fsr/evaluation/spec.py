@@ -23,6 +23,7 @@ class SessionSpec:
     lies (references are imported from there). untrusted: candidates written by a model; the host device
     refuses them where the kernel cannot contain them, unless a caller answers for them by leaving this False.
     budget_s: seconds that the whole run may take, verdict included; the sizes of tests are chosen to fit it.
+    leased: the run itself keeps other processes away from the GPU, so that a session need not.
     """
 
     contract: Contract
@@ -34,6 +35,7 @@ class SessionSpec:
     policy: TimingPolicy = field(default_factory=TimingPolicy)
     untrusted: bool = False
     budget_s: float = 300.0
+    leased: bool = False
 
     @property
     def backend(self) -> Backend:

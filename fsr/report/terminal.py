@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from fsr.report.words import bottleneck_text, duration_text, ratio_text, roofline_text, time_text
+from fsr.report.words import bottleneck_text, counts_text, duration_text, ratio_text, roofline_text, time_text
 
 REFRESH_S = 0.25
 PLAIN_EVERY_S = 10.0
@@ -34,6 +34,7 @@ class Shown(Protocol):
     device_busy: float
     baseline: Any
     best: Any
+    shares: Mapping[str, Any]
 
     @property
     def rejected(self) -> dict[str, int]: ...
@@ -107,9 +108,12 @@ def progress_table(state: Shown) -> Table:
             "best so far", f"{time_text(state.best.time_ns)}  [bold]{ratio_text(state.speedup)}[/bold] {spread}"
         )
         table.add_row("by", " → ".join(state.best.proposal.candidate.actions) or "the original")
-    rejected = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in state.rejected.items())
+    rejected = counts_text(state.rejected)
     table.add_row("evaluated", f"{state.told} ({state.rate:.1f} a second)")
     table.add_row("rejected", rejected or "none")
+    if len(state.shares) > 1:
+        shares = [f"{name} {a.proposed} ({a.right} right, {a.gains} gains)" for name, a in state.shares.items()]
+        table.add_row("proposers", ", ".join(shares))
     table.add_row("device busy", f"{100 * state.device_busy:.0f} %")
     return table
 
@@ -128,6 +132,7 @@ def summary(result: Mapping[str, Any]) -> str:
     lines = []
     if best is None:
         lines.append(f"unchanged: nothing faster than {result['entry']} was proven ({basis}, {where})")
+        lines.append(f"  why        {result['why']}")
         lines.append(f"  original   {time_text(result['baseline']['median_ns'])}")
     else:
         low, high = best["speedup_ci95"]
@@ -145,9 +150,10 @@ def summary(result: Mapping[str, Any]) -> str:
     causes = (best or result["baseline"]).get("bottlenecks") or ()
     lines += [f"  held back  {bottleneck_text(causes[0])}"] if causes else []
     tests = result["tests"]
-    rejected = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in result["rejected"].items()) or "none"
+    rejected = counts_text(result["rejected"]) or "none"
     lines.append(f"  tests      {tests['passed']} of {tests['cases']} passed")
     lines.append(f"  evaluated  {result['evaluated']}; rejected: {rejected}")
+    lines += [f"  defect     {action}: {counts_text(counts)}" for action, counts in result["defects"].items()]
     lines += [f"  written    {path}" for path in result["files"].values()]
     lines += [f"  note       {note}" for note in result["notes"]]
     if result["interrupted"]:

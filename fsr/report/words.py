@@ -38,3 +38,8 @@ def bottleneck_text(cause: Mapping[str, Any]) -> str:
     """One cause with what shows it: 'latency, 61 %: 12 of 64 warps run on an SM at a time'."""
     code = f" ({cause['code']})" if cause.get("code") else ""
     return f"{cause['name']}, {100 * cause['share']:.0f} %: {cause['evidence']}{code}"
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """'2 wrong, 1 not compiled'."""
+    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())

@@ -5,26 +5,38 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from fsr.errors import BaselineError
+from fsr.errors import BaselineError, BudgetError
 from fsr.evaluation.faults import outcome_of_fault
 from fsr.evaluation.spec import BaselineReport, SessionSpec
 from fsr.runs.awaiting import completed
+from fsr.runs.budget import rounded_up
 from fsr.runs.kernel import Kernel
 from fsr.workers.protocol import Task, WorkerFault, Workers
 
 TIMEOUT_S = 300.0
 TRIES = 2
+NEEDED = 4.0  # what a run needs is at least this much of what testing the original took
 
 # How compilers name a line of the unit they were given: NVRTC and nvcc, clang and g++.
 _COMPILERS_LINE = re.compile(r"\bcandidate\.cu(?:\((\d+)\)|:(\d+)(?::\d+)?)")
 _LINE = re.compile(r"\bline (\d+)\b")
 
 
-def qualify(workers: Workers, spec: SessionSpec, kernel: Kernel, tick: Callable[[], None]) -> BaselineReport:
-    """Run the baseline task; ``tick`` is called while it runs. Raises BaselineError (in the user's lines),
-    and what else the task raises."""
-    task = Task("fsr.evaluation.jobs:baseline_task", spec, TIMEOUT_S)
+def qualify(
+    workers: Workers, spec: SessionSpec, kernel: Kernel, tick: Callable[[], None], limit_s: float = TIMEOUT_S
+) -> BaselineReport:
+    """Run the baseline task; ``tick`` is called while it runs. Raises BaselineError (in the user's lines), BudgetError
+    when a ``limit_s`` shorter than usual did not suffice, and what else the task raises."""
+    task = Task("fsr.evaluation.jobs:baseline_task", spec, limit_s)
     completion = completed(workers, "device", task, tick, tries=TRIES)
+    if getattr(completion.result, "kind", "") == "timed_out" and limit_s < TIMEOUT_S:
+        needed = round(rounded_up(NEEDED * limit_s))
+        raise BudgetError(
+            f"the budget of {spec.budget_s:g} s is too small: "
+            f"the original was not tested and timed within {limit_s:.1f} s",
+            expected=f"about {needed} s or more on this machine", where=str(kernel.file.path),
+            fix=f"--budget {needed}s, or smaller timed sizes in the contract",
+        )  # fmt: skip
     try:
         return _report(completion.result, completion.seconds)
     except BaselineError as error:

@@ -1,123 +1,197 @@
 """The loop between search and workers: ask, compile, evaluate, tell; steady state.
 
 Nothing here knows what a kernel is. Every ask and tell is in the run's log before the search moves on, so that
-a kill at any moment loses no outcome.
+a kill at any moment loses no outcome. With one compile worker and one device, outcomes are told in the order of asking,
+so that equal seeds give equal runs; with more they are told as they come.
 """
 
 from __future__ import annotations
 
-import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from fsr.evaluation.faults import outcome_of_fault
 from fsr.evaluation.jobs import too_fast
-from fsr.evaluation.promotion import SLOWER_ELSEWHERE
-from fsr.evaluation.spec import Binaries, CompileRequest, Enriched, EvaluateRequest, PromoteRequest, SessionSpec
+from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest
 from fsr.features.schema import Features
 from fsr.identity import to_json
-from fsr.records import Outcome, Status, VerdictKind
-from fsr.runs.awaiting import TICK_S, completed, died
+from fsr.records import Outcome, Status
+from fsr.runs.awaiting import TICK_S, died
+from fsr.runs.context import RunContext
 from fsr.runs.enriching import Enricher
-from fsr.runs.log import EventLog
 from fsr.runs.resuming import asked
-from fsr.runs.state import Progress, RunState
-from fsr.search.proposal import Proposal, Trial
+from fsr.runs.state import Ended, RunState
+from fsr.search.proposal import Proposal
 from fsr.search.refinement import Refinement
-from fsr.workers.protocol import Completion, Task, WorkerFault, Workers
+from fsr.workers.protocol import Completion, Task, WorkerFault
 
 COMPILE_TIMEOUT_S = 90.0
 EVALUATE_TIMEOUT_S = 120.0
-PROMOTE_TIMEOUT_S = 240.0
 
 
 @dataclass(slots=True)
 class Engine:
-    """Drives one refinement until its deadline, its limit of evaluations, or the end of the space."""
+    """Drives one refinement until its time or its evaluations are used up, the space ends, or somebody stops it.
 
-    spec: SessionSpec
+    ``on_failure`` is told of candidates that failed; ``binaries`` are of those that did not, by proposal."""
+
+    context: RunContext
     refinement: Refinement
-    workers: Workers
-    log: EventLog
-    state: RunState
-    progress: Progress
-    started: float
     on_failure: Callable[[str, Outcome], None]
-    enricher: Enricher | None = None
+    enricher: Enricher
+    binaries: dict[int, Binaries] = field(default_factory=dict)
     _compiling: dict[int, Proposal] = field(default_factory=dict)
+    _compiled: deque[Proposal] = field(default_factory=deque)  # and waiting for the device
     _evaluating: dict[int, Proposal] = field(default_factory=dict)
-    _binaries: dict[int, Binaries] = field(default_factory=dict)
+    _order: deque[int] = field(default_factory=deque)  # ids asked and not told, where outcomes are told in order
+    _early: dict[int, tuple[Proposal, Outcome]] = field(default_factory=dict)  # outcomes that wait for their turn
+    _incumbents: dict[int, float | None] = field(default_factory=dict)  # best time when a proposal was asked for
     _tried_again: set[int] = field(default_factory=set)
-    _slower_elsewhere: set[tuple[str, ...]] = field(default_factory=set)
 
     # ------------------------------------------------------------ the search
 
-    def search(self, deadline: float, evaluations: int | None) -> None:
-        """Evaluate proposals until ``deadline`` (time.monotonic). Raises KeyboardInterrupt as it comes."""
-        depth = self.workers.size("compile") + 2 * self.workers.size("device")
+    def search(self, evaluations: int | None) -> Ended:
+        """Evaluate proposals, at most so many in the whole run; why it ended. Raises StopNow."""
         for left in self.refinement.open:  # left open by the run that is being resumed
-            self._compile(left)
-        if self.enricher is not None:
-            self.enricher.begin()
-        while time.monotonic() < deadline:
-            exhausted = False
-            while self._flying() < depth and not exhausted:
-                limit = evaluations is not None and self.state.told + self._flying() >= evaluations
-                proposal = None if limit else self.refinement.ask()
-                if proposal is None:
-                    exhausted = True
-                else:
-                    self._ask(proposal)
-            if not self._flying():
-                return
-            if self.enricher is not None:
-                self.enricher.dispatch()
-            for completion in self.workers.wait(min(TICK_S, max(0.0, deadline - time.monotonic()))):
-                self._take(completion)
-            self._show()
+            self._begin(left)
+        self.enricher.begin()
+        while True:
+            self.context.tick()
+            if self.context.control.stopped:
+                return Ended.STOPPED
+            if self.context.budget.search_left_s <= 0:
+                return Ended.BUDGET
+            full = self._fill(evaluations)
+            if not self._flying() and (full or self.context.control.paused):
+                if not self.context.control.paused and not self.refinement.thinking:
+                    return Ended.EVALUATIONS if self._used_up(evaluations) else Ended.SPACE
+                self._idle()
+                continue
+            self._feed()
+            self._collect(evaluations)
+
+    def clear(self) -> None:
+        """Give up what is under way; outcomes that are there are told."""
+        self.context.workers.cancel_all()
+        for number in sorted(self._early):
+            self._tell(*self._early[number])
+        for waiting in (self._compiling, self._compiled, self._evaluating, self._order, self._early):
+            waiting.clear()
+        self.enricher.clear()
 
     def _flying(self) -> int:
-        return len(self._compiling) + len(self._evaluating)
+        return len(self._compiling) + len(self._compiled) + len(self._evaluating) + len(self._early)
 
-    def _ask(self, proposal: Proposal) -> None:
-        self.log.append("ask", **asked(proposal))
+    def _used_up(self, evaluations: int | None) -> bool:
+        return evaluations is not None and self.context.state.told + self._flying() >= evaluations
+
+    @property
+    def _in_order(self) -> bool:
+        workers = self.context.workers
+        return workers.size("compile") == 1 == workers.size("device")
+
+    def _fill(self, evaluations: int | None) -> bool:
+        """Ask until enough is under way; whether there was nothing to ask for."""
+        workers, budget = self.context.workers, self.context.budget
+        depth = workers.size("compile") + 2 * workers.size("device")
+        while self._flying() < depth and not self.context.control.paused:
+            if self._used_up(evaluations):
+                return True
+            left = None if evaluations is None else evaluations - self.context.state.told
+            proposal = self.refinement.ask(budget.search_left_s, left)
+            if proposal is None:
+                return True
+            self.context.log.append("ask", **asked(proposal))
+            self._begin(proposal)
+        return False
+
+    def _idle(self) -> None:
+        """Nothing is under way: a pause, or a proposer that thinks. The device is others' meanwhile."""
+        self.context.lease.give_back()
+        paused = self.context.control.paused
+        if paused:
+            self.context.budget.pause()
+            if self.context.state.phase != "paused":
+                self.context.state.phase = "paused"
+                self.context.log.append("pause")
+        self.context.control.wait(TICK_S)
+        if paused and not self.context.control.paused:
+            self.context.budget.go_on()
+            self.context.log.append("go on")
+            self.context.state.phase = "search"
+
+    def _feed(self) -> None:
+        """Give the device what was compiled, while it is this run's turn."""
+        lease, workers = self.context.lease, self.context.workers
+        if lease.due():
+            if not self._evaluating:
+                lease.give_back()
+            return
+        free = bool(self._compiled) and lease.take()
+        while free and self._compiled and len(self._evaluating) < 2 * workers.size("device"):
+            self._evaluate(self._compiled.popleft())
+        self.enricher.dispatch(device=lease.take() if self._evaluating else False)
+
+    def _collect(self, evaluations: int | None) -> None:
+        if not self._compiling and not self._evaluating:  # all that is under way waits for its turn on the device
+            self.context.lease.wait()
+            return
+        for completion in self.context.workers.wait(max(0.0, min(TICK_S, self.context.budget.search_left_s))):
+            self._take(completion)
+            while self._order and self._order[0] in self._early:
+                self._tell(*self._early.pop(self._order.popleft()))
+                self._fill(evaluations)
+
+    # ------------------------------------------------------------ one proposal
+
+    def _begin(self, proposal: Proposal) -> None:
+        if self._in_order:
+            self._order.append(proposal.id)
+            self._incumbents[proposal.id] = self._best_ns()
         self._compile(proposal)
 
+    def _best_ns(self) -> float | None:
+        best = self.context.state.best
+        return best.time_ns if best is not None else None
+
     def _compile(self, proposal: Proposal) -> None:
-        request = CompileRequest(self.spec, proposal.candidate, proposal.untrusted)
+        request = CompileRequest(self.context.spec, proposal.candidate, proposal.untrusted)
         task = Task("fsr.evaluation.jobs:compile_task", request, COMPILE_TIMEOUT_S)
-        self._compiling[self.workers.submit("compile", task)] = proposal
+        self._compiling[self.context.workers.submit("compile", task)] = proposal
+
+    def _evaluate(self, proposal: Proposal) -> None:
+        best = self._incumbents.pop(proposal.id) if proposal.id in self._incumbents else self._best_ns()
+        limit_s = min(EVALUATE_TIMEOUT_S, max(1.0, self.context.budget.search_left_s))
+        request = EvaluateRequest(
+            self.context.spec, proposal.candidate, self.binaries[proposal.id], best, deadline_s=limit_s
+        )
+        task = Task("fsr.evaluation.jobs:evaluate_task", request, EVALUATE_TIMEOUT_S)
+        self._evaluating[self.context.workers.submit("device", task)] = proposal
 
     def _take(self, completion: Completion) -> None:
         compiled = self._compiling.pop(completion.ticket, None)
+        evaluated = self._evaluating.pop(completion.ticket, None)
         if compiled is not None:
-            if self._again(compiled, completion):
+            if isinstance(completion.result, Binaries):
+                self.binaries[compiled.id] = completion.result
+                self._compiled.append(compiled)
+            elif self._again(compiled, completion):
                 self._compile(compiled)
             else:
-                self._compiled(compiled, completion)
-            return
-        evaluated = self._evaluating.pop(completion.ticket, None)
-        if evaluated is None:
-            self._enrich(completion)
-            return
-        if self._again(evaluated, completion):
-            self._evaluate(evaluated, self._binaries[evaluated.id])
+                self._done(compiled, outcome_of(completion, "compile", self.context.state))
+        elif evaluated is not None:
+            if self._again(evaluated, completion):
+                self._compiled.appendleft(evaluated)
+                return
+            outcome = outcome_of(completion, "tests", self.context.state)
+            if outcome.status is Status.TIMED_OUT and self.context.budget.search_left_s <= TICK_S:
+                return  # the run's end and not the candidate's doing; it stays open
+            if outcome.status is Status.CORRECT:
+                self.context.budget.evaluation_took(completion.seconds)
+            self._done(evaluated, outcome)
         else:
-            self._tell(evaluated, self._outcome(completion, "tests"))
-
-    def _enrich(self, completion: Completion) -> None:
-        found = self.enricher.take(completion) if self.enricher is not None else None
-        if found is None:
-            return
-        proposal_id, enriched = found
-        if enriched.note and enriched.note not in self.state.notes:
-            self.state.notes.append(enriched.note)
-        if enriched.features != Features():
-            self.log.append("enrich", id=proposal_id, features=to_json(enriched.features))
-            self.refinement.enrich(proposal_id, enriched.features)
-            if proposal_id == 0 and self.state.baseline is not None:
-                self.state.baseline = replace(self.state.baseline, outcome=self.refinement.trials[0].outcome)
-            self.state.best = self.refinement.archive.best
+            self._enrich(completion)
 
     def _again(self, proposal: Proposal, completion: Completion) -> bool:
         """Whether to try once more: the worker's process died, which need not be the candidate's doing."""
@@ -126,124 +200,52 @@ class Engine:
         self._tried_again.add(proposal.id)
         return True
 
-    def _compiled(self, proposal: Proposal, completion: Completion) -> None:
-        result = completion.result
-        if not isinstance(result, Binaries):
-            self._tell(proposal, self._outcome(completion, "compile"))
-            return
-        self._binaries[proposal.id] = result
-        self._evaluate(proposal, result)
-
-    def _evaluate(self, proposal: Proposal, binaries: Binaries) -> None:
-        best = self.state.best.time_ns if self.state.best is not None else None
-        request = EvaluateRequest(self.spec, proposal.candidate, binaries, best, EVALUATE_TIMEOUT_S)
-        task = Task("fsr.evaluation.jobs:evaluate_task", request, EVALUATE_TIMEOUT_S)
-        self._evaluating[self.workers.submit("device", task)] = proposal
-
-    def _outcome(self, completion: Completion, stage: str) -> Outcome:
-        result = completion.result
-        if isinstance(result, WorkerFault):
-            return outcome_of_fault(result.kind, result.detail, result.error, stage, completion.seconds)
-        assert isinstance(result, Outcome)
-        report = self.state.baseline
-        if report is not None and result.status >= Status.CORRECT and too_fast(result, report):
-            evidence = {**result.evidence, "detail": "faster than moving its bytes allows"}
-            return Outcome(Status.WRONG, "screening", result.cases, result.passed, evidence=evidence)
-        return result
+    def _done(self, proposal: Proposal, outcome: Outcome) -> None:
+        if self._in_order:
+            self._early[proposal.id] = proposal, outcome
+        else:
+            self._tell(proposal, outcome)
 
     def _tell(self, proposal: Proposal, outcome: Outcome) -> None:
-        self.log.append("tell", id=proposal.id, outcome=to_json(outcome))
+        state = self.context.state
+        self.context.log.append("tell", id=proposal.id, outcome=to_json(outcome))
         trial = self.refinement.tell(proposal.id, outcome)
-        self.state.count(outcome)
-        self.state.best = self.refinement.archive.best
+        state.count(outcome)
+        state.best = self.refinement.archive.best
+        state.shares = self.refinement.sharing.accounts
         if trial.time_ns is None:
-            self._binaries.pop(proposal.id, None)
-        elif self.enricher is not None and self.refinement.archive.holds(proposal.id):
-            best = self.state.best is trial
-            self.enricher.offer(proposal, self._binaries[proposal.id], best=best)
+            self.binaries.pop(proposal.id, None)
+        elif self.refinement.archive.holds(proposal.id):
+            best = state.best is trial
+            self.enricher.offer(proposal, self.binaries[proposal.id], best=best)
         if outcome.status < Status.SLOW:
             self.on_failure(proposal.hash, outcome)
 
-    def _show(self) -> None:
-        self.state.elapsed_s = time.monotonic() - self.started
-        self.state.device_busy = self.workers.busy_share("device")
-        self.state.counting_s = self.enricher.counting_s if self.enricher is not None else 0.0
-        self.progress(self.state)
-
-    # ------------------------------------------------------------ promotion
-
-    def promote(self, deadline: float, tries: int = 6) -> Trial | None:
-        """Promote the fastest candidate that stands; None when none does. Past the deadline no new try starts,
-        but there is always a first."""
-        self.state.phase = "promotion"
-        self.workers.cancel_all()
-        self._compiling.clear()
-        self._evaluating.clear()
-        if self.enricher is not None:
-            self.enricher.clear()
-        for attempt in range(tries):
-            trial = self._next_to_promote()
-            if trial is None or (attempt and time.monotonic() > deadline):
-                return None
-            outcome = self._promotion(trial, max(4.0, deadline - time.monotonic()))
-            self.log.append("promote", id=trial.proposal.id, outcome=to_json(outcome))
-            if outcome.status is Status.PROMOTED:
-                return Trial(trial.proposal, self._whole(trial, outcome))
-            self.state.notes.append(f"{trial.proposal.move}: not promoted: {reason(outcome)}")
-            if outcome.evidence.get("kind") == SLOWER_ELSEWHERE:
-                self._slower_elsewhere.add(trial.proposal.candidate.actions[:1])
-            if outcome.status < Status.SLOW:
-                self.on_failure(trial.proposal.hash, outcome)
-            demoted = Outcome(min(outcome.status, Status.SLOW), "promotion", evidence=outcome.evidence)
-            self.refinement.demote(trial.proposal.id, demoted)
-            self.state.best = self.refinement.archive.best
-            if self.spec.predicted and outcome.evidence.get("kind") == VerdictKind.AMBIGUOUS.value:
-                return None  # a prediction does not vary: all that are slower are ambiguous too
-        return None
-
-    def _whole(self, trial: Trial, promoted: Outcome) -> Outcome:
-        """The winner's outcome: what the search knew of it, what promotion found, and what holds it back now."""
-        searched, features = trial.outcome, trial.outcome.features.merged(promoted.features)
-        binaries = self._binaries.get(trial.proposal.id)
-        if not features.bottlenecks and self.enricher is not None and binaries is not None:
-            task = self.enricher.last_look(trial.proposal, binaries)
-            found = completed(self.workers, "compile", task, self._show).result if task is not None else None
-            features = features.merged(found.features) if isinstance(found, Enriched) else features
-        cases, passed = searched.cases + promoted.cases, searched.passed + promoted.passed
-        return replace(promoted, cases=cases, passed=passed, features=features)
-
-    def _next_to_promote(self) -> Trial | None:
-        """The fastest candidate that beats the original; one that begins with another move than those that were slower
-        at held-out sizes goes first, since siblings share what slowed them."""
-        baseline = self.refinement.trials[0].time_ns if self.refinement.trials else None
-        if baseline is None:
-            return None
-        faster = [t for t in self.refinement.ranked() if t.proposal.id and (t.time_ns or baseline) < baseline]
-        others = [t for t in faster if t.proposal.candidate.actions[:1] not in self._slower_elsewhere]
-        return next(iter([*others, *faster]), None)
-
-    def _promotion(self, trial: Trial, budget_s: float) -> Outcome:
-        binaries = self._binaries.get(trial.proposal.id)
-        if binaries is None:  # told in an earlier life of this run
-            request = CompileRequest(self.spec, trial.proposal.candidate, trial.proposal.untrusted)
-            compile_ = Task("fsr.evaluation.jobs:compile_task", request, COMPILE_TIMEOUT_S)
-            done = completed(self.workers, "compile", compile_, self._show, tries=2)
-            if not isinstance(done.result, Binaries):
-                return self._outcome(done, "compile")
-            binaries = done.result
-        promotion = PromoteRequest(
-            self.spec, trial.proposal.candidate, binaries, min(20.0, budget_s / 2), untrusted=trial.proposal.untrusted
-        )
-        task = Task("fsr.evaluation.promotion:promote_task", promotion, PROMOTE_TIMEOUT_S, fresh=True)
-        return self._outcome(completed(self.workers, "device", task, self._show, tries=2), "promotion")
+    def _enrich(self, completion: Completion) -> None:
+        found = self.enricher.take(completion)
+        if found is None:
+            return
+        proposal_id, enriched = found
+        state = self.context.state
+        state.counting_s = self.enricher.counting_s
+        if enriched.note and enriched.note not in state.notes:
+            state.notes.append(enriched.note)
+        if enriched.features != Features():
+            self.context.log.append("enrich", id=proposal_id, features=to_json(enriched.features))
+            self.refinement.enrich(proposal_id, enriched.features)
+            if proposal_id == 0 and state.baseline is not None:
+                state.baseline = replace(state.baseline, outcome=self.refinement.trials[0].outcome)
+            state.best = self.refinement.archive.best
 
 
-def reason(outcome: Outcome) -> str:
-    """Why a candidate was not promoted, in words."""
-    found = outcome.evidence
-    if found.get("case"):
-        return f"{found.get('kind', 'wrong')} on {found['case']}"
-    match found.get("verdict"):
-        case {"kind": kind, "speedup": float(speedup), "ci95": [float(low), float(high)]} if kind == found.get("kind"):
-            return f"{kind}, {speedup:.3g}x [{low:.3g}, {high:.3g}]"
-    return str(found.get("detail") or found.get("kind") or outcome.status.name.lower())
+def outcome_of(completion: Completion, stage: str, state: RunState) -> Outcome:
+    """What a completion says of its candidate; a time below what moving the bytes allows is no time. Raises what is
+    fsr's own fault or the user's."""
+    result = completion.result
+    if isinstance(result, WorkerFault):
+        return outcome_of_fault(result.kind, result.detail, result.error, stage, completion.seconds)
+    assert isinstance(result, Outcome)
+    if state.baseline is not None and result.status >= Status.CORRECT and too_fast(result, state.baseline):
+        evidence = {**result.evidence, "detail": "faster than moving its bytes allows"}
+        return Outcome(Status.WRONG, "screening", result.cases, result.passed, evidence=evidence)
+    return result

@@ -64,14 +64,15 @@ class Enricher:
             kept = [one for one in self._to_count if one[0] == ORIGINAL]
             self._to_count = deque([*kept, (proposal, request)])
 
-    def dispatch(self) -> None:
-        """Submit what idle workers can take now, the newest first: older elites may be none any more."""
+    def dispatch(self, *, device: bool = True) -> None:
+        """Submit what idle workers can take now, the newest first: older elites may be none any more. ``device``:
+        whether it is the run's turn there."""
         idle = self.workers.size("compile") - self.workers.pending("compile")
         while idle > 0 and self._to_record and "compile" not in self._given_up:
             self._submit(RECORD, *self._to_record.pop())
             idle -= 1
         counting = any(pool == "device" for _, pool in self._flying.values())
-        if self._to_count and not counting and "device" not in self._given_up and self._may_count():
+        if device and self._to_count and not counting and "device" not in self._given_up and self._may_count():
             self._submit(COUNT, *self._to_count.pop())
 
     def _may_count(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fsr.backends.seats import Seat
@@ -32,18 +32,20 @@ TICK_S = 0.2
 @dataclass(frozen=True, slots=True)
 class Fleet:
     """Running workers; ``device``: what every device worker calls its own, 'cuda:N' or 'host'; ``target``: the
-    architecture to compile and predict for; ``notes``: what is worth telling about the choice."""
+    architecture to compile and predict for; ``notes``: what is worth telling about the choice; ``leased``: the
+    GPUs of this machine that a run takes in turn with others of its process."""
 
     workers: Workers
     device: str
     target: str
     notes: tuple[str, ...] = ()
+    leased: tuple[str, ...] = ()
 
     def spec(self, kernel: Kernel, options: RefineOptions) -> SessionSpec:
         """What its workers need to know to judge candidates of a kernel."""
         return SessionSpec(
             kernel.contract, kernel.baseline, self.device, self.target, options.seed, str(kernel.folder),
-            budget_s=options.budget_s,
+            budget_s=options.budget_s, leased=bool(self.leased),
         )  # fmt: skip
 
 
@@ -75,10 +77,10 @@ def _on_this_machine(
         chosen = [gpus[device.index]]
     if len(chosen) == 1 and options.ray is None:
         with open_workers(compile_workers, None) as workers:
-            yield Fleet(workers, str(device), chosen[0].arch)
+            yield Fleet(workers, str(device), chosen[0].arch, leased=() if single else (chosen[0].uuid,))
         return
     with open_workers(compile_workers, options.ray, [gpu.uuid for gpu in chosen]) as workers:
-        yield _seated(workers, wanted, options)
+        yield _seated(workers, wanted, options, leased=not single)
 
 
 @contextmanager
@@ -121,11 +123,12 @@ def _on_host(workers: Workers, options: RefineOptions) -> Fleet:
     return Fleet(workers, recording_backend().name, options.target)
 
 
-def _seated(workers: Workers, wanted: DeviceSpec, options: RefineOptions) -> Fleet:
-    """The fleet of device workers that may each have a GPU: asks all, keeps those that can be compared."""
+def _seated(workers: Workers, wanted: DeviceSpec, options: RefineOptions, *, leased: bool = False) -> Fleet:
+    """The fleet of device workers that may each have a GPU: asks all, keeps those that can be compared. ``leased``:
+    they are this machine's, so that runs of this process take turns on them instead of leaving out what one uses."""
     if wanted.kind != "auto" and not backend_named(wanted.kind).numbered:
         return _on_host(workers, options)
-    seats = _seats(workers)
+    seats = _seats(workers, own=f"process {os.getpid()}" if leased else "")
     valid = {index: seat for index, seat in seats.items() if isinstance(seat, Seat)}
     found = {index: seat.gpu for index, seat in valid.items() if seat.gpu is not None}
     if not found and wanted.kind == "auto" and len(valid) == len(seats):
@@ -152,7 +155,8 @@ def _seated(workers: Workers, wanted: DeviceSpec, options: RefineOptions) -> Fle
             kept[found[index].uuid] = index
     if len(kept) > 1:
         notes.insert(0, f"searched on {len(kept)} GPUs: {lead.name}")
-    return Fleet(workers, str(DeviceSpec(valid[first].backend)), lead.arch, tuple(notes))
+    device = str(DeviceSpec(valid[first].backend))
+    return Fleet(workers, device, lead.arch, tuple(notes), tuple(kept) if leased else ())
 
 
 def _unfit(seat: Seat | str, model: tuple[str, str], kept: dict[str, int]) -> str:
@@ -168,8 +172,8 @@ def _unfit(seat: Seat | str, model: tuple[str, str], kept: dict[str, int]) -> st
     return f"in use by {seat.holder}" if seat.holder else ""
 
 
-def _seats(workers: Workers) -> dict[int, Seat | str]:
-    """What every device worker found, or its fault in words."""
+def _seats(workers: Workers, own: str) -> dict[int, Seat | str]:
+    """What every device worker found, or its fault in words; a GPU held by ``own`` counts as free."""
     asked = {
         workers.submit("device", Task("fsr.backends.seats:seat_task", None, SEAT_TIMEOUT_S, worker=index)): index
         for index in range(workers.size("device"))
@@ -177,7 +181,9 @@ def _seats(workers: Workers) -> dict[int, Seat | str]:
     seats: dict[int, Seat | str] = {}
     while len(seats) < len(asked):
         for done in workers.wait(TICK_S):
-            seats[asked[done.ticket]] = _seat(done)
+            seat = _seat(done)
+            taken = isinstance(seat, Seat) and bool(own) and seat.holder == own
+            seats[asked[done.ticket]] = replace(seat, holder="") if taken else seat  # type: ignore[type-var]
     return dict(sorted(seats.items()))
 
 

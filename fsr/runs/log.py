@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -25,11 +25,13 @@ class EventLog:
 
     Args:
         folder: the run's folder, created when it is missing.
+        listener: told of every event once it is on the disk.
 
     Raises StorageError when the folder cannot be written, or another process is writing this run.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, listener: Callable[[Mapping[str, Any]], None] = lambda event: None) -> None:
+        self._listener = listener
         self.folder, self.path = folder, folder / EVENTS
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -62,13 +64,15 @@ class EventLog:
 
     def append(self, kind: str, **fields: Any) -> None:
         """Write one event durably. ``fields`` must be JSON-able. Raises StorageError when the disk is full."""
-        line = json.dumps({"kind": kind, "at": round(time.time(), 3), **fields}, separators=(",", ":"))
+        event = {"kind": kind, "at": round(time.time(), 3), **fields}
+        line = json.dumps(event, separators=(",", ":"))
         try:
             self._file.write(line.encode() + b"\n")
             self._file.flush()
             os.fdatasync(self._file.fileno())
         except OSError as fault:
             raise _unwritable(self.path, fault) from None
+        self._listener(event)
 
     def _drop_torn_line(self) -> None:
         self._file.seek(0)
@@ -97,6 +101,18 @@ def read_events(folder: Path) -> Iterator[dict[str, Any]]:
             raise StorageError(
                 "the event log of this run is damaged", where=f"{path}:{number}", fix="start a new run"
             ) from None
+
+
+def is_written(folder: Path) -> bool:
+    """Whether some process holds the log of a run open: whether it is going on."""
+    try:
+        with (folder / EVENTS).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _unwritable(path: Path, fault: OSError) -> StorageError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from fsr.errors import UsageError
 
@@ -34,6 +35,27 @@ class RefineOptions:
     ray: str | None = None
     output: Path | None = None
     use_cache: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("kernel", "output"):  # text will do
+            if isinstance(getattr(self, name), str):
+                object.__setattr__(self, name, Path(getattr(self, name)))
+
+
+class OptionFields(TypedDict, total=False):
+    """The fields of RefineOptions but the kernel, as keyword arguments."""
+
+    device: str
+    target: str
+    budget_s: float
+    evaluations: int | None
+    seed: int
+    entry: str | None
+    keep_launch: bool
+    workers: int | None
+    ray: str | None
+    output: Path | None
+    use_cache: bool
 
 
 def parse_duration(text: str) -> float:

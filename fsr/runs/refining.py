@@ -1,154 +1,197 @@
-"""``refine``: one kernel in, a faster one out, proven to do the same."""
+"""The stages of a run, one after the other: original, search, promotion, what is left behind."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from fsr.errors import StorageError
 from fsr.evaluation.capacity import buffer_bytes
-from fsr.evaluation.spec import SessionSpec
 from fsr.identity import to_json
-from fsr.records import Json, Outcome
-from fsr.runs.baseline import qualify
+from fsr.records import Outcome
+from fsr.runs.baseline import TIMEOUT_S, qualify
+from fsr.runs.budget import Budget
 from fsr.runs.caching import RunCache, open_store
+from fsr.runs.context import RunContext
+from fsr.runs.control import Control, StopNow
 from fsr.runs.engine import Engine
 from fsr.runs.enriching import Enricher
 from fsr.runs.fleet import open_fleet
 from fsr.runs.kernel import Kernel, load_kernel
+from fsr.runs.lease import LEASES, Leases
 from fsr.runs.log import EventLog
 from fsr.runs.options import RefineOptions
 from fsr.runs.outputs import default_output, published, render_files, require_writable, write_outputs
-from fsr.runs.result import result_of
-from fsr.runs.resuming import RunStart, asked, new_run_folder, replay_into
-from fsr.runs.state import Progress, RunState
+from fsr.runs.promoting import Promoter
+from fsr.runs.result import Result, result_of
+from fsr.runs.resuming import RunStart, asked, replay_into
+from fsr.runs.state import Ended, Progress, RunState
+from fsr.runs.why import why
+from fsr.search.defects import defects_of
 from fsr.search.proposal import Rules, Space, Trial
 from fsr.search.proposers.deterministic import Deterministic
+from fsr.search.proposers.protocol import Proposer
 from fsr.search.refinement import Refinement
-from fsr.settings import Settings, read_settings
+from fsr.settings import Settings
 from fsr.transform.registry import all_actions
-from fsr.workers.protocol import Workers
-
-PROMOTION_SHARE = 0.2  # of the budget, kept for promotion
-PROMOTION_MOST_S = 30.0
-LARGE_SHARE = 0.4  # where the timed sizes are so large that checking them takes long
-# Of buffers at timed sizes, as seen beside an H200: several input sets, held-out sizes, perturbations.
-CHECKED_BYTES_PER_S = 20e6
 
 
-def refine(
-    options: RefineOptions,
-    *,
-    settings: Settings | None = None,
-    progress: Progress = lambda state: None,
-    resume: str | None = None,
-) -> dict[str, Json]:
-    """Refine a kernel; returns the object that ``fsr refine --json`` prints.
+@dataclass(slots=True)
+class Job:
+    """What a run is given. folder: of its log. earlier: its start, when it is resumed; the options are then its own.
+    proposers: beside the deterministic one. listener: told of every event; progress: of how the run stands. since_s:
+    what of its budget is gone already."""
 
-    ``resume``: the name of a run to go on with; its own options hold, with what is left of its budget. On
-    KeyboardInterrupt the best so far is promoted and returned. Raises FsrError."""
-    settings = settings or read_settings()
-    started = time.monotonic()
-    folder = Path(settings.runs) / resume if resume else new_run_folder(Path(settings.runs), options.kernel)
-    earlier = RunStart.read(folder) if resume else None
-    if earlier is not None:
-        options = earlier.options
-        started -= earlier.seconds
+    options: RefineOptions
+    settings: Settings
+    folder: Path
+    earlier: RunStart | None = None
+    proposers: Sequence[Proposer] = ()
+    leases: Leases = field(default_factory=lambda: LEASES)
+    control: Control = field(default_factory=Control)
+    listener: Callable[[Mapping[str, Any]], None] = lambda event: None
+    progress: Progress = lambda state: None
+    since_s: float = 0.0
+
+
+def carry_out(job: Job) -> Result:
+    """Refine a kernel. Raises StopNow when it is stopped before its original was tested, and FsrError."""
+    options, earlier = job.options, job.earlier
+    budget = Budget(options.budget_s, job.since_s + (earlier.seconds if earlier is not None else 0.0))
     output = options.output or default_output(options.kernel)
     require_writable(output, options.kernel)
     kernel = load_kernel(options.kernel, options.entry)
     if earlier is not None:
         earlier.require_same(kernel)
     with ExitStack() as stack:
-        fleet = stack.enter_context(open_fleet(options, options.workers or settings.workers))
-        log = stack.enter_context(EventLog(folder))
-        spec, workers = fleet.spec(kernel, options), fleet.workers
-        state = RunState(folder.name, kernel.contract.entry, options.budget_s, notes=list(fleet.notes))
-
-        def tick() -> None:
-            state.elapsed_s = time.monotonic() - started
-            progress(state)
-
-        state.baseline = qualify(workers, spec, kernel, tick)
-        state.notes.extend(state.baseline.notes)
+        fleet = stack.enter_context(open_fleet(options, options.workers or job.settings.workers))
+        log = stack.enter_context(EventLog(job.folder, job.listener))
+        state = RunState(job.folder.name, kernel.contract.entry, options.budget_s, notes=list(fleet.notes))
+        lease = stack.enter_context(job.leases.lease(fleet.leased))
+        spec = fleet.spec(kernel, options)
+        context = RunContext(spec, fleet.workers, log, state, budget, job.control, lease, job.progress)
+        _qualify(context, kernel, resumed=earlier is not None)
         cache = None
         if options.use_cache:
-            cache = RunCache(stack.enter_context(open_store(settings.cache)), kernel, spec, state.baseline.device)
-        return _run(options, kernel, spec, workers, log, state, progress, started, cache, earlier, output)
+            with worth_a_note(state, "the cache is not used"):
+                assert state.baseline is not None
+                store = stack.enter_context(open_store(job.settings.cache))
+                cache = RunCache(store, kernel, spec, state.baseline.device)
+        refining = Refining(job, kernel, context, cache)
+        stack.callback(refining.refinement.close)
+        return refining.finish(refining.winner(), output)
 
 
-def _run(
-    options: RefineOptions, kernel: Kernel, spec: SessionSpec, workers: Workers, log: EventLog, state: RunState,
-    progress: Progress, started: float, cache: RunCache | None, earlier: RunStart | None, output: Path,
-) -> dict[str, Json]:  # fmt: skip
-    assert state.baseline is not None
-    if earlier is None:
-        begin = cache.start() if cache is not None else None
-        known = cache.failures() if cache is not None else {}
-        start = RunStart.new(options, kernel, begin, tuple(sorted(known)), state.baseline.outcome)
+def _qualify(context: RunContext, kernel: Kernel, *, resumed: bool) -> None:
+    """Test and time the original, and learn from it what the rest will cost. Raises BaselineError and BudgetError."""
+    state, budget, spec = context.state, context.budget, context.spec
+    if not spec.predicted:
+        budget.timed_bytes = sum(buffer_bytes(spec.contract, sizes) for sizes in spec.contract.timed_sizes())
+    context.take_device()
+    began = budget.elapsed_s
+    # One that is resumed has spent its budget in part, and must be judged all the same.
+    limit_s = TIMEOUT_S if resumed else max(1.0, min(TIMEOUT_S, budget.left_s))
+
+    def tick() -> None:
+        context.tick()
+        if context.control.stopped:  # there is nothing yet that could be judged
+            raise StopNow(context.control.why)
+
+    state.baseline = qualify(context.workers, spec, kernel, tick, limit_s)
+    state.notes.extend(state.baseline.notes)
+    budget.baseline_took(budget.elapsed_s - began)
+    context.tick()
+
+
+class Refining:
+    """The search of one run, set up anew or from its log, and what follows it."""
+
+    def __init__(self, job: Job, kernel: Kernel, context: RunContext, cache: RunCache | None) -> None:
+        self.job, self.kernel, self.context, self.cache = job, kernel, context, cache
+        options, state = job.options, context.state
+        start = job.earlier
+        if start is None:
+            given = cache.start() if cache is not None else None
+            known = cache.failures() if cache is not None else {}
+            start = RunStart.new(options, kernel, given, tuple(sorted(known)), state)
+        rules = Rules(kernel.contract, options.keep_launch, context.spec.target)
+        first = Deterministic(options.seed, () if start.given is None else (start.given,))
+        self.refinement = Refinement(
+            kernel.baseline, Space(rules, all_actions(), state.action_failed), [first, *job.proposers],
+            known=start.known, on_fault=state.proposer_failed,
+        )  # fmt: skip
+        if job.earlier is None:
+            self._begin(start)
+        else:
+            context.log.append("resume")
+            replay_into(self.refinement, context.log.folder, state)
+        state.best = self.refinement.archive.best
+
+    def _begin(self, start: RunStart) -> None:
+        log, state = self.context.log, self.context.state
+        assert state.baseline is not None
         log.append("start", **start.to_json())
-    else:
-        start = earlier
-    rules = Rules(kernel.contract, options.keep_launch, spec.target)
-    given = () if start.given is None else (start.given,)
-    refinement = Refinement(
-        kernel.baseline, Space(rules, all_actions(), state.action_failed), [Deterministic(options.seed, given)],
-        known=start.known, on_fault=state.proposer_failed,
-    )  # fmt: skip
-    if earlier is None:
-        baseline = refinement.ask()
+        baseline = self.refinement.ask()
         assert baseline is not None
         log.append("ask", **asked(baseline))
         log.append("tell", id=0, outcome=to_json(state.baseline.outcome))
-        refinement.tell(0, state.baseline.outcome)
-    else:
-        replay_into(refinement, log.folder, state)
-    state.best = refinement.archive.best
+        self.refinement.tell(0, state.baseline.outcome)
 
-    def remember(candidate: str, outcome: Outcome) -> None:
-        if cache is not None:
-            with _worth_a_note(state, "failures are not remembered"):
-                cache.remember(candidate, outcome)
+    def winner(self) -> Trial | None:
+        """Search, then promote."""
+        context, state = self.context, self.context.state
+        enricher = Enricher(context.workers, context.spec)
+        engine = Engine(context, self.refinement, self._remember, enricher)
+        promoter = Promoter(context, self.refinement, engine.binaries, self._remember, enricher)
+        state.phase, state.search_started_s = "search", context.budget.elapsed_s
+        try:
+            if state.told or context.budget.enough_to_try():
+                state.ended = engine.search(self.job.options.evaluations)
+            else:
+                state.ended = Ended.TOO_SHORT
+            state.stopped = context.control.stopped
+            engine.clear()
+            return promoter.promote()
+        except StopNow:  # asked twice: leave without a winner
+            state.ended, state.stopped = Ended.STOPPED, True
+            state.notes.append("interrupted during promotion: nothing was promoted")
+            return None
 
-    enricher = Enricher(workers, spec)
-    engine = Engine(spec, refinement, workers, log, state, progress, started, remember, enricher)
-    winner = _search_and_promote(engine, options, started)
-    return _finish(options, kernel, spec, log, state, progress, started, cache, output, winner)
+    def _remember(self, candidate: str, outcome: Outcome) -> None:
+        if self.cache is not None:
+            with worth_a_note(self.context.state, "failures are not remembered"):
+                self.cache.remember(candidate, outcome)
 
-
-def _search_and_promote(engine: Engine, options: RefineOptions, started: float) -> Trial | None:
-    state = engine.state
-    state.phase, state.search_started_s = "search", time.monotonic() - started
-    end = started + options.budget_s
-    reserve = promotion_reserve(engine.spec, options.budget_s)
-    try:
-        engine.search(end - reserve, options.evaluations)
-    except KeyboardInterrupt:
-        state.interrupted = True
-        end = time.monotonic() + 5.0
-    try:
-        return engine.promote(end)
-    except KeyboardInterrupt:  # asked twice: leave without a winner
-        state.interrupted = True
-        state.notes.append("interrupted during promotion: nothing was promoted")
-        return None
-
-
-def promotion_reserve(spec: SessionSpec, budget_s: float) -> float:
-    """Seconds of the budget that the search leaves to promotion: a share, and more where a GPU's timed sizes are
-    large."""
-    usual = min(PROMOTION_MOST_S, PROMOTION_SHARE * budget_s)
-    if spec.predicted:
-        return usual
-    timed_bytes = sum(buffer_bytes(spec.contract, sizes) for sizes in spec.contract.timed_sizes())
-    return max(usual, min(LARGE_SHARE * budget_s, PROMOTION_MOST_S, timed_bytes / CHECKED_BYTES_PER_S))
+    def finish(self, winner: Trial | None, output: Path) -> Result:
+        """Write what was found: the files, the cache, the end of the log."""
+        context, state, target = self.context, self.context.state, self.context.spec.target
+        state.elapsed_s, state.needed_s = context.budget.elapsed_s, context.budget.needed_s()
+        state.defects = defects_of(self.refinement.trials)
+        said = why(state, winner, actions=len(all_actions()), predicted=context.spec.predicted)
+        result = result_of(state, self.kernel, target, winner, {}, said)
+        if winner is not None:
+            handed = published(self.kernel, winner.proposal.candidate)
+            shown = Trial(replace(winner.proposal, candidate=handed), winner.outcome)
+            result = result_of(state, self.kernel, target, shown, {"source": str(output)}, said)
+            rendered = render_files(self.kernel, handed, result.to_json(), output.stem)
+            files = write_outputs(rendered, result.to_json(), output)
+            if self.cache is not None:
+                evidence = result_of(state, self.kernel, target, shown, files, said).to_json()
+                assert winner.outcome.timing is not None
+                with worth_a_note(state, "the winner is not in the cache"):
+                    self.cache.publish(winner.proposal.candidate, rendered, evidence, winner.outcome.timing.basis)
+            result = result_of(state, self.kernel, target, shown, files, said)
+        context.log.append("end", result=result.to_json(), defects=to_json(state.defects))
+        state.phase = "done"
+        context.progress(state)
+        return result
 
 
 @contextmanager
-def _worth_a_note(state: RunState, lost: str) -> Iterator[None]:
+def worth_a_note(state: RunState, lost: str) -> Iterator[None]:
     """A cache that cannot be written (any more) costs what it would have kept, never the run."""
     try:
         yield
@@ -156,28 +199,3 @@ def _worth_a_note(state: RunState, lost: str) -> Iterator[None]:
         note = f"{lost}: {fault.what}"
         if note not in state.notes:
             state.notes.append(note)
-
-
-def _finish(
-    options: RefineOptions, kernel: Kernel, spec: SessionSpec, log: EventLog, state: RunState, progress: Progress,
-    started: float, cache: RunCache | None, output: Path, winner: Trial | None,
-) -> dict[str, Json]:  # fmt: skip
-    files: dict[str, str] = {}
-    seconds = time.monotonic() - started
-    result = result_of(state, kernel, spec.target, winner, {}, seconds)
-    if winner is not None:
-        handed = published(kernel, winner.proposal.candidate)
-        shown = Trial(replace(winner.proposal, candidate=handed), winner.outcome)
-        result = result_of(state, kernel, spec.target, shown, {"source": str(output)}, seconds)
-        rendered = render_files(kernel, handed, result, output.stem)
-        files = write_outputs(rendered, result, output)
-        result = result_of(state, kernel, spec.target, shown, files, seconds)
-        if cache is not None:
-            assert winner.outcome.timing is not None
-            with _worth_a_note(state, "the winner is not in the cache"):
-                cache.publish(winner.proposal.candidate, rendered, result, winner.outcome.timing.basis)
-            result["notes"] = list(state.notes)
-    log.append("end", result=result)
-    state.phase, state.elapsed_s = "done", seconds
-    progress(state)
-    return result

@@ -1,26 +1,73 @@
-"""The result of a refinement: the JSON object that scripts read, and all a person is told from it."""
+"""The result of a refinement: the object that scripts read, and all a person is told from it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from fsr.evaluation.jobs import roofline_of
 from fsr.features.schema import BOTTLENECKS, Features, Roofline
 from fsr.identity import to_json
 from fsr.prediction.measured import judged
-from fsr.records import Basis, Json, Outcome, Timing
+from fsr.records import Basis, Json, Timing
 from fsr.runs.kernel import Kernel
 from fsr.runs.state import RunState
 from fsr.search.proposal import Trial
 
 
-def result_of(
-    state: RunState, kernel: Kernel, target: str, winner: Trial | None, output: Mapping[str, str], seconds: float
-) -> dict[str, Json]:
-    """The object that ``fsr refine --json`` prints; see docs/command-line.md for its fields.
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a run ended; docs/command-line.md says what each field means.
 
-    ``winner``: the promoted trial or None. ``output``: kind to path of the files written."""
+    status: 'improved' or 'unchanged'. best: of the winner, None when unchanged. why: in a sentence. proposers: name to
+    what it proposed, what was right, its gains and its cost in evaluations. defects: faults of actions, by action."""
+
+    status: str
+    entry: str
+    run: str
+    basis: str
+    device: Mapping[str, Json]
+    baseline: Mapping[str, Json]
+    best: Mapping[str, Any] | None
+    why: str
+    tests: Mapping[str, int]
+    evaluated: int
+    rejected: Mapping[str, int]
+    defects: Mapping[str, Mapping[str, int]]
+    proposers: Mapping[str, Mapping[str, Json]]
+    candidates_per_second: float
+    device_busy_share: float
+    counters_share: float
+    output: str | None
+    files: Mapping[str, str]
+    interrupted: bool
+    notes: tuple[str, ...]
+    seconds: float
+
+    @property
+    def speedup(self) -> float:
+        """Of the winner over the original; 1.0 when unchanged."""
+        return 1.0 if self.best is None else float(self.best["speedup"])
+
+    def to_json(self) -> dict[str, Json]:
+        """The object that ``fsr refine --json`` prints."""
+        told = to_json(self)
+        assert isinstance(told, dict)
+        return told
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Result:
+        """The inverse of :meth:`to_json`. Raises KeyError for an object of another version."""
+        given: dict[str, Any] = {f.name: told[f.name] for f in fields(cls)}
+        return cls(**given | {"notes": tuple(told["notes"])})
+
+
+def result_of(
+    state: RunState, kernel: Kernel, target: str, winner: Trial | None, files: Mapping[str, str], why: str
+) -> Result:
+    """The result of a run that has come to its end. ``winner``: the promoted trial, None without one. ``files``: kind
+    to path of what was written."""
     report = state.baseline
     assert report is not None
     timing = report.outcome.timing
@@ -28,33 +75,38 @@ def result_of(
     device: dict[str, Any] = dict(to_json(report.device))  # type: ignore[arg-type]
     if timing.basis is Basis.PREDICTED:
         device["target"] = target
-    tests = winner.outcome if winner is not None else report.outcome
-    searched = report.outcome if winner is None else winner.outcome
-    return {
-        "status": "unchanged" if winner is None else "improved",
-        "entry": kernel.contract.entry,
-        "run": state.run,
-        "basis": timing.basis.value,
-        "device": device,
-        "baseline": {"median_ns": timing.median_ns, "bottlenecks": bottlenecks_told(report.outcome.features)},
-        "best": None if winner is None else best_of(winner, timing, roofline_of(searched, report)),
-        "tests": {"cases": tests.cases, "passed": tests.passed},
-        "evaluated": state.told,
-        "rejected": dict(state.rejected),
-        "candidates_per_second": round(state.rate, 3),
-        "device_busy_share": round(state.device_busy, 3),
-        "counters_share": round(state.counting_s / max(seconds, 1e-9), 4),
-        "output": output.get("source"),
-        "files": dict(output),
-        "interrupted": state.interrupted,
-        "notes": list(state.notes),
-        "seconds": round(seconds, 2),
-    }
+    tested = winner.outcome if winner is not None else report.outcome
+    return Result(
+        status="unchanged" if winner is None else "improved",
+        entry=kernel.contract.entry,
+        run=state.run,
+        basis=timing.basis.value,
+        device=device,
+        baseline={"median_ns": timing.median_ns, "bottlenecks": bottlenecks_told(report.outcome.features)},
+        best=None if winner is None else best_of(winner, timing, roofline_of(winner.outcome, report)),
+        why=why,
+        tests={"cases": tested.cases, "passed": tested.passed},
+        evaluated=state.told,
+        rejected=state.rejected,
+        defects=state.defects,
+        proposers={
+            name: {"proposed": a.proposed, "right": a.right, "gains": a.gains, "cost": round(a.cost, 2)}
+            for name, a in state.shares.items()
+        },
+        candidates_per_second=round(state.rate, 3),
+        device_busy_share=round(state.device_busy, 3),
+        counters_share=round(state.counting_s / max(state.elapsed_s, 1e-9), 4),
+        output=files.get("source"),
+        files=dict(files),
+        interrupted=state.stopped,
+        notes=tuple(state.notes),
+        seconds=round(state.elapsed_s, 2),
+    )
 
 
 def best_of(winner: Trial, baseline: Timing, roofline: Roofline | None) -> dict[str, Json]:
     """The ``best`` part: time, speed-up with its interval, what was done, where it stands on the roofline."""
-    outcome: Outcome = winner.outcome
+    outcome = winner.outcome
     verdict: Any = outcome.evidence["verdict"]
     time_ns = outcome.timing.median_ns if outcome.timing is not None else None
     return {
@@ -64,6 +116,7 @@ def best_of(winner: Trial, baseline: Timing, roofline: Roofline | None) -> dict[
         "speedup_back_to_back": outcome.evidence.get("back_to_back"),
         "candidate": winner.proposal.hash,
         "actions": list(winner.proposal.candidate.actions),
+        "proposer": winner.proposal.proposer,
         "roofline_fraction": roofline.fraction if roofline is not None else None,
         "roofline": Features(roofline=roofline).to_json().get("roofline"),
         "bottlenecks": bottlenecks_told(outcome.features),

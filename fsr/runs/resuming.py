@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from fsr.cache.digest import text_digest
 from fsr.errors import HarnessError, StorageError, UsageError
 from fsr.features.schema import Features
 from fsr.identity import candidate_from_json, outcome_from_json, to_json
-from fsr.records import Candidate, Json, Outcome
+from fsr.records import Candidate, Json, Outcome, Status
 from fsr.runs.kernel import Kernel
 from fsr.runs.log import read_events
 from fsr.runs.options import RefineOptions
@@ -26,7 +27,8 @@ PATHS = ("kernel", "output")
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """The first event of a run: everything that its proposals depend on. ``seconds``: how long it ran before."""
+    """The first event of a run: everything that its proposals depend on. ``seconds``: how long it ran before its search
+    began; when it was read back, in all its lives, without pauses and the time between two lives."""
 
     options: RefineOptions
     source: str
@@ -38,11 +40,12 @@ class RunStart:
 
     @classmethod
     def new(
-        cls, options: RefineOptions, kernel: Kernel, given: Candidate | None, known: tuple[str, ...], baseline: Outcome
+        cls, options: RefineOptions, kernel: Kernel, given: Candidate | None, known: tuple[str, ...], state: RunState
     ) -> RunStart:
-        """The start of a new run."""
+        """The start of a new run whose original was just tested."""
+        assert state.baseline is not None
         source = text_digest(kernel.file.path.read_bytes())
-        return cls(options, source, kernel.contract_digest(), given, known, baseline)
+        return cls(options, source, kernel.contract_digest(), given, known, state.baseline.outcome, state.elapsed_s)
 
     @classmethod
     def read(cls, folder: Path) -> RunStart:
@@ -61,7 +64,7 @@ class RunStart:
             given = None if first["given"] is None else candidate_from_json(first["given"])
             return cls(
                 RefineOptions(**options), first["source"], first["contract"], given, tuple(first["known"]),
-                outcome_from_json(first["baseline"]), max(0.0, events[-1]["at"] - first["at"]),
+                outcome_from_json(first["baseline"]), first["seconds"] + active_seconds(events),
             )  # fmt: skip
         except (KeyError, TypeError, ValueError) as fault:
             raise StorageError(
@@ -76,7 +79,7 @@ class RunStart:
         return {
             "options": options, "source": self.source, "contract": self.contract,
             "given": None if self.given is None else to_json(self.given), "known": list(self.known),
-            "baseline": to_json(self.baseline),
+            "baseline": to_json(self.baseline), "seconds": round(self.seconds, 3),
         }  # fmt: skip
 
     def require_same(self, kernel: Kernel) -> None:
@@ -87,6 +90,12 @@ class RunStart:
                 "the kernel or its contract changed since this run began", where=str(kernel.file.path),
                 expected="the file as it was", fix="start a new run: fsr refine KERNEL",
             )  # fmt: skip
+
+
+def active_seconds(events: Sequence[Mapping[str, Any]]) -> float:
+    """Seconds that a run was at work between its events: gaps before it was resumed, and pauses, do not count."""
+    gaps = [max(0.0, b["at"] - a["at"]) for a, b in pairwise(events) if b["kind"] not in ("resume", "go on")]
+    return float(sum(gaps))
 
 
 def new_run_folder(runs: Path, kernel: Path) -> Path:
@@ -123,12 +132,21 @@ def replay_into(refinement: Refinement, folder: Path, state: RunState) -> None:
         ) from None  # fmt: skip
 
 
+def demoted(outcome: Outcome) -> Outcome:
+    """What remains of a candidate that promotion refused."""
+    return Outcome(min(outcome.status, Status.SLOW), "promotion", evidence=outcome.evidence)
+
+
 def _replay(event: Mapping[str, Any], refinement: Refinement, state: RunState) -> None:
     match event["kind"]:
         case "ask":
             refinement.restore(proposal_of(event))
         case "enrich":
             refinement.enrich(event["id"], Features.from_json(event["features"]))
+        case "promote":
+            outcome = outcome_from_json(event["outcome"])
+            if outcome.status < Status.PROMOTED:
+                refinement.demote(event["id"], demoted(outcome))
         case "tell":
             outcome = outcome_from_json(event["outcome"])
             refinement.tell(event["id"], outcome)

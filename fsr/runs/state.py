@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fsr.evaluation.spec import BaselineReport
 from fsr.records import Outcome, Status
 from fsr.search.proposal import Trial
+from fsr.search.sharing import Account
+
+
+class Ended(enum.StrEnum):
+    """Why a search ended."""
+
+    BUDGET = "budget"
+    EVALUATIONS = "evaluations"
+    SPACE = "space"  # nothing new to propose
+    STOPPED = "stopped"
+    TOO_SHORT = "too short"  # testing the original left no time to try anything
 
 
 @dataclass(slots=True)
 class RunState:
-    """A run in progress. ``phase``: 'baseline', 'search', 'promotion', 'done'. Times in seconds since start."""
+    """A run in progress. ``phase``: 'baseline', 'search', 'paused', 'promotion', 'done'. Times in seconds since start.
+
+    unjudged: the candidate for whose promotion the time did not suffice. refusals: those that did not stand, with
+    what promotion said. defects: faults of actions, by action. shares: name of a proposer to its account. needed_s: a
+    budget that would be enough."""
 
     run: str
     entry: str
@@ -27,7 +43,13 @@ class RunState:
     statuses: Counter[str] = field(default_factory=Counter)
     device_busy: float = 0.0
     counting_s: float = 0.0  # of the device, spent on hardware counters
-    interrupted: bool = False
+    stopped: bool = False
+    ended: Ended | None = None
+    needed_s: float = 0.0
+    unjudged: Trial | None = None
+    refusals: list[tuple[Trial, Outcome]] = field(default_factory=list)
+    defects: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    shares: Mapping[str, Account] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def count(self, outcome: Outcome) -> None:
@@ -59,10 +81,13 @@ class RunState:
     @property
     def speedup(self) -> float | None:
         """Baseline time over the best screened time."""
-        if self.baseline is None or self.baseline.outcome.timing is None or self.best is None:
+        return None if self.best is None else self.speedup_of(self.best)
+
+    def speedup_of(self, trial: Trial) -> float | None:
+        """Baseline time over the screened time of a trial; None where one is not known."""
+        if self.baseline is None or self.baseline.outcome.timing is None or trial.time_ns is None:
             return None
-        best_ns = self.best.time_ns
-        return None if best_ns is None else self.baseline.outcome.timing.median_ns / best_ns
+        return self.baseline.outcome.timing.median_ns / trial.time_ns
 
 
 Progress = Callable[[RunState], None]

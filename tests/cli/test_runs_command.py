@@ -18,7 +18,7 @@ RESULT = {
         "roofline_fraction": None,
     },
     "tests": {"cases": 40, "passed": 40}, "evaluated": 7, "rejected": {"wrong": 2}, "files": {"source": "k.fsr.cu"},
-    "notes": [], "interrupted": False, "seconds": 12.0,
+    "why": "", "defects": {}, "notes": [], "interrupted": False, "seconds": 12.0,
 }  # fmt: skip
 
 

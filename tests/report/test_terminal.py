@@ -23,6 +23,7 @@ SEARCHED = {
         "bottlenecks": [{"name": "latency", "share": 0.6, "evidence": "8 of 64 warps run", "code": "y[i] = x[j];"}],
     },
     "tests": {"cases": 77, "passed": 77}, "evaluated": 120, "rejected": {"compile_failed": 2, "slow": 90},
+    "why": "the fastest of 120", "defects": {},
     "files": {"source": "softmax.fsr.cu", "launcher": "softmax.fsr.cuh"}, "notes": ["a note"], "interrupted": False,
     "seconds": 312.0,
 }  # fmt: skip
@@ -38,7 +39,7 @@ def state(**changes: Any) -> Any:
     given = {
         "run": "r1", "entry": "k", "budget_s": 60.0, "phase": "search", "elapsed_s": 12.0, "told": 9,
         "device_busy": 0.87, "baseline": SimpleNamespace(outcome=SimpleNamespace(timing=timing)), "best": best,
-        "rejected": {"compile_failed": 2}, "rate": 1.25, "speedup": 3.0,
+        "rejected": {"compile_failed": 2}, "rate": 1.25, "speedup": 3.0, "shares": {},
     }  # fmt: skip
     return SimpleNamespace(**given | changes)
 
@@ -95,7 +96,10 @@ def test_the_summary_of_a_win():
 
 
 def test_the_summary_of_an_honest_unchanged_and_of_an_interruption():
-    text = summary(SEARCHED | {"best": None, "status": "unchanged", "files": {}, "rejected": {}, "interrupted": True})
+    changes = {"best": None, "status": "unchanged", "files": {}, "rejected": {}, "interrupted": True}
+    text = summary(SEARCHED | changes | {"why": "nothing applied", "defects": {"tile-gemm": {"not compiled": 2}}})
+    assert "why        nothing applied" in text
+    assert "defect     tile-gemm: 2 not compiled" in text
     assert text.startswith("unchanged: nothing faster than softmax was proven (measured, NVIDIA H200)")
     assert "rejected: none" in text
     assert "fsr refine --resume 20260101-120000-softmax-0001" in text

@@ -1,31 +1,87 @@
-"""How much of a run's budget is kept for promotion."""
+"""The clock of a run: what stages may take, and when a budget is told to be too small."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from fsr.evaluation.spec import SessionSpec
-from fsr.runs.kernel import load_kernel
-from fsr.runs.refining import promotion_reserve
+from fsr.runs.budget import Budget, rounded_up
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def budget(total_s: float, **more: float) -> tuple[Budget, Clock]:
+    clock = Clock()
+    return Budget(total_s, clock=clock, **more), clock  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("name", "device", "budget_s", "reserve_s"),
+    ("total_s", "timed_bytes", "reserve_s"),
     [
-        ("softmax", "cuda:0", 60.0, 12.0),  # 67 MB at the timed size: its usual share
-        ("saxpy", "cuda:0", 60.0, 20.13),  # 403 MB
-        ("saxpy", "cuda:0", 300.0, 30.0),
-        ("saxpy", "host", 60.0, 12.0),
-        ("saxpy", "cuda:0", 5.0, 2.0),  # the largest share
+        (60.0, 0, 12.0),  # the usual share
+        (60.0, 402_653_184, 20.13),  # 403 MB beside a GPU
+        (300.0, 402_653_184, 30.0),
+        (5.0, 402_653_184, 2.25),  # the largest share
     ],
 )
 def test_large_timed_sizes_leave_more_of_the_budget_to_promotion(
-    name: str, device: str, budget_s: float, reserve_s: float
+    total_s: float, timed_bytes: int, reserve_s: float
 ) -> None:
-    kernel = load_kernel(EXAMPLES / f"{name}.cu")
-    spec = SessionSpec(kernel.contract, kernel.baseline, device, "sm_90", 0)
-    assert promotion_reserve(spec, budget_s) == pytest.approx(reserve_s, rel=1e-3)
+    found, _ = budget(total_s, timed_bytes=timed_bytes)
+    assert found.reserve_s == pytest.approx(reserve_s, rel=1e-3)
+
+
+def test_the_search_leaves_room_for_what_a_promotion_costs_here() -> None:
+    found, clock = budget(60.0)
+    clock.now += 20.0
+    found.baseline_took(20.0)
+    assert found.reserve_s == pytest.approx(24.0)
+    assert found.search_left_s == pytest.approx(60 - 0.5 - 20 - 24)
+    found.promotion_took(9.0)
+    assert found.reserve_s == 12.0  # cheaper than it was feared to be: the usual share
+
+
+def test_pauses_and_earlier_lives() -> None:
+    found, clock = budget(60.0, spent_s=10.0)
+    clock.now += 5.0
+    found.pause()
+    clock.now += 1000.0
+    assert found.elapsed_s == 15.0
+    found.go_on()
+    found.go_on()
+    clock.now += 1.0
+    assert found.elapsed_s == 16.0
+
+
+def test_a_budget_that_is_too_small_says_what_would_be_enough() -> None:
+    found, clock = budget(20.0)
+    clock.now += 18.0
+    found.baseline_took(18.0)
+    assert not found.enough_to_try()
+    needed = found.needed_s()
+    assert 18.0 * 2 < needed < 18.0 * 6
+    again, clock = budget(needed)
+    clock.now += 18.0
+    again.baseline_took(18.0)
+    assert again.enough_to_try()
+    assert again.search_left_s >= again.evaluation_s
+
+
+def test_room_to_promote_is_asked_for_before_each_try() -> None:
+    found, clock = budget(60.0)
+    found.baseline_took(5.0)
+    found.promotion_took(10.0)
+    clock.now += 52.0
+    assert found.enough_to_promote()
+    clock.now += 4.0
+    assert not found.enough_to_promote()
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(1.0, 5), (41.0, 45), (61.0, 90), (599.0, 600), (601.0, 660)])
+def test_figures_that_a_person_would_type(seconds: float, told: float) -> None:
+    assert rounded_up(seconds) == told

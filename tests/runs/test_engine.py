@@ -1,7 +1,9 @@
-"""Which candidate is promoted next when one was refused."""
+"""The loop between search and workers: order, turns on the device, pauses, and how a search ends."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,112 +11,201 @@ from typing import Any
 import pytest
 
 from fsr.evaluation.spec import Binaries, SessionSpec
-from fsr.identity import candidate_hash
-from fsr.records import Image, Json, Outcome, Status
-from fsr.runs.engine import Engine, reason
-from fsr.runs.log import EventLog
-from fsr.runs.state import RunState
-from fsr.search.proposal import Trial
-from fsr.search.refinement import Refinement
+from fsr.records import Image, Outcome, Status
+from fsr.runs.budget import Budget
+from fsr.runs.context import RunContext
+from fsr.runs.control import Control
+from fsr.runs.engine import Engine
+from fsr.runs.enriching import Enricher
+from fsr.runs.lease import Leases
+from fsr.runs.log import EventLog, read_events
+from fsr.runs.state import Ended, RunState
+from fsr.search.proposers.background import Background
+from fsr.search.proposers.deterministic import Deterministic
+from fsr.search.proposers.protocol import Proposer, Suggestion
 from fsr.workers.protocol import Completion, Task
-from tests.search.scripted import BASELINE, CONTRACT, Knob, deterministic, timed
+from tests.conformance.proposers import cost, noted, search
+from tests.runs.test_lease import FakeLock
+from tests.search.scripted import BASELINE, CONTRACT
 
 
 @dataclass
-class Judges:
-    """Device workers that promote what starts with none of these moves."""
+class Workers:
+    """Compiles and evaluates in an order that chance gives; ``compilers`` and one device."""
 
-    refused: dict[str, str]
-    asked: list[tuple[str, ...]] = field(default_factory=list)
-    done: list[Completion] = field(default_factory=list)
+    chance: random.Random
+    compilers: int = 1
+    now: list[float] = field(default_factory=lambda: [0.0])
+    given: dict[str, list[tuple[int, Task]]] = field(default_factory=lambda: {"compile": [], "device": []})
+    tickets: int = 0
+    on_device: Callable[[], None] = lambda: None
 
-    def submit(self, pool: str, task: Task) -> int:
-        actions = task.payload.candidate.actions
-        if pool == "compile":
-            result: Any = Binaries(Image("cubin", "sm_90", b"", {}, {}))
-        else:
-            self.asked.append(actions)
-            kind = next((kind for start, kind in self.refused.items() if actions[0].startswith(start)), None)
-            evidence: dict[str, Json] = {} if kind is None else {"kind": kind, "detail": "slower at n = 3"}
-            result = Outcome(Status.PROMOTED if kind is None else Status.CORRECT, "promotion", evidence=evidence)
-        self.done.append(Completion(len(self.done), result, 0, 0.1))
-        return len(self.done) - 1
+    def size(self, pool: str) -> int:
+        return self.compilers if pool == "compile" else 1
 
-    def wait(self, timeout_s: float) -> list[Completion]:
-        return self.done[-1:]
-
-    def cancel_all(self) -> None:
-        pass
+    def pending(self, pool: str) -> int:
+        return len(self.given[pool])
 
     def busy_share(self, pool: str) -> float:
-        return 0.0
+        return 0.5
+
+    def submit(self, pool: str, task: Task) -> int:
+        self.tickets += 1
+        self.given[pool].append((self.tickets, task))
+        if pool == "device":
+            self.on_device()
+        return self.tickets
+
+    def wait(self, timeout_s: float) -> list[Completion]:
+        self.now[0] += 0.1
+        done = []
+        for pool, queue in self.given.items():
+            while queue and self.chance.random() < 0.5:
+                ticket, task = queue.pop(0)
+                done.append(Completion(ticket, self.result(pool, task), 0, 0.1))
+        self.chance.shuffle(done)
+        return done
+
+    def result(self, pool: str, task: Task) -> Any:
+        candidate = task.payload.candidate
+        if pool == "device":
+            return cost(candidate)
+        if "// unroll=2" in candidate.source:
+            return Outcome(Status.COMPILE_FAILED, "compile")
+        return Binaries(Image("host", "x86", b"", {}, {}))
+
+    def cancel_all(self) -> None:
+        for queue in self.given.values():
+            queue.clear()
 
 
-TIMES = {"tile@kernel[v=8]": 100.0, "unroll@kernel[v=2]": 900.0}
+@dataclass
+class Bench:
+    engine: Engine
+    context: RunContext
+    workers: Workers
+
+    def search(self, evaluations: int | None = None) -> Ended:
+        return self.engine.search(evaluations)
 
 
 @pytest.fixture
-def refinement() -> Refinement:
-    """Told of all combinations: those with the tile are the fastest."""
-    found = deterministic((Knob("tile", (8,)), Knob("unroll", (2,))), seed=3)
-    while (proposal := found.ask()) is not None:
-        time_ns = 1000.0
-        for move in proposal.candidate.actions:
-            time_ns = min(time_ns, TIMES[move]) - 1.0
-        tiled = any(move.startswith("tile") for move in proposal.candidate.actions)
-        found.tell(proposal.id, timed(time_ns, threads_per_block=64 if tiled else 1))  # elites of two cells
-    return found
+def bench(tmp_path: Path) -> Any:
+    """Makes an engine over scripted workers."""
+    logs = []
+
+    def make(workers: Workers, *proposers: Proposer, budget_s: float = 1e6, leases: Leases | None = None) -> Bench:
+        refinement = search(*proposers)
+        log = EventLog(tmp_path / f"run{len(logs)}")
+        logs.append(log)
+        budget = Budget(budget_s, clock=lambda: workers.now[0])
+        lease = Leases().lease(()) if leases is None else leases.lease(["gpu0"])
+        spec = SessionSpec(CONTRACT, BASELINE, "host", "sm_90", 0)
+        context = RunContext(spec, workers, log, RunState("r", "k", budget_s), budget, Control(), lease)  # type: ignore[arg-type]
+        enricher = Enricher(workers, spec)  # type: ignore[arg-type]
+        return Bench(Engine(context, refinement, lambda candidate, outcome: None, enricher), context, workers)
+
+    yield make
+    for log in logs:
+        log.close()
 
 
-def promoted(refinement: Refinement, judges: Judges, folder: Path, device: str = "cuda:0") -> Trial | None:
-    spec = SessionSpec(CONTRACT, BASELINE, device, "sm_90", 0)
-    with EventLog(folder / "run") as log:
-        engine = Engine(
-            spec, refinement, judges, log, RunState("r", "k", 60.0), lambda state: None, 0.0,  # type: ignore[arg-type]
-            lambda candidate, outcome: None,
-        )  # fmt: skip
-        return engine.promote(deadline=float("inf"))
+def deterministic(seed: int = 0) -> Proposer:
+    return Deterministic(seed)
 
 
-def test_the_fastest_is_promoted(refinement: Refinement, tmp_path: Path) -> None:
-    winner = promoted(refinement, Judges({}), tmp_path)
-    assert winner is not None
-    assert winner.proposal.hash == candidate_hash(refinement.ranked()[0].proposal.candidate)
+def log_of(found: Bench) -> list[tuple[str, int]]:
+    return [(event["kind"], event["id"]) for event in read_events(found.context.log.folder)]
 
 
-def test_siblings_of_one_that_was_slower_elsewhere_wait(refinement: Refinement, tmp_path: Path) -> None:
-    judges = Judges({"tile": "slower elsewhere"})
-    winner = promoted(refinement, judges, tmp_path)
-    assert winner is not None
-    assert winner.proposal.candidate.actions[0].startswith("unroll")
-    assert [actions[0].split("@")[0] for actions in judges.asked] == ["tile", "unroll"]
+def asked(found: Bench) -> list[str]:
+    return [event["hash"] for event in read_events(found.context.log.folder) if event["kind"] == "ask"]
 
 
-def test_ambiguous_ones_are_followed_by_the_next_fastest(refinement: Refinement, tmp_path: Path) -> None:
-    judges = Judges({"tile": "ambiguous"})
-    promoted(refinement, judges, tmp_path)
-    assert [actions[0].split("@")[0] for actions in judges.asked][:2] == ["tile", "tile"]
+def test_with_one_worker_of_each_kind_equal_seeds_give_equal_runs(bench: Any) -> None:
+    """However compiling and evaluating overlap."""
+    runs = []
+    for timing in range(6):
+        found = bench(Workers(random.Random(timing)), deterministic(4))
+        assert found.search() is Ended.SPACE
+        runs.append((asked(found), log_of(found)))
+    assert all(run == runs[0] for run in runs)
+    told = [number for kind, number in runs[0][1] if kind == "tell"]
+    assert told == sorted(told)
 
 
-def test_a_prediction_that_is_ambiguous_is_not_asked_again(refinement: Refinement, tmp_path: Path) -> None:
-    judges = Judges({"": "ambiguous"})
-    assert promoted(refinement, judges, tmp_path, "host") is None
-    assert len(judges.asked) == 1
+def test_with_several_compilers_outcomes_are_told_as_they_come_and_each_once(bench: Any) -> None:
+    found = bench(Workers(random.Random(1), compilers=4), deterministic(4))
+    assert found.search() is Ended.SPACE
+    told = [number for kind, number in log_of(found) if kind == "tell"]
+    assert told != sorted(told)
+    assert sorted(told) == list(range(1, len(told) + 1))
+    assert found.context.state.told == len(told)
 
 
-def test_why_one_was_not_promoted() -> None:
-    verdict: Json = {"kind": "ambiguous", "speedup": 1.0123, "ci95": [0.991, 1.04], "pairs": 30, "basis": "measured"}
-
-    def said(**evidence: Json) -> str:
-        return reason(Outcome(Status.CORRECT, "promotion", evidence=evidence))
-
-    assert said(verdict=verdict, kind="ambiguous") == "ambiguous, 1.01x [0.991, 1.04]"
-    assert said(verdict=verdict, kind="slower elsewhere", detail="slower at n = 3") == "slower at n = 3"
-    assert said(case="held-out 3", kind="race") == "race on held-out 3"
-    assert said() == "correct"
+def test_evaluations_and_budget_end_it(bench: Any) -> None:
+    assert (found := bench(Workers(random.Random(1)), deterministic())).search(5) is Ended.EVALUATIONS
+    assert found.context.state.told == 5
+    found = bench(Workers(random.Random(1)), deterministic(), budget_s=3.0)
+    assert found.search() is Ended.BUDGET
+    assert found.context.budget.elapsed_s < 3.0
 
 
-def test_when_all_were_slower_elsewhere_nothing_is_promoted(refinement: Refinement, tmp_path: Path) -> None:
-    judges = Judges({"": "slower elsewhere"})
-    assert promoted(refinement, judges, tmp_path) is None
-    assert len(judges.asked) == len(set(judges.asked)) == len(refinement.trials) - 1
+def test_a_stop_ends_it_and_what_was_there_already_is_told(bench: Any) -> None:
+    found = bench(Workers(random.Random(1)), deterministic())
+    found.workers.on_device = lambda: found.context.control.stop()
+    assert found.search() is Ended.STOPPED
+    found.engine.clear()
+    assert found.workers.given == {"compile": [], "device": []}
+
+
+def test_a_pause_stops_the_clock_and_gives_the_device_back(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    leases = Leases(FakeLock)
+    found = bench(Workers(random.Random(1)), deterministic(), leases=leases)
+    control, held = found.context.control, []
+    found.workers.on_device = lambda: control.pause() if not held else None
+
+    def wait(seconds: float) -> None:
+        found.workers.now[0] += 100.0
+        other = leases.lease(["gpu0"])
+        held.append(other.take())
+        other.give_back()
+        if len(held) == 3:
+            control.go_on()
+
+    monkeypatch.setattr(control, "wait", wait)
+    assert found.search(5) is Ended.EVALUATIONS
+    found.context.lease.give_back()
+    assert held == [True] * 3
+    assert found.context.budget.elapsed_s < 50
+    kinds = [event["kind"] for event in read_events(found.context.log.folder)]
+    assert (kinds.count("pause"), kinds.count("go on")) == (1, 1)
+
+
+def test_nothing_is_given_to_a_device_out_of_turn(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    leases = Leases(FakeLock)
+    found = bench(Workers(random.Random(1)), deterministic(), leases=leases)
+    other, waits = leases.lease(["gpu0"]), []
+    assert other.take()
+    found.workers.on_device = lambda: waits.append("device")
+
+    def wait() -> None:
+        waits.append("wait")
+        if len(waits) > 5:
+            other.give_back()
+
+    monkeypatch.setattr(found.context.lease, "wait", wait)
+    assert found.search(3) is Ended.EVALUATIONS
+    found.context.lease.give_back()
+    assert waits.index("device") > 5
+
+
+def test_a_search_waits_for_a_proposer_that_thinks_but_for_no_other(bench: Any) -> None:
+    def think(view: Any) -> Any:
+        if len(view.trials) < 3:
+            yield Suggestion(noted(len(view.trials), tile=8), 0, f"thought {len(view.trials)}", "model")
+
+    found = bench(Workers(random.Random(1)), Background("slow", think))
+    assert found.search() is Ended.SPACE
+    assert found.context.state.told == 2
+    assert {name: a.proposed for name, a in found.context.state.shares.items()} == {"slow": 2}

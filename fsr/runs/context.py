@@ -1,0 +1,67 @@
+"""What all stages of a run share: workers, log, clock, wishes from outside, the turn on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fsr.errors import FsrError
+from fsr.evaluation.spec import SessionSpec
+from fsr.runs.awaiting import completed
+from fsr.runs.budget import Budget
+from fsr.runs.control import Control
+from fsr.runs.lease import Lease
+from fsr.runs.log import EventLog
+from fsr.runs.state import Progress, RunState
+from fsr.workers.protocol import Completion, Pool, Task, Workers
+
+BLOCKED_S = 60.0  # how long another process may keep a device that this one waits for
+
+
+@dataclass(slots=True)
+class RunContext:
+    """One run's surroundings. ``progress`` is called often, from the run's own thread."""
+
+    spec: SessionSpec
+    workers: Workers
+    log: EventLog
+    state: RunState
+    budget: Budget
+    control: Control
+    lease: Lease
+    progress: Progress = lambda state: None
+
+    def tick(self) -> None:
+        """Look at what is wished from outside, and show how the run stands. Raises StopNow."""
+        self.control.check()
+        self.state.elapsed_s = self.budget.elapsed_s
+        self.state.device_busy = self.workers.busy_share("device")
+        self.progress(self.state)
+
+    def take_device(self) -> None:
+        """Wait for the turn on the device. Raises FsrError when another process keeps it, StopNow."""
+        began = self.budget.elapsed_s
+        while not self.lease.take():
+            self.tick()
+            self.lease.wait()
+            waited = self.budget.elapsed_s - began
+            if self.budget.left_s <= 0 or (self.lease.blocked_by and waited > BLOCKED_S):
+                raise FsrError(
+                    f"{', '.join(self.lease.devices)} is in use by {self.lease.blocked_by or 'another run'}",
+                    expected="a device that nobody is timing on",
+                    fix="wait for that process to end, or choose another --device",
+                )
+
+    def awaited(
+        self, pool: Pool, function: str, payload: Callable[[float], Any], most_s: float, *, fresh: bool = False
+    ) -> tuple[Completion, bool]:
+        """The completion of a task of ``fsr.evaluation``, and whether the budget ended under it.
+
+        ``payload``: made from the seconds that the task may take, ``most_s`` or what the budget has left. A worker that
+        dies under the task is tried once more."""
+        limit_s = max(0.1, min(most_s, self.budget.left_s))
+        task = Task(f"fsr.evaluation.{function}", payload(limit_s), limit_s, fresh=fresh)
+        done = completed(self.workers, pool, task, self.tick, tries=2)
+        cut = getattr(done.result, "kind", "") == "timed_out" and limit_s < most_s
+        return done, cut

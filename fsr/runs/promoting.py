@@ -1,0 +1,128 @@
+"""After the search: the fastest candidates are judged one after the other until one stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from fsr.evaluation.promotion import SLOWER_ELSEWHERE
+from fsr.evaluation.spec import Binaries, CompileRequest, Enriched, PromoteRequest
+from fsr.identity import to_json
+from fsr.records import Outcome, Status, VerdictKind
+from fsr.runs.awaiting import completed
+from fsr.runs.context import RunContext
+from fsr.runs.engine import COMPILE_TIMEOUT_S, outcome_of
+from fsr.runs.enriching import Enricher
+from fsr.runs.resuming import demoted
+from fsr.search.proposal import Trial
+from fsr.search.refinement import Refinement
+
+PROMOTE_TIMEOUT_S = 240.0
+TRIES = 6
+CUT = 1.5  # one that was cut short would have taken this much of what it was given, at the least
+AFTER_STOP_S = 5.0  # when a run was stopped, no further try begins later than this
+
+
+@dataclass(slots=True)
+class Promoter:
+    """Promotes the fastest candidate of a refinement that stands. ``binaries``: of proposals that were compiled."""
+
+    context: RunContext
+    refinement: Refinement
+    binaries: dict[int, Binaries]
+    on_failure: Callable[[str, Outcome], None]
+    enricher: Enricher
+    _slower_elsewhere: set[tuple[str, ...]] = field(default_factory=set)
+
+    def promote(self) -> Trial | None:
+        """The winner; None when no candidate stands, or time does not suffice (then the state says so)."""
+        state, budget = self.context.state, self.context.budget
+        state.phase = "promotion"
+        stopped_at = budget.elapsed_s
+        for attempt in range(TRIES):
+            trial = self._next()
+            if trial is None or (attempt and state.stopped and budget.elapsed_s - stopped_at > AFTER_STOP_S):
+                return None
+            if not budget.enough_to_promote():
+                state.unjudged = trial
+                return None
+            outcome = self._judged(trial)
+            if outcome is None:
+                state.unjudged = trial
+                return None
+            self.context.log.append("promote", id=trial.proposal.id, outcome=to_json(outcome))
+            if outcome.status is Status.PROMOTED:
+                return Trial(trial.proposal, self._whole(trial, outcome))
+            if self._refuse(trial, outcome):
+                return None
+        return None
+
+    def _refuse(self, trial: Trial, outcome: Outcome) -> bool:
+        """Note that a candidate does not stand; whether no other will either."""
+        state = self.context.state
+        state.refusals.append((trial, outcome))
+        state.notes.append(f"{trial.proposal.move}: not promoted: {reason(outcome)}")
+        if outcome.evidence.get("kind") == SLOWER_ELSEWHERE:
+            self._slower_elsewhere.add(trial.proposal.candidate.actions[:1])
+        if outcome.status < Status.SLOW:
+            self.on_failure(trial.proposal.hash, outcome)
+        self.refinement.demote(trial.proposal.id, demoted(outcome))
+        state.best = self.refinement.archive.best
+        # A prediction does not vary: all that are slower are ambiguous too.
+        return self.context.spec.predicted and outcome.evidence.get("kind") == VerdictKind.AMBIGUOUS.value
+
+    def _whole(self, trial: Trial, promoted: Outcome) -> Outcome:
+        """The winner's outcome: what the search knew of it, what promotion found, and what holds it back now."""
+        searched, features = trial.outcome, trial.outcome.features.merged(promoted.features)
+        binaries = self.binaries.get(trial.proposal.id)
+        if not features.bottlenecks and binaries is not None and self.context.budget.left_s > 0:
+            task = self.enricher.last_look(trial.proposal, binaries)
+            if task is not None:
+                task = replace(task, timeout_s=min(task.timeout_s, self.context.budget.left_s))
+                found = completed(self.context.workers, "compile", task, self.context.tick).result
+                features = features.merged(found.features) if isinstance(found, Enriched) else features
+        cases, passed = searched.cases + promoted.cases, searched.passed + promoted.passed
+        return replace(promoted, cases=cases, passed=passed, features=features)
+
+    def _next(self) -> Trial | None:
+        """The fastest candidate that beats the original; one that begins with another move than those that were slower
+        at held-out sizes goes first, since siblings share what slowed them."""
+        baseline = self.refinement.trials[0].time_ns if self.refinement.trials else None
+        if baseline is None:
+            return None
+        faster = [t for t in self.refinement.ranked() if t.proposal.id and (t.time_ns or baseline) < baseline]
+        others = [t for t in faster if t.proposal.candidate.actions[:1] not in self._slower_elsewhere]
+        return next(iter([*others, *faster]), None)
+
+    def _judged(self, trial: Trial) -> Outcome | None:
+        """What promotion says of a candidate; None when the budget ended first."""
+        context, proposal = self.context, trial.proposal
+        binaries = self.binaries.get(proposal.id)
+        if binaries is None:  # told in an earlier life of this run
+            request = CompileRequest(context.spec, proposal.candidate, proposal.untrusted)
+            done, cut = context.awaited("compile", "jobs:compile_task", lambda _: request, COMPILE_TIMEOUT_S)
+            if not isinstance(done.result, Binaries):
+                return None if cut else outcome_of(done, "compile", context.state)
+            binaries = done.result
+        context.take_device()
+
+        def payload(limit_s: float) -> PromoteRequest:
+            return PromoteRequest(context.spec, proposal.candidate, binaries, limit_s, untrusted=proposal.untrusted)
+
+        done, cut = context.awaited("device", "promotion:promote_task", payload, PROMOTE_TIMEOUT_S, fresh=True)
+        if cut:
+            context.budget.promotion_took(CUT * done.seconds)
+            return None
+        context.budget.promotion_took(done.seconds)
+        return outcome_of(done, "promotion", context.state)
+
+
+def reason(outcome: Outcome) -> str:
+    """Why a candidate was not promoted, in words."""
+    found = outcome.evidence
+    if found.get("case"):
+        return f"{found.get('kind', 'wrong')} on {found['case']}"
+    match found.get("verdict"):
+        case {"kind": kind, "speedup": float(speedup), "ci95": [float(low), float(high)]} if kind == found.get("kind"):
+            return f"{kind}, {speedup:.3g}x [{low:.3g}, {high:.3g}]"
+    return str(found.get("detail") or found.get("kind") or outcome.status.name.lower())

@@ -1,0 +1,125 @@
+"""Which candidate is promoted next when one was refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fsr.evaluation.spec import Binaries, SessionSpec
+from fsr.identity import candidate_hash
+from fsr.records import Image, Json, Outcome, Status
+from fsr.runs.budget import Budget
+from fsr.runs.context import RunContext
+from fsr.runs.control import Control
+from fsr.runs.enriching import Enricher
+from fsr.runs.lease import Leases
+from fsr.runs.log import EventLog
+from fsr.runs.promoting import Promoter, reason
+from fsr.runs.state import RunState
+from fsr.search.proposal import Trial
+from fsr.search.refinement import Refinement
+from fsr.workers.protocol import Completion, Task
+from tests.search.scripted import BASELINE, CONTRACT, Knob, deterministic, timed
+
+
+@dataclass
+class Judges:
+    """Device workers that promote what starts with none of these moves."""
+
+    refused: dict[str, str]
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+    done: list[Completion] = field(default_factory=list)
+
+    def submit(self, pool: str, task: Task) -> int:
+        actions = task.payload.candidate.actions
+        if pool == "compile":
+            result: Any = Binaries(Image("cubin", "sm_90", b"", {}, {}))
+        else:
+            self.asked.append(actions)
+            kind = next((kind for start, kind in self.refused.items() if actions[0].startswith(start)), None)
+            evidence: dict[str, Json] = {} if kind is None else {"kind": kind, "detail": "slower at n = 3"}
+            result = Outcome(Status.PROMOTED if kind is None else Status.CORRECT, "promotion", evidence=evidence)
+        self.done.append(Completion(len(self.done), result, 0, 0.1))
+        return len(self.done) - 1
+
+    def wait(self, timeout_s: float) -> list[Completion]:
+        return self.done[-1:]
+
+    def cancel_all(self) -> None:
+        pass
+
+    def busy_share(self, pool: str) -> float:
+        return 0.0
+
+
+TIMES = {"tile@kernel[v=8]": 100.0, "unroll@kernel[v=2]": 900.0}
+
+
+@pytest.fixture
+def refinement() -> Refinement:
+    """Told of all combinations: those with the tile are the fastest."""
+    found = deterministic((Knob("tile", (8,)), Knob("unroll", (2,))), seed=3)
+    while (proposal := found.ask()) is not None:
+        time_ns = 1000.0
+        for move in proposal.candidate.actions:
+            time_ns = min(time_ns, TIMES[move]) - 1.0
+        tiled = any(move.startswith("tile") for move in proposal.candidate.actions)
+        found.tell(proposal.id, timed(time_ns, threads_per_block=64 if tiled else 1))  # elites of two cells
+    return found
+
+
+def promoted(refinement: Refinement, judges: Judges, folder: Path, device: str = "cuda:0") -> Trial | None:
+    spec = SessionSpec(CONTRACT, BASELINE, device, "sm_90", 0)
+    with EventLog(folder / "run") as log:
+        context = RunContext(
+            spec, judges, log, RunState("r", "k", 60.0), Budget(60.0), Control(), Leases().lease(()),  # type: ignore[arg-type]
+        )  # fmt: skip
+        enricher = Enricher(judges, spec)  # type: ignore[arg-type]
+        return Promoter(context, refinement, {}, lambda candidate, outcome: None, enricher).promote()
+
+
+def test_the_fastest_is_promoted(refinement: Refinement, tmp_path: Path) -> None:
+    winner = promoted(refinement, Judges({}), tmp_path)
+    assert winner is not None
+    assert winner.proposal.hash == candidate_hash(refinement.ranked()[0].proposal.candidate)
+
+
+def test_siblings_of_one_that_was_slower_elsewhere_wait(refinement: Refinement, tmp_path: Path) -> None:
+    judges = Judges({"tile": "slower elsewhere"})
+    winner = promoted(refinement, judges, tmp_path)
+    assert winner is not None
+    assert winner.proposal.candidate.actions[0].startswith("unroll")
+    assert [actions[0].split("@")[0] for actions in judges.asked] == ["tile", "unroll"]
+
+
+def test_ambiguous_ones_are_followed_by_the_next_fastest(refinement: Refinement, tmp_path: Path) -> None:
+    judges = Judges({"tile": "ambiguous"})
+    promoted(refinement, judges, tmp_path)
+    assert [actions[0].split("@")[0] for actions in judges.asked][:2] == ["tile", "tile"]
+
+
+def test_a_prediction_that_is_ambiguous_is_not_asked_again(refinement: Refinement, tmp_path: Path) -> None:
+    judges = Judges({"": "ambiguous"})
+    assert promoted(refinement, judges, tmp_path, "host") is None
+    assert len(judges.asked) == 1
+
+
+def test_why_one_was_not_promoted() -> None:
+    verdict: Json = {"kind": "ambiguous", "speedup": 1.0123, "ci95": [0.991, 1.04], "pairs": 30, "basis": "measured"}
+
+    def said(**evidence: Json) -> str:
+        return reason(Outcome(Status.CORRECT, "promotion", evidence=evidence))
+
+    assert said(verdict=verdict, kind="ambiguous") == "ambiguous, 1.01x [0.991, 1.04]"
+    assert said(verdict=verdict, kind="slower elsewhere", detail="slower at n = 3") == "slower at n = 3"
+    assert said(case="held-out 3", kind="race") == "race on held-out 3"
+    assert said() == "correct"
+
+
+def test_when_all_were_slower_elsewhere_nothing_is_promoted(refinement: Refinement, tmp_path: Path) -> None:
+    judges = Judges({"": "slower elsewhere"})
+    assert promoted(refinement, judges, tmp_path) is None
+    assert len(judges.asked) == len(set(judges.asked)) == len(refinement.trials) - 1
