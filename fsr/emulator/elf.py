@@ -8,7 +8,9 @@ import zlib
 from dataclasses import dataclass
 
 _OBJECT, _FUNCTION, _TLS = 1, 2, 6
-_SYMTAB = 2
+_SYMTAB, _NOBITS = 2, 8
+_TLS_SECTION = 0x400  # sh_flags
+_GAP_BYTES = 256
 _LOCAL = re.compile(r"E(\d+)([A-Za-z_]\w*)$")
 
 
@@ -28,6 +30,20 @@ def attached_source(image: bytes) -> str:
     end = len(image) - len(_MARK) - 8
     (length,) = struct.unpack_from("<Q", image, end)
     return zlib.decompress(image[end - length : end]).decode()
+
+
+def spread_shared(unit: bytes) -> bytes:
+    """An object file, compiled with a section a variable, in which every thread-local variable is followed by a gap:
+    an access that runs past one no longer reaches the next."""
+    spread = bytearray(unit)
+    (table_offset,) = struct.unpack_from("<Q", unit, 40)
+    entry_size, count = struct.unpack_from("<HH", unit, 58)
+    for at in range(table_offset, table_offset + count * entry_size, entry_size):
+        kind, flags = struct.unpack_from("<IQ", unit, at + 4)
+        if kind == _NOBITS and flags & _TLS_SECTION:
+            (size,) = struct.unpack_from("<Q", unit, at + 32)
+            struct.pack_into("<Q", spread, at + 32, size + _GAP_BYTES)
+    return bytes(spread)
 
 
 @dataclass(frozen=True, slots=True)

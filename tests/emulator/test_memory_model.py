@@ -44,7 +44,7 @@ def corpus() -> list[Litmus]:
 def image_of(file: str) -> Image:
     entries = [one.name for one in corpus() if one.file == file]
     plan = Plan(tuple(Launch(entry, ONE, ONE, "0", ()) for entry in entries))
-    image = HostToolchain().compile(Candidate((FOLDER / file).read_text(), plan), instrumented=True)
+    image = HostToolchain().compile(Candidate((FOLDER / file).read_text(), plan), watched=True)
     assert isinstance(image, Image), image
     return image
 

@@ -102,6 +102,7 @@ class Order(ctypes.Structure):
         ("watched", ctypes.c_uint32),
         ("stalled", ctypes.c_uint32),
         ("chosen", ctypes.c_uint64),
+        ("budget", ctypes.c_uint64),
     )
 
 

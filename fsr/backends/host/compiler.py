@@ -11,7 +11,7 @@ from pathlib import Path
 from fsr.backends.flags import refused_flags, split_defines
 from fsr.backends.host.runtime import COMMON, INCLUDE, find_compiler, precompiled_header, runtime_objects
 from fsr.backends.host.unit import SOURCE_NAME, blank_comments, unit_text
-from fsr.emulator.elf import Variable, attach_source, read_variables
+from fsr.emulator.elf import Variable, attach_source, read_variables, spread_shared
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate, CompileFailure, Image, Resources
 from fsr.sandbox.compilers import MEMORY_BYTES, run_compiler
@@ -24,10 +24,17 @@ _KERNEL = (
     "-g1", "-fno-finite-loops", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv",
     "-fno-delete-null-pointer-checks", "-fno-asynchronous-unwind-tables",
 )  # fmt: skip
-_RECORD = ("-O1", "-DFSR_RECORD=1", "-fsanitize=thread", "-fsanitize-coverage=trace-pc")
+_RECORD = ("-O1", "-DFSR_RECORD=1", "-fsanitize=thread")
+_COUNTED = {
+    "clang": ("-fsanitize-coverage=trace-pc", "-fsanitize-coverage=bb,trace-pc,no-prune"),
+    "gcc": ("-fsanitize-coverage=trace-pc",),
+}
+# Locals that were not set hold a pattern, and shared variables lie apart (spread_shared): what reads either differs.
+_WATCHED = (
+    "-fsanitize=alignment,shift-exponent,float-cast-overflow", "-ftrivial-auto-var-init=pattern", "-fdata-sections",
+)  # fmt: skip
 _RECORD_CLANG = (
-    "-fno-vectorize", "-fno-slp-vectorize", "-fsanitize=array-bounds", "-fsanitize-coverage=bb,trace-pc,no-prune",
-    "-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-atomics=0",
+    "-fno-vectorize", "-fno-slp-vectorize", "-fsanitize=array-bounds", "-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-atomics=0",
     "-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-distinguish-volatile=1",
 )  # fmt: skip
 _RECORD_GCC = (
@@ -62,10 +69,11 @@ class HostToolchain:
         return f"host {find_compiler(self._requested).version}"
 
     def compile(
-        self, candidate: Candidate, *, instrumented: bool = False, timeout_s: float = 60.0
+        self, candidate: Candidate, *, instrumented: bool = False, watched: bool = False, timeout_s: float = 60.0
     ) -> Image | CompileFailure:
         """As Toolchain.compile. What a CPU cannot execute (inline PTX, MMA, asynchronous copies) is a
-        CompileFailure that names the construct and its line."""
+        CompileFailure that names the construct and its line. ``watched``: instrumented to be watched rather than
+        recorded: it counts no instructions, and finds more that is wrong."""
         started = time.monotonic()
         if refused := refused_flags(candidate.plan.flags):
             return CompileFailure(f"compiler flags that are not allowed: {' '.join(refused)}")
@@ -74,7 +82,7 @@ class HostToolchain:
         with tempfile.TemporaryDirectory(prefix="fsr-host-") as folder:
             Path(folder, SOURCE_NAME).write_text(unit_text(candidate.source, entries, definitions))
             log = ""
-            for command in self._commands(flags, instrumented, Path(folder)):
+            for command in self._commands(flags, instrumented, watched, Path(folder)):
                 left_s = started + timeout_s - time.monotonic()
                 code, text = run_compiler(command, self._readable(), folder, left_s)
                 if code is None:
@@ -82,20 +90,22 @@ class HostToolchain:
                 log += text
                 if code:
                     return _failure(log, code)
+                if watched and not (unit := Path(folder, "unit.o")).with_suffix(".so").exists():
+                    unit.write_bytes(spread_shared(unit.read_bytes()))
             data = Path(folder, "unit.so").read_bytes()
-        return _image(candidate.source, entries, data, log, time.monotonic() - started, instrumented)
+        return _image(candidate.source, entries, data, log, time.monotonic() - started, instrumented or watched)
 
     def _readable(self) -> list[str]:
         """What a compiler reads beside the system's folders: itself, our headers, what is built once."""
         program = Path(find_compiler(self._requested).path).resolve()
         return [str(program.parent.parent), str(INCLUDE), str(self._folder or default_cache_folder())]
 
-    def _commands(self, flags: Sequence[str], instrumented: bool, folder: Path) -> list[list[str]]:
+    def _commands(self, flags: Sequence[str], instrumented: bool, watched: bool, folder: Path) -> list[list[str]]:
         compiler, cache = find_compiler(self._requested), self._folder or default_cache_folder()
-        options = (*COMMON, *_KERNEL, *_optimisation(compiler.family, instrumented), *_numerics(flags))
+        options = (*COMMON, *_KERNEL, *_optimisation(compiler.family, instrumented, watched), *_numerics(flags))
         options += _TRAPPING[compiler.family] if self._checked else ()
         header = precompiled_header(compiler, options, cache)
-        objects = [str(path) for path in runtime_objects(compiler, instrumented, cache)]
+        objects = [str(path) for path in runtime_objects(compiler, instrumented or watched, cache)]
         unit, output = str(folder / "unit.o"), str(folder / "unit.so")
         # The linker is not told of sanitizers: their runtimes would come along, and ours takes their place.
         return [
@@ -119,14 +129,15 @@ def default_cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("fsr")) / "host"
 
 
-def _optimisation(family: str, instrumented: bool) -> tuple[str, ...]:
-    if not instrumented:
+def _optimisation(family: str, instrumented: bool, watched: bool) -> tuple[str, ...]:
+    if not (instrumented or watched):
         return (
             ("-O2", "-fno-vectorize", "-fno-slp-vectorize")
             if family == "clang"
             else ("-O2", "-fno-gnu-unique", "--param=tsan-instrument-func-entry-exit=0")
         )
-    return (*_RECORD, *(_RECORD_CLANG if family == "clang" else _RECORD_GCC))
+    own = _RECORD_CLANG if family == "clang" else _RECORD_GCC
+    return (*_RECORD, *own, *(_WATCHED if watched else _COUNTED[family]))
 
 
 def _numerics(flags: Sequence[str]) -> tuple[str, ...]:

@@ -109,6 +109,10 @@ void merge(Mind& into, const Mind& other) {
   for (int s = 0; s < 2; s++) merge(into.released[s], other.released[s]), merge(into.heard[s], other.heard[s]);
 }
 
+uintptr_t place_of(uintptr_t address, bool shared) {
+  return shared ? address ^ static_cast<uintptr_t>(here->block) << 42 : address;
+}
+
 uint64_t me() { return name_thread(here->block, fsr_thread); }
 
 }  // namespace
@@ -116,6 +120,10 @@ uint64_t me() { return name_thread(here->block, fsr_thread); }
 Stamp now(Strength strength, bool read_only) {
   return static_cast<Stamp>(here->block) << 41 | static_cast<Stamp>(here->epoch) << 25 |
          static_cast<Stamp>(clock_now()) << 13 | fsr_thread << 3 | strength << 1 | read_only;
+}
+
+uint64_t place_and_thread(uintptr_t address, bool shared, Stamp whose) {
+  return place_of(address, shared) * 2048 + name_thread(block_of(whose), thread_of(whose)) * 0x9E3779B97F4A7C15ull;
 }
 
 bool earlier_launch(Stamp s) { return !s || block_of(s) < launch_first; }
@@ -160,6 +168,8 @@ void order_block_start() {
     here->clocks_used = false;
   }
 }
+
+uint32_t block_in(unsigned slot) { return minds[slot].block; }
 
 void order_enter() { here = &minds[flight->slot]; }
 
@@ -238,11 +248,11 @@ void order_fence(uint32_t bits) {
   tick();
 }
 
-void order_strong(uintptr_t address, unsigned bytes, Access access, uint32_t bits) {
+void order_strong(uintptr_t address, bool shared, unsigned bytes, Access access, uint32_t bits) {
   int scope = !(bits & FSR_BLOCK);
   if (bits & FSR_SEQUENTIAL) order_fence(FSR_SEQUENTIAL | FSR_ACQUIRE | FSR_RELEASE | (bits & FSR_BLOCK));
   View* released[2] = {mind([](Mind& m) { return m.released[0]; }), mind([](Mind& m) { return m.released[1]; })};
-  Location* at = locations.find(address, access != kRead && (order.watched || released[0] || bits & FSR_RELEASE));
+  Location* at = locations.find(place_of(address, shared), access != kRead && (order.watched || released[0] || bits & FSR_RELEASE));
   if (at && access != kWrite) {
     View* near = at->block == here->block ? join(at->passed[0], at->passed[1]) : nullptr;
     View* far = scope ? at->passed[1] : nullptr;
@@ -253,7 +263,7 @@ void order_strong(uintptr_t address, unsigned bytes, Access access, uint32_t bit
     if (acquires || (access == kAtomic && released[1])) acquire(far);
   }
   if (at && order.watched)
-    if (Seen* seen = sightings.find(address * 2048 + me() * 0x9E3779B97F4A7C15ull, access == kAtomic))
+    if (Seen* seen = sightings.find(place_and_thread(address, shared, now(kWeak, false)), access == kAtomic))
       *seen = {at->writer, ~0u};
   if (!at || access == kRead) return;
   if (bits & FSR_RELEASE) {
@@ -270,15 +280,15 @@ void order_strong(uintptr_t address, unsigned bytes, Access access, uint32_t bit
   if (bytes <= 8) std::memcpy(at->before, reinterpret_cast<const void*>(address), bytes);
 }
 
-bool stale_value(uintptr_t address, unsigned bytes, unsigned char* value) {
-  const Location* at = locations.find(address, false);
+bool stale_value(uintptr_t address, bool shared, unsigned bytes, unsigned char* value) {
+  const Location* at = locations.find(place_of(address, shared), false);
   if (!at || !at->writer || happened_before(at->writer, false)) return false;
   uint64_t writer = name_thread(block_of(at->writer), thread_of(at->writer));
   const Fences *theirs = fences.find(writer, false), *ours = fences.find(me(), false);
   uint64_t written = static_cast<uint64_t>(epoch_of(at->writer)) << 32 | clock_of(at->writer);
   for (int i = 0; theirs && ours && i < 2; i++)
     if (theirs->turn[i] && theirs->at[i] >= written && ours->turn[1] > theirs->turn[i]) return false;
-  Seen* seen = sightings.find(address * 2048 + me() * 0x9E3779B97F4A7C15ull, true);
+  Seen* seen = sightings.find(place_and_thread(address, shared, now(kWeak, false)), true);
   if (!seen) return false;
   if (seen->writer != at->writer) *seen = {at->writer, 0};
   if (seen->times >= order.stale) return false;

@@ -51,7 +51,7 @@ inline void access(uintptr_t address, unsigned bytes, Access kind, Manner manner
     give_way();
     settle();
   }
-  accesses++;
+  if (++accesses > order.budget && order.budget) wanted = limit = issued;
   if (!order.watched) statistics_add(region, address, bytes, kind, pc, line);
   shadow_access(region, address, bytes, kind, manner, pc, line);
 }
@@ -182,23 +182,41 @@ FSR_ATOMIC(128, unsigned __int128)
 void __tsan_atomic_thread_fence(int) {}
 void __tsan_atomic_signal_fence(int) {}
 
-// ---- -fsanitize=bounds: an index outside of an array whose size the compiler knows
-struct BoundsData {
+// ---- -fsanitize=bounds, alignment, shift-exponent, float-cast-overflow: what the compiler knows of the language
+struct Place {
   const char* file;
   uint32_t line, column;
-  const uint16_t* array_type;  // kind, info, then the name
+  int here() const { return file && std::strstr(file, "candidate.cu") ? static_cast<int>(line) : 0; }
 };
-void __ubsan_handle_out_of_bounds(BoundsData* data, uintptr_t index) {
+struct PlaceAndType {
+  Place place;
+  const uint16_t* type;  // kind, info, then the name
+  const char* name() const { return reinterpret_cast<const char*>(type + 2); }
+};
+void __ubsan_handle_out_of_bounds(PlaceAndType* data, uintptr_t index) {
   if (!recording) return;
-  const char* type = reinterpret_cast<const char*>(data->array_type + 2);
-  bool ours = data->file && std::strstr(data->file, "candidate.cu");
-  int line = ours ? static_cast<int>(data->line) : 0;
   char text[160];
-  std::snprintf(text, sizeof text, "index %lld in an array of type %s", static_cast<long long>(index), type);
-  report(kBounds, nullptr, 0, CALLER, line, 0, text);
-  raise(kOutOfBounds, line, "%s", text);
+  std::snprintf(text, sizeof text, "index %lld in an array of type %s", static_cast<long long>(index), data->name());
+  report(kBounds, nullptr, 0, CALLER, data->place.here(), 0, text);
+  raise(kOutOfBounds, data->place.here(), "%s", text);
 }
-void __ubsan_handle_out_of_bounds_abort(BoundsData* data, uintptr_t index) { __ubsan_handle_out_of_bounds(data, index); }
+void __ubsan_handle_out_of_bounds_abort(PlaceAndType* data, uintptr_t index) { __ubsan_handle_out_of_bounds(data, index); }
+
+static void undefined(int kind, const PlaceAndType* data, uintptr_t pc, const char* what) {
+  if (!recording) return;
+  char text[160];
+  std::snprintf(text, sizeof text, "%s %s", what, data->name());
+  report(kind, nullptr, 0, pc, data->place.here(), 0, text);
+}
+void __ubsan_handle_type_mismatch_v1(PlaceAndType* data, uintptr_t) {
+  undefined(kMisaligned, data, CALLER, "an address that is not aligned for");
+}
+void __ubsan_handle_shift_out_of_bounds(PlaceAndType* data, uintptr_t, uintptr_t) {
+  undefined(kUndefined, data, CALLER, "a shift by a negative count, or by all bits or more, of");
+}
+void __ubsan_handle_float_cast_overflow(PlaceAndType* data, uintptr_t) {
+  undefined(kUndefined, data, CALLER, "a conversion of a value that the target type cannot hold, from");
+}
 
 // ---- -fsanitize-coverage=trace-pc: a basic block begins
 void __sanitizer_cov_trace_pc() {
@@ -306,6 +324,7 @@ EXPORT int fsr_record_launch(const fsr_entry* entry, void** args, const unsigned
   summary->barriers = static_cast<double>(barriers) * scale + static_cast<double>(launch.barriers - barriers);
   summary->warp_syncs = static_cast<double>(syncs) * scale + static_cast<double>(launch.warp_syncs - syncs);
   summary->executed = issued;
+  settle_doubts();
   if (complete && good) {
     wanted = total;
     good = run_blocks();
@@ -339,6 +358,7 @@ EXPORT int fsr_watch_launch(const fsr_entry* entry, void** args, const unsigned*
   recording = true;
   bool good = run_blocks();
   recording = false;
+  settle_doubts();
   return good && !shared_overrun();
 }
 }

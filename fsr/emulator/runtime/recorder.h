@@ -117,22 +117,26 @@ void shadow_access(Region* region, uintptr_t address, unsigned bytes, Access acc
                    int line);
 void settle();                   // decides on writes whose value was not known yet, and takes back what was shown stale
 void report(int kind, const Region* region, uintptr_t address, uintptr_t pc, int line, Stamp other, const char* text);
+void settle_doubts();            // at the end of a launch: reports what no update has made good
 uint64_t fault_address_offset(uintptr_t pc);
 
 // Order between threads: see order.cpp.
 Stamp now(Strength strength, bool read_only);
+uint64_t place_and_thread(uintptr_t address, bool shared, Stamp whose);  // a key
 bool happened_before(Stamp s, bool shared);
 bool earlier_launch(Stamp s);    // or none
 void order_reset();              // a new recording
 void order_launch_start();
 void order_block_start();
 void order_enter();
+uint32_t block_in(unsigned slot);  // the block whose place among those under way it is, or was last
 void order_barrier();
 void order_grid_barrier();
 void order_warp(unsigned warp, uint32_t lanes);
 void order_fence(uint32_t bits);
-void order_strong(uintptr_t address, unsigned bytes, Access access, uint32_t bits);
-bool stale_value(uintptr_t address, unsigned bytes, unsigned char* value);  // what a relaxed load may still see
+// `shared`: shared memory, where one address is another place for every block.
+void order_strong(uintptr_t address, bool shared, unsigned bytes, Access access, uint32_t bits);
+bool stale_value(uintptr_t address, bool shared, unsigned bytes, unsigned char* value);  // what a relaxed load may still see
 
 void statistics_reset();         // a new launch
 void statistics_block_start();

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "knowledge.h"
 #include "recorder.h"
 
 namespace fsr {
@@ -19,6 +20,17 @@ unsigned region_count;
 namespace {
 
 FoundFault faults[kMaxFaults];
+
+// A plain load that races with an update (a read-modify-write) is what loops of compare-and-swap begin with, also in
+// CUDA's guide: the update finds out whether the value still stands. So such loads are good where threads go on from
+// them to update the same place, even if not all do.
+Table<FoundFault, 12> doubts;
+Table<uint64_t, 10> made_good;  // places in the code, from 1
+constexpr unsigned kLoads = 8;
+struct Load {
+  uintptr_t address, pc;
+} loads[kMaxFlights][kMaxThreads][kLoads];
+unsigned load_count;
 unsigned fault_count;
 
 struct Pending {
@@ -30,6 +42,7 @@ struct Pending {
   const char* text;
   unsigned thread;
   unsigned char before[16];
+  bool update;
 } pending;
 
 // A value that a load is shown although memory holds another.
@@ -125,12 +138,17 @@ uint64_t fault_address_offset(uintptr_t pc) {
   return pc > shared_segment.image && pc < shared_segment.image_end ? pc - 1 - shared_segment.image : 0;
 }
 
-void report(int kind, const Region* region, uintptr_t address, uintptr_t pc, int line, Stamp other, const char* text) {
+namespace {
+
+void keep(const FoundFault& fault) {
   for (unsigned i = 0; i < fault_count; i++)
-    if (faults[i].kind == kind && faults[i].pc == fault_address_offset(pc)) return;
-  if (fault_count == kMaxFaults) return;
-  FoundFault& f = faults[fault_count++];
-  f = FoundFault{};
+    if (faults[i].kind == fault.kind && faults[i].pc == fault.pc) return;
+  if (fault_count < kMaxFaults) faults[fault_count++] = fault;
+}
+
+FoundFault found(int kind, const Region* region, uintptr_t address, uintptr_t pc, int line, Stamp other,
+                 const char* text) {
+  FoundFault f{};
   f.kind = kind;
   f.line = line;
   f.pc = fault_address_offset(pc);
@@ -141,6 +159,20 @@ void report(int kind, const Region* region, uintptr_t address, uintptr_t pc, int
   f.other_earlier_block = other && block_of(other) != block_of(now(kWeak, false));
   name_block(f.block);
   std::snprintf(f.text, sizeof f.text, "%s", text);
+  return f;
+}
+
+}  // namespace
+
+void report(int kind, const Region* region, uintptr_t address, uintptr_t pc, int line, Stamp other, const char* text) {
+  keep(found(kind, region, address, pc, line, other, text));
+}
+
+void settle_doubts() {
+  for (auto& slot : doubts.slots)
+    if (doubts.count && slot.value.kind && !made_good.find(slot.value.pc + 1, false)) keep(slot.value);
+  doubts.clear();
+  made_good.clear();
 }
 
 Region* find_region(uintptr_t address, size_t bytes) {
@@ -160,6 +192,8 @@ void shadow_reset() {
   fault_count = 0;
   pending.region = nullptr;
   shown.address = 0;
+  doubts.clear();
+  made_good.clear();
   order_reset();
 }
 
@@ -219,20 +253,42 @@ void settle() {
 namespace {
 
 // A load that nothing orders after the last store may be shown what was there before it.
-bool show_stale(uintptr_t address, unsigned bytes) {
+bool show_stale(uintptr_t address, bool shared, unsigned bytes) {
   unsigned char value[8];
-  if (bytes > 8 || !stale_value(address, bytes, value)) return false;
+  if (bytes > 8 || !stale_value(address, shared, bytes, value)) return false;
   shown = {address, bytes, {}};
   std::memcpy(shown.held, reinterpret_cast<const void*>(address), bytes);
   std::memcpy(reinterpret_cast<void*>(address), value, bytes);
   return true;
 }
 
+// A race between a plain load of `reader` and an update: kept in mind until it is made good, or the launch ends.
+void doubt(uint64_t reader, const FoundFault& fault) {
+  if (FoundFault* kept = doubts.find(reader, true)) *kept = fault;
+  else keep(fault);
+}
+
+// Where in the code a thread loaded from an address, if that is not long ago.
+uintptr_t pc_of_load(uintptr_t address, Stamp whose) {
+  for (unsigned slot = 0; slot < kMaxFlights; slot++)
+    if (block_in(slot) == block_of(whose))
+      for (const Load& load : loads[slot][thread_of(whose)])
+        if (load.address == address) return load.pc;
+  return 0;
+}
+
+bool own(Stamp a, Stamp b) { return block_of(a) == block_of(b) && thread_of(a) == thread_of(b); }
+
 void note_read(Region& r, Cell& c, Stamp stamp, uintptr_t address, uintptr_t pc, int line) {
   if (read_only_of(stamp) && c.write && !earlier_launch(c.write))
     report(kUndefined, &r, address, pc, line, c.write, "read through the read-only cache, though this launch writes it");
   if (!happened_before(c.write, r.space == kShared) && !morally_strong(c.write, stamp))
-    report(kRace, &r, address, pc, line, c.write, "reads what another thread writes, and nothing orders the two");
+  {
+    FoundFault race = found(kRace, &r, address, pc, line, c.write,
+                            "reads what another thread writes, and nothing orders the two");
+    if (strength_of(c.write) && !strength_of(stamp)) doubt(place_and_thread(address, r.space == kShared, stamp), race);
+    else keep(race);
+  }
   Stamp last = c.read;
   if (block_of(last) == block_of(stamp) && epoch_of(last) == epoch_of(stamp) && thread_of(last) != thread_of(stamp)) {
     c.other_read = stamp;
@@ -245,10 +301,22 @@ void note_read(Region& r, Cell& c, Stamp stamp, uintptr_t address, uintptr_t pc,
 void note_write(Region& r, Cell& c, Stamp stamp, const Pending& as) {
   bool after_write = !happened_before(c.write, r.space == kShared) && !morally_strong(c.write, stamp);
   Stamp reader = 0;
-  for (Stamp s : {c.read, c.other_read, c.earlier_read}) {
+  bool update = as.update, shared = r.space == kShared;
+  if (update) {
+    if (FoundFault* kept = doubts.find(place_and_thread(as.address, shared, stamp), false)) kept->kind = 0;
+    for (const Load& load : loads[flight->slot][fsr_thread])
+      if (load.address == as.address) made_good.find(fault_address_offset(load.pc) + 1, true);
+  }
+  for (Stamp* at : {&c.read, &c.other_read, &c.earlier_read}) {
+    Stamp s = *at;
     if (read_only_of(s) && !earlier_launch(s))
       report(kUndefined, &r, as.address, as.pc, as.line, s, "writes what this launch reads through the read-only cache");
-    if (!happened_before(s, r.space == kShared) && !morally_strong(s, stamp)) reader = s;
+    if (update && own(s, stamp) && !strength_of(s)) *at = 0;
+    else if (happened_before(s, shared) || morally_strong(s, stamp)) continue;
+    else if (uintptr_t pc = update && !strength_of(s) ? pc_of_load(as.address, s) : 0)
+      doubt(place_and_thread(as.address, shared, s),
+            found(kRace, &r, as.address, pc, 0, s, "reads what another thread updates, and nothing orders the two"));
+    else reader = s;
   }
   const char* text = after_write ? "writes another value than another thread, and nothing orders the two"
                      : reader    ? "writes what another thread reads, and nothing orders the two"
@@ -278,16 +346,18 @@ void shadow_access(Region* region, uintptr_t address, unsigned bytes, Access acc
   Cell* first = r.cells + (at >> r.shift);
   Cell* last = r.cells + ((at + bytes - 1) >> r.shift);
   if (access == kRead) {
+    if (!manner.bits) loads[flight->slot][fsr_thread][load_count++ % kLoads] = {address, pc};
     for (Cell* c = first; c <= last; c++) note_read(r, *c, stamp, address, pc, line);
   } else {
-    Pending as{region, address, pc, bytes > 16 ? 16 : bytes, line, 0, nullptr, fsr_thread, {}};
+    Pending as{region, address, pc, bytes > 16 ? 16 : bytes, line, 0, nullptr, fsr_thread, {}, access == kAtomic};
     std::memcpy(as.before, reinterpret_cast<const void*>(address), as.bytes);
     if (order.watched) pending = as;  // whether anything changes is what waiting threads wait for
     for (Cell* c = first; c <= last; c++) note_write(r, *c, stamp, as);
   }
   if (!manner.bits) return;
-  if (access == kRead && order.stale && show_stale(address, bytes)) return;
-  order_strong(address, bytes, access, manner.bits);
+  bool shared = r.space == kShared;
+  if (access == kRead && order.stale && show_stale(address, shared, bytes)) return;
+  order_strong(address, shared, bytes, access, manner.bits);
 }
 
 }  // namespace fsr

@@ -99,6 +99,7 @@ struct Order {
   uint32_t watched;   // 1: this order is looked at with every access recorded, and hangs are told
   uint32_t stalled;   // 1 + the place of a block that stands still after its first access until the others do; 0: none
   uint64_t chosen;    // execute only so many blocks, neighbours among them; 0: all
+  uint64_t budget;    // start no more blocks after so many accesses; 0: no limit
 };
 
 extern Launch launch;
