@@ -14,6 +14,7 @@ from typing import Any, Protocol, Self, TypeGuard
 
 import numpy.typing as npt
 
+from fsr.backends.toolchain import Toolchain
 from fsr.records import ConcreteLaunch, DeviceInfo, Fault, Image, Role
 
 Array = npt.NDArray[Any]
@@ -183,8 +184,8 @@ class BlockOrder:
     ``quantum``: another thread, of any block, goes on after so many global accesses on average (0: only where one
     waits). ``stalled``: 1 + the place of a block that stands still until no other can go on (0: none). ``stale``: how
     often a relaxed load misses a store that nothing orders before it. ``resident``: blocks under way at once (0: as
-    many as fit). ``chosen``: execute only so many blocks, neighbours among them (0: all); ``budget``: and start none after
-    so many accesses (0: no limit). ``cooperative``: a barrier of the grid may be waited at."""
+    many as fit). ``chosen``: execute only so many blocks, neighbours among them (0: all); ``budget``: and start none
+    after so many accesses (0: no limit). ``cooperative``: a barrier of the grid may be waited at."""
 
     seed: int = 0
     blocks: int = 0
@@ -213,6 +214,9 @@ class RecordingDevice(Device, Protocol):
         """Run once with every access recorded. When the grid would exceed ``access_budget`` thread-level
         accesses, blocks spread evenly over the grid are executed until the budget is used (at least one) and
         counts are scaled; faults are exact for the blocks executed. Raises DeviceFault on crash or hang."""
+
+    def watching_toolchain(self) -> Toolchain:
+        """The compiler of images to be watched, which finds more than one for recording does."""
 
     def watch(
         self,

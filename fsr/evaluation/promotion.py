@@ -17,7 +17,6 @@ import numpy as np
 from fsr.backends.backend import ToolReport
 from fsr.backends.protocol import Buffer, TimedPrepared, can_time
 from fsr.backends.select import parse_device
-from fsr.errors import MissingToolError
 from fsr.evaluation.clock import predicted, read_clock
 from fsr.evaluation.compiling import run_toolchain
 from fsr.evaluation.session import Session, session_of
@@ -25,6 +24,7 @@ from fsr.evaluation.spec import Binaries, PromoteRequest
 from fsr.evaluation.testing import CaseFailure
 from fsr.evaluation.timing import back_to_back, paired
 from fsr.evaluation.verdict import paired_verdict, predicted_verdict
+from fsr.evaluation.watching import SILENT, watch
 from fsr.identity import to_json
 from fsr.prediction.predict import ERROR_FACTOR
 from fsr.records import (
@@ -48,9 +48,7 @@ from fsr.testgen.values import CaseData, build
 
 HELD_OUT_SLOWDOWN = 0.98  # a held-out size may be slower by 2 %
 HELD_OUT_PAIRS = 12
-RECORDED_HELD_OUT = 3
 SLOWER_ELSEWHERE = "slower elsewhere"  # the kind of a refusal: faster at the timed sizes, slower at others
-SILENT = "silent"  # what a tool says that ran to the end and found nothing
 
 
 def promote_task(request: PromoteRequest) -> Outcome:
@@ -107,12 +105,11 @@ def _inspected(
 ) -> tuple[CaseFailure | None, dict[str, Json]]:
     """The first fault found on held-out cases, and what each tool said: 'silent' or 'not available: why'.
 
-    The tools are the access recorder, on the host device also where the candidate runs on a GPU, and there
-    compute-sanitizer's too."""
+    The tools are the access recorder, which watches other orders of blocks and threads on the host device also where
+    the candidate runs on a GPU, and there compute-sanitizer's too."""
     usable = [c for c in cases if all(v > 0 for v in c.size_map().values())]
-    small = [c for c in usable if case_lists.elements(session.contract, c.size_map()) <= case_lists.HOST_ELEMENTS]
-    said: dict[str, Json] = {}
-    failure = _recorded(session, candidate, binaries, small[-RECORDED_HELD_OUT:], said)
+    failure, said_of_orders = watch(session, candidate, cases)
+    said: dict[str, Json] = {"recorder": said_of_orders}
     if failure is not None or not session.spec.backend.sanitizes or not usable:
         return failure, said
     case = usable[-1]
@@ -123,30 +120,6 @@ def _inspected(
             return CaseFailure(case, fault=report.faults[0]), said
         said[report.tool] = SILENT if report.silent else f"not available: {report.note}"
     return None, said
-
-
-def _recorded(
-    session: Session, candidate: Candidate, binaries: Binaries, cases: list[Case], said: dict[str, Json]
-) -> CaseFailure | None:
-    """The recorder's first fault; ``said`` is told whether it could look at all."""
-    said["recorder"] = "not available: the held-out cases are too large for it"
-    try:
-        recorder, image = session.recorder(), session.recordable(candidate, binaries)
-    except MissingToolError as missing:  # also told in the notes of the baseline
-        said["recorder"] = f"not available: {missing.what}"
-        return None
-    if image is None:
-        said["recorder"] = "not available: the host device cannot execute this candidate"
-        return None
-    for case in cases:
-        data = build(session.contract, case, 5)
-        launches, buffers = place(session.contract, candidate.plan, case, data, 5)
-        if launches:
-            faults = recorder.record(image, launches, buffers).faults
-            if faults:
-                return CaseFailure(case, fault=faults[0])
-            said["recorder"] = SILENT
-    return None
 
 
 def _sanitized(

@@ -9,19 +9,15 @@ import numpy as np
 
 from fsr.backends.protocol import Array
 from fsr.contract.model import Contract
-from fsr.errors import MissingToolError
 from fsr.evaluation.session import Session
+from fsr.evaluation.watching import SILENT, watch
 from fsr.features.roofline import MustMove
 from fsr.hardware.dtypes import is_float
 from fsr.records import Case, Fault, FaultKind, Role
 from fsr.sandbox.confine import support
-from fsr.testgen.cases import HOST_ELEMENTS, elements
 from fsr.testgen.compare import Mismatch, compare_baseline, tolerance
 from fsr.testgen.oracle import Expected
-from fsr.testgen.placing import place
-from fsr.testgen.values import build
 
-RECORDED_CASES = 4
 NOISE_FLOORS = 100.0  # repeated runs may differ by this many rounding floors (atomics in any order do)
 
 
@@ -37,7 +33,7 @@ def check_baseline(session: Session, cases: list[Case]) -> list[str]:
         differs = _differs(session, case, expected)
         if differs is not None:
             raise session.baseline_error(case, Fault(FaultKind.DIFFERS, str(differs)))
-    return [*_record_some(session, cases), *_uncontained(session)]
+    return [*_watch_some(session, cases), *_uncontained(session)]
 
 
 def _differs(session: Session, case: Case, expected: Expected) -> Mismatch | None:
@@ -70,23 +66,15 @@ def _noise(session: Session, case: Case, expected: Expected) -> Fault | None:
     return None
 
 
-def _record_some(session: Session, cases: list[Case]) -> list[str]:
-    """Record the original on the host device: out of bounds, races, uninitialised reads."""
-    try:
-        recorder, image = session.recorder(), session.recordable(session.spec.baseline, session.baseline)
-    except MissingToolError as fault:
-        return [f"the kernel was not checked for races and bounds on the host device: {fault.what}"]
-    if image is None:
-        return ["the kernel was not checked for races and bounds: the host device cannot execute it"]
-    small = [c for c in cases if 0 < elements(session.contract, c.size_map()) <= HOST_ELEMENTS]
-    for case in small[:: max(1, len(small) // RECORDED_CASES)][:RECORDED_CASES]:
-        launches, buffers = place(session.contract, session.spec.baseline.plan, case, build(session.contract, case, 4))
-        if not launches:
-            continue
-        profile = recorder.record(image, launches, buffers)
-        if profile.faults:
-            raise session.baseline_error(case, profile.faults[0])
-    return []
+def _watch_some(session: Session, cases: list[Case]) -> list[str]:
+    """Watch the original on the host device: out of bounds, races, undefined reads, what depends on an order."""
+    failure, said = watch(session, session.spec.baseline, cases)
+    if failure is None:
+        return [] if said == SILENT else [f"the kernel was not checked for races and bounds: {said}"]
+    fault = failure.fault or Fault(
+        FaultKind.NONDETERMINISTIC, f"it depends on the order of blocks and threads: {failure.mismatch}"
+    )
+    raise session.baseline_error(failure.case, fault)
 
 
 def must_move(session: Session) -> MustMove | None:

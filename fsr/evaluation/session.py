@@ -268,14 +268,6 @@ class Session:
         assert can_record(host)
         return host
 
-    def recordable(self, candidate: Candidate, binaries: Binaries) -> Image | None:
-        """The build of a candidate that :meth:`recorder` takes: its own on the host device, one made for it beside a
-        GPU; None when the host device cannot execute it. Raises MissingToolError."""
-        if self.spec.backend.records:
-            return binaries.run
-        built = recording_backend().toolchain(self.spec.target).compile(candidate, instrumented=True)
-        return built if isinstance(built, Image) else None
-
     def close(self) -> None:
         """Close the devices."""
         self.device.close()

@@ -55,6 +55,13 @@ class Expected:
         self.arrays, self.spread, self.unwritten = arrays, spread, unwritten
         self._precise, self._scale, self._noise = precise, scale, noise
 
+    def answered(self, arrays: Mapping[str, Array]) -> Expected:
+        """The same with other answers of the original: those of another device."""
+        kept = {name: arrays[name] for name in self.arrays}
+        return Expected(
+            kept, self.spread, self.unwritten, lambda: self.precise, lambda: self.scale, lambda truth: self.noise
+        )
+
     @cached_property
     def precise(self) -> Mapping[str, Array] | None:
         """See the class."""

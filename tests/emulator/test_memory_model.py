@@ -12,8 +12,8 @@ import pytest
 
 from fsr.backends.host.compiler import HostToolchain
 from fsr.backends.host.device import open_host_device
-from fsr.backends.host.orders import ORDERS
 from fsr.backends.protocol import Buffer
+from fsr.evaluation.orders import ORDERS
 from fsr.records import Candidate, ConcreteLaunch, Image, Launch, Plan, Role
 
 FOLDER = Path(__file__).parent / "litmus"
@@ -44,7 +44,7 @@ def corpus() -> list[Litmus]:
 def image_of(file: str) -> Image:
     entries = [one.name for one in corpus() if one.file == file]
     plan = Plan(tuple(Launch(entry, ONE, ONE, "0", ()) for entry in entries))
-    image = HostToolchain().compile(Candidate((FOLDER / file).read_text(), plan), watched=True)
+    image = HostToolchain(watched=True).compile(Candidate((FOLDER / file).read_text(), plan))
     assert isinstance(image, Image), image
     return image
 

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from fsr.backends.backend import ToolReport
-from fsr.backends.protocol import AccessProfile
 from fsr.contract.load import load_contract
-from fsr.errors import MissingToolError
 from fsr.evaluation import promotion
+from fsr.evaluation.testing import CaseFailure
 from fsr.records import Candidate, Case, Fault
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "saxpy.cu"
@@ -27,21 +26,14 @@ class Session:
 
     contract = CONTRACT
 
-    def __init__(self, *, on_host: bool = False, recorded: tuple[Fault, ...] = (), recorder: bool = True) -> None:
+    def __init__(self, *, on_host: bool = False, race: Fault | None = None, said: str = "silent") -> None:
         self.spec = SimpleNamespace(predicted=on_host, backend=SimpleNamespace(sanitizes=not on_host))
-        self.recorded, self.there = recorded, recorder
-
-    def recorder(self) -> Any:
-        if not self.there:
-            raise MissingToolError("no C++ compiler was found")
-        return SimpleNamespace(record=lambda *a: AccessProfile((), self.recorded))
-
-    def recordable(self, candidate: Candidate, binaries: object) -> object:
-        return object()
+        self.watched = (CaseFailure(CASES[0], fault=race) if race else None), said
 
 
 def inspected(monkeypatch: pytest.MonkeyPatch, session: Session, *reports: ToolReport) -> Any:
     monkeypatch.setattr(promotion, "_sanitized", lambda *arguments: list(reports))
+    monkeypatch.setattr(promotion, "watch", lambda *arguments: session.watched)
     return promotion._inspected(session, CANDIDATE, SimpleNamespace(run=object()), CASES)  # type: ignore[arg-type]
 
 
@@ -52,7 +44,7 @@ def test_silent_tools_are_named_and_missing_ones_say_why(monkeypatch: pytest.Mon
 
 
 def test_the_recorder_that_cannot_work_here_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    failure, said = inspected(monkeypatch, Session(recorder=False), MEMCHECK)
+    failure, said = inspected(monkeypatch, Session(said="not available: no C++ compiler was found"), MEMCHECK)
     assert failure is None
     assert said == {"recorder": "not available: no C++ compiler was found", "memcheck": "silent"}
 
@@ -68,6 +60,6 @@ def test_what_a_tool_found_is_the_failure(monkeypatch: pytest.MonkeyPatch) -> No
     assert failure is not None
     assert failure.evidence()["kind"] == "race"
     assert "racecheck" not in said
-    failure, _ = inspected(monkeypatch, Session(recorded=(race,)), MEMCHECK)
+    failure, _ = inspected(monkeypatch, Session(race=race), MEMCHECK)
     assert failure is not None
     assert failure.evidence() | {"line": 7} == failure.evidence()

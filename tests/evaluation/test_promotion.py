@@ -195,7 +195,7 @@ def test_a_sanitizer_that_cannot_run_is_said_and_blames_nobody(world: World) -> 
 
 RACING = ROW_SUM.replace(
     "    float sum = 0.0f;",
-    "    __shared__ volatile int last; last = row; if (last < 0) return;\n    float sum = 0.0f;",
+    "    __shared__ int last[2]; last[0] = last[1] = row; if (last[row & 1] < 0) return;\n    float sum = 0.0f;",
 )
 
 
@@ -268,7 +268,7 @@ def test_timed_sizes_that_the_device_cannot_launch_are_told(world: World) -> Non
     [
         (("j < cols", "j <= cols"), "out-of-bounds"),
         (
-            ("float sum = 0.0f;", "__shared__ volatile int last; last = row; float sum = last < 0;"),
+            ("float sum = 0.0f;", "__shared__ int last[2]; last[0] = last[1] = row; float sum = last[row & 1] < 0;"),
             "fails its own tests",
         ),
         (("float sum", "flaot sum"), "does not compile"),

@@ -34,7 +34,8 @@ _WATCHED = (
     "-fsanitize=alignment,shift-exponent,float-cast-overflow", "-ftrivial-auto-var-init=pattern", "-fdata-sections",
 )  # fmt: skip
 _RECORD_CLANG = (
-    "-fno-vectorize", "-fno-slp-vectorize", "-fsanitize=array-bounds", "-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-atomics=0",
+    "-fno-vectorize", "-fno-slp-vectorize", "-fsanitize=array-bounds",
+    "-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-atomics=0",
     "-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-distinguish-volatile=1",
 )  # fmt: skip
 _RECORD_GCC = (
@@ -53,10 +54,15 @@ class HostToolchain:
         compiler: path or name of a C++ compiler; None takes clang++, else g++.
         cache_folder: where the runtime objects are kept; None is the user's cache folder.
         checked: kernels trap where a signed integer overflows.
+        watched: every build is instrumented to be watched rather than recorded: it counts no instructions, and finds
+            more that is wrong.
     """
 
-    def __init__(self, compiler: str | None = None, *, cache_folder: Path | None = None, checked: bool = False) -> None:
-        self._requested, self._folder, self._checked = compiler, cache_folder, checked
+    def __init__(
+        self, compiler: str | None = None, *, cache_folder: Path | None = None, checked: bool = False,
+        watched: bool = False,
+    ) -> None:  # fmt: skip
+        self._requested, self._folder, self._checked, self._watched = compiler, cache_folder, checked, watched
 
     @property
     def name(self) -> str:
@@ -69,12 +75,11 @@ class HostToolchain:
         return f"host {find_compiler(self._requested).version}"
 
     def compile(
-        self, candidate: Candidate, *, instrumented: bool = False, watched: bool = False, timeout_s: float = 60.0
+        self, candidate: Candidate, *, instrumented: bool = False, timeout_s: float = 60.0
     ) -> Image | CompileFailure:
         """As Toolchain.compile. What a CPU cannot execute (inline PTX, MMA, asynchronous copies) is a
-        CompileFailure that names the construct and its line. ``watched``: instrumented to be watched rather than
-        recorded: it counts no instructions, and finds more that is wrong."""
-        started = time.monotonic()
+        CompileFailure that names the construct and its line."""
+        started, instrumented = time.monotonic(), instrumented or self._watched
         if refused := refused_flags(candidate.plan.flags):
             return CompileFailure(f"compiler flags that are not allowed: {' '.join(refused)}")
         flags, definitions = split_defines(candidate.plan.flags)
@@ -82,7 +87,7 @@ class HostToolchain:
         with tempfile.TemporaryDirectory(prefix="fsr-host-") as folder:
             Path(folder, SOURCE_NAME).write_text(unit_text(candidate.source, entries, definitions))
             log = ""
-            for command in self._commands(flags, instrumented, watched, Path(folder)):
+            for command in self._commands(flags, instrumented, Path(folder)):
                 left_s = started + timeout_s - time.monotonic()
                 code, text = run_compiler(command, self._readable(), folder, left_s)
                 if code is None:
@@ -90,22 +95,22 @@ class HostToolchain:
                 log += text
                 if code:
                     return _failure(log, code)
-                if watched and not (unit := Path(folder, "unit.o")).with_suffix(".so").exists():
+                if self._watched and not (unit := Path(folder, "unit.o")).with_suffix(".so").exists():
                     unit.write_bytes(spread_shared(unit.read_bytes()))
             data = Path(folder, "unit.so").read_bytes()
-        return _image(candidate.source, entries, data, log, time.monotonic() - started, instrumented or watched)
+        return _image(candidate.source, entries, data, log, time.monotonic() - started, instrumented)
 
     def _readable(self) -> list[str]:
         """What a compiler reads beside the system's folders: itself, our headers, what is built once."""
         program = Path(find_compiler(self._requested).path).resolve()
         return [str(program.parent.parent), str(INCLUDE), str(self._folder or default_cache_folder())]
 
-    def _commands(self, flags: Sequence[str], instrumented: bool, watched: bool, folder: Path) -> list[list[str]]:
+    def _commands(self, flags: Sequence[str], instrumented: bool, folder: Path) -> list[list[str]]:
         compiler, cache = find_compiler(self._requested), self._folder or default_cache_folder()
-        options = (*COMMON, *_KERNEL, *_optimisation(compiler.family, instrumented, watched), *_numerics(flags))
+        options = (*COMMON, *_KERNEL, *_optimisation(compiler.family, instrumented, self._watched), *_numerics(flags))
         options += _TRAPPING[compiler.family] if self._checked else ()
         header = precompiled_header(compiler, options, cache)
-        objects = [str(path) for path in runtime_objects(compiler, instrumented or watched, cache)]
+        objects = [str(path) for path in runtime_objects(compiler, instrumented, cache)]
         unit, output = str(folder / "unit.o"), str(folder / "unit.so")
         # The linker is not told of sanitizers: their runtimes would come along, and ours takes their place.
         return [
@@ -130,7 +135,7 @@ def default_cache_folder() -> Path:
 
 
 def _optimisation(family: str, instrumented: bool, watched: bool) -> tuple[str, ...]:
-    if not (instrumented or watched):
+    if not instrumented:
         return (
             ("-O2", "-fno-vectorize", "-fno-slp-vectorize")
             if family == "clang"

@@ -17,6 +17,7 @@ from fsr.backends.host.launches import check_limits
 from fsr.backends.host.prepared import HostPrepared, LoadedImage
 from fsr.backends.host.recording import record, watch
 from fsr.backends.protocol import AccessProfile, Array, BlockOrder, Buffer, DeviceFault
+from fsr.backends.toolchain import Toolchain
 from fsr.errors import HarnessError
 from fsr.hardware.gpus import H200
 from fsr.records import ConcreteLaunch, DeviceInfo, Fault, FaultKind, Image
@@ -93,6 +94,12 @@ class HostDevice:
             raise HarnessError("recording needs an image compiled with instrumented=True")
         with self.prepare(image, launches, buffers) as prepared:
             return record(prepared, access_budget, timeout_s)
+
+    def watching_toolchain(self) -> Toolchain:
+        """As RecordingDevice.watching_toolchain."""
+        from fsr.backends.host.compiler import HostToolchain
+
+        return HostToolchain(watched=True)
 
     def watch(
         self,

@@ -1,0 +1,124 @@
+"""A plan watched on the host device in other orders of blocks and threads: what depends on them is wrong.
+
+The cases are small. Where a contract fixes sizes too large for that, chosen blocks run, each with its neighbours, and
+only what happens inside them can be judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from fsr.backends.protocol import Array, BlockOrder, DeviceFault
+from fsr.errors import MissingToolError
+from fsr.evaluation.orders import ORDERS
+from fsr.evaluation.session import Session
+from fsr.evaluation.testing import CaseFailure
+from fsr.records import Candidate, Case, Fault, FaultKind, Image
+from fsr.testgen.cases import HOST_ELEMENTS, elements
+from fsr.testgen.compare import Mismatch, compare
+from fsr.testgen.placing import place
+from fsr.testgen.values import CaseData, build
+
+WATCHED_CASES = 3
+CHOSEN_BLOCKS, CHOSEN_ACCESSES, CHOSEN_RESIDENT = 24, 2_000_000, 6
+WATCH_S = 10.0
+# What the original does as well is not held against a candidate: it works where it was written.
+TOLERATED = (FaultKind.STATE, FaultKind.UNDEFINED)
+Seen = tuple[tuple[Fault, ...], Mapping[str, Array]]
+SILENT = "silent"  # what a tool says that ran to the end and found nothing
+_POISON = 5
+
+
+def watch(session: Session, candidate: Candidate, cases: list[Case]) -> tuple[CaseFailure | None, str]:
+    """Watch a candidate, or the original itself, on some of the cases: the first failure, and what watching says:
+    'silent', or 'not available: why'."""
+    try:
+        watcher = _Watcher(session, candidate)
+    except MissingToolError as missing:
+        return None, f"not available: {missing.what}"
+    if watcher.image is None:
+        return None, "not available: the host device cannot execute it"
+    said = "not available: no case has anything to launch"
+    for case, order in _matched(session, cases):
+        failure, said = watcher.failure(case, order) or (None, said)
+        if failure is not None:
+            return failure, said
+    return None, said
+
+
+def _matched(session: Session, cases: list[Case]) -> list[tuple[Case, BlockOrder]]:
+    """Cases, each with an order of its own: the last small ones, or parts of one that is not."""
+    usable = [case for case in cases if all(v > 0 for v in case.size_map().values())]
+    small = [c for c in usable if elements(session.contract, c.size_map()) <= HOST_ELEMENTS]
+    if small:
+        return [(small[-1 - i % len(small)], order) for i, order in enumerate(ORDERS)]
+    parts = [replace(o, chosen=CHOSEN_BLOCKS, budget=CHOSEN_ACCESSES, resident=CHOSEN_RESIDENT) for o in ORDERS[:2]]
+    return [(case, order) for case in usable[:1] for order in parts]
+
+
+class _Watcher:
+    """Watches one candidate. ``image`` is None where it cannot be executed."""
+
+    def __init__(self, session: Session, candidate: Candidate) -> None:
+        self.session, self.candidate, self.recorder = session, candidate, session.recorder()
+        built = self.recorder.watching_toolchain().compile(candidate)
+        self.image = built if isinstance(built, Image) else None
+
+    @cached_property
+    def original(self) -> _Watcher | None:
+        """The original's watcher; None for the original itself."""
+        baseline = self.session.spec.baseline
+        return None if self.candidate == baseline else _Watcher(self.session, baseline)
+
+    def run(self, case: Case, data: CaseData, order: BlockOrder) -> Seen | None:
+        """Faults and buffers; None where nothing is launched or could be. Raises DeviceFault."""
+        launches, buffers = place(self.session.contract, self.candidate.plan, case, data, _POISON)
+        if not launches or self.image is None:
+            return None
+        return self.recorder.watch(self.image, launches, buffers, order, WATCH_S)
+
+    def failure(self, case: Case, order: BlockOrder) -> tuple[CaseFailure | None, str] | None:
+        """The failure of one case in one order, and what is said of it; None where nothing is launched."""
+        data = build(self.session.contract, case, _POISON)
+        try:
+            ran = self.run(case, data, order)
+        except DeviceFault as stopped:
+            if stopped.fault.kind is FaultKind.HANG:  # what waits in vain is told as a fault: this was only slow
+                return None, f"not available: {stopped.fault.detail}"
+            return CaseFailure(case, fault=stopped.fault), SILENT
+        if ran is None:
+            return None
+        faults, arrays = ran
+        if any(fault.kind is FaultKind.UNSUPPORTED for fault in faults):
+            return None, f"not available: {next(f.detail for f in faults if f.kind is FaultKind.UNSUPPORTED)}"
+        fault = self._worst(faults, case, data, order)
+        if fault is not None:
+            return CaseFailure(case, fault=fault), SILENT
+        mismatch = None if order.chosen else self._mismatch(case, data, order, arrays)
+        return (CaseFailure(case, mismatch=mismatch) if mismatch else None), SILENT
+
+    def _worst(self, faults: Sequence[Fault], case: Case, data: CaseData, order: BlockOrder) -> Fault | None:
+        hard = [fault for fault in faults if fault.kind not in TOLERATED]
+        if hard or not faults or self.original is None:
+            return next(iter(hard), None)
+        ran = self.original.run(case, data, order)
+        known = {fault.kind for fault in ran[0]} if ran else set()
+        return next((fault for fault in faults if fault.kind not in known), None)
+
+    def _mismatch(self, case: Case, data: CaseData, order: BlockOrder, got: Mapping[str, Array]) -> Mismatch | None:
+        """The worst mismatch that the original does not show as well. Beside a GPU, whose functions round otherwise,
+        the original's answer is the host device's."""
+        expected, contract = self.session.expected(case), self.session.contract
+        if not self.session.spec.backend.records:
+            ran = (self.original or self).run(case, data, BlockOrder())
+            if ran is None:
+                return None
+            expected = expected.answered(ran[1])
+        found = compare(contract, case, got, expected, data.arrays)
+        if found and self.original is not None:
+            ran = self.original.run(case, data, order)
+            if ran is None or compare(contract, case, ran[1], expected, data.arrays):
+                return None
+        return found[0] if found else None
