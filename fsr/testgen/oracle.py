@@ -58,9 +58,7 @@ class Expected:
     def answered(self, arrays: Mapping[str, Array]) -> Expected:
         """The same with other answers of the original: those of another device."""
         kept = {name: arrays[name] for name in self.arrays}
-        return Expected(
-            kept, self.spread, self.unwritten, lambda: self.precise, lambda: self.scale, lambda truth: self.noise
-        )
+        return Expected(kept, self.spread, self.unwritten, self._precise, self._scale, self._noise)
 
     @cached_property
     def precise(self) -> Mapping[str, Array] | None:
