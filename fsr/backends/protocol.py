@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeGuard
 
+import numpy as np
 import numpy.typing as npt
 
 from fsr.backends.toolchain import Toolchain
@@ -39,17 +40,73 @@ def _rebuild(fault: Fault, fatal: bool) -> DeviceFault:
     return DeviceFault(fault, fatal=fatal)
 
 
+class Formula(Protocol):
+    """How an array is drawn: :class:`fsr.testgen.draws.Draw`."""
+
+    @property
+    def count(self) -> int:
+        """Elements."""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """What floating values lie within."""
+
+    def values(self, dtype: np.dtype[Any]) -> Array:
+        """All elements, drawn here."""
+
+    def parameters(self, dtype: np.dtype[Any]) -> bytes:
+        """What a device's own kernel draws them from."""
+
+
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """One buffer to place. ``array`` is C-contiguous, its contents are the initial ones (inputs, or poison for
-    outputs and unzeroed scratch). ``alignment_bytes``: the address is a multiple of exactly this (256: at
-    least). ``role`` None marks scratch; ``zeroed`` scratch is cleared inside every run."""
+    outputs and unzeroed scratch); with a ``formula`` it gives shape and type only. ``alignment_bytes``: the address is
+    a multiple of exactly this (256: at least). ``role`` None marks scratch; ``zeroed`` scratch is cleared inside every
+    run."""
 
     name: str
     array: Array
     role: Role | None
     alignment_bytes: int = 256
     zeroed: bool = False
+    formula: Formula | None = None
+
+    def contents(self) -> Array:
+        """The initial contents, drawn here where there is a formula."""
+        if self.formula is None:
+            return self.array
+        return self.formula.values(self.array.dtype).reshape(self.array.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How an output is judged on a device, as :mod:`fsr.testgen.compare` judges it: floors of the bound, how many
+    times the original's own error, how near to the truth counts where the original overflowed (``sums``: there any
+    non-number does). ``pure``: nobody reads its initial values, which are the ``poisons`` (bits) of the candidate's,
+    the original's and its second run."""
+
+    relative: float
+    absolute: float
+    times: float
+    near: float
+    exact: bool
+    sums: bool
+    pure: bool
+    poisons: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The worst of ``count`` wrong elements of one kind, as in :class:`fsr.testgen.compare.Mismatch`."""
+
+    kind: str
+    index: int
+    count: int
+    got: float
+    expected: float
+    error: float
+    bound: float
 
 
 class Prepared(Protocol):
@@ -231,6 +288,20 @@ class RecordingDevice(Device, Protocol):
         on crash or hang."""
 
 
+class JudgingDevice(TimedDevice, Protocol):
+    """A device that draws arrays by :class:`Formula` and compares outputs where they are. What it prepares also has
+    ``region(name)`` (where an array lies) and ``shake(name, key, step)`` (moves a floating input). ``judge``: its
+    kernels, as :class:`fsr.backends.cuda.judging.Judge`; ``pool``: ``take(bytes)`` and ``give(address)``."""
+
+    judge: Any
+    pool: Any
+
+
+def can_judge(device: Device) -> TypeGuard[JudgingDevice]:
+    """Whether a device draws and compares by itself."""
+    return hasattr(device, "judge")
+
+
 def can_time(device: Device) -> TypeGuard[TimedDevice]:
     """Whether a device has a clock."""
     return device.timed
@@ -242,6 +313,7 @@ def can_record(device: Device) -> TypeGuard[RecordingDevice]:
 
 
 __all__ = [
-    "AccessProfile", "AccessSite", "Array", "BlockOrder", "Buffer", "Device", "DeviceFault", "LaunchProfile",
-    "Prepared", "RecordingDevice", "TimedDevice", "TimedPrepared", "can_record", "can_time",
+    "AccessProfile", "AccessSite", "Array", "BlockOrder", "Buffer", "Comparison", "Device", "DeviceFault", "Difference",
+    "Formula", "JudgingDevice", "LaunchProfile", "Prepared", "RecordingDevice", "TimedDevice", "TimedPrepared",
+    "can_judge", "can_record", "can_time",
 ]  # fmt: skip

@@ -15,11 +15,12 @@ from dataclasses import replace
 import numpy as np
 
 from fsr.backends.backend import ToolReport
-from fsr.backends.protocol import Buffer, TimedPrepared, can_time
+from fsr.backends.protocol import Buffer, TimedPrepared, can_judge, can_time
 from fsr.backends.select import parse_device
 from fsr.evaluation.clock import predicted, read_clock
 from fsr.evaluation.compiling import run_toolchain
-from fsr.evaluation.session import Session, session_of
+from fsr.evaluation.on_device import failure_on_device, large_failure
+from fsr.evaluation.session import TIMED_POISON, Session, session_of
 from fsr.evaluation.spec import Binaries, PromoteRequest
 from fsr.evaluation.testing import CaseFailure
 from fsr.evaluation.timing import back_to_back, paired
@@ -48,6 +49,7 @@ from fsr.testgen.values import CaseData, build
 
 HELD_OUT_SLOWDOWN = 0.98  # a held-out size may be slower by 2 %
 HELD_OUT_PAIRS = 12
+LARGE_S, LARGE_SHARE = 5.0, 0.2  # spent on large cases on a device that judges: seconds, and of the promotion's budget
 SLOWER_ELSEWHERE = "slower elsewhere"  # the kind of a refusal: faster at the timed sizes, slower at others
 
 
@@ -58,7 +60,10 @@ def promote_task(request: PromoteRequest) -> Outcome:
     session = session_of(request.spec)
     candidate, binaries = request.candidate, request.binaries
     cases = session.held_out_cases()
-    passed, failure = session.first_failure(binaries.run, candidate.plan, [*cases, *session.large_cases()])
+    passed, failure = session.first_failure(binaries.run, candidate.plan, cases)
+    if failure is None:
+        more, failure = _large(session, candidate, binaries, request.budget_s)
+        passed += more
     inspections: dict[str, Json] = {}
     if failure is None:
         failure, inspections = _inspected(session, candidate, binaries, cases)
@@ -91,6 +96,15 @@ def promote_task(request: PromoteRequest) -> Outcome:
     )  # fmt: skip
 
 
+def _large(
+    session: Session, candidate: Candidate, binaries: Binaries, budget_s: float
+) -> tuple[int, CaseFailure | None]:
+    device = session.device
+    if can_judge(device):
+        return large_failure(session, device, candidate, binaries, min(LARGE_S, LARGE_SHARE * budget_s))
+    return session.first_failure(binaries.run, candidate.plan, session.large_cases())
+
+
 def _refused(failure: CaseFailure, cases: int, passed: int, started: float) -> Outcome:
     return Outcome(
         Status.WRONG, "promotion", cases, passed, evidence=failure.evidence(), seconds=time.monotonic() - started
@@ -112,7 +126,8 @@ def _inspected(
     said: dict[str, Json] = {"recorder": said_of_orders}
     if failure is not None or not session.spec.backend.sanitizes or not usable:
         return failure, said
-    case = usable[-1]
+    small = [c for c in usable if case_lists.elements(session.contract, c.size_map()) <= case_lists.HOST_ELEMENTS]
+    case = (small or usable[:1])[-1]  # what a tool takes grows with the accesses; its start takes a second anyway
     data = build(session.contract, case, 5)
     launches, buffers = place(session.contract, candidate.plan, case, data, 5)
     for report in _sanitized(session, candidate, binaries, launches, buffers) if launches else []:
@@ -151,7 +166,7 @@ def _final(
             old = [_placed(session, stack, session.baseline, session.spec.baseline.plan, c, d) for c, d in sets]
             new = [_placed(session, stack, binaries, candidate.plan, c, d) for c, d in sets]
             old_ns, new_ns = paired(old, new, session.spec.policy, session.device.sm_clock_mhz, share)
-            failure = _wrong_timed_output(session, sets, new)
+            failure = _wrong_timed_output(session, candidate, sets, new)
         verdict = paired_verdict(old_ns, new_ns, session.spec.seed)
         verdicts.append(verdict)
         samples.append(new_ns)
@@ -203,20 +218,28 @@ def _placed(
 
 
 def _wrong_timed_output(
-    session: Session, sets: list[tuple[Case, CaseData]], prepared: list[TimedPrepared]
+    session: Session, candidate: Candidate, sets: list[tuple[Case, CaseData]], prepared: list[TimedPrepared]
 ) -> CaseFailure | None:
     """Check what the timed launches left behind, on every input set: a result replayed or skipped shows here."""
     for (case, data), plan in zip(sets, prepared, strict=True):
-        broken = plan.violations()
-        if broken:
-            return CaseFailure(case, fault=broken[0])
-        got = plan.read()
-        if session.answers_alike(case, data, got):
-            continue
-        found = compare(session.contract, case, got, session.expected(case), data.arrays)
-        if found:
-            return CaseFailure(case, mismatch=found[0])
+        if can_judge(session.device):
+            failure = failure_on_device(session, session.device, candidate, case, plan, TIMED_POISON)
+        else:
+            failure = _wrong_here(session, case, data, plan)
+        if failure is not None:
+            return failure
     return None
+
+
+def _wrong_here(session: Session, case: Case, data: CaseData, prepared: TimedPrepared) -> CaseFailure | None:
+    broken = prepared.violations()
+    if broken:
+        return CaseFailure(case, fault=broken[0])
+    got = prepared.read()
+    if session.answers_alike(case, data, got):
+        return None
+    found = compare(session.contract, case, got, session.expected(case), data.arrays)
+    return CaseFailure(case, mismatch=found[0]) if found else None
 
 
 def _weakest(verdicts: list[Verdict]) -> Verdict:
@@ -245,7 +268,7 @@ def _held_out_sizes(session: Session, candidate: Candidate, binaries: Binaries) 
     """Speed-up and the end of its interval at sizes near the timed ones."""
     found: list[dict[str, Json]] = []
     for case in case_lists.held_out_timed_cases(session.contract, session.spec.seed):
-        data = build(session.contract, case, 3)
+        data = build(session.contract, case, TIMED_POISON, drawn=can_judge(session.device))
         if session.spec.predicted:
             old = predicted(session, session.baseline, session.spec.baseline.plan, case, data).timing.median_ns
             new = predicted(session, binaries, candidate.plan, case, data).timing.median_ns

@@ -15,11 +15,12 @@ from functools import partial
 from pathlib import Path
 
 from fsr.backends.lock import DeviceLock
-from fsr.backends.protocol import Array, Device, DeviceFault, RecordingDevice, can_record
+from fsr.backends.protocol import Array, Device, DeviceFault, RecordingDevice, can_judge, can_record
 from fsr.backends.select import open_device, parse_device, recording_backend
 from fsr.contract.model import Contract, concrete_launches
 from fsr.errors import BaselineError, MissingToolError
 from fsr.evaluation.compiling import build as compile_candidate
+from fsr.evaluation.compiling import run_toolchain
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.testing import CaseFailure, DataShelf, Stopwatch, fails, run_once
 from fsr.hardware.limits import STATIC_SHARED_BYTES
@@ -34,6 +35,7 @@ from fsr.testgen.values import CaseData, build, outputs, same_bits
 BASELINE_TIMEOUT_S = 30.0
 FIRST_TIMEOUT_S = 10.0  # the original's first case is a small one: a kernel that hangs is told soon
 TIMED_SETS = 3
+TIMED_POISON = 3
 LARGE_ELEMENTS = 1 << 22
 LARGE_S = 0.3  # what the original may take on a case of unusual size: candidates meet it twice, and bounds cost more
 LARGE_TOTAL_S, LARGE_SHARE = 6.0, 0.02  # on all cases at the upper end: seconds, and of the run's budget
@@ -60,6 +62,7 @@ class Session:
         self._checked: Image | bool | None = None
         self._wide: dict[bool, tuple[Candidate, Image] | None] = {}
         self._host: Device | None = self.device if spec.backend.records else None
+        self._device_wide: list[tuple[Candidate, Image] | None] = []
         self._timed: list[tuple[Case, CaseData]] = []
 
     # ------------------------------------------------------------ the original
@@ -82,6 +85,16 @@ class Session:
         if noisy not in self._wide:
             self._wide[noisy] = _built_wide(self.spec.baseline, noisy=noisy)
         return self._wide[noisy]
+
+    def wide_on_device(self) -> tuple[Candidate, Image] | None:
+        """The original in float64 for the session's own device, a GPU; None where it has no such form."""
+        if not self._device_wide:
+            from fsr.testgen.widen import widen_candidate
+
+            widened = widen_candidate(self.spec.baseline) if self.contract.reference is None else None
+            image = run_toolchain(self.spec).compile(widened) if widened is not None else None
+            self._device_wide.append((widened, image) if widened is not None and isinstance(image, Image) else None)
+        return self._device_wide[0]
 
     def host(self) -> Device:
         """The host device of this process, for precise answers and recordings."""
@@ -252,13 +265,13 @@ class Session:
         return sum(math.prod(launch.grid) * math.prod(launch.block) for launch in launches)
 
     def timed(self, sets: int = 1) -> list[tuple[Case, CaseData]]:
-        """The first ``sets`` (at most 3) input sets of every timed configuration, built once; the arrays are
-        read-only, which tells the device that it may keep a copy of its own."""
+        """The first ``sets`` (at most 3) input sets of every timed configuration, built once, as formulas where the
+        device draws; the arrays are read-only, which tells the device that it may keep a copy of its own."""
         if not self._timed:
             for case in case_lists.timed_cases(self.contract, self.spec.seed, TIMED_SETS):
-                data = build(self.contract, case, 3)
-                for array in data.arrays.values():
-                    array.flags.writeable = False
+                data = build(self.contract, case, TIMED_POISON, drawn=can_judge(self.device))
+                for name in data.arrays.keys() - data.draws.keys():
+                    data.arrays[name].flags.writeable = False
                 self._timed.append((case, data))
         return [pair for i, pair in enumerate(self._timed) if i % TIMED_SETS < sets]
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import enum
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from fsr.hardware.dtypes import is_float
+from fsr.hardware.dtypes import is_float, numpy_dtype
 
 Array = np.ndarray[Any, Any]
 
@@ -65,9 +65,12 @@ class Draw:
     planted: tuple[tuple[int, float | int], ...] = ()
     bounds: tuple[float, float] = (-np.inf, np.inf)
     finite: bool = False
+    narrow: str = ""  # drawn as this floating type and stored as float64
 
     def values(self, dtype: np.dtype[Any]) -> Array:
         """All elements, one-dimensional."""
+        if self.narrow:
+            return replace(self, narrow="").values(numpy_dtype(self.narrow)).astype(np.float64)
         if self.kind is Kind.BITS:
             unsigned: Any = np.dtype(f"u{dtype.itemsize}")
             return np.full(self.count, int(self.table[0]) & (2 ** (8 * dtype.itemsize) - 1), unsigned).view(dtype)
@@ -78,10 +81,11 @@ class Draw:
 
     def parameters(self, dtype: np.dtype[Any]) -> bytes:
         """What the kernel on a device takes: struct Draw of testing.cu."""
+        dtype = numpy_dtype(self.narrow) if self.narrow else dtype
         floating = is_float(dtype)
         kind = _TYPES[dtype.name] if floating else 4
         words = (self.key, self.count, self.row, int(self.kind), len(self.table), len(self.planted), kind,
-                 dtype.itemsize, self.low & _MASK, self.span, int(self.finite), 0)  # fmt: skip
+                 dtype.itemsize, self.low & _MASK, self.span, int(self.finite), int(bool(self.narrow)))  # fmt: skip
         table = [_word(v, floating) for v in self.table] + [0] * (TABLE - len(self.table))
         places = [p for p, _ in self.planted] + [0] * (PLANTED - len(self.planted))
         planted = [_word(v, floating) for _, v in self.planted] + [0] * (PLANTED - len(self.planted))

@@ -10,6 +10,7 @@ from functools import cached_property
 from fsr.backends.cuda.checks import CHECK_ENTRY, Checker, Zone, check_module
 from fsr.backends.cuda.clocks import Clocks
 from fsr.backends.cuda.driver import Driver, DriverError, Function, Module
+from fsr.backends.cuda.judging import Judge
 from fsr.backends.cuda.launching import fault_of, load_launch, max_shared_bytes
 from fsr.backends.cuda.memory import Originals, Pool
 from fsr.backends.cuda.prepared import CudaPrepared
@@ -43,6 +44,7 @@ class CudaDevice:
         self.l2_bytes = driver.attributes.get("L2_CACHE_SIZE", 0)
         self.pool = Pool(driver, limit_bytes=driver.memory_bytes // 4)
         self.originals = Originals(driver, self.pool, limit_bytes=driver.memory_bytes // 8)
+        self.judge = Judge(driver, self.pool)
         self._flush_bytes = max(2 * self.l2_bytes, MIN_FLUSH_BYTES)
         self._flush_block: int | None = None
         self._bandwidth: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import numpy as np
 
 from fsr.backends.cuda.checks import Checker, Zone
 from fsr.backends.cuda.driver import Driver, DriverError, Event, Function
+from fsr.backends.cuda.judging import Judge, Region
 from fsr.backends.cuda.launching import Loaded, fault_of, pack_arguments
 from fsr.backends.cuda.memory import GUARD_BYTES, GUARD_VALUE, Layout, Originals, Pool
 from fsr.backends.protocol import Array, Buffer, DeviceFault
@@ -29,6 +31,7 @@ class Home(Protocol):
     driver: Driver
     pool: Pool
     originals: Originals
+    judge: Judge
     broken: bool
     l2_bytes: int
 
@@ -80,7 +83,8 @@ class CudaPrepared:
 
     def _place(self) -> None:
         for buffer in self._buffers:
-            self._originals[buffer.name] = self._device.originals.take(buffer.array, self._layouts[buffer.name])
+            if buffer.formula is None:
+                self._originals[buffer.name] = self._device.originals.take(buffer.array, self._layouts[buffer.name])
         self._add_set()
         self._checker = Checker(self._driver, self._device.pool, self._device.check_function, self._zones())
 
@@ -88,7 +92,10 @@ class CudaPrepared:
         new = _MemorySet()
         self._sets.append(new)
         for buffer in self._buffers:
-            new.blocks[buffer.name] = self._device.pool.take(self._layouts[buffer.name].total_bytes)
+            layout = self._layouts[buffer.name]
+            new.blocks[buffer.name] = self._device.pool.take(layout.total_bytes)
+            if buffer.formula is not None:  # what is drawn leaves the guard zones as they are
+                self._driver.fill(new.blocks[buffer.name], GUARD_VALUE, layout.total_bytes)
         addresses = {name: block + self._layouts[name].offset for name, block in new.blocks.items()}
         new.packed = [pack_arguments(item.launch, addresses) for item in self._loaded]
         self._restore(self._buffers, new)
@@ -96,6 +103,10 @@ class CudaPrepared:
     def _restore(self, buffers: Sequence[Buffer], memory: _MemorySet) -> None:
         for buffer in buffers:
             name = buffer.name
+            if buffer.formula is not None:
+                address = memory.blocks[name] + self._layouts[name].offset
+                self._device.judge.draw(address, buffer.formula, buffer.array.dtype)
+                continue
             self._driver.copy(memory.blocks[name], self._originals[name], self._layouts[name].total_bytes)
 
     def _zones(self) -> list[Zone]:
@@ -104,8 +115,9 @@ class CudaPrepared:
         for buffer in self._buffers:
             layout, block = self._layouts[buffer.name], self._sets[0].blocks[buffer.name]
             end = block + layout.offset + layout.data_bytes
-            data_bytes = layout.data_bytes if buffer.role is Role.IN else 0
-            original = self._originals[buffer.name] + layout.offset
+            compared = buffer.role is Role.IN and buffer.formula is None
+            data_bytes = layout.data_bytes if compared else 0
+            original = self._originals[buffer.name] + layout.offset if compared else 0
             zones += [
                 Zone(block, 0, layout.offset, GUARD_VALUE),
                 Zone(end, 0, GUARD_BYTES, GUARD_VALUE),
@@ -179,13 +191,13 @@ class CudaPrepared:
         """See Prepared. An input that is unchanged is answered with a read-only view of its initial array."""
         with self._faults():
             misfits = self._misfits()
-            results = {}
+            results: dict[str, Array] = {}
             for index, buffer in enumerate(self._buffers):
-                if buffer.role is Role.IN and misfits[3 * index + 2] is None:
+                if buffer.role is Role.IN and buffer.formula is None and misfits[3 * index + 2] is None:
                     results[buffer.name] = buffer.array.view()
                     results[buffer.name].flags.writeable = False
                 elif buffer.role is not None:
-                    results[buffer.name] = np.empty_like(buffer.array)
+                    results[buffer.name] = np.empty(buffer.array.shape, buffer.array.dtype)
                     source = self._sets[0].blocks[buffer.name] + self._layouts[buffer.name].offset
                     self._driver.download(results[buffer.name], source)
             return results
@@ -211,7 +223,25 @@ class CudaPrepared:
 
     def _misfits(self) -> list[int | None]:
         assert self._checker is not None  # released only on exit
-        return self._checker.first_misfits()
+        found = self._checker.first_misfits()
+        for index, buffer in enumerate(self._buffers):
+            if buffer.role is Role.IN and buffer.formula is not None:
+                region, item = self.region(buffer.name), buffer.array.itemsize
+                first = self._device.judge.first_other(region.address, buffer.formula, buffer.array.dtype)
+                found[3 * index + 2] = None if first is None else first * item
+        return found
+
+    def region(self, name: str) -> Region:
+        """Where a buffer's data lie on the device."""
+        buffer = next(b for b in self._buffers if b.name == name)
+        address = self._sets[0].blocks[name] + self._layouts[name].offset
+        return Region(address, buffer.array.size, buffer.array.dtype)
+
+    def shake(self, name: str, key: int, step: float) -> None:
+        """Move every element of a drawn floating buffer by up to ``step`` of itself, within its formula's bounds."""
+        formula = next(b.formula for b in self._buffers if b.name == name)
+        with self._faults():
+            self._device.judge.shake(self.region(name), key, step, formula.bounds if formula else (-math.inf, math.inf))
 
     # ------------------------------------------------------------ timing
 

@@ -39,7 +39,7 @@ def write_replay(folder: Path, image: Image, launches: Sequence[ConcreteLaunch],
     }
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     (folder / "image.cubin").write_bytes(image.data)
-    given = {f"b{i}": b.array.reshape(-1).view(np.uint8) for i, b in enumerate(buffers) if b.role in _GIVEN}
+    given = {f"b{i}": b.contents().reshape(-1).view(np.uint8) for i, b in enumerate(buffers) if b.role in _GIVEN}
     np.savez(folder / "arrays.npz", **cast(Any, given))
 
 

@@ -77,7 +77,7 @@ class Arena:
         for index, buffer in enumerate(self.buffers):
             # A fresh file reads as zeros: pages of cleared scratch need not be touched.
             if not (self._fresh and buffer.zeroed and buffer.role is None):
-                self.content(index)[:] = _raw(buffer.array)
+                self.content(index)[:] = _raw(buffer.contents())
             for guard in self._guards(index):
                 guard[:] = GUARD_VALUE
         self._fresh = False
@@ -100,8 +100,9 @@ class Arena:
                 if hit.size:
                     distance = len(before) - int(hit[-1]) if side == "before" else int(hit[0]) + 1
                     faults.append(Fault(FaultKind.GUARD, f"byte {distance} {side} '{buffer.name}' was written"))
-            if buffer.role is Role.IN and not np.array_equal(self.content(index), _raw(buffer.array)):
-                changed = int(np.flatnonzero(self.content(index) != _raw(buffer.array))[0]) // buffer.array.itemsize
+            if buffer.role is Role.IN and not np.array_equal(self.content(index), _raw(buffer.contents())):
+                changed = int(np.flatnonzero(self.content(index) != _raw(buffer.contents()))[0])
+                changed //= buffer.array.itemsize
                 faults.append(
                     Fault(FaultKind.INPUT_CHANGED, f"input '{buffer.name}' was changed, first at element {changed}")
                 )

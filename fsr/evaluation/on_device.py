@@ -1,0 +1,221 @@
+"""Judging outputs where they are: on a device that draws and compares by itself the host sees verdicts alone.
+
+The way of :mod:`fsr.testgen.compare`, by the kernels of the device: first the bits; where they differ, the original
+runs again, on perturbed inputs, and in float64.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fsr.backends.protocol import Comparison, DeviceFault, JudgingDevice
+from fsr.contract.model import Contract
+from fsr.evaluation.capacity import buffer_bytes
+from fsr.evaluation.session import Session, in_float64
+from fsr.evaluation.spec import Binaries
+from fsr.evaluation.testing import CaseFailure
+from fsr.hardware.dtypes import is_float
+from fsr.records import Candidate, Case, FaultKind, Image, Plan, Role
+from fsr.testgen.cases import elements, large_cases
+from fsr.testgen.compare import ARRAY_ERROR_CAP, OVERFLOWED_NEAR, TIMES_LESS_ACCURATE, Mismatch, flushes, tolerance
+from fsr.testgen.draws import Kind, word
+from fsr.testgen.oracle import PERTURBED_RUNS, perturbation, widened_data
+from fsr.testgen.placing import place
+from fsr.testgen.values import CaseData, build, outputs, poison_draw
+
+COPIES = 6  # of a case's buffers: the candidate's, the original's twice, once perturbed, and in float64
+AGAIN_SEED, WANT_SEED = 77, 78  # poison of the original's runs; a candidate's differs
+
+
+@dataclass(frozen=True, slots=True)
+class _Original:
+    """How the original, or its widened form, is run once more on a case."""
+
+    session: Session
+    device: JudgingDevice
+    case: Case
+    contract: Contract
+
+    @contextmanager
+    def ran(self, data: CaseData, image: Image, plan: Plan, shaken: int = 0) -> Iterator[Any]:
+        """A prepared plan after one run; ``shaken``: number of the perturbation, 0 for none."""
+        launches, buffers = place(self.contract, plan, self.case, data)
+        with self.device.prepare(image, launches, buffers) as ready:
+            prepared: Any = ready
+            if shaken:
+                for buffer in buffers:
+                    if buffer.formula is not None and buffer.role is not Role.OUT and is_float(buffer.array.dtype):
+                        step = perturbation(buffer.array.dtype)
+                        prepared.shake(buffer.name, word(self.case.seed, shaken), step)
+            prepared.run(max(10.0, self.session.stopwatch.limit_s(self.case)))
+            yield prepared
+
+
+def failure_on_device(
+    session: Session, device: JudgingDevice, candidate: Candidate, case: Case, prepared: Any, poison_seed: int
+) -> CaseFailure | None:
+    """What is wrong with the outputs that a prepared candidate left (drawn with ``poison_seed``); None when all is
+    right. Raises BaselineError when the original fails the case."""
+    broken = prepared.violations()
+    if broken:
+        return CaseFailure(case, fault=broken[0])
+    original, baseline = _Original(session, device, case, session.contract), session.spec.baseline.plan
+    try:
+        with ExitStack() as stack:
+            want = stack.enter_context(original.ran(_drawn(session, case, WANT_SEED), session.baseline.run, baseline))
+            differing = [n for n in outputs(session.contract, case) if _differs(original, prepared, want, n)]
+            if not differing:
+                return None
+            again = stack.enter_context(original.ran(_drawn(session, case, AGAIN_SEED), session.baseline.run, baseline))
+            for name in differing:
+                found = _judged(original, (prepared, want, again), name, candidate, poison_seed)
+                if found is not None:
+                    return CaseFailure(case, mismatch=found)
+    except DeviceFault as fault:
+        if fault.fatal:
+            raise
+        raise session.baseline_error(case, fault.fault) from None
+    return None
+
+
+def large_failure(
+    session: Session, device: JudgingDevice, candidate: Candidate, binaries: Binaries, budget_s: float
+) -> tuple[int, CaseFailure | None]:
+    """(cases passed, the first failure) at sizes as large as the contract, the memory and the budget allow. They grow
+    by steps: a size is tried when the time that the original took on the one before says that it will end in time."""
+    deadline, passed, seconds, reached = time.monotonic() + budget_s, 0, 0.0, 1
+    for power in range(22, 34, 3):
+        for case in large_cases(session.contract, session.spec.seed, 1 << power):
+            size = elements(session.contract, case.size_map())
+            growth = max(size / reached, 1.0) ** 2
+            if time.monotonic() + seconds * growth > deadline or not _has_room(session, case):
+                continue
+            if size <= reached and passed > 0:
+                continue  # of this size or larger already
+            started = time.monotonic()
+            failure = _run_and_judge(session, device, candidate, binaries, case)
+            if failure is not None:
+                return passed, failure
+            passed, seconds, reached = passed + 1, time.monotonic() - started, max(size // 2, reached)
+    return passed, None
+
+
+def _has_room(session: Session, case: Case) -> bool:
+    memory = session.device.info.memory_bytes or 0
+    return COPIES * buffer_bytes(session.contract, case.size_map()) < memory
+
+
+def _run_and_judge(
+    session: Session, device: JudgingDevice, candidate: Candidate, binaries: Binaries, case: Case
+) -> CaseFailure | None:
+    launches, buffers = place(session.contract, candidate.plan, case, _drawn(session, case, 3))
+    if not launches:
+        return None
+    try:
+        with device.prepare(binaries.run, launches, buffers) as prepared:
+            prepared.run(max(10.0, session.stopwatch.limit_s(case)))
+            return failure_on_device(session, device, candidate, case, prepared, 3)
+    except DeviceFault as fault:
+        if fault.fatal:
+            raise
+        return None if fault.fault.kind == FaultKind.MEMORY else CaseFailure(case, fault=fault.fault)
+
+
+def _drawn(session: Session, case: Case, poison_seed: int) -> CaseData:
+    return build(session.contract, case, poison_seed, drawn=True)
+
+
+def _differs(original: _Original, got: Any, want: Any, name: str) -> bool:
+    same = Comparison(0.0, 0.0, 0.0, 0.0, exact=True, sums=False, pure=False, poisons=(0, 0, 0))
+    regions = (got.region(name), want.region(name), want.region(name))
+    return original.device.judge.compare(regions, same) is not None
+
+
+def _judged(
+    original: _Original, ran: tuple[Any, Any, Any], name: str, candidate: Candidate, poison_seed: int
+) -> Mismatch | None:
+    session, case, judge = original.session, original.case, original.device.judge
+    got, want, again = (prepared.region(name) for prepared in ran)
+    how = _comparison(session, case, name, got.dtype, flushes(candidate.plan.flags), poison_seed)
+    if how.exact:
+        found = judge.compare((got, want, again), how)
+    else:
+        with ExitStack() as stack:
+            scale = _scale(original, stack, want, name)
+            truth, usual = _truth(original, stack, want, name, scale, how)
+            found = judge.compare((got, want, again), how, (truth, scale, usual))
+    if found is None:
+        return None
+    shape = session.contract.shape(session.contract.argument(name), case.size_map())
+    index = tuple(int(i) for i in np.unravel_index(found.index, shape))
+    return Mismatch(
+        name, found.kind, index, found.got, found.expected, found.error, found.bound, found.count, got.count
+    )
+
+
+def _comparison(
+    session: Session, case: Case, name: str, dtype: np.dtype[Any], flushed: bool, poison_seed: int
+) -> Comparison:
+    contract = session.contract
+    relative, absolute = tolerance(contract, case, dtype, flushed=flushed)
+    pure = contract.argument(name).role is Role.OUT and name not in case.aliased
+    first, second, third = (int(poison_draw(dtype, 1, seed).table[0]) for seed in (poison_seed, WANT_SEED, AGAIN_SEED))
+    return Comparison(
+        relative, absolute, TIMES_LESS_ACCURATE, OVERFLOWED_NEAR,
+        exact=contract.tolerance.exact or not is_float(dtype), sums=contract.tolerance.sum_length is not None,
+        pure=pure, poisons=(first, second, third),
+    )  # fmt: skip
+
+
+def _scale(original: _Original, stack: ExitStack, want: Any, name: str) -> int:
+    """Address of the scale of errors: the answer's size, and what perturbed runs moved it by."""
+    session, pool = original.session, original.device.pool
+    at: int = pool.take(8 * want.count)
+    stack.callback(pool.give, at)
+    original.device.judge.scale(at, want, None)
+    data = _drawn(session, original.case, WANT_SEED)
+    step = min((perturbation(f.dtype) for f in data.arrays.values() if is_float(f.dtype)), default=1.0)
+    for number in range(1, PERTURBED_RUNS + 1):
+        with original.ran(data, session.baseline.run, session.spec.baseline.plan, number) as moved:
+            original.device.judge.scale(at, want, moved.region(name), step)
+    return at
+
+
+def _truth(
+    original: _Original, stack: ExitStack, want: Any, name: str, scale: int, how: Comparison
+) -> tuple[int, float]:
+    """Address of the float64 answer (0: there is none) and the original's usual error, relative to the scale."""
+    session, built = original.session, original.session.wide_on_device()
+    if built is None:
+        return 0, 0.0
+    candidate, image = built
+    data = _widened(_drawn(session, original.case, WANT_SEED))
+    precise = replace(original, contract=in_float64(session.contract))
+    try:
+        prepared = stack.enter_context(precise.ran(data, image, candidate.plan))
+    except DeviceFault as fault:
+        if fault.fatal:
+            raise
+        return 0, 0.0
+    truth = int(prepared.region(name).address)
+    largest, root = original.device.judge.usual_error(want, truth, scale, how)
+    return truth, min(largest, ARRAY_ERROR_CAP * root)
+
+
+def _widened(data: CaseData) -> CaseData:
+    """The drawn data as float64: inputs drawn in their own type and stored wide, outputs poisoned anew."""
+    wide, arrays, draws = np.dtype(np.float64), dict(data.arrays), dict(data.draws)
+    for name, draw in data.draws.items():
+        dtype = data.arrays[name].dtype
+        if is_float(dtype):
+            arrays[name] = np.broadcast_to(np.zeros((), wide), data.arrays[name].shape)
+            poisoned = draw.kind is Kind.BITS
+            draws[name] = poison_draw(wide, draw.count, 5) if poisoned else replace(draw, narrow=dtype.name)
+    undrawn = widened_data(CaseData({n: a for n, a in arrays.items() if n not in draws}, data.scalars))
+    return CaseData({**arrays, **undrawn.arrays}, undrawn.scalars, draws)
