@@ -97,18 +97,12 @@ class Judge:
         return (float(rows[:, 0].max()), math.sqrt(float(rows[:, 1].sum() / number))) if number else (0.0, 0.0)
 
     def compare(
-        self,
-        got: Region,
-        want: Region,
-        again: Region,
-        how: Comparison,
-        *,
-        truth: int = 0,
-        scale: int = 0,
-        usual: float = 0.0,
+        self, outputs: tuple[Region, Region, Region], how: Comparison, known: tuple[int, int, float] = (0, 0, 0.0)
     ) -> Difference | None:
-        """The worst difference of the gravest kind; None where every element is right. Without ``scale`` nothing but
-        equal bits is right."""
+        """The worst difference of the gravest kind; None where every element is right. ``outputs``: the candidate's,
+        the original's and its second run. ``known``: addresses of the float64 answer and of the scale, and the
+        original's usual error; without a scale nothing but equal bits is right."""
+        (got, want, again), (truth, scale, usual) = outputs, known
         rows = np.zeros(_BLOCKS, _ROW)
         at = self._pool.take(rows.nbytes)
         self._driver.fill(at, 0, rows.nbytes)

@@ -12,7 +12,9 @@ import numpy as np
 
 from fsr.backends.cuda.checks import CHECK_ENTRY, NOTHING
 from fsr.backends.cuda.driver import DriverError
+from fsr.hardware.dtypes import numpy_dtype
 from fsr.records import Image, Resources
+from fsr.testgen.draws import Draw, Kind
 
 CAPACITY = 1 << 30
 BYTES_A_NS = 2000.0  # a fake 2 TB/s, counted once for a fill and twice for a copy
@@ -40,6 +42,31 @@ def _check(_driver: FakeDriver, grid: Any, zones: int, first: int) -> None:
         want = at(expected, size, np.uint8) if expected else np.full(size, value, np.uint8)
         wrong = np.flatnonzero(at(address, size, np.uint8) != want)
         at(first + 8 * index, 1, np.uint64)[0] = wrong[0] if wrong.size else NOTHING
+
+
+def _formula(words: int) -> tuple[Draw, np.dtype[Any]]:
+    """The draw and its type of a parameter block."""
+    w = at(words, 12, np.uint64).tolist()
+    reals = at(words + 96, 5, np.float64).tolist()
+    dtype = numpy_dtype(("float16", "bfloat16", "float32", "float64", f"int{8 * w[7]}")[w[6]])
+    table = at(words + 136, w[4], np.float64 if w[6] < 4 and w[3] != Kind.BITS else np.uint64).tolist()
+    draw = Draw(
+        Kind(w[3]), w[0], w[1], *reals[:3], w[8], w[9], w[2], tuple(table), (), (reals[3], reals[4]), bool(w[10])
+    )
+    return draw, dtype
+
+
+def _draw(_driver: FakeDriver, _grid: Any, out: int, words: int) -> None:
+    draw, dtype = _formula(words)
+    at(out, draw.count * dtype.itemsize, np.uint8)[:] = draw.values(dtype).view(np.uint8)
+
+
+def _drawn(_driver: FakeDriver, _grid: Any, address: int, words: int, first: int) -> None:
+    draw, dtype = _formula(words)
+    got = at(address, draw.count * dtype.itemsize, np.uint8).reshape(draw.count, -1)
+    other = np.flatnonzero((got != draw.values(dtype).view(np.uint8).reshape(draw.count, -1)).any(axis=1))
+    if other.size:
+        at(first, 1, np.uint64)[0] = other[0]
 
 
 def _copy(_driver: FakeDriver, _grid: Any, x: int, y: int, n: int) -> None:
@@ -79,6 +106,8 @@ def _spin(driver: FakeDriver, _grid: Any, _y: int) -> None:
 
 KERNELS = {
     CHECK_ENTRY: FakeKernel(_check, "QQ"),
+    "fsr_draw": FakeKernel(_draw, "QQ"),
+    "fsr_drawn": FakeKernel(_drawn, "QQQ"),
     "copy": FakeKernel(_copy, "QQi"),
     "scale": FakeKernel(_scale, "Qfi"),
     "add_to": FakeKernel(_add_to, "QQi"),

@@ -13,9 +13,10 @@ from fake_driver import KERNELS, FakeDriver, fake_image
 
 from fsr.backends.cuda import checks
 from fsr.backends.cuda.device import MAX_MODULES, CudaDevice
-from fsr.backends.protocol import DeviceFault
+from fsr.backends.protocol import Buffer, DeviceFault
 from fsr.errors import HarnessError
 from fsr.records import Image, Role, ScalarValue
+from fsr.testgen.draws import Draw, Kind
 
 FAR_INDEX = ScalarValue("int64", 1 << 44)
 
@@ -291,3 +292,22 @@ def test_the_check_kernel_is_built_from_its_source() -> None:
     assert ptx.startswith(f"// from check.cu, sha256 {digest}\n"), "rebuild check.ptx as check.cu says"
     assert f".visible .entry {checks.CHECK_ENTRY}(" in ptx
     assert ptx.endswith("\0")
+
+
+def test_a_drawn_buffer_is_drawn_there_reset_and_checked(device: CudaDevice) -> None:
+    formula = Draw(Kind.GRID, 7, 500, a=1.0, c=99.0)
+    wanted = formula.values(np.dtype(np.float32))
+    placeholder = np.broadcast_to(np.zeros((), np.float32), (500,))
+    buffers = [Buffer("x", placeholder, Role.IN, formula=formula), Buffer("y", np.zeros(500, np.float32), Role.OUT)]
+    with device.prepare(fake_image(), [launch("copy", "x", "y", int32(500))], buffers) as prepared:
+        prepared.run()
+        assert np.array_equal(prepared.read()["y"], wanted)
+        assert prepared.violations() == []
+    changing = [launch("scale", "x", ScalarValue("float32", 2.0), int32(500))]
+    with device.prepare(fake_image(), changing, buffers) as prepared:
+        prepared.run()
+        (fault,) = prepared.violations()
+        changed = int(np.flatnonzero(wanted)[0])
+        assert (fault.kind, fault.detail) == ("input-changed", f"x: element {changed} is an input and was changed")
+        prepared.reset()
+        assert prepared.violations() == []

@@ -11,13 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fsr.backends.cuda import judging
+from fsr.backends.cuda.judging import Region
 from fsr.backends.host.compiler import HostToolchain
 from fsr.backends.host.device import HostDevice, open_host_device
-from fsr.backends.protocol import Buffer
+from fsr.backends.protocol import Buffer, Comparison
+from fsr.contract.model import Argument, Contract, Size, Tolerance
 from fsr.hardware.dtypes import bits_of, float_limits, is_float, numpy_dtype
-from fsr.records import Candidate, ConcreteLaunch, Image, Launch, Plan, Role
+from fsr.records import Candidate, Case, ConcreteLaunch, Image, Launch, Plan, Role
 from fsr.testgen import families
+from fsr.testgen.compare import compare, tolerance
 from fsr.testgen.draws import BLOCK, Draw, Kind
+from fsr.testgen.oracle import Expected
 
 SOURCE = Path(__file__).parents[3] / "fsr" / "backends" / "cuda" / "testing.cu"
 ENTRIES = ("fsr_draw", "fsr_drawn", "fsr_shake", "fsr_scale", "fsr_errors", "fsr_compare")
@@ -85,6 +90,58 @@ def test_long_arrays_and_poison_too(device: HostDevice, image: Image) -> None:
     assert run(device, image, "fsr_drawn", 2, at=wanted, draw=words, first=first)["first"][0] == 2**64 - 1
     wanted[77] = 1.0
     assert run(device, image, "fsr_drawn", 2, at=wanted, draw=words, first=first)["first"][0] == 77
+
+
+CONTRACT = Contract(
+    "k", (Size("n", 1, 9999, (5,)),), (Argument("y", "float32", Role.OUT, ("n",)),), Plan(()),
+    Tolerance(sum_length="n"),
+)  # fmt: skip
+
+
+def outputs_of(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """Answers that differ in every way that is told apart: close, far, no number, left alone."""
+    truth = rng.standard_normal(n) * 10.0 ** rng.integers(-6, 7, n)
+    want = (truth * (1 + 1e-7 * rng.standard_normal(n))).astype(np.float32)
+    got = (truth * (1 + 10.0 ** rng.integers(-9, -2, n) * rng.standard_normal(n))).astype(np.float32)
+    scale = np.abs(want.astype(np.float64)) * rng.choice([1.0, 30.0], n)
+    for array, chance in ((want, 0.05), (got, 0.05)):
+        array[rng.random(n) < chance] = rng.choice([np.nan, np.inf, -np.inf])
+    truth[rng.random(n) < 0.02] = np.inf
+    scale[~np.isfinite(want)] = 0.0
+    return {"got": got, "want": want, "again": want.copy(), "truth": truth, "scale": scale}
+
+
+@pytest.mark.parametrize("precise", [True, False])
+@pytest.mark.parametrize("seed", range(6))
+def test_outputs_are_judged_as_on_the_host(device: HostDevice, image: Image, precise: bool, seed: int) -> None:
+    n, case = 3000, Case("c", (("n", 3000),), "normal", seed)
+    found = outputs_of(np.random.default_rng(seed), n)
+    expected = Expected(
+        {"y": found["want"]}, {"y": np.zeros(())}, {"y": np.zeros(n, bool)},
+        lambda: {"y": found["truth"]} if precise else None, lambda more: {"y": found["scale"]},
+    )  # fmt: skip
+    (mismatch,) = compare(CONTRACT, case, {"y": found["got"]}, expected)
+    relative, absolute = tolerance(CONTRACT, case, np.dtype(np.float32))
+    how = Comparison(relative, absolute, 4.0, 2.0**-7, exact=False, sums=True, pure=False, poisons=(0, 0, 0))
+    region = Region(0, n, np.dtype(np.float32))
+    rows = run(
+        device, image, "fsr_errors", 3, want=found["want"], truth=found["truth"], scale=found["scale"],
+        what=np.frombuffer(judging._words(region, how, 0.0, True), np.uint8), rows=np.zeros((3, 3)),
+    )["rows"]  # fmt: skip
+    root = float(np.sqrt(rows[:, 1].sum() / rows[:, 2].sum()))
+    usual = min(float(rows[:, 0].max()), 16.0 * root) if precise else 0.0
+    told = run(
+        device, image, "fsr_compare", 3, **found,
+        what=np.frombuffer(judging._words(region, how, usual, precise), np.uint8),
+        rows=np.zeros(3, judging._ROW).view(np.uint8),
+    )["rows"]  # fmt: skip
+    worst = judging._worst(told.view(judging._ROW))
+    assert worst is not None
+    assert (worst.kind, worst.count) == (mismatch.kind, mismatch.count)
+    if worst.kind == "value":
+        assert (worst.index,) == mismatch.index
+        assert (worst.got, worst.expected) == (mismatch.got, mismatch.expected)
+        assert worst.bound == pytest.approx(mismatch.bound, rel=1e-9)
 
 
 def test_the_ptx_was_made_from_this_source() -> None:
