@@ -30,7 +30,7 @@ def qualify(
     task = Task("fsr.evaluation.jobs:baseline_task", spec, limit_s)
     completion = completed(workers, "device", task, tick, tries=TRIES)
     if getattr(completion.result, "kind", "") == "timed_out" and limit_s < TIMEOUT_S:
-        needed = round(rounded_up(NEEDED * limit_s))
+        needed = round(rounded_up(max(NEEDED * limit_s, 2 * spec.budget_s)))
         raise BudgetError(
             f"the budget of {spec.budget_s:g} s is too small: "
             f"the original was not tested and timed within {limit_s:.1f} s",
