@@ -16,7 +16,8 @@ VERSION = 1  # of the schema: raised when a field changes its meaning or goes
 
 
 def _said(unit: str, meaning: str, most: float = math.inf, metric: str = "") -> Any:
-    """A field: its ``unit``, its range (0 to ``most``), and for counters Nsight Compute's name."""
+    """A field: its ``unit``, its range (0 to ``most``), and for counters Nsight Compute's name (' or ' others,
+    on GPUs that lack the first)."""
     return dataclasses.field(default=None, metadata={"unit": unit, "meaning": meaning, "most": most, "metric": metric})
 
 
@@ -89,7 +90,12 @@ class Counters:
     )
     registers: float | None = _said("registers", "of a thread", 255, "launch__registers_per_thread")
     instructions: float | None = _said("instructions", "of warps executed", metric="sm__inst_executed.sum")
-    fp32: float | None = _said("%", "of the FP32 pipe's peak", 100, "sm__inst_executed_pipe_fp32" + _ACTIVE)
+    fp32: float | None = _said(
+        "%",
+        "of the FP32 pipe's peak",
+        100,
+        f"sm__inst_executed_pipe_fp32{_ACTIVE} or sm__inst_executed_pipe_fma{_ACTIVE}",
+    )
     tensor: float | None = _said("%", "of the tensor pipe's peak", 100, "sm__inst_executed_pipe_tensor" + _ACTIVE)
     dram_read_bytes: float | None = _said("bytes", "read from DRAM", metric="dram__bytes_read.sum")
     dram_write_bytes: float | None = _said("bytes", "written to DRAM", metric="dram__bytes_write.sum")

@@ -21,7 +21,7 @@ RECORD: tuple[Pool, str] = ("compile", "fsr.evaluation.enriching:record_task")
 COUNT: tuple[Pool, str] = ("device", "fsr.evaluation.enriching:counters_task")
 TIMEOUT_S: dict[Pool, float] = {"compile": 40.0, "device": 40.0}
 COUNTERS_SHARE = 0.05  # of the seconds since the search began, so that the promise holds whenever it ends
-COUNTERS_FIRST_S = 2.0  # what reading them is taken to cost before it was seen
+COUNTERS_FIRST_S = 2.5  # what reading them is taken to cost before it was seen
 ORIGINAL = 0
 LAST_LOOK_S = 10.0  # a winner without a cause is still a winner
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import re
@@ -16,7 +17,7 @@ from fsr.features.schema import DEFINITIONS, Counters
 from fsr.records import ConcreteLaunch, Image
 
 TIMEOUT_S = 18.0
-METRICS: dict[str, str] = {d.name: d.metric for d in DEFINITIONS if d.metric}
+METRICS: dict[str, list[str]] = {d.name: d.metric.split(" or ") for d in DEFINITIONS if d.metric}
 _REFUSED = re.compile(r".*(?:ERR_NVGPUCTRPERM|does not have permission|LibraryNotLoaded|not supported on).*")
 _ERROR = re.compile(r"==ERROR== .*")
 _UNKNOWN = re.compile(r"(?:Failed to find metric|metrics? (?:was|were) not found:?)\s+([\w.]+)")
@@ -46,7 +47,7 @@ def read_counters(
 
 
 def _count(program: str, folder: Path, index: int) -> tuple[Counted, set[str]]:
-    wanted = [metric for metric in METRICS.values() if metric not in _not_here]
+    wanted = [metric for names in METRICS.values() for metric in names if metric not in _not_here]
     command = [
         program, "--csv", "--page=raw", "--print-units=base", "--clock-control=none", "--cache-control=all",
         f"--metrics={','.join(wanted)}",
@@ -73,12 +74,11 @@ def read_report(output: str) -> Counted:
 
 def _values(row: Mapping[str, str]) -> dict[str, float]:
     """Counters of one launch by field; what is no number ('n/a') is left out."""
-    found = {}
-    for name, metric in METRICS.items():
-        try:
-            found[name] = float((row.get(metric) or "").replace(",", ""))
-        except ValueError:
-            continue
+    found: dict[str, float] = {}
+    for name, metrics in METRICS.items():
+        for metric in metrics:
+            with contextlib.suppress(ValueError):
+                found.setdefault(name, float((row.get(metric) or "").replace(",", "")))
     return found
 
 

@@ -1,0 +1,266 @@
+"""What features are worth to the search: the same seeds with bottlenecks guiding and without.
+
+    python benchmarks/guidance.py OUT_DIR [KERNEL ...] [--device auto] [--seeds 5] [--evaluations 40] [--seconds 60]
+
+For every kernel (all examples by default) and seed two searches run, each with one proposal out at a time: one knows
+what holds its elites back, the other does not; all else is equal. Told is after how many evaluations each first has
+90 % of the better one's final speed-up (one more than were made, if never), and the ratio guided / unguided, with its
+median over kernels and seeds. A candidate is compiled, timed and, beside a GPU, recorded once, and all searches are
+told the same, so that noise of timing favours neither; a guided search knows its causes at once, where in a refinement
+they come when a core is idle. Counters are not read. ``--seconds`` bounds one kernel: searches not done by then are
+left out. Results go to OUT_DIR/guidance.json after every kernel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from fsr.evaluation.faults import outcome_of_fault  # noqa: E402
+from fsr.evaluation.spec import (  # noqa: E402
+    BaselineReport,
+    Binaries,
+    CompileRequest,
+    Enriched,
+    EnrichRequest,
+    EvaluateRequest,
+    SessionSpec,
+)
+from fsr.records import Candidate, Outcome, Status  # noqa: E402
+from fsr.runs.fleet import open_fleet  # noqa: E402
+from fsr.runs.kernel import Kernel, load_kernel  # noqa: E402
+from fsr.runs.options import RefineOptions  # noqa: E402
+from fsr.search.policy import AIMED, Policy  # noqa: E402
+from fsr.search.proposal import Proposal, Rules, Space  # noqa: E402
+from fsr.search.proposers.deterministic import Deterministic  # noqa: E402
+from fsr.search.refinement import Refinement  # noqa: E402
+from fsr.transform.registry import all_actions  # noqa: E402
+from fsr.workers.protocol import Completion, Pool, Task, WorkerFault, Workers  # noqa: E402
+
+SHARE = 0.9  # of the final speed-up
+LIMIT_S = 120.0
+
+
+@dataclass
+class Search:
+    """One search: its seed, whether features guide it, and the best speed-up after each evaluation."""
+
+    seed: int
+    guided: bool
+    refinement: Refinement
+    most: int
+    curve: list[float] = field(default_factory=list)
+    waiting: Proposal | None = None
+    over: bool = False
+
+    @classmethod
+    def begin(cls, kernel: Kernel, target: str, seed: int, guided: bool, most: int, baseline: Outcome) -> Search:
+        proposer = Deterministic(seed)
+        proposer.policy = Policy(aimed=AIMED if guided else 0.0)
+        space = Space(Rules(kernel.contract, target=target), all_actions(), lambda name, fault: None)
+        refinement = Refinement(kernel.baseline, space, [proposer])
+        refinement.ask()
+        refinement.tell(0, baseline)
+        return cls(seed, guided, refinement, most)
+
+    def next(self) -> Proposal | None:
+        """The next proposal; None when this search is over."""
+        self.waiting = self.refinement.ask() if len(self.curve) < self.most else None
+        self.over = self.waiting is None
+        return self.waiting
+
+    def tell(self, outcome: Outcome, baseline_ns: float) -> None:
+        """The outcome of the proposal that was out."""
+        assert self.waiting is not None
+        self.refinement.tell(self.waiting.id, outcome)
+        best = self.refinement.archive.best
+        self.curve.append(baseline_ns / (best.time_ns or baseline_ns) if best is not None else 1.0)
+        self.waiting = None
+
+
+@dataclass
+class Evaluations:
+    """Outcomes by candidate, each found once: compiled, evaluated, and recorded where the device does not itself."""
+
+    workers: Workers
+    spec: SessionSpec
+    baseline_ns: float
+    known: dict[str, Outcome] = field(default_factory=dict)
+    _flying: dict[int, tuple[str, str, Candidate, Any]] = field(default_factory=dict)
+    _wanted: set[str] = field(default_factory=set)
+
+    def want(self, proposal: Proposal) -> None:
+        """Begin finding out, unless it is known or under way."""
+        if proposal.hash not in self._wanted:
+            self._wanted.add(proposal.hash)
+            request = CompileRequest(self.spec, proposal.candidate)
+            self._submit("compile", "fsr.evaluation.jobs:compile_task", request, "compiled", proposal.hash,
+                         proposal.candidate)  # fmt: skip
+
+    def _submit(
+        self, pool: Pool, function: str, request: Any, step: str, key: str, candidate: Candidate, kept: Any = None
+    ) -> None:
+        self._flying[self.workers.submit(pool, Task(function, request, LIMIT_S))] = step, key, candidate, kept
+
+    def wait(self) -> None:
+        """Take what is done."""
+        for completion in self.workers.wait(0.1):
+            step, key, candidate, kept = self._flying.pop(completion.ticket)
+            result = completion.result
+            if step == "compiled" and isinstance(result, Binaries):
+                request = EvaluateRequest(self.spec, candidate, result, self.baseline_ns)
+                self._submit(
+                    "device", "fsr.evaluation.jobs:evaluate_task", request, "evaluated", key, candidate, result
+                )
+            elif step == "evaluated" and self._worth_recording(result):
+                look = EnrichRequest(self.spec, candidate, kept)
+                self._submit(
+                    "compile", "fsr.evaluation.enriching:record_task", look, "recorded", key, candidate, result
+                )
+            elif step == "recorded":
+                features = result.features if isinstance(result, Enriched) else kept.features
+                self.known[key] = replace(kept, features=kept.features.merged(features))
+            else:
+                self.known[key] = outcome_of(completion)
+
+    def _worth_recording(self, result: object) -> bool:
+        right = isinstance(result, Outcome) and result.status >= Status.CORRECT
+        return right and not self.spec.backend.records
+
+    def idle(self) -> bool:
+        """Whether nothing is under way."""
+        return not self._flying
+
+
+def outcome_of(completion: Completion) -> Outcome:
+    """A completion as an outcome, a worker's fault too."""
+    result = completion.result
+    if isinstance(result, WorkerFault):
+        return outcome_of_fault(result.kind, result.detail, result.error, "tests", completion.seconds)
+    assert isinstance(result, Outcome)
+    return result
+
+
+def qualified(workers: Workers, spec: SessionSpec) -> Outcome:
+    """The original's outcome, recorded. Raises what its task raises."""
+    ticket = workers.submit("device", Task("fsr.evaluation.jobs:baseline_task", spec, 300.0))
+    report: Any = awaited(workers, ticket)
+    if isinstance(report, WorkerFault):
+        raise report.error or RuntimeError(report.detail)
+    assert isinstance(report, BaselineReport)
+    if spec.backend.records:
+        return report.outcome
+    binaries = awaited(
+        workers,
+        workers.submit(
+            "compile", Task("fsr.evaluation.jobs:compile_task", CompileRequest(spec, spec.baseline), LIMIT_S)
+        ),
+    )
+    look = EnrichRequest(spec, spec.baseline, binaries)
+    found = awaited(workers, workers.submit("compile", Task("fsr.evaluation.enriching:record_task", look, LIMIT_S)))
+    features = found.features if isinstance(found, Enriched) else report.outcome.features
+    return replace(report.outcome, features=report.outcome.features.merged(features))
+
+
+def awaited(workers: Workers, ticket: int) -> Any:
+    """The result of the only task in flight."""
+    while True:
+        for completion in workers.wait(0.2):
+            if completion.ticket == ticket:
+                return completion.result
+
+
+def searched(path: Path, wanted: argparse.Namespace) -> list[Search]:
+    """All searches of one kernel that ended in time."""
+    options = RefineOptions(path, wanted.device, wanted.target, use_cache=False)
+    kernel = load_kernel(path, None)
+    with open_fleet(options, wanted.workers, single=True) as fleet:
+        spec = fleet.spec(kernel, options)
+        baseline = qualified(fleet.workers, spec)
+        assert baseline.timing is not None
+        baseline_ns = baseline.timing.median_ns
+        evaluations = Evaluations(fleet.workers, spec, baseline_ns)
+        searches = [
+            Search.begin(kernel, fleet.target, seed, guided, wanted.evaluations, baseline)
+            for seed in range(wanted.seeds)
+            for guided in (True, False)
+        ]
+        deadline = time.monotonic() + wanted.seconds
+        while time.monotonic() < deadline and not all(search.over for search in searches):
+            for search in searches:
+                _advance(search, evaluations, baseline_ns)
+            if not evaluations.idle():
+                evaluations.wait()
+        return searches
+
+
+def _advance(search: Search, evaluations: Evaluations, baseline_ns: float) -> None:
+    """Tell a search all that is known of what it waits for, and begin what is not."""
+    while not search.over:
+        if search.waiting is None and search.next() is None:
+            return
+        assert search.waiting is not None
+        outcome = evaluations.known.get(search.waiting.hash)
+        if outcome is None:
+            evaluations.want(search.waiting)
+            return
+        search.tell(outcome, baseline_ns)
+
+
+def reached(curve: Sequence[float], final: float) -> int:
+    """After how many evaluations a search had its share of the final speed-up; one more than it made, if never."""
+    return next((n for n, speedup in enumerate(curve, 1) if speedup >= SHARE * final), len(curve) + 1)
+
+
+def pairs(searches: Sequence[Search]) -> Iterator[dict[str, Any]]:
+    """Guided and unguided search of each seed for which both ended."""
+    for guided in (s for s in searches if s.guided and s.over and s.curve):
+        twin = next(s for s in searches if s.seed == guided.seed and not s.guided)
+        if twin.over and twin.curve:
+            final = max(guided.curve[-1], twin.curve[-1])
+            counts = reached(guided.curve, final), reached(twin.curve, final)
+            yield {
+                "seed": guided.seed, "final": final, "guided": counts[0], "unguided": counts[1],
+                "ratio": counts[0] / counts[1], "final_guided": guided.curve[-1], "final_unguided": twin.curve[-1],
+            }  # fmt: skip
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Search, compare, print a line a kernel and the median over all."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("kernels", nargs="*", type=Path)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--target", default="sm_90")
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--evaluations", type=int, default=40)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    wanted = parser.parse_args(arguments)
+    wanted.out.mkdir(parents=True, exist_ok=True)
+    told: dict[str, list[dict[str, Any]]] = {}
+    for path in wanted.kernels or sorted((ROOT / "examples").glob("*.cu")):
+        begun = time.monotonic()
+        found = told[path.stem] = list(pairs(searched(path, wanted)))
+        median = statistics.median(p["ratio"] for p in found) if found else float("nan")
+        counts = ", ".join(f"{p['guided']}/{p['unguided']}" for p in found)
+        print(f"{path.stem:<14} {median:5.2f}  {counts}  ({time.monotonic() - begun:.0f} s)", flush=True)
+        ratios = [p["ratio"] for one in told.values() for p in one]
+        summary = {"median_ratio": statistics.median(ratios) if ratios else None, "pairs": len(ratios)}
+        (wanted.out / "guidance.json").write_text(json.dumps({"summary": summary, "kernels": told}, indent=1))
+    print(f"median of {len(ratios)} pairs: {summary['median_ratio']}")
+    return 0 if ratios else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
