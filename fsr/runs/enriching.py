@@ -65,9 +65,11 @@ class Enricher:
             self._to_count = deque([*kept, (proposal, request)])
 
     def dispatch(self, *, device: bool = True) -> None:
-        """Submit what idle workers can take now, the newest first: older elites may be none any more. ``device``:
-        whether it is the run's turn there."""
-        idle = self.workers.size("compile") - self.workers.pending("compile")
+        """Submit what idle workers can take now, the newest first: older elites may be none any more. No more than half
+        of them record at a time, so that what is compiled next need not wait. ``device``: whether it is the run's turn
+        there."""
+        most = max(1, self.workers.size("compile") // 2) - sum(pool == "compile" for _, pool in self._flying.values())
+        idle = min(self.workers.size("compile") - self.workers.pending("compile"), most)
         while idle > 0 and self._to_record and "compile" not in self._given_up:
             self._submit(RECORD, *self._to_record.pop())
             idle -= 1
