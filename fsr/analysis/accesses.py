@@ -46,14 +46,27 @@ class Access:
     indices: tuple[Expr, ...]
     kind: str
     expr: Expr
-    statement: Stmt
+    statement: Stmt | None = None
     loops: tuple[For | While, ...] = ()
     tests: tuple[Expr, ...] = ()
+    root: str = ""  # the memory behind the array, where :mod:`fsr.analysis.effects` told
 
     @property
     def index(self) -> Expr | None:
         """The index of a one-dimensional access."""
         return self.indices[0] if len(self.indices) == 1 else None
+
+    @property
+    def pointer(self) -> str:
+        """The array of an access that is known to be of one."""
+        assert self.array is not None
+        return self.array
+
+    @property
+    def offset(self) -> Expr:
+        """The index of an access that is known to have one."""
+        assert self.index is not None
+        return self.index
 
     @property
     def writes(self) -> bool:
@@ -132,7 +145,7 @@ def _expr(e: Expr, arrays: frozenset[str], kind: str = "read") -> Iterator[Raw]:
         return
     match e:
         case Member(base, _, False):
-            yield from _expr(base, arrays, kind)
+            yield from _expr(base, arrays, "update" if kind == "write" else kind)
         case Call():
             yield from _call(e, arrays)
         case Ternary(test, yes, no):
@@ -189,17 +202,29 @@ def _through(e: Expr, arrays: frozenset[str]) -> str | None:
 
 
 def element(e: Expr, arrays: frozenset[str]) -> tuple[str, tuple[Expr, ...]] | None:
-    """Array and indices of ``a[i]``, ``a[i][j]``, ``*a``, ``*(a + i)``, ``*&a[i]``; None for anything else."""
+    """Array and indices of ``a[i]``, ``a[i][j]``, ``*a``, ``*(a + i)``, ``(a + i)[j]``, ``*&a[i]``; None for anything
+    else."""
     match e:
-        case Index(Name(text), index) if text in arrays:
-            return text, (index,)
         case Index(Index() as base, index):
             inner = element(base, arrays)
             return None if inner is None else (inner[0], (*inner[1], index))
+        case Index(base, index):
+            place = pointed(base, arrays)
+            return None if place is None else (place[0], (index if place[1] is None else Binary("+", place[1], index),))
         case Unary("*", Unary("&", operand)):
             return element(operand, arrays)
-        case Unary("*", Name(text)) if text in arrays:
-            return text, (ZERO,)
-        case Unary("*", Binary("+", Name(text), index)) if text in arrays:
-            return text, (index,)
+        case Unary("*", operand):
+            place = pointed(operand, arrays)
+            return None if place is None else (place[0], (place[1] or ZERO,))
+    return None
+
+
+def pointed(e: Expr, arrays: frozenset[str]) -> tuple[str, Expr | None] | None:
+    """Array and offset (None: 0) of the pointer expressions ``a``, ``a + i``, ``&a[i]`` and sums on these."""
+    match e:
+        case Name(text):
+            return (text, None) if text in arrays else None
+        case Binary("+", base, offset) | Unary("&", Index(base, offset)):
+            place = pointed(base, arrays)
+            return place and (place[0], offset if place[1] is None else Binary("+", place[1], offset))
     return None

@@ -7,45 +7,18 @@ text) raises :class:`Unclear`; a recogniser that meets it offers nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from fsr.analysis.accesses import Access, accesses_in, element
 from fsr.analysis.aliasing import Groups, memories
 from fsr.analysis.calls import ATOMICS, is_load
 from fsr.analysis.functions import NO_FUNCTIONS, Functions
-from fsr.source.form import (
-    Assign,
-    Binary,
-    Call,
-    Cast,
-    Declare,
-    Expr,
-    Index,
-    KernelForm,
-    Literal,
-    Member,
-    Name,
-    OpaqueExpr,
-    OpaqueStmt,
-    Stmt,
-    Ternary,
-    Unary,
-)
-from fsr.source.walk import exprs_of, walk_stmts
+from fsr.source.form import Assign, Binary, Call, Cast, Declare, Expr, Index, KernelForm, Member, Name, Stmt, Unary
+from fsr.source.walk import base_name, contains_opaque, nodes, walk_stmts
 
 
 class Unclear(Exception):  # noqa: N818  # not an error: the recogniser gives up
     """Raised within the recognisers where the form does not tell what happens."""
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """One access of a buffer: ``pointer[index]`` in the code. ``root`` names the memory: a parameter, or one
-    name for a whole group of parameters that may alias. ``kind``: read, write or atomic."""
-
-    root: str
-    pointer: str
-    index: Expr
-    kind: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,133 +83,51 @@ def pointers(
 
 
 def accesses(body: Iterable[Stmt], known: Pointers) -> list[Access]:
-    """Every access that the statements, nested ones included, may make, in the order of the text.
+    """Every access that the statements, nested ones included, may make; what updates reads first, then writes.
 
-    Raises Unclear.
+    Raises Unclear where a pointer is used in any way but to reach an element.
     """
-    found: list[Access] = []
-    reader = _Collector(known, found)
-    for stmt in walk_stmts(body):
-        match stmt:
-            case OpaqueStmt():
-                raise Unclear
-            case Declare(type=type_, init=init) if "*" in type_ and init is not None:
-                reader.pointer_value(init)
-            case Assign(target=Name(text=text), op=op, value=value) if text in known.roots:
-                if op not in ("+=", "-="):
-                    raise Unclear
-                reader.read(value)
-            case Assign(target=target, op=op, value=value):
-                reader.read(value)
-                reader.write(target, also_read=op != "=")
-            case _:
-                for expr in exprs_of(stmt):
-                    reader.read(expr)
-    return found
+    body = tuple(body)
+    if contains_opaque(body) or not all(_is_clear(node, known) for node in nodes(body)):
+        raise Unclear
+    found = [a for a in accesses_in(body, frozenset(known.roots)) if not _is_local(a, known)]
+    mentions = sum(isinstance(node, Name) and node.text in known.roots for node in nodes(body))
+    pointing = sum(_points(s, known) for s in walk_stmts(body))
+    if any(a.array is None or a.index is None for a in found) or mentions != len(found) + pointing:
+        raise Unclear
+    return [
+        replace(access, kind=kind, root=known.roots[access.array or ""])
+        for access in found
+        for kind in (("read", "write") if access.kind == "update" else (access.kind,))
+    ]
 
 
-class _Collector:
-    """Walks expressions and notes accesses."""
+def _is_clear(node: object, known: Pointers) -> bool:
+    """Whether a node does nothing that could not be followed."""
+    match node:
+        case Call(callee, args):
+            name = callee.text if isinstance(callee, Name) else ""
+            load = is_load(node) and len(args) == 1
+            return load or (name in ATOMICS and len(args) == 2) or known.functions.only_computes(name)
+        case Member(_, _, True):
+            return False
+        case Unary("&", operand):
+            return element(operand, frozenset(known.roots)) is not None
+        case Assign(target=Name(text), op=op) if text in known.roots:
+            return op in ("+=", "-=")
+    return True
 
-    def __init__(self, known: Pointers, found: list[Access]) -> None:
-        self.known, self.found = known, found
 
-    def note(self, pointer: Expr, index: Expr, kind: str) -> None:
-        """One access of ``pointer[index]``, the pointer's own offset folded into the index."""
-        match pointer:
-            case Name(text=text) if text in self.known.roots:
-                self.found.append(Access(self.known.roots[text], text, index, kind))
-                self.read(index)
-            case Binary(op="+", left=left, right=right) if self.known.root(left) is not None:
-                self.note(left, right if index == Literal("0") else Binary("+", right, index), kind)
-            case Unary(op="&", operand=Index(base=base, index=offset)):
-                self.note(base, offset if index == Literal("0") else Binary("+", offset, index), kind)
-            case _:
-                raise Unclear
+def _is_local(access: Access, known: Pointers) -> bool:
+    """Whether an access is one of an array of the thread's own."""
+    return access.array is None and isinstance(access.expr, Index) and base_name(access.expr) not in known.roots
 
-    def read(self, expr: Expr) -> None:
-        """An expression that is evaluated for its value."""
-        match expr:
-            case Index(base=base, index=index):
-                if self.known.root(base) is not None:
-                    self.note(base, index, "read")
-                else:
-                    self.read(base)
-                    self.read(index)
-            case Unary(op="*", operand=inner):
-                self.note(inner, Literal("0"), "read")
-            case Unary(op="&"):
-                raise Unclear
-            case Unary(operand=inner) | Cast(operand=inner):
-                self.read(inner)
-            case Member(base=base, arrow=arrow):
-                if arrow:
-                    raise Unclear
-                self.read(base)
-            case Binary(left=left, right=right):
-                self.read(left)
-                self.read(right)
-            case Ternary(test=test, yes=yes, no=no):
-                for part in (test, yes, no):
-                    self.read(part)
-            case Call():
-                self.call(expr)
-            case Name(text=text) if text in self.known.roots:
-                raise Unclear  # a bare pointer: where it goes is not followed
-            case OpaqueExpr():
-                raise Unclear
 
-    def call(self, call: Call) -> None:
-        """A call: of a pure function, a cached load or an atomic."""
-        name = call.callee.text if isinstance(call.callee, Name) else ""
-        if name in ATOMICS and len(call.args) == 2:
-            self.note(call.args[0], Literal("0"), "atomic")
-            self.read(call.args[1])
-        elif is_load(call) and len(call.args) == 1:
-            self.note(call.args[0], Literal("0"), "read")
-        elif self.known.functions.only_computes(name):
-            for arg in call.args:
-                self.read(arg)
-        else:
-            raise Unclear
-
-    def write(self, target: Expr, *, also_read: bool) -> None:
-        """The target of an assignment."""
-        match target:
-            case Name():
-                return
-            case Index(base=base, index=index):
-                if self.known.root(base) is None:
-                    self.write(base, also_read=False)
-                    self.read(index)
-                    return
-                if also_read:
-                    self.note(base, index, "read")
-                self.note(base, index, "write")
-            case Unary(op="*", operand=inner):
-                if also_read:
-                    self.note(inner, Literal("0"), "read")
-                self.note(inner, Literal("0"), "write")
-            case Member(base=base, arrow=False):
-                self.write(base, also_read=True)
-            case _:
-                raise Unclear
-
-    def pointer_value(self, expr: Expr) -> None:
-        """The initial value of a pointer: only its offsets are evaluated."""
-        match expr:
-            case Name():
-                return
-            case Cast(operand=inner):
-                self.pointer_value(inner)
-            case Binary(op="+" | "-", left=left, right=right):
-                for part in (left, right):
-                    if self.known.root(part) is not None:
-                        self.pointer_value(part)
-                    else:
-                        self.read(part)
-            case Unary(op="&", operand=Index(base=base, index=index)):
-                self.pointer_value(base)
-                self.read(index)
-            case _:
-                raise Unclear
+def _points(s: Stmt, known: Pointers) -> bool:
+    """Whether a statement mentions a pointer only to make or to move one."""
+    match s:
+        case Declare(name=name, init=init):
+            return init is not None and name in known.roots
+        case Assign(target=Name(text)):
+            return text in known.roots
+    return False

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from fsr.analysis.accesses import Access
 from fsr.analysis.accumulators import accumulators
-from fsr.analysis.effects import Access, Pointers, Unclear, accesses
+from fsr.analysis.effects import Pointers, Unclear, accesses
 from fsr.analysis.extremes import Place, foldable, places, without_places
 from fsr.analysis.operators import OPERATORS
 from fsr.analysis.types import FLOATING, is_integer
@@ -140,9 +141,9 @@ def _independent(found: list[Access], var: str, private: frozenset[str], changed
     """Whether no iteration touches what another one writes."""
     for root in {a.root for a in found if a.kind == "write"}:
         mine = [a for a in found if a.root == root]
-        if any(a.kind == "atomic" for a in mine) or len({(a.pointer, a.index) for a in mine}) != 1:
+        if any(a.kind == "atomic" for a in mine) or len({(a.pointer, a.offset) for a in mine}) != 1:
             return False
-        factor = stride(mine[0].index, var, (private | changed) - {var})
+        factor = stride(mine[0].offset, var, (private | changed) - {var})
         if factor is None or not (integer(factor) or names_in(factor) <= scene.sizes - scene.changing):
             return False
     for root in {a.root for a in found if a.kind == "atomic"}:
@@ -204,4 +205,4 @@ def terms(expr: Expr, sign: int = 1) -> list[tuple[Expr, int]]:
 
 def canonical(access: Access, var: str) -> tuple[str, Expr]:
     """The address of an access with the loop variable anonymous, to compare accesses of different loops."""
-    return access.pointer, substitute(access.index, {var: VAR})
+    return access.pointer, substitute(access.offset, {var: VAR})

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from fsr.analysis.accesses import Access, pointed
 from fsr.analysis.domain import Domain
-from fsr.analysis.polynomial import Poly
 from fsr.analysis.types import is_integer
 from fsr.source.form import Assign, Binary, Declare, Expr, Index, Name, Unary
 from fsr.source.mapping import rewrite
 from fsr.source.walk import names_assigned, nodes
 
 Inits = Mapping[str, Expr]
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """One element reference. ``expr`` as written, ``array`` the parameter, ``index`` with locals written out, and
-    its polynomial; ``written`` when it is the target of an assignment."""
-
-    expr: Index
-    array: str
-    index: Expr
-    poly: Poly
-    written: bool
 
 
 def once_set(found: Domain) -> dict[str, Expr]:
@@ -44,8 +31,11 @@ def once_set(found: Domain) -> dict[str, Expr]:
 
 
 def _is_place(value: Expr, found: Domain, values: Inits) -> bool:
-    place = _place(value, values)
-    return place is not None and place[0] in {p.name for p in found.form.params if p.is_pointer}
+    return pointed(written_out(value, values), _buffers(found)) is not None
+
+
+def _buffers(found: Domain) -> frozenset[str]:
+    return frozenset(p.name for p in found.form.params if p.is_pointer)
 
 
 def written_out(expr: Expr, values: Inits) -> Expr:
@@ -55,33 +45,20 @@ def written_out(expr: Expr, values: Inits) -> Expr:
     )
 
 
-def _place(expr: Expr, values: Inits) -> tuple[str, Expr | None] | None:
-    """A pointer expression as parameter and offset (None: 0)."""
-    match expr:
-        case Name(text=text):
-            return _place(values[text], values) if text in values else (text, None)
-        case Binary(op="+", left=left, right=right):
-            base = _place(left, values)
-            return base and (base[0], right if base[1] is None else Binary("+", base[1], right))
-        case Unary(op="&", operand=Index(base=base_expr, index=index)):
-            base = _place(base_expr, values)
-            return base and (base[0], index if base[1] is None else Binary("+", base[1], index))
-    return None
-
-
-def access(expr: Index, found: Domain, values: Inits, written: bool = False) -> Access | None:
-    """The access of an element of a pointer parameter; None for local arrays and what is not affine by form."""
-    place = _place(expr.base, values)
-    if place is None or place[0] not in {p.name for p in found.form.params if p.is_pointer}:
+def access(expr: Index, found: Domain, values: Inits, kind: str = "read") -> Access | None:
+    """The access of an element of a pointer parameter, its index with locals written out; None for local arrays and
+    what is not affine by form."""
+    place = pointed(written_out(expr.base, values), _buffers(found))
+    if place is None:
         return None
-    index = expr.index if place[1] is None else Binary("+", place[1], expr.index)
-    return Access(expr, place[0], written_out(index, values), found.poly(index), written)
+    index = written_out(expr.index, values)
+    return Access(place[0], (index if place[1] is None else Binary("+", place[1], index),), kind, expr)
 
 
 def accesses(found: Domain, values: Inits) -> list[Access] | None:
     """Every access of the core in order. None when a parameter is used in any other way (``*p``, ``p->x``, an address
     given to a call, a pointer that moves): then nothing can be said."""
-    pointers = {p.name for p in found.form.params if p.is_pointer}
+    pointers = _buffers(found)
     aliases = [n for n in nodes(found.core) if isinstance(n, Declare) and n.name in values and n.type.endswith("*")]
     places = {id(n) for alias in aliases for n in nodes(alias.init)}
     targets = {id(n.target) for n in nodes(found.core) if isinstance(n, Assign)}
@@ -95,7 +72,7 @@ def accesses(found: Domain, values: Inits) -> list[Access] | None:
         if isinstance(node, Assign) and isinstance(node.target, Name) and node.target.text in pointers:
             return None
         if isinstance(node, Index):
-            one = access(node, found, values, id(node) in targets)
+            one = access(node, found, values, "write" if id(node) in targets else "read")
             if one is not None:
                 result.append(one)
                 through += 1

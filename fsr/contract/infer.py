@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fsr.analysis.polynomial import Poly, constant, symbol
-from fsr.contract.accesses import walk_kernel
+from fsr.analysis.ranges import Reach, Walk
+from fsr.analysis.reach import walk_kernel
+from fsr.analysis.shapes import shape_of
 from fsr.contract.draft import GAP, Draft, inline, quoted
 from fsr.contract.host import constants, resolve_launch
-from fsr.contract.index_values import Access, Walk
 from fsr.contract.model import Argument, Constraints, Contract, Origin, Size, Tolerance
-from fsr.contract.shapes import shape_of
 from fsr.contract.show import argument_row, launch_rows, size_row
 from fsr.errors import ContractError, SourceError
 from fsr.expressions import evaluate_int, names
@@ -285,7 +285,7 @@ def _size_names(found: _Finding) -> set[str]:
     return {n for n in known if n[0] not in "@?%"}
 
 
-def _common_shape(found: _Finding, param: Parameter, accesses: Sequence[Access]) -> tuple[Poly, ...] | None:
+def _common_shape(found: _Finding, param: Parameter, accesses: Sequence[Reach]) -> tuple[Poly, ...] | None:
     """The one shape that all accesses fit, outermost first; None with the open point noted."""
     shapes: list[tuple[Poly, ...]] = []
     key = f"args.{param.name}"
@@ -307,7 +307,7 @@ def _common_shape(found: _Finding, param: Parameter, accesses: Sequence[Access])
     return shape
 
 
-def _note_nonempty(found: _Finding, access: Access, shape: tuple[Poly, ...]) -> None:
+def _note_nonempty(found: _Finding, access: Reach, shape: tuple[Poly, ...]) -> None:
     """Extents that a fixed index needs to be at least 1: cols for ``x[row * cols]`` outside any loop over cols."""
     moving = [a for a in access.index.symbols if a[0] in "@?%"]
     if len(moving) < len(shape):
@@ -315,7 +315,7 @@ def _note_nonempty(found: _Finding, access: Access, shape: tuple[Poly, ...]) -> 
         found.nonempty |= {e.single for e in fixed if e.single}
 
 
-def _role(found: _Finding, param: Parameter, accesses: Sequence[Access], shape: tuple[Poly, ...]) -> Role:
+def _role(found: _Finding, param: Parameter, accesses: Sequence[Reach], shape: tuple[Poly, ...]) -> Role:
     """in when never written; out when written everywhere before anything is read; inout otherwise."""
     kinds = {a.kind for a in accesses}
     if param.const or kinds == {"read"}:
@@ -326,7 +326,7 @@ def _role(found: _Finding, param: Parameter, accesses: Sequence[Access], shape: 
     return Role.INOUT
 
 
-def _note_sums(found: _Finding, accesses: Sequence[Access]) -> None:
+def _note_sums(found: _Finding, accesses: Sequence[Reach]) -> None:
     """Ranges that are run over but do not appear in the index written: the length of a sum."""
     assert found.walk is not None
     for access in found.walk.accesses:
@@ -342,7 +342,7 @@ def _note_sums(found: _Finding, accesses: Sequence[Access]) -> None:
             found.summed |= ends if len(ends) == 1 else set()
 
 
-def _covers(found: _Finding, access: Access, shape: tuple[Poly, ...]) -> bool:
+def _covers(found: _Finding, access: Reach, shape: tuple[Poly, ...]) -> bool:
     """Whether a write, over all threads, reaches every element of the shape."""
     if not access.total or shape_of(access, found.bounds) != shape:
         return False

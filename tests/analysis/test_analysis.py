@@ -132,7 +132,7 @@ def test_accesses_say_what_happens_where():
         ("read", "x", ["j + 1"], 1, 1), ("read", "x", ["j"], 1, 1), ("update", "y", ["j"], 1, 1),
         ("read", "x", ["0"], 0, 0), ("write", "s", ["1", "2"], 0, 0), ("atomic", "y", ["0"], 0, 0),
         ("opaque", "y", [], 0, 0), ("read", "x", ["7"], 0, 1), ("read", "x", ["n"], 0, 0),
-        ("opaque", "y", [], 0, 0), ("read", "x", ["0"], 0, 0), ("write", "y", ["n"], 0, 0),
+        ("opaque", "y", [], 0, 0), ("read", "x", ["0"], 0, 0), ("update", "y", ["n"], 0, 0),
     ]  # fmt: skip
 
 

@@ -18,7 +18,7 @@ def parsed(body: str) -> KernelForm:
 def found(body: str) -> list[tuple[str, str, str]]:
     kernel = parsed(body)
     known = pointers(kernel, {})
-    return [(a.root, emit_expr(a.index), a.kind) for a in accesses(kernel.body, known)]
+    return [(a.root, emit_expr(a.offset), a.kind) for a in accesses(kernel.body, known)]
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def found(body: str) -> list[tuple[str, str, str]]:
         ("const float *p = x + n; y[0] = p[i];", [("x", "i", "read"), ("y", "0", "write")]),
         ("const float *p = &x[n * i]; float v = __ldg(p + 2);", [("x", "2", "read")]),
         ("atomicAdd(&c[i], 1u); atomicMax(c + n, 2u);", [("c", "i", "atomic"), ("c", "n", "atomic")]),
-        ("float v = x[(int)x[i]];", [("x", "(int)x[i]", "read"), ("x", "i", "read")]),
+        ("float v = x[(int)x[i]];", [("x", "i", "read"), ("x", "(int)x[i]", "read")]),
         ("float t[4]; t[i] = x[0];", [("x", "0", "read")]),
         ("float v = n > 0 ? x[0] : -x[1];", [("x", "0", "read"), ("x", "1", "read")]),
     ],

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fsr.analysis.effects import Access, Unclear, accesses
+from fsr.analysis.accesses import Access
+from fsr.analysis.effects import Unclear, accesses
 from fsr.analysis.parallel import Scene
 from fsr.analysis.types import is_integer
 from fsr.source.form import (

@@ -58,7 +58,7 @@ def wide_loads(kernel: ElementKernel, width: int) -> tuple[Load, ...]:
             continue
         if "*" in _local_pointer(kernel, pointer):
             continue
-        places = {substitute(a.index, {kernel.var: VAR}) for a in kernel.accesses if a.root == root}
+        places = {substitute(a.offset, {kernel.var: VAR}) for a in kernel.accesses if a.root == root}
         if len(places) == 1:
             found[pointer] = Load(pointer, general, type_)
     return tuple(found.values())

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from fsr.analysis.accesses import Access
 from fsr.analysis.domain import Domain
-from fsr.analysis.point_accesses import Access, Inits, access, accesses, once_set, written_out
+from fsr.analysis.point_accesses import Inits, access, accesses, once_set, written_out
 from fsr.analysis.polynomial import Poly, constant
 from fsr.contract.model import Contract
 from fsr.source.form import (
@@ -93,7 +94,7 @@ def gemm_nest(found: Domain, contract: Contract) -> GemmNest | None:
     if any(isinstance(n, Index) for n in nodes(bounds)) or not _plain_steps(loop.body, acc.name):
         return None
     pair = _factors(loop, found, values, contract)
-    stored = [a for a in every if a.written]
+    stored = [a for a in every if a.writes]
     if pair is None or not stored or not _safe(pair, stored, found, contract):
         return None
     n_axis = _contiguous_axis(stored, found)
@@ -122,12 +123,12 @@ def _with_accumulator(found: Domain, every: Sequence[Access], contract: Contract
     if at is None or not isinstance(loop, For):
         return found
     inside = {n for n in nodes(loop.body) if isinstance(n, Index)}
-    sums = [a for a in every if a.written and a.expr in inside]
-    if len({s.expr for s in sums}) != 1 or loop.var in sums[0].poly.names():
+    sums = [a for a in every if a.writes and a.expr in inside]
+    if len({s.expr for s in sums}) != 1 or loop.var in found.poly(sums[0].offset).names():
         return found
-    own, array = sums[0], sums[0].array
-    same = [a for a in every if a.array == array]
-    others = {a.array for a in every if a.array != array}
+    own, array = sums[0], sums[0].pointer
+    same = [a for a in every if a.pointer == array]
+    others = {a.pointer for a in every if a.pointer != array}
     if any(a.expr != own.expr for a in same) or any(may_alias(contract, found.launch, found, array, o) for o in others):
         return found
     kind = " ".join(w for w in found.form.param(array).type.replace("*", " ").split() if w != "const")
@@ -189,11 +190,13 @@ def _factors(loop: For, found: Domain, values: Inits, contract: Contract) -> dic
         one = access(node, found, values)
         if one is None:
             return None
-        used = [a for a, axis in found.axes.items() if axis.var in one.poly.names()]
+        used = [a for a, axis in found.axes.items() if axis.var in found.poly(one.offset).names()]
         if len(used) != 1:
             return None
         factor = _factor(one, found.axes[used[0]].var, loop, found, contract)
-        if factor is None or (used[0] in result and result[used[0]].access.poly != one.poly):
+        if factor is None or (
+            used[0] in result and found.poly(result[used[0]].access.offset) != found.poly(one.offset)
+        ):
             return None
         if used[0] in result and result[used[0]].expr != factor.expr:
             return None
@@ -202,12 +205,12 @@ def _factors(loop: For, found: Domain, values: Inits, contract: Contract) -> dic
 
 
 def _factor(one: Access, outer: str, loop: For, found: Domain, contract: Contract) -> Factor | None:
-    dtype = dtype_of(contract, found.launch, found, one.array)
-    strides = one.poly.coefficient(outer), one.poly.coefficient(loop.var)
+    dtype = dtype_of(contract, found.launch, found, one.pointer)
+    strides = found.poly(one.offset).coefficient(outer), found.poly(one.offset).coefficient(loop.var)
     if dtype is None or strides[0] is None or strides[1] is None or not strides[1].terms:
         return None
     locals_of_body = {n.name for n in nodes(loop.body) if isinstance(n, Declare)}
-    if (strides[0].names() | strides[1].names()) & {outer, loop.var} or one.poly.names() & locals_of_body:
+    if (strides[0].names() | strides[1].names()) & {outer, loop.var} or found.poly(one.offset).names() & locals_of_body:
         return None
     along, stride = "", constant(0)
     if strides[1] == constant(1):
@@ -215,13 +218,13 @@ def _factor(one: Access, outer: str, loop: For, found: Domain, contract: Contrac
     elif strides[0] == constant(1):
         along, stride = "outer", strides[1]
     element = " ".join(
-        w for w in found.form.param(one.array).type.replace("*", " ").split() if w not in ("const", "volatile")
+        w for w in found.form.param(one.pointer).type.replace("*", " ").split() if w not in ("const", "volatile")
     )
     expr, value = _converted(one.expr, loop, element)
     return Factor(one, expr, value, dtype, along, stride)
 
 
-def _converted(element: Index, loop: For, kind: str) -> tuple[Expr, str]:
+def _converted(element: Expr, loop: For, kind: str) -> tuple[Expr, str]:
     """The conversion right around an element, wherever it is used, and the type it gives."""
     around = {
         n for n in nodes(loop.body)
@@ -237,14 +240,14 @@ def _converted(element: Index, loop: For, kind: str) -> tuple[Expr, str]:
 
 
 def _safe(pair: dict[str, Factor], stored: Sequence[Access], found: Domain, contract: Contract) -> bool:
-    read = {f.access.array for f in pair.values()}
-    return not any(may_alias(contract, found.launch, found, s.array, r) for s in stored for r in read)
+    read = {f.access.pointer for f in pair.values()}
+    return not any(may_alias(contract, found.launch, found, s.pointer, r) for s in stored for r in read)
 
 
 def _contiguous_axis(stored: Sequence[Access], found: Domain) -> str:
     """The axis along which neighbouring points write neighbouring elements; x when there is none."""
     for axis in sorted(found.axes):
-        if all(s.poly.coefficient(found.axes[axis].var) == constant(1) for s in stored):
+        if all(found.poly(s.offset).coefficient(found.axes[axis].var) == constant(1) for s in stored):
             return axis
     return "x"
 

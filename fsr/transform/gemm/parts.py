@@ -55,8 +55,8 @@ def _operand(nest: GemmNest, factor: Factor, axis: str) -> Operand:
     access = factor.access
 
     def at(row: str, k: str) -> str:
-        index = substitute(access.index, {outer.var: _text(row), nest.loop.var: _text(k)})
-        return emit_expr(Index(Name(access.array), index))
+        index = substitute(access.offset, {outer.var: _text(row), nest.loop.var: _text(k)})
+        return emit_expr(Index(Name(access.pointer), index))
 
     def load(element: str) -> str:
         return emit_expr(rewrite(factor.expr, lambda e: OpaqueExpr(element) if e == access.expr else None))

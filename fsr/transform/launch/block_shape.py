@@ -147,7 +147,7 @@ def _prefers_y(found: Domain) -> bool:
     every = accesses(found, once_set(found)) or []
     along = {"x": 0, "y": 0}
     for one in every:
-        x, y = (one.poly.coefficient(found.axes[a].var) for a in "xy")
+        x, y = (found.poly(one.offset).coefficient(found.axes[a].var) for a in "xy")
         if x == constant(1) and y not in (constant(0), constant(1)):
             along["x"] += 1
         if y == constant(1) and x not in (constant(0), constant(1)):

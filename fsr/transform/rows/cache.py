@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fsr.analysis.effects import Access, Unclear, accesses
+from fsr.analysis.accesses import Access
+from fsr.analysis.effects import Unclear, accesses
 from fsr.analysis.elements import WIDEST_BYTES, always, element
 from fsr.analysis.parallel import VAR, ParallelLoop, canonical, private_names, stride
 from fsr.hardware.c_types import BY_SPELLING, element_bytes

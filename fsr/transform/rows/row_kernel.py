@@ -178,8 +178,8 @@ def walks_along(rows: RowKernel) -> bool:
             continue
         unknown = private_names(unit.loop.loop) - {unit.loop.loop.var}
         for access in unit.loop.accesses:
-            step = stride(access.index, unit.loop.loop.var, unknown)
-            if step is not None and integer(step) == 1 and (names_in(access.index) | {access.pointer}) & own:
+            step = stride(access.offset, unit.loop.loop.var, unknown)
+            if step is not None and integer(step) == 1 and (names_in(access.offset) | {access.pointer}) & own:
                 return True
     return False
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from fsr.analysis.effects import Access, Unclear, accesses
+from fsr.analysis.accesses import Access
+from fsr.analysis.effects import Unclear, accesses
 from fsr.analysis.parallel import ParallelLoop, Scene, canonical, parallel_loop
 from fsr.analysis.types import is_integer
 from fsr.source.form import Assign, Comment, Declare, ExprStmt, For, If, Jump, OpaqueStmt, Return, Scope, Stmt, While

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fsr.analysis.accesses import Access
 from fsr.analysis.domain import Domain
 from fsr.analysis.guards import is_pure
-from fsr.analysis.point_accesses import Access, Inits, accesses, once_set
+from fsr.analysis.point_accesses import Inits, accesses, once_set
 from fsr.analysis.polynomial import Poly, constant
 from fsr.contract.model import Contract
 from fsr.source.form import Call, Declare, Expr, If, Index, Stmt
@@ -26,7 +27,7 @@ class Neighbourhood:
     array: str
     dtype: str
     first: Access
-    offsets: dict[Index, tuple[int, int]]
+    offsets: dict[Expr, tuple[int, int]]
 
     def columns(self) -> dict[int, tuple[int, int]]:
         """For each dx that is read, the smallest and the largest dy."""
@@ -102,11 +103,11 @@ def _neighbourhoods(
     straight = straight_line(leaf)
     groups: dict[tuple[str, Poly, Poly], list[tuple[Access, int, int]]] = {}
     for one in every:
-        place = _offset(one, found) if one.expr in straight and not one.written else None
+        place = _offset(one, found) if one.expr in straight and not one.writes else None
         if place is not None:
             stride, rest, dx, dy = place
-            groups.setdefault((one.array, stride, rest), []).append((one, dx, dy))
-    stored = [a.array for a in every if a.written]
+            groups.setdefault((one.pointer, stride, rest), []).append((one, dx, dy))
+    stored = [a.pointer for a in every if a.writes]
     result = []
     for (array, _, _), reads in groups.items():
         dtype = dtype_of(contract, found.launch, found, array)
@@ -122,11 +123,11 @@ def _offset(one: Access, found: Domain) -> tuple[Poly, Poly, int, int] | None:
     """The row stride, the part of the index that is the same for all neighbours, dx and dy; None when the index is not
     row * stride + column + constants."""
     x, y = found.axes["x"].var, found.axes["y"].var
-    stride, along = one.poly.coefficient(y), one.poly.coefficient(x)
+    stride, along = found.poly(one.offset).coefficient(y), found.poly(one.offset).coefficient(x)
     uniform = {p.name for p in found.form.params} | {n for s in found.uniform for n in identifiers(s)}
     if stride is None or along != constant(1) or not stride.terms or stride.value in (1, -1):
         return None
-    rest = one.poly.without(y).without(x)
+    rest = found.poly(one.offset).without(y).without(x)
     if {n for n in (*rest.names(), *stride.names()) if not n.endswith(".z")} - uniform - set(found.constants):
         return None
     best: tuple[int, int, int, Poly] | None = None

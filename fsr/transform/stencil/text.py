@@ -65,7 +65,7 @@ def _leaf(s: Stencil, x: str, y: str, near: dict[Expr, Expr]) -> list[str]:
 def _element(s: Stencil, n: Neighbourhood, x: str, y: str) -> str:
     """The element read for offset (0, 0) of a neighbourhood when the point is at (x, y)."""
     places = {s.domain.axes["x"].var: OpaqueExpr(x), s.domain.axes["y"].var: OpaqueExpr(y)}
-    return emit_expr(Index(Name(n.array), substitute(n.first.index, places)))
+    return emit_expr(Index(Name(n.array), substitute(n.first.offset, places)))
 
 
 def _plus(text: str, offset: int) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fsr.analysis.accesses import Access
 from fsr.analysis.domain import Domain
-from fsr.analysis.point_accesses import Access, Inits, accesses, once_set
+from fsr.analysis.point_accesses import Inits, accesses, once_set
 from fsr.analysis.polynomial import constant
 from fsr.contract.model import Contract
 from fsr.hardware.c_types import dtype_bytes
@@ -42,19 +43,19 @@ def transposed(found: Domain, contract: Contract) -> Transposed | None:
     every = accesses(found, values)
     if every is None or not any(_along(a, "x", found) for a in every):
         return None  # nothing is coalesced now: exchanging the ids is simpler
-    stored = [a for a in every if a.written]
+    stored = [a for a in every if a.writes]
     straight = straight_line(found.core)
     reads: list[Access] = []
     for one in every:
-        new = one.poly not in [r.poly for r in reads if r.array == one.array]
-        if _along(one, "y", found) and not one.written and one.expr in straight and new:
-            if any(may_alias(contract, found.launch, found, one.array, s.array) for s in stored):
+        new = found.poly(one.offset) not in [found.poly(r.offset) for r in reads if r.pointer == one.pointer]
+        if _along(one, "y", found) and not one.writes and one.expr in straight and new:
+            if any(may_alias(contract, found.launch, found, one.pointer, s.pointer) for s in stored):
                 return None
             reads.append(one)
     write = _write(found, every, straight, contract)
     if len(reads) > 2 or (not reads and write is None):
         return None
-    sizes = [_bytes(contract, found, a.array) for a in (*reads, *([write] if write else []))]
+    sizes = [_bytes(contract, found, a.pointer) for a in (*reads, *([write] if write else []))]
     if any(s is None for s in sizes):
         return None
     return Transposed(found, values, tuple(reads), write, max(s for s in sizes if s is not None))
@@ -62,8 +63,8 @@ def transposed(found: Domain, contract: Contract) -> Transposed | None:
 
 def _along(one: Access, axis: str, found: Domain) -> bool:
     """Whether neighbours along the axis touch neighbouring elements, and neighbours along the other do not."""
-    own = one.poly.coefficient(found.axes[axis].var)
-    other = one.poly.coefficient(found.axes["x" if axis == "y" else "y"].var)
+    own = found.poly(one.offset).coefficient(found.axes[axis].var)
+    other = found.poly(one.offset).coefficient(found.axes["x" if axis == "y" else "y"].var)
     return own == constant(1) and other is not None and other.value not in (0, 1, -1)
 
 
@@ -103,13 +104,13 @@ def straight_line(core: Sequence[Stmt]) -> set[Index]:
 def _write(found: Domain, every: Sequence[Access], straight: set[Index], contract: Contract) -> Access | None:
     """The store along y that may wait for a barrier: a plain assignment for every point, to an array that the core
     touches nowhere else."""
-    candidates = [a for a in every if a.written and _along(a, "y", found) and a.expr in straight]
+    candidates = [a for a in every if a.writes and _along(a, "y", found) and a.expr in straight]
     if len(candidates) != 1:
         return None
     one = candidates[0]
     plain = [s for s in found.core if isinstance(s, Assign) and s.target == one.expr and s.op == "="]
     others = [a for a in every if a is not one]
-    if len(plain) != 1 or any(may_alias(contract, found.launch, found, one.array, a.array) for a in others):
+    if len(plain) != 1 or any(may_alias(contract, found.launch, found, one.pointer, a.pointer) for a in others):
         return None
     return one
 
@@ -124,9 +125,9 @@ def transpose_body(t: Transposed, tile: int, rows: int) -> str:
     count = tile // rows
     lines = [s.rstrip() for s in emit_stmts(t.domain.uniform).splitlines()]
     for number, read in enumerate(t.reads):
-        lines.append(f"__shared__ {element_type(t.domain, read.array)} $tile_in{number}[{tile}][{tile + 1}];")
+        lines.append(f"__shared__ {element_type(t.domain, read.pointer)} $tile_in{number}[{tile}][{tile + 1}];")
     if t.write is not None:
-        lines.append(f"__shared__ {element_type(t.domain, t.write.array)} $tile_out[{tile}][{tile + 1}];")
+        lines.append(f"__shared__ {element_type(t.domain, t.write.pointer)} $tile_out[{tile}][{tile + 1}];")
     lines += [f"const {t.domain.axes[a].type} ${a}_block = blockIdx.{a} * {tile};" for a in "xy"]
     step = f"threadIdx.y + $i * {rows}"
     across = {"x": f"$x_block + {step}", "y": "$y_block + threadIdx.x"}
@@ -143,7 +144,7 @@ def transpose_body(t: Transposed, tile: int, rows: int) -> str:
 
 
 def _element(one: Access) -> str:
-    return emit_expr(Index(Name(one.array), one.index))
+    return emit_expr(Index(Name(one.pointer), one.offset))
 
 
 def _through_tiles(t: Transposed, step: str) -> tuple[Stmt, ...]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fsr.analysis.calls import LOADS
 from fsr.analysis.polynomial import Poly, constant, symbol
-from fsr.contract.index_values import (
-    Access,
+from fsr.analysis.ranges import (
     Kind,
+    Reach,
     State,
     Walk,
     assume,
@@ -244,7 +245,7 @@ def _call(callee: Expr, args: Sequence[Expr], state: State, walk: Walk) -> None:
     kind: Kind | None = None
     if name.startswith("atomic"):
         kind = "update"
-    elif name in ("__ldg", "__ldcs", "__ldca", "__ldcg", "__ldlu", "__ldcv"):
+    elif name in LOADS or name == "__ldcv":
         kind = "read"
     elif name in ("__stcs", "__stcg", "__stwb", "__stwt"):
         kind = "write"
@@ -252,7 +253,7 @@ def _call(callee: Expr, args: Sequence[Expr], state: State, walk: Walk) -> None:
         target = pointer_of(rest[0], state, walk)
         if target is not None:
             buffer, index = target
-            walk.accesses.append(Access(buffer, kind, index, dict(state.bounds), state.total))
+            walk.accesses.append(Reach(buffer, kind, index, dict(state.bounds), state.total))
             _visit_index(rest[0], state, walk)
             rest = rest[1:]
     for arg in rest:
@@ -279,4 +280,4 @@ def _access(base: Expr, index: Expr, kind: Kind, state: State, walk: Walk) -> No
         return
     buffer, offset = target
     whole = global_indices(offset + value_of(index, state, walk), walk)
-    walk.accesses.append(Access(buffer, kind, whole, dict(state.bounds), state.total))
+    walk.accesses.append(Reach(buffer, kind, whole, dict(state.bounds), state.total))

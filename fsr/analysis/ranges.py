@@ -5,13 +5,14 @@ Whatever is not understood becomes an unknown: a fresh atom without a range.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
+from fsr.analysis.conditions import MIRRORED, NEGATED
 from fsr.analysis.polynomial import Poly, constant, symbol
 from fsr.source.form import Binary, Call, Cast, Expr, Index, Literal, Member, Name, Unary
+from fsr.source.walk import integer
 
 Kind = OneOf["read", "write", "update"]
 AXES = ("x", "y", "z")
@@ -19,8 +20,8 @@ _BUILTINS = {"threadIdx": "t", "blockIdx": "b", "blockDim": "B", "gridDim": "G"}
 
 
 @dataclass(frozen=True)
-class Access:
-    """One access of a buffer. ``bounds``: exclusive upper ends of the atoms in ``index`` where it happens.
+class Reach:
+    """Which elements of a buffer an access reaches. ``bounds``: exclusive upper ends of the symbols in ``index`` there.
 
     ``total``: the access happens for every value of its atoms within their bounds (only size guards stand
     around it), which makes a write cover them all.
@@ -44,7 +45,7 @@ class Walk:
     params: Mapping[str, bool]  # name → is a pointer
     constants: Mapping[str, int]
     block: Mapping[str, int]  # axis → blockDim, where the launch tells
-    accesses: list[Access] = field(default_factory=list)
+    accesses: list[Reach] = field(default_factory=list)
     unclear: dict[str, str] = field(default_factory=dict)
     guards: dict[str, Poly] = field(default_factory=dict)
     _fresh: int = 0
@@ -105,18 +106,14 @@ def _conjuncts(test: Expr, holds: bool) -> Iterator[tuple[Expr | None, bool]]:
             yield test, holds
 
 
-_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
-_SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-
-
 def _upper(test: Expr, holds: bool, state: State, walk: Walk) -> tuple[str, Poly] | None:
     """(atom, exclusive end) of a comparison such as ``i < n``; None for anything else."""
-    if not isinstance(test, Binary) or test.op not in _NEGATED:
+    if not isinstance(test, Binary) or test.op not in NEGATED:
         return None
-    op = test.op if holds else _NEGATED[test.op]
+    op = test.op if holds else NEGATED[test.op]
     left, right = value_of(test.left, state, walk), value_of(test.right, state, walk)
     if left.single is None or not _is_index(left.single):
-        left, right, op = right, left, _SWAPPED[op]
+        left, right, op = right, left, MIRRORED[op]
     atom = left.single
     if atom is None or not _is_index(atom) or not all(is_size(a, walk) for a in right.symbols):
         return None
@@ -172,9 +169,9 @@ def pointer_of(expr: Expr, state: State, walk: Walk) -> tuple[str, Poly] | None:
 def value_of(expr: Expr, state: State, walk: Walk) -> Poly:
     """An integer expression as a polynomial; unknown atoms for what is not understood."""
     match expr:
-        case Literal(text):
-            number = re.fullmatch(r"(0[xX][0-9a-fA-F']+|\d[\d']*)[uUlL]*", text)
-            return constant(int(number[1].replace("'", ""), 0)) if number else walk.unknown()
+        case Literal():
+            number = integer(expr)
+            return walk.unknown() if number is None else constant(number)
         case Name(text):
             if text in state.values:
                 return state.values[text]

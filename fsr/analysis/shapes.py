@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 
 from fsr.analysis.polynomial import Poly, constant, symbol
-from fsr.contract.index_values import Access
+from fsr.analysis.ranges import Reach
 
 
-def shape_of(access: Access, extra: Mapping[str, Poly]) -> tuple[Poly, ...] | str:
+def shape_of(access: Reach, extra: Mapping[str, Poly]) -> tuple[Poly, ...] | str:
     """The row-major shape that an index runs over, or why there is none.
 
     The index must be a chain: the innermost atom alone, the next multiplied by the innermost extent, and so on,
