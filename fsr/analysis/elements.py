@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from fsr.analysis.calls import LOADS
+from fsr.analysis import accesses
+from fsr.analysis.calls import is_load
 from fsr.source.form import (
     Assign,
     Binary,
@@ -17,30 +18,22 @@ from fsr.source.form import (
     If,
     Index,
     Jump,
-    Name,
     Return,
     Scope,
     Stmt,
     Ternary,
     Unary,
 )
-from fsr.source.walk import exprs_of
+from fsr.source.walk import exprs_of, names_in
 
 WIDEST_BYTES = 16  # of one load or store
 
 
 def element(expr: Expr) -> tuple[str, Expr] | None:
     """Pointer and index of ``p[i]``, ``*(p + i)``, ``__ldg(&p[i])``, ``__ldg(p + i)``; None for anything else."""
-    match expr:
-        case Index(base=Name(text=pointer), index=index):
-            return pointer, index
-        case Unary(op="*", operand=Binary(op="+", left=Name(text=pointer), right=index)):
-            return pointer, index
-        case Call(callee=Name(text=callee), args=(Unary(op="&", operand=Index(base=Name(text=pointer), index=index)),)):
-            return (pointer, index) if callee in LOADS else None
-        case Call(callee=Name(text=callee), args=(Binary(op="+", left=Name(text=pointer), right=index),)):
-            return (pointer, index) if callee in LOADS else None
-    return None
+    reached = Unary("*", expr.args[0]) if isinstance(expr, Call) and is_load(expr) and len(expr.args) == 1 else expr
+    place = accesses.element(reached, names_in(reached))
+    return (place[0], place[1][0]) if place is not None and len(place[1]) == 1 else None
 
 
 def always(body: Iterable[Stmt]) -> Iterator[tuple[str, tuple[str, Expr]]]:

@@ -32,6 +32,7 @@ def found(body: str) -> list[tuple[str, str, str]]:
         ("atomicAdd(&c[i], 1u); atomicMax(c + n, 2u);", [("c", "i", "atomic"), ("c", "n", "atomic")]),
         ("float v = x[(int)x[i]];", [("x", "i", "read"), ("x", "(int)x[i]", "read")]),
         ("float t[4]; t[i] = x[0];", [("x", "0", "read")]),
+        ("y[i] = (x + n)[i] + *(x + n + i);", [("x", "n + i", "read"), ("x", "n + i", "read"), ("y", "i", "write")]),
         ("float v = n > 0 ? x[0] : -x[1];", [("x", "0", "read"), ("x", "1", "read")]),
     ],
 )
@@ -43,6 +44,9 @@ def test_accesses(body: str, expected: list[tuple[str, str, str]]) -> None:
     "body",
     [
         "unknown(y);",
+        "bool b = x == y;",
+        "float v = *(i + x);",
+        "atomicCAS(&c[i], 0u, 1u);",
         "float *p = i ? y : y + 1; p[0] = 1;",
         "float v = unknown(3);",
         "float *p = y; p = p + 1;",
