@@ -17,7 +17,7 @@ def shape_of(access: Reach, extra: Mapping[str, Poly]) -> tuple[Poly, ...] | str
     """
     bounds = {**extra, **access.bounds}
     left, inner, shape = access.index, constant(1), list[Poly]()
-    moving = [a for a in access.index.symbols if a[0] in "@?%"]
+    moving = [a for a in sorted(access.index.symbols) if a[0] in "@?%"]
     for atom in moving:
         if atom not in bounds:
             what = "data read from memory, or a variable" if atom[0] == "?" else "an index"
