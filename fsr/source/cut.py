@@ -25,6 +25,7 @@ DEVICE_HEADERS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
     (re.compile(r"cuda_fp16\.hp?p?$"), ("half",)),
     (re.compile(r"cuda_bf16\.hp?p?$"), ("bfloat16", "bf16")),
     (re.compile(r"cuda_fp(8|6|4)\.h$"), ("fp8", "fp6", "fp4")),
+    (re.compile(r"(cublas(_v2|_api|Lt|Xt)|cusolverDn|nccl)\.h$"), ("half", "bfloat16", "bf16")),  # they bring both
     (re.compile(r"cooperative_groups"), ("cooperative_groups", *_GROUPS.split())),
     (re.compile(r"mma\.h$"), ("wmma", "nvcuda")),
     (re.compile(r"cuda_pipeline"), ("pipeline",)),

@@ -2,6 +2,8 @@
 #pragma once
 #include "runtime.h"
 
+#include "given.h"
+
 #include "qualifiers.h"
 #include "vector_types.h"
 

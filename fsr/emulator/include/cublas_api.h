@@ -1,0 +1,4 @@
+// Stand-in for <cublas_api.h>: what device code has from it.
+#pragma once
+#include "cuda_bf16.h"
+#include "cuda_fp16.h"
