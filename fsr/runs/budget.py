@@ -15,10 +15,11 @@ LEAVING_S = 0.5  # to write what was found and to end the workers
 PROMOTION_SHARE = 0.2  # of the budget, kept for promotion
 PROMOTION_MOST_S = 30.0
 LARGEST_SHARE = 0.45  # where promoting costs more
+LARGEST_REST = 0.6  # of what testing the original has left
 # Of the original's qualification: a promotion opens a session anew, and tests and times as much again.
 PROMOTION_OF_BASELINE = 1.2
 EVALUATION_OF_BASELINE = 0.35
-HOPEFUL = 0.5  # a stage may cost this much of what is expected; where not even that is left, it is not begun
+HOPEFUL = 0.3  # a stage may cost this much of what is expected; where not even that is left, it is not begun
 ROOM = 1.25  # what is told to be enough is this much more than what is expected
 # Of buffers at timed sizes, as seen beside an H200: several input sets, held-out sizes, perturbations.
 CHECKED_BYTES_PER_S = 20e6
@@ -36,6 +37,7 @@ class Budget:
     _began: float = field(init=False)
     _paused: float | None = field(default=None, init=False)
     _baseline_s: float | None = field(default=None, init=False)
+    _rest_s: float | None = field(default=None, init=False)
     _evaluation_s: float | None = field(default=None, init=False)
     _promotion_s: float | None = field(default=None, init=False)
 
@@ -75,6 +77,7 @@ class Budget:
     def baseline_took(self, seconds: float) -> None:
         """The original was tested and timed, its session opened on the way."""
         self._baseline_s = seconds
+        self._rest_s = max(0.0, self.left_s)
 
     def evaluation_took(self, seconds: float) -> None:
         """A candidate that was right was compiled, tested and timed; a mean that follows."""
@@ -102,7 +105,8 @@ class Budget:
     def reserve_s(self) -> float:
         """Seconds of the budget that the search leaves to promotion."""
         usual = min(PROMOTION_MOST_S, PROMOTION_SHARE * self.total_s)
-        return max(usual, min(LARGEST_SHARE * self.total_s, self.promotion_s))
+        most = LARGEST_SHARE * self.total_s if self._rest_s is None else LARGEST_REST * self._rest_s
+        return min(most, max(usual, self.promotion_s))
 
     # ------------------------------------------------------------ is it enough?
 

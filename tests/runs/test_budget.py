@@ -40,10 +40,20 @@ def test_the_search_leaves_room_for_what_a_promotion_costs_here() -> None:
     found, clock = budget(60.0)
     clock.now += 20.0
     found.baseline_took(20.0)
-    assert found.reserve_s == pytest.approx(24.0)
-    assert found.search_left_s == pytest.approx(60 - 0.5 - 20 - 24)
+    assert found.reserve_s == pytest.approx(0.6 * 39.5)  # nearly what promoting is expected to take, 24 s
+    assert found.search_left_s == pytest.approx(0.4 * 39.5)
     found.promotion_took(9.0)
     assert found.reserve_s == 12.0  # cheaper than it was feared to be: the usual share
+
+
+def test_an_original_that_takes_half_of_the_budget_leaves_time_to_try_and_to_judge() -> None:
+    found, clock = budget(60.0)
+    clock.now += 30.0
+    found.baseline_took(30.0)
+    assert found.enough_to_try()
+    assert found.search_left_s > 10
+    clock.now += found.search_left_s
+    assert found.enough_to_promote()
 
 
 def test_pauses_and_earlier_lives() -> None:
@@ -78,7 +88,7 @@ def test_room_to_promote_is_asked_for_before_each_try() -> None:
     found.promotion_took(10.0)
     clock.now += 52.0
     assert found.enough_to_promote()
-    clock.now += 4.0
+    clock.now += 5.0
     assert not found.enough_to_promote()
 
 
