@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fsr.analysis.polynomial import Poly, constant, symbol
 from fsr.analysis.ranges import Reach, Walk
@@ -134,7 +134,23 @@ def _launch(found: _Finding, name: str) -> None:
         lines = ", ".join(str(h.line) for h in own)
         found.open["launch"] = f"lines {lines} launch it in {len(resolved)} different ways"
     elif resolved:
-        found.launch = resolved[0]
+        found.launch = _at_usual_block(found, resolved[0])
+
+
+def _at_usual_block(found: _Finding, launch: Launch) -> Launch:
+    """A launch whose block the launching function is given, at the usual size, if the kernel works at any."""
+    given = {axis: text for axis, text in enumerate(launch.block) if text.isidentifier()}
+    free = set(given.values()) - {p.name for p in found.signature.params}
+    if not free or free != set(given.values()) or _needs_block(found.form) or launch.shared_bytes != "0":
+        return launch
+    usual = BLOCKS[max(given) + 1]
+    values = {text: usual[axis] for axis, text in given.items()}
+
+    def filled(texts: tuple[str, str, str]) -> tuple[str, str, str]:
+        x, y, z = (re.sub(r"[A-Za-z_]\w*", lambda m: values.get(m[0], m[0]), text) for text in texts)
+        return x, y, z
+
+    return replace(launch, grid=filled(launch.grid), block=filled(launch.block))
 
 
 def _block_extents(launch: Launch | None) -> dict[str, int]:

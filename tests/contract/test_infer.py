@@ -344,3 +344,17 @@ def test_a_block_goes_below_the_leading_comment_and_keeps_crlf():
     assert written.startswith("/* licence */\r\n// /// fsr\r\n")
     assert "\n" not in written.replace("\r\n", "")
     assert load_contract(KernelFile.from_text(written)).args == contract.args
+
+
+def test_a_launcher_that_is_given_the_block_size_leaves_nothing_open():
+    text = """__global__ void k(const float *x, float *y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2.0f * x[i];
+}
+void launch(const float *x, float *y, int n, const int block_size) {
+    const int grid_size = (n + block_size - 1) / block_size;
+    k<<<grid_size, block_size>>>(x, y, n);
+}
+"""
+    (launch,) = infer(KernelFile.from_text(text)).plan.launches
+    assert (launch.grid[0], launch.block[0]) == ("ceil_div(n, 256)", "256")
