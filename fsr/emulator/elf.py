@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 _OBJECT, _FUNCTION, _TLS = 1, 2, 6
@@ -67,24 +68,33 @@ class Variables:
 
 def read_variables(image: bytes) -> Variables:
     """All named variables of a shared object, by offset. Raises ValueError when it is no such file."""
+    shared: list[Variable] = []
+    data: list[Variable] = []
+    for symbol, kind, index, value, bytes_ in _symbols(image):
+        if kind in (_OBJECT, _TLS) and index and bytes_:
+            (shared if kind == _TLS else data).append(_variable(symbol, value, bytes_))
+    return Variables(tuple(sorted(shared, key=_by_offset)), tuple(sorted(data, key=_by_offset)))
+
+
+def undefined_symbols(image: bytes) -> set[str]:
+    """What an object file expects others to define. Raises ValueError when it is no such file."""
+    return {name for name, _, index, _, _ in _symbols(image) if name and not index}
+
+
+def _symbols(image: bytes) -> Iterator[tuple[str, int, int, int, int]]:
+    """Name, kind, section, value and size of every symbol of the symbol table."""
     if image[:6] != b"\x7fELF\x02\x01":
         raise ValueError("no 64-bit little-endian ELF file")
     table_offset = struct.unpack_from("<Q", image, 40)[0]
     entry_size, count = struct.unpack_from("<HH", image, 58)
     sections = [struct.unpack_from("<IIQQQQIIQQ", image, table_offset + i * entry_size) for i in range(count)]
-    shared: list[Variable] = []
-    data: list[Variable] = []
     for section in sections:
         if section[1] != _SYMTAB:
             continue
         offset, size, strings = section[4], section[5], sections[section[6]][4]
         for name_at, info, _, index, value, bytes_ in struct.iter_unpack("<IBBHQQ", image[offset : offset + size]):
-            if info & 15 not in (_OBJECT, _TLS) or not index or not bytes_:
-                continue
             start = strings + name_at
-            symbol = image[start : image.index(b"\0", start)].decode()
-            (shared if info & 15 == _TLS else data).append(_variable(symbol, value, bytes_))
-    return Variables(tuple(sorted(shared, key=_by_offset)), tuple(sorted(data, key=_by_offset)))
+            yield image[start : image.index(b"\0", start)].decode(), info & 15, index, value, bytes_
 
 
 def _by_offset(variable: Variable) -> int:

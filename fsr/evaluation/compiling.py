@@ -12,6 +12,7 @@ from fsr.errors import MissingToolError
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.guard.alignment import unpromised_alignment
 from fsr.guard.check import guard
+from fsr.guard.settled import settled_pair
 from fsr.records import Candidate, CompileFailure, Fault, Resources
 
 COMPILE_TIMEOUT_S = 60.0
@@ -22,6 +23,11 @@ def run_toolchain(spec: SessionSpec) -> Toolchain:
     return spec.backend.toolchain(spec.target)
 
 
+def settled(spec: SessionSpec, candidate: Candidate) -> Candidate:
+    """What is compiled of a candidate that the guard has passed, for whichever device."""
+    return settled_pair(candidate, spec.baseline, spec.target)[0]
+
+
 def build(spec: SessionSpec, candidate: Candidate) -> Binaries | CompileFailure | Fault:
     """Guard and compile a candidate. A Fault is the guard's refusal, a CompileFailure the compiler's.
 
@@ -29,10 +35,11 @@ def build(spec: SessionSpec, candidate: Candidate) -> Binaries | CompileFailure 
     its registers, spills and shared memory feed the prediction."""
     started = time.monotonic()
     if candidate != spec.baseline:
-        refused = guard(candidate, spec.baseline)
+        refused = guard(candidate, spec.baseline, spec.target)
         refused = refused or unpromised_alignment(candidate, spec.baseline, spec.contract)
         if refused is not None:
             return refused
+    candidate = settled(spec, candidate)
     resources: Mapping[str, Resources] = {}
     if spec.predicted:
         checked = _target_resources(spec, candidate)

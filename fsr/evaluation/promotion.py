@@ -18,7 +18,7 @@ from fsr.backends.backend import ToolReport
 from fsr.backends.protocol import Buffer, TimedPrepared, can_judge, can_time
 from fsr.backends.select import parse_device
 from fsr.evaluation.clock import predicted, read_clock
-from fsr.evaluation.compiling import run_toolchain
+from fsr.evaluation.compiling import run_toolchain, settled
 from fsr.evaluation.on_device import failure_on_device, large_failure
 from fsr.evaluation.session import TIMED_POISON, Session, session_of
 from fsr.evaluation.spec import Binaries, PromoteRequest
@@ -145,7 +145,7 @@ def _sanitized(
     buffers: Sequence[Buffer],
 ) -> list[ToolReport]:
     """What compute-sanitizer's tools say; with source lines where the build with line tables succeeds."""
-    built = run_toolchain(session.spec).compile(candidate, instrumented=True)
+    built = run_toolchain(session.spec).compile(settled(session.spec, candidate), instrumented=True)
     image = built if isinstance(built, Image) else binaries.run
     return session.spec.backend.sanitize(image, launches, buffers, parse_device(session.spec.device).index)
 

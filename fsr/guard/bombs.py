@@ -1,14 +1,12 @@
-"""Sources that are small and compile for hours: doubling macros, deep templates, huge arrays, deep nesting."""
+"""Sources that are small and compile for hours: deep templates, huge arrays, deep nesting."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from fsr.source.macros import macros_of
-from fsr.source.tokens import Token, close_angle, tokenize
+from fsr.source.tokens import Token, close_angle
 
-EXPANSION_LIMIT = 100_000  # tokens of one macro, fully expanded
 NESTING_LIMIT = 200  # brackets
 RECURSION_LIMIT = 256  # a recursive template's literal argument; 16 when it branches
 ARRAY_LIMIT = 1 << 20  # elements of one declared array
@@ -17,30 +15,7 @@ Found = tuple[str, Token]
 
 def first_bomb(tokens: Sequence[Token]) -> Found | None:
     """The first construct that would make a compiler explode: (why, where) or None."""
-    return _macros(tokens) or _nesting(tokens) or _arrays(tokens) or _templates(tokens)
-
-
-def _macros(tokens: Sequence[Token]) -> Found | None:
-    bodies = {m.name: [t.text for t in tokenize(m.body)] for m in macros_of(tokens)}
-    sizes: dict[str, int] = {}
-
-    def size(name: str, active: frozenset[str]) -> int:
-        if name not in bodies or name in active:
-            return 1
-        if name not in sizes:
-            total = 0
-            for word in bodies[name]:
-                total = min(total + size(word, active | {name}), EXPANSION_LIMIT + 1)
-            sizes[name] = total
-        return sizes[name]
-
-    total = 0
-    for token in tokens:
-        if token.kind == "name" and token.text in bodies:
-            total += size(token.text, frozenset())
-            if total > EXPANSION_LIMIT:
-                return f"macros that expand to over {EXPANSION_LIMIT} tokens", token
-    return None
+    return _nesting(tokens) or _arrays(tokens) or _templates(tokens)
 
 
 def _nesting(tokens: Sequence[Token]) -> Found | None:

@@ -1,35 +1,43 @@
 """The static guard: refuses candidates that reach for anything but computing, before a compiler sees them.
 
 A candidate is device code. What it may name, include, declare at file scope or say to the compiler is limited to
-what kernels need; whatever the baseline itself does, a candidate may do too, since the user wrote that. The text
-is judged token by token after joining continued lines, so that comments, strings and splices hide nothing. The
-guard is the first of several lines: what it lets through still meets limits, guard zones and tests.
+what kernels need; whatever the baseline itself does, a candidate may do too, since the user wrote that. The text is
+judged token by token after preprocessing, as it is compiled, so that comments, macros and splices hide nothing: a name
+is allowed when the candidate declares it, the original holds it, or CUDA documents it. The guard is the first of
+several lines: what it lets through still meets limits, guard zones and tests.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
 from fsr.backends.flags import refused_flags
 from fsr.guard import bombs, scope
+from fsr.guard.declared import Declared
 from fsr.guard.names import (
     ASM_ROOTS,
     ASM_SPECIAL,
     ATTRIBUTES,
     BUILTINS,
-    CALLS,
     DEFINES,
     FLAGS,
     HEADERS,
+    INDEX_VARIABLES,
     NAME_PATTERNS,
     NAMES,
     PRAGMAS,
+    PROTECTED,
+    STANDARD,
+    cuda_names,
     host_device_names,
 )
+from fsr.guard.settled import settled_pair
 from fsr.records import Candidate, Fault, FaultKind
 from fsr.source.conditionals import directive_name
 from fsr.source.entry import function_name
+from fsr.source.preprocess import CannotPreprocess
 from fsr.source.tokens import Token, close_of, tokenize
 
 SOURCE_LIMIT = 256 * 1024  # bytes; four times the largest hand-written kernel file we know of
@@ -38,10 +46,11 @@ STANDARD_ATTRIBUTES = {"maybe_unused", "nodiscard", "likely", "unlikely", "fallt
 SPLICE = re.compile(r"\\[ \t]*\r?\n")
 
 
-def guard(candidate: Candidate, baseline: Candidate) -> Fault | None:
+def guard(candidate: Candidate, baseline: Candidate, target: str = "sm_90") -> Fault | None:
     """The first reason to refuse the candidate (kind 'refused', with its line where there is one), or None.
 
-    ``baseline`` is the user's own kernel: constructs that it holds are allowed. Pure; a few milliseconds.
+    ``baseline`` is the user's own kernel: constructs that it holds are allowed. ``target``: the architecture that
+    conditions on __CUDA_ARCH__ are decided for. Pure; a few milliseconds.
     """
     if len(candidate.source.encode()) > SOURCE_LIMIT:
         return _refused(f"the source has over {SOURCE_LIMIT} bytes")
@@ -50,8 +59,18 @@ def guard(candidate: Candidate, baseline: Candidate) -> Fault | None:
         allowed = DEFINES.fullmatch(flag) if define else not refused_flags([flag]) or FLAGS.fullmatch(flag)
         if flag not in baseline.plan.flags and not allowed:
             return _refused(f"the compiler flag {flag!r} is not one that candidates may set")
-    text, own = Text(candidate.source), Text(baseline.source)
-    for check in (_characters, _directives, _names, _asm, _kernels):
+    written, theirs = Text(candidate.source), Text(baseline.source)
+    for check in (_characters, _directives):
+        fault = next(check(candidate, written, theirs), None)
+        if fault is not None:
+            return fault
+    try:
+        settled, original = settled_pair(candidate, baseline, target)
+    except CannotPreprocess as why:
+        return _refused(why.why, why.line)
+    text, own = Text(settled.source), Text(original.source)
+    own.names |= theirs.names
+    for check in (_directives, _names, _asm, _kernels):
         fault = next(check(candidate, text, own), None)
         if fault is not None:
             return fault
@@ -77,6 +96,19 @@ class Text:
                 yield from (Token(t.kind, t.text, token.start + 1 + t.start) for t in inner)
             else:
                 yield token
+
+    def code(self) -> Iterator[Token]:
+        """All tokens, with those of macros that were left to the compiler, without other preprocessor lines."""
+        for token in self.tokens:
+            if token.kind != "directive":
+                yield token
+            elif directive_name(token.text) == "define":
+                inner = tokenize(token.text[1:])[1:]
+                yield from (Token(t.kind, t.text, token.start + 1 + t.start) for t in inner)
+
+    def uses_bare_indices(self) -> bool:
+        """Whether threadIdx or its like stands somewhere as a whole."""
+        return any(a.text in INDEX_VARIABLES and b.text != "." for a, b in itertools.pairwise(self.tokens))
 
     def line(self, token: Token | None) -> int | None:
         """The 1-based line of a token, counted in the source as it was written (exact up to splices before it)."""
@@ -134,12 +166,7 @@ def _bad_directive(line: str) -> str | None:
 
 def _bad_macro(body: str) -> str | None:
     tokens = tokenize(body)
-    words = {t.text for t in tokens[1:]}
-    if "##" in words:
-        return "a macro that pastes tokens together"
-    if words & {"static", "extern", "thread_local", "__managed__"} or ({"__device__", ";"} <= words):
-        return "a macro that declares"
-    if tokens and tokens[0].text in scope.KEYWORDS:
+    if tokens and (tokens[0].text in scope.KEYWORDS or PROTECTED.fullmatch(tokens[0].text)):
         return f"a macro that redefines {tokens[0].text!r}"
     for opening, closing in ("()", "[]", "{}"):
         if [t.text for t in tokens].count(opening) != [t.text for t in tokens].count(closing):
@@ -148,25 +175,20 @@ def _bad_macro(body: str) -> str | None:
 
 
 def _names(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:
-    words = [*text.words(), Token("punct", "", 0)]
+    words = [*text.code(), Token("punct", "", 0)]
+    declared = Declared(words[:-1])
+    bare = own.uses_bare_indices()
     for index, token in enumerate(words[:-1]):
         if token.text == "<<<" and "<<<" not in own.joined:
             yield _refused("a launch from device code", text.line(token))
+        if token.kind == "name" and token.text in INDEX_VARIABLES and not bare and words[index + 1].text != ".":
+            yield _refused(f"{token.text!r} as a whole, which is not the same thing everywhere", text.line(token))
         if token.kind != "name" or token.text in own.names:
             continue
-        name = token.text
-        member = index > 0 and words[index - 1].text in (".", "->")
-        called = words[index + 1].text == "(" and not member
-        if (
-            name in NAMES
-            or (called and name in CALLS)
-            or any(p.match(name) for p in NAME_PATTERNS)
-            or name in host_device_names()
-        ):
-            yield _refused(f"{name!r}, which a kernel has no use for", text.line(token))
-        if name.startswith("__builtin_") and name not in BUILTINS:
-            yield _refused(f"the compiler builtin {name!r}", text.line(token))
-        if name in ("__attribute__", "__attribute"):
+        why = _bad_name(words, index, declared)
+        if why:
+            yield _refused(why, text.line(token))
+        if token.text in ("__attribute__", "__attribute"):
             strange = _names_until(words, index + 1, ")") - ATTRIBUTES
             if strange:
                 yield _refused(f"the attribute {', '.join(sorted(strange))}", text.line(token))
@@ -175,6 +197,21 @@ def _names(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:
             inside = _names_until(words, index, "]")
             if not inside or inside - STANDARD_ATTRIBUTES:
                 yield _refused("an attribute in [[ ]]", text.line(words[index]))
+
+
+def _bad_name(words: list[Token], index: int, declared: Declared) -> str | None:
+    """Why a name is refused; None for one that may stand there."""
+    name, before = words[index].text, words[index - 1].text if index else ""
+    if name in NAMES or any(p.match(name) for p in NAME_PATTERNS) or name in host_device_names():
+        return f"{name!r}, which a kernel has no use for"
+    if name.startswith("__builtin_"):
+        return None if name in BUILTINS else f"the compiler builtin {name!r}"
+    if before in (".", "->") or name in cuda_names() or declared.knows(name, index):
+        return None
+    qualified = before == "::" and index > 1 and (words[index - 2].kind == "name" or words[index - 2].text == ">")
+    if qualified:
+        return f"{name!r} of the standard library" if name in STANDARD else None
+    return f"{name!r}, which neither the candidate declares nor CUDA documents"
 
 
 def _names_until(words: list[Token], index: int, closing: str) -> set[str]:
@@ -186,7 +223,7 @@ def _names_until(words: list[Token], index: int, closing: str) -> set[str]:
 def _asm(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:
     """Inline assembly may hold known PTX arithmetic, copy and matrix instructions, and nothing that reads clocks,
     places or control state; what the baseline holds verbatim is its own."""
-    tokens = list(text.words())
+    tokens = list(text.code())
     for index, token in enumerate(tokens):
         if token.text not in ("asm", "__asm", "__asm__"):
             continue
@@ -197,21 +234,34 @@ def _asm(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:
         if close is None:
             yield _refused("inline assembly outside a function", text.line(token))
             continue
+        if _is_label(tokens, index):
+            yield _refused("an assembler name for a function or variable", text.line(token))
         strings = [t.text for t in tokens[at:close] if t.kind == "string"]
-        if all(s in own.joined for s in strings):
+        if strings and all(s in own.joined for s in strings):
             continue
-        for why in _bad_ptx(_template(tokens[at + 1 : close])):
+        template = list(itertools.takewhile(lambda t: t.text not in (":", "::"), tokens[at + 1 : close]))
+        if any(t.kind != "string" for t in template):
+            yield _refused("inline assembly whose text is not a literal", text.line(token))
+        for why in _bad_ptx(_template(template)):
             yield _refused(why, text.line(token))
 
 
+def _is_label(tokens: list[Token], at: int) -> bool:
+    """Whether the assembly stands behind a declarator: ``int f(int) asm("name");``."""
+    before = tokens[at - 1].text if at else ";"
+    if before != ")":
+        return before not in (";", "{", "}", ":", "else", "do")
+    depth = 0
+    for index in range(at - 1, 0, -1):
+        depth += (tokens[index].text == ")") - (tokens[index].text == "(")
+        if depth == 0:
+            return tokens[index - 1].text not in ("if", "for", "while", "switch")
+    return True
+
+
 def _template(tokens: list[Token]) -> str:
-    """The instruction text of an asm statement: its leading string literals joined."""
-    parts = []
-    for token in tokens:
-        if token.kind != "string":
-            break
-        parts.append(re.sub(r"\\[nt]", "\n", token.text[token.text.index('"') + 1 : -1]))
-    return "".join(parts)
+    """The instruction text of an asm statement: its string literals joined."""
+    return "".join(re.sub(r"\\[nt]", "\n", t.text[t.text.index('"') + 1 : -1]) for t in tokens)
 
 
 def _bad_ptx(template: str) -> Iterator[str]:

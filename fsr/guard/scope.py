@@ -84,14 +84,15 @@ def _file_scope_fault(item: Item, statement: Sequence[Token], defined: set[str])
     if item.kind in ("alias", "using", "assertion", "function") or "friend" in words:
         return None
     if item.kind == "record":
-        plain = statement[-1].text == "}" or len(statement) <= 3 or "enum" in words
+        bare = _without_template(statement)
+        plain = bare[-1].text == "}" or len(bare) <= 3 or "<" in words or "enum" in words
         return None if plain else "a record type that declares an object at file scope"
     if item.kind == "instantiation" and "(" in words and "<" in words:
         return None
     if item.kind in ("prototype", "call", "instantiation"):
         name = item.names[-1] if item.names else statement[0].text
         return None if name in defined else f"the declaration of {name!r}, which the source does not define"
-    if "constexpr" in words or "__shared__" in words:
+    if {"constexpr", "__shared__"} & {t.text for t in _outside_brackets(head)}:
         return None
     name = next((t.text for t in reversed(head) if t.kind == "name"), "?")
     value = statement[len(statement) - len(_without_template(statement)) + len(head) :]
@@ -99,6 +100,15 @@ def _file_scope_fault(item: Item, statement: Sequence[Token], defined: set[str])
     if constant and value and not _computed(value):
         return None
     return f"the variable {name!r} at file scope, which would keep its value between launches"
+
+
+def _outside_brackets(head: Sequence[Token]) -> list[Token]:
+    depth, left = 0, []
+    for token in head:
+        depth += (token.text in "([{") - (token.text in ")]}")
+        if depth == 0:
+            left.append(token)
+    return left
 
 
 def _plain(type_tokens: Sequence[Token]) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fsr.backends.flags import refused_flags, split_defines
+from fsr.backends.host.reach import strangers
 from fsr.backends.host.runtime import COMMON, INCLUDE, find_compiler, precompiled_header, runtime_objects
 from fsr.backends.host.unit import SOURCE_NAME, blank_comments, unit_text
 from fsr.emulator.elf import Variable, attach_source, read_variables, spread_shared
@@ -95,6 +96,8 @@ class HostToolchain:
                 log += text
                 if code:
                     return _failure(log, code)
+                if names := strangers(Path(folder, "unit.o").read_bytes()):
+                    return CompileFailure(f"it calls what is no device code: {', '.join(names[:5])}")
                 if self._watched and not (unit := Path(folder, "unit.o")).with_suffix(".so").exists():
                     unit.write_bytes(spread_shared(unit.read_bytes()))
             data = Path(folder, "unit.so").read_bytes()

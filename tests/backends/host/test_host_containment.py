@@ -25,6 +25,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 CALL = """
+#undef __asm__
 static long call(long number, long a, long b, long c, long d = 0) {
   long answer;
   register long r10 __asm__("r10") = d;

@@ -4,6 +4,8 @@
 #include "math_functions.h"
 #include "small_float.h"
 #include "warp.h"
+#pragma push_macro("__asm__")  // which is refused in kernels
+#undef __asm__
 
 namespace fsr {
 
@@ -146,3 +148,4 @@ inline unsigned char __half2uchar_rz(__half x) {
 #define CUDART_ONE_FP16 __ushort_as_half((unsigned short)0x3C00U)
 #define CUDART_ZERO_FP16 __ushort_as_half((unsigned short)0x0000U)
 #define CUDART_NEG_ZERO_FP16 __ushort_as_half((unsigned short)0x8000U)
+#pragma pop_macro("__asm__")

@@ -52,3 +52,5 @@ FSR_REFUSE(surf2Dwrite, "surface store (surf2Dwrite)")
 
 // Last, since the headers above use asm themselves. The statement after the assertion keeps the syntax right.
 #define asm static_assert(false, "fsr host device: inline PTX (asm) is not executed on the CPU"); __asm__
+#define __asm__ static_assert(false, "fsr host device: inline PTX (asm) is not executed on the CPU"); __asm__
+#define __asm static_assert(false, "fsr host device: inline PTX (asm) is not executed on the CPU"); __asm

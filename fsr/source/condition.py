@@ -1,0 +1,104 @@
+"""The value of a preprocessor condition: integers and C's operators, after macros were replaced."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+_LEVELS: tuple[dict[str, Callable[[int, int], int]], ...] = (
+    {"||": lambda a, b: int(bool(a) or bool(b))},
+    {"&&": lambda a, b: int(bool(a) and bool(b))},
+    {"|": lambda a, b: a | b},
+    {"^": lambda a, b: a ^ b},
+    {"&": lambda a, b: a & b},
+    {"==": lambda a, b: int(a == b), "!=": lambda a, b: int(a != b)},
+    {
+        "<=": lambda a, b: int(a <= b), ">=": lambda a, b: int(a >= b), "<": lambda a, b: int(a < b),
+        ">": lambda a, b: int(a > b),
+    },
+    {"<<": lambda a, b: a << b if 0 <= b < 64 else 0, ">>": lambda a, b: a >> b if 0 <= b < 64 else 0},
+    {"+": lambda a, b: a + b, "-": lambda a, b: a - b},
+    {"*": lambda a, b: a * b, "/": lambda a, b: _quotient(a, b), "%": lambda a, b: a - b * _quotient(a, b)},
+)  # fmt: skip
+_UNARY: dict[str, Callable[[int], int]] = {
+    "!": lambda a: int(not a), "-": lambda a: -a, "+": lambda a: a, "~": lambda a: ~a,
+}  # fmt: skip
+_NUMBER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)[uUlL]*", re.ASCII)
+_DEEPEST = 40  # a bracket is a dozen calls
+
+
+class NotConstant(Exception):  # noqa: N818  # a reason, not an error of the program
+    """Why the words are no condition."""
+
+
+def value_of(words: Sequence[str]) -> int:
+    """The condition's value; names that are left count as 0. Raises NotConstant."""
+    if len(words) > 1000:
+        raise NotConstant("it is too long")
+    value, rest = _choice(_together(words), 0)
+    if rest:
+        raise NotConstant(f"{rest[0]!r} in it")
+    return value
+
+
+def _together(words: Sequence[str]) -> list[str]:
+    """Operators of two characters, which the reader of tokens has split."""
+    found: list[str] = []
+    for word in words:
+        if found and f"{found[-1]}{word}" in ("||", "&&", "==", "!=", "<=", ">=", "<<", ">>"):
+            found[-1] += word
+        else:
+            found.append(word)
+    return found
+
+
+def _choice(words: list[str], depth: int) -> tuple[int, list[str]]:
+    value, words = _binary(words, 0, depth)
+    if words[:1] != ["?"]:
+        return value, words
+    chosen, words = _choice(words[1:], depth + 1)
+    if words[:1] != [":"]:
+        raise NotConstant("'?' without ':'")
+    other, words = _choice(words[1:], depth + 1)
+    return (chosen if value else other), words
+
+
+def _binary(words: list[str], level: int, depth: int) -> tuple[int, list[str]]:
+    if level == len(_LEVELS):
+        return _operand(words, depth)
+    value, words = _binary(words, level + 1, depth)
+    while words and words[0] in _LEVELS[level]:
+        operator = _LEVELS[level][words[0]]
+        right, words = _binary(words[1:], level + 1, depth)
+        value = operator(value, right)
+        if abs(value) >= 1 << 64:
+            raise NotConstant("a number of more than 64 bits")
+    return value, words
+
+
+def _operand(words: list[str], depth: int) -> tuple[int, list[str]]:
+    if not words or depth > _DEEPEST:
+        raise NotConstant("it ends too early" if not words else "brackets nested too deep")
+    word, rest = words[0], words[1:]
+    if word in _UNARY:
+        value, rest = _operand(rest, depth + 1)
+        return _UNARY[word](value), rest
+    if word == "(":
+        value, rest = _choice(rest, depth + 1)
+        if rest[:1] != [")"]:
+            raise NotConstant("'(' without ')'")
+        return value, rest[1:]
+    if number := _NUMBER.fullmatch(word.replace("'", "")):
+        digits = number[1]
+        octal = digits.startswith("0") and digits.isdigit() and len(digits) > 1
+        return int(digits, 8 if octal else 0), rest
+    if re.fullmatch(r"[A-Za-z_]\w*", word, re.ASCII):
+        return int(word == "true"), rest
+    raise NotConstant(f"{word!r} in it")
+
+
+def _quotient(a: int, b: int) -> int:
+    """C's division, towards zero."""
+    if b == 0:
+        raise NotConstant("a division by zero")
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
