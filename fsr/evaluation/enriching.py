@@ -13,6 +13,7 @@ from fsr.contract.model import concrete_launches
 from fsr.errors import MissingToolError
 from fsr.evaluation.capacity import buffer_bytes
 from fsr.evaluation.clock import recorded_features
+from fsr.evaluation.compiling import settled
 from fsr.evaluation.session import session_of
 from fsr.evaluation.spec import Enriched, EnrichRequest, SessionSpec
 from fsr.features.instructions import mix
@@ -80,7 +81,7 @@ def _recorded(request: EnrichRequest) -> Enriched:
     spec, candidate = request.spec, request.candidate
     if min(buffer_bytes(spec.contract, sizes) for sizes in spec.contract.timed_sizes()[:1]) > MOST_RECORDED_BYTES:
         return Enriched(note="candidates are not recorded beside the GPU: the timed sizes are too large", never=True)
-    built = recording_backend().toolchain(spec.target).compile(candidate, instrumented=True)
+    built = recording_backend().toolchain(spec.target).compile(settled(spec, candidate), instrumented=True)
     text = Features(text_features(parse_kernels(candidate.source)), _instruction_mix(request))
     if not isinstance(built, Image):
         return Enriched(text)

@@ -20,7 +20,7 @@ from fsr.backends.select import open_device, parse_device, recording_backend
 from fsr.contract.model import Contract, concrete_launches
 from fsr.errors import BaselineError, MissingToolError
 from fsr.evaluation.compiling import build as compile_candidate
-from fsr.evaluation.compiling import run_toolchain, settled
+from fsr.evaluation.compiling import run_toolchain
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.testing import CaseFailure, DataShelf, Stopwatch, fails, run_once
 from fsr.hardware.limits import STATIC_SHARED_BYTES

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from fsr.backends.protocol import Array, BlockOrder, DeviceFault
 from fsr.errors import MissingToolError
+from fsr.evaluation.compiling import settled
 from fsr.evaluation.orders import ORDERS
 from fsr.evaluation.session import Session
 from fsr.evaluation.testing import CaseFailure
@@ -63,7 +64,7 @@ class _Watcher:
 
     def __init__(self, session: Session, candidate: Candidate) -> None:
         self.session, self.candidate, self.recorder = session, candidate, session.recorder()
-        built = self.recorder.watching_toolchain().compile(candidate)
+        built = self.recorder.watching_toolchain().compile(settled(session.spec, candidate))
         self.image = built if isinstance(built, Image) else None
 
     @cached_property

@@ -163,7 +163,8 @@ RIGHT: dict[str, tuple[str, ...]] = {
         "---\n"
         "y[0] = Traits<float>::W;",
         "@template <class T, int N> struct Pack { T v[N]; __device__ T sum() const {"
-        " T s = 0; for (int j = 0; j < N; j++) s += v[j]; return s; } };\n---\nPack<float, 2> p; p.v[0] = p.v[1] = 1; y[0] = p.sum();",
+        " T s = 0; for (int j = 0; j < N; j++) s += v[j]; return s; } };\n---\n"
+        "Pack<float, 2> p; p.v[0] = p.v[1] = 1; y[0] = p.sum();",
         "@struct Sum { __device__ float operator()(float a, float b) const { return a + b; } };\n"
         "template <class F> __device__ float fold(F f, float a, float b) { return f(a, b); }\n---\n"
         "y[0] = fold(Sum(), x[0], x[1]);",
