@@ -1,6 +1,6 @@
 """Every action on every kernel, and a seeded sample of pairs of moves: what raises, does not compile, or is wrong.
 
-    python benchmarks/moves.py OUT_DIR [--pairs 2000] [--seed 0] [--check] [--kernels FOLDER ...] [--only WORD]
+    python benchmarks/moves.py OUT_DIR [--pairs 2000] [--seed 0] [--check [--most N]] [--kernels FOLDER ...]
 
 Kernels: the examples, the honest candidates of the corpus, those that tests are made of, 66 generated ones
 (benchmarks/kernels/), and the folders given. Each result passes the guard and is compiled with NVRTC down to a
@@ -32,7 +32,7 @@ from fsr.guard.alignment import unpromised_alignment  # noqa: E402
 from fsr.guard.check import guard  # noqa: E402
 from fsr.records import Candidate, CompileFailure  # noqa: E402
 from fsr.search.proposal import Rules, applied, moves_of  # noqa: E402
-from fsr.transform.protocol import Action, Move  # noqa: E402
+from fsr.transform import protocol  # noqa: E402
 from fsr.transform.registry import all_actions  # noqa: E402
 
 TARGET = "sm_90"
@@ -53,10 +53,8 @@ class Attempt:
 def first_level(subject: Subject) -> list[Attempt]:
     """Every move of every action, once."""
     attempts: list[Attempt] = []
-    options = _options(subject, subject.candidate, (), attempts)
-    for action, move in options:
-        attempts.append(_step(subject, subject.candidate, (), action, move))
-    return attempts
+    view = _view(subject, subject.candidate, (), attempts)
+    return [*attempts, *(_step(view, (), *pair) for pair in _options(view, (), attempts))] if view else attempts
 
 
 def pairs(subject: Subject, count: int, seed: int) -> list[Attempt]:
@@ -64,67 +62,72 @@ def pairs(subject: Subject, count: int, seed: int) -> list[Attempt]:
     many parameters do not crowd out the others."""
     chance = random.Random(f"{seed}:{subject.name}")
     attempts: list[Attempt] = []
-    options = _options(subject, subject.candidate, (), attempts)
+    view = _view(subject, subject.candidate, (), attempts)
+    options = _options(view, (), attempts) if view else []
     found: dict[tuple[str, ...], Attempt] = {}
     for _ in range(20 * count if options else 0):
         if len(found) == count:
             break
-        action, move = _drawn(options, chance)
-        first = _step(subject, subject.candidate, (), action, move)
-        if first.candidate is None:
-            continue
-        seconds = _options(subject, first.candidate, first.moves, attempts)
-        if seconds:
-            second = _step(subject, first.candidate, first.moves, *_drawn(seconds, chance))
+        assert view is not None
+        first = _step(view, (), *_drawn(options, chance))
+        after = first.candidate and _view(subject, first.candidate, first.moves, attempts)
+        seconds = _options(after, first.moves, attempts) if after else []
+        if after and seconds:
+            second = _step(after, first.moves, *_drawn(seconds, chance))
             found.setdefault(second.moves, second)
     return [*attempts, *found.values()]
 
 
-def _options(
+def _view(
     subject: Subject, candidate: Candidate, before: tuple[str, ...], attempts: list[Attempt]
-) -> list[tuple[Action, Move]]:
+) -> protocol.Subject | None:
+    """A candidate as actions see it; None when it cannot be read, which is added to the attempts."""
+    try:
+        return Rules(subject.contract, target=TARGET).subject(candidate)
+    except Exception as fault:
+        attempts.append(Attempt(before, None, "raised", f"unreadable: {fault!r}"))
+        return None
+
+
+def _options(
+    view: protocol.Subject, before: tuple[str, ...], attempts: list[Attempt]
+) -> list[tuple[protocol.Action, protocol.Move]]:
     """The moves on a candidate; actions that raise are added to the attempts."""
 
     def raised(action: str, fault: Exception) -> None:
         attempts.append(Attempt((*before, f"{action}@"), None, "raised", f"moves: {fault!r}"))
 
-    rules = Rules(subject.contract, target=TARGET)
-    try:
-        looked_at = rules.subject(candidate)
-    except Exception as fault:  # what no reader of ours takes is no candidate
-        attempts.append(Attempt(before, None, "raised", f"unreadable: {fault!r}"))
-        return []
-    return moves_of(looked_at, all_actions(), raised)
+    return moves_of(view, all_actions(), raised)
 
 
-def _drawn(options: Sequence[tuple[Action, Move]], chance: random.Random) -> tuple[Action, Move]:
+def _drawn(
+    options: Sequence[tuple[protocol.Action, protocol.Move]], chance: random.Random
+) -> tuple[protocol.Action, protocol.Move]:
     name = chance.choice(sorted({action.name for action, _ in options}))
     return chance.choice([pair for pair in options if pair[0].name == name])
 
 
-def _step(subject: Subject, candidate: Candidate, before: tuple[str, ...], action: Action, move: Move) -> Attempt:
+def _step(view: protocol.Subject, before: tuple[str, ...], action: protocol.Action, move: protocol.Move) -> Attempt:
     attempt = Attempt((*before, move.name), None)
 
     def raised(_action: str, fault: Exception) -> None:
         attempt.status, attempt.detail = "raised", f"apply: {fault!r}"
 
-    rules = Rules(subject.contract, target=TARGET)
-    attempt.candidate = applied(action, rules.subject(candidate), move, raised)
+    attempt.candidate = applied(action, view, move, raised)
     return attempt
 
 
 # ---------------------------------------------------------------- verdicts
 
 
-def decide(subject: Subject, attempts: list[Attempt], *, check: bool) -> None:
+def decide(subject: Subject, attempts: list[Attempt], *, check: bool, most: int = 0) -> None:
     """Give every attempt its status: guard, front end, binary, and with ``check`` the tests."""
     for attempt in attempts:
         if attempt.candidate is None:
             continue
-        fault = guard(attempt.candidate, subject.candidate)
-        fault = fault or unpromised_alignment(attempt.candidate, subject.candidate, subject.contract)
-        if fault is not None:
-            attempt.status, attempt.detail = "refused", f"{fault.detail} (line {fault.line})"
+        refused = refusal(subject, attempt.candidate)
+        if refused:
+            attempt.status, attempt.detail = "refused", refused
     for toolchain in (SyntaxToolchain(TARGET), QuickToolchain(TARGET)):
         open_ = [a for a in attempts if not a.status]
         alike = _by_code(open_)
@@ -134,7 +137,28 @@ def decide(subject: Subject, attempts: list[Attempt], *, check: bool) -> None:
     for attempt in attempts:
         attempt.status = attempt.status or "compiled"
     if check:
-        Judge(subject, TARGET).decide([a for a in attempts if a.status == "compiled"])
+        Judge(subject, TARGET).decide(_some([a for a in attempts if a.status == "compiled"], most))
+
+
+def _some(attempts: list[Attempt], most: int) -> list[Attempt]:
+    """At most so many of each last action, drawn alike each time; 0: all."""
+    if not most:
+        return attempts
+    shuffled = random.Random(most).sample(attempts, len(attempts))
+    count: Counter[str] = Counter()
+    kept = []
+    for attempt in shuffled:
+        name = attempt.moves[-1].partition("@")[0]
+        count[name] += 1
+        kept += [attempt] if count[name] <= most else []
+    return kept
+
+
+def refusal(subject: Subject, candidate: Candidate) -> str:
+    """What the static guard has against a candidate; '' for nothing."""
+    fault = guard(candidate, subject.candidate)
+    fault = fault or unpromised_alignment(candidate, subject.candidate, subject.contract)
+    return f"{fault.detail} (line {fault.line})" if fault is not None else ""
 
 
 def _by_code(attempts: Iterable[Attempt]) -> list[list[Attempt]]:
@@ -153,13 +177,13 @@ def first_error(log: str) -> str:
     return next((line for line in lines if "error" in line), lines[0])[:300]
 
 
-def work(task: tuple[Subject, str, int, int, bool]) -> list[Record]:
+def work(task: tuple[Subject, str, int, int, bool, int]) -> list[Record]:
     """All of one kernel on one level, as records; none for a kernel that does not compile as it is."""
-    subject, level, count, seed, check = task
+    subject, level, count, seed, check, most = task
     if isinstance(QuickToolchain(TARGET).compile(subject.candidate), CompileFailure):
         return []
     attempts = first_level(subject) if level == "one" else pairs(subject, count, seed)
-    decide(subject, attempts, check=check)
+    decide(subject, attempts, check=check, most=most)
     return [{"kernel": subject.name, "level": level, "moves": a.moves, "status": a.status, "detail": a.detail}
             for a in attempts]  # fmt: skip
 
@@ -225,8 +249,8 @@ def run(options: argparse.Namespace) -> list[Record]:
     book = Book(options.out / "moves.jsonl")
     subjects = collected(options)
     counts = shares(subjects, options.pairs, options.seed)
-    tasks = [(s, "one", 0, options.seed, options.check) for s in subjects]
-    tasks += [(s, "two", counts[s.name], options.seed, options.check) for s in subjects if counts[s.name]]
+    tasks = [(s, "one", 0, options.seed, options.check, options.most) for s in subjects]
+    tasks += [(s, "two", counts[s.name], options.seed, options.check, options.most) for s in subjects if counts[s.name]]
     tasks = [t for t in tasks if (t[0].name, t[1]) not in book.done]
     with ProcessPoolExecutor(options.processes) as pool:
         waiting = [(task, pool.submit(work, task)) for task in tasks]
@@ -248,6 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--generated", type=int, default=66, help="how many generated kernels")
     parser.add_argument("--check", action="store_true", help="judge results on the host device")
+    parser.add_argument("--most", type=int, default=0, help="judge at most so many moves an action and kernel; 0: all")
     parser.add_argument("--kernels", type=Path, nargs="*", default=[], help="folders of kernels with contracts")
     parser.add_argument("--only", default="", help="only kernels whose name holds this")
     parser.add_argument("--processes", type=int, default=2, choices=(1, 2))
