@@ -131,7 +131,7 @@ def two_launches(chance: random.Random) -> Written:
     shape = f'"{rows}", "{cols}"'
     x, y = w.takes(s.given(), shape, more=", positive = true"), w.gives(s.made(), shape)
     w.params.append(f"const {s.el} *sums")
-    w.counts(rows, cols)
+    w.counts(rows, cols, type_="int")  # as the other kernel takes them
     w.tolerance = f'sum_length = "{cols}"'
     w.before = (
         f"__global__ void row_sums(const {s.el} *in, {s.el} *sums, int rows, int cols) {{\n"

@@ -41,10 +41,10 @@ class Written:
         self.args[name] = f'{{role = "{role}", shape = [{shape}], dtype = "{NUMPY[type_ or self.style.el]}"{more}}}'
         return name
 
-    def counts(self, *names: str) -> None:
-        """Sizes as parameters, all of one integer type or each of its own."""
+    def counts(self, *names: str, type_: str | None = None) -> None:
+        """Sizes as parameters, of the given type or each of its own."""
         for name in names:
-            self.params.append(self.style.scalar(name))
+            self.params.append(self.style.scalar(name, type_))
             self.args[name] = f'{{value = "{name}"}}'
 
     def scalar(self, name: str, low: str, high: str) -> str:
