@@ -1,24 +1,28 @@
 """What features are worth to the search: the same seeds with bottlenecks guiding and without.
 
     python benchmarks/guidance.py OUT_DIR [KERNEL ...] [--device auto] [--seeds 5] [--evaluations 40] [--seconds 60]
+                                  [--predicted]
 
 For every kernel (all examples by default) and seed two searches run, each with one proposal out at a time: one knows
 what holds its elites back, the other does not; all else is equal. Told is after how many evaluations each first has
 90 % of the better one's final speed-up (one more than were made, if never), and the ratio guided / unguided, with its
 median over kernels and seeds. A candidate is compiled, timed and, beside a GPU, recorded once, and all searches are
 told the same, so that noise of timing favours neither; a guided search knows its causes at once, where in a refinement
-they come when a core is idle. Counters are not read. ``--seconds`` bounds one kernel: searches not done by then are
-left out. Results go to OUT_DIR/guidance.json after every kernel.
+they come when a core is idle. Counters are not read. ``--seconds`` bounds one kernel: searches are compared over as
+many evaluations as both had made by then. ``--predicted`` takes times from one recording a candidate on the CPU, and
+tests nothing. Results go to OUT_DIR/guidance.json after every kernel.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +30,10 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from fsr.backends.protocol import DeviceFault  # noqa: E402
+from fsr.evaluation.clock import recorded_features  # noqa: E402
+from fsr.evaluation.compiling import build  # noqa: E402
+from fsr.evaluation.enriching import DESK as ENRICHING  # noqa: E402
 from fsr.evaluation.faults import outcome_of_fault  # noqa: E402
 from fsr.evaluation.spec import (  # noqa: E402
     BaselineReport,
@@ -36,7 +44,11 @@ from fsr.evaluation.spec import (  # noqa: E402
     EvaluateRequest,
     SessionSpec,
 )
-from fsr.records import Candidate, Outcome, Status  # noqa: E402
+from fsr.features.lifted import binary_features, launch_features  # noqa: E402
+from fsr.features.schema import Features  # noqa: E402
+from fsr.hardware.gpus import closest_target  # noqa: E402
+from fsr.prediction.predict import predict  # noqa: E402
+from fsr.records import Basis, Candidate, Outcome, Status, Timing  # noqa: E402
 from fsr.runs.fleet import open_fleet  # noqa: E402
 from fsr.runs.kernel import Kernel, load_kernel  # noqa: E402
 from fsr.runs.options import RefineOptions  # noqa: E402
@@ -44,10 +56,12 @@ from fsr.search.policy import AIMED, Policy  # noqa: E402
 from fsr.search.proposal import Proposal, Rules, Space  # noqa: E402
 from fsr.search.proposers.deterministic import Deterministic  # noqa: E402
 from fsr.search.refinement import Refinement  # noqa: E402
+from fsr.testgen.placing import place  # noqa: E402
 from fsr.transform.registry import all_actions  # noqa: E402
 from fsr.workers.protocol import Completion, Pool, Task, WorkerFault, Workers  # noqa: E402
 
 SHARE = 0.9  # of the final speed-up
+FEWEST = 5  # evaluations that a pair of searches must have made to be compared
 LIMIT_S = 120.0
 
 
@@ -142,6 +156,59 @@ class Evaluations:
         return not self._flying
 
 
+class Predictions:
+    """Outcomes by candidate from one recording each, without tests: what is compared is the order of proposals, and
+    those of deterministic actions are right. ``processes`` of them at a time."""
+
+    def __init__(self, spec: SessionSpec, processes: int) -> None:
+        self.spec, self.known = spec, dict[str, Outcome]()
+        self._pool = ProcessPoolExecutor(processes)
+        self._flying: dict[Future[Outcome], str] = {}
+
+    def want(self, proposal: Proposal) -> None:
+        """As Evaluations.want."""
+        if proposal.hash not in self.known and proposal.hash not in self._flying.values():
+            self._flying[self._pool.submit(predicted, self.spec, proposal.candidate)] = proposal.hash
+
+    def now(self, candidate: Candidate) -> Outcome:
+        """The outcome of one candidate, waited for. Not in this process: its host device must not be inherited."""
+        return self._pool.submit(predicted, self.spec, candidate).result()
+
+    def wait(self) -> None:
+        """As Evaluations.wait."""
+        for done in wait(self._flying, return_when=FIRST_COMPLETED).done:
+            self.known[self._flying.pop(done)] = done.result()
+
+    def idle(self) -> bool:
+        """As Evaluations.idle."""
+        return not self._flying
+
+    def close(self) -> None:
+        """End its processes; what is under way is finished first."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+def predicted(spec: SessionSpec, candidate: Candidate) -> Outcome:
+    """One recording at the first timed sizes as an outcome; nothing is tested."""
+    built = build(spec, candidate)
+    if not isinstance(built, Binaries):
+        return Outcome(Status.COMPILE_FAILED, "compile")
+    case, data = ENRICHING.inputs(spec)
+    launches, buffers = place(spec.contract, candidate.plan, case, data)
+    try:
+        profile = ENRICHING.recorder().record(built.run, launches, buffers)
+    except DeviceFault:
+        return Outcome(Status.CRASHED, "screening")
+    gpu = closest_target(spec.target)
+    found = predict(profile, built.resources, gpu, float(sum(b.array.nbytes for b in buffers)))
+    if not math.isfinite(found.time_ns) or profile.faults:
+        return Outcome(Status.WRONG, "screening")
+    features = Features(launch_features(launches), binary_features(launches, built.resources, gpu))
+    features = features.merged(recorded_features(found, profile, spec.target))
+    timing = Timing(Basis.PREDICTED, found.time_ns, (found.time_ns,))
+    return Outcome(Status.CORRECT, "tests", timing=timing, features=features)
+
+
 def outcome_of(completion: Completion) -> Outcome:
     """A completion as an outcome, a worker's fault too."""
     result = completion.result
@@ -181,30 +248,43 @@ def awaited(workers: Workers, ticket: int) -> Any:
 
 
 def searched(path: Path, wanted: argparse.Namespace) -> list[Search]:
-    """All searches of one kernel that ended in time."""
+    """All searches of one kernel, whether they ended in time or not."""
     options = RefineOptions(path, wanted.device, wanted.target, use_cache=False)
     kernel = load_kernel(path, None)
+    if wanted.predicted:
+        spec = SessionSpec(kernel.contract, kernel.baseline, "host", wanted.target, 0, str(kernel.folder))
+        predictions = Predictions(spec, wanted.workers or 2)
+        try:
+            return _search(kernel, spec, predictions, predictions.now(kernel.baseline), wanted)
+        finally:
+            predictions.close()
     with open_fleet(options, wanted.workers, single=True) as fleet:
         spec = fleet.spec(kernel, options)
         baseline = qualified(fleet.workers, spec)
         assert baseline.timing is not None
-        baseline_ns = baseline.timing.median_ns
-        evaluations = Evaluations(fleet.workers, spec, baseline_ns)
-        searches = [
-            Search.begin(kernel, fleet.target, seed, guided, wanted.evaluations, baseline)
-            for seed in range(wanted.seeds)
-            for guided in (True, False)
-        ]
-        deadline = time.monotonic() + wanted.seconds
-        while time.monotonic() < deadline and not all(search.over for search in searches):
-            for search in searches:
-                _advance(search, evaluations, baseline_ns)
-            if not evaluations.idle():
-                evaluations.wait()
-        return searches
+        evaluations = Evaluations(fleet.workers, spec, baseline.timing.median_ns)
+        return _search(kernel, spec, evaluations, baseline, wanted)
 
 
-def _advance(search: Search, evaluations: Evaluations, baseline_ns: float) -> None:
+def _search(
+    kernel: Kernel, spec: SessionSpec, evaluations: Evaluations | Predictions, baseline: Outcome, wanted: Any
+) -> list[Search]:
+    assert baseline.timing is not None
+    searches = [
+        Search.begin(kernel, spec.target, seed, guided, wanted.evaluations, baseline)
+        for seed in range(wanted.seeds)
+        for guided in (True, False)
+    ]
+    deadline = time.monotonic() + wanted.seconds
+    while time.monotonic() < deadline and not all(search.over for search in searches):
+        for search in searches:
+            _advance(search, evaluations, baseline.timing.median_ns)
+        if not evaluations.idle():
+            evaluations.wait()
+    return searches
+
+
+def _advance(search: Search, evaluations: Evaluations | Predictions, baseline_ns: float) -> None:
     """Tell a search all that is known of what it waits for, and begin what is not."""
     while not search.over:
         if search.waiting is None and search.next() is None:
@@ -223,16 +303,19 @@ def reached(curve: Sequence[float], final: float) -> int:
 
 
 def pairs(searches: Sequence[Search]) -> Iterator[dict[str, Any]]:
-    """Guided and unguided search of each seed for which both ended."""
-    for guided in (s for s in searches if s.guided and s.over and s.curve):
+    """Guided and unguided search of each seed, over as many evaluations as both made."""
+    for guided in (s for s in searches if s.guided):
         twin = next(s for s in searches if s.seed == guided.seed and not s.guided)
-        if twin.over and twin.curve:
-            final = max(guided.curve[-1], twin.curve[-1])
-            counts = reached(guided.curve, final), reached(twin.curve, final)
-            yield {
-                "seed": guided.seed, "final": final, "guided": counts[0], "unguided": counts[1],
-                "ratio": counts[0] / counts[1], "final_guided": guided.curve[-1], "final_unguided": twin.curve[-1],
-            }  # fmt: skip
+        made = min(len(guided.curve), len(twin.curve))
+        if made < FEWEST and not (guided.over and twin.over):
+            continue
+        one, other = guided.curve[:made], twin.curve[:made]
+        final = max([1.0, *one[-1:], *other[-1:]])
+        counts = reached(one, final), reached(other, final)
+        yield {
+            "seed": guided.seed, "evaluations": made, "final": final, "guided": counts[0], "unguided": counts[1],
+            "ratio": counts[0] / counts[1], "final_guided": one[-1:], "final_unguided": other[-1:],
+        }  # fmt: skip
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -245,6 +328,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--workers", type=int)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--evaluations", type=int, default=40)
+    parser.add_argument("--predicted", action="store_true", help="times from a recording each, without tests")
     parser.add_argument("--seconds", type=float, default=60.0)
     wanted = parser.parse_args(arguments)
     wanted.out.mkdir(parents=True, exist_ok=True)

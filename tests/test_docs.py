@@ -39,6 +39,12 @@ def test_the_help_on_the_page_is_todays() -> None:
     assert ran.returncode == 0, ran.stderr
 
 
+def test_the_page_of_features_is_what_the_schema_says() -> None:
+    check = [sys.executable, str(DOCS / "generate_features.py"), "--check"]
+    ran = subprocess.run(check, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_every_command_and_option_says_what_it_is_for(generator: Any) -> None:
     for name, command in generator.commands():
         assert command.help, name

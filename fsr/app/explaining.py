@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from fsr.evaluation.clock import record_and_predict
+from collections.abc import Iterator
+
+from fsr.backends.select import backend_for
+from fsr.contract.model import concrete_launches
+from fsr.errors import MissingToolError
+from fsr.evaluation.clock import record_and_predict, recorded_features, static_features
+from fsr.evaluation.jobs import lifted
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import SessionSpec
+from fsr.features.instructions import mix
+from fsr.features.lifted import main_launch
+from fsr.features.schema import DEFINITIONS, GROUPS, Binary, Features
 from fsr.hardware.gpus import target_of
 from fsr.identity import to_json
 from fsr.prediction.words import explain, line_remarks
-from fsr.records import Json
+from fsr.records import Candidate, Image, Json
 from fsr.runs.kernel import load_kernel
 from fsr.runs.options import RefineOptions
 
@@ -22,12 +31,16 @@ def features(options: RefineOptions) -> tuple[str, dict[str, Json]]:
     try:
         case, data = session.timed()[0]
         prediction, profile = record_and_predict(session, session.baseline, kernel.baseline.plan, case, data)
+        found = static_features(session, kernel.baseline.plan, session.baseline.resources)
+        found = found.merged(lifted(kernel.baseline)).merged(recorded_features(prediction, profile, options.target))
+        found = found.merged(Features(binary=_instruction_mix(session, kernel.baseline))).quoting(kernel.unit.text)
     finally:
         session.close()
     if profile.faults:
         raise session.baseline_error(case, profile.faults[0])
     sizes = ", ".join(f"{name} = {value}" for name, value in case.sizes)
     text = f"{kernel.contract.entry} at {sizes}\n" + explain(prediction, target, kernel.unit.text, kernel.unit.where)
+    text += "\n\n" + "\n".join(known(found))
     remarks: list[Json] = [
         {"where": kernel.unit.where(r.line), "weight": round(r.weight, 4), "words": r.words}
         for launch in prediction.launches
@@ -43,4 +56,35 @@ def features(options: RefineOptions) -> tuple[str, dict[str, Json]]:
         "parts_ns": dict(prediction.parts),
         "lines": remarks,
         "resources": to_json(session.baseline.resources),
+        "features": to_json(found),
     }
+
+
+def _instruction_mix(session: Session, candidate: Candidate) -> Binary | None:
+    """Of the largest launch, for the session's target; None without its compiler or a disassembler."""
+    owner = backend_for(session.spec.target)
+    case, data = session.timed()[0]
+    main = main_launch(concrete_launches(candidate.plan, session.contract, case.size_map(), data.scalars))
+    if owner is None or main is None:
+        return None
+    try:
+        image = owner.toolchain(session.spec.target).compile(candidate)
+    except MissingToolError:
+        return None
+    sass = owner.disassembled(image) if isinstance(image, Image) else None
+    return mix(sass, image.symbols[main.entry]) if sass is not None and isinstance(image, Image) else None
+
+
+def known(features: Features) -> Iterator[str]:
+    """A line for every feature that is known, by group, with its unit and what it says."""
+    for group in GROUPS:
+        record = getattr(features, group)
+        told = [(d, getattr(record, d.name)) for d in DEFINITIONS if d.group == group and record is not None]
+        lines = [f"  {d.name:<18} {_value(v):>12} {'' if d.unit == 'name' else d.unit:<12} {d.meaning}"
+                 for d, v in told if v is not None]  # fmt: skip
+        if lines:
+            yield from (f"{group}:", *lines)
+
+
+def _value(value: int | float | str) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

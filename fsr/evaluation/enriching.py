@@ -60,8 +60,8 @@ class _Desk:
             self.device = None
 
 
-_DESK = _Desk()
-atexit.register(_DESK.close)
+DESK = _Desk()
+atexit.register(DESK.close)
 
 
 def record_task(request: EnrichRequest) -> Enriched:
@@ -85,9 +85,9 @@ def _recorded(request: EnrichRequest) -> Enriched:
     text = Features(text_features(parse_kernels(candidate.source)), _instruction_mix(request))
     if not isinstance(built, Image):
         return Enriched(text)
-    case, data = _DESK.inputs(spec)
+    case, data = DESK.inputs(spec)
     launches, buffers = place(spec.contract, candidate.plan, case, data)
-    profile = _DESK.recorder().record(built, launches, buffers, timeout_s=RECORD_S)
+    profile = DESK.recorder().record(built, launches, buffers, timeout_s=RECORD_S)
     gpu, footprint = closest_target(spec.target), float(sum(b.array.nbytes for b in buffers))
     prediction = predict(profile, request.binaries.resources, gpu, footprint)
     if not math.isfinite(prediction.time_ns):
@@ -99,7 +99,7 @@ def _instruction_mix(request: EnrichRequest) -> Binary | None:
     """Of the largest launch; None without a disassembler."""
     spec, plan = request.spec, request.candidate.plan
     sass = spec.backend.disassembled(request.binaries.run)
-    case, data = _DESK.inputs(spec)
+    case, data = DESK.inputs(spec)
     main = main_launch(concrete_launches(plan, spec.contract, case.size_map(), data.scalars))
     return None if sass is None or main is None else mix(sass, request.binaries.run.symbols[main.entry])
 

@@ -129,7 +129,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """A measured time against this device's measured ceilings; see docs/features.md for the words."""
+    """A measured time against this device's measured ceilings: cold, and with what the L2 may keep left out."""
 
     read_bytes: float | None = _said("bytes", "all inputs, once")
     written_bytes: float | None = _said("bytes", "all outputs, once")

@@ -26,6 +26,11 @@ def test_a_script_reads_one_object_that_says_it_is_a_prediction(fsr: Fsr, row_su
     assert told["sizes"] == {"rows": 128, "cols": 64}
     assert told["time_ns"] > 0
     assert told["binds"] in told["parts_ns"]
+    features = told["features"]
+    assert features["source"]["loops"] == 1
+    assert features["access"]["sectors_a_request"] > 4
+    assert features["bottlenecks"][0]["name"] == told["binds"]
+    assert features["bottlenecks"][0]["evidence"]
     assert any(str(line_of("sum += x")) in remark["where"] for remark in told["lines"])
 
 

@@ -20,7 +20,7 @@ from tests.evaluation.test_promotion import World, world  # noqa: F401  # a fixt
 @pytest.fixture(autouse=True)
 def _desk():
     yield
-    enriching._DESK.close()
+    enriching.DESK.close()
 
 
 def request_of(world: World, source: str = ROW_SUM, untrusted: bool = False) -> EnrichRequest:  # noqa: F811
