@@ -20,6 +20,7 @@ from fsr.errors import ContractError
 Number = int | float
 
 LIMIT = 2**63  # a size beyond this is a slip of the pen, not a shape
+_STEP_LIMIT = 2**128  # a product of two sizes that is divided again
 
 
 def _ceil_div(a: int, b: int) -> int:
@@ -76,9 +77,11 @@ def parse(text: str) -> ast.expr:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # "1if": the checks below have the say
             tree = ast.parse(str(text).strip(), mode="eval").body
+        _check(tree, text)
     except (SyntaxError, ValueError) as fault:
         raise _bad(text, f"does not parse ({fault.args[0]})") from None
-    _check(tree, text)
+    except (RecursionError, MemoryError):
+        raise _bad(text[:40] + "...", "is nested too deep") from None
     return tree
 
 
@@ -147,7 +150,10 @@ def _evaluate(node: ast.expr, sizes: Mapping[str, Number], text: str) -> Number:
             a, b = _evaluate(left, sizes, text), _evaluate(right, sizes, text)
             if isinstance(op, ast.Pow | ast.LShift) and abs(b) > 64:
                 raise _bad(text, f"shifts or raises by {b}")
-            return _BINARY[type(op)][1](a, b)
+            value = _BINARY[type(op)][1](a, b)
+            if abs(value) >= _STEP_LIMIT:  # in every step: a tower of powers would take minutes
+                raise _bad(text, "goes beyond 64 bits, and on its way beyond 128")
+            return value
         case ast.UnaryOp(operand=operand):
             return -_evaluate(operand, sizes, text)
         case ast.Compare(left=left, ops=[op], comparators=[right]):

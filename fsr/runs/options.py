@@ -9,6 +9,7 @@ from typing import TypedDict
 
 from fsr.errors import UsageError
 
+MOST_BUDGET_S = 30 * 86_400.0
 UNITS_S = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 
 
@@ -60,11 +61,12 @@ class OptionFields(TypedDict, total=False):
 
 def parse_duration(text: str) -> float:
     """Seconds of '90', '60s', '5m', '1.5h'. Raises UsageError when it is none, or not above zero."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h|)\s*", text)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h|)\s*", text, re.ASCII)
     seconds = float(found[1]) * UNITS_S[found[2]] if found else 0.0
-    if seconds <= 0:
+    if not 0 < seconds <= MOST_BUDGET_S:
         raise UsageError(
-            f"the budget is {text!r}", expected="a time above zero, for example 90s, 5m or 1h", where="--budget",
+            f"the budget is {text[:40]!r}", expected="a time above zero, at most 30 days: 90s, 5m or 1h",
+            where="--budget",
             fix="give the search some time: --budget 5m",
         )  # fmt: skip
     return seconds

@@ -10,6 +10,8 @@ from fsr.errors import UsageError
 from fsr.workers.local import local_workers
 from fsr.workers.supervisor import Supervisor
 
+MOST_WORKERS, WORKERS_A_CORE = 64, 4  # compile workers: a cluster has more cores than the machine that asks
+
 
 def open_workers(
     compile_workers: int | None, ray: str | None, gpus: Sequence[str] = (), device_workers: int = 1
@@ -29,8 +31,11 @@ def open_workers(
 
 
 def compilers(asked: int | None) -> int:
-    """How many compile workers: as asked, or one a core. Raises UsageError for fewer than one."""
-    count = asked if asked is not None else max(1, len(os.sched_getaffinity(0)))
-    if count < 1:
-        raise UsageError(f"{count} compile workers", expected="at least 1", where="--workers", fix="leave it out")
+    """How many compile workers: as asked, or one a core. Raises UsageError for fewer than one, or more than could ever
+    be of use."""
+    cores = max(1, len(os.sched_getaffinity(0)))
+    count, most = asked if asked is not None else cores, max(MOST_WORKERS, WORKERS_A_CORE * cores)
+    if not 1 <= count <= most:
+        expected = f"1 to {most}; this machine has {cores} cores"
+        raise UsageError(f"{count} compile workers", expected=expected, where="--workers", fix="leave it out")
     return count
