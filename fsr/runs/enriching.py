@@ -23,6 +23,7 @@ TIMEOUT_S: dict[Pool, float] = {"compile": 40.0, "device": 40.0}
 COUNTERS_SHARE = 0.05  # of the seconds since the search began, so that the promise holds whenever it ends
 COUNTERS_FIRST_S = 2.5  # what reading them is taken to cost before it was seen
 ORIGINAL = 0
+RECORDERS = 4  # compile workers for each that may record
 LAST_LOOK_S = 10.0  # a winner without a cause is still a winner
 
 
@@ -65,10 +66,11 @@ class Enricher:
             self._to_count = deque([*kept, (proposal, request)])
 
     def dispatch(self, *, device: bool = True) -> None:
-        """Submit what idle workers can take now, the newest first: older elites may be none any more. No more than half
-        of them record at a time, so that what is compiled next need not wait. ``device``: whether it is the run's turn
-        there."""
-        most = max(1, self.workers.size("compile") // 2) - sum(pool == "compile" for _, pool in self._flying.values())
+        """Submit what idle workers can take now, the newest first: older elites may be none any more. ``device``:
+        whether it is the run's turn there. Only some workers record at a time, which takes seconds each: what is
+        compiled next must not wait for it."""
+        recording = sum(pool == "compile" for _, pool in self._flying.values())
+        most = max(1, self.workers.size("compile") // RECORDERS) - recording
         idle = min(self.workers.size("compile") - self.workers.pending("compile"), most)
         while idle > 0 and self._to_record and "compile" not in self._given_up:
             self._submit(RECORD, *self._to_record.pop())

@@ -89,6 +89,16 @@ def test_only_idle_workers_record_and_only_the_best_is_counted() -> None:
     assert answer(workers, found, COUNTED) == (3, COUNTED)
 
 
+def test_most_compile_workers_stay_free_for_what_is_compiled_next() -> None:
+    workers = Idle()
+    workers.size = lambda pool: 9  # type: ignore[method-assign]
+    found = enricher(workers)
+    for number in range(1, 9):
+        found.offer(elite(number), BINARIES, best=False)
+    found.dispatch()
+    assert functions(workers) == ["record_task"] * 2
+
+
 def test_counters_keep_to_their_share_of_the_time_that_passed() -> None:
     workers = Idle(busy=2)
     found = enricher(workers, elapsed_s=50.0)
