@@ -29,6 +29,8 @@ from fsr.testgen.oracle import PERTURBED_RUNS, perturbation, widened_data
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build, outputs, poison_draw
 
+# Elements of all buffers; with the last one of two alike has more than an int can count.
+STEPS = (1 << 22, 1 << 25, 1 << 28, 1 << 31, (1 << 32) + (1 << 26))
 COPIES = 6  # of a case's buffers: the candidate's, the original's twice, once perturbed, and in float64
 AGAIN_SEED, WANT_SEED = 77, 78  # poison of the original's runs; a candidate's differs
 
@@ -90,8 +92,8 @@ def large_failure(
     """(cases passed, the first failure) at sizes as large as the contract, the memory and the budget allow. They grow
     by steps: a size is tried when the time that the original took on the one before says that it will end in time."""
     deadline, passed, seconds, reached = time.monotonic() + budget_s, 0, 0.0, 1
-    for power in range(22, 34, 3):
-        for case in large_cases(session.contract, session.spec.seed, 1 << power):
+    for most in STEPS:
+        for case in large_cases(session.contract, session.spec.seed, most):
             size = elements(session.contract, case.size_map())
             growth = max(size / reached, 1.0) ** 2
             if time.monotonic() + seconds * growth > deadline or not _has_room(session, case):
