@@ -31,7 +31,7 @@ WideRun = Callable[[Case, CaseData], Mapping[str, Array] | None]
 PERTURBED_RUNS = 3
 ALONE_MOST = 4  # inputs shaken one at a time
 MORE_RUNS = 8  # of a perturbation that all cancel to a tenth of what is usual: 0.08^8, about 2e-9 an element
-NOISY_RUNS = 3
+NOISY_RUNS = 6
 NOISY_STEP = 2.0**-40  # far below float's rounding, far above double's: another sample of the noise, the same problem
 
 
