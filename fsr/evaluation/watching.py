@@ -6,6 +6,7 @@ only what happens inside them can be judged.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -22,13 +23,13 @@ from fsr.testgen.compare import Mismatch, compare
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build
 
-WATCHED_CASES = 3
 CHOSEN_BLOCKS, CHOSEN_ACCESSES, CHOSEN_RESIDENT = 24, 2_000_000, 6
 WATCH_S = 10.0
 # What the original does as well is not held against a candidate: it works where it was written.
 TOLERATED = (FaultKind.STATE, FaultKind.UNDEFINED)
 Seen = tuple[tuple[Fault, ...], Mapping[str, Array]]
 SILENT = "silent"  # what a tool says that ran to the end and found nothing
+TELLING = ("normal", "uniform")  # value families
 _POISON = 5
 
 
@@ -50,13 +51,22 @@ def watch(session: Session, candidate: Candidate, cases: list[Case]) -> tuple[Ca
 
 
 def _matched(session: Session, cases: list[Case]) -> list[tuple[Case, BlockOrder]]:
-    """Cases, each with an order of its own: the last small ones, or parts of one that is not."""
+    """Cases, each with an order: of the small ones, for every order one whose values all differ, so that what is moved
+    shows, and one of any kind; or parts of one that is not small."""
     usable = [case for case in cases if all(v > 0 for v in case.size_map().values())]
     small = [c for c in usable if elements(session.contract, c.size_map()) <= HOST_ELEMENTS]
     if small:
-        return [(small[-1 - i % len(small)], order) for i, order in enumerate(ORDERS)]
+        telling = [c for c in small if c.family in TELLING] or small
+        pairs = zip(_largest(telling), _largest(small[::-1]), ORDERS, strict=False)
+        return [(case, order) for first, other, order in pairs for case in (first, other)]
     parts = [replace(o, chosen=CHOSEN_BLOCKS, budget=CHOSEN_ACCESSES, resident=CHOSEN_RESIDENT) for o in ORDERS[:2]]
     return [(case, order) for case in usable[:1] for order in parts]
+
+
+def _largest(cases: list[Case]) -> list[Case]:
+    """As many as there are orders, the largest first; again from the first where there are fewer."""
+    ranked = sorted(cases, key=lambda case: math.prod(case.size_map().values()), reverse=True)
+    return [ranked[i % len(ranked)] for i in range(len(ORDERS))]
 
 
 class _Watcher:

@@ -15,6 +15,10 @@
 
 namespace fsr {
 
+Stamp present;
+uint32_t (*present_clocks)[kWarp];
+uint32_t launch_first = 1;
+
 namespace {
 
 // By scope: [0] what threads of the block may rely on, [1] what threads of the device may.
@@ -34,7 +38,7 @@ struct Minds {
 
 Minds minds[kMaxFlights];
 Minds* here = minds;
-uint32_t blocks_seen, launch_first = 1;
+uint32_t blocks_seen;
 
 // A location of strong accesses: what the last write to it (and the chain of updates behind it) passes on.
 struct Location {
@@ -70,6 +74,11 @@ View* view_now() {
 void set(View*& field, View* value) {
   field = value;
   here->apart |= value != nullptr;
+}
+
+void be_present() {
+  present = static_cast<Stamp>(here->block) << 41 | static_cast<Stamp>(here->epoch) << 25;
+  present_clocks = here->clocks;
 }
 
 uint32_t& clock_now() { return here->clocks[fsr_thread][fsr_thread % kWarp]; }
@@ -117,19 +126,13 @@ uint64_t me() { return name_thread(here->block, fsr_thread); }
 
 }  // namespace
 
-Stamp now(Strength strength, bool read_only) {
-  return static_cast<Stamp>(here->block) << 41 | static_cast<Stamp>(here->epoch) << 25 |
-         static_cast<Stamp>(clock_now()) << 13 | fsr_thread << 3 | strength << 1 | read_only;
-}
-
 uint64_t place_and_thread(uintptr_t address, bool shared, Stamp whose) {
   return place_of(address, shared) * 2048 + name_thread(block_of(whose), thread_of(whose)) * 0x9E3779B97F4A7C15ull;
 }
 
 bool earlier_launch(Stamp s) { return !s || block_of(s) < launch_first; }
 
-bool happened_before(Stamp s, bool shared) {
-  if (!s) return true;
+bool known(Stamp s, bool shared) {
   uint32_t block = block_of(s), who = thread_of(s), epoch = epoch_of(s), clock = clock_of(s);
   if (block == here->block) {
     if (epoch < here->epoch || epoch == kLastEpoch || who == fsr_thread) return true;
@@ -159,6 +162,7 @@ void order_block_start() {
   if (blocks_seen < kLastBlock) blocks_seen++;
   here->block = blocks_seen;
   here->epoch = 1;
+  be_present();
   here->common = {};
   if (here->apart) std::memset(here->own, 0, sizeof here->own);
   here->apart = false;
@@ -171,10 +175,14 @@ void order_block_start() {
 
 uint32_t block_in(unsigned slot) { return minds[slot].block; }
 
-void order_enter() { here = &minds[flight->slot]; }
+void order_enter() {
+  here = &minds[flight->slot];
+  be_present();
+}
 
 void order_barrier() {
   if (here->epoch < kLastEpoch) here->epoch++;
+  be_present();
   if (here->clocks_used) {
     std::memset(here->clocks, 0, launch.threads * sizeof here->clocks[0]);
     for (unsigned t = 0; t < launch.threads; t++) here->clocks[t][t % kWarp] = 1;

@@ -46,6 +46,7 @@ struct Region {
   uint32_t shift;          // log2 of the bytes a cell stands for
   bool check_defined;      // reads of bytes never written are faults
   bool read_only;          // writes are
+  bool updated;            // by read-modify-writes
   Cell* cells;
   uint8_t* defined;        // a bit a byte
   size_t capacity;         // bytes the shadow was made for
@@ -121,9 +122,20 @@ void settle_doubts();            // at the end of a launch: reports what no upda
 uint64_t fault_address_offset(uintptr_t pc);
 
 // Order between threads: see order.cpp.
-Stamp now(Strength strength, bool read_only);
+extern Stamp present;                      // block and epoch of the running block
+extern uint32_t (*present_clocks)[kWarp];  // what its threads know of the lanes of their warps
+extern uint32_t launch_first;              // the first block of this launch
+inline Stamp now(Strength strength, bool read_only) {
+  return present | static_cast<Stamp>(present_clocks[fsr_thread][fsr_thread % kWarp]) << 13 | fsr_thread << 3 |
+         strength << 1 | read_only;
+}
 uint64_t place_and_thread(uintptr_t address, bool shared, Stamp whose);  // a key
-bool happened_before(Stamp s, bool shared);
+bool known(Stamp s, bool shared);
+inline bool happened_before(Stamp s, bool shared) {
+  if (!s || block_of(s) < launch_first) return true;
+  if (block_of(s) == block_of(present) && (epoch_of(s) < epoch_of(present) || thread_of(s) == fsr_thread)) return true;
+  return known(s, shared);
+}
 bool earlier_launch(Stamp s);    // or none
 void order_reset();              // a new recording
 void order_launch_start();

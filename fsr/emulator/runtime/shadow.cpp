@@ -339,6 +339,7 @@ void shadow_access(Region* region, uintptr_t address, unsigned bytes, Access acc
     if (access != kRead) define(r, address, bytes);
   }
   if (r.read_only && access != kRead) report(kInputChanged, &r, address, pc, line, 0, "an input is written");
+  r.updated |= access == kAtomic;
   size_t at = address - r.begin;
   if (r.shift && ((at | bytes) & ((1u << r.shift) - 1))) refine(r);
   if (!r.cells) return;
@@ -346,7 +347,7 @@ void shadow_access(Region* region, uintptr_t address, unsigned bytes, Access acc
   Cell* first = r.cells + (at >> r.shift);
   Cell* last = r.cells + ((at + bytes - 1) >> r.shift);
   if (access == kRead) {
-    if (!manner.bits) loads[flight->slot][fsr_thread][load_count++ % kLoads] = {address, pc};
+    if (!manner.bits && (order.watched || r.updated)) loads[flight->slot][fsr_thread][load_count++ % kLoads] = {address, pc};
     for (Cell* c = first; c <= last; c++) note_read(r, *c, stamp, address, pc, line);
   } else {
     Pending as{region, address, pc, bytes > 16 ? 16 : bytes, line, 0, nullptr, fsr_thread, {}, access == kAtomic};
@@ -372,7 +373,7 @@ __attribute__((visibility("default"))) int fsr_record_region(uintptr_t begin, si
   unsigned at = region_count;  // sorted by address
   while (at > 0 && regions[at - 1].begin > begin) regions[at] = regions[at - 1], at--;
   Region& r = regions[at];
-  r = Region{begin, begin + bytes, space, index, shift, check_defined != 0, read_only != 0, nullptr, nullptr, bytes, nullptr};
+  r = Region{begin, begin + bytes, space, index, shift, check_defined != 0, read_only != 0, false, nullptr, nullptr, bytes, nullptr};
   r.cells = lazily<Cell>(cell_count(r));
   if (check_defined) r.defined = lazily<uint8_t>(bytes / 8 + 2);
   region_count++;

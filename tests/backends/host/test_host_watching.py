@@ -1,0 +1,57 @@
+"""What a watched run finds beyond a recorded one, and that right kernels stay silent in every order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fsr.backends.host.compiler import HostToolchain
+from fsr.backends.protocol import BlockOrder, Buffer
+from fsr.evaluation.orders import ORDERS
+from fsr.records import Candidate, ConcreteLaunch, Image, Launch, Plan, Role
+
+ONE = ("1", "1", "1")
+HEAD = "__device__ int calls;\n__constant__ float table[4] = {1, 2, 3, 4};\n"
+FOUND = {
+    "misaligned": "y[t] = ((const float4*)(x + 1))->y;",
+    "misaligned pair": "y[t] = *(const int*)((const short*)x + 1 + 2 * t);",
+    "undefined": "y[t] = 1 << (t + (int)x[0] + 20);",
+    "undefined cast": "y[t] = (unsigned char)(x[t] - 100.0f);",
+    "undefined ldg": "y[t] = 1; float v = __ldg(y + t); y[t] = v + 1;",
+    "input-changed": "float v = x[t]; ((float*)x)[t] = 0; y[t] = v; ((float*)x)[t] = v;",
+    "state": "calls = t; y[t] = 1;",
+    "state static": "static int n; if (t == 0) n++; y[t] = 1;",
+    "state constant": "((float*)table)[0] = 2; y[t] = 1;",
+    "out-of-bounds": "__shared__ float a[32], b[32]; float* p = a; p[t] = b[t % 32] = 1; __syncthreads(); y[t] = p[t];",
+}
+
+
+def watched(host, body: str, order: BlockOrder = ORDERS[0]):
+    source = f"{HEAD}__global__ void k(const float* x, float* y) {{\n int t = threadIdx.x;\n {body}\n}}"
+    image = HostToolchain(watched=True).compile(Candidate(source, Plan((Launch("k", ONE, ONE, "0", ()),))))
+    assert isinstance(image, Image), image
+    buffers = [Buffer("x", np.arange(80, dtype="f4"), Role.IN), Buffer("y", np.zeros(64, "f4"), Role.OUT)]
+    return host.watch(image, [ConcreteLaunch("k", (1, 1, 1), (64, 1, 1), 0, ("x", "y"))], buffers, order)
+
+
+@pytest.mark.parametrize("kind", FOUND)
+def test_what_is_wrong_on_a_gpu_alone_is_found(host, kind):
+    faults, _ = watched(host, FOUND[kind])
+    assert (kind.split()[0], 5) in {(fault.kind, fault.line) for fault in faults}
+
+
+def test_a_local_that_was_never_set_is_no_zero(host):
+    faults, arrays = watched(host, "float v; if (t < 60) v = x[t]; y[t] = v;")
+    assert faults == ()
+    assert not np.isfinite(arrays["y"][60:]).any()
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.seed)
+def test_a_right_kernel_is_silent(host, order):
+    body = (
+        "__shared__ float s[64]; s[t] = x[t]; __syncthreads(); "
+        "for (int d = 32; d; d /= 2) { if (t < d) s[t] += s[t + d]; __syncthreads(); } y[t] = s[0] + table[t % 4] - 1;"
+    )
+    faults, arrays = watched(host, body, order)
+    assert faults == ()
+    assert (arrays["y"] == 2016 + np.arange(64) % 4).all()
