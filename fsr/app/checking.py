@@ -25,6 +25,8 @@ from fsr.source.entry import bare_name
 from fsr.source.file import KernelFile
 from fsr.workers.protocol import Pool, Task, WorkerFault, Workers
 
+PROMOTION = "promotion"
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -115,16 +117,14 @@ def _stages(
     if outcome.status < Status.CORRECT:
         return outcome
     promotion = PromoteRequest(spec, candidate, compiled, options.budget_s, timed)
-    final = _run(workers, "device", "promotion:promote_task", promotion, PROMOTE_TIMEOUT_S, "promotion", fresh=True)
+    final = _run(workers, "device", "promotion:promote_task", promotion, PROMOTE_TIMEOUT_S, PROMOTION)
     assert isinstance(final, Outcome)
     return replace(final, cases=outcome.cases + final.cases, passed=outcome.passed + final.passed)
 
 
-def _run(
-    workers: Workers, pool: Pool, function: str, payload: Any, timeout_s: float, stage: str, fresh: bool = False
-) -> Any:
-    """The result of one task; a fault of the worker as its outcome."""
-    task = Task(f"fsr.evaluation.{function}", payload, timeout_s, fresh=fresh)
+def _run(workers: Workers, pool: Pool, function: str, payload: Any, timeout_s: float, stage: str) -> Any:
+    """The result of one task; a fault of the worker as its outcome. A promotion has a process of its own."""
+    task = Task(f"fsr.evaluation.{function}", payload, timeout_s, fresh=stage == PROMOTION)
     completion = completed(workers, pool, task)
     result = completion.result
     if isinstance(result, WorkerFault):

@@ -22,7 +22,7 @@ from fsr.errors import BaselineError, MissingToolError
 from fsr.evaluation.compiling import build as compile_candidate
 from fsr.evaluation.compiling import run_toolchain
 from fsr.evaluation.spec import Binaries, SessionSpec
-from fsr.evaluation.testing import CaseFailure, DataShelf, Stopwatch, fails, run_once
+from fsr.evaluation.testing import CaseFailure, DataShelf, Runnable, Stopwatch, fails, run_once
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate, Case, CompileFailure, Fault, FaultKind, Image, Plan
 from fsr.sandbox.confine import require_support, support
@@ -109,7 +109,7 @@ class Session:
         candidate, image = found
         contract = in_float64(self.contract)
         try:
-            return run_once(self.host(), image, candidate.plan, contract, case, data, timeout_s=BASELINE_TIMEOUT_S)
+            return run_once(Runnable(self.host(), image, candidate.plan, contract), case, data, 0, BASELINE_TIMEOUT_S)
         except DeviceFault:  # it needs more shared memory, say
             return None
 
@@ -146,9 +146,8 @@ class Session:
     def _run_limited(self, case: Case, data: CaseData, limit_s: float) -> Mapping[str, Array]:
         started = time.monotonic()
         try:
-            return run_once(
-                self.device, self.baseline.run, self.spec.baseline.plan, self.contract, case, data, timeout_s=limit_s
-            )
+            what = Runnable(self.device, self.baseline.run, self.spec.baseline.plan, self.contract)
+            return run_once(what, case, data, 0, limit_s)
         finally:
             self.stopwatch.note(case, started)
 
@@ -227,7 +226,7 @@ class Session:
             return False
         data = self._shelf(self.contract, case, 1)
         try:
-            run_once(self.host(), self._checked, self.spec.baseline.plan, self.contract, case, data)
+            run_once(Runnable(self.host(), self._checked, self.spec.baseline.plan, self.contract), case, data)
         except DeviceFault:
             return False
         return True
@@ -256,7 +255,7 @@ class Session:
                 continue  # but a size that the candidate names is one that it may treat apart
             expected = self.expected(case)
             limit_s = self.stopwatch.limit_s(case) + threads * limits.thread_s
-            failure = fails(self.device, image, plan, self.contract, case, expected, limit_s, self._shelf)
+            failure = fails(Runnable(self.device, image, plan, self.contract), case, expected, limit_s, self._shelf)
             if failure is not None:
                 return passed, failure
             passed += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fsr.backends.protocol import DeviceFault
 from fsr.errors import BaselineError
 from fsr.evaluation.session import Session
-from fsr.evaluation.testing import CaseFailure, fails
+from fsr.evaluation.testing import CaseFailure, Runnable, fails
 from fsr.records import Case, Image, Plan
 from fsr.testgen.shrink import shrink
 
@@ -21,7 +21,7 @@ def shrunk(session: Session, image: Image, plan: Plan, failure: CaseFailure) -> 
         try:
             expected = session.expected(case)
             limit = session.stopwatch.limit_s(case)
-            found = fails(session.device, image, plan, session.contract, case, expected, limit)
+            found = fails(Runnable(session.device, image, plan, session.contract), case, expected, limit)
         except (DeviceFault, BaselineError):  # another failure than the one to explain
             return False
         if found is not None:

@@ -45,23 +45,29 @@ class CaseFailure:
         }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """A binary with its plan and contract, and the device that runs it."""
+
+    device: Device
+    image: Image
+    plan: Plan
+    contract: Contract
+
+
 def run_once(
-    device: Device,
-    image: Image,
-    plan: Plan,
-    contract: Contract,
+    what: Runnable,
     case: Case,
     data: CaseData,
-    *,
     poison_seed: int = 0,
     timeout_s: float = 10.0,
 ) -> Mapping[str, Array]:
     """One run of one case on fresh memory; returns all buffers. Raises DeviceFault, also for overwritten guard
     zones and changed inputs. A plan with nothing to launch (a size of 0) leaves the data as it is."""
-    launches, buffers = place(contract, plan, case, data, poison_seed)
+    launches, buffers = place(what.contract, what.plan, case, data, poison_seed)
     if not launches:
         return {name: array.copy() for name, array in data.arrays.items()}
-    with device.prepare(image, launches, buffers) as prepared:
+    with what.device.prepare(what.image, launches, buffers) as prepared:
         prepared.run(timeout_s)
         broken = prepared.violations()
         if broken:
@@ -74,10 +80,7 @@ DataOf = Callable[[Contract, Case, int], CaseData]
 
 
 def fails(
-    device: Device,
-    image: Image,
-    plan: Plan,
-    contract: Contract,
+    what: Runnable,
     case: Case,
     expected: Expected,
     timeout_s: float,
@@ -85,14 +88,14 @@ def fails(
 ) -> CaseFailure | None:
     """Run a case twice; the failure, or None. A fatal DeviceFault passes through: the process is lost."""
     for poison_seed in (1, 2):
-        data = data_of(contract, case, poison_seed)
+        data = data_of(what.contract, case, poison_seed)
         try:
-            got = run_once(device, image, plan, contract, case, data, poison_seed=poison_seed, timeout_s=timeout_s)
+            got = run_once(what, case, data, poison_seed, timeout_s)
         except DeviceFault as fault:
             if fault.fatal:
                 raise
             return CaseFailure(case, fault=fault.fault)
-        mismatches = compare(contract, case, got, expected, data.arrays, flushes=flushes(plan.flags))
+        mismatches = compare(what.contract, case, got, expected, data.arrays, flushes=flushes(what.plan.flags))
         if mismatches:
             return CaseFailure(case, mismatch=mismatches[0])
     return None

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from fsr.source.tokens import Token
+from fsr.source.token import Token
 
 IF = ("if", "ifdef", "ifndef")
 ELSE = ("else", "elif", "elifdef", "elifndef")

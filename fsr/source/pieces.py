@@ -116,32 +116,34 @@ def resolve_include(item: Item, source: SourceText, search: Sequence[Path]) -> P
 
 def flatten(source: SourceText, search: Sequence[Path] = ()) -> tuple[Piece, ...]:
     """Every piece of a file with its local includes expanded, each file once."""
-    return tuple(_flatten(source, source.items, (), (), (), search, {source.path.resolve()}))
+    return tuple(_Flattening(search, {source.path.resolve()}).of(source, source.items, (), (), ()))
 
 
-def _flatten(
-    source: SourceText,
-    items: Sequence[Item],
-    scope: tuple[Item, ...],
-    heads: tuple[str, ...],
-    via: tuple[Item, ...],
-    search: Sequence[Path],
-    seen: set[Path],
-) -> Iterator[Piece]:
-    for item in items:
-        if item.kind == "include":
-            target = resolve_include(item, source, search)
-            if target is not None:
-                if target.resolve() not in seen:
-                    seen.add(target.resolve())
-                    inner = read_source(target)
-                    yield from _flatten(inner, inner.items, scope, heads, (*via, item), search, seen)
-                continue
-        if item.body is not None and item.kind in CONTAINERS:
-            head = " ".join(source.text[item.start : item.body].split())
-            yield from _flatten(source, item.children, (*scope, item), (*heads, head), via, search, seen)
-        else:
-            yield Piece(source, item, scope, heads, via)
+@dataclass(frozen=True)
+class _Flattening:
+    """``seen``: files that were read already; each is read once, as under ``#pragma once``."""
+
+    search: Sequence[Path]
+    seen: set[Path]
+
+    def of(
+        self, source: SourceText, items: Sequence[Item], scope: tuple[Item, ...], heads: tuple[str, ...],
+        via: tuple[Item, ...],
+    ) -> Iterator[Piece]:  # fmt: skip
+        for item in items:
+            if item.kind == "include":
+                target = resolve_include(item, source, self.search)
+                if target is not None:
+                    if target.resolve() not in self.seen:
+                        self.seen.add(target.resolve())
+                        inner = read_source(target)
+                        yield from self.of(inner, inner.items, scope, heads, (*via, item))
+                    continue
+            if item.body is not None and item.kind in CONTAINERS:
+                head = " ".join(source.text[item.start : item.body].split())
+                yield from self.of(source, item.children, (*scope, item), (*heads, head), via)
+            else:
+                yield Piece(source, item, scope, heads, via)
 
 
 def device_words(pieces: Sequence[Piece]) -> frozenset[str]:

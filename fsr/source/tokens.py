@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from fsr.source.conditionals import ELSE, directive_name, endif_of, follow_conditional
+from fsr.source.token import Token as Token
 
 _TOKEN = re.compile(
     r"""(?P<space>(?:[\s\ufeff]|\\\r?\n)+)
@@ -20,20 +20,6 @@ _TOKEN = re.compile(
 )
 _DIRECTIVE = re.compile(r'#(?:\\\r?\n|"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*|[^\n])*', re.DOTALL)
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """One token. ``kind``: string, number, name, punct or directive (a whole preprocessor line)."""
-
-    kind: str
-    text: str
-    start: int
-
-    @property
-    def end(self) -> int:
-        """Offset just after it."""
-        return self.start + len(self.text)
 
 
 def tokenize(text: str) -> list[Token]:

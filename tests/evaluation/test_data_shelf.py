@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fsr.contract.load import load_contract
-from fsr.evaluation.testing import DataShelf
+from fsr.evaluation.testing import DataShelf, Runnable
 from fsr.records import Case
 from fsr.testgen.values import build
 
@@ -48,7 +48,7 @@ def test_running_a_case_leaves_its_data_as_they_were() -> None:
     data = DataShelf()(CONTRACT, case(3), 1)
     before = {name: array.tobytes() for name, array in data.arrays.items()}
     device = open_host_device()
-    got = run_once(device, image, CONTRACT.plan, CONTRACT, case(3), data)
+    got = run_once(Runnable(device, image, CONTRACT.plan, CONTRACT), case(3), data)
     device.close()
     assert {name: array.tobytes() for name, array in data.arrays.items()} == before
     assert got["y"].tobytes() != before["y"]

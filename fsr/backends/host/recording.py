@@ -14,6 +14,7 @@ from fsr.emulator.elf import attached_source, read_variables
 from fsr.records import ConcreteLaunch, Fault, FaultKind, Role
 
 _GLOBAL, _SHARED, _IMAGE = 0, 1, 2
+_UNDEFINED, _DEFINED = (True, False), (False, False)  # variables of the image, which kernels may write
 _ACCESS = ("read", "write", "atomic")
 _FAULTS = {
     1: FaultKind.OUT_OF_BOUNDS, 2: FaultKind.RACE, 3: FaultKind.UNINITIALISED, 4: FaultKind.MISALIGNED,
@@ -33,24 +34,24 @@ class Regions:
         loaded = prepared.loaded
         for buffer, p, address in zip(prepared.arena.buffers, prepared.arena.places, prepared.addresses(), strict=True):
             undefined = buffer.role is Role.OUT or (buffer.role is None and not buffer.zeroed)
-            self._add(buffer.name, address, p.size, _GLOBAL, buffer.array.itemsize, undefined, buffer.role is Role.IN)
+            flags = (undefined, buffer.role is Role.IN)
+            self._add(buffer.name, address, p.size, _GLOBAL, buffer.array.itemsize, flags)
         variables = read_variables(loaded.image.data)
         for v in variables.shared:
             if not _internal(v.name):
-                self._add(v.name, loaded.shared + v.offset, v.size_bytes, _SHARED, 4, True)
+                self._add(v.name, loaded.shared + v.offset, v.size_bytes, _SHARED, 4, _UNDEFINED)
         for v in variables.data:
             if not _internal(v.name):
-                self._add(v.name, loaded.base + v.offset, v.size_bytes, _IMAGE, 4, False)
+                self._add(v.name, loaded.base + v.offset, v.size_bytes, _IMAGE, 4, _DEFINED)
         largest = max((launch.shared_bytes for launch in prepared.launches), default=0)
         if largest:
-            self._add("dynamic shared memory", loaded.dynamic, largest, _SHARED, 4, True)
+            self._add("dynamic shared memory", loaded.dynamic, largest, _SHARED, 4, _UNDEFINED)
 
-    def _add(
-        self, name: str, address: int, size: int, space: int, item: int, undefined: bool, read_only: bool = False
-    ) -> None:
+    def _add(self, name: str, address: int, size: int, space: int, item: int, flags: tuple[bool, bool]) -> None:
+        """``flags``: whether it begins undefined, and whether a kernel may only read it."""
         shift = {1: 0, 2: 1}.get(item, 2)
         if size:
-            self.rows.append([address, size, space, len(self.names), shift, int(undefined), int(read_only)])
+            self.rows.append([address, size, space, len(self.names), shift, *map(int, flags)])
         self.names.append(name)
         self.sizes[name] = size
         self.items.append(item if space == _GLOBAL else 1)
