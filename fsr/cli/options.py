@@ -25,10 +25,15 @@ def device_options(function: Function) -> Function:
     return function
 
 
+LONGEST_START_S = 30.0
+
+
 def process_age_s() -> float:
-    """Seconds since this process began (proc(5)): what a user waited already while Python started."""
+    """Seconds since this process began (proc(5)): what a user waited already while Python started; 0 in a process that
+    is older than any start takes, where a command was called by a program that runs for longer."""
     started_ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started_ticks / os.sysconf("SC_CLK_TCK"))
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - started_ticks / os.sysconf("SC_CLK_TCK")
+    return age_s if 0.0 <= age_s <= LONGEST_START_S else 0.0
 
 
 def json_option(function: Function) -> Function:

@@ -209,7 +209,8 @@ class Session:
         if not unusual or not self.spec.backend.limits.threads:
             return True
         try:
-            self._run_limited(case, self._shelf(self.contract, case, 1), LARGE_S)
+            limit_s = LARGE_S if case.name.startswith(case_lists.LARGE) else BASELINE_TIMEOUT_S
+            self._run_limited(case, self._shelf(self.contract, case, 1), limit_s)
         except DeviceFault as fault:
             if fault.fault.kind in (FaultKind.HANG, FaultKind.MEMORY):
                 return False

@@ -232,6 +232,7 @@ def test_a_log_becomes_pairs_of_predicted_and_measured(tmp_path: Path, whole: bo
 
 def write_log(folder: Path, *, whole: bool) -> None:
     """A run on a GPU as its log would tell it: the baseline and three tilings, each slower than the one before."""
+    from fsr.cache.digest import text_digest
     from fsr.identity import candidate_hash, to_json
     from fsr.records import Basis, Outcome, Status, Timing
     from fsr.runs.kernel import load_kernel
@@ -250,7 +251,9 @@ def write_log(folder: Path, *, whole: bool) -> None:
     tilings = [(a, m) for a, m in moves_of(subject, all_actions()) if m.action == "tile-transpose"][:3]
     made = [(m.name, applied(a, subject, m)) for a, m in tilings]
     with EventLog(folder) as log:
-        start = RunStart.new(RefineOptions(Path("/elsewhere") / path.name), kernel, None, (), outcome(9e4))
+        options = RefineOptions(Path("/elsewhere") / path.name)
+        source = text_digest(path.read_bytes())
+        start = RunStart(options, source, kernel.contract_digest(), None, (), outcome(9e4))
         log.append("start", **(start.to_json() | {"source": start.source}))
         for number, (move, candidate) in enumerate([("baseline", kernel.baseline), *made]):
             assert candidate is not None
