@@ -76,10 +76,9 @@ def carry_out(job: Job) -> Result:
         _qualify(context, kernel, resumed=earlier is not None)
         cache = None
         if options.use_cache:
-            with worth_a_note(state, "the cache is not used"):
-                assert state.baseline is not None
-                store = stack.enter_context(open_store(job.settings.cache))
-                cache = RunCache(store, kernel, spec, state.baseline.device)
+            assert state.baseline is not None
+            store = stack.enter_context(open_store(job.settings.cache))
+            cache = RunCache(store, kernel, spec, state.baseline.device)
         refining = Refining(job, kernel, context, cache)
         stack.callback(refining.refinement.close)
         return refining.finish(refining.winner(), output)
