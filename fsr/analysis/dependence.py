@@ -9,13 +9,12 @@ from fsr.analysis.accumulators import accumulators
 from fsr.analysis.calls import is_atomic
 from fsr.analysis.definitions import Definitions, definitions
 from fsr.analysis.functions import NO_FUNCTIONS, Functions
-from fsr.source.form import Assign, Call, Declare, ExprStmt, For, Jump, KernelForm, Name, Stmt
+from fsr.source.form import Call, Declare, ExprStmt, For, Jump, KernelForm, Name, Stmt
 from fsr.source.walk import (
     contains_barrier,
     contains_opaque,
     contains_return,
     contains_warp_wide,
-    names_mentioned,
     names_written,
     walk_exprs,
     walk_stmts,
@@ -105,14 +104,3 @@ def _one_place_an_iteration(a: Access, b: Access, loop: For, known: Definitions,
         return False
     factor = first.coefficient(loop.var)
     return factor is not None and factor.value not in (None, 0)
-
-
-def mentioned_after(stmts: tuple[Stmt, ...], loop: For) -> frozenset[str]:
-    """The names that statements of this list after the loop mention."""
-    at = next((i for i, s in enumerate(stmts) if s is loop), len(stmts))
-    return names_mentioned(stmts[at + 1 :])
-
-
-def assigned_scalars(stmts: tuple[Stmt, ...]) -> frozenset[str]:
-    """Plain variables assigned (not declared) in the statements."""
-    return frozenset(s.target.text for s in walk_stmts(stmts) if isinstance(s, Assign) and isinstance(s.target, Name))

@@ -37,7 +37,7 @@ FIRST_TIMEOUT_S = 10.0  # the original's first case is a small one: a kernel tha
 TIMED_SETS = 3
 TIMED_POISON = 3
 LARGE_ELEMENTS = 1 << 22
-LARGE_S = 0.3  # what the original may take on a case of unusual size: candidates meet it twice, and bounds cost more
+LARGE_S = 0.3  # what the original may take on a large case: candidates meet it twice, and bounds cost more
 LARGE_TOTAL_S, LARGE_SHARE = 6.0, 0.02  # on all cases at the upper end: seconds, and of the run's budget
 
 

@@ -11,9 +11,6 @@ from collections.abc import Iterable
 
 from fsr.analysis.operators import OPERATORS
 
-PREFIX = "fsr_"
-
-
 _PACK = """\
 // WIDTH neighbouring elements, read or written in one access.
 template <typename T, int WIDTH>
