@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
 CLANG := $(firstword $(foreach v,-22 -21 -20 -19 -18 -17 -16 -15 -14,$(shell command -v clang++$(v))) $(shell command -v clang++))
-BUDGET ?= 60s
+BUDGET ?= 120s
 SETUP ?= setup
 PY ?= $(BIN)/python
 
