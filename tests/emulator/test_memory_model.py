@@ -89,3 +89,12 @@ def test_there_are_enough_kernels_of_both_kinds():
 def test_the_verdict_is_that_of_the_memory_model(device, one):
     wrong = observed(device, one)
     assert bool(wrong) == (one.verdict == "wrong"), wrong
+
+
+def test_blocks_of_earlier_launches_do_not_meet_at_the_barrier_of_a_grid(device):
+    synced = next(one for one in corpus() if one.name == "wait_grid_sync")
+    larger = [one for one in corpus() if one.file == synced.file and one.grid > synced.grid]
+    assert larger
+    for earlier in larger:
+        observed(device, earlier)  # leaves more blocks behind than the next grid has
+        assert not observed(device, synced)

@@ -151,6 +151,7 @@ void order_reset() {
 
 void order_launch_start() {
   launch_first = blocks_seen + 1;
+  for (Minds& m : minds) m.block = 0;  // their views are about to be forgotten
   forget_views();
   locations.clear();
   sightings.clear();
