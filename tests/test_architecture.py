@@ -8,7 +8,10 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MODULES = sorted((ROOT / "fsr").rglob("*.py"))
+DAEMON = ROOT / "daemon"
+CORE = sorted((ROOT / "fsr").rglob("*.py"))
+SERVICE = sorted((DAEMON / "fsrd").rglob("*.py"))
+MODULES = CORE + SERVICE
 
 # From the ground up; a part imports from lower rows only. Rows of one floor stand below each other where one
 # part of it carries the others.
@@ -37,6 +40,7 @@ GROUND = "fsr.features.schema"
 # Values and protocols of devices: what a recording holds is the language of all floors above.
 FLOOR_TWO = ROW["emulator"]
 READERS_OF_SETTINGS = {"app", "runs", "cli", "__main__"}
+DOOR_TO_THE_DAEMON = "fsr/cli/daemon.py"  # loaded when `fsr daemon` is used, and by nothing else
 MOST_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 450, 60, 6
 
 
@@ -51,9 +55,14 @@ def part_of(path: Path) -> str:
     return "" if first == "__init__" else first
 
 
+def dotted(path: Path) -> tuple[str, ...]:
+    """The parts of a module's dotted name."""
+    return path.relative_to(DAEMON if DAEMON in path.parents else ROOT).with_suffix("").parts
+
+
 def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """(line, dotted name) of every import of fsr, wherever it stands; relative ones too."""
-    package = path.relative_to(ROOT).parent.parts
+    """(line, dotted name) of every import of fsr or fsrd, wherever it stands; relative ones too."""
+    package = dotted(path)[:-1]
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -63,7 +72,7 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
             names = [f"fsr.{alias.name}" for alias in node.names] if module == "fsr" else [module]
         else:
             continue
-        yield from ((node.lineno, name) for name in names if name.split(".")[0] == "fsr")
+        yield from ((node.lineno, name) for name in names if name.split(".")[0] in ("fsr", "fsrd"))
 
 
 def name_of(path: Path) -> str:
@@ -71,13 +80,15 @@ def name_of(path: Path) -> str:
 
 
 def test_every_part_has_its_floor():
-    parts = {part_of(path) for path in MODULES} - {""}
+    parts = {part_of(path) for path in CORE} - {""}
     assert parts <= set(ROW), f"give {sorted(parts - set(ROW))} a floor"
 
 
 def upward(path: Path) -> Iterator[str]:
     own = part_of(path)
     for line, name in imports(path):
+        if name.split(".")[0] == "fsrd":
+            continue
         other = [*name.split("."), ""][1]
         of_protocol = name.startswith("fsr.backends.protocol") and ROW.get(own, 0) >= FLOOR_TWO
         if name in EVERYWHERE or other == own or of_protocol or name == GROUND:
@@ -87,7 +98,14 @@ def upward(path: Path) -> Iterator[str]:
 
 
 def test_imports_run_one_way():
-    assert [wrong for path in MODULES for wrong in upward(path)] == []
+    assert [wrong for path in CORE for wrong in upward(path)] == []
+
+
+def test_nothing_but_its_command_knows_the_daemon():
+    known = {name_of(path) for path in CORE for _, name in imports(path) if name.split(".")[0] == "fsrd"}
+    assert known <= {DOOR_TO_THE_DAEMON}
+    door = Path(DOOR_TO_THE_DAEMON).stem
+    assert [name_of(path) for path in CORE for _, name in imports(path) if name == f"fsr.cli.{door}"] == []
 
 
 def test_the_ground_imports_nothing_of_fsr():
@@ -95,7 +113,7 @@ def test_the_ground_imports_nothing_of_fsr():
 
 
 def test_only_the_top_reads_settings():
-    readers = {part_of(path) for path in MODULES for _, name in imports(path) if name == "fsr.settings"}
+    readers = {part_of(path) for path in CORE for _, name in imports(path) if name == "fsr.settings"}
     assert readers <= READERS_OF_SETTINGS
 
 
@@ -127,12 +145,12 @@ def test_no_file_is_a_drawer():
 
 def siblings(path: Path) -> Iterator[tuple[str, str, str]]:
     """(package, child, other child) of every import that crosses from one child of a package to another."""
-    own = list(path.relative_to(ROOT).with_suffix("").parts)
+    own = list(dotted(path))
     own = own[:-1] if own[-1] == "__init__" else own
     for _, name in imports(path):
         other = name.split(".")
         same = next((i for i, (a, b) in enumerate(zip(own, other, strict=False)) if a != b), len(own))
-        if 1 < same < min(len(own), len(other)):
+        if (1 < same or own[0] == "fsrd" == other[0]) and same < min(len(own), len(other)):
             yield ".".join(own[:same]), own[same], other[same]
 
 
