@@ -150,7 +150,7 @@ def siblings(path: Path) -> Iterator[tuple[str, str, str]]:
     for _, name in imports(path):
         other = name.split(".")
         same = next((i for i, (a, b) in enumerate(zip(own, other, strict=False)) if a != b), len(own))
-        if (1 < same or own[0] == "fsrd" == other[0]) and same < min(len(own), len(other)):
+        if (same > 1 or own[0] == "fsrd" == other[0]) and same < min(len(own), len(other)):
             yield ".".join(own[:same]), own[same], other[same]
 
 
