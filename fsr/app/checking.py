@@ -11,7 +11,7 @@ from typing import Any
 
 from fsr.errors import SourceError
 from fsr.evaluation.faults import outcome_of_fault
-from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, SessionSpec
+from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, PromotionPart, SessionSpec
 from fsr.identity import plan_from_json, to_json
 from fsr.records import Candidate, Json, Outcome, Plan, Status
 from fsr.runs.awaiting import completed
@@ -116,7 +116,8 @@ def _stages(
     assert isinstance(outcome, Outcome)
     if outcome.status < Status.CORRECT:
         return outcome
-    promotion = PromoteRequest(spec, candidate, compiled, options.budget_s, timed)
+    part = PromotionPart.WHOLE if timed else PromotionPart.TESTS
+    promotion = PromoteRequest(spec, candidate, compiled, options.budget_s, part)
     final = _run(workers, "device", "promotion:promote_task", promotion, PROMOTE_TIMEOUT_S, PROMOTION)
     assert isinstance(final, Outcome)
     return replace(final, cases=outcome.cases + final.cases, passed=outcome.passed + final.passed)

@@ -17,11 +17,11 @@ import numpy as np
 from fsr.backends.backend import ToolReport
 from fsr.backends.protocol import Buffer, TimedPrepared, can_judge, can_time
 from fsr.backends.select import parse_device
-from fsr.evaluation.clock import predicted, read_clock
+from fsr.evaluation.clock import Reading, predicted, read_clock
 from fsr.evaluation.compiling import run_toolchain, settled
 from fsr.evaluation.on_device import failure_on_device, large_failure
 from fsr.evaluation.session import TIMED_POISON, Session, session_of
-from fsr.evaluation.spec import Binaries, PromoteRequest
+from fsr.evaluation.spec import Binaries, PromoteRequest, PromotionPart
 from fsr.evaluation.testing import CaseFailure
 from fsr.evaluation.timing import back_to_back, paired
 from fsr.evaluation.verdict import paired_verdict, predicted_verdict
@@ -54,10 +54,29 @@ SLOWER_ELSEWHERE = "slower elsewhere"  # the kind of a refusal: faster at the ti
 
 
 def promote_task(request: PromoteRequest) -> Outcome:
-    """The promotion of one candidate: status PROMOTED with its verdict in the evidence, WRONG when a test failed,
-    CORRECT when it is right but not clearly faster. Fatal DeviceFaults escape."""
-    started = time.monotonic()
+    """The promotion of one candidate, or a part of it: status PROMOTED with its verdict in the evidence, WRONG when a
+    test failed, CORRECT when it is right but not clearly faster, or was not timed. Fatal DeviceFaults escape."""
     session = session_of(request.spec)
+    tested = _tested(session, request) if request.part is not PromotionPart.TIMES else _UNTESTED
+    if tested.status is not Status.CORRECT or request.part is PromotionPart.TESTS:
+        return tested
+    return joined(tested, _timed(session, request))
+
+
+_UNTESTED = Outcome(Status.CORRECT, "promotion")
+
+
+def joined(tested: Outcome, timed: Outcome) -> Outcome:
+    """What the tests and the times say together, of a candidate that passed the tests."""
+    return replace(
+        timed, cases=tested.cases + timed.cases, passed=tested.passed + timed.passed,
+        evidence={**tested.evidence, **timed.evidence}, seconds=tested.seconds + timed.seconds,
+    )  # fmt: skip
+
+
+def _tested(session: Session, request: PromoteRequest) -> Outcome:
+    """Held-out cases, the largest sizes, sanitizers and other orders."""
+    started = time.monotonic()
     candidate, binaries = request.candidate, request.binaries
     cases = session.held_out_cases()
     passed, failure = session.first_failure(binaries.run, candidate.plan, cases)
@@ -67,17 +86,27 @@ def promote_task(request: PromoteRequest) -> Outcome:
     inspections: dict[str, Json] = {}
     if failure is None:
         failure, inspections = _inspected(session, candidate, binaries, cases)
+    seconds = time.monotonic() - started
     if failure is not None:
-        return _refused(failure, len(cases), passed, started)
-    if not request.timed:
-        return Outcome(
-            Status.CORRECT, "promotion", passed, passed, resources=binaries.resources,
-            evidence={"sanitizers": inspections}, seconds=time.monotonic() - started,
-        )  # fmt: skip
+        return Outcome(Status.WRONG, "promotion", len(cases), passed, evidence=failure.evidence(), seconds=seconds)
+    evidence: dict[str, Json] = {"sanitizers": inspections}
+    return Outcome(
+        Status.CORRECT, "promotion", passed, passed, resources=binaries.resources, evidence=evidence, seconds=seconds
+    )
+
+
+def _timed(session: Session, request: PromoteRequest) -> Outcome:
+    """The paired final, with the timed outputs checked, and whether anything near is slower."""
+    started = time.monotonic()
+    candidate, binaries = request.candidate, request.binaries
     reading = read_clock(session, binaries, candidate.plan, None)
-    verdict, failure, timing = _final(session, candidate, binaries, request.budget_s)
+    if session.spec.predicted:
+        verdict, failure, timing = _predicted_final(session, reading)
+    else:
+        verdict, failure, timing = _final(session, candidate, binaries, request.budget_s)
     if failure is not None:
-        return _refused(failure, len(cases), passed, started)
+        seconds = time.monotonic() - started
+        return Outcome(Status.WRONG, "promotion", 1, 0, evidence=failure.evidence(), seconds=seconds)
     held_out = _held_out_sizes(session, candidate, binaries)
     slower = [str(h["sizes"]) for h in held_out if float(str(h["high"])) < HELD_OUT_SLOWDOWN]
     looped = _looped(session, candidate, binaries)
@@ -85,14 +114,13 @@ def promote_task(request: PromoteRequest) -> Outcome:
         slower.append("the timed sizes when launched back to back")
     won = verdict.kind is VerdictKind.FASTER and not slower
     evidence: dict[str, Json] = {
-        "verdict": to_json(verdict), "held_out": list(held_out), "kind": verdict.kind.value, "sanitizers": inspections,
-        "back_to_back": looped,
+        "verdict": to_json(verdict), "held_out": list(held_out), "kind": verdict.kind.value, "back_to_back": looped
     }  # fmt: skip
     if slower:
         evidence |= {"kind": SLOWER_ELSEWHERE, "detail": "slower at " + "; ".join(slower)}
     return Outcome(
-        Status.PROMOTED if won else Status.CORRECT, "promotion", passed, passed, timing, binaries.resources,
-        reading.features.quoting(candidate.source), evidence, time.monotonic() - started,
+        Status.PROMOTED if won else Status.CORRECT, "promotion", timing=timing, resources=binaries.resources,
+        features=reading.features.quoting(candidate.source), evidence=evidence, seconds=time.monotonic() - started,
     )  # fmt: skip
 
 
@@ -103,12 +131,6 @@ def _large(
     if can_judge(device):
         return large_failure(session, device, candidate, binaries, min(LARGE_S, LARGE_SHARE * budget_s))
     return session.first_failure(binaries.run, candidate.plan, session.large_cases())
-
-
-def _refused(failure: CaseFailure, cases: int, passed: int, started: float) -> Outcome:
-    return Outcome(
-        Status.WRONG, "promotion", cases, passed, evidence=failure.evidence(), seconds=time.monotonic() - started
-    )
 
 
 # ---------------------------------------------------------------- sanitizers and recordings
@@ -157,8 +179,6 @@ def _final(
     session: Session, candidate: Candidate, binaries: Binaries, budget_s: float
 ) -> tuple[Verdict, CaseFailure | None, Timing]:
     """The verdict against the user's kernel at the timed sizes, and any wrong output seen while timing."""
-    if session.spec.predicted:
-        return _predicted_final(session, candidate, binaries)
     verdicts, samples = [], []
     share = budget_s / len(session.contract.timed_sizes())
     for sets in _by_configuration(session.timed(sets=3)):
@@ -188,11 +208,8 @@ def _looped(session: Session, candidate: Candidate, binaries: Binaries) -> float
     return math.exp(float(np.mean(np.log(ratios))))
 
 
-def _predicted_final(
-    session: Session, candidate: Candidate, binaries: Binaries
-) -> tuple[Verdict, CaseFailure | None, Timing]:
+def _predicted_final(session: Session, new: Reading) -> tuple[Verdict, CaseFailure | None, Timing]:
     old = read_clock(session, session.baseline, session.spec.baseline.plan, None)
-    new = read_clock(session, binaries, candidate.plan, None)
     verdict = predicted_verdict(old.timing.median_ns, new.timing.median_ns, ERROR_FACTOR)
     failure = CaseFailure(session.timed()[0][0], fault=new.faults[0]) if new.faults else None
     return verdict, failure, new.timing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from fsr.backends.backend import Backend
 from fsr.backends.select import backend_named
@@ -84,16 +85,25 @@ class EvaluateRequest:
     deadline_s: float | None = None
 
 
+class PromotionPart(Enum):
+    """What of a promotion is done. Where times are predicted, tests and times do not disturb one another and two
+    workers share them."""
+
+    WHOLE = "whole"
+    TESTS = "tests"
+    TIMES = "times"
+
+
 @dataclass(frozen=True, slots=True)
 class PromoteRequest:
-    """Payload of ``promotion.promote_task``. ``budget_s``: seconds that this task may take, its final among them;
-    without ``timed`` the final is left out and only the tests decide. ``untrusted``: a model wrote the candidate."""
+    """Payload of ``promotion.promote_task``. ``budget_s``: seconds that this task may take, its final among them.
+    ``untrusted``: a model wrote the candidate."""
 
     spec: SessionSpec
     candidate: Candidate
     binaries: Binaries
     budget_s: float = 20.0
-    timed: bool = True
+    part: PromotionPart = PromotionPart.WHOLE
     untrusted: bool = False
 
 

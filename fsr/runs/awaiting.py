@@ -1,8 +1,9 @@
-"""One task, awaited: for what is done before and after a search, one thing at a time."""
+"""Tasks, awaited: for what is done before and after a search."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from fsr.workers.protocol import Completion, Pool, Task, WorkerFault, Workers
 
@@ -14,15 +15,37 @@ def completed(
 ) -> Completion:
     """The task's completion; ``tick`` is called while it runs. ``tries``: how often it is begun in all when the
     worker's process dies under it, which need not be the task's doing."""
-    ticket = workers.submit(pool, task)
+    return all_completed(workers, pool, [task], lambda _: True, tick, tries=tries)[0]
+
+
+def all_completed(
+    workers: Workers,
+    pool: Pool,
+    tasks: Sequence[Task],
+    good: Callable[[Any], bool],
+    tick: Callable[[], None] = lambda: None,
+    *,
+    tries: int = 1,
+) -> list[Completion]:
+    """The completions of tasks that may run side by side, in their order; or the first alone whose result is not
+    ``good``: the others are given up then. Otherwise as :func:`completed`."""
+    under_way = {workers.submit(pool, task): (number, tries) for number, task in enumerate(tasks)}
+    found: dict[int, Completion] = {}
     while True:
         for completion in workers.wait(TICK_S):
-            if completion.ticket != ticket:
+            if completion.ticket not in under_way:
                 continue
-            tries -= 1
-            if not died(completion) or not tries:
-                return completion
-            ticket = workers.submit(pool, task)
+            number, left = under_way.pop(completion.ticket)
+            if died(completion) and left > 1:
+                under_way[workers.submit(pool, tasks[number])] = number, left - 1
+                continue
+            found[number] = completion
+            if not good(completion.result):
+                if under_way:
+                    workers.cancel_all()
+                return [completion]
+            if not under_way:
+                return [found[number] for number in sorted(found)]
         tick()
 
 

@@ -19,6 +19,7 @@ LARGEST_REST = 0.6  # of what testing the original has left
 # Of the original's qualification: a promotion opens a session anew, and tests and times as much again.
 PROMOTION_OF_BASELINE = 1.2
 EVALUATION_OF_BASELINE = 0.35
+OVERRUN_SHARE, OVERRUN_S = 0.08, 3.0
 HOPEFUL = 0.3  # a stage may cost this much of what is expected; where not even that is left, it is not begun
 ROOM = 1.25  # what is told to be enough is this much more than what is expected
 # Of buffers at timed sizes, as seen beside an H200: several input sets, held-out sizes, perturbations.
@@ -55,6 +56,12 @@ class Budget:
     def left_s(self) -> float:
         """Seconds that the run may still take; negative past its end."""
         return self.total_s - LEAVING_S - self.elapsed_s
+
+    @property
+    def verdict_left_s(self) -> float:
+        """Seconds that a promotion under way may still take: one that takes longer than was expected may overrun the
+        budget within what a run promises to keep, 10 % and 5 s, rather than lose what was found."""
+        return self.left_s + OVERRUN_SHARE * self.total_s + OVERRUN_S
 
     @property
     def search_left_s(self) -> float:

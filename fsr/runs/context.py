@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fsr.errors import FsrError
-from fsr.evaluation.spec import SessionSpec
-from fsr.runs.awaiting import completed
+from fsr.evaluation.spec import PromoteRequest, SessionSpec
+from fsr.records import Outcome, Status
+from fsr.runs.awaiting import all_completed, completed
 from fsr.runs.budget import Budget
 from fsr.runs.control import Control
 from fsr.runs.lease import Lease
@@ -54,14 +55,31 @@ class RunContext:
                 )
 
     def awaited(
-        self, pool: Pool, function: str, payload: Callable[[float], Any], most_s: float, *, fresh: bool = False
+        self, pool: Pool, function: str, payload: Callable[[float], Any], most_s: float
     ) -> tuple[Completion, bool]:
         """The completion of a task of ``fsr.evaluation``, and whether the budget ended under it.
 
         ``payload``: made from the seconds that the task may take, ``most_s`` or what the budget has left. A worker that
         dies under the task is tried once more."""
         limit_s = max(0.1, min(most_s, self.budget.left_s))
-        task = Task(f"fsr.evaluation.{function}", payload(limit_s), limit_s, fresh=fresh)
+        task = Task(f"fsr.evaluation.{function}", payload(limit_s), limit_s)
         done = completed(self.workers, pool, task, self.tick, tries=2)
-        cut = getattr(done.result, "kind", "") == "timed_out" and limit_s < most_s
-        return done, cut
+        return done, _cut(done, limit_s < most_s)
+
+    def judged(
+        self, payloads: Sequence[Callable[[float], PromoteRequest]], most_s: float
+    ) -> tuple[list[Completion], bool]:
+        """The completions of the parts of a promotion, side by side and in fresh processes, and whether the budget
+        ended under one. The first that does not find the candidate right stands alone."""
+        aim_s, limit_s = (max(0.1, min(most_s, s)) for s in (self.budget.left_s, self.budget.verdict_left_s))
+        tasks = [Task("fsr.evaluation.promotion:promote_task", make(aim_s), limit_s, fresh=True) for make in payloads]
+        done = all_completed(self.workers, "device", tasks, _right, self.tick, tries=2)
+        return done, any(_cut(one, limit_s < most_s) for one in done)
+
+
+def _cut(done: Completion, short: bool) -> bool:
+    return short and getattr(done.result, "kind", "") == "timed_out"
+
+
+def _right(result: Any) -> bool:
+    return isinstance(result, Outcome) and result.status >= Status.CORRECT

@@ -104,10 +104,11 @@ def _on_a_cluster(
 
 
 def host_workers() -> int:
-    """How many host devices one machine carries: executing and recording take a core each, compiling the others, and
-    a worker keeps the timed sizes' inputs and results in memory. Predictions do not disturb one another."""
+    """How many host devices one machine carries: executing and recording a candidate take about three times as long
+    as compiling it, and a worker keeps the timed sizes' inputs and results in memory. Predictions do not disturb one
+    another."""
     cores = len(os.sched_getaffinity(0))
-    return max(1, min(cores // 2, _available_bytes() // HOST_WORKER_BYTES, MOST_HOST_WORKERS))
+    return max(1, min((3 * cores + 2) // 4, _available_bytes() // HOST_WORKER_BYTES, MOST_HOST_WORKERS))
 
 
 def _available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from fsr.evaluation.promotion import SLOWER_ELSEWHERE
-from fsr.evaluation.spec import Binaries, CompileRequest, Enriched, PromoteRequest
+from fsr.evaluation.promotion import SLOWER_ELSEWHERE, joined
+from fsr.evaluation.spec import Binaries, CompileRequest, Enriched, PromoteRequest, PromotionPart
 from fsr.identity import to_json
 from fsr.records import Outcome, Status, VerdictKind
 from fsr.runs.awaiting import completed
@@ -105,16 +106,16 @@ class Promoter:
                 return None if cut else outcome_of(done, "compile", context.state)
             binaries = done.result
         context.take_device()
-
-        def payload(limit_s: float) -> PromoteRequest:
-            return PromoteRequest(context.spec, proposal.candidate, binaries, limit_s, untrusted=proposal.untrusted)
-
-        done, cut = context.awaited("device", "promotion:promote_task", payload, PROMOTE_TIMEOUT_S, fresh=True)
+        whole = partial(PromoteRequest, context.spec, proposal.candidate, binaries, untrusted=proposal.untrusted)
+        shared = context.spec.predicted and context.workers.size("device") > 1
+        parts = (PromotionPart.TESTS, PromotionPart.TIMES) if shared else (PromotionPart.WHOLE,)
+        judged, cut = context.judged([partial(whole, part=part) for part in parts], PROMOTE_TIMEOUT_S)
+        took_s = max(one.seconds for one in judged)
+        context.budget.promotion_took(CUT * took_s if cut else took_s)
         if cut:
-            context.budget.promotion_took(CUT * done.seconds)
             return None
-        context.budget.promotion_took(done.seconds)
-        return outcome_of(done, "promotion", context.state)
+        found = [outcome_of(one, "promotion", context.state) for one in judged]
+        return joined(*found) if len(found) > 1 else found[0]
 
 
 def reason(outcome: Outcome) -> str:

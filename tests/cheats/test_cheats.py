@@ -12,7 +12,7 @@ from fsr.contract.load import load_contract
 from fsr.contract.model import Contract
 from fsr.evaluation.jobs import compile_task, evaluate_task
 from fsr.evaluation.promotion import promote_task
-from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, SessionSpec
+from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, PromotionPart, SessionSpec
 from fsr.records import Candidate, Outcome, Status
 from fsr.testgen.candidate_file import read_candidate, read_notes
 
@@ -40,7 +40,7 @@ def judged(path: Path, attacked: str, device: str = "host") -> Outcome:
         outcome = evaluate_task(EvaluateRequest(spec, candidate, built))
         if outcome.status < Status.CORRECT:
             return outcome
-        return promote_task(PromoteRequest(spec, candidate, built, timed=False))
+        return promote_task(PromoteRequest(spec, candidate, built, part=PromotionPart.TESTS))
     except DeviceFault as fault:  # the worker process would be lost and replaced
         if not fault.fatal:
             raise

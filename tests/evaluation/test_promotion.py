@@ -23,7 +23,7 @@ from fsr.errors import BaselineError
 from fsr.evaluation import session as sessions
 from fsr.evaluation.jobs import baseline_task, compile_task, evaluate_task, roofline_of, too_fast
 from fsr.evaluation.promotion import promote_task
-from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, SessionSpec
+from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, PromotionPart, SessionSpec
 from fsr.evaluation.timing import TimingPolicy
 from fsr.features.roofline import MustMove
 from fsr.records import Candidate, ConcreteLaunch, DeviceInfo, Fault, Image, Outcome, Status
@@ -125,8 +125,8 @@ class World:
     def evaluate(self, candidate: Candidate, incumbent_ns: float | None = 1e6) -> Outcome:
         return evaluate_task(EvaluateRequest(self.spec, candidate, self.compiled(candidate), incumbent_ns))
 
-    def promote(self, candidate: Candidate, timed: bool = True) -> Outcome:
-        return promote_task(PromoteRequest(self.spec, candidate, self.compiled(candidate), 5.0, timed))
+    def promote(self, candidate: Candidate, part: PromotionPart = PromotionPart.WHOLE) -> Outcome:
+        return promote_task(PromoteRequest(self.spec, candidate, self.compiled(candidate), 5.0, part))
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_faster_at_the_timed_size_and_slower_beside_it_is_no_win(world: World) -
 
 
 def test_without_a_final_only_the_tests_decide(world: World) -> None:
-    outcome = world.promote(world.candidate(32), timed=False)
+    outcome = world.promote(world.candidate(32), PromotionPart.TESTS)
     assert (outcome.status, outcome.timing) == (Status.CORRECT, None)
     assert outcome.evidence["sanitizers"]
 

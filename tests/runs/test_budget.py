@@ -95,3 +95,12 @@ def test_room_to_promote_is_asked_for_before_each_try() -> None:
 @pytest.mark.parametrize(("seconds", "told"), [(1.0, 5), (41.0, 45), (61.0, 90), (599.0, 600), (601.0, 660)])
 def test_figures_that_a_person_would_type(seconds: float, told: float) -> None:
     assert rounded_up(seconds) == told
+
+
+def test_a_verdict_may_overrun_the_budget_within_what_is_promised() -> None:
+    clock = [0.0]
+    found = Budget(60.0, clock=lambda: clock[0])
+    clock[0] = 58.0
+    assert found.left_s < 2.0
+    clock[0] += found.verdict_left_s
+    assert 60.0 < clock[0] <= 60.0 * 1.1 + 5.0

@@ -158,9 +158,10 @@ def test_a_cluster_chooses_the_gpu_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cores", "gigabytes", "workers"), [(1, 64, 1), (2, 64, 1), (16, 64, 8), (64, 512, 8), (16, 9, 2), (16, 1, 1)]
+    ("cores", "gigabytes", "workers"),
+    [(1, 64, 1), (2, 64, 2), (4, 64, 3), (16, 64, 8), (64, 512, 8), (16, 9, 2), (16, 1, 1)],
 )
-def test_host_devices_take_half_the_cores_as_far_as_memory_goes(
+def test_host_devices_take_three_cores_in_four_as_far_as_memory_goes(
     monkeypatch: pytest.MonkeyPatch, cores: int, gigabytes: int, workers: int
 ) -> None:
     monkeypatch.setattr(fleet, "_available_bytes", lambda: gigabytes << 30)

@@ -48,6 +48,9 @@ class Judges:
     def wait(self, timeout_s: float) -> list[Completion]:
         return self.done[-1:]
 
+    def size(self, pool: str) -> int:
+        return 1
+
     def cancel_all(self) -> None:
         pass
 
