@@ -1,0 +1,1 @@
+"""From what happens in folders to which kernels have a new content."""

@@ -1,0 +1,164 @@
+"""Watches folders in a thread of its own and tells which kernels have a new content."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+
+from fsrd.watching.checkout import being_written
+from fsrd.watching.folder import Folder
+from fsrd.watching.index import Changes, Index
+from fsrd.watching.observing import Observing
+from fsrd.watching.settling import Settling
+
+CHECK_S = 2.0  # for folders that were replaced by others of their name
+GIT_S = 0.05  # between two looks at a checkout that goes on
+RESCAN_S = 60.0  # for what the operating system did not tell: its queue has an end
+RESCAN_SHARE = 0.002  # of the time, where scanning takes long
+MANY_EVENTS = 2000  # in one batch: some may have been lost
+
+Told = Callable[[Changes, bool], None]
+"""Called with what changed, and whether the kernels were found by the first look (rather than saved just now)."""
+
+
+class Watcher:
+    """Tells of every kernel of the folders once at the start, and from then on of those whose content changed.
+
+    ``told`` is called in the watcher's thread. ``events`` counts what was noticed."""
+
+    def __init__(self, folders: Sequence[Folder], told: Told) -> None:
+        self._folders, self._told = tuple(folders), told
+        self._index = Index(folders)
+        self._observing = Observing(self._notice)
+        self._settling = Settling()
+        self._noticed: SimpleQueue[tuple[str, bool] | None] = SimpleQueue()
+        self._tops: set[str] = set()
+        self._thread = threading.Thread(target=self._work, name="watching", daemon=True)
+        self._next_check = self._next_rescan = 0.0
+        self.events = 0
+        self.ready = threading.Event()
+
+    def start(self) -> Watcher:
+        """Begin; ``ready`` is set after the first look."""
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """End; nothing is told afterwards."""
+        self._noticed.put(None)
+        if self._thread.ident is not None:
+            self._thread.join(30.0)
+        self._observing.close()
+
+    @property
+    def kernels(self) -> int:
+        """How many kernels there are."""
+        return len(self._index.kernels)
+
+    # ------------------------------------------------------------ events
+
+    def _notice(self, path: str, folder: bool) -> None:
+        """Something happened to a path. In a thread of watchdog, which holds a lock that following a folder needs."""
+        self._noticed.put((path, folder))
+
+    def _take(self, path: str, folder: bool) -> None:
+        whole = folder or os.path.islink(path) or path in self._index.links.values()
+        if whole or self._index.concerns(path):
+            self.events += 1
+            self._settling.note(path)
+            if whole:
+                self._tops.add(path)
+
+    def _drained(self) -> bool:
+        """Wait until something happens or is due, and take what there is; whether to go on."""
+        wait_s = self._settling.wait_s
+        try:
+            item = self._noticed.get(timeout=CHECK_S if wait_s is None else min(CHECK_S, wait_s + 0.005))
+            while item is not None:
+                self._take(*item)
+                item = self._noticed.get_nowait()
+        except Empty:
+            return True
+        return False
+
+    # ------------------------------------------------------------ the thread
+
+    def _work(self) -> None:
+        try:
+            self._observe()  # before the first look: what changes meanwhile is noticed
+            self._told(self._index.scan(), True)
+            self._observe()
+            self._next_rescan = time.monotonic() + RESCAN_S
+        finally:
+            self.ready.set()
+        while self._drained():
+            changes = self._settled()
+            if changes:
+                self._told(changes, False)
+                self._observe()
+            if time.monotonic() >= self._next_check:
+                self._next_check = time.monotonic() + CHECK_S
+                self._check()
+
+    def _settled(self) -> Changes:
+        if self._settling.wait_s == 0.0 and being_written(self._settling.waiting):
+            time.sleep(GIT_S)
+            return Changes()
+        settled = self._settling.due()
+        changes = self._index.look(settled, changed=True)
+        tops = [path for path in settled if path in self._tops]
+        self._tops.difference_update(tops)
+        for top in _outermost(tops):
+            for name in list(self._index.names(top)):
+                self._add(changes, self._index.scan(name))
+        if len(settled) > MANY_EVENTS:
+            self._next_rescan = 0.0
+        for kernel in self._index.missing if settled else ():  # looked at again: gone only when it stays away
+            self._settling.note(kernel)
+        if tops:
+            self._observe()
+        return changes
+
+    def _check(self) -> None:
+        """Look after folders that were replaced, and now and then after everything."""
+        stale = self._observing.stale()
+        for folder in stale:
+            self._observing.leave(folder)
+        lost = bool(stale) or any(str(f.root) not in self._observing.followed() for f in self._folders)
+        if not lost and time.monotonic() < self._next_rescan:
+            return
+        self._observe()
+        began = time.monotonic()
+        changes = self._index.scan()
+        for kernel in self._index.missing:
+            self._settling.note(kernel)
+        took_s = time.monotonic() - began
+        self._next_rescan = began + max(RESCAN_S, took_s / RESCAN_SHARE)
+        if changes:
+            self._told(changes, False)
+
+    def _observe(self) -> None:
+        """Follow the folders, what links in them lead to, and where headers of theirs lie."""
+        wanted = {str(folder.root): (True, folder.polling) for folder in self._folders}
+        wanted |= {target: (True, None) for target in self._index.links if target not in wanted}
+        wanted |= {folder: (False, None) for folder in self._index.elsewhere() if folder not in wanted}
+        for folder in self._observing.followed() - set(wanted):
+            self._observing.leave(folder)
+        for folder, (recursive, polling) in wanted.items():
+            self._observing.follow(folder, recursive=recursive, polling=polling)
+
+    def _add(self, changes: Changes, more: Changes) -> None:
+        changes.saved.update(more.saved)
+        changes.gone += more.gone
+
+
+def _outermost(paths: Sequence[str]) -> list[str]:
+    """Those that lie in no other of them."""
+    found: list[str] = []
+    for path in sorted(set(paths)):
+        if not found or not path.startswith(found[-1] + os.sep):
+            found.append(path)
+    return found
