@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from fsr.cache.lookup import USAGE
+from fsr.builds.lookup import USAGE
 from fsr.cli.main import COMMANDS, fsr
 
 PAGE = Path(__file__).with_name("command-line.md")

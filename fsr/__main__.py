@@ -1,4 +1,4 @@
-"""``fsr`` and ``python -m fsr``. Answers ``lookup`` before anything heavy is imported."""
+"""``fsr`` and ``python -m fsr``. Answers ``lookup`` and ``launch`` before anything heavy is imported."""
 
 from __future__ import annotations
 
@@ -7,19 +7,34 @@ import sys
 
 def main() -> None:
     """Run the command line; ends the process with its exit code."""
-    if sys.argv[1:2] == ["lookup"]:
-        from fsr.cache.lookup import main as lookup
-        from fsr.errors import FsrError
-        from fsr.settings import read_settings
-
-        try:
-            sys.exit(lookup(sys.argv[2:], read_settings().cache))
-        except FsrError as fault:
-            print(f"fsr: {fault}", file=sys.stderr)
-            sys.exit(fault.exit_code)
+    if sys.argv[1:2] in (["lookup"], ["launch"]):
+        sys.exit(for_builds(sys.argv[1], sys.argv[2:]))
     from fsr.cli.main import run
 
     run()
+
+
+def for_builds(command: str, arguments: list[str]) -> int:
+    """The two commands that build systems call; the exit code."""
+    from fsr.cache.layers import Layers
+    from fsr.errors import FsrError
+    from fsr.settings import read_settings
+
+    try:
+        settings = read_settings()
+        layers = Layers(settings.cache, settings.system_cache)
+    except FsrError as fault:
+        print(f"fsr: {fault}", file=sys.stderr)
+        if command == "lookup":
+            return fault.exit_code
+        layers = Layers("")  # the compiler is called all the same
+    if command == "lookup":
+        from fsr.builds.lookup import main as lookup
+
+        return lookup(arguments, layers)
+    from fsr.builds.launching import main as launch
+
+    return launch(arguments, layers)
 
 
 if __name__ == "__main__":

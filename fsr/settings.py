@@ -10,17 +10,18 @@ import os
 
 from fsr.errors import UsageError
 
-VARIABLES = {"home": "FSR_HOME", "cache": "FSR_CACHE", "workers": "FSR_WORKERS"}
+VARIABLES = {"home": "FSR_HOME", "cache": "FSR_CACHE", "system_cache": "FSR_SYSTEM_CACHE", "workers": "FSR_WORKERS"}
 
 
 class Settings:
     """home: folder of runs and caches. cache: path of the SQLite database of winners. workers: compile
-    processes, None for one a core. (Plain strings and no dataclass: ``fsr lookup`` reads settings too.)"""
+    processes, None for one a core. system_cache: a read-only database that lookups ask next, '' for none.
+    (Plain strings and no dataclass: ``fsr lookup`` reads settings too.)"""
 
-    __slots__ = ("cache", "home", "workers")
+    __slots__ = ("cache", "home", "system_cache", "workers")
 
-    def __init__(self, home: str, cache: str, workers: int | None = None) -> None:
-        self.home, self.cache, self.workers = home, cache, workers
+    def __init__(self, home: str, cache: str, workers: int | None = None, system_cache: str = "") -> None:
+        self.home, self.cache, self.workers, self.system_cache = home, cache, workers, system_cache
 
     @property
     def runs(self) -> str:
@@ -41,6 +42,7 @@ def read_settings() -> Settings:
     home = os.path.expanduser(os.environ.get(VARIABLES["home"]) or default_home())  # noqa: PTH111
     data = _read_file(os.path.join(home, "config.toml"))  # noqa: PTH118
     cache = os.environ.get(VARIABLES["cache"]) or data.get("cache") or os.path.join(home, "cache.db")  # noqa: PTH118
+    system = os.environ.get(VARIABLES["system_cache"]) or data.get("system_cache") or ""
     workers = os.environ.get(VARIABLES["workers"]) or data.get("workers")
     try:
         count = None if workers is None else int(str(workers))
@@ -52,7 +54,7 @@ def read_settings() -> Settings:
             where=VARIABLES["workers"] if os.environ.get(VARIABLES["workers"]) else f"{home}/config.toml",
             fix="unset it for one worker a core",
         )  # fmt: skip
-    return Settings(home, os.path.expanduser(str(cache)), count)  # noqa: PTH111
+    return Settings(home, os.path.expanduser(str(cache)), count, os.path.expanduser(str(system)))  # noqa: PTH111
 
 
 def _read_file(path: str) -> dict[str, object]:
@@ -65,7 +67,7 @@ def _read_file(path: str) -> dict[str, object]:
             data = tomllib.load(file)
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as fault:
         raise UsageError(f"the configuration cannot be read: {fault}", where=path, fix="correct it") from None
-    unknown = sorted(set(data) - {"cache", "workers"})
+    unknown = sorted(set(data) - {"cache", "system_cache", "workers"})
     if unknown:
-        raise UsageError(f"unknown setting {unknown[0]!r}", expected="cache or workers", where=path)
+        raise UsageError(f"unknown setting {unknown[0]!r}", expected="cache, system_cache or workers", where=path)
     return data

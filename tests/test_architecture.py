@@ -25,7 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("prediction",),
     ("transform",),
     ("search", "testgen", "cache"),
-    ("guard",),
+    ("guard", "builds"),
     ("llm", "evaluation"),
     ("workers",),
     ("runs",),

@@ -69,7 +69,7 @@ def damaged(path: Path | str, fault: Exception) -> StorageError:
             where=str(path),
             fix="stop the process that holds it, or leave the cache out with --no-cache",
         )
-    if "full" in str(fault) or "disk I/O" in str(fault):
+    if "full" in str(fault) or "disk I/O" in str(fault) or isinstance(fault, OSError):
         return StorageError(
             f"the cache database cannot be written: {fault}", expected="room on its disk", where=str(path),
             fix="free some space, set FSR_CACHE to another disk, or leave the cache out with --no-cache",

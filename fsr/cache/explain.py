@@ -1,48 +1,101 @@
-"""Why a lookup answers what it does."""
+"""Why a lookup answers what it does: which part of the key missed."""
 
 from __future__ import annotations
 
+import re
 import sqlite3
+from dataclasses import dataclass
 from pathlib import Path
 
 from fsr.cache.connection import damaged, open_for_reading
 from fsr.cache.digest import includes_unchanged, text_digest
-from fsr.cache.entry import read_body
+from fsr.cache.entry import Entry, read_body
 from fsr.cache.hardware import Hardware, known_device
 from fsr.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A part of the key that does not fit. part: 'source', 'include', 'hardware', 'arch', 'driver', 'basis' or
+    'digest'. stored, here: what the winner was found for, and what is here now. told: the sentence."""
+
+    part: str
+    stored: str
+    here: str
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """A stored winner and what of its key missed; nothing when it is served. entry: None when it is damaged."""
+
+    key: str
+    entry: Entry | None
+    missed: tuple[Missed, ...]
 
 
 def explain(kernel: Path, database: Path, index: int = 0) -> list[str]:
     """Lines of text: the hardware looked for, and for every stored winner of this file what fits and what not.
 
     Raises UsageError when the kernel cannot be read, StorageError when the database cannot be."""
+    answer = considered(kernel, database, index)
+    if answer is None:
+        return [f"there is no cache yet at {database}: `fsr refine {kernel}` makes it"]
+    wanted, rows = answer
+    of_this = [row for row in rows if not any(m.part == "source" for m in row.missed)]
+    source = text_digest(kernel.read_bytes())
+    lines = [f"source {source[:16]}: {len(of_this)} winners stored", _hardware_line(wanted, index)]
+    lines += [f"  {row.key[:16]}: " + ("; ".join(m.told for m in row.missed) or "exact: served") for row in rows]
+    return lines
+
+
+def considered(kernel: Path, database: Path, index: int = 0) -> tuple[Hardware | None, list[Considered]] | None:
+    """The hardware here, and the winners of this file; where there is none, those of kernels that the file defines
+    under the same name, as they were found for other bytes of it. None without a database."""
     try:
-        source = text_digest(kernel.read_bytes())
+        data = kernel.read_bytes()
     except OSError as fault:
         raise UsageError(f"the kernel file cannot be read: {fault.strerror}", where=str(kernel)) from None
     connection = open_for_reading(str(database))
     if connection is None:
-        return [f"there is no cache yet at {database}: `fsr refine {kernel}` makes it"]
+        return None
+    columns = "SELECT key, body, body_digest, basis, hardware, driver, arch FROM winners"
     try:
         wanted = known_device(connection, index)
-        rows = connection.execute(
-            "SELECT key, body, body_digest, basis, hardware, driver, arch FROM winners WHERE source = ?", (source,)
-        ).fetchall()
+        rows = connection.execute(f"{columns} WHERE source = ? ORDER BY key", (text_digest(data),)).fetchall()
+        if not rows:
+            names = ",".join(f"'{name}'" for name in _kernels(data))
+            where = f"json_valid(body) AND json_extract(body, '$.key.entry') IN ({names})"
+            rows = connection.execute(f"{columns} WHERE {where} ORDER BY created DESC LIMIT 20").fetchall()
     except sqlite3.Error as fault:
         raise damaged(database, fault) from None
     finally:
         connection.close()
-    lines = [f"source {source[:16]}: {len(rows)} winners stored", _hardware_line(wanted, index)]
-    for key, body, digest, basis, hardware, driver, arch in rows:
-        entry = read_body(body, digest)
-        if entry is None:
-            reasons = ["damaged: never served"]
-        else:
-            reasons = _reasons(wanted, basis, hardware, driver, arch)
-            if not includes_unchanged(str(kernel.parent), entry.key.includes):
-                reasons.append("an included file or the contract changed")
-        lines.append(f"  {key[:16]}: " + ("; ".join(reasons) or "exact: served"))
-    return lines
+    return wanted, [_considered(row, wanted, kernel.parent, text_digest(data)) for row in rows]
+
+
+def _kernels(data: bytes) -> list[str]:
+    """Names that a file declares behind __global__, as far as a pattern tells."""
+    text = data.decode("utf-8", "replace")
+    return re.findall(r"__global__[^;{(]*?(?:__launch_bounds__\s*\([^)]*\)[^;{(]*?)?\b([A-Za-z_]\w*)\s*\(", text)
+
+
+def _considered(row: tuple[str, ...], wanted: Hardware | None, folder: Path, source: str) -> Considered:
+    key, body, digest, basis, hardware, driver, arch = row
+    entry = read_body(body, digest)
+    if entry is None:
+        return Considered(key, None, (Missed("digest", digest, "", "damaged: never served"),))
+    missed = []
+    if entry.key.source != source:
+        told = f"{entry.key.entry} was refined in a file of other bytes (source {entry.key.source[:16]})"
+        missed.append(Missed("source", entry.key.source, source, told))
+    missed += _hardware_missed(wanted, basis, hardware, driver, arch)
+    for name, stored in entry.key.includes:
+        if not includes_unchanged(str(folder), [(name, stored)]):
+            path = folder / name
+            here = text_digest(path.read_bytes()) if path.is_file() else "absent"
+            missed.append(Missed("include", stored, here, f"{name} changed: an included file or the contract"))
+    return Considered(key, entry, tuple(missed))
 
 
 def _hardware_line(wanted: Hardware | None, index: int) -> str:
@@ -51,16 +104,17 @@ def _hardware_line(wanted: Hardware | None, index: int) -> str:
     return f"hardware {wanted.arch}, {wanted.sm_count} multiprocessors, driver {wanted.driver}"
 
 
-def _reasons(wanted: Hardware | None, basis: str, hardware: str, driver: str, arch: str) -> list[str]:
-    reasons = []
+def _hardware_missed(wanted: Hardware | None, basis: str, hardware: str, driver: str, arch: str) -> list[Missed]:
+    missed = []
     if basis != "measured":
-        reasons.append("predicted, not measured: never served")
+        missed.append(Missed("basis", basis, "measured", "predicted, not measured: never served"))
     if wanted is None:
-        reasons.append("no GPU to compare with")
+        missed.append(Missed("hardware", hardware, "", "no GPU to compare with"))
     elif arch != wanted.arch:
-        reasons.append(f"for {arch}")
+        missed.append(Missed("arch", arch, wanted.arch, f"for {arch}"))
     elif hardware != wanted.hardware:
-        reasons.append("other hardware of this architecture: served with --tier arch")
+        told = "other hardware of this architecture: served with --tier arch"
+        missed.append(Missed("hardware", hardware, wanted.hardware, told))
     elif driver != wanted.driver:
-        reasons.append(f"driver {driver}: served with --tier driver")
-    return reasons
+        missed.append(Missed("driver", driver, wanted.driver, f"driver {driver}: served with --tier driver"))
+    return missed

@@ -12,7 +12,7 @@ import sqlite3
 from fsr.cache.connection import damaged, open_for_reading
 from fsr.cache.digest import hardware_of, includes_unchanged, json_digest, text_digest
 from fsr.cache.hardware import Hardware, known_device
-from fsr.errors import EXIT_DONE, EXIT_MISS, FsrError, StorageError, UsageError
+from fsr.errors import StorageError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 TIERS = ("exact", "driver", "arch")
-USAGE = """usage: fsr lookup KERNEL [--entry NAME] [--device cuda:N] [--tier exact|driver|arch] [-o OUT] [--json]
-
-Prints the path of the winner for this hardware and exits 0; exits 3 when the cache holds none."""
 
 
 class Hit:
@@ -42,13 +39,13 @@ def find(
     database: str | os.PathLike[str],
     *,
     entry: str | None = None,
-    device: Mapping[str, Any] | int = 0,
+    device: Mapping[str, Any] | Hardware | int = 0,
     tier: str = "exact",
 ) -> Hit | None:
     """The best measured winner of a kernel file, or None.
 
-    ``device``: an identity (fields of DeviceInfo) or the index of the GPU to look at. ``tier``: the last step
-    of the ladder that may answer. Raises UsageError when the kernel cannot be read, StorageError when the
+    ``device``: an identity (fields of DeviceInfo), hardware, or the index of the GPU to look at. ``tier``: the
+    last step of the ladder that may answer. Raises UsageError when the kernel cannot be read, StorageError when the
     database cannot be."""
     kernel, database = os.fspath(kernel), os.fspath(database)
     try:
@@ -62,7 +59,9 @@ def find(
     if connection is None:
         return None
     try:
-        found = known_device(connection, device) if isinstance(device, int) else _hardware(device)
+        found = known_device(connection, device) if isinstance(device, int) else device
+        if found is not None and not isinstance(found, Hardware):
+            found = _hardware(found)
         if found is None:
             return None
         return _best(connection, source, found, os.path.dirname(kernel), entry, tier)  # noqa: PTH120
@@ -131,72 +130,3 @@ def _holds(path: str, data: bytes) -> bool:
             return file.read() == data
     except OSError:
         return False
-
-
-def main(arguments: list[str], database: str | os.PathLike[str]) -> int:
-    """The command; returns its exit code. Prints to standard output only what was asked for."""
-    import sys
-
-    try:
-        options = _parse(arguments)
-        if options is None:
-            print(USAGE)
-            return EXIT_DONE
-        kernel = str(options["kernel"])
-        hit = find(
-            kernel, database, entry=options["entry"], device=_index(options["device"]), tier=options["tier"] or "exact"
-        )
-        if hit is None:
-            print(f"fsr lookup: no winner for {kernel} on this hardware; `fsr refine {kernel}` finds one",
-                  file=sys.stderr)  # fmt: skip
-            return EXIT_MISS
-        beside = os.path.join(os.path.dirname(os.path.abspath(database)), "winners", hit.key)  # noqa: PTH100, PTH118, PTH120
-        paths = write_files(hit, options["o"] or beside)
-        print(_json(hit, paths) if options["json"] else paths[0])
-    except FsrError as fault:
-        print(f"fsr: {fault}", file=sys.stderr)
-        return fault.exit_code
-    return EXIT_DONE
-
-
-def _json(hit: Hit, paths: list[str]) -> str:
-    import json
-
-    body = json.loads(hit.body)
-    told = {
-        "status": "hit", "tier": hit.tier, "basis": body["basis"], "entry": body["key"]["entry"], "files": paths,
-        "device": body["device"], "evidence": body["evidence"],
-    }  # fmt: skip
-    return json.dumps(told)
-
-
-def _index(text: str | None) -> int:
-    name, _, number = (text or "cuda:0").partition(":")
-    if name not in ("cuda", "auto") or not (number or "0").isdigit():
-        raise UsageError(f"unknown device {text!r}", expected="cuda:N", fix="for example --device cuda:0")
-    return int(number or "0")
-
-
-def _parse(arguments: list[str]) -> dict[str, Any] | None:
-    options: dict[str, Any] = dict.fromkeys(("kernel", "entry", "device", "tier", "o", "json"))
-    values = {"--entry": "entry", "--device": "device", "--tier": "tier", "-o": "o", "--out": "o"}
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
-        if word in ("-h", "--help"):
-            return None
-        if word == "--json":
-            options["json"] = True
-        elif word in values:
-            if not rest:
-                raise UsageError(f"{word} needs a value", where="fsr lookup", fix="see `fsr lookup --help`")
-            options[values[word]] = rest.pop(0)
-        elif word.startswith("-") or options["kernel"] is not None:
-            raise UsageError(f"unexpected {word!r}", where="fsr lookup", fix="see `fsr lookup --help`")
-        else:
-            options["kernel"] = word
-    if options["kernel"] is None:
-        raise UsageError("no kernel named", expected="fsr lookup KERNEL", fix="see `fsr lookup --help`")
-    if options["tier"] not in (None, *TIERS):
-        raise UsageError(f"unknown tier {options['tier']!r}", expected="exact, driver or arch")
-    return options

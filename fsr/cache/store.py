@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from fsr.cache import hints
 from fsr.cache.connection import damaged, open_for_writing
 from fsr.cache.digest import hardware_of, json_digest, text_digest
 from fsr.cache.entry import Entry, read_body
@@ -38,6 +39,10 @@ class Store:
             self._connection.close()
             raise damaged(path, fault) from None
         self._db = Database(self._connection, execute_plugins=False)
+        if not Path(hints.folder_of(path)).is_dir():  # a database of an fsr that had none
+            with self._transaction():
+                found = self._connection.execute("SELECT DISTINCT source FROM winners WHERE basis = 'measured'")
+                hints.note(path, [source for (source,) in found])
 
     def __enter__(self) -> Self:
         return self
@@ -63,6 +68,8 @@ class Store:
             held = self._row(entry.key.digest())
             if held is not None and held["basis"] == "measured" and entry.basis == "predicted":
                 return
+            if entry.basis == "measured":
+                hints.note(self.path, [entry.key.source])
             self._db.table("winners").insert(row, replace=True)
 
     def winner(self, key: CacheKey) -> Entry | None:
@@ -81,7 +88,15 @@ class Store:
     def remove(self, keys: list[str]) -> int:
         """Delete winners by key digest; returns how many there were."""
         with self._transaction():
-            return sum(self._connection.execute("DELETE FROM winners WHERE key = ?", (key,)).rowcount for key in keys)
+            held = self._measured_sources()
+            removed = sum(
+                self._connection.execute("DELETE FROM winners WHERE key = ?", (key,)).rowcount for key in keys
+            )
+            hints.forget(self.path, held - self._measured_sources())
+        return removed
+
+    def _measured_sources(self) -> set[str]:
+        return {s for (s,) in self._connection.execute("SELECT source FROM winners WHERE basis = 'measured'")}
 
     def remember_failure(self, context: str, candidate: str, status: str, evidence: Mapping[str, Any]) -> None:
         """Store a failed candidate (by hash) so that no run pays twice; the first telling stays."""
@@ -143,5 +158,5 @@ class _Immediate:
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, _: object) -> None:
         if self._connection.in_transaction:
             self._connection.execute("COMMIT" if kind is None else "ROLLBACK")
-        if isinstance(value, sqlite3.Error):
+        if isinstance(value, sqlite3.Error | OSError):
             raise damaged(self._path, value) from None

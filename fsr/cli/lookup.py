@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from fsr.cache.lookup import main
+from fsr.builds.lookup import main
+from fsr.cache.layers import Layers
 from fsr.settings import read_settings
 
 
@@ -12,4 +13,5 @@ from fsr.settings import read_settings
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def lookup_command(arguments: tuple[str, ...]) -> int:
     """The winner for this hardware, for build systems."""
-    return main(list(arguments), read_settings().cache)
+    settings = read_settings()
+    return main(list(arguments), Layers(settings.cache, settings.system_cache))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from fsr.cache.entry import Entry, read_body
 from fsr.cache.explain import explain
 from fsr.cache.hardware import known_device
 from fsr.cache.key import CacheKey
-from fsr.cache.lookup import find, main, write_files
+from fsr.cache.lookup import find, write_files
 from fsr.cache.migrations import MIGRATIONS
 from fsr.cache.store import Store
 from fsr.errors import StorageError, UsageError
@@ -143,6 +144,24 @@ def test_the_entry_name_chooses(kernel: Path, database: Path) -> None:
     assert find(kernel, database, device=H200, entry="j") is None
 
 
+def test_a_source_has_a_hint_as_long_as_it_has_a_measured_winner(kernel: Path, database: Path) -> None:
+    hint = Path(f"{database}.sources") / text_digest(kernel.read_bytes())
+    with Store(database) as store:
+        store.publish(entry(kernel, basis="predicted", contract="p"))
+        assert not hint.exists()
+        store.publish(entry(kernel))
+        store.publish(entry(kernel, entry="j"))
+        assert hint.exists()
+        store.remove([entry(kernel).key.digest()])
+        assert hint.exists()
+        store.remove([entry(kernel, entry="j").key.digest()])
+        assert not hint.exists()
+        store.publish(entry(kernel))
+    shutil.rmtree(hint.parent)  # a database that an older fsr made
+    with Store(database):
+        assert hint.exists()
+
+
 def test_failures_are_remembered_per_context(kernel: Path, database: Path) -> None:
     with Store(database) as store:
         store.remember_failure("ctx", "f1a", "wrong", {"case": "smoke"})
@@ -258,46 +277,6 @@ def test_the_driver_files_tell_gpu_and_driver(tmp_path: Path, database: Path, mo
 )
 def test_lookup_numbers_gpus_as_cuda_does(chosen: str | None, left: list[str]) -> None:
     assert visible(["GPU-12ab", "GPU-12cd", "GPU-34ef"], chosen) == left
-
-
-def test_the_command_prints_the_path_and_exits_0_or_3(
-    kernel: Path, database: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert main([str(kernel)], database) == 3
-    assert "no winner" in capsys.readouterr().err
-    with Store(database) as store:
-        store.publish(entry(kernel))
-        store.saw_device("GPU-12ab", "580.1", H200)
-    monkeypatch.setattr("fsr.backends.cuda.present.present", lambda: ("580.1", ["GPU-12ab"]))
-    assert main([str(kernel)], database) == 0
-    printed = capsys.readouterr().out.strip()
-    assert Path(printed).read_text() == "// winner\n"
-    assert main([str(kernel), "--json", "-o", str(database.parent / "out")], database) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["status"], told["tier"], told["basis"]) == ("hit", "exact", "measured")
-    assert Path(told["files"][0]).parent.name == "out"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "no kernel named"), (["a.cu", "b.cu"], "unexpected 'b.cu'"), (["--fast"], "unexpected '--fast'"),
-        (["k.cu", "--tier"], "needs a value"), (["k.cu", "--tier", "any"], "unknown tier"),
-        (["k.cu", "--device", "tpu:0"], "unknown device"), (["absent.cu"], "cannot be read"),
-    ],
-)  # fmt: skip
-def test_wrong_usage_exits_2_with_one_message(
-    arguments: list[str], message: str, database: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(arguments, database) == 2
-    told = capsys.readouterr()
-    assert message in told.err
-    assert told.out == ""
-
-
-def test_help_is_printed(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"], database) == 0
-    assert "usage: fsr lookup" in capsys.readouterr().out
 
 
 def test_files_that_cannot_be_written_are_told(kernel: Path, database: Path, tmp_path: Path) -> None:

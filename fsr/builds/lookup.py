@@ -1,0 +1,112 @@
+"""``fsr lookup`` as a command: one kernel, many, or a manifest. Loads no more than what was asked for needs."""
+
+from __future__ import annotations
+
+from fsr.cache.layers import Found, Layers
+from fsr.cache.lookup import TIERS, write_files
+from fsr.errors import EXIT_DONE, EXIT_MISS, FsrError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+USAGE = """usage: fsr lookup KERNEL [--entry NAME] [--device cuda:N] [--tier exact|driver|arch] [-o OUT] [--json]
+       fsr lookup --batch [KERNEL...]
+       fsr lookup --manifest FILE [--compile FLAGS] KERNEL|FOLDER...
+       fsr lookup --explain KERNEL [--json]
+
+Prints the path of the winner for this hardware and exits 0; exits 3 when the cache holds none.
+--batch answers for many kernels, named or one a line on standard input, with a JSON object a line; exits 3 when
+one has no winner. --manifest writes which winners a build with the compiler flags FLAGS may use, as a flat file;
+the file is left alone when nothing changed. --explain, or `fsr lookup explain`, says which part of the key missed."""
+_VALUES = {
+    "--entry": "entry", "--device": "device", "--tier": "tier", "-o": "o", "--out": "o", "--manifest": "manifest",
+    "--compile": "compile",
+}  # fmt: skip
+_SWITCHES = {"--json": "json", "--batch": "batch", "--explain": "explain"}
+
+
+def main(arguments: list[str], layers: Layers) -> int:
+    """The command; returns its exit code. Prints to standard output only what was asked for."""
+    import sys
+
+    try:
+        options = _parse(arguments)
+        if options is None:
+            print(USAGE)
+            return EXIT_DONE
+        if options["batch"] or options["manifest"] or options["explain"]:
+            from fsr.builds.many import answer
+
+            return answer(options, _index(options["device"]), layers)
+        kernel = str(options["kernels"][0])
+        found = layers.find(
+            kernel, entry=options["entry"], device=_index(options["device"]), tier=options["tier"] or "exact"
+        )
+        if found is None:
+            print(f"fsr lookup: no winner for {kernel} on this hardware; `fsr refine {kernel}` finds one",
+                  file=sys.stderr)  # fmt: skip
+            return EXIT_MISS
+        paths = write_files(found.hit, options["o"] or found.place)
+        print(_json(found, paths) if options["json"] else paths[0])
+    except FsrError as fault:
+        print(f"fsr: {fault}", file=sys.stderr)
+        return fault.exit_code
+    return EXIT_DONE
+
+
+def _json(found: Found, paths: list[str]) -> str:
+    import json
+
+    body = json.loads(found.hit.body)
+    told = {
+        "status": "hit", "tier": found.hit.tier, "basis": body["basis"], "entry": body["key"]["entry"],
+        "files": paths, "device": body["device"], "evidence": body["evidence"],
+    }  # fmt: skip
+    return json.dumps(told)
+
+
+def _index(text: str | None) -> int:
+    name, _, number = (text or "cuda:0").partition(":")
+    if name not in ("cuda", "auto") or not (number or "0").isdigit():
+        raise UsageError(f"unknown device {text!r}", expected="cuda:N", fix="for example --device cuda:0")
+    return int(number or "0")
+
+
+def _parse(arguments: list[str]) -> dict[str, Any] | None:
+    options: dict[str, Any] = dict.fromkeys((*_VALUES.values(), *_SWITCHES.values()))
+    kernels: list[str] = []
+    options["kernels"] = kernels
+    rest = list(arguments)
+    if rest[:1] == ["explain"]:
+        rest[0] = "--explain"
+    while rest:
+        word = rest.pop(0)
+        if word in ("-h", "--help"):
+            return None
+        if word in _SWITCHES:
+            options[_SWITCHES[word]] = True
+        elif word in _VALUES:
+            if not rest:
+                raise UsageError(f"{word} needs a value", where="fsr lookup", fix="see `fsr lookup --help`")
+            options[_VALUES[word]] = rest.pop(0)
+        elif word.startswith("-"):
+            raise UsageError(f"unexpected {word!r}", where="fsr lookup", fix="see `fsr lookup --help`")
+        else:
+            kernels.append(word)
+    _check(options)
+    return options
+
+
+def _check(options: dict[str, Any]) -> None:
+    kernels = options["kernels"]
+    if len(kernels) > 1 and not options["batch"] and not options["manifest"]:
+        raise UsageError(f"unexpected {kernels[1]!r}", where="fsr lookup", fix="name several with --batch")
+    if not kernels and not options["batch"]:
+        raise UsageError("no kernel named", expected="fsr lookup KERNEL", fix="see `fsr lookup --help`")
+    if options["tier"] not in (None, *TIERS):
+        raise UsageError(f"unknown tier {options['tier']!r}", expected="exact, driver or arch")
+    asked = [name for name in ("batch", "manifest", "explain") if options[name]]
+    if len(asked) > 1 or (options["compile"] and not options["manifest"]):
+        given = [*asked, *(["compile"] if options["compile"] else [])]
+        raise UsageError(" and ".join(f"--{name}" for name in given) + " do not go together", where="fsr lookup")

@@ -1,0 +1,86 @@
+"""The queue folder: kernels that a build compiled without a winner, for the daemon to refine.
+
+``$FSR_HOME/queue/`` holds one file a job, ``<SHA-256 of the kernel file>.job``: text in UTF-8, one field a line, the
+name up to the first space, unknown names ignored::
+
+    fsr-queue 1
+    kernel /absolute/path/of/kernel.cu
+    source <SHA-256 of its bytes when it was queued>
+
+Writers create a draft whose name begins with a dot and rename it, so that a job is there whole or not at all; a job
+that is there already stays. Readers take a job by renaming it away (:func:`take`): one of several readers wins. A job
+whose file has other bytes by now is void: the next build queues the new ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fsr.cache.digest import text_digest
+
+HEAD, SUFFIX = "fsr-queue 1", ".job"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A kernel file, and the digest of the bytes that are to be refined."""
+
+    kernel: Path
+    source: str
+
+    @property
+    def current(self) -> bool:
+        """Whether the file still has those bytes."""
+        try:
+            return text_digest(self.kernel.read_bytes()) == self.source
+        except OSError:
+            return False
+
+
+def queue_of(home: str | os.PathLike[str]) -> Path:
+    """The queue folder of a home folder."""
+    return Path(home) / "queue"
+
+
+def put(folder: Path, kernel: Path) -> Job:
+    """Queue a kernel file as it is now; one that is queued already stays. Raises OSError, and ValueError for a path
+    that holds a line break."""
+    path = kernel.absolute()
+    if "\n" in str(path):
+        raise ValueError(f"the path of a job holds a line break: {str(path)!r}")
+    job = Job(path, text_digest(path.read_bytes()))
+    folder.mkdir(parents=True, exist_ok=True)
+    place = folder / (job.source + SUFFIX)
+    if not place.exists():
+        draft = folder / f".{job.source}.{os.getpid()}"
+        draft.write_bytes(f"{HEAD}\nkernel {path}\nsource {job.source}\n".encode("utf-8", "surrogateescape"))
+        draft.replace(place)
+    return job
+
+
+def waiting(folder: Path) -> Iterator[Path]:
+    """The files of the jobs that wait, oldest first."""
+    try:
+        found = [(entry.stat().st_mtime_ns, entry.path) for entry in os.scandir(folder) if entry.name.endswith(SUFFIX)]
+    except FileNotFoundError:
+        return
+    yield from (Path(path) for _, path in sorted(found))
+
+
+def take(place: Path) -> Job | None:
+    """Remove a job from the queue and give it; None when another reader was quicker or the file is no job."""
+    mine = place.with_name(f".{place.name}.{os.getpid()}.taken")
+    try:
+        place.rename(mine)
+        text = mine.read_bytes().decode("utf-8", "surrogateescape")
+        mine.unlink()
+    except FileNotFoundError:
+        return None
+    head, *lines = text.splitlines()[:64] or [""]
+    fields = dict(line.partition(" ")[::2] for line in lines)
+    if head != HEAD or not {"kernel", "source"} <= set(fields) or not fields["kernel"].startswith("/"):
+        return None
+    return Job(Path(fields["kernel"]), fields["source"])

@@ -1,0 +1,45 @@
+"""The queue folder: a job is there whole or not at all, and one reader takes it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fsr.builds.queue import put, queue_of, take, waiting
+
+
+def test_jobs_come_oldest_first_and_once(tmp_path: Path) -> None:
+    queue = queue_of(tmp_path)
+    assert list(waiting(queue)) == []
+    kernels = [tmp_path / f"{name}.cu" for name in "ba"]
+    for number, kernel in enumerate(kernels):
+        kernel.write_text(f"// {kernel.name}")
+        job = put(queue, kernel)
+        os.utime(queue / f"{job.source}.job", (number + 1, number + 1))
+    put(queue, kernels[0])
+    places = list(waiting(queue))
+    jobs = [take(place) for place in places]
+    assert [job and job.kernel for job in jobs] == kernels
+    assert [take(place) for place in places] == [None, None]
+    assert list(queue.iterdir()) == []
+    kernels[0].write_text("// saved again")
+    assert [job and job.current for job in jobs] == [False, True]
+    kernels[1].unlink()
+    assert jobs[1] is not None
+    assert not jobs[1].current
+
+
+@pytest.mark.parametrize("text", ["", "x", "fsr-queue 2\nkernel /a\nsource b\n", "fsr-queue 1\nkernel a\nsource b\n"])
+def test_what_is_no_job_is_removed_and_not_given(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.job").write_text(text)
+    assert take(tmp_path / "a.job") is None
+    assert list(waiting(tmp_path)) == []
+
+
+def test_a_path_that_would_break_the_format_is_refused(tmp_path: Path) -> None:
+    kernel = tmp_path / "a\nb.cu"
+    kernel.write_text("")
+    with pytest.raises(ValueError, match="line break"):
+        put(tmp_path / "q", kernel)
