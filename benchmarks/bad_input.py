@@ -39,11 +39,11 @@ from typing import Any, NoReturn
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.bad.drawn import drawn
-from benchmarks.bad.inputs import Bad
-from benchmarks.bad.written import written  # noqa: E402  # the checkout, installed or not
+from benchmarks.bad.drawn import drawn  # noqa: E402  # the checkout, installed or not
+from benchmarks.bad.inputs import Bad  # noqa: E402
 
-LIMIT_S, KILL_S, GRACE_S = 10.0, 45.0, 1.0
+LIMIT_S, KILL_S, GRACE_S = 10.0, 25.0, 1.0
+MOST_BYTES = 2 << 30
 SCREEN, WIDEST = 24, 1500
 PR_SET_CHILD_SUBREAPER = 36
 NOBODY = 65534
@@ -83,7 +83,7 @@ def warm() -> None:
     import fsr.app.checking
     import fsr.app.explaining
     import fsr.cli.main
-    import fsr.runs.run  # noqa: F401
+    import fsr.runs.run
 
     for name in fsr.cli.main.COMMANDS:
         fsr.cli.main.fsr.get_command(None, name)  # type: ignore[arg-type]  # the context is not asked
@@ -149,13 +149,20 @@ def called() -> int:
 
 
 def reaped(running: Running) -> tuple[int, float] | None:
-    """(exit code or minus the signal, seconds); None while it runs. Kills what is far beyond its time."""
+    """(exit code or minus the signal, seconds); None while it runs. Kills what is far beyond its time or memory."""
     seconds = time.monotonic() - running.started
     pid, status = os.waitpid(running.pid, os.WNOHANG)
-    if not pid and seconds > KILL_S:
+    if not pid and (seconds > KILL_S or resident(running.pid) > MOST_BYTES):
         os.kill(running.pid, signal.SIGKILL)
         pid, status = os.waitpid(running.pid, 0)
     return (os.waitstatus_to_exitcode(status), seconds) if pid else None
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that a process holds."""
+    with suppress(OSError, IndexError):
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
+    return 0
 
 
 def left_behind(folder: Path) -> list[int]:
@@ -191,6 +198,8 @@ def judged(running: Running, code: int, seconds: float) -> Judged:
     bad, folder = running.bad, running.folder
     out, err = ((folder / name).read_text(errors="replace") for name in ("out", "err"))
     faults = []
+    if code == -signal.SIGKILL and seconds < KILL_S:
+        faults.append("took over 2 GB of memory")
     if code not in bad.codes:
         faults.append(f"exit code {code}, expected {sorted(bad.codes)}")
     if "Traceback (most recent" in out + err or "fault of fsr itself" in err:
@@ -264,7 +273,7 @@ def run_all(inputs: list[Bad], at_once: int, base: Path, *, keep: bool) -> Itera
                 continue
             going.remove(running)
             result = judged(running, *ended)
-            again = at_once > 1 and LIMIT_S < result.seconds
+            again = at_once > 1 and LIMIT_S < result.seconds < KILL_S
             slow += [running.bad] if again else []
             if not keep or not result.faults:
                 shutil.rmtree(running.folder, ignore_errors=True)
@@ -285,12 +294,15 @@ def main() -> None:
     asked.out.mkdir(parents=True, exist_ok=True)
     warm()
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
-    inputs = [bad for bad in [*written(), *drawn(asked.seed, asked.generated)] if asked.only in f"{bad.group}/{bad.name}"]
+    inputs = [*given(), *elsewhere(), *drawn(asked.seed, asked.generated)]
+    inputs = [bad for bad in inputs if asked.only in f"{bad.group}/{bad.name}"]
     base = Path(tempfile.mkdtemp(prefix="bad-input-"))
     base.chmod(0o755)
     found: list[Judged] = []
     for result in run_all(inputs, asked.at_once, base, keep=asked.keep):
         found.append(result)
+        if len(found) % 100 == 0:
+            print(f"{len(found)} of {len(inputs)}", file=sys.stderr, flush=True)
         if result.faults:
             print(f"{result.group}/{result.name}: {'; '.join(result.faults)}", flush=True)
     report = summary(found)

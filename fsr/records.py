@@ -165,6 +165,28 @@ class ConcreteLaunch:
     args: tuple[str | ScalarValue, ...]
 
 
+class CaseKind(enum.StrEnum):
+    """Why a case is run; a case's name is for people and decides nothing."""
+
+    SMOKE = "smoke"
+    SEARCH = "search"
+    NAMED = "named"  # at a size that the candidate itself names: tested whatever it costs
+    LARGE = "large"  # at the upper end of the sizes
+    HELD_OUT = "held-out"
+    TIMED = "timed"
+    HELD_OUT_TIMED = "held-out timed"
+
+    @property
+    def timed(self) -> bool:
+        """Whether its sizes are for timing: too large for answers that take many runs of the original."""
+        return self in (CaseKind.TIMED, CaseKind.HELD_OUT_TIMED)
+
+    @property
+    def unusual(self) -> bool:
+        """Whether its sizes may cost more than an ordinary test, so that the original is asked first."""
+        return self in (CaseKind.NAMED, CaseKind.LARGE)
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """One test: concrete sizes, a value family, a seed, and the pointer alignment to test at.
@@ -180,6 +202,7 @@ class Case:
     seed: int
     alignment_bytes: int = 256
     aliased: tuple[str, ...] = ()
+    kind: CaseKind = CaseKind.SEARCH
 
     def size_map(self) -> dict[str, int]:
         """The sizes as a dictionary."""

@@ -75,7 +75,11 @@ def damaged(chance: random.Random, data: bytes) -> bytes:
                 chance.shuffle(lines)
                 data = b"\n".join(lines)
             case _:
-                data = data.replace(*chance.choice(((b"rows", b"cols"), (b"float", b"nothing"), (b"int", b"int *"), (b"{", b"{{"), (b",", b""))))
+                data = data.replace(
+                    *chance.choice(
+                        ((b"rows", b"cols"), (b"float", b"nothing"), (b"int", b"int *"), (b"{", b"{{"), (b",", b""))
+                    )
+                )
     return data
 
 
@@ -117,7 +121,9 @@ def of_values(chance: random.Random, name: str) -> Bad:
     at = chance.choice(places)
     key, _, old = lines[at].partition(" = ")
     if chance.random() < 0.4 and old.startswith("{"):
-        inner = chance.choice(("min", "max", "timed", "role", "shape", "value", "low", "high", "dtype", "alignment", "sorted", "nope"))
+        inner = chance.choice(
+            ("min", "max", "timed", "role", "shape", "value", "low", "high", "dtype", "alignment", "sorted", "nope")
+        )
         lines[at] = f"{key} = {{{inner} = {_toml(chance.choice(ABSURD))}}}"
     else:
         key = chance.choice((key, key, "nope", "flags", "reference", "aliasing", "entry"))
@@ -172,7 +178,9 @@ def of_log(chance: random.Random, name: str) -> Bad:
         folder.mkdir(parents=True)
         (folder / "events.jsonl").write_bytes(data)
 
-    arguments = chance.choice((("runs", "list"), ("runs", "show", "r"), ("runs", "show", "r", "--json"), ("refine", "--resume", "r")))
+    arguments = chance.choice(
+        (("runs", "list"), ("runs", "show", "r"), ("runs", "show", "r", "--json"), ("refine", "--resume", "r"))
+    )
     return Bad(name, "drawn logs", arguments, MAY_PASS, then(files(), write))
 
 
@@ -181,8 +189,17 @@ def of_config(chance: random.Random, name: str) -> Bad:
     arguments = chance.choice((("runs", "list"), ("cache", "list"), ("lookup", "kernel.cu"), ("cache", "verify")))
     if chance.random() < 0.4:
         key = chance.choice(("FSR_HOME", "FSR_CACHE", "FSR_WORKERS"))
-        value = chance.choice([str(v) for v in ABSURD if v is not None and "\0" not in str(v) and "\ud800" not in str(v)])
-        return Bad(name, "drawn settings", arguments, MAY_PASS | {3}, files(), env={key: value.replace("{", "{{").replace("}", "}}")})
+        value = chance.choice(
+            [str(v) for v in ABSURD if v is not None and "\0" not in str(v) and "\ud800" not in str(v)]
+        )
+        return Bad(
+            name,
+            "drawn settings",
+            arguments,
+            MAY_PASS | {3},
+            files(),
+            env={key: value.replace("{", "{{").replace("}", "}}")},
+        )
     text = f"{chance.choice(('workers', 'cache', 'nope'))} = {_toml(chance.choice(ABSURD))}\n".encode()
     data = damaged(chance, text) if chance.random() < 0.5 else text
 
@@ -194,7 +211,9 @@ def of_config(chance: random.Random, name: str) -> Bad:
 
 def of_options(chance: random.Random, name: str) -> Bad:
     """An option with a value that makes no sense; where it is one after all, the rest of the line is refused."""
-    option = chance.choice(("--budget", "--workers", "--evaluations", "--seed", "--device", "--target", "--entry", "--resume", "-o"))
+    option = chance.choice(
+        ("--budget", "--workers", "--evaluations", "--seed", "--device", "--target", "--entry", "--resume", "-o")
+    )
     value = chance.choice([str(v) for v in ABSURD if v is not None and "\0" not in str(v) and "\ud800" not in str(v)])
     kernel = files(kernel_cu=KERNEL.replace("ceil_div(rows, 64)", "ceil_div(rowz, 64)"))
     arguments = ("refine", "kernel.cu", "--device", "host", f"{option}={value}" if option != "-o" else f"-o{value}")
@@ -207,4 +226,6 @@ def of_reference(chance: random.Random, name: str) -> Bad:
     toml = 'reference = "ref.py:f"\n' + TOML
     prepare: Prepare = files(kernel_cu=BODY, kernel_fsr_toml=toml, ref_py=data)
     quick = chance.random() < 0.8
-    return Bad(name, "drawn references", ("contract", "kernel.cu") if quick else refine(), USAGE | REFUSED | {0}, prepare)
+    return Bad(
+        name, "drawn references", ("contract", "kernel.cu") if quick else refine(), USAGE | REFUSED | {0}, prepare
+    )

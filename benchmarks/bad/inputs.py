@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,7 @@ PLAN: dict[str, Any] = {
     ],
     "scratch": [], "flags": [],
 }  # fmt: skip
+LONG = "n" * 5000
 USAGE, FAILED, TOOL = frozenset({2}), frozenset({1}), frozenset({4})
 REFUSED = USAGE | FAILED
 MAY_PASS = REFUSED | {0}
@@ -77,3 +81,39 @@ def refine(*more: str, kernel: str = "kernel.cu", budget: str = "60s") -> tuple[
 def check(candidate: str = "candidate.cu", *more: str) -> tuple[str, ...]:
     """A check on the host device."""
     return ("check", candidate, "--against", "kernel.cu", "--device", "host", *more)
+
+
+def made(how: str, name: str) -> Prepare:
+    def prepare(work: Path, home: Path) -> None:
+        path = work / name
+        path.unlink(missing_ok=True)
+        match how:
+            case "fifo":
+                os.mkfifo(path)
+            case "folder":
+                path.mkdir()
+            case "loop":
+                path.symlink_to(name)
+            case "dangling":
+                path.symlink_to("nowhere")
+            case "zero":
+                path.symlink_to("/dev/zero")
+            case "null":
+                path.symlink_to("/dev/null")
+            case "unreadable":
+                path.write_text(KERNEL)
+                path.chmod(0)
+            case "socket":
+                with socket.socket(socket.AF_UNIX) as s, suppress(OSError):
+                    here = Path.cwd()
+                    os.chdir(work)
+                    s.bind(name)
+                    os.chdir(here)
+            case "sparse":
+                with path.open("wb") as file:
+                    file.truncate(8 << 30)
+
+    return prepare
+
+
+HOWS = ("fifo", "folder", "loop", "dangling", "zero", "null", "unreadable", "socket", "sparse")

@@ -24,7 +24,7 @@ from fsr.evaluation.compiling import run_toolchain
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.testing import CaseFailure, DataShelf, Runnable, Stopwatch, fails, run_once
 from fsr.hardware.limits import STATIC_SHARED_BYTES
-from fsr.records import Candidate, Case, CompileFailure, Fault, FaultKind, Image, Plan
+from fsr.records import Candidate, Case, CaseKind, CompileFailure, Fault, FaultKind, Image, Plan
 from fsr.sandbox.confine import require_support, support
 from fsr.testgen import cases as case_lists
 from fsr.testgen.families import WHOLE
@@ -116,7 +116,7 @@ class Session:
     def expected(self, case: Case) -> Expected:
         """The original's answer to a case; computed once. Raises BaselineError when the original fails it."""
         if case not in self._expected:
-            wide = self.contract.reference is None and not case.name.startswith(("timed", "held-out timed"))
+            wide = self.contract.reference is None and not case.kind.timed
             self._expected[case] = expect(
                 self.contract,
                 case,
@@ -205,11 +205,10 @@ class Session:
         return self._counts[case]
 
     def _soon(self, case: Case) -> bool:
-        unusual = case.name.startswith((case_lists.NAMED, case_lists.LARGE))
-        if not unusual or not self.spec.backend.limits.threads:
+        if not case.kind.unusual or not self.spec.backend.limits.threads:
             return True
         try:
-            limit_s = LARGE_S if case.name.startswith(case_lists.LARGE) else BASELINE_TIMEOUT_S
+            limit_s = LARGE_S if case.kind is CaseKind.LARGE else BASELINE_TIMEOUT_S
             self._run_limited(case, self._shelf(self.contract, case, 1), limit_s)
         except DeviceFault as fault:
             if fault.fault.kind in (FaultKind.HANG, FaultKind.MEMORY):
@@ -242,15 +241,15 @@ class Session:
         it can take through barriers in a second or two are passed over: the same sizes come in smaller cases."""
         passed, started_large = 0, 0.0
         for case in cases:
-            if case.name.startswith(case_lists.LARGE):
+            if case.kind is CaseKind.LARGE:
                 started_large = started_large or time.monotonic()
                 if time.monotonic() - started_large > min(LARGE_TOTAL_S, LARGE_SHARE * self.spec.budget_s):
                     continue
             if not self.counts(case):
                 continue
-            limits, unusual = self.spec.backend.limits, case.name.startswith((case_lists.NAMED, case_lists.LARGE))
+            limits, unusual = self.spec.backend.limits, case.kind.unusual
             threads = self.launched_threads(plan, case) if limits.threads else 0
-            if case.name.startswith(case_lists.LARGE) and threads > (limits.threads or threads):
+            if case.kind is CaseKind.LARGE and threads > (limits.threads or threads):
                 unusual = threads <= 2 * self.launched_threads(self.spec.baseline.plan, case)  # as the original's, soon
             if threads > (limits.threads or threads) and passed and not unusual:
                 continue  # but a size that the candidate names is one that it may treat apart

@@ -10,12 +10,13 @@ import hashlib
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from fsr.contract.model import Contract, Size
 from fsr.hardware.dtypes import is_float, numpy_dtype
-from fsr.records import Candidate, Case, Plan, Role
+from fsr.records import Candidate, Case, CaseKind, Plan, Role
 from fsr.testgen import families
 from fsr.testgen.numbers import numbers, products
 from fsr.testgen.values import is_free
@@ -24,8 +25,6 @@ GPU_ELEMENTS = 1 << 18
 HOST_ELEMENTS = 1 << 14
 SEARCH_CASES = 46
 THOROUGH_CASES = 72
-NAMED = "named"  # how the names of cases begin whose size the candidate itself names
-LARGE = "large"  # how the names of cases begin that stand at the upper end of the sizes
 NAMED_ELEMENTS = 1 << 26  # a size that the candidate itself names is tested up to here, whatever it costs
 HELD_OUT_CASES = 24
 ROOMY = 16  # a family such as one-hot or cancelling needs some elements to show
@@ -39,7 +38,7 @@ def smoke(contract: Contract, seed: int, max_elements: int = GPU_ELEMENTS) -> Ca
     """One moderately small case of odd sizes and normal values: the cheapest test that means something."""
     rng = _stream("smoke", contract, seed)
     sizes = {s.name: _clip(s, int(rng.integers(33, 80)) * 2 + 1) for s in contract.sizes}
-    return _case("smoke", _fit(contract, sizes, min(max_elements, 1 << 16)), "normal", rng)
+    return _case("smoke", _fit(contract, sizes, min(max_elements, 1 << 16)), "normal", rng, CaseKind.SMOKE)
 
 
 def search_cases(
@@ -107,7 +106,7 @@ def _named_case(
         sizes = {s.name: max(s.minimum, 1) for s in contract.sizes} | {size.name: value}
         if modest or elements(contract, sizes) > NAMED_ELEMENTS:
             return None
-    return _case(f"{NAMED} {size.name} {value}", sizes, "normal", rng)
+    return _case(f"named {size.name} {value}", sizes, "normal", rng, CaseKind.NAMED)
 
 
 def large_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
@@ -125,7 +124,7 @@ def large_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
             chosen.append(_fit(contract, others | {size.name: value}, max_elements, pinned=size.name))
     unique = {tuple(s.items()): s for s in chosen if elements(contract, s) > HOST_ELEMENTS // 2}
     families_ = ("normal", "uniform", "repeated", "negated")  # a negated index is one bin for all
-    cases = [_case(f"{LARGE} {i}", s, families_[i % 4], rng) for i, s in enumerate(unique.values())]
+    cases = [_case(f"large {i}", s, families_[i % 4], rng, CaseKind.LARGE) for i, s in enumerate(unique.values())]
     return sorted(cases, key=lambda case: elements(contract, case.size_map()))
 
 
@@ -151,7 +150,7 @@ def held_out_cases(contract: Contract, seed: int, *, max_elements: int = GPU_ELE
     chosen = _choose(contract, interesting, HELD_OUT_CASES, max_elements, rng)
     chosen += _special_memory(contract, chosen, rng)
     return sorted(
-        (_renamed(case, f"held-out {i}") for i, case in enumerate(chosen)),
+        (replace(case, name=f"held-out {i}", kind=CaseKind.HELD_OUT) for i, case in enumerate(chosen)),
         key=lambda case: elements(contract, case.size_map()),
     )
 
@@ -160,7 +159,7 @@ def timed_cases(contract: Contract, seed: int, sets: int = 3) -> list[Case]:
     """``sets`` cases of different normal values for every timed configuration, configuration by configuration."""
     rng = _stream("timed", contract, seed)
     return [
-        _case(f"timed {index} set {number}", sizes, "normal", rng)
+        _case(f"timed {index} set {number}", sizes, "normal", rng, CaseKind.TIMED)
         for index, sizes in enumerate(contract.timed_sizes())
         for number in range(sets)
     ]
@@ -183,7 +182,7 @@ def held_out_timed_cases(contract: Contract, seed: int, sets: int = 1) -> list[C
     """Cases of normal values for :func:`held_out_timed_sizes`."""
     rng = _stream("held-out timed", contract, seed)
     return [
-        _case(f"held-out timed {index} set {number}", sizes, "normal", rng)
+        _case(f"held-out timed {index} set {number}", sizes, "normal", rng, CaseKind.HELD_OUT_TIMED)
         for index, sizes in enumerate(held_out_timed_sizes(contract))
         for number in range(sets)
     ]
@@ -279,7 +278,7 @@ def _choose(
         covered |= _covers(best)
         family = favourites[number % len(favourites)]
         cases.append(_case("sizes", best, family, rng))
-    return [_renamed(case, f"{case.name} {i}") for i, case in enumerate(_distinct_cases(cases))]
+    return [replace(case, name=f"{case.name} {i}") for i, case in enumerate(_distinct_cases(cases))]
 
 
 def _most_new(pool: Sequence[dict[str, int]], covered: set[tuple[str, object]]) -> dict[str, int]:
@@ -363,15 +362,14 @@ def _stream(purpose: str, contract: Contract, seed: int) -> np.random.Generator:
     return np.random.default_rng(np.frombuffer(digest, dtype=np.uint32))
 
 
-def _case(name: str, sizes: Mapping[str, int], family: str, rng: np.random.Generator) -> Case:
-    return Case(name, tuple(sizes.items()), family, int(rng.integers(2**62)))
-
-
-def _renamed(case: Case, name: str) -> Case:
-    return Case(name, case.sizes, case.family, case.seed, case.alignment_bytes, case.aliased)
+def _case(
+    name: str, sizes: Mapping[str, int], family: str, rng: np.random.Generator, kind: CaseKind = CaseKind.SEARCH
+) -> Case:
+    return Case(name, tuple(sizes.items()), family, int(rng.integers(2**62)), kind=kind)
 
 
 def _replaced(
     case: Case, name: str, rng: np.random.Generator, alignment_bytes: int = 256, aliased: tuple[str, ...] = ()
 ) -> Case:
-    return Case(name, case.sizes, case.family, int(rng.integers(2**62)), alignment_bytes, aliased)
+    seed = int(rng.integers(2**62))
+    return replace(case, name=name, seed=seed, alignment_bytes=alignment_bytes, aliased=aliased)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from fsr.contract.model import Contract
-from fsr.records import Case
-from fsr.testgen.cases import NAMED
+from fsr.records import Case, CaseKind
 
 _SIMPLER = ("zeros", "ones", "constant", "uniform", "normal")  # families, the easiest to reason about first
 
@@ -20,7 +19,7 @@ def shrink(case: Case, fails: Callable[[Case], bool], budget: int = 40, contract
         budget: how often ``fails`` may be called.
         contract: gives the smallest legal sizes; without it sizes stay at 1 or more.
     """
-    if case.name.startswith(NAMED):
+    if case.kind is CaseKind.NAMED:
         return case  # its size is the point, and trying others may be dear
     best, tried = case, {case}
     lows = {s.name: s.minimum for s in contract.sizes} if contract else {}

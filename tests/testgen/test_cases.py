@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fsr.contract.model import Argument, Constraints, Contract, Size
-from fsr.records import Candidate, Launch, Plan, Role
+from fsr.records import Candidate, CaseKind, Launch, Plan, Role
 from fsr.testgen import cases, families
 
 
@@ -149,3 +149,19 @@ def test_a_large_size_that_only_the_candidate_names_is_tested_all_the_same() -> 
         found = cases.tailored_cases(vector(), Candidate(source, vector().plan), base, 1, max_elements=1 << 14)
         assert 16777216 in values(found, "n")
         assert 99 not in values(found, "n")
+
+
+def test_every_list_says_of_what_kind_its_cases_are() -> None:
+    contract = vector()
+    named = Candidate("__global__ void v(float *x, int n) { if (n == 7777) return; }", contract.plan)
+    lists = {
+        CaseKind.SMOKE: [cases.smoke(contract, 1)],
+        CaseKind.SEARCH: cases.search_cases(contract, contract.plan, 1),
+        CaseKind.NAMED: cases.tailored_cases(contract, named, Candidate("", contract.plan), 1),
+        CaseKind.LARGE: cases.large_cases(contract, 1, 1 << 20),
+        CaseKind.HELD_OUT: cases.held_out_cases(contract, 1),
+        CaseKind.TIMED: cases.timed_cases(contract, 1),
+        CaseKind.HELD_OUT_TIMED: cases.held_out_timed_cases(contract, 1),
+    }
+    for kind, found in lists.items():
+        assert {case.kind for case in found} == {kind}

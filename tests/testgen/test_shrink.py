@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fsr.contract.model import Argument, Contract, Size
-from fsr.records import Case, Launch, Plan, Role
+from fsr.records import Case, CaseKind, Launch, Plan, Role
 from fsr.testgen.shrink import shrink
 
 PLAN = Plan((Launch("k", ("1", "1", "1"), ("32", "1", "1"), "0", ("x",)),))
@@ -51,5 +51,5 @@ def test_aliasing_is_dropped_when_it_does_not_matter() -> None:
 
 
 def test_a_case_for_a_size_that_the_candidate_names_is_told_as_it_is() -> None:
-    case = Case("named n 4096", (("n", 4096),), "normal", 77)
+    case = Case("any name", (("n", 4096),), "normal", 77, kind=CaseKind.NAMED)
     assert shrink(case, lambda c: True, 10, CONTRACT) == case
