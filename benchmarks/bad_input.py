@@ -41,9 +41,11 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.bad.drawn import drawn  # noqa: E402  # the checkout, installed or not
 from benchmarks.bad.inputs import Bad  # noqa: E402
+from benchmarks.bad.places import elsewhere  # noqa: E402
+from benchmarks.bad.written import given  # noqa: E402
 
 LIMIT_S, KILL_S, GRACE_S = 10.0, 25.0, 1.0
-MOST_BYTES = 2 << 30
+MOST_BYTES, MOST_HASHED = 2 << 30, 1 << 20
 SCREEN, WIDEST = 24, 1500
 PR_SET_CHILD_SUBREAPER = 36
 NOBODY = 65534
@@ -186,7 +188,9 @@ def shot(folder: Path) -> Shot:
     for path in sorted(folder.rglob("*")):
         told = path.lstat()
         content = ""
-        if stat.S_ISREG(told.st_mode):
+        if stat.S_ISREG(told.st_mode) and told.st_size > MOST_HASHED:
+            content = f"{told.st_size} bytes of {told.st_mtime_ns}"
+        elif stat.S_ISREG(told.st_mode):
             with suppress(OSError):
                 content = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
         found[str(path.relative_to(folder))] = (told.st_mode, content)
