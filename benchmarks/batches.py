@@ -1,24 +1,14 @@
-"""Many candidates in one compilation: each in a namespace of its own, so that thousands compile in minutes.
-
-What compiles together compiles alone; where a batch fails, its members are compiled one by one, as the search does.
-"""
+"""Toolchains that compile many candidates quickly, and what of a batch does not compile: see fsr.evaluation.batches."""
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fsr.backends.cuda.nvrtc import NvrtcToolchain
-from fsr.backends.flags import split_defines
 from fsr.backends.toolchain import Toolchain
-from fsr.records import Candidate, CompileFailure, Image, Plan
-
-BATCH = 32
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
-_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+from fsr.evaluation.batches import batches, together
+from fsr.records import Candidate, CompileFailure, Image
 
 
 class SyntaxToolchain(NvrtcToolchain):
@@ -41,31 +31,6 @@ class QuickToolchain(NvrtcToolchain):
         return [*super()._options(candidate, instrumented), "--Ofast-compile=max"]
 
 
-def together(candidates: Sequence[Candidate]) -> tuple[Candidate, list[Plan]]:
-    """One source for all, and the plan of each in it. They must carry the same flags."""
-    includes: dict[str, None] = {}
-    parts, plans = [], []
-    for number, candidate in enumerate(candidates):
-        includes |= dict.fromkeys(_INCLUDE.findall(candidate.source))
-        body = _INCLUDE.sub("", candidate.source)
-        undone = "".join(f"#undef {name}\n" for name in dict.fromkeys(_DEFINE.findall(body)))
-        parts.append(f"namespace c{number} {{\n{body}\n}}\n{undone}")
-        launches = tuple(replace(x, entry=f"c{number}::{x.entry}") for x in candidate.plan.launches)
-        plans.append(replace(candidate.plan, launches=launches))
-    everything = Plan(tuple(x for plan in plans for x in plan.launches), (), candidates[0].plan.flags)
-    return Candidate("\n".join([*includes, *parts]), everything), plans
-
-
-def batches(candidates: Sequence[Candidate], size: int = BATCH) -> Iterator[list[int]]:
-    """Indices of candidates that can be compiled together: the same flags, at most ``size``."""
-    alike = defaultdict(list)
-    for index, candidate in enumerate(candidates):
-        alike[candidate.plan.flags].append(index)
-    for flags, indices in alike.items():
-        step = 1 if split_defines(flags)[1] else size
-        yield from (indices[at : at + step] for at in range(0, len(indices), step))
-
-
 def failures(toolchain: Toolchain, candidates: Sequence[Candidate]) -> Mapping[int, CompileFailure]:
     """What does not compile, by index."""
     failed = {}
@@ -77,18 +42,3 @@ def failures(toolchain: Toolchain, candidates: Sequence[Candidate]) -> Mapping[i
             if isinstance(result, CompileFailure):
                 failed[index] = result
     return failed
-
-
-def images(toolchain: Toolchain, candidates: Sequence[Candidate]) -> Mapping[int, tuple[Image, Plan] | CompileFailure]:
-    """An image to run each from, with the plan that launches it there."""
-    built: dict[int, tuple[Image, Plan] | CompileFailure] = {}
-    for indices in batches(candidates):
-        whole, plans = together([candidates[i] for i in indices])
-        image = toolchain.compile(whole)
-        if isinstance(image, Image):
-            built |= {index: (image, plan) for index, plan in zip(indices, plans, strict=True)}
-            continue
-        for index in indices:
-            alone = toolchain.compile(candidates[index])
-            built[index] = (alone, candidates[index].plan) if isinstance(alone, Image) else alone
-    return built

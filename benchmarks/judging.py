@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.batches import images
 from benchmarks.kernels.sources import Subject
 from fsr.backends.host.compiler import HostToolchain
 from fsr.backends.protocol import DeviceFault
 from fsr.errors import FsrError
+from fsr.evaluation.batches import images
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import SessionSpec
 from fsr.records import Candidate, Case, Image, Plan

@@ -24,7 +24,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("contract", "features"),
     ("prediction",),
     ("transform",),
-    ("search", "testgen", "cache"),
+    ("search", "testgen", "cache", "mutation"),
     ("guard", "builds"),
     ("llm", "evaluation"),
     ("workers",),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
 from fsr.cli.options import device_options, json_option
-from fsr.errors import EXIT_DONE, EXIT_FAILED
+from fsr.errors import EXIT_DONE, EXIT_FAILED, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,15 +18,27 @@ if TYPE_CHECKING:
 
 @click.command("check")
 @click.argument("candidate", type=click.Path(path_type=Path))
-@click.option("--against", "kernel", required=True, type=click.Path(path_type=Path), help="The original kernel.")
+@click.option("--against", "kernel", type=click.Path(path_type=Path), help="The original kernel.")
+@click.option("--adequacy", is_flag=True, help="Test the tests: how many planted faults (mutants) they find.")
+@click.option("--mutants", type=click.IntRange(1, 100_000), default=60, show_default=True, help="How many, at most.")
 @device_options
 @json_option
 def check_command(
-    candidate: Path, kernel: Path, device: str, target: str, entry: str | None, seed: int, as_json: bool
+    candidate: Path, kernel: Path | None, adequacy: bool, mutants: int, as_json: bool, **options: Any
 ) -> int:
-    """Test CANDIDATE against a kernel: every search-time and held-out case. Exits 1 when it fails."""
-    options: OptionFields = {"device": device, "target": target, "seed": seed, "entry": entry}
-    return _judge(candidate, kernel, options, timed=False, as_json=as_json)
+    """Test CANDIDATE against a kernel: every search-time and held-out case. Exits 1 when it fails.
+
+    With --adequacy, CANDIDATE (without --against: a kernel under its own contract) is taken as right: faults are
+    planted in it, on the host device, and the tests must find them. Exits 1 when one survives that is not equivalent as
+    far as was seen."""
+    if adequacy:
+        return _adequacy(candidate, kernel, mutants, options, as_json=as_json)  # type: ignore[arg-type]
+    if kernel is None:
+        raise UsageError(
+            "fsr check without --against", expected="the kernel that the candidate stands for", where="--against",
+            fix=f"fsr check {candidate} --against KERNEL, or --adequacy to measure the kernel's tests",
+        )  # fmt: skip
+    return _judge(candidate, kernel, options, timed=False, as_json=as_json)  # type: ignore[arg-type]
 
 
 @click.command("evaluate")
@@ -49,3 +62,13 @@ def _judge(candidate: Path, kernel: Path, options: OptionFields, *, timed: bool,
     result = judge(candidate, RefineOptions(kernel, **options), timed=timed).to_json()
     click.echo(json.dumps(result) if as_json else check_summary(result))
     return EXIT_DONE if result["status"] == "passed" else EXIT_FAILED
+
+
+def _adequacy(candidate: Path, kernel: Path | None, count: int, options: OptionFields, *, as_json: bool) -> int:
+    from fsr.app.adequacy import measure
+    from fsr.report.adequacy import adequacy_summary
+    from fsr.runs.options import RefineOptions
+
+    result = measure(candidate, RefineOptions(kernel or candidate, **options), count)
+    click.echo(json.dumps(result) if as_json else adequacy_summary(result))
+    return EXIT_DONE if result["status"] == "adequate" else EXIT_FAILED

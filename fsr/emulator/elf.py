@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 _OBJECT, _FUNCTION, _TLS = 1, 2, 6
 _SYMTAB, _NOBITS = 2, 8
+_PROGRAM, _WRITTEN, _LOADED = 1, 1, 2  # sh_type, and sh_flags
 _TLS_SECTION = 0x400  # sh_flags
 _GAP_BYTES = 256
 _LOCAL = re.compile(r"E(\d+)([A-Za-z_]\w*)$")
@@ -74,6 +75,20 @@ def read_variables(image: bytes) -> Variables:
         if kind in (_OBJECT, _TLS) and index and bytes_:
             (shared if kind == _TLS else data).append(_variable(symbol, value, bytes_))
     return Variables(tuple(sorted(shared, key=_by_offset)), tuple(sorted(data, key=_by_offset)))
+
+
+def code_of(image: bytes) -> bytes:
+    """The instructions and constants of a shared object: all that is loaded and never written."""
+    if image[:6] != b"\x7fELF\x02\x01":
+        raise ValueError("no 64-bit little-endian ELF file")
+    table_offset = struct.unpack_from("<Q", image, 40)[0]
+    entry_size, count = struct.unpack_from("<HH", image, 58)
+    found = b""
+    for number in range(count):
+        _, kind, flags, _, offset, size = struct.unpack_from("<IIQQQQ", image, table_offset + number * entry_size)
+        if kind == _PROGRAM and flags & _LOADED and not flags & _WRITTEN:
+            found += image[offset : offset + size]
+    return found
 
 
 def undefined_symbols(image: bytes) -> set[str]:

@@ -33,11 +33,13 @@ TELLING = ("normal", "uniform")  # value families
 _POISON = 5
 
 
-def watch(session: Session, candidate: Candidate, cases: list[Case]) -> tuple[CaseFailure | None, str]:
+def watch(
+    session: Session, candidate: Candidate, cases: list[Case], image: Image | None = None
+) -> tuple[CaseFailure | None, str]:
     """Watch a candidate, or the original itself, on some of the cases: the first failure, and what watching says:
-    'silent', or 'not available: why'."""
+    'silent', or 'not available: why'. ``image``: its binary to be watched, where there is one."""
     try:
-        watcher = _Watcher(session, candidate)
+        watcher = _Watcher(session, candidate, image)
     except MissingToolError as missing:
         return None, f"not available: {missing.what}"
     if watcher.image is None:
@@ -72,9 +74,9 @@ def _largest(cases: list[Case]) -> list[Case]:
 class _Watcher:
     """Watches one candidate. ``image`` is None where it cannot be executed."""
 
-    def __init__(self, session: Session, candidate: Candidate) -> None:
+    def __init__(self, session: Session, candidate: Candidate, image: Image | None = None) -> None:
         self.session, self.candidate, self.recorder = session, candidate, session.recorder()
-        built = self.recorder.watching_toolchain().compile(settled(session.spec, candidate))
+        built = image or self.recorder.watching_toolchain().compile(settled(session.spec, candidate))
         self.image = built if isinstance(built, Image) else None
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Generated tests: sizes, values, oracle, comparison, shrinking, mutants.
+"""Generated tests: sizes, values, oracle, comparison and shrinking.
 
 The interfaces that evaluation uses:
 
@@ -9,5 +9,5 @@ The interfaces that evaluation uses:
 - ``oracle.expect(contract, case, run, precise=...) -> Expected``: the original's answer and its uncertainty
 - ``widen.widen_candidate(candidate) -> Candidate | None``: the original in float64, for the precise answer
 - ``compare.compare(contract, case, got, expected, initial) -> list[Mismatch]``: verdict an element
-- ``shrink.shrink(case, fails) -> Case``; ``mutants.mutants(source, entry) -> list[Mutant]``
+- ``shrink.shrink(case, fails) -> Case``
 """

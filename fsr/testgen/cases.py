@@ -93,6 +93,20 @@ def tailored_cases(
     return list(found.values())[:most]
 
 
+def cases_at(
+    contract: Contract, purpose: str, seed: int, wanted: Sequence[tuple[Mapping[str, int], str]], max_elements: int
+) -> list[Case]:
+    """Cases named after their purpose, one for each of the wanted (some sizes, family): sizes that are not given are
+    drawn, those that are stay where they fit ``max_elements`` in all buffers."""
+    rng = _stream(purpose, contract, seed)
+    found: list[Case] = []
+    for given, family in wanted:
+        sizes = {s.name: _clip(s, given.get(s.name, int(rng.integers(1, 140)))) for s in contract.sizes}
+        fitted = _fit(contract, sizes, max_elements, pinned=next(iter(given), ""))
+        found.append(_case(f"{purpose} {len(found)}", fitted, family, rng))
+    return _distinct_cases(found)
+
+
 def _named_case(
     contract: Contract, size: Size, value: int, max_elements: int, rng: np.random.Generator, modest: bool
 ) -> Case | None:
@@ -259,7 +273,7 @@ def _choose(
 ) -> list[Case]:
     """Greedy covering of single sizes, remainders and size classes; the families go to sizes with room to show."""
     pool = _pool(contract, interesting, max_elements, rng)
-    left = [str(f) for f in rng.permutation(_families(contract))]
+    left = [str(f) for f in rng.permutation(families_of(contract))]
     covered: set[tuple[str, object]] = set()
     cases: list[Case] = []
     for family in left:
@@ -318,7 +332,8 @@ def _covers(sizes: Mapping[str, int]) -> set[tuple[str, object]]:
     return values | rests | pairs
 
 
-def _families(contract: Contract) -> tuple[str, ...]:
+def families_of(contract: Contract) -> tuple[str, ...]:
+    """The value families that make sense for a contract."""
     inputs = [a for a in contract.args if a.role is not Role.OUT and a.value is None]
     floating = any(is_float(numpy_dtype(a.dtype)) for a in inputs)
     return families.names(

@@ -147,6 +147,30 @@ WHOLE: dict[str, Callable[[int], int]] = {
 }
 
 
+NEAR = "near:"  # how the names of families begin that lie around a number: at it, next to it, its negative, its double
+
+
+def near(number: float) -> str:
+    """The family of values at and around a number."""
+    return f"{NEAR}{number:.17g}"
+
+
+def floating(family: str) -> FloatFamily:
+    """The family of a name; 'normal' for what only makes sense for integers."""
+    if family.startswith(NEAR):
+        return _near(float(family.removeprefix(NEAR)))
+    return (FLOAT | NON_FINITE).get(family, FLOAT["normal"])
+
+
+def _near(number: float) -> FloatFamily:
+    def family(draw: Draw, limits: FloatLimits) -> Draw:
+        step = max(abs(number) * limits.eps, limits.smallest)
+        table = (number, number + step, number - step, -number, number + 0.25 * abs(number), 0.5 * number, 2 * number)
+        return replace(draw, kind=Kind.CHOICE, table=(*table, 0.0), row=0)
+
+    return family
+
+
 def integer_draw(family: str, draw: Draw, low: int, high: int) -> Draw:
     """The draw of integers within [low, high]; families that only make sense for floating values are uniform."""
     calm_low, calm_high = max(low, -1000), min(high, 1000)
@@ -155,6 +179,10 @@ def integer_draw(family: str, draw: Draw, low: int, high: int) -> Draw:
     calm = calm_low + word(draw.key, 1) % (calm_high - calm_low + 1)
     span = (high - low + 1) % 2**64
     plain = replace(draw, kind=Kind.INTEGER, low=low, span=span, row=0)
+    if family.startswith(NEAR):
+        middle = int(float(family.removeprefix(NEAR)))
+        table = tuple(min(max(middle + step, low), high) for step in (0, 1, -1, 2, -2, 0))
+        return replace(plain, kind=Kind.CHOICE, table=table)
     match family:
         case "zeros" | "ones":
             return replace(plain, kind=Kind.CHOICE, table=(min(max(int(family == "ones"), low), high),))

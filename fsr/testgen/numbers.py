@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable
@@ -13,6 +14,7 @@ from fsr.source.tokens import tokenize
 
 LARGEST = 1 << 40
 _LITERAL = re.compile(r"(0[xX][\da-fA-F]+|0[bB][01]+|0[0-7]*|[1-9]\d*)[uUlLzZ]*$")
+_FLOATING = re.compile(r"(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][-+]?\d+)?[fFlL]?$")
 _DEFINE = re.compile(r"#\s*define\s+(\w+)[ \t]+(.+)$", re.DOTALL)
 _NAMED = re.compile(r"\b(?:const|constexpr|enum)\b[^;={}()]*?(?:\{[^{}]*?)?\b(\w+)\s*=\s*([^;,{}]+)")
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -32,6 +34,14 @@ def numbers(source: str) -> set[int]:
             if constants:
                 found |= set(_values(list(run)))
     return {n for n in found if 2 < n <= LARGEST}
+
+
+def values(source: str) -> set[float]:
+    """Every number of the source that a value may be compared with: floating literals, and whole ones other than 0."""
+    words = [t.text for t in tokenize(source) if t.kind == "number"]
+    found = {float(word.rstrip("fFlL")) for word in words if _FLOATING.match(word)}
+    found |= {float(n) for n in (_value(w, {}) for w in words) if isinstance(n, int) and n <= LARGEST}
+    return {n for n in found if n and math.isfinite(n)}
 
 
 def constant(text: str, source: str) -> int | None:

@@ -137,9 +137,8 @@ def _formula(
         Kind.NORMAL, key, count, row=max(shape[-1] if len(shape) > 1 else count // FLAT_ROWS, 1) if shape else 1
     )
     if is_float(dtype):
-        make = (families.FLOAT | families.NON_FINITE).get(family, families.FLOAT["normal"])
-        bounds = _float_bounds(argument, sizes)
-        return replace(make(draw, float_limits(dtype)), bounds=bounds, finite=wanted.finite)
+        made, bounds = families.floating(family)(draw, float_limits(dtype)), _float_bounds(argument, sizes)
+        return replace(made, bounds=bounds, finite=wanted.finite)
     low, high = integer_bounds(argument, sizes, family)
     if low > high and count:
         raise _empty(argument, low, high, sizes)

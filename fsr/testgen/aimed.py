@@ -1,0 +1,61 @@
+"""Cases aimed at one change of a source: sizes and values at and around the numbers that the change names, and beside
+them many others, drawn anew each round, of every family."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from fsr.contract.model import Contract
+from fsr.records import Case
+from fsr.testgen import families
+from fsr.testgen.cases import HOST_ELEMENTS, cases_at, families_of
+from fsr.testgen.numbers import numbers, products, values
+
+MOST_NUMBERS, MOST_VALUES = 6, 4
+DRAWN = 24  # cases of a round beside those at numbers
+
+
+def aimed_cases(
+    contract: Contract, changed: str, seed: int, turn: int = 0, *, max_elements: int = HOST_ELEMENTS
+) -> list[Case]:
+    """The cases of one round. ``changed``: the text of the change and what stands around it. ``turn``: another one
+    draws others; the first round is the one that goes by the numbers."""
+    rng = np.random.default_rng([seed % 2**63, turn, 0xA1])
+    wanted = _at_numbers(contract, changed) if turn == 0 else []
+    wanted += _drawn(contract, rng)
+    return cases_at(contract, f"aimed {turn}", seed, wanted, max_elements)
+
+
+def value_families(text: str, most: int = MOST_VALUES) -> list[str]:
+    """Families around the numbers of a text, the most unusual numbers first."""
+    found = sorted(values(text), key=lambda v: (v.is_integer(), abs(v) < 3.0, abs(v)))
+    return [families.near(v) for v in found[:most]]
+
+
+def _at_numbers(contract: Contract, changed: str) -> list[tuple[Mapping[str, int], str]]:
+    found: list[tuple[Mapping[str, int], str]] = []
+    named = sorted(numbers(changed))[:MOST_NUMBERS]
+    near = [v for n in named for v in (n, n + 1, n - 1, 2 * n, 2 * n + 1)]
+    near += sorted(products(named, 1 << 20))[:MOST_NUMBERS]
+    for size in contract.sizes:
+        found += [({size.name: v}, "normal") for v in near if size.minimum <= v <= size.maximum]
+    found += [({}, family) for family in value_families(changed)]
+    return found
+
+
+def _drawn(contract: Contract, rng: np.random.Generator) -> list[tuple[Mapping[str, int], str]]:
+    """Sizes of every magnitude, one after another, with every family in turn."""
+    names = families_of(contract)
+    order = [str(name) for name in rng.permutation(names)] or ["normal"]
+    found: list[tuple[Mapping[str, int], str]] = []
+    for number in range(DRAWN):
+        sizes: dict[str, int] = {}
+        if contract.sizes:
+            size = contract.sizes[number % len(contract.sizes)]
+            top = math.log2(max(min(size.maximum, 1 << 15), size.minimum, 2))
+            sizes[size.name] = int(2 ** rng.uniform(0, top))
+        found.append((sizes, order[number % len(order)]))
+    return found
