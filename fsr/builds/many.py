@@ -70,8 +70,7 @@ def manifest(options: dict[str, Any], index: int, layers: Layers) -> int:
         if isinstance(chosen, str):
             print(f"fsr lookup: {kernel}: {chosen}; left out", file=sys.stderr)
             continue
-        arch = json.loads(found.hit.body)["device"]["arch"]
-        lines.append(Line.of(kernel, found.folder / "kept" / kernel.name, chosen, arch))
+        lines.append(Line.of(kernel, found, chosen))
     changed = write_manifest(Path(options["manifest"]), lines, flags)
     state = "written" if changed else "unchanged"
     print(f"fsr lookup: {options['manifest']} {state}: {len(lines)} winners", file=sys.stderr)
@@ -116,9 +115,10 @@ def explained(options: dict[str, Any], index: int, layers: Layers) -> int:
         why = chosen if isinstance(chosen, str) else None
         print(json.dumps({"kernel": str(kernel), "hit": found is not None, "layers": told, "not_in_builds": why,
                           "gpu": present() is not None}))  # fmt: skip
+    elif isinstance(chosen, str):
+        print(f"in a build, the original stays: {chosen}")
     elif chosen is not None:
-        kept = chosen if isinstance(chosen, str) else "in a build, it takes the original's place"
-        print(kept if kept is not chosen else f"in a build, the original stays: {chosen}")
+        print("in a build, it takes the original's place")
     return EXIT_DONE if found is not None else EXIT_MISS
 
 

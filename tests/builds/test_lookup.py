@@ -81,7 +81,8 @@ def test_the_manifest_lists_what_a_build_may_use_and_keeps_its_time(
     assert main(words, seen.layers) == 0
     head, line = path.read_text().splitlines()
     assert head == "# fsr-manifest 1\t-arch=sm_90"
-    source, arch, kernel, winner, flags = line.split("\t")
+    source, arch, kernel, winner, flags, include = line.split("\t")
+    assert include == f"{digest(seen.kernel.parent / 'scale.cuh')} scale.cuh"
     assert (source, arch, Path(kernel), flags) == (digest(seen.kernel), "sm_90", seen.kernel, "")
     assert Path(winner).read_text() == WINNER
     before = path.stat().st_mtime_ns
