@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 
 from fsrd.watching.checkout import being_written
+from fsrd.watching.content import Content
 from fsrd.watching.folder import Folder
 from fsrd.watching.index import Changes, Index
 from fsrd.watching.observing import Observing
@@ -57,6 +58,15 @@ class Watcher:
     def kernels(self) -> int:
         """How many kernels there are."""
         return len(self._index.kernels)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it works."""
+        return self._thread.is_alive()
+
+    def content(self, kernel: str) -> Content | None:
+        """What a kernel consisted of when last looked at; None for one that is not watched."""
+        return self._index.kernels.get(kernel)
 
     # ------------------------------------------------------------ events
 

@@ -1,0 +1,117 @@
+"""What the owner of a machine lets the daemon do: ``daemon.toml`` in the folder that ``fsr doctor`` names."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from fsr.errors import UsageError
+from fsr.runs.options import RefineOptions, parse_duration
+from fsrd.politeness.hours import Hours
+from fsrd.politeness.rules import PoliteTable
+from fsrd.strict import Strict
+from fsrd.watching.folder import INCLUDE, Folder
+
+NAME = "daemon.toml"
+RESULTS = ".fsr"
+
+
+class WatchedFolder(Strict, frozen=True):
+    """``[[folder]]``. path: '~' stands for the home. include, exclude: patterns as in .gitignore. polling: look now and
+    then; by default on network file systems only. results: where winners go, from the kernel's folder or absolute."""
+
+    path: str
+    include: tuple[str, ...] = INCLUDE
+    exclude: tuple[str, ...] = ()
+    polling: bool | None = None
+    results: str = RESULTS
+
+    def folder(self) -> Folder:
+        """The folder as it is watched: absolute, links resolved, so that no kernel has two names."""
+        return Folder(Path(self.path).expanduser().resolve(), self.include, self.exclude, self.polling)
+
+
+class RunTable(Strict, frozen=True):
+    """``[run]``: what every run is given; the same as the options of `fsr refine`. device: 'auto' for all GPUs, one run
+    on each, or the host device where there is none. workers: compile processes of a run."""
+
+    budget: str = "5m"
+    evaluations: int | None = None
+    device: str = "auto"
+    target: str = "sm_90"
+    keep_launch: bool = False
+    workers: int | None = None
+    seed: int = 0
+
+
+class WinTable(Strict, frozen=True):
+    """``[win]``. command: words of a command, run on every win; it is told by FSR_KERNEL, FSR_OUTPUT, FSR_SPEEDUP,
+    FSR_BASIS and FSR_RUN in its environment. timeout_s: after which it is ended."""
+
+    command: tuple[str, ...] = ()
+    timeout_s: float = 60.0
+
+
+class HttpTable(Strict, frozen=True):
+    """``[http]``. port: on the loopback address, 0 for any that is free. enabled: the Unix socket is there anyway."""
+
+    enabled: bool = True
+    port: int = 0
+
+
+class Config(Strict, frozen=True):
+    """The whole file."""
+
+    folder: tuple[WatchedFolder, ...] = ()
+    run: RunTable = RunTable()
+    polite: PoliteTable = PoliteTable()
+    win: WinTable = WinTable()
+    http: HttpTable = HttpTable()
+
+    def options(self, kernel: str, device: str, output: Path) -> RefineOptions:
+        """What a run of a kernel is given."""
+        run = self.run
+        return RefineOptions(
+            Path(kernel), device, run.target, parse_duration(run.budget), run.evaluations, run.seed, None,
+            run.keep_launch, run.workers, None, output,
+        )  # fmt: skip
+
+
+def read_config(path: Path, folders: tuple[str, ...] = ()) -> Config:
+    """The configuration of a file, of defaults where there is none; ``folders`` of the command line take the place of
+    its own. Raises UsageError that says which entry is wrong."""
+    try:
+        data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+        raise UsageError(f"the daemon's configuration cannot be read: {fault}", where=str(path)) from None
+    if folders:
+        data["folder"] = [{"path": folder} for folder in folders]
+    try:
+        config = msgspec.convert(data, Config)
+        _check(config)
+    except (msgspec.ValidationError, UsageError, ValueError) as fault:
+        what = fault.what if isinstance(fault, UsageError) else str(fault)
+        raise UsageError(
+            f"the daemon's configuration is wrong: {what}", where=str(path),
+            fix="docs/daemon.md lists every entry with its default",
+        ) from None  # fmt: skip
+    return config
+
+
+def _check(config: Config) -> None:
+    """Raises UsageError or ValueError for values that are of the right kind and cannot be."""
+    parse_duration(config.run.budget)
+    if config.polite.daily_budget is not None:
+        parse_duration(config.polite.daily_budget)
+    for text in config.polite.quiet_hours:
+        Hours.parse(text)
+    if not 0 <= config.polite.nice <= 19:
+        raise ValueError(f"polite.nice is {config.polite.nice}, expected 0 to 19")
+    if not 0 <= config.http.port <= 65535:
+        raise ValueError(f"http.port is {config.http.port}, expected 0 to 65535")
+    for folder in config.folder:
+        if not folder.folder().root.is_dir():
+            raise ValueError(f"there is no folder {folder.path}")

@@ -1,0 +1,1 @@
+"""The other end: how the command line reaches the service, starts and installs it."""

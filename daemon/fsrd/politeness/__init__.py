@@ -1,0 +1,1 @@
+"""When the service may use the machine: nobody else needs it, and its owner allows it."""

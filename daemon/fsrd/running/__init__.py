@@ -1,0 +1,1 @@
+"""Refinements as processes of their own, so that the service stays small and survives them."""

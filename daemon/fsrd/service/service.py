@@ -1,0 +1,257 @@
+"""The service as one object: watching, the queue, a worker for every device; any thread may ask it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from fsr.settings import Settings
+from fsrd.config import Config
+from fsrd.jobs.job import Job, Priority, Request, State
+from fsrd.jobs.store import JobStore
+from fsrd.politeness.policy import Politeness
+from fsrd.politeness.sensors import MachineSensors, Sensors
+from fsrd.running.process import CHILD, RunProcess
+from fsrd.service.bus import Bus
+from fsrd.service.devices import Slot
+from fsrd.service.instance import Place
+from fsrd.service.results import output_of, won
+from fsrd.service.slot import SlotWorker
+from fsrd.watching.content import Content
+from fsrd.watching.index import Changes
+from fsrd.watching.watcher import Watcher
+
+LOG = logging.getLogger(__name__)
+SPENT_S = 5.0  # what runs took is written this often
+
+
+class Service:
+    """Everything but the way in; :mod:`fsrd.service.main` puts it together.
+
+    Args: sensors, of the machine; command, what a run is started by: stand-ins in tests."""
+
+    def __init__(
+        self, settings: Settings, config: Config, slots: Sequence[Slot], *, sensors: Sensors | None = None,
+        command: Sequence[str] = CHILD,
+    ) -> None:  # fmt: skip
+        self.settings, self.config, self.place = settings, config, Place.of(settings)
+        self.place.make()
+        self.bus = Bus(int(time.time() * 1000))
+        self.store = JobStore(self.place.jobs, changed=self._job_changed)
+        self.began = time.time()
+        self._sensors, self._command = sensors or MachineSensors(), command
+        self.politeness = Politeness(config.polite, self._sensors, self.store.spent_s)
+        self.workers = [SlotWorker(slot, self) for slot in slots]
+        self.watcher: Watcher | None = None
+        self._lock = threading.Lock()
+        self._unspent_s = 0.0
+        self._ending = threading.Event()
+        self._stop: Callable[[], object] = self._ending.set
+        self._reload: Callable[[], object] = lambda: None
+        self._minder = threading.Thread(target=self._mind, name="minder", daemon=True)
+
+    # ------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """Take back what an earlier life held, then begin to watch and to work."""
+        back = self.store.reclaim(everything=True)
+        if back:
+            LOG.info("%d job(s) of an earlier life go on", back)
+        self._watch()
+        for worker in self.workers:
+            worker.start()
+        self._minder.start()
+
+    def close(self) -> None:
+        """End: runs that go on are left to be resumed, their jobs queued."""
+        self._ending.set()
+        if self.watcher is not None:
+            self.watcher.close()
+        for worker in self.workers:
+            worker.close()
+        for worker in self.workers:
+            if worker.thread.ident is not None:
+                worker.thread.join(20.0)
+        self.bus.close()
+        self._spend()
+        self.store.close()
+
+    def reload(self, config: Config) -> None:
+        """Take another configuration; what runs goes on under the old one to its end. Slots stay as they are."""
+        self.config = config
+        self.politeness = Politeness(config.polite, self._sensors, self.store.spent_s)
+        if self.watcher is not None:
+            self.watcher.close()
+        self._watch()
+        LOG.info("the configuration was read anew")
+
+    def _watch(self) -> None:
+        folders = [watched.folder() for watched in self.config.folder]
+        roots = ", ".join(str(folder.root) for folder in folders) or "no folder"
+        LOG.info("watching %s", roots)
+        self.watcher = Watcher(folders, self._kernels_changed).start()
+
+    # ------------------------------------------------------------ steering
+
+    def on_request(self, *, stop: Callable[[], object], reload: Callable[[], object]) -> None:
+        """What is done when somebody asks the service to stop or to read its configuration anew."""
+        self._stop, self._reload = stop, reload
+
+    def request_stop(self) -> None:
+        """Ask it to end; returns at once."""
+        self._stop()
+
+    def request_reload(self) -> None:
+        """Have the configuration read anew. Raises UsageError when it is wrong; the old one stays then."""
+        self._reload()
+
+    def content(self, kernel: str) -> Content | None:
+        """What a watched kernel consists of, None for any other path."""
+        return self.watcher.content(kernel) if self.watcher is not None else None
+
+    @property
+    def paused(self) -> bool:
+        """Whether its owner has paused it; that outlives the service."""
+        return self.place.paused.exists()
+
+    def pause(self) -> None:
+        """Begin nothing new and pause what runs, until resumed."""
+        self.place.paused.touch()
+        self._wake()
+        self.bus.tell("service", {"paused": True})
+
+    def resume(self) -> None:
+        """End a pause."""
+        self.place.paused.unlink(missing_ok=True)
+        self._wake()
+        self.bus.tell("service", {"paused": False})
+
+    def ask(self, kernel: str) -> Job | None:
+        """Queue a kernel that is watched before all others; None when it is not watched, or is as it was refined."""
+        content = self.content(kernel)
+        if content is None:
+            return None
+        found = self.store.submit(
+            Request(kernel, content.digest, hardware, Priority.ASKED, "asked for") for hardware in self.hardware
+        )
+        return found[0] if found else None
+
+    @property
+    def hardware(self) -> tuple[str, ...]:
+        """The kinds of devices here, each once."""
+        return tuple(dict.fromkeys(worker.slot.hardware for worker in self.workers))
+
+    # ------------------------------------------------------------ how it stands
+
+    def status(self) -> dict[str, Any]:
+        """For people and programs: what it watches, does and waits for."""
+        day = self.politeness.day()
+        return {
+            "began": self.began,
+            "paused": self.paused,
+            "folders": [str(watched.folder().root) for watched in self.config.folder],
+            "kernels": self.watcher.kernels if self.watcher is not None else 0,
+            "events": self.watcher.events if self.watcher is not None else 0,
+            "jobs": self.store.counts(),
+            "slots": [
+                {"device": w.slot.device, "hardware": w.slot.hardware, "standing": w.standing,
+                 "job": None if w.job is None else w.job.id}
+                for w in self.workers
+            ],
+            "spent_today_s": round(self.store.spent_s(day) + self._unspent_s, 1),
+        }  # fmt: skip
+
+    def health(self) -> list[str]:
+        """What is wrong, in words; [] when all is well."""
+        wrong = [f"the worker of {w.slot.device} has ended" for w in self.workers if not w.thread.is_alive()]
+        if self.watcher is None or not self.watcher.alive:
+            wrong.append("nothing is watched")
+        if not self._minder.is_alive():
+            wrong.append("nobody minds the queue")
+        return wrong
+
+    # ------------------------------------------------------------ what slots need (fsrd.service.slot.Host)
+
+    def against(self, device: str) -> str:
+        """Why nothing is to run on a device now."""
+        return "its owner paused the daemon" if self.paused else self.politeness.against(device)
+
+    def process_for(self, job: Job, slot: Slot) -> RunProcess:
+        """The process of a job's run, started."""
+        variant = slot.hardware if len(self.hardware) > 1 else ""
+        output = output_of(self.config, Path(job.kernel), variant)
+        options = self.config.options(job.kernel, slot.device, output)
+        fields = {name: getattr(options, name) for name in options.__dataclass_fields__}
+        order = {
+            "options": fields | {"kernel": job.kernel, "output": str(output)}, "run": job.run,
+            "home": self.settings.home, "cache": self.settings.cache, "workers": self.settings.workers,
+            "nice": self.config.polite.nice, "idle_disk": self.config.polite.idle_disk,
+        }  # fmt: skip
+        return RunProcess(order, self._command)
+
+    def told(self, job: Job, message: Mapping[str, Any]) -> None:
+        """A run told how it stands."""
+        if message["kind"] == "state":
+            self.bus.tell("progress", {"job": job.id, **{k: v for k, v in message.items() if k != "kind"}})
+
+    def ended(self, job: Job, result: Mapping[str, Any] | None, error: str) -> None:
+        """A run has ended."""
+        if result is None:
+            LOG.warning("%s: job %d failed: %s", job.kernel, job.id, error)
+            return
+        best = result["best"]
+        speed = f"{best['speedup']:.3g}x as fast ({result['basis']})" if best else result["why"]
+        LOG.info("%s: %s: %s", job.kernel, result["status"], speed)
+        if best:
+            self.bus.tell("win", {"job": job.id, "kernel": job.kernel, "speedup": best["speedup"],
+                                  "basis": result["basis"], "output": result["output"]})  # fmt: skip
+            won(self.config.win, job, result)
+
+    def worked(self, seconds: float) -> None:
+        """A run took so long of the day's budget."""
+        with self._lock:
+            self._unspent_s += seconds
+
+    # ------------------------------------------------------------ inside
+
+    def _kernels_changed(self, changes: Changes, found: bool) -> None:
+        """In the watcher's thread: what was saved is queued, in one transaction."""
+        priority, reason = (Priority.FOUND, "found") if found else (Priority.SAVED, "saved")
+        if changes.gone:
+            self.store.forget(changes.gone)
+        jobs = self.store.submit(
+            Request(kernel, digest, hardware, priority, reason)
+            for kernel, digest in changes.saved.items()
+            for hardware in self.hardware
+        )
+        if found:
+            live = [job.kernel for job in self.store.jobs([State.QUEUED, State.RUNNING], limit=1 << 30)]
+            self.store.forget([kernel for kernel in dict.fromkeys(live) if not Path(kernel).is_file()])
+        if jobs:
+            LOG.info("%d job(s) queued: %s", len(jobs), ", ".join(Path(job.kernel).name for job in jobs[:5]))
+        self._wake()
+
+    def _job_changed(self, job: Job) -> None:
+        self.bus.tell("job", {"job": job.id, "kernel": job.kernel, "state": job.state.value, "wanted": job.wanted})
+
+    def _wake(self) -> None:
+        for worker in self.workers:
+            worker.wake()
+
+    def _mind(self) -> None:
+        """Now and then: leases that ran out, and the day's account."""
+        while not self._ending.wait(SPENT_S):
+            with suppress(Exception):  # tried again in a moment; health says when this thread is gone
+                self._spend()
+                self.store.reclaim()
+
+    def _spend(self) -> None:
+        with self._lock:
+            seconds, self._unspent_s = self._unspent_s, 0.0
+        if seconds:
+            self.store.spend(self.politeness.day(), seconds)

@@ -1,0 +1,66 @@
+"""`fsr daemon` as a user has it: a folder is watched, a kernel saved in it, and its winner lies in .fsr/."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fsrd", reason="the daemon's package is not installed: make setup")
+pytest.importorskip("watchdog", reason="pip install 'fsr[daemon]'")
+
+from tests.commandline import ROW_SUM, Fsr
+from tests.daemon.stand_in import eventually
+
+CONFIG = '[run]\nbudget = "5m"\nevaluations = 2\ndevice = "host"\nworkers = 1\n[polite]\nbattery = true\n'
+
+
+@pytest.mark.timeout(400)
+def test_a_saved_kernel_is_refined_through_kill_and_restart(fsr: Fsr, tmp_path: Path) -> None:
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    fsr.home.mkdir()
+    (fsr.home / "daemon.toml").write_text(CONFIG)
+    assert fsr.run("daemon", "status").returncode == 1
+    started = fsr.run("daemon", "start", folder)
+    try:
+        assert started.returncode == 0, started.stderr
+        assert "http://127.0.0.1:" in started.stdout
+        assert "runs already" in fsr.run("daemon", "start", folder).stderr
+        fsr.run("daemon", "pause")
+        (folder / "kernel.cu").write_text(ROW_SUM)
+        status = fsr.home / "daemon" / "lock"
+        assert eventually(lambda: fsr.json("daemon", "status")["jobs"]["queued"] == 1)
+        os.kill(int(status.read_text()), signal.SIGKILL)
+        assert eventually(lambda: fsr.run("daemon", "status").returncode == 1)
+        assert fsr.run("daemon", "start", folder).returncode == 0
+        assert fsr.json("daemon", "status")["paused"]
+        fsr.run("daemon", "resume")
+        assert eventually((folder / ".fsr" / "kernel.fsr.cu").exists, 300)
+        assert eventually(lambda: fsr.json("daemon", "status")["jobs"]["done"] == 1)
+        assert json.loads((folder / ".fsr" / "kernel.fsr.json").read_text())["status"] == "improved"
+        assert (folder / "kernel.cu").read_text() == ROW_SUM
+        assert "improved" in fsr.run("daemon", "logs").stdout
+    finally:
+        assert "ended" in fsr.run("daemon", "stop").stdout
+    assert fsr.run("daemon", "pause").returncode == 2
+
+
+def test_what_cannot_be_watched_is_told_at_once(fsr: Fsr, tmp_path: Path) -> None:
+    assert "no folder to watch" in fsr.run("daemon", "start").stderr
+    absent = fsr.run("daemon", "run", tmp_path / "absent")
+    assert (absent.returncode, "no folder" in absent.stderr) == (2, True)
+
+
+def test_the_unit_starts_what_was_asked_for(fsr: Fsr, tmp_path: Path) -> None:
+    folder = tmp_path / "a folder with 100 % $HOME"
+    folder.mkdir()
+    fsr.env["XDG_CONFIG_HOME"] = str(tmp_path / "config")
+    assert fsr.run("daemon", "install", folder).returncode == 0
+    unit = (tmp_path / "config" / "systemd" / "user" / "fsr.service").read_text()
+    assert '"-m" "fsrd.main"' in unit
+    assert f'"{tmp_path}/a folder with 100 %% $$HOME"' in unit
+    assert f'Environment="FSR_HOME={fsr.home}"' in unit

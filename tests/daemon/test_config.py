@@ -1,0 +1,35 @@
+"""The configuration: every wrong entry is named, and what is left out has a default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fsr.errors import UsageError
+from fsrd.config import read_config
+
+
+def test_defaults_and_folders_of_the_command_line(tmp_path: Path) -> None:
+    config = read_config(tmp_path / "absent.toml", (str(tmp_path),))
+    assert config.folder[0].folder().root == tmp_path.resolve()
+    assert (config.run.budget, config.polite.gpu_idle, config.folder[0].results) == ("5m", True, ".fsr")
+    options = config.options("/k/a.cu", "cuda:1", Path("/k/.fsr/a.fsr.cu"))
+    assert (options.device, options.budget_s, str(options.output)) == ("cuda:1", 300.0, "/k/.fsr/a.fsr.cu")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[run]\nbudgt = '5m'", "budgt"), ("[run]\nbudget = 5", "run.budget"), ("[run]\nbudget = 'soon'", "soon"),
+        ("[polite]\nquiet_hours = ['9-17']", "9-17"), ("[polite]\nnice = 40", "0 to 19"), ("[[folder]]", "path"),
+        ("[polite]\ndaily_budget = '-1h'", "-1h"), ("[http]\nport = 99999", "65535"), ("a =", "cannot be read"),
+        ("[[folder]]\npath = '/nowhere/at/all'", "no folder /nowhere/at/all"), ("[other]", "other"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "daemon.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=says) as told:
+        read_config(path)
+    assert str(path) in str(told.value)
