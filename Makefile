@@ -38,7 +38,7 @@ setup: compiler $(STAMP)
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[daemon,dev,nvrtc,ray]'
+	$(BIN)/python -m pip install --quiet --editable '.[daemon,dev,nvrtc,ray,llm,mcp]'
 	if command -v nvidia-smi > /dev/null; then $(BIN)/python -m pip install --quiet pycuda || \
 	  echo "note: PyCUDA was not installed, nothing runs on the GPU here; see $(BIN)/fsr doctor"; fi
 	touch $(STAMP)

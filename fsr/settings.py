@@ -15,13 +15,18 @@ VARIABLES = {"home": "FSR_HOME", "cache": "FSR_CACHE", "system_cache": "FSR_SYST
 
 class Settings:
     """home: folder of runs and caches. cache: path of the SQLite database of winners. workers: compile
-    processes, None for one a core. system_cache: a read-only database that lookups ask next, '' for none.
+    processes, None for one a core. system_cache: a read-only database that lookups ask next, '' for none. llm: models
+    of every run that names none; models: the tables that describe them (fsr.llm.named).
     (Plain strings and no dataclass: ``fsr lookup`` reads settings too.)"""
 
-    __slots__ = ("cache", "home", "system_cache", "workers")
+    __slots__ = ("cache", "home", "llm", "models", "system_cache", "workers")
 
-    def __init__(self, home: str, cache: str, workers: int | None = None, system_cache: str = "") -> None:
+    def __init__(
+        self, home: str, cache: str, workers: int | None = None, system_cache: str = "", llm: tuple[str, ...] = (),
+        models: dict[str, object] | None = None,
+    ) -> None:  # fmt: skip
         self.home, self.cache, self.workers, self.system_cache = home, cache, workers, system_cache
+        self.llm, self.models = llm, models or {}
 
     @property
     def runs(self) -> str:
@@ -54,7 +59,20 @@ def read_settings() -> Settings:
             where=VARIABLES["workers"] if os.environ.get(VARIABLES["workers"]) else f"{home}/config.toml",
             fix="unset it for one worker a core",
         )  # fmt: skip
-    return Settings(home, os.path.expanduser(str(cache)), count, os.path.expanduser(str(system)))  # noqa: PTH111
+    llm, models = _models(data, f"{home}/config.toml")
+    system_cache = os.path.expanduser(str(system))  # noqa: PTH111
+    return Settings(home, os.path.expanduser(str(cache)), count, system_cache, llm, models)  # noqa: PTH111
+
+
+def _models(data: dict[str, object], where: str) -> tuple[tuple[str, ...], dict[str, object]]:
+    """The settings ``llm`` and ``models``; what a model's table holds is checked where it is used."""
+    llm, models = data.get("llm", []), data.get("models", {})
+    named = [llm] if isinstance(llm, str) else llm
+    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+        raise UsageError(f"llm is {llm!r}", expected='a list of models: llm = ["local:model.gguf"]', where=where)
+    if not isinstance(models, dict):
+        raise UsageError(f"models is {models!r}", expected="a table for each model: [models.NAME]", where=where)
+    return tuple(named), models
 
 
 def _read_file(path: str) -> dict[str, object]:
@@ -67,7 +85,8 @@ def _read_file(path: str) -> dict[str, object]:
             data = tomllib.load(file)
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as fault:
         raise UsageError(f"the configuration cannot be read: {fault}", where=path, fix="correct it") from None
-    unknown = sorted(set(data) - {"cache", "system_cache", "workers"})
+    known = ("cache", "llm", "models", "system_cache", "workers")
+    unknown = sorted(set(data) - set(known))
     if unknown:
-        raise UsageError(f"unknown setting {unknown[0]!r}", expected="cache, system_cache or workers", where=path)
+        raise UsageError(f"unknown setting {unknown[0]!r}", expected=", ".join(known), where=path)
     return data

@@ -16,7 +16,15 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from fsr.report.words import bottleneck_text, counts_text, duration_text, ratio_text, roofline_text, time_text
+from fsr.report.words import (
+    bottleneck_text,
+    counts_text,
+    duration_text,
+    model_text,
+    ratio_text,
+    roofline_text,
+    time_text,
+)
 
 REFRESH_S = 0.25
 PLAIN_EVERY_S = 10.0
@@ -154,6 +162,7 @@ def summary(result: Mapping[str, Any]) -> str:
     lines.append(f"  tests      {tests['passed']} of {tests['cases']} passed")
     lines.append(f"  evaluated  {result['evaluated']}; rejected: {rejected}")
     lines += [f"  defect     {action}: {counts_text(counts)}" for action, counts in result["defects"].items()]
+    lines += [f"  model      {model_text(name, told)}" for name, told in result.get("models", {}).items()]
     lines += [f"  written    {path}" for path in result["files"].values()]
     lines += [f"  note       {note}" for note in result["notes"]]
     if result["interrupted"]:

@@ -40,6 +40,22 @@ def bottleneck_text(cause: Mapping[str, Any]) -> str:
     return f"{cause['name']}, {100 * cause['share']:.0f} %: {cause['evidence']}{code}"
 
 
+def model_text(name: str, told: Mapping[str, Any]) -> str:
+    """What a model did and cost: '10 answers, 6 refused (4 prose, 2 unchanged), 4120 tokens, 8 s, $0.004'."""
+    refused = told["refused"]
+    parts = [f"{told['answers'] + told['replayed']} answers"]
+    if refused:
+        parts.append(f"{sum(refused.values())} of no use ({counts_text(refused)})")
+    if told["failures"]:
+        parts.append(f"{told['failures']} failures")
+    parts += [f"{told['tokens_in'] + told['tokens_out']} tokens", duration_text(told["seconds"])]
+    if told["dollars"]:
+        parts.append(f"${told['dollars']:.4g}")
+    if told["dollars_a_gain"]:
+        parts.append(f"${told['dollars_a_gain']:.4g} a gain")
+    return f"{name}: {', '.join(parts)}" + (f"; rests: {told['rests']}" if told["rests"] else "")
+
+
 def counts_text(counts: Mapping[str, int]) -> str:
     """'2 wrong, 1 not compiled'."""
     return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())

@@ -21,7 +21,9 @@ class RefineOptions:
     seconds for the whole run. evaluations: at most this many candidates (None: no limit). workers: compile
     processes (None: one a core). ray: address of a Ray cluster, 'local' to start one, None for local processes.
     output: where the winner goes (None: beside the kernel, as kernel.fsr.cu). use_cache: start from, and store to,
-    the cache.
+    the cache. llm: models that propose, each 'local:PATH', 'URL#MODEL' or a name in config.toml. max_cost: dollars that
+    they may cost (None: no cap). yes: the source may go to the hosts of the models that were named. replay: a run whose
+    models' answers are used again, instead of asking.
     """
 
     kernel: Path
@@ -36,8 +38,13 @@ class RefineOptions:
     ray: str | None = None
     output: Path | None = None
     use_cache: bool = True
+    llm: tuple[str, ...] = ()
+    max_cost: float | None = None
+    yes: bool = False
+    replay: str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "llm", (self.llm,) if isinstance(self.llm, str) else tuple(self.llm))
         for name in ("kernel", "output"):  # text will do
             if isinstance(getattr(self, name), str):
                 object.__setattr__(self, name, Path(getattr(self, name)))
@@ -57,6 +64,10 @@ class OptionFields(TypedDict, total=False):
     ray: str | None
     output: Path | None
     use_cache: bool
+    llm: tuple[str, ...]
+    max_cost: float | None
+    yes: bool
+    replay: str | None
 
 
 def parse_duration(text: str) -> float:

@@ -23,6 +23,7 @@ from fsr.runs.fleet import open_fleet
 from fsr.runs.kernel import Kernel, load_kernel
 from fsr.runs.lease import LEASES, Leases
 from fsr.runs.log import EventLog
+from fsr.runs.models import open_models, reports
 from fsr.runs.options import RefineOptions
 from fsr.runs.outputs import default_output, published, render_files, require_writable, write_outputs
 from fsr.runs.promoting import Promoter
@@ -79,6 +80,7 @@ def carry_out(job: Job) -> Result:
             assert state.baseline is not None
             store = stack.enter_context(open_store(job.settings.cache))
             cache = RunCache(store, kernel, spec, state.baseline.device)
+        job = replace(job, proposers=[*job.proposers, *stack.enter_context(_models(job, kernel, context))])
         refining = Refining(job, kernel, context, cache)
         stack.callback(refining.refinement.close)
         return refining.finish(refining.winner(), output)
@@ -105,6 +107,27 @@ def _qualify(context: RunContext, kernel: Kernel, *, resumed: bool) -> None:
     context.tick()
 
 
+@contextmanager
+def _models(job: Job, kernel: Kernel, context: RunContext) -> Iterator[Sequence[Proposer]]:
+    """The models of a run; how they stand is part of its state, from now on."""
+    state, shown = context.state, context.progress
+    assert state.baseline is not None
+    features = state.baseline.outcome.features
+    models = open_models(job.options, job.settings, job.folder, features, predicted=context.spec.predicted)
+
+    def progress(told: RunState) -> None:
+        told.models = reports(models)
+        shown(told)
+
+    if models:
+        context.progress = progress
+    try:
+        yield models
+    finally:
+        for model in models:
+            model.close()
+
+
 class Refining:
     """The search of one run, set up anew or from its log, and what follows it."""
 
@@ -114,12 +137,15 @@ class Refining:
         start = job.earlier
         if start is None:
             given = cache.start() if cache is not None else None
-            known = cache.failures() if cache is not None else {}
-            start = RunStart.new(options, kernel, given, tuple(sorted(known)), state)
+            known = tuple(sorted(cache.failures())) if cache is not None else ()
+            if options.replay is not None:
+                first = RunStart.read(Path(job.settings.runs) / options.replay)
+                given, known = first.given, first.known
+            start = RunStart.new(options, kernel, given, known, state)
         rules = Rules(kernel.contract, options.keep_launch, context.spec.target)
-        first = Deterministic(options.seed, () if start.given is None else (start.given,))
+        own = Deterministic(options.seed, () if start.given is None else (start.given,))
         self.refinement = Refinement(
-            kernel.baseline, Space(rules, all_actions(), state.action_failed), [first, *job.proposers],
+            kernel.baseline, Space(rules, all_actions(), state.action_failed), [own, *job.proposers],
             known=start.known, on_fault=state.proposer_failed,
         )  # fmt: skip
         if job.earlier is None:
@@ -168,7 +194,7 @@ class Refining:
         """Write what was found: the files, the cache, the end of the log."""
         context, state, target = self.context, self.context.state, self.context.spec.target
         state.elapsed_s, state.needed_s = context.budget.elapsed_s, context.budget.needed_s()
-        state.defects = defects_of(self.refinement.trials)
+        state.defects, state.models = defects_of(self.refinement.trials), reports(self.job.proposers)
         said = why(state, winner, actions=len(all_actions()), predicted=context.spec.predicted)
         result = result_of(state, self.kernel, target, winner, {}, said)
         if winner is not None:

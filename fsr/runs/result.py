@@ -21,7 +21,8 @@ class Result:
     """How a run ended; docs/command-line.md says what each field means.
 
     status: 'improved' or 'unchanged'. best: of the winner, None when unchanged. why: in a sentence. proposers: name to
-    what it proposed, what was right, its gains and its cost in evaluations. defects: faults of actions, by action."""
+    what it proposed, what was right, its gains and its cost in evaluations. models: name to tokens, seconds, dollars
+    and what its answers were. defects: faults of actions, by action."""
 
     status: str
     entry: str
@@ -36,6 +37,7 @@ class Result:
     rejected: Mapping[str, int]
     defects: Mapping[str, Mapping[str, int]]
     proposers: Mapping[str, Mapping[str, Json]]
+    models: Mapping[str, Mapping[str, Json]]
     candidates_per_second: float
     device_busy_share: float
     counters_share: float
@@ -93,6 +95,7 @@ def result_of(
             name: {"proposed": a.proposed, "right": a.right, "gains": a.gains, "cost": round(a.cost, 2)}
             for name, a in state.shares.items()
         },
+        models=dict(state.models),
         candidates_per_second=round(state.rate, 3),
         device_busy_share=round(state.device_busy, 3),
         counters_share=round(state.counting_s / max(state.elapsed_s, 1e-9), 4),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fsr.evaluation.spec import BaselineReport
-from fsr.records import Outcome, Status
+from fsr.records import Json, Outcome, Status
 from fsr.search.proposal import Trial
 from fsr.search.sharing import Account
 
@@ -28,8 +28,8 @@ class RunState:
     """A run in progress. ``phase``: 'baseline', 'search', 'paused', 'promotion', 'done'. Times in seconds since start.
 
     unjudged: the candidate for whose promotion the time did not suffice. refusals: those that did not stand, with
-    what promotion said. defects: faults of actions, by action. shares: name of a proposer to its account. needed_s: a
-    budget that would be enough."""
+    what promotion said. defects: faults of actions, by action. shares: name of a proposer to its account. models: name
+    of a model to its bill and what its answers were. needed_s: a budget that would be enough."""
 
     run: str
     entry: str
@@ -50,6 +50,7 @@ class RunState:
     refusals: list[tuple[Trial, Outcome]] = field(default_factory=list)
     defects: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     shares: Mapping[str, Account] = field(default_factory=dict)
+    models: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def count(self, outcome: Outcome) -> None:

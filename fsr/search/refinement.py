@@ -171,10 +171,14 @@ class Refinement:
     def _issue(self, name: str, told: Suggestion) -> Proposal:
         proposal = Proposal(
             self._next_id, told.candidate, candidate_hash(told.candidate), told.parent, told.move, told.kind, name,
-            told.provenance, told.untrusted, told.cost,
+            told.provenance, told.untrusted or self._of_untrusted(told.parent), told.cost,
         )  # fmt: skip
         self._enter(proposal)
         return proposal
+
+    def _of_untrusted(self, parent: int | None) -> bool:
+        """Whether a model wrote what a suggestion was made from: a rewrite of that text is no safer."""
+        return parent is not None and parent in self._trials and self._trials[parent].proposal.untrusted
 
     def _enter(self, proposal: Proposal) -> None:
         self._seen.add(proposal.hash)

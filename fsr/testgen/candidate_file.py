@@ -28,8 +28,13 @@ Notes = dict[str, list[str]]
 
 def read_notes(path: Path) -> Notes:
     """The ``// key: value`` lines at the top of a file, all values of a key in order."""
+    return notes_of(path.read_text())
+
+
+def notes_of(text: str) -> Notes:
+    """The same of a text."""
     notes: Notes = {}
-    for line in path.read_text().splitlines():
+    for line in text.splitlines():
         match = _LINE.match(line)
         if match:
             notes.setdefault(match[1], []).append(match[2])
@@ -40,7 +45,12 @@ def read_notes(path: Path) -> Notes:
 
 def read_candidate(path: Path, contract: Contract) -> Candidate:
     """The candidate of a file, its plan completed from the contract's. Raises UsageError on a malformed line."""
-    notes = read_notes(path)
+    return candidate_of(path.read_text(), contract, str(path))
+
+
+def candidate_of(text: str, contract: Contract, where: str) -> Candidate:
+    """The same of a text; ``where``: what an error calls it."""
+    notes = notes_of(text)
     base = contract.plan.launches[0]
     try:
         scratch = tuple(_scratch(text) for text in notes.get("scratch", []))
@@ -60,11 +70,27 @@ def read_candidate(path: Path, contract: Contract) -> Candidate:
         raise UsageError(
             f"the launch of this candidate cannot be read: {fault}",
             expected="// grid:, // block:, // shared:, // args:, // scratch: or // launch: lines",
-            where=str(path),
+            where=where,
             fix="correct the comment lines at its top",
         ) from None
     flags = tuple(notes.get("flags", [""])[0].split())
-    return Candidate(path.read_text(), Plan(launches, scratch, flags))
+    return Candidate(text, Plan(launches, scratch, flags))
+
+
+def plan_notes(plan: Plan) -> str:
+    """The lines that say a plan, from which :func:`candidate_of` reads an equal one; newline at the end."""
+    lines = [f"scratch: {s.name} {s.dtype} {s.count}{' zeroed' if s.zeroed else ''}" for s in plan.scratch]
+    lines += [f"flags: {' '.join(plan.flags)}"] if plan.flags else []
+    for launch in plan.launches:
+        args = " ".join(a if isinstance(a, str) else f"{a.dtype}={_tight(a.value)}" for a in launch.args)
+        sides = (" ".join(map(_tight, side)) for side in (launch.grid, launch.block))
+        lines.append("launch: " + " | ".join([launch.entry, *sides, _tight(launch.shared_bytes), args]))
+    return "".join(f"// {line}\n" for line in lines)
+
+
+def _tight(expression: str) -> str:
+    """An expression without blanks outside parentheses, which would separate it."""
+    return expression if len(_words(expression)) <= 1 else f"({expression})"
 
 
 def _scratch(text: str) -> Scratch:
@@ -84,7 +110,14 @@ def _launch(text: str) -> Launch:
 
 def _words(text: str) -> list[str]:
     """Split at blanks outside parentheses."""
-    return re.findall(r"(?:[^\s()]|\((?:[^()]|\([^()]*\))*\))+", text)
+    words, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character.isspace() and depth <= 0:
+            words.append("")
+        else:
+            words[-1] += character
+    return [word for word in words if word]
 
 
 def _dims(text: str) -> tuple[str, str, str]:

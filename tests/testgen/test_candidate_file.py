@@ -8,8 +8,9 @@ import pytest
 
 from fsr.contract.model import Argument, Contract, Size
 from fsr.errors import UsageError
+from fsr.expressions import evaluate
 from fsr.records import Launch, Plan, Role, ScalarArgument, Scratch
-from fsr.testgen.candidate_file import read_candidate, read_notes
+from fsr.testgen.candidate_file import candidate_of, plan_notes, read_candidate, read_notes
 
 BASE = Launch("k", ("ceil_div(n, 32)", "1", "1"), ("32", "1", "1"), "0", ("x", "n"))
 CONTRACT = Contract("k", (Size("n", 0, 9, (5,)),), (Argument("x", "float32", Role.INOUT, ("n",)),), Plan((BASE,)))
@@ -59,3 +60,20 @@ def test_a_plan_of_two_launches(tmp_path: Path) -> None:
 def test_a_malformed_line_is_a_usage_error(tmp_path: Path, line: str) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         read_candidate(written(tmp_path, line), CONTRACT)
+
+
+def test_the_lines_of_a_plan_give_the_plan() -> None:
+    launch = Launch("k<4>", ("min(ceil_div(n, 4), 65535)", "1", "n + 1"), ("32", "4", "1"), "4 * n", ("x", "s"))
+    other = Launch("k2", ("1", "1", "1"), ("1", "1", "1"), "0", ("s", ScalarArgument("int32", "n * 2")))
+    plan = Plan((launch, other), (Scratch("s", "float32", "n", True),), ("--use_fast_math",))
+    read = candidate_of(plan_notes(plan) + "__global__ void k() {}", CONTRACT, "x").plan
+    assert read.scratch == plan.scratch
+    assert read.flags == plan.flags
+    sizes = {"n": 9}
+    for a, b in zip(read.launches, plan.launches, strict=True):
+        assert [evaluate(g, sizes) for g in (*a.grid, *a.block, a.shared_bytes)] == [
+            evaluate(g, sizes) for g in (*b.grid, *b.block, b.shared_bytes)
+        ]
+        assert a.entry == b.entry
+    assert read.launches[0].args == launch.args
+    assert read.launches[1].args[0] == "s"

@@ -1,0 +1,1 @@
+"""Language models propose candidates: providers, roles, prompts, the ledger; nothing of a run waits for them."""

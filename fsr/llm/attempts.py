@@ -1,0 +1,142 @@
+"""One attempt of a model at a better candidate: which arm, which evidence, which roles one after the other."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from fsr.identity import digest, to_json
+from fsr.llm import offers
+from fsr.llm.asking import Asking
+from fsr.llm.exchange import Prompt
+from fsr.llm.roles import chooser, coder, judge, macro
+from fsr.llm.roles.directive import Directive
+from fsr.llm.scene import Scene
+from fsr.llm.unusable import Unusable
+from fsr.records import Candidate, Json
+from fsr.search.proposal import Trial
+from fsr.search.proposers.protocol import Suggestion, View
+from fsr.transform.protocol import Action, Move
+
+T = TypeVar("T")
+CHOOSE, CROSS, REPAIR = "choose", "cross", "repair"
+STEPS = ("", "judge", "macro", "policy")  # who says what the Coder is to do; '' for the Coder itself
+
+
+def arms_of(roles: Sequence[str]) -> list[str]:
+    """All arms that a model with these roles has, independent of what there is to work on."""
+    found = [CHOOSE] if "chooser" in roles else []
+    if "coder" in roles:
+        found += [",".join(filter(None, (who, style))) for style in coder.STYLES for who in STEPS
+                  if not who or who == "policy" or who in roles]  # fmt: skip
+    found += [CROSS] if "crossover" in roles else []
+    found += [REPAIR] if "repair" in roles else []
+    found += [f"judge,{REPAIR}"] if {"judge", "repair"} <= set(roles) else []
+    return found
+
+
+def possible(arms: Sequence[str], view: View, proposer: str) -> list[str]:
+    """Those that have something to work on now."""
+    broken = bool(offers.broken(view, proposer))
+    other = len(view.elites) > 1
+    return [a for a in arms if (broken or not a.endswith(REPAIR)) and (other or a != CROSS)]
+
+
+@dataclass(slots=True)
+class Attempt:
+    """An attempt by an arm. Raises Unusable and ModelFailure from ``carried_out``. ``chance``: of its own."""
+
+    arm: str
+    view: View
+    asking: Asking
+    chance: random.Random
+    won_elsewhere: tuple[str, ...] = ()
+    questions: list[str] = field(default_factory=list)
+
+    def carried_out(self) -> Suggestion:
+        """What it suggests."""
+        *who, last = self.arm.split(",")
+        by = who[0] if who else ""
+        if last == CHOOSE:
+            return self._choose()
+        if last == REPAIR:
+            return self._repair(judged=by == "judge")
+        trial = offers.parent(self.view, self.chance)
+        scene = self._scene(trial)
+        if last == CROSS:
+            other = offers.partner(self.view, trial)
+            if other is None:
+                raise Unusable("duplicate", "there is one design only")
+            partner = other
+            return self._code(scene, "crossover", lambda n: coder.crossover_prompt(scene, partner, n))
+        step = self._step(by, scene)
+        return self._code(scene, "coder", lambda n: coder.prompt(scene, last, step, n))
+
+    def _scene(self, trial: Trial) -> Scene:
+        return Scene(trial, self.view, self.asking.spec.context, self.won_elsewhere)
+
+    def _choose(self) -> Suggestion:
+        trial = offers.parent(self.view, self.chance)
+        listed = offers.moves(self.view, trial)
+        if not listed:
+            raise Unusable("duplicate", "no move is left on this candidate")
+        scene = self._scene(trial)
+
+        def read(text: str, asked: Prompt) -> tuple[Action, Move]:
+            return chooser.read(text, listed)
+
+        action, move = self._ask(scene, lambda n: chooser.prompt(scene, listed, n), read)
+        candidate = self.view.space.applied(trial.proposal.candidate, action, move)
+        if candidate is None or self.view.known(candidate):
+            raise self._refused(Unusable("duplicate", move.name))
+        # The action wrote its text, or what an untrusted parent had said already.
+        told = self._provenance(move=to_json(move))
+        return Suggestion(candidate, trial.proposal.id, move.name, "chooser", told, trial.proposal.untrusted)
+
+    def _step(self, by: str, scene: Scene) -> Directive | None:
+        if by == "judge":
+            return self._ask(scene, lambda n: judge.prompt(scene, n), judge.read)
+        if by == "macro":
+            regions = offers.regions(self.view, scene.trial)
+            return self._ask(scene, lambda n: macro.prompt(scene, regions, n), macro.read)
+        if by == "policy":
+            region = self.chance.choice(offers.regions(self.view, scene.trial))
+            return macro.step(offers.step_of(self.view, scene.trial), region)
+        return None
+
+    def _repair(self, *, judged: bool) -> Suggestion:
+        broken = offers.broken(self.view, self.asking.spec.name)
+        if not broken:
+            raise Unusable("duplicate", "nothing is left to mend")
+        trial = broken[0]
+        scene = self._scene(trial)
+        found = self._ask(scene, lambda n: judge.failure_prompt(scene, n), judge.read) if judged else None
+        told = self._code(scene, "repair", lambda n: coder.repair_prompt(scene, "edit", found, n))
+        return replace(told, provenance={**told.provenance, "rounds": offers.rounds(trial) + 1})
+
+    def _code(self, scene: Scene, kind: str, make: Callable[[int], Prompt]) -> Suggestion:
+        candidate = self._ask(scene, make, lambda text, asked: coder.read(text, asked, scene))
+        if self.view.known(candidate):
+            raise self._refused(Unusable("duplicate"))
+        return coded(candidate, scene.trial, kind, self.asking.spec.name, self._provenance())
+
+    def _ask(self, scene: Scene, make: Callable[[int], Prompt], read: Callable[[str, Prompt], T]) -> T:
+        told, name, _ = self.asking.ask(make, read, scene.trial.proposal.hash)
+        self.questions.append(name)
+        return told
+
+    def _refused(self, fault: Unusable) -> Unusable:
+        self.asking.refuse(self.questions[-1], fault)
+        return fault
+
+    def _provenance(self, **more: Json) -> dict[str, Json]:
+        return {"arm": self.arm, "answers": list(self.questions), "model": self.asking.spec.name, **more}
+
+
+def coded(candidate: Candidate, parent: Trial, kind: str, model: str, provenance: dict[str, Json]) -> Suggestion:
+    """The suggestion of a candidate whose text a model wrote: untrusted, named by what it is."""
+    move = f"{kind}@{model}[{digest(candidate.source)[2:8]}]"
+    named = replace(candidate, actions=(*parent.proposal.candidate.actions, move))
+    return Suggestion(named, parent.proposal.id, move, kind, provenance, untrusted=True)

@@ -1,0 +1,231 @@
+"""A model as a proposer: it thinks in threads of its own and is never waited for while others have something to do.
+
+What it writes is untrusted, judged like any candidate, and shares the evaluations by what it earns. Answers that are no
+proposal are counted. It rests when a view of the search brought nothing, when its caps are reached, when it does not
+answer, and when the best is as fast as moving its bytes allows.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
+from typing import Any
+
+from fsr.hardware.gpus import closest_target
+from fsr.llm import headroom
+from fsr.llm.arms import Arms
+from fsr.llm.asking import Asking
+from fsr.llm.attempts import Attempt, arms_of, coded, possible
+from fsr.llm.code import normal_form
+from fsr.llm.exchange import ModelFailure
+from fsr.llm.roles import coder
+from fsr.llm.scene import Scene
+from fsr.llm.unusable import Unusable
+from fsr.records import Json, Status
+from fsr.search.proposal import Trial
+from fsr.search.proposers.background import Background
+from fsr.search.proposers.protocol import Suggestion, View
+
+ROUNDS = 3  # of questions on one view of the search, as long as none brings a suggestion
+FAILURES = 6  # in a row, then the model is left alone
+COST_AN_EVALUATION = 8.0  # of answers, see answer_cost: so much counts as one evaluation when these are shared out
+MOST_COST = 4.0
+
+
+class ModelProposer(Background):
+    """One model of one run.
+
+    Args:
+        asking: the model with its book.
+        seed: of which parents are shown.
+        won_elsewhere: lines on what won on kernels like this one.
+        arms: which arms it has; by default all that its roles give it.
+    """
+
+    def __init__(
+        self, asking: Asking, seed: int = 0, won_elsewhere: Sequence[str] = (), arms: Sequence[str] | None = None
+    ) -> None:
+        super().__init__(asking.spec.name, self._consider)
+        self.asking, self.arms = asking, Arms()
+        self.names = list(arms) if arms is not None else arms_of(asking.spec.roles)
+        self.rests = ""  # why nothing more is asked
+        self._seed, self._won_elsewhere = seed, tuple(won_elsewhere)
+        self._guard = threading.Lock()  # of what follows, which the run's thread and this one's share
+        self._forms: set[str] = set()
+        self._seen_trials = 0
+        self._used: set[str] = set()
+        self._open: dict[int, str] = {}
+        self._best_ns = math.inf
+        self._attempts = self._failures = 0
+        self._revived = False
+        self._pool = ThreadPoolExecutor(asking.spec.concurrency, thread_name_prefix=f"ask {self.name}")
+
+    # ------------------------------------------------------------ the run's thread
+
+    def asked(self, proposal: int, suggestion: Suggestion) -> None:
+        """One of its suggestions goes to evaluation."""
+        with self._guard:
+            arm = self._open[proposal] = str(suggestion.provenance.get("arm", ""))
+            answers = suggestion.provenance.get("answers")
+            self._used |= {str(a) for a in answers} if isinstance(answers, list) else set()
+            self.arms.proposed(arm)
+
+    def told(self, trial: Trial, parent: Trial | None) -> None:
+        """Learn which arm earns; the best is everybody's."""
+        with self._guard:
+            arm, time_ns = self._open.pop(trial.proposal.id, None), trial.time_ns
+            gain = math.log(self._best_ns / time_ns) if time_ns and time_ns < self._best_ns < math.inf else 0.0
+            over = math.log(parent.time_ns / time_ns) if time_ns and parent is not None and parent.time_ns else 0.0
+            if arm is not None:
+                self.arms.earned(arm, gain, max(0.0, over), right=trial.outcome.status >= Status.SLOW)
+            if time_ns:
+                self._best_ns = min(self._best_ns, time_ns)
+
+    def close(self) -> None:
+        """End the questions that are open, and the model's process."""
+        self.asking.cancelled.set()
+        super().close()
+        if self.asking.provider is not None:
+            self.asking.provider.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def report(self) -> dict[str, Json]:
+        """What a result tells of the model: its bill, what its answers were, what each arm earned."""
+        bill = self.asking.book.ledger.bill(self.name)
+        with self._guard:
+            arms: dict[str, Json] = {
+                name: {"tried": a.tried, "proposed": a.proposed, "right": a.right, "gains": a.gains,
+                       "earned": round(a.earned, 4), "cost": round(a.cost, 3)}
+                for name, a in sorted(self.arms.arms.items())
+            }  # fmt: skip
+            gains = sum(a.gains for a in self.arms.arms.values())
+        tokens = bill.tokens_in + bill.tokens_out
+        return {
+            "questions": bill.questions, "answers": bill.answers, "failures": bill.failures, "replayed": bill.replayed,
+            "tokens_in": bill.tokens_in, "tokens_out": bill.tokens_out, "seconds": round(bill.seconds, 2),
+            "dollars": None if bill.unpriced else round(bill.dollars, 6),
+            "tokens_a_gain": round(tokens / gains) if gains else None,
+            "dollars_a_gain": round(bill.dollars / gains, 6) if gains and not bill.unpriced else None,
+            "refused": dict(sorted(self.asking.refused.items())), "arms": arms, "rests": self.rests or None,
+        }  # fmt: skip
+
+    # ------------------------------------------------------------ its own threads
+
+    def _consider(self, view: View) -> Iterator[Suggestion]:
+        """Ask until something is worth suggesting; nothing once it rests."""
+        yield from self._leftovers(view)
+        rounds = self._rounds(view)
+        for _ in range(rounds):
+            if self.rests or self.asking.cancelled.is_set():
+                return
+            found = 0
+            for suggestion in self._round(view):
+                found += 1
+                yield suggestion
+            if found:
+                return
+
+    def _rounds(self, view: View) -> int:
+        """How much asking the headroom is worth: all, one round where little is left, none at the speed of light."""
+        rules = view.space.rules
+        left = headroom.headroom(view, headroom.bound_ns(rules.contract, closest_target(rules.target)))
+        if left is not None and left <= headroom.ARRIVED:
+            self.rests = f"the best takes {left:.2f} times what moving its bytes takes: nothing is left to gain"
+            return 0
+        return ROUNDS if left is None or left > headroom.NEARLY else 1
+
+    def _round(self, view: View) -> Iterator[Suggestion]:
+        attempts = [self._attempt(view) for _ in range(self.asking.spec.concurrency)]
+        if len(attempts) == 1:
+            found = self._tried(attempts[0])
+            if found is not None:
+                yield found
+            return
+        try:
+            futures = [self._pool.submit(self._tried, attempt) for attempt in attempts]
+        except RuntimeError:  # the pool was closed: the run is over
+            return
+        for future in as_completed(futures):
+            if future.cancelled():
+                return
+            found = future.result()
+            if found is not None:
+                yield found
+
+    def _attempt(self, view: View) -> Attempt:
+        with self._guard:
+            self._attempts += 1
+            names = possible(self.names, view, self.name)
+            arm = self.arms.choose(names or self.names)
+            self.arms.tried(arm)
+            chance = random.Random(f"{self._seed}:{self.name}:{self._attempts}")
+        return Attempt(arm, view, self.asking, chance, self._won_elsewhere)
+
+    def _tried(self, attempt: Attempt) -> Suggestion | None:
+        """What an attempt suggests; None, and counted, when it is nothing new."""
+        try:
+            suggestion = attempt.carried_out()
+        except Unusable:
+            self._failures = 0
+            self._paid(attempt.arm)
+            return None
+        except ModelFailure as failure:
+            self._failed(failure)
+            return None
+        self._failures = 0
+        cost = self._paid(attempt.arm)
+        if not self._novel(attempt.view, suggestion):
+            self.asking.refuse(attempt.questions[-1], Unusable("duplicate"))
+            return None
+        return replace(suggestion, cost=round(min(cost, MOST_COST), 4))
+
+    def _paid(self, arm: str) -> float:
+        """Charge the arm; the cost in evaluations."""
+        cost = self.asking.take_unpaid()
+        with self._guard:
+            self.arms.paid(arm, cost)
+        return cost / COST_AN_EVALUATION
+
+    def _failed(self, failure: ModelFailure) -> None:
+        if failure.kind == "cancelled":
+            return
+        self._failures += 1
+        if failure.final or self._failures >= FAILURES:
+            self.rests = f"{failure.kind}: {failure.detail}"[:200]
+
+    def _novel(self, view: View, suggestion: Suggestion) -> bool:
+        """Whether the code, without comments and layout, was never proposed by anybody."""
+        form = normal_form(suggestion.candidate)
+        with self._guard:
+            for trial in view.trials[self._seen_trials :]:
+                self._forms.add(normal_form(trial.proposal.candidate))
+            self._seen_trials = max(self._seen_trials, len(view.trials))
+            if form in self._forms:
+                return False
+            self._forms.add(form)
+        return True
+
+    def _leftovers(self, view: View) -> Iterator[Suggestion]:
+        """Code that an earlier life of the run paid for and did not come to evaluate."""
+        if self._revived:
+            return
+        self._revived = True
+        trials = {t.proposal.hash: t for t in view.trials}
+        for prompt, answer, parent in self.asking.book.leftovers(set(self._used), self.name):
+            if prompt.role not in ("coder", "repair", "crossover") or parent not in trials:
+                continue
+            scene = Scene(trials[parent], view, self.asking.spec.context)
+            name = prompt.hash(self.name)
+            try:
+                candidate = coder.read(answer.text, prompt, scene)
+            except Unusable as fault:
+                self.asking.refuse(name, fault)
+                continue
+            told: dict[str, Any] = {"arm": prompt.style, "answers": [name], "model": self.name}
+            suggestion = coded(candidate, scene.trial, prompt.role, self.name, told)
+            if not view.known(candidate) and self._novel(view, suggestion):
+                yield suggestion
