@@ -95,7 +95,7 @@ class HostToolchain:
                     return CompileFailure(f"the compiler was stopped after {timeout_s:g} s", timed_out=True)
                 log += text
                 if code:
-                    return _failure(log, code)
+                    return failure(log, code)
                 if names := strangers(Path(folder, "unit.o").read_bytes()):
                     return CompileFailure(f"it calls what is no device code: {', '.join(names[:5])}")
                 if self._watched and not (unit := Path(folder, "unit.o")).with_suffix(".so").exists():
@@ -113,7 +113,7 @@ class HostToolchain:
         options = (*COMMON, *_KERNEL, *_optimisation(compiler.family, instrumented, self._watched), *_numerics(flags))
         options += _TRAPPING[compiler.family] if self._checked else ()
         header = precompiled_header(compiler, options, cache)
-        objects = [str(path) for path in runtime_objects(compiler, instrumented, cache)]
+        objects = [str(path) for path in runtime_objects(compiler, "recording" if instrumented else "plain", cache)]
         unit, output = str(folder / "unit.o"), str(folder / "unit.so")
         # The linker is not told of sanitizers: their runtimes would come along, and ours takes their place.
         return [
@@ -164,7 +164,7 @@ _ERROR = re.compile(rf"^(?:{re.escape(SOURCE_NAME)}):(\d+)(?::\d+)?: (?:fatal )?
 _MENTION = re.compile(rf"{re.escape(SOURCE_NAME)}:(\d+)")
 
 
-def _failure(log: str, code: int) -> CompileFailure:
+def failure(log: str, code: int) -> CompileFailure:
     """The compiler's words, cut to a screen or two, and the line of the candidate that they are about."""
     if code < 0 or "bad_alloc" in log or "out of memory" in log:
         log = f"the compiler died (it may use {MEMORY_BYTES >> 30} GiB of memory)\n{log}"

@@ -21,7 +21,13 @@ EMULATOR = Path(__file__).resolve().parents[2] / "emulator"
 INCLUDE = EMULATOR / "include"
 _RUNTIME = EMULATOR / "runtime"
 _PLAIN = ("fiber", "block", "launch")
-_RECORDING = (*_PLAIN, "recorder", "shadow", "knowledge", "order", "statistics")
+# What each kind of build consists of, and the macro that its sources see.
+_PARTS = {
+    "plain": _PLAIN,
+    "recording": (*_PLAIN, "recorder", "shadow", "knowledge", "order", "statistics"),
+    "tracing": (*_PLAIN, "tracer"),
+}
+_MACROS = {"plain": (), "recording": ("-DFSR_RECORD",), "tracing": ("-DFSR_TRACE",)}
 _NEWEST_CLANG, _NEWEST_GCC = 24, 17
 
 # Common to the runtime and to kernels: objects of one shared library, calls bound inside it.
@@ -77,13 +83,14 @@ def _digest(compiler: Compiler, extra: tuple[str, ...]) -> str:
 
 
 @cache
-def runtime_objects(compiler: Compiler, recording: bool, folder: Path) -> tuple[Path, ...]:
-    """Compiled runtime files, built on first use. ``folder`` is the cache; safe in parallel."""
-    parts = _RECORDING if recording else _PLAIN
-    target = folder / f"runtime-{'recording' if recording else 'plain'}-{_digest(compiler, parts)}"
+def runtime_objects(compiler: Compiler, kind: str, folder: Path) -> tuple[Path, ...]:
+    """Compiled runtime files of a kind of build, built on first use: 'plain', 'recording' or 'tracing'. ``folder`` is
+    the cache; safe in parallel."""
+    parts = _PARTS[kind]
+    target = folder / f"runtime-{kind}-{_digest(compiler, parts)}"
     if not target.is_dir():
         with _staging(target) as staging:
-            flags = [*COMMON, "-O2", f"-I{_RUNTIME}", *(["-DFSR_RECORD"] if recording else [])]
+            flags = [*COMMON, "-O2", f"-I{_RUNTIME}", *_MACROS[kind]]
             for part in parts:
                 _run(
                     [compiler.path, *flags, "-c", str(_RUNTIME / f"{part}.cpp"), "-o", str(staging.path / f"{part}.o")]

@@ -1,6 +1,6 @@
 """The child process: loads images, maps buffers, runs launches. Nothing here is trusted once a candidate ran.
 
-Requests are JSON objects with ``op``: load, unload, map, unmap, run, record, watch. The parent decides everything;
+Requests are JSON objects with ``op``: load, unload, map, unmap, run, record, watch, trace. The parent decides everything;
 the child checks nothing that only a broken parent could get wrong.
 """
 
@@ -188,6 +188,35 @@ class Server:
                     answer |= {"done": done, "fault": True}
                     break
         return answer | {"found": found_faults(image)}
+
+    def do_trace(self, request: Any, files: list[int]) -> Any:
+        """As run, with every value's expression made (tracer.h). The file takes the numbers of the elements' nodes,
+        then the nodes. Answers how many there are and what was lost."""
+        image = self.images[request["image"]]
+        at = _map(None, request["size"], _PROT_RW, _MAP_SHARED, files[0])
+        try:
+            with limited_to(request["timeout_s"]):
+                clear(request["zero"])
+                nodes = ctypes.c_void_p(at + request["room"])
+                if not image.fsr_trace_begin(nodes, request["capacity"]):
+                    raise MemoryError("no room for the nodes")
+                for begin, *rest in request["regions"]:
+                    image.fsr_trace_region(ctypes.c_void_p(begin), *rest)
+                for launch, scalars in zip(request["launches"], request["scalars"], strict=True):
+                    entry, pointers, grid, block, shared, keep = self._unpack(image, launch)
+                    for value, region in zip(keep, scalars, strict=True):
+                        if region:
+                            image.fsr_trace_region(value, 1, region[1], region[0], 0)
+                    image.fsr_trace_launch()
+                    if not image.fsr_host_run(entry, pointers, grid, block, shared):
+                        return {"fault": True}
+                    del keep
+                for begin, count, kind, offset in request["reads"]:
+                    result = ctypes.c_void_p(at + 4 * offset)
+                    image.fsr_trace_read(ctypes.c_void_p(begin), count, kind, result)
+            return {"nodes": image.fsr_trace_launch(), "lost": image.fsr_trace_lost()}
+        finally:
+            libc.munmap(ctypes.c_void_p(at), request["size"])
 
     def _watch_regions(self, image: ctypes.CDLL, request: Any) -> None:
         clear(request["zero"])

@@ -132,6 +132,7 @@ uint32_t release_by_mask(unsigned index, Warp& w) {
   if (!released) return 0;
   fsr_post* seen = flight->snapshot[index];
   std::memcpy(seen, flight->posts + index * kWarp, sizeof flight->snapshot[index]);
+  traced_copy(seen, flight->posts + index * kWarp, sizeof flight->snapshot[index]);
   for (uint32_t rest = ~released; rest; rest &= rest - 1) std::memset(&seen[__builtin_ctz(rest)], 0xFB, sizeof(fsr_post));
   w.voted = w.votes & released;
   w.waiting &= ~released;
@@ -485,6 +486,7 @@ void fsr_syncwarp(unsigned mask, int line) { wait_for(mask, 0, line, true); }
 
 const fsr_post* fsr_warp_exchange(const void* value, unsigned bytes, unsigned mask, int line) {
   std::memcpy(flight->posts[fsr_thread].bytes, value, bytes);
+  traced_copy(flight->posts[fsr_thread].bytes, value, bytes);
   wait_for(mask, 0, line);
   return flight->snapshot[fsr_thread / kWarp];
 }

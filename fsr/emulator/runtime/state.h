@@ -147,4 +147,11 @@ inline void recorder_enter() {}
 inline void recorder_block_end() {}
 #endif
 
+// In the traced build only: see tracer.cpp.
+#ifdef FSR_TRACE
+void traced_copy(void* to, const void* from, size_t bytes);
+#else
+inline void traced_copy(void*, const void*, size_t) {}
+#endif
+
 }  // namespace fsr

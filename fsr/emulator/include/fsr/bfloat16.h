@@ -4,12 +4,19 @@
 
 namespace fsr {
 
+#ifdef FSR_TRACE  // told by name: their bits would say nothing
+extern "C" float fsr_bfloat16_widen(unsigned short word);
+extern "C" unsigned short fsr_bfloat16_round(float x);
+inline float bfloat16_to_float(unsigned short word) { return fsr_bfloat16_widen(word); }
+inline unsigned short float_to_bfloat16(float x) { return fsr_bfloat16_round(x); }
+#else
 inline float bfloat16_to_float(unsigned short word) { return bits<float>((unsigned)word << 16); }
 inline unsigned short float_to_bfloat16(float x) {
   if (x != x) return 0x7fff;
   unsigned word = bits<unsigned>(x);
   return (unsigned short)((word + 0x7fffu + (word >> 16 & 1u)) >> 16);
 }
+#endif
 // away: whether magnitudes that do not fit grow.
 inline unsigned short float_to_bfloat16_directed(float x, bool away) {
   if (x != x) return 0x7fff;

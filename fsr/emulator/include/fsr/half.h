@@ -15,6 +15,9 @@ inline H from_bits(unsigned word) {
 }
 inline float half_to_float(unsigned short word) { return (float)bits<_Float16>(word); }
 inline unsigned short float_to_half(float x) {
+#ifdef FSR_TRACE
+  return bits<unsigned short>((_Float16)x);
+#endif
   return x != x ? 0x7fff : bits<unsigned short>((_Float16)x);  // the device's one NaN
 }
 // The direction stands in the instruction: 0 nearest, 1 down, 2 up, 3 towards zero.

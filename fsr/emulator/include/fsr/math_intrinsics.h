@@ -5,6 +5,9 @@
 #include "rounding.h"
 
 inline float __fdividef(float a, float b) {
+#ifdef FSR_TRACE
+  return a / b;
+#endif
   float size = __builtin_fabsf(b);
   // Documented: for 2^126 < |b| < 2^128 the result is 0 (a finite) or NaN (a infinite).
   if (size > 0x1p126f && size < __builtin_inff()) return __builtin_isinf(a) ? __builtin_nanf("") : 0.0f * a;

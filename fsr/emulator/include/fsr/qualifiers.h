@@ -24,7 +24,11 @@
 #endif
 
 // As a function specifier `__noinline__`, and inside __attribute__((__noinline__)) as the host's headers use it.
+#ifdef FSR_TRACE  // operands are not followed through calls
+#define __noinline__
+#else
 #define __noinline__ __attribute__((noinline))
+#endif
 
 #define __CUDACC__ 1
 #define __NVCC__ 1

@@ -1,0 +1,418 @@
+"""LLVM's text of a unit with a shadow beside each value: the number of the expression node that it is the value of.
+
+Beside each instruction stands a call of fsr/emulator/runtime/tracer.cpp that makes the result's node from the operands';
+0 says that no data took part. Values, addresses and control flow stay as they are. Where the ways of a branch on data
+meet, values are marked with the way that was taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from fsr.backends.host.control_flow import EXIT, meeting_points
+from fsr.backends.host.llvm_text import joined, plain_name, size_of, split_arguments
+
+FIRST_NAMED = 16  # tracer.h: kNamed
+TYPES = ("i1", "i8", "i16", "i32", "i64", "half", "float", "double")
+_NUMBER = {"i1": 0, "i8": 1, "i16": 2, "i32": 3, "i64": 4, "half": 5, "float": 7, "double": 8}
+_ARITHMETIC = frozenset(
+    "fadd fsub fmul fdiv frem add sub mul sdiv udiv srem urem shl lshr ashr and or xor".split()
+)  # fmt: skip
+_CASTS = frozenset("trunc zext sext fpext fptrunc fptosi fptoui sitofp uitofp bitcast ptrtoint inttoptr".split())
+_FLAG = r"(?:fast|nnan|ninf|nsz|arcp|contract|afn|reassoc|nneg|nuw|nsw|exact|disjoint|samesign|inbounds|nusw|volatile|atomic)"
+_DEST = re.compile(r'^\s*(%(?:[\w.$-]+|"[^"]*")) = (?:tail |musttail |notail )?(\w+) (.*)$')
+_CALL = re.compile(r"^\s*(?:(%[\w.$-]+) = )?(?:tail |musttail |notail )?call (.*?)@([\w.$]+)\((.*)\)[^()]*$")
+_TWO = re.compile(r"^(\S+) ([^,]+), ([^,\s]+)")
+_LABEL = re.compile(r"^([\w.$-]+):")
+_GEP = re.compile(r"^([^,]+), ptr ([^,]+), (i64 0, )?(i\d+) ([^,]+)$")
+_ARGUMENT = re.compile(r"^(ptr|i\d+|half|float|double)(?: [a-z]\w*(?:\([^()]*\))?| align \d+)* (\S+)$")
+_IGNORED = ("llvm.lifetime", "llvm.assume", "llvm.dbg", "llvm.experimental", "llvm.stack", "llvm.prefetch")
+LOST_VOTE, LOST_ELSEWHERE = 4, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Instrumented:
+    """The new text, the names of operations in the order of their numbers (from FIRST_NAMED on), and what is done in it
+    that cannot be followed."""
+
+    text: str
+    operations: tuple[str, ...]
+    blind: tuple[str, ...]
+
+
+@dataclass
+class _Unit:
+    operations: dict[str, int] = field(default_factory=dict)
+    blind: dict[str, None] = field(default_factory=dict)
+    used: dict[str, str] = field(default_factory=dict)  # declarations
+    fresh: int = 0
+    joins: int = 0
+
+    def number(self, name: str) -> int:
+        return self.operations.setdefault(name, FIRST_NAMED + len(self.operations))
+
+    def call(self, name: str, result: str, args: Sequence[tuple[str, str]]) -> str:
+        """A call of the tracer; args: type and text of each."""
+        typed = [f"{t} zeroext" if t in ("i1", "i8", "i16") else t for t, _ in args]
+        self.used[name] = f"declare {result} @{name}({', '.join(typed)})"
+        return f"call {result} @{name}({', '.join(f'{t} {v}' for t, (_, v) in zip(typed, args, strict=True))})"
+
+
+def instrument(text: str) -> Instrumented:
+    """The text with shadows. Lines that are not understood stay as they are and are told in ``blind``."""
+    unit, out, lines = _Unit(), list[str](), text.split("\n")
+    defined = set(re.findall(r"^define [^\n]*?@([\w.$]+)\(", text, re.MULTILINE))
+    at = 0
+    while at < len(lines):
+        if not lines[at].startswith("define "):
+            out.append(lines[at])
+            at += 1
+            continue
+        end = lines.index("}", at)
+        out += _Function(unit, lines[at : end + 1], defined).rewritten()
+        at = end + 1
+    out += [line for name, line in unit.used.items() if f"@{name}(" not in text]
+    return Instrumented("\n".join(out) + "\n", tuple(unit.operations), tuple(unit.blind))
+
+
+class _Function:
+    """One function: which of its values data may take part in, and its new lines."""
+
+    def __init__(self, unit: _Unit, lines: Sequence[str], defined: set[str]) -> None:
+        self.unit, self.head, self.defined = unit, lines[0], defined
+        self.body = list(joined([re.sub(r", ![\w.]+ !\d+| #\d+$|, !srcloc.*$", "", line) for line in lines[1:-1]]))
+        self.is_thread = "fsr_entry_of" in self.head and "thread" in self.head
+        self.rows = [_DEST.match(line) for line in self.body]
+        self.types: dict[str, str] = {}
+        self.tainted = self._tainted()
+        self.join_of = self._joins()
+
+    # ------------------------------------------------------------ what data takes part in
+
+    def _tainted(self) -> set[str]:
+        found: set[str] = set()
+        plain = self._plain_loads()
+        users: list[tuple[str, set[str]]] = []
+        for row in self.rows:
+            if row is None:
+                continue
+            dest, op, rest = row.groups()
+            pointer = op == "call" and re.search(r"(?:^|\s)ptr @", rest)
+            if (op == "load" and dest not in plain) or op in ("sitofp", "uitofp", "atomicrmw", "cmpxchg", "call"):
+                if not pointer:
+                    found.add(dest)
+            elif op != "load":
+                users.append((dest, set(re.findall(r'%(?:[\w.$-]+|"[^"]*")', rest))))
+        changed = True
+        while changed:
+            before = len(found)
+            found |= {dest for dest, operands in users if operands & found}
+            changed = len(found) != before
+        return found
+
+    def _plain_loads(self) -> set[str]:
+        """Loads of what no data can be: indices, the launch's integers, its pointers."""
+        pointers: set[str] = {"%0"} if self.is_thread else set()
+        plain: set[str] = set()
+        for row in self.rows:
+            if row is None:
+                continue
+            dest, op, rest = row.groups()
+            operands = re.findall(r"ptr (\S+?)(?:,|$)", rest)
+            if op == "getelementptr" and operands and operands[0] in pointers:
+                pointers.add(dest)
+            elif op == "load":
+                type_ = re.sub(rf"^(?:{_FLAG} )*", "", rest).split(",")[0]
+                if type_ == "ptr":
+                    plain.add(dest)
+                    if operands[0] in pointers and self.is_thread:
+                        self.types[dest] = "argument"
+                elif operands and ("@_ZN" in operands[0] and "fsr_" in operands[0]):
+                    plain.add(dest)
+                elif operands and self.types.get(operands[0]) == "argument" and type_.startswith("i"):
+                    plain.add(dest)
+        return plain
+
+    def _joins(self) -> dict[str, int]:
+        """Block to the number of its join, where a branch on data ends; fills ``self.branches`` (line to number)."""
+        blocks, current, successors = [], "entry", dict[str, list[str]]()
+        deciding: list[tuple[int, str]] = []
+        for number, line in enumerate(self.body):
+            if label := _LABEL.match(line):
+                current = label[1]
+            blocks.append(current)
+            successors.setdefault(current, [])
+            word = line.strip().split(" ", 1)[0]
+            if word in ("br", "switch"):
+                successors[current] = re.findall(r"label %([\w.$-]+)", line)
+                condition = re.match(r"\s*(?:br i1|switch i\d+) (%[\w.$-]+),", line)
+                if condition and condition[1] in self.tainted:
+                    deciding.append((number, current))
+        self.branches: dict[int, int] = {}
+        joins: dict[str, int] = {}
+        meeting = meeting_points(successors) if deciding else {}
+        for number, block in deciding:
+            target = meeting[block]
+            if target != EXIT and target not in joins:
+                self.unit.joins += 1
+                joins[target] = self.unit.joins
+            self.branches[number] = joins.get(target, 0)
+        return joins
+
+    # ------------------------------------------------------------ new lines
+
+    def shadow(self, value: str) -> str:
+        """The name of a value's shadow."""
+        return f"%s.{value[1:].strip(chr(34))}" if value in self.tainted else "0"
+
+    def temporary(self) -> str:
+        self.unit.fresh += 1
+        return f"%t.{self.unit.fresh}"
+
+    def rewritten(self) -> Iterator[str]:
+        """All lines of the function."""
+        yield self.head
+        if self.is_thread:
+            yield "  " + self.unit.call("fsr_t_enter", "void", ())
+        phis: list[tuple[str, str]] = []
+        block: str | None = "entry"
+        for number, (line, row) in enumerate(zip(self.body, self.rows, strict=True)):
+            if label := _LABEL.match(line):
+                block, phis = label[1], []
+                yield line
+                continue
+            is_phi = row is not None and row[2] == "phi"
+            if block is not None and not is_phi and line.strip() and not line.strip().startswith(";"):
+                yield from self._after_phis(block, phis)
+                block = None
+            yield from self._before(number, line)
+            yield line
+            if row is not None and is_phi:
+                yield from self._phi(row, phis, block)
+            elif row is not None and row[1] in self.tainted:
+                yield from self._value(row, line)
+            elif row is None:
+                yield from self._effect(line)
+        yield "}"
+
+    def _phi(self, row: re.Match[str], phis: list[tuple[str, str]], block: str | None) -> Iterator[str]:
+        dest, _, rest = row.groups()
+        if dest not in self.tainted:
+            return
+        rest = re.sub(rf"^(?:{_FLAG} )*", "", rest)
+        type_ = rest.split(" ", 1)[0]
+        pairs = re.findall(r"\[ (.+?), (%[\w.$-]+) \]", rest)
+        name = self.shadow(dest)
+        if block in self.join_of and type_ in TYPES:
+            phis.append((dest, type_))
+            name += ".p"
+        yield f"  {name} = phi i32 " + ", ".join(f"[ {self.shadow(v)}, {b} ]" for v, b in pairs)
+
+    def _after_phis(self, block: str, phis: Sequence[tuple[str, str]]) -> Iterator[str]:
+        if block not in self.join_of:
+            return
+        yield "  " + self.unit.call("fsr_t_join", "void", [("i32", str(self.join_of[block]))])
+        for dest, type_ in phis:
+            args = [("i32", self.shadow(dest) + ".p"), (type_, dest)]
+            yield f"  {self.shadow(dest)} = " + self.unit.call(f"fsr_t_rejoin_{type_}", "i32", args)
+
+    def _before(self, number: int, line: str) -> Iterator[str]:
+        """What stands before a branch on data."""
+        if number not in self.branches:
+            return
+        join = ("i32", str(self.branches[number]))
+        if found := re.match(r"\s*br i1 (%[\w.$-]+),", line):
+            args = [("i32", self.shadow(found[1])), ("i1", found[1]), join]
+            yield "  " + self.unit.call("fsr_t_branch", "void", args)
+        elif found := re.match(r"\s*switch (i\d+) (%[\w.$-]+),", line):
+            yield "  " + self._losing(found[2], LOST_ELSEWHERE)
+
+    def _losing(self, value: str, why: int) -> str:
+        return self.unit.call("fsr_t_lost", "void", [("i32", self.shadow(value)), ("i32", str(why))])
+
+    def _value(self, row: re.Match[str], line: str) -> Iterator[str]:
+        """The shadow of a value that data may take part in."""
+        dest, op, rest = row.groups()
+        rest = re.sub(rf"^(?:{_FLAG} )*", "", rest)
+        made: str | None = None
+        if op in _ARITHMETIC or op in ("fneg", "freeze", "select"):
+            made = self._arithmetic(op, rest, dest)
+        elif op in ("fcmp", "icmp"):
+            made = self._comparison(op, rest, dest)
+        elif op in _CASTS:
+            made = yield from self._cast(op, rest, dest)
+        elif op == "load":
+            made = self._load(rest, dest)
+        elif op == "getelementptr":
+            made = yield from self._address(rest)
+        elif op == "call":
+            made = yield from self._call(line, dest)
+        if made is None:
+            self._unseen(op, rest)
+            for operand in dict.fromkeys(re.findall(r"%[\w.$-]+", rest)):
+                if operand in self.tainted:
+                    yield "  " + self._losing(operand, LOST_ELSEWHERE)
+            made = "add i32 0, 0"
+        yield f"  {self.shadow(dest)} = {made}"
+
+    def _unseen(self, op: str, rest: str) -> None:
+        if op != "call":
+            what = "vectors" if "<" in rest.split(",")[0] else op
+            self.unit.blind[f"{what} in the compiler's text"] = None
+
+    def _arithmetic(self, op: str, rest: str, dest: str) -> str | None:
+        if op == "select":
+            found = re.match(r"^i1 (\S+), (\S+) ([^,]+), \S+ ([^,\s]+)", rest)
+            if not found or found[2] not in TYPES:
+                return None
+            condition, type_, a, b = found.groups()
+            args = [("i32", self.shadow(x)) for x in (condition, a, b)]
+            args += [("i1", condition), (type_, a), (type_, b)]
+            return self.unit.call(f"fsr_t_select_{type_}", "i32", args)
+        if op in ("fneg", "freeze"):
+            type_, a = rest.split(" ", 1)[0], rest.split(" ", 1)[1]
+            if op == "freeze":
+                return f"add i32 {self.shadow(a)}, 0"
+            if type_ not in TYPES:
+                return None
+            args = [("i32", str(self.unit.number(op))), ("i32", self.shadow(a)), (type_, a), (type_, dest)]
+            return self.unit.call(f"fsr_t_unary_{type_}", "i32", args)
+        found = _TWO.match(rest)
+        if not found or found[1] not in TYPES:
+            return None
+        return self._binary(op, found[1], (found[2], found[3]), dest)
+
+    def _binary(self, op: str, type_: str, operands: tuple[str, str], dest: str) -> str:
+        a, b = operands
+        args = [("i32", str(self.unit.number(op))), ("i32", self.shadow(a)), ("i32", self.shadow(b))]
+        return self.unit.call(f"fsr_t_binary_{type_}", "i32", [*args, (type_, a), (type_, b), (type_, dest)])
+
+    def _comparison(self, op: str, rest: str, dest: str) -> str | None:
+        predicate, rest = rest.split(" ", 1)
+        found = _TWO.match(rest)
+        if not found or found[1] not in TYPES:
+            return None
+        type_, a, b = found.groups()
+        args = [("i32", str(self.unit.number(predicate))), ("i32", self.shadow(a)), ("i32", self.shadow(b))]
+        return self.unit.call(f"fsr_t_compare_{type_}", "i32", [*args, (type_, a), (type_, b), ("i1", dest)])
+
+    def _cast(self, op: str, rest: str, dest: str) -> Generator[str, None, str | None]:
+        found = re.match(r"^(\S+) (.+) to (\S+)$", rest)
+        if not found or found[1] not in (*TYPES, "ptr") or found[3] not in (*TYPES, "ptr"):
+            return None
+        source, value, target = found.groups()
+        if op in ("ptrtoint", "inttoptr"):
+            return f"add i32 {self.shadow(value)}, 0"
+        if op == "bitcast":
+            return f"add i32 {self.shadow(value)}, 0"
+        number = ("i32", str(self.unit.number(op)))
+        if op in ("sitofp", "uitofp"):
+            wide = value
+            if source != "i64":
+                wide = self.temporary()
+                yield f"  {wide} = {'sext' if op == 'sitofp' and source != 'i1' else 'zext'} {source} {value} to i64"
+            args = [number, ("i32", self.shadow(value)), ("i64", wide), (target, dest)]
+            return self.unit.call(f"fsr_t_integer_{target}", "i32", args)
+        if op == "trunc" and target != "i1":
+            wide = dest
+            wide = self.temporary()
+            yield f"  {wide} = zext {target} {dest} to i64"
+            shift = ("i32", str(self.unit.number("lshr")))
+            args = [number, shift, ("i32", self.shadow(value)), ("i32", str(_NUMBER[target])), ("i64", wide)]
+            return self.unit.call("fsr_t_truncate", "i32", args)
+        return self.unit.call(f"fsr_t_convert_{target}", "i32", [number, ("i32", self.shadow(value)), (target, dest)])
+
+    def _load(self, rest: str, dest: str) -> str | None:
+        found = re.match(r"^(\S+), ptr ([^,\s]+)", rest)
+        if not found or found[1] not in TYPES:
+            return None
+        args = [("ptr", found[2]), ("i32", self.shadow(found[2])), (found[1], dest)]
+        return self.unit.call(f"fsr_t_load_{found[1]}", "i32", args)
+
+    def _address(self, rest: str) -> Generator[str, None, str | None]:
+        found = _GEP.match(rest)
+        if not found:
+            return None
+        shape, base, inside, kind, index = found.groups()
+        element = re.match(r"^\[\d+ x (.+)\]$", shape)
+        if inside and not element:
+            return None
+        scale = size_of(element[1] if inside and element else shape)
+        if scale is None:
+            return None
+        wide = index
+        if kind != "i64":
+            wide = self.temporary()
+            yield f"  {wide} = sext {kind} {index} to i64"
+        start = self.temporary()
+        yield f"  {start} = ptrtoint ptr {base} to i64"
+        args = [("i32", str(self.unit.number("add"))), ("i32", str(self.unit.number("mul")))]
+        args += [("i32", self.shadow(base)), ("i32", self.shadow(index)), ("i64", start), ("i64", wide)]
+        return self.unit.call("fsr_t_address", "i32", [*args, ("i64", str(scale))])
+
+    def _call(self, line: str, dest: str) -> Generator[str, None, str | None]:
+        found = _CALL.match(line)
+        if not found:
+            return None
+        result = (re.findall(r"\b(?:void|ptr|i\d+|half|float|double)\b", found[2]) or [""])[-1]
+        args = [_ARGUMENT.match(a.strip()) for a in split_arguments(found[4])]
+        if found[3].startswith("fsr_bfloat16"):
+            return self._bfloat16(found[3], args[0], dest)
+        if found[3] in self.defined or result not in TYPES or None in args:
+            self._outside(found[3])
+            return None
+        name = re.sub(r"^llvm\.|\.(?:f|i)\d+$|\.p0.*$", "", found[3])
+        operands = [(a[1], a[2]) for a in args if a is not None]
+        if name in ("abs", "ctlz", "cttz"):
+            operands = operands[:1]
+        if found[3].startswith("fsr_") or any(t != result for t, _ in operands) or not 1 <= len(operands) <= 3:
+            self._outside(found[3])
+            for type_, value in operands:
+                if type_ != "ptr" and value in self.tainted:
+                    yield "  " + self._losing(value, LOST_VOTE if found[3].startswith("fsr_") else LOST_ELSEWHERE)
+            return "add i32 0, 0"
+        form = ("unary", "binary", "ternary")[len(operands) - 1]
+        number = ("i32", str(self.unit.number(plain_name(name, result))))
+        shadows = [("i32", self.shadow(v)) for _, v in operands]
+        return self.unit.call(f"fsr_t_{form}_{result}", "i32", [number, *shadows, *operands, (result, dest)])
+
+    def _outside(self, name: str) -> None:
+        if not name.startswith("fsr_"):
+            self.unit.blind[f"a call of {name}"] = None
+
+    def _bfloat16(self, name: str, argument: re.Match[str] | None, dest: str) -> str:
+        widens = name.endswith("widen")
+        shadow = self.shadow(argument[2]) if argument else "0"
+        number = ("i32", str(self.unit.number("widen_bfloat16" if widens else "round_bfloat16")))
+        result = ("float", dest) if widens else ("i16", dest)
+        called = "fsr_t_widen_bfloat16" if widens else "fsr_t_round_bfloat16"
+        return self.unit.call(called, "i32", [number, ("i32", shadow), result])
+
+    def _effect(self, line: str) -> Iterator[str]:
+        """Stores, copies and calls without a result."""
+        words = line.strip()
+        if words.startswith("store "):
+            rest = re.sub(rf"^(?:{_FLAG} )*", "", words[6:])
+            found = re.match(r"^(\S+) (.+?), ptr ([^,\s]+)", rest)
+            if found and found[1] in TYPES:
+                args = [("ptr", found[3]), ("i32", self.shadow(found[3])), ("i32", self.shadow(found[2]))]
+                yield "  " + self.unit.call(f"fsr_t_store_{found[1]}", "void", [*args, (found[1], found[2])])
+            elif found and found[1] != "ptr" and found[2] in self.tainted:
+                self._unseen("store", found[1])
+            return
+        call = _CALL.match(line)
+        if not call or call[3].startswith(_IGNORED):
+            return
+        args_ = [_ARGUMENT.match(a.strip()) for a in split_arguments(call[4])]
+        if call[3].startswith(("llvm.memcpy", "llvm.memmove")) and all(args_[:3]):
+            to, from_, count = (a[2] for a in args_[:3] if a)
+            yield "  " + self.unit.call("fsr_t_copy", "void", [("ptr", to), ("ptr", from_), ("i64", count)])
+        elif call[3].startswith("llvm.memset") and args_[0] and args_[2]:
+            yield "  " + self.unit.call("fsr_t_fill", "void", [("ptr", args_[0][2]), ("i64", args_[2][2])])
+        elif call[3] in self.defined:
+            self._outside(call[3])
+
+
+__all__ = ["FIRST_NAMED", "LOST_ELSEWHERE", "LOST_VOTE", "TYPES", "Instrumented", "instrument"]

@@ -1,0 +1,382 @@
+// Values that remember where they came from. The instrumented unit calls in here beside each operation with the
+// numbers of its operands' nodes (0: no data took part) and gets the number of the result's. Values themselves stay
+// what they are, so that control flow, addresses and types narrower than a number are those of an ordinary run.
+#include "tracer.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+
+namespace fsr {
+namespace {
+
+struct Cell {
+  uintptr_t address;
+  int32_t node;
+  int32_t bytes;
+};
+struct Guard {
+  int32_t condition, outcome, join;
+};
+constexpr size_t kCells = size_t{1} << 22, kMaxGuards = 512, kThreads = 1024;
+
+Node* nodes;
+int32_t count, capacity;
+int32_t* table;  // hash of a node to its number
+size_t slots;
+Cell* cells;
+size_t used_cells;
+uint32_t lost;  // bit per reason why something is not followed: see tracing.py
+struct Path {
+  Guard guards[kMaxGuards];
+  int32_t depth, popped;  // guards[depth, depth + popped) were closed at the last join
+};
+Path* paths;
+unsigned char* regions_begin[64];
+size_t regions_bytes[64];
+int region_count;
+
+enum Lost : uint32_t { kFull = 1, kDeep = 2, kVote = 4, kPartial = 8 };
+
+constexpr int32_t kBytes[] = {1, 1, 2, 4, 8, 2, 2, 4, 8};
+
+uint64_t mix(uint64_t x) {
+  x = (x ^ (x >> 31)) * 0x9E3779B97F4A7C15ull;
+  return x ^ (x >> 29);
+}
+
+template <class T>
+T* pages(size_t n) {
+  void* p = mmap(nullptr, n * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return p == MAP_FAILED ? nullptr : static_cast<T*>(p);
+}
+
+bool known_by_value(int32_t kind) { return kind == kConst || kind == kInteger; }
+
+int32_t make(int32_t kind, int32_t type, int32_t a, int32_t b, int32_t c, uint64_t value) {
+  uint64_t h = mix(mix(mix(static_cast<uint64_t>(kind) << 8 | static_cast<uint64_t>(type)) ^ static_cast<uint32_t>(a)) ^
+                   (static_cast<uint64_t>(static_cast<uint32_t>(b)) << 32 | static_cast<uint32_t>(c)));
+  if (known_by_value(kind)) h = mix(h ^ value);
+  for (size_t at = h & (slots - 1);; at = (at + 1) & (slots - 1)) {
+    int32_t n = table[at];
+    if (!n) {
+      if (count == capacity) return lost |= kFull, count - 1;
+      nodes[count] = {kind, type, a, b, c, 0, value};
+      return table[at] = count++;
+    }
+    const Node& x = nodes[n];
+    if (x.kind == kind && x.type == type && x.a == a && x.b == b && x.c == c && (!known_by_value(kind) || x.value == value))
+      return n;
+  }
+}
+
+int32_t constant(int32_t type, uint64_t value) { return make(kConst, type, 0, 0, 0, value); }
+int32_t given(int32_t node, int32_t type, uint64_t value) { return node ? node : constant(type, value); }
+
+Cell& cell_at(uintptr_t address) {
+  for (size_t at = mix(address) & (kCells - 1);; at = (at + 1) & (kCells - 1))
+    if (cells[at].address == address || !cells[at].address) return cells[at];
+}
+
+bool in_region(uintptr_t address) {
+  for (int i = 0; i < region_count; i++)
+    if (address - reinterpret_cast<uintptr_t>(regions_begin[i]) < regions_bytes[i]) return true;
+  return false;
+}
+
+void put(uintptr_t address, int32_t node, int32_t bytes) {
+  Cell& c = cell_at(address);
+  if (!c.address) {
+    if (!node) return;
+    if (++used_cells > kCells / 2) {
+      lost |= kFull;
+      return;
+    }
+    c.address = address;
+  }
+  c.node = node;
+  c.bytes = bytes;
+}
+
+uint64_t truncated(uint64_t value, int32_t bytes) { return bytes == 8 ? value : value & ((1ull << 8 * bytes) - 1); }
+
+// The node whose bits lie at an address now; 0 where no data took part in them, or where somebody else has written.
+int32_t get(uintptr_t address, int32_t bytes, uint64_t value) {
+  const Cell& c = cell_at(address);
+  if (!c.address || !c.node || c.bytes != bytes) return 0;
+  return truncated(nodes[c.node].value, bytes) == truncated(value, bytes) ? c.node : 0;
+}
+
+int32_t wide_load(uintptr_t address, int32_t type, uint64_t value) {
+  int32_t bytes = kBytes[type], half = bytes / 2;
+  if (int32_t n = get(address, bytes, value)) return n;
+  if (type != kI64 && type != kI32) return 0;
+  uint64_t low = truncated(value, half), high = value >> 8 * half;
+  int32_t part = type == kI64 ? kI32 : kI16;
+  int32_t a = half > 2 ? wide_load(address, part, low) : get(address, half, low);
+  int32_t b = half > 2 ? wide_load(address + half, part, high) : get(address + half, half, high);
+  if (!a && !b) return 0;
+  return make(kPair, type, given(a, part, low), given(b, part, high), 0, value);
+}
+
+Path& path();
+
+int32_t guarded(int32_t node, int32_t type, uint64_t value) {
+  Path& p = path();
+  for (int i = p.depth; i--;) {
+    node = given(node, type, value);
+    node = make(kGuard, nodes[node].type, p.guards[i].condition, p.guards[i].outcome, node, value);
+  }
+  return node;
+}
+
+void store(uintptr_t address, int32_t node, int32_t type, uint64_t value) {
+  int32_t bytes = kBytes[type];
+  if (node && nodes[node].kind == kPair && bytes >= 4) {
+    const Node x = nodes[node];
+    int32_t part = bytes == 8 ? kI32 : kI16;
+    store(address, x.a, part, truncated(value, bytes / 2));
+    store(address + bytes / 2, x.b, part, value >> 8 * (bytes / 2));
+    return;
+  }
+  node = guarded(node, type, value);
+  if (!node && in_region(address)) node = constant(type, value);
+  put(address, node, bytes);
+}
+
+uint64_t raw(bool x) { return x; }
+uint64_t raw(uint8_t x) { return x; }
+uint64_t raw(uint16_t x) { return x; }
+uint64_t raw(uint32_t x) { return x; }
+uint64_t raw(uint64_t x) { return x; }
+template <class To, class T>
+uint64_t raw_bits(T x) {
+  To word;
+  std::memcpy(&word, &x, sizeof word);
+  return word;
+}
+uint64_t raw(_Float16 x) { return raw_bits<uint16_t>(x); }
+uint64_t raw(float x) { return raw_bits<uint32_t>(x); }
+uint64_t raw(double x) { return raw_bits<uint64_t>(x); }
+
+}  // namespace
+
+void traced_copy(void* to, const void* from, size_t bytes) {
+  if (!cells) return;
+  auto t = reinterpret_cast<uintptr_t>(to), f = reinterpret_cast<uintptr_t>(from);
+  for (size_t i = 0; i < bytes; i++) {
+    const Cell c = cell_at(f + i);
+    int32_t node = c.address && static_cast<size_t>(c.bytes) <= bytes - i ? c.node : 0;
+    if (node) {
+      uint64_t value = 0;
+      std::memcpy(&value, static_cast<const char*>(from) + i, static_cast<size_t>(c.bytes));
+      if (truncated(nodes[node].value, c.bytes) != value) node = 0;
+    }
+    put(t + i, node ? guarded(node, nodes[node].type, nodes[node].value) : 0, c.address ? c.bytes : 0);
+  }
+}
+
+}  // namespace fsr
+
+using namespace fsr;
+
+extern "C" {
+
+extern unsigned fsr_thread;
+#define EXPORT __attribute__((visibility("default")))
+
+// `nodes_at`: room for `room` nodes, zeroed.
+EXPORT int fsr_trace_begin(void* nodes_at, int room) {
+  nodes = static_cast<Node*>(nodes_at);
+  capacity = room;
+  count = 1;
+  if (!cells) {
+    for (slots = 1; slots < 2 * static_cast<size_t>(room);) slots *= 2;
+    table = pages<int32_t>(slots);
+    cells = pages<Cell>(kCells);
+    paths = pages<Path>(kThreads);
+  } else {
+    madvise(table, slots * sizeof *table, MADV_DONTNEED);
+    madvise(cells, kCells * sizeof *cells, MADV_DONTNEED);
+    madvise(paths, kThreads * sizeof *paths, MADV_DONTNEED);
+  }
+  used_cells = 0;
+  region_count = 0;
+  lost = 0;
+  return table && cells && paths;
+}
+
+// Elements of a buffer (of which constants are followed too), or a scalar argument: what is read from there is called
+// (region, element).
+EXPORT void fsr_trace_region(void* begin, unsigned elements, int type, int region, int buffer) {
+  auto* at = static_cast<unsigned char*>(begin);
+  int32_t bytes = kBytes[type];
+  for (unsigned i = 0; i < elements; i++, at += bytes) {
+    uint64_t value = 0;
+    std::memcpy(&value, at, static_cast<size_t>(bytes));
+    put(reinterpret_cast<uintptr_t>(at), make(kLoad, type, region, static_cast<int32_t>(i), 0, value), bytes);
+  }
+  if (buffer && region_count < 64) {
+    regions_begin[region_count] = static_cast<unsigned char*>(begin);
+    regions_bytes[region_count++] = static_cast<size_t>(elements) * static_cast<size_t>(bytes);
+  }
+}
+
+// The nodes of a buffer's elements after the run.
+EXPORT void fsr_trace_read(void* begin, unsigned elements, int type, int32_t* result) {
+  auto* at = static_cast<unsigned char*>(begin);
+  int32_t bytes = kBytes[type];
+  for (unsigned i = 0; i < elements; i++, at += bytes) {
+    uint64_t value = 0;
+    std::memcpy(&value, at, static_cast<size_t>(bytes));
+    int32_t n = get(reinterpret_cast<uintptr_t>(at), bytes, value);
+    if (!n && (type == kI32 || type == kI64)) n = wide_load(reinterpret_cast<uintptr_t>(at), type, value);
+    result[i] = given(n, type, value);
+  }
+}
+
+// A launch begins: no thread stands behind a branch. Answers how many nodes there are.
+EXPORT int fsr_trace_launch() {
+  if (paths) madvise(paths, kThreads * sizeof *paths, MADV_DONTNEED);
+  return count;
+}
+
+EXPORT unsigned fsr_trace_lost() { return lost; }
+
+}  // extern "C"
+
+namespace fsr {
+namespace {
+Path& path() { return paths[fsr_thread]; }
+
+int32_t type_of(int32_t node) { return nodes[node].type; }
+
+int32_t binary(int op, int type, int a, int b, uint64_t x, uint64_t y, uint64_t value) {
+  if (!a && !b) return 0;
+  return make(op, type, given(a, type, x), given(b, type, y), 0, value);
+}
+}  // namespace
+}  // namespace fsr
+
+extern "C" {
+
+// A thread begins.
+void fsr_t_enter() {
+  path().depth = 0;
+  path().popped = 0;
+}
+
+#define TYPED(T, name, type)                                                                                        \
+  int fsr_t_binary_##name(int op, int a, int b, T x, T y, T r) { return binary(op, type, a, b, raw(x), raw(y), raw(r)); } \
+  int fsr_t_unary_##name(int op, int a, T x, T r) {                                                                 \
+    (void)x;                                                                                                        \
+    return a ? make(op, type, a, 0, 0, raw(r)) : 0;                                                                 \
+  }                                                                                                                 \
+  int fsr_t_ternary_##name(int op, int a, int b, int c, T x, T y, T z, T r) {                                       \
+    if (!a && !b && !c) return 0;                                                                                   \
+    return make(op, type, given(a, type, raw(x)), given(b, type, raw(y)), given(c, type, raw(z)), raw(r));          \
+  }                                                                                                                 \
+  int fsr_t_compare_##name(int op, int a, int b, T x, T y, bool r) {                                                \
+    if (!a && !b) return 0;                                                                                         \
+    return make(op, kBool, given(a, type, raw(x)), given(b, type, raw(y)), 0, r);                                   \
+  }                                                                                                                 \
+  int fsr_t_convert_##name(int op, int a, T r) { return a ? make(op, type, a, 0, 0, raw(r)) : 0; }                  \
+  int fsr_t_integer_##name(int op, int a, uint64_t from, T r) {                                                     \
+    return a ? make(op, type, a, 0, 0, raw(r)) : make(kInteger, type, 0, 0, 0, from);                               \
+  }                                                                                                                 \
+  int fsr_t_select_##name(int s, int a, int b, bool c, T x, T y) {                                                  \
+    if (!s) return c ? a : b;                                                                                       \
+    if (a && a == b) return a;                                                                                      \
+    a = given(a, type, raw(x)), b = given(b, type, raw(y));                                                         \
+    return a == b ? a : make(kSelect, type, s, a, b, c ? raw(x) : raw(y));                                          \
+  }                                                                                                                 \
+  int fsr_t_load_##name(const void* p, int s, T r) {                                                                \
+    int32_t n = wide_load(reinterpret_cast<uintptr_t>(p), type, raw(r));                                            \
+    return s ? make(kGathered, type, given(n, type, raw(r)), s, 0, raw(r)) : n;                                     \
+  }                                                                                                                 \
+  void fsr_t_store_##name(void* p, int s, int v, T x) {                                                             \
+    if (s) v = make(kChosen, type, given(v, type, raw(x)), s, 0, raw(x));                                           \
+    store(reinterpret_cast<uintptr_t>(p), v, type, raw(x));                                                         \
+  }                                                                                                                 \
+  int fsr_t_rejoin_##name(int v, T x) {                                                                             \
+    Path& p = path();                                                                                               \
+    for (int i = p.depth + p.popped; i-- > p.depth;) {                                                              \
+      v = given(v, type, raw(x));                                                                                   \
+      v = make(kGuard, type_of(v), p.guards[i].condition, p.guards[i].outcome, v, raw(x));                       \
+    }                                                                                                               \
+    return v;                                                                                                       \
+  }
+TYPED(bool, i1, kBool)
+TYPED(uint8_t, i8, kI8)
+TYPED(uint16_t, i16, kI16)
+TYPED(uint32_t, i32, kI32)
+TYPED(uint64_t, i64, kI64)
+TYPED(_Float16, half, kHalf)
+TYPED(float, float, kFloat)
+TYPED(double, double, kDouble)
+
+// The address of an element: where data took part in it, as an expression.
+int fsr_t_address(int add, int multiply, int a, int b, uint64_t base, uint64_t index, uint64_t scale) {
+  if (!b && !a) return 0;
+  int32_t steps = b ? make(multiply, kI64, b, constant(kI64, scale), 0, index * scale) : constant(kI64, index * scale);
+  return make(add, kI64, given(a, kI64, base), steps, 0, base + index * scale);
+}
+
+// bfloat16 lives in 16 bits of an integer; these two stand in the headers and do nothing but convert.
+float fsr_bfloat16_widen(uint16_t word) {
+  uint32_t wide = static_cast<uint32_t>(word) << 16;
+  float x;
+  std::memcpy(&x, &wide, sizeof x);
+  return x;
+}
+uint16_t fsr_bfloat16_round(float x) {
+  auto word = static_cast<uint32_t>(raw(x));
+  return x != x ? 0x7fff : static_cast<uint16_t>((word + 0x7fffu + (word >> 16 & 1u)) >> 16);
+}
+int fsr_t_widen_bfloat16(int op, int a, float r) { return a ? make(op, kFloat, a, 0, 0, raw(r)) : 0; }
+int fsr_t_round_bfloat16(int op, int a, uint16_t r) { return a ? make(op, kBfloat16, a, 0, 0, r) : 0; }
+
+// A pair taken apart: the lower half, or (shifted) the upper one.
+int fsr_t_truncate(int op, int shift, int a, int type, uint64_t r) {
+  if (!a) return 0;
+  const Node x = nodes[a];
+  if (x.kind == kPair && kBytes[x.type] == 2 * kBytes[type]) return x.a;
+  if (x.kind == shift && nodes[x.a].kind == kPair && nodes[x.b].kind == kConst &&
+      nodes[x.b].value == 8u * static_cast<unsigned>(kBytes[type]) && kBytes[nodes[x.a].type] == 2 * kBytes[type])
+    return nodes[x.a].b;
+  return make(op, type, a, 0, 0, r);
+}
+
+// A branch that data decides; it is behind us where the block `join` begins.
+void fsr_t_branch(int s, bool outcome, int join) {
+  if (!s) return;
+  Path& p = path();
+  for (int i = 0; i < p.depth; i++)
+    if (p.guards[i].condition == s && p.guards[i].join == join) return;
+  if (p.depth + 1 >= static_cast<int>(kMaxGuards)) {
+    lost |= kDeep;
+    return;
+  }
+  p.guards[p.depth++] = {s, outcome, join};
+  p.popped = 0;
+}
+
+void fsr_t_join(int join) {
+  Path& p = path();
+  p.popped = 0;
+  while (p.depth && p.guards[p.depth - 1].join == join) p.depth--, p.popped++;
+}
+
+// A value that data took part in goes where it cannot be followed.
+void fsr_t_lost(int s, int why) {
+  if (s) lost |= static_cast<uint32_t>(why);
+}
+
+void fsr_t_copy(void* to, const void* from, uint64_t bytes) { traced_copy(to, from, bytes); }
+void fsr_t_fill(void* to, uint64_t bytes) {
+  for (uint64_t i = 0; i < bytes; i++) {
+    Cell& c = cell_at(reinterpret_cast<uintptr_t>(to) + i);
+    if (c.address) c.node = 0;
+  }
+}
+}
