@@ -1,0 +1,1 @@
+"""What a kernel computes: statements over iteration domains, without threads and blocks."""

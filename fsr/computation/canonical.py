@@ -1,0 +1,139 @@
+"""One form for equal computations: operands in order, dimensions named by place, every fold a statement of its own.
+
+What a statement folds and another reads gets a name, once: ``_max[i] = max(x[i, k] ...)``. Two kernels that compute the
+same over the same buffers then have equal computations, in whatever order and however often they do it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from fsr.computation.computation import Buffer, Computation, Statement
+from fsr.computation.expression import (
+    ASSOCIATIVE, Affine, Const, Expr, Fold, Load, Number, Op, Recurrence, children, names_in, rebuilt, renamed,
+)  # fmt: skip
+from fsr.computation.printing import affine_text
+from fsr.computation.types import type_of
+
+DIMS = "ijlmnopq"
+_COMMUTATIVE = (*ASSOCIATIVE, "eq", "ne", "and", "or", "xor")
+
+
+def ordered(e: Expr, depth: int = 0) -> Expr:
+    """The expression with bound dimensions named by how deep they stand (k0, k1, ...) and operands in order."""
+    if isinstance(e, Fold):
+        return min((_named(e, order, depth) for order in itertools.permutations(e.dims)), key=repr)
+    if isinstance(e, Recurrence):
+        name = f"t{depth}"
+        step = renamed(e.step, lambda n: name if n == e.dim else n)
+        return replace(e, dim=name, start=ordered(e.start, depth), step=ordered(step, depth + 1))
+    e = rebuilt(e, tuple(ordered(part, depth) for part in children(e)))
+    if isinstance(e, Op) and e.name in _COMMUTATIVE:
+        return replace(e, args=tuple(sorted(e.args, key=_rank)))
+    return e
+
+
+def _rank(e: Expr) -> tuple[int, str]:
+    """Reads first, then what is made of them, constants last."""
+    return (2 if isinstance(e, Const | Number) else 0 if isinstance(e, Load) else 1, repr(e))
+
+
+def _named(e: Fold, dims: Sequence[tuple[str, Affine]], depth: int) -> Fold:
+    names = {old: f"k{depth + n}" for n, (old, _) in enumerate(dims)}
+    body = renamed(e.body, lambda n: names.get(n, n))
+    return replace(e, dims=tuple((names[n], x) for n, x in dims), body=ordered(body, depth + len(dims)))
+
+
+class _Names:
+    """Values that have become statements."""
+
+    def __init__(self) -> None:
+        self.statements: list[Statement] = []
+        self.buffers: list[Buffer] = []
+        self._known: dict[tuple[object, ...], str] = {}
+
+    def named(self, e: Expr, domain: Sequence[tuple[str, str]]) -> Load:
+        """A read of the statement that makes a value over those of the dimensions that it depends on."""
+        free = names_in(e)
+        own = [(name, extent) for name, extent in domain if name in free]
+        names = {old: DIMS[n] for n, (old, _) in enumerate(own)}
+        value = ordered(renamed(e, lambda n: names.get(n, n)))
+        shape = tuple(extent for _, extent in own)
+        key = (shape, value)
+        dtype = type_of(value)
+        if key not in self._known:
+            word = value.op if isinstance(value, Fold) else "sequence"
+            count = sum(b.name.startswith(f"_{word}") for b in self.buffers)
+            self._known[key] = name = f"_{word}{count + 1 if count else ''}"
+            dims = tuple((DIMS[n], x) for n, x in enumerate(shape))
+            self.buffers.append(Buffer(name, dtype, shape))
+            place = tuple(Number(Affine(((d, 1),)), "int64") for d, _ in dims)
+            self.statements.append(Statement(kind_of(value), name, dims, value, place))
+        return Load(self._known[key], tuple(Number(Affine(((n, 1),)), "int64") for n, _ in own), dtype)
+
+    def taken_out(self, e: Expr, domain: Sequence[tuple[str, str]]) -> Expr:
+        """The expression with the folds in it replaced by reads of statements; itself stays what it is."""
+        inner = list(domain)
+        if isinstance(e, Fold):
+            inner += [(n, affine_text(x)) for n, x in e.dims]
+        parts = []
+        for part in children(e):
+            found = self.taken_out(part, inner)
+            free = names_in(found)
+            bound = {n for n, _ in e.dims} if isinstance(e, Fold) else {e.dim} if isinstance(e, Recurrence) else set()
+            if isinstance(found, Fold | Recurrence) and not (isinstance(e, Recurrence) and free & bound):
+                extents = {n: x for n, x in inner if n in free}
+                if not any(d in _words(x) for x in extents.values() for d, _ in inner):
+                    found = self.named(found, inner)
+            parts.append(found)
+        return rebuilt(e, tuple(parts))
+
+
+def _words(text: str) -> set[str]:
+    return set(text.replace("*", " ").replace("+", " ").replace("-", " ").split())
+
+
+def kind_of(value: Expr) -> str:
+    """'fold', 'scan', 'sequence' or 'map'."""
+    if isinstance(value, Recurrence):
+        return "sequence"
+    if isinstance(value, Fold):
+        own = {n for n, _ in value.dims}
+        grows = any(n in DIMS and n not in own for _, x in value.dims for n, _ in x.terms)
+        return "scan" if grows else "fold"
+    return "map"
+
+
+def canonical(c: Computation) -> Computation:
+    """The canonical form of a computation whose statements read contract buffers only."""
+    names, last = _Names(), list[Statement]()
+    for s in c.statements:
+        if s.value is None:
+            last.append(s)
+            continue
+        value = ordered(s.value)
+        value = ordered(names.taken_out(value, s.domain))
+        kind = s.kind if s.kind == "scatter" else kind_of(value)
+        last.append(replace(s, value=value, kind=kind, place=tuple(ordered(p) for p in s.place)))
+    return replace(c, buffers=(*c.buffers, *names.buffers), statements=(*names.statements, *last))
+
+
+def same(one: Computation, other: Computation, names: Mapping[str, str] | None = None) -> bool:
+    """Whether two computations in canonical form are equal; ``names``: what the other calls the first's buffers and
+    sizes."""
+    if not names:
+        return one.statements == other.statements
+    called = names.get
+
+    def told(e: Expr) -> Expr:
+        e = rebuilt(e, tuple(told(p) for p in children(e)))
+        return replace(e, buffer=called(e.buffer, e.buffer)) if isinstance(e, Load) else e
+
+    def statement(s: Statement) -> Statement:
+        value = None if s.value is None else ordered(told(renamed(s.value, lambda n: called(n, n))))
+        domain = tuple((n, called(x, x)) for n, x in s.domain)
+        return replace(s, target=called(s.target, s.target), domain=domain, value=value)
+
+    return tuple(map(statement, one.statements)) == other.statements

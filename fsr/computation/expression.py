@@ -1,0 +1,212 @@
+"""Values of a computation: typed expression trees over reads, scalars and dimensions.
+
+Integers are signed inside; what treats one as unsigned says so by its name (``udiv``, ``ult``, ``zext``). Widths are
+those of the leaves and of the casts between, so that the source's rounding can be followed; sums and products are
+associative here, whatever order the source has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+ASSOCIATIVE = ("sum", "prod", "max", "min")
+FOLDS = (*ASSOCIATIVE, "argmax", "argmin")
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """A sum of dimensions and sizes with whole coefficients: the terms sorted by name, none of them zero."""
+
+    terms: tuple[tuple[str, int], ...] = ()
+    constant: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """What is left of an affine value after division by a size or a number."""
+
+    value: Affine
+    by: str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """An affine value divided by a size or a number, rounded down."""
+
+    value: Affine
+    by: str | int
+
+
+Index = Affine | Remainder | Quotient
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A literal. dtype: NumPy name, bfloat16 or bool."""
+
+    value: float | int
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A dimension, a size or what is computed of them, as a value of a type."""
+
+    index: Index
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One element of a buffer, or (without indices) a scalar. An index is a Number, or any integer expression where
+    data decides. ``dtype``: the buffer's."""
+
+    buffer: str
+    indices: tuple[Expr, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An operation: 'sum', 'prod', 'max', 'min' (any number of operands, in canonical order), 'neg', 'div', 'select',
+    a comparison ('gt', 'ge', 'eq', 'ne'), a cast ('float32' and so on), a function by its name in C ('exp')."""
+
+    name: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """An associative operation over a box: ``dims`` are names and extents. 'argmax' and 'argmin' give the place,
+    ``body`` then is a 'pair' of value and place; of equals the first wins. ``inside``: only the points at which every
+    read is within its buffer take part (zero padding)."""
+
+    op: str
+    dims: tuple[tuple[str, Affine], ...]
+    body: Expr
+    inside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``yes`` where ``left`` <= ``right``, else ``no``."""
+
+    left: Affine
+    right: Affine
+    yes: Expr
+    no: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """A value carried in time: begins as ``start``; for ``dim`` from 0 to ``extent`` - 1 it becomes ``step``, in which
+    Carried() is what it was."""
+
+    dim: str
+    extent: Affine
+    start: Expr
+    step: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What a recurrence's value was a step ago."""
+
+
+Expr = Const | Number | Load | Op | Fold | Case | Recurrence | Carried
+
+
+def children(e: Expr) -> tuple[Expr, ...]:
+    """The expressions directly beneath one."""
+    match e:
+        case Load():
+            return e.indices
+        case Op():
+            return e.args
+        case Fold():
+            return (e.body,)
+        case Case():
+            return (e.yes, e.no)
+        case Recurrence():
+            return (e.start, e.step)
+    return ()
+
+
+def rebuilt(e: Expr, parts: tuple[Expr, ...]) -> Expr:
+    """The same with other expressions beneath it."""
+    match e:
+        case Load():
+            return replace(e, indices=parts)
+        case Op():
+            return replace(e, args=parts)
+        case Fold():
+            return replace(e, body=parts[0])
+        case Case():
+            return replace(e, yes=parts[0], no=parts[1])
+        case Recurrence():
+            return replace(e, start=parts[0], step=parts[1])
+    return e
+
+
+def walk(e: Expr) -> Iterator[Expr]:
+    """An expression and all beneath it."""
+    yield e
+    for part in children(e):
+        yield from walk(part)
+
+
+def indices_of(e: Expr) -> tuple[Affine, ...]:
+    """The affine values that stand in an expression itself, not in those beneath it."""
+    match e:
+        case Number(Affine() as index, _):
+            return (index,)
+        case Number(Remainder() | Quotient() as index, _):
+            return (index.value, affine(index.by))
+        case Fold():
+            return tuple(extent for _, extent in e.dims)
+        case Case():
+            return (e.left, e.right)
+        case Recurrence():
+            return (e.extent,)
+    return ()
+
+
+def names_in(e: Expr) -> frozenset[str]:
+    """The dimensions and sizes that an expression mentions and does not bind itself."""
+    found = {name for index in indices_of(e) for name, _ in index.terms}
+    for part in children(e):
+        found |= names_in(part)
+    if isinstance(e, Fold):
+        found -= {name for name, _ in e.dims}
+    if isinstance(e, Recurrence):
+        found -= {e.dim}
+    return frozenset(found)
+
+
+def affine(value: str | int, coefficient: int = 1) -> Affine:
+    """A name (times a coefficient) or a number."""
+    return Affine((), value) if isinstance(value, int) else Affine(((value, coefficient),), 0)
+
+
+def renamed(e: Expr, names: Callable[[str], str]) -> Expr:
+    """The expression with its dimensions called otherwise, bound ones too."""
+
+    def index(a: Affine) -> Affine:
+        return Affine(tuple(sorted((names(n), k) for n, k in a.terms)), a.constant)
+
+    parts = tuple(renamed(part, names) for part in children(e))
+    e = rebuilt(e, parts)
+    match e:
+        case Number(Affine() as a, _):
+            return replace(e, index=index(a))
+        case Number(Remainder() | Quotient() as r, _):
+            by = names(r.by) if isinstance(r.by, str) else r.by
+            return replace(e, index=replace(r, value=index(r.value), by=by))
+        case Fold():
+            return replace(e, dims=tuple((names(n), index(x)) for n, x in e.dims))
+        case Case():
+            return replace(e, left=index(e.left), right=index(e.right))
+        case Recurrence():
+            return replace(e, dim=names(e.dim), extent=index(e.extent))
+    return e

@@ -1,0 +1,99 @@
+"""Nothing that was lifted is believed before it has answered as the original does: at sizes not watched, on test data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fsr.backends.protocol import Device, DeviceFault
+from fsr.computation.computation import Computation
+from fsr.computation.interpret import NoMeaning, interpret
+from fsr.contract.model import Contract
+from fsr.errors import ContractError
+from fsr.hardware.dtypes import float_limits, is_float
+from fsr.lifting.sampling import shape_at, view
+from fsr.records import Candidate, Case, Image, Role
+from fsr.testgen.placing import place
+from fsr.testgen.values import CaseData, build
+
+Array = np.ndarray[Any, Any]
+FAMILIES = ("normal", "uniform", "tripled", "negated")
+RUN_S = 5.0
+# Of one output's spacing, per operation behind an element: regrouped sums, fused products, fast intrinsics.
+_ULPS = 512.0
+
+
+class Checker:
+    """Compares computations with a candidate. ``image``: its ordinary one."""
+
+    def __init__(self, contract: Contract, candidate: Candidate, image: Image, device: Device) -> None:
+        self.contract, self.candidate, self.image, self.device = contract, candidate, image, device
+        self._known: dict[Case, tuple[CaseData, dict[str, Array]] | str] = {}
+
+    def disagreement(self, c: Computation, cases: Sequence[Case]) -> str:
+        """Where the computation and the original differ, in words; '' where they agree on all cases."""
+        for case in cases:
+            if case not in self._known:
+                self._known[case] = self._original(case)
+            held = self._known[case]
+            if isinstance(held, str):
+                return held
+            found = self._differs(c, case.size_map(), *held)
+            if found:
+                return found
+        return ""
+
+    def _original(self, case: Case) -> tuple[CaseData, dict[str, Array]] | str:
+        try:
+            data = build(self.contract, case)
+            launches, buffers = place(self.contract, self.candidate.plan, case, data)
+            with self.device.prepare(self.image, launches, buffers) as prepared:
+                prepared.run(RUN_S)
+                return data, prepared.read()
+        except (DeviceFault, ContractError) as fault:
+            return f"the original could not be run for the check: {fault}"
+
+    def _differs(self, c: Computation, sizes: Mapping[str, int], data: CaseData, want: Mapping[str, Array]) -> str:
+        shapes = {a.name: shape_at(view(a.shape), sizes) for a in self.contract.buffers()}
+        inputs = {name: a.reshape(shapes[name]) for name, a in data.arrays.items()}
+        inputs |= {name: np.asarray(s.value, np.dtype(s.dtype)) for name, s in data.scalars.items() if s.dtype != "bfloat16"}
+        where = ", ".join(f"{name} = {value}" for name, value in sizes.items())
+        try:
+            with np.errstate(all="ignore"):
+                wide = interpret(c, sizes, inputs, wide=True)
+                narrow = interpret(c, sizes, inputs)
+        except (NoMeaning, ValueError, KeyError, IndexError, TypeError, MemoryError) as why:
+            return f"at {where} it cannot be executed: {why}"
+        for argument in self.contract.buffers():
+            if argument.role is Role.IN:
+                continue
+            name = argument.name
+            if name not in wide:
+                return f"nothing is known of {name}"
+            if not agree(narrow[name], wide[name], want[name].reshape(shapes[name])):
+                return f"at {where} {name} differs from the original"
+        return ""
+
+
+def agree(narrow: Array, wide: Array, want: Array) -> bool:
+    """Whether the original's answer is the computation's: whole numbers to the last bit, floating ones within the error
+    that another order of operations makes. Judged by an element's size and by its row's."""
+    if not is_float(want.dtype):
+        if narrow.shape != want.shape:
+            return False
+        return bool((narrow.astype(np.int64) == want.view(f"i{want.itemsize}").astype(np.int64)).all())
+    got, original = wide.astype(np.float64), want.astype(np.float64)
+    own = narrow.astype(np.float64)
+    if got.shape != original.shape:
+        return False
+    finite = np.isfinite(original) & np.isfinite(got)
+    if not (np.isnan(original) == np.isnan(own))[~finite].all() or not np.isfinite(own[finite]).all():
+        return False
+    if not finite.any():
+        return original.size == 0
+    size = np.abs(original[finite])
+    typical = float(np.sqrt(np.mean(size**2)))
+    bound = _ULPS * float_limits(want.dtype).eps * np.maximum(size, typical) + 4 * np.abs(own - got)[finite]
+    return bool((np.abs(original - got)[finite] <= bound).all())

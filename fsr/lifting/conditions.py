@@ -1,0 +1,80 @@
+"""Which condition on indices tells samples of several forms apart: a decision tree over comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fsr.computation.expression import Affine, affine
+from fsr.lifting.points import Mask, Points
+from fsr.lifting.refused import Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """``yes`` where left <= right, else ``no``: each another branch or a label."""
+
+    left: Affine
+    right: Affine
+    yes: object
+    no: object
+
+
+def shifted(a: Affine, by: int) -> Affine:
+    """An affine value plus a number."""
+    return Affine(a.terms, a.constant + by)
+
+
+def value_of(a: Affine, points: Points) -> npt.NDArray[np.int64]:
+    """The values of an affine expression at the samples."""
+    start = np.full(len(points), a.constant, np.int64)
+    return sum((points.columns[n] * k for n, k in a.terms), start)
+
+
+def comparisons(points: Points, sizes: Sequence[str]) -> Iterator[tuple[Affine, Affine, Mask]]:
+    """Conditions that some samples meet and some do not, the simplest first: i <= j + c, i <= c, i <= n - c,
+    and on whole multiples (i <= 2 j + c)."""
+    loops = [n for n in points.columns if n not in sizes]
+    pairs: list[tuple[Affine, Affine]] = []
+    for a in loops:
+        pairs += [(affine(a), shifted(affine(b), c)) for b in loops if a != b for c in (-1, 0)]
+    for a in loops:
+        pairs += [(affine(a), Affine((), c)) for c in (0, 1, 2)]
+        pairs += [(affine(a), shifted(affine(s), -1 - c)) for s in sizes if s in points.columns for c in (0, 1, 2)]
+    for a in loops:
+        pairs += [(affine(a), shifted(affine(b), c)) for b in loops if a != b for c in (1, 2, -2)]
+    for left, right in pairs:
+        hit = value_of(left, points) <= value_of(right, points)
+        if hit.any() and not hit.all():
+            yield left, right, hit
+
+
+def decision(points: Points, labels: Sequence[Hashable], sizes: Sequence[str], depth: int = 6) -> object:
+    """A label, or the Branch that tells which. Raises Refused."""
+    if len(set(labels)) == 1:
+        return labels[0]
+    numbers = {label: n for n, label in enumerate(dict.fromkeys(labels))}
+    array = np.array([numbers[label] for label in labels])
+    best = None
+    for left, right, hit in comparisons(points, sizes):
+        mixed = _mixture(array[hit]) + _mixture(array[~hit])
+        if best is None or mixed < best[0] - 1e-9:
+            best = mixed, left, right, hit
+    if best is None or not depth or best[0] > _mixture(array) - 1e-9:
+        raise Refused("no condition on indices tells the cases apart")
+    _, left, right, hit = best
+    sides = [
+        decision(points.where(side), [x for x, h in zip(labels, side, strict=True) if h], sizes, depth - 1)
+        for side in (hit, ~hit)
+    ]
+    return Branch(left, right, *sides)
+
+
+def _mixture(labels: npt.NDArray[np.int64]) -> float:
+    if not len(labels):
+        return 0.0
+    counts = np.bincount(labels)
+    return float(len(labels) - (counts**2).sum() / len(labels))

@@ -1,0 +1,231 @@
+"""Associative operations: which of their terms are a fold over a box, which stand for themselves."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from fsr.computation.expression import Affine, Const, Expr, Fold, Load, Number, Op, walk
+from fsr.lifting.conditions import decision, value_of
+from fsr.lifting.forms import Forms
+from fsr.lifting.graph import Graph
+from fsr.lifting.points import Points
+from fsr.lifting.refused import Refused
+
+Lists = Sequence[Sequence[int]]
+_MOST_TAPS = 32
+
+
+class Fitter(Protocol):
+    """What a fold needs of the generaliser."""
+
+    graph: Graph
+    forms: Forms
+    sizes: Sequence[str]
+    shapes: Sequence[Mapping[str, tuple[int, ...]]]
+    fresh: itertools.count[int]
+
+    def fit(self, points: Points) -> Expr:
+        """The expression of all samples."""
+
+    def affine(self, points: Points, values: Sequence[int]) -> Affine:
+        """The affine expression of values."""
+
+    def placed(self, tree: object, leaf: object) -> Expr:
+        """A decision tree with expressions for its labels."""
+
+
+class Folding:
+    """Generalises lists of terms."""
+
+    def __init__(self, fitter: Fitter) -> None:
+        self.fitter = fitter
+
+    def associative(self, op: str, points: Points, lists: Lists) -> Expr:
+        """One expression of each sample's list of terms under an associative operation. Raises Refused."""
+        forms = self.fitter.forms
+        groups: dict[int, list[list[int]]] = {}
+        for n, items in enumerate(lists):
+            for k in items:
+                groups.setdefault(forms.skeleton(k), [[] for _ in lists])[n].append(k)
+        parts: list[Expr] = []
+        for _, by in sorted(groups.items(), key=lambda g: (max(map(len, g[1])), g[0])):
+            parts += self._group(op, points, by)
+        if op in ("argmax", "argmin") and len(parts) != 1:
+            raise Refused("the place of an extreme among values of several forms")
+        return parts[0] if len(parts) == 1 else Op(op, tuple(parts))
+
+    def _group(self, op: str, points: Points, by: Lists) -> list[Expr]:
+        """Terms of one form."""
+        counts = [len(items) for items in by]
+        if all(c == 1 for c in counts) and op not in ("argmax", "argmin"):
+            return [self.fitter.fit(points.of([items[0] for items in by]))]
+        try:
+            if op == "prod" and len(set(counts)) == 1 and counts[0] < 5:
+                raise Refused("few factors")
+            if max(counts) == 1:
+                raise Refused("a term is there or not")
+            return [self.fold(op, points, by)]
+        except Refused as why:
+            try:
+                return [self._clipped(op, points, by)]
+            except Refused:
+                return self._unrolled(op, points, by, why)
+
+    # ------------------------------------------------------------ boxes
+
+    def fold(self, op: str, points: Points, by: Lists) -> Fold:
+        """A fold over the box that the terms' indices make. Raises Refused."""
+        ranked = [self._ranks(items) for items in by]
+        dims = max((len(r[0]) for r in ranked if r and len(r) > 1), default=1)
+        names = [f"k{next(self.fitter.fresh)}" for _ in range(dims)]
+        rows, terms, at = list[int](), list[int](), list[tuple[int, ...]]()
+        lengths: list[list[int]] = []
+        for n, (items, ranks) in enumerate(zip(by, ranked, strict=True)):
+            if len(items) == 1:
+                ranks = [(0,) * dims]
+            if any(len(r) != dims for r in ranks):
+                raise Refused("a fold's dimensions differ between elements")
+            lengths.append([1 + max((r[d] for r in ranks), default=-1) for d in range(dims)])
+            for i in _few(sorted(range(len(items)), key=lambda i: ranks[i])):
+                rows.append(n)
+                terms.append(items[i])
+                at.append(ranks[i])
+        extents = [self.fitter.affine(points, [x[d] for x in lengths]) for d in range(dims)]
+        inner = points.take(rows, terms).along({name: [k[d] for k in at] for d, name in enumerate(names)})
+        body = self._pair(inner) if op in ("argmax", "argmin") else self.fitter.fit(inner)
+        return Fold(op, tuple(zip(names, extents, strict=True)), body)
+
+    def _pair(self, points: Points) -> Expr:
+        """A value and its place."""
+        g = self.fitter.graph
+        values = self.fitter.fit(points.of([g.terms[t][1] for t in points.terms]))
+        places = self.fitter.fit(points.of([g.terms[t][2] for t in points.terms]))
+        return Op("pair", (values, places))
+
+    def _ranks(self, items: Sequence[int]) -> list[tuple[int, ...]]:
+        """Where each term stands in the box, by the fewest of their indices that tell them apart."""
+        if len(items) < 2:
+            return []
+        vectors = [self.fitter.forms.indices(k) for k in items]
+        basis, apart = list[int](), 1
+        for c in range(len(vectors[0])):
+            found = len({tuple(v[b] for b in (*basis, c)) for v in vectors})
+            if found > apart:
+                basis.append(c)
+                apart = found
+            if apart == len(items):
+                break
+        if apart < len(items):
+            raise Refused("terms of a fold are not told apart by their indices")
+        ranks = [{x: r for r, x in enumerate(sorted({v[b] for v in vectors}))} for b in basis]
+        if math.prod(map(len, ranks)) != len(items):
+            raise Refused("a fold's domain is no box")
+        return [tuple(r[v[b]] for b, r in zip(basis, ranks, strict=True)) for v in vectors]
+
+    def _clipped(self, op: str, points: Points, by: Lists) -> Fold:
+        """A fold over a box, less the points that would read outside of a buffer (zero padding). Raises Refused."""
+        if op == "prod":
+            raise Refused("a product at an edge")
+        counts = np.array([len(items) for items in by])
+        most = np.array([max(counts[points.run == r]) for r in points.run])
+        full = counts == most
+        if full.all() or counts.max() < 2:
+            raise Refused("no edge")
+        inner = self.fold(op, points.where(full), [items for items, f in zip(by, full, strict=True) if f])
+        loads = [e for e in walk(inner.body) if isinstance(e, Load) and e.indices]
+        if not loads or any(not isinstance(i, Number) or not isinstance(i.index, Affine) for e in loads for i in e.indices):
+            raise Refused("an edge of what data chooses")
+        for n, items in enumerate(by):
+            if not full[n] and not self._matches(inner, loads, points.take([n], [0]), items):
+                raise Refused("a clipped fold's domain is no padded box")
+        return Fold(inner.op, inner.dims, inner.body, True)
+
+    def _matches(self, fold: Fold, loads: Sequence[Load], point: Points, items: Sequence[int]) -> bool:
+        shapes = self.fitter.shapes[int(point.run[0])]
+        ranges = [range(int(value_of(x, point)[0])) for _, x in fold.dims]
+        box = np.array(list(itertools.product(*ranges)), np.int64).reshape(-1, len(ranges))
+        wide = point.take([0] * len(box), [0] * len(box)).along({n: box[:, d] for d, (n, _) in enumerate(fold.dims)})  # type: ignore[misc]
+        inside = np.ones(len(box), bool)
+        places = list[np.ndarray[tuple[int], np.dtype[np.int64]]]()
+        for e in loads:
+            for i, size in zip(e.indices, shapes[e.buffer], strict=True):
+                assert isinstance(i, Number) and isinstance(i.index, Affine)
+                value = value_of(i.index, wide)
+                inside &= (0 <= value) & (value < size)
+                places.append(value)
+        got = sorted(tuple(sorted(row)) for row in np.stack(places, 1)[inside].tolist())
+        reads = [self._loads_in(k) for k in items]
+        return got == sorted(tuple(sorted(row)) for row in reads)
+
+    def _loads_in(self, term: int) -> list[int]:
+        """The indices of all reads beneath a term."""
+        g, found, todo = self.fitter.graph, list[int](), [term]
+        while todo:
+            x = g.terms[todo[-1]]
+            below = g.operands(todo.pop())
+            if x[0] == "load":
+                found += [g.terms[i][1] for i in below]
+            else:
+                todo += below
+        return found
+
+    # ------------------------------------------------------------ a few terms
+
+    def _unrolled(self, op: str, points: Points, by: Lists, why: Refused) -> list[Expr]:
+        """The same few terms at every size, each for itself, some under a condition on indices. Raises Refused."""
+        counts = {len(items) for items in by}
+        if max(counts) > _MOST_TAPS or op in ("argmax", "argmin"):
+            raise why
+        forms = self.fitter.forms
+        if len(counts) == 1:
+            for lists in (by, [sorted(items, key=forms.indices) for items in by]):
+                try:
+                    return [self.fitter.fit(points.of([x[i] for x in lists])) for i in range(len(by[0]))]
+                except Refused:
+                    continue
+        return self._by_offset(op, points, by, why)
+
+    def _by_offset(self, op: str, points: Points, by: Lists, why: Refused) -> list[Expr]:
+        forms = self.fitter.forms
+        loops = [n for n in points.columns if n not in self.fitter.sizes]
+        some = next((k for items in by for k in items), None)
+        width = len(forms.indices(some)) if some is not None else 0
+        if not loops or not width:
+            raise why
+        near = []
+        for c in range(width):
+            spread = {v: {forms.indices(k)[c] - int(points.columns[v][n]) for n, items in enumerate(by) for k in items}
+                      for v in loops}  # fmt: skip
+            near.append(min(loops, key=lambda v: len(spread[v])))
+        offsets: dict[tuple[int, ...], dict[int, int]] = {}
+        for n, items in enumerate(by):
+            for k in items:
+                vector = forms.indices(k)
+                key = tuple(vector[c] - int(points.columns[near[c]][n]) for c in range(width))
+                offsets.setdefault(key, {})[n] = k
+        if len(offsets) > _MOST_TAPS:
+            raise why
+        return [self._tap(op, points, found) for _, found in sorted(offsets.items())]
+
+    def _tap(self, op: str, points: Points, found: Mapping[int, int]) -> Expr:
+        term = self.fitter.fit(points.take(list(found), list(found.values())))
+        if len(found) == len(points):
+            return term
+        tree = decision(points, [n in found for n in range(len(points))], self.fitter.sizes)
+        missing = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}[op]
+        return self.fitter.placed(tree, lambda there: term if there else Const(missing, "float32"))
+
+
+def _few(order: Sequence[int]) -> list[int]:
+    """Of many terms the first, the last and some between."""
+    if len(order) <= 10:
+        return list(order)
+    return [*order[:4], *order[4 : -4 : max(1, (len(order) - 8) // 4)], *order[-4:]]
+
+
+__all__ = ["Fitter", "Folding"]

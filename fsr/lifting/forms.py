@@ -1,0 +1,80 @@
+"""What terms of one form have in common: their skeleton without indices and lengths, their indices in order."""
+
+from __future__ import annotations
+
+from fsr.lifting.graph import LISTS, Graph
+
+
+class Forms:
+    """Skeletons and index vectors of a graph's terms, kept once they are known."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._skeletons: dict[int, int] = {}
+        self._numbers: dict[object, int] = {}
+        self._indices: dict[int, tuple[int, ...]] = {}
+
+    def skeleton(self, e: int) -> int:
+        """A number that terms of one form share: whole numbers and the lengths of folds do not count."""
+        self._visit(e)
+        return self._skeletons[e]
+
+    def indices(self, e: int) -> tuple[int, ...]:
+        """All whole numbers in a term, in order; of a fold's terms of one form the least."""
+        self._visit(e)
+        return self._indices[e]
+
+    def _visit(self, e: int) -> None:
+        todo = [e]
+        while todo:
+            top = todo[-1]
+            missing = [k for k in self.graph.operands(top) if k not in self._skeletons]
+            if missing:
+                todo += missing
+                continue
+            todo.pop()
+            if top not in self._skeletons:
+                self._skeletons[top] = self._number(self._shape(top))
+                self._indices[top] = self._vector(top)
+
+    def _number(self, shape: object) -> int:
+        return self._numbers.setdefault(shape, len(self._numbers))
+
+    def _shape(self, e: int) -> object:
+        x, below = self.graph.terms[e], [self._skeletons[k] for k in self.graph.operands(e)]
+        if x[0] == "const":
+            return x
+        if x[0] == "int":
+            return ("int", x[2])
+        if x[0] == "load":
+            return ("load", x[1], *below)
+        if x[0] in LISTS:
+            return (x[0], tuple(sorted(set(below))))
+        return (x[0], x[2], *below) if x[0] == "guard" else (x[0], *below)
+
+    def _vector(self, e: int) -> tuple[int, ...]:
+        x, operands = self.graph.terms[e], self.graph.operands(e)
+        if x[0] == "int":
+            return (x[1],)
+        if x[0] in LISTS:
+            groups: dict[int, list[tuple[int, ...]]] = {}
+            for k in operands:
+                groups.setdefault(self._skeletons[k], []).append(self._indices[k])
+            return tuple(c for s in sorted(groups) for c in min(groups[s]))
+        return tuple(c for k in operands for c in self._indices[k])
+
+    # ------------------------------------------------------------ chains
+
+    def spine(self, e: int) -> list[tuple[tuple[str, int | None, int], tuple[int, ...], int]]:
+        """From a term down its deepest operand: (operation, position, how many others; position None of an associative
+        one), the others, the term."""
+        g, found = self.graph, []
+        while True:
+            below = g.operands(e)
+            if not below or g.terms[e][0] == "load":
+                return found
+            at = max(range(len(below)), key=lambda n: g.depth(below[n]))
+            rest = (*below[:at], *below[at + 1 :])
+            position = None if g.terms[e][0] in LISTS else at
+            found.append(((g.terms[e][0], position, len(rest)), rest, e))
+            e = below[at]

@@ -1,0 +1,253 @@
+"""From terms of single elements at a few sizes to one expression over named dimensions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fsr.computation.expression import (
+    ASSOCIATIVE, Affine, Carried, Case, Const, Expr, Index, Load, Number, Op, Quotient, Recurrence, Remainder,
+)  # fmt: skip
+from fsr.lifting.conditions import Branch, comparisons, decision
+from fsr.lifting.folds import Folding
+from fsr.lifting.forms import Forms
+from fsr.lifting.graph import LISTS, Graph
+from fsr.lifting.points import Ints, Points, affine_fit
+from fsr.lifting.refused import Refused
+
+_DIVISORS = (2, 3, 4, 8, 16, 32, 64, 128, 256)
+_LONGEST_PERIOD = 7
+_CONSTANTS_APART = "forms differ, and not by a condition on indices"
+
+
+@dataclass
+class Generaliser:
+    """Finds what explains all samples. ``sizes``: names of columns that are sizes. ``shapes``: of each buffer in each run.
+    ``dtypes``: of buffers and scalars."""
+
+    graph: Graph
+    sizes: Sequence[str]
+    shapes: Sequence[Mapping[str, tuple[int, ...]]]
+    dtypes: Mapping[str, str]
+    fresh: itertools.count[int] = field(default_factory=itertools.count)
+    _known: dict[object, Expr | str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.forms = Forms(self.graph)
+        self.folding = Folding(self)
+
+    # ------------------------------------------------------------ indices
+
+    def affine(self, points: Points, values: Sequence[int]) -> Affine:
+        """The affine expression of these values. Raises Refused."""
+        found = affine_fit(points, np.array(values, np.int64), self.sizes)
+        if found is None:
+            raise Refused("an index or a length is not affine")
+        return Affine(tuple(sorted(found[0].items())), found[1])
+
+    def index(self, points: Points, values: Sequence[int]) -> Index:
+        """As affine; else a remainder or a quotient of a dimension. Raises Refused."""
+        array = np.array(values, np.int64)
+        found = affine_fit(points, array, self.sizes)
+        if found is not None:
+            return Affine(tuple(sorted(found[0].items())), found[1])
+        loops = [n for n in points.columns if n not in self.sizes]
+        for name, shift in itertools.product(loops, (0, 1, -1)):
+            inner = Affine(((name, 1),), shift)
+            for by in (*self.sizes, *_DIVISORS):
+                divisor: Ints | int = points.columns[by] if isinstance(by, str) else by
+                if np.any(np.asarray(divisor) == 0):
+                    continue
+                column = points.columns[name] + shift
+                if (column % divisor == array).all():
+                    return Remainder(inner, by)
+                if (column // divisor == array).all():
+                    return Quotient(inner, by)
+        raise Refused("an index is neither affine nor a remainder or quotient")
+
+    # ------------------------------------------------------------ values
+
+    def fit(self, points: Points) -> Expr:
+        """The expression of all samples, of no more dimensions than decide on it. Raises Refused."""
+        narrow = self._projected(points)
+        try:
+            return self._remembered(narrow)
+        except Refused:
+            if len(narrow.columns) == len(points.columns):
+                raise
+        return self._remembered(points)
+
+    def _projected(self, points: Points) -> Points:
+        if len(set(points.terms)) == len(points):
+            return points
+        for name in reversed([n for n in points.columns if n not in self.sizes]):
+            if points.decided_without(name):
+                points = points.without(name)
+        return points
+
+    def _remembered(self, points: Points) -> Expr:
+        key = points.key()
+        found = self._known.get(key)
+        if found is None:
+            try:
+                found = self._fit(points)
+            except Refused as why:
+                found = str(why)
+            self._known[key] = found
+        if isinstance(found, str):
+            raise Refused(found)
+        return found
+
+    def _fit(self, points: Points) -> Expr:
+        g, terms = self.graph, points.terms
+        kinds = {g.terms[t][0] for t in terms}
+        depths = [g.depth(t) for t in set(terms)]
+        if max(depths) - min(depths) > 5:
+            try:
+                return self._recurrence(points)
+            except Refused:
+                pass
+        op = next((op for op in LISTS if op in kinds), None)
+        why: Refused | None = None
+        if op is not None and self._all_of(op, terms):
+            try:
+                return self.folding.associative(op, points, [self._items(op, t) for t in terms])
+            except Refused as refused:
+                if len({self.forms.skeleton(t) for t in terms}) == 1:
+                    raise
+                why = refused
+        elif op is None and len(kinds) == 1:
+            found = self._same(points, kinds.pop())
+            if found is not None:
+                return found
+        labels = [self.forms.skeleton(t) for t in terms]
+        if len(set(labels)) == 1:
+            raise why or Refused("forms differ")
+        try:
+            return self.cases(points, labels)
+        except Refused:
+            raise why or Refused(_CONSTANTS_APART) from None
+
+    def _all_of(self, op: str, terms: Sequence[int]) -> bool:
+        """Whether what is no such operation may be one of length one or nought."""
+        g = self.graph
+        inner = {self.forms.skeleton(k) for t in set(terms) if g.terms[t][0] == op for k in g.terms[t][1]}
+        zero = op == "sum"
+        return all(
+            g.terms[t][0] == op or (zero and g.is_value(t, 0.0)) or self.forms.skeleton(t) in inner for t in set(terms)
+        )
+
+    def _items(self, op: str, t: int) -> list[int]:
+        if self.graph.terms[t][0] == op:
+            return list(self.graph.terms[t][1])
+        return [] if op == "sum" and self.graph.is_value(t, 0.0) else [t]
+
+    def _same(self, points: Points, kind: str) -> Expr | None:
+        """Terms of one kind that is no associative operation; None where they differ at once."""
+        rows = [self.graph.terms[t] for t in points.terms]
+        if kind == "guard":
+            raise Refused("a branch on data was seen from one side only")
+        if kind == "chosen" and len(rows[0]) == 3:
+            raise Refused("data decides where an element goes")
+        if kind == "const":
+            return Const(rows[0][1], rows[0][2]) if len(set(rows)) == 1 else None
+        if kind == "int":
+            return Number(self.index(points, [r[1] for r in rows]), rows[0][2])
+        if kind == "load":
+            if len({r[1] for r in rows}) > 1:
+                return None
+            parts = [self.fit(points.of([r[2][d] for r in rows])) for d in range(len(rows[0][2]))]
+            return Load(rows[0][1], tuple(parts), self.dtypes[rows[0][1]])
+        parts = [self.fit(points.of([r[c] for r in rows])) for c in range(1, len(rows[0]))]
+        return Op(kind, tuple(parts))
+
+    # ------------------------------------------------------------ cases
+
+    def cases(self, points: Points, labels: Sequence[Hashable]) -> Expr:
+        """One expression a label, told apart by conditions on indices. Raises Refused."""
+        tree = decision(points, labels, self.sizes)
+        known: dict[object, Expr] = {}
+
+        def side(label: object) -> Expr:
+            if label not in known:
+                known[label] = self.split(points.where(np.array([x == label for x in labels])))
+            return known[label]
+
+        return self.placed(tree, side)
+
+    def placed(self, tree: object, leaf: Callable[[object], Expr]) -> Expr:
+        """A decision tree with expressions in place of its labels."""
+        if not isinstance(tree, Branch):
+            return leaf(tree)
+        return Case(tree.left, tree.right, self.placed(tree.yes, leaf), self.placed(tree.no, leaf))
+
+    def split(self, points: Points, depth: int = 3) -> Expr:
+        """As fit; where one form fits only in part, at a boundary. Raises Refused."""
+        try:
+            return self.fit(points)
+        except Refused:
+            if not depth:
+                raise
+            for left, right, hit in itertools.islice(comparisons(points, self.sizes), 40):
+                if min(hit.sum(), (~hit).sum()) < 2:
+                    continue
+                try:
+                    small = self.fit(points.where(hit))
+                    rest = self.split(points.where(~hit), depth - 1)
+                except Refused:
+                    continue
+                return Case(left, right, small, rest)
+            raise
+
+    # ------------------------------------------------------------ time
+
+    def _recurrence(self, points: Points) -> Expr:
+        """A chain that grows with an index and has a period: a value carried in time."""
+        chains = [self.forms.spine(t) for t in points.terms]
+        unit = self._period([op for op, _, _ in max(chains, key=len)])
+        name, length = f"t{next(self.fresh)}", len(unit)
+        steps, starts = list[int](), list[int]()
+        rows: list[list[tuple[int, int, int]]] = [[] for _ in unit]  # sample, time, what stands beside the carried value
+        for n, chain in enumerate(chains):
+            count = 0
+            while [op for op, _, _ in chain[count * length : (count + 1) * length]] == unit:
+                count += 1
+            if not count:
+                raise Refused("a chain shorter than its period")
+            count -= 1
+            steps.append(count)
+            starts.append(chain[count * length][2])
+            for k in range(count):
+                for level in range(length):
+                    op, rest, _ = chain[k * length + level]
+                    if rest:
+                        beside = self.graph.list_of(op[0], rest) if op[1] is None else rest[0]
+                        rows[level].append((n, count - 1 - k, beside))
+        if any(op[1] is not None and op[2] > 1 for op in unit):
+            raise Refused("a recurrence through a select")
+        extent, step = self.affine(points, steps), Carried()
+        for op, found in reversed(list(zip(unit, rows, strict=True))):
+            at = points.take([r[0] for r in found], [r[2] for r in found]).along({name: [r[1] for r in found]})
+            step = _applied(op, step, self.fit(at) if found else None)  # type: ignore[assignment]
+        return Recurrence(name, extent, self.fit(points.of(starts)), step)
+
+    def _period(self, ops: Sequence[tuple[str, int | None, int]]) -> list[tuple[str, int | None, int]]:
+        for length in range(1, _LONGEST_PERIOD):
+            same = 0
+            while same + length < len(ops) and ops[same] == ops[same + length]:
+                same += 1
+            if same >= 3 * length:
+                return list(ops[:length])
+        raise Refused("a growing chain without a period")
+
+
+def _applied(op: tuple[str, int | None, int], carried: Expr, beside: Expr | None) -> Expr:
+    name, position, _ = op
+    if beside is None:
+        return Op(name, (carried,))
+    if name in ASSOCIATIVE or position == 0:
+        return Op(name, (carried, beside))
+    return Op(name, (beside, carried))

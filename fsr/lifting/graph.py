@@ -1,0 +1,341 @@
+"""Expressions of single elements, shared and in a normal form in which equal values are equal numbers.
+
+Sums, products, maxima and minima are flat lists. A difference is a sum. With ``algebra`` 1 products of exponentials are
+one exponential, and an exponential is spread over a sum of exponentials: a running maximum of an online softmax then
+cancels out. With 2, quotients are products with inverses, factors that all terms of a sum share come out of it, and
+exp(a - max) is split: accumulators that are rescaled tile by tile come together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from fsr.computation.expression import ASSOCIATIVE
+
+Term = tuple  # type: ignore[type-arg]  # ("const", value, dtype), ("int", value, dtype), ("load", buffer, ids), (op, ...)
+LISTS = (*ASSOCIATIVE, "argmax", "argmin")  # their second item is a tuple of operands
+LEAVES = ("const", "int", "load")
+_HUGE = 1e37
+
+
+class Graph:
+    """Terms by number."""
+
+    def __init__(self, algebra: int = 1) -> None:
+        self.algebra = algebra
+        self.terms: list[Term] = []
+        self._numbers: dict[Term, int] = {}
+        self._depths: dict[int, int] = {}
+
+    def make(self, *term: object) -> int:
+        """The number of a term as it is."""
+        key = term
+        if term[0] in LISTS and isinstance(term[1], tuple):
+            key = (term[0], tuple(sorted(term[1])))
+        found = self._numbers.setdefault(key, len(self.terms))
+        if found == len(self.terms):
+            self.terms.append(term)
+        return found
+
+    def operands(self, e: int) -> tuple[int, ...]:
+        """The numbers of a term's operands; of a read, its indices."""
+        x = self.terms[e]
+        if x[0] in LISTS:
+            return x[1]  # type: ignore[no-any-return]
+        if x[0] in ("const", "int"):
+            return ()
+        if x[0] == "load":
+            return x[2]  # type: ignore[no-any-return]
+        if x[0] == "guard":
+            return (x[1], x[3])
+        return x[1:]
+
+    def depth(self, e: int) -> int:
+        """The longest way down."""
+        todo = [e]
+        while todo:
+            top = todo[-1]
+            missing = [k for k in self.operands(top) if k not in self._depths]
+            if missing:
+                todo += missing
+                continue
+            self._depths[top] = 1 + max((self._depths[k] for k in self.operands(top)), default=0)
+            todo.pop()
+        return self._depths[e]
+
+    def rebuilt(self, e: int, parts: Sequence[int]) -> int:
+        """The term with other operands, in normal form again."""
+        x = self.terms[e]
+        if x[0] in ("const", "int"):
+            return e
+        if x[0] == "load":
+            return self.make("load", x[1], tuple(parts))
+        if x[0] == "guard":
+            return self.make("guard", parts[0], x[2], parts[1])
+        return self.list_of(x[0], parts) if x[0] in LISTS else self.op(x[0], *parts)
+
+    # ------------------------------------------------------------ leaves
+
+    def const(self, value: float, dtype: str) -> int:
+        """A literal."""
+        return self.make("const", value, dtype)
+
+    def integer(self, value: int, dtype: str) -> int:
+        """A whole number that may be a dimension or a size."""
+        return self.make("int", value, dtype)
+
+    def is_value(self, e: int, value: float) -> bool:
+        """Whether a term is that literal."""
+        return self.terms[e][0] == "const" and self.terms[e][1] == value
+
+    # ------------------------------------------------------------ normal form
+
+    def op(self, name: str, *args: int) -> int:
+        """An operation on terms."""
+        made = _MAKERS.get(name)
+        return made(self, *args) if made else self.make(name, *args)
+
+    def negated(self, a: int) -> int:
+        """Minus a term."""
+        x = self.terms[a]
+        if x[0] in ("const", "int"):
+            return self.make(x[0], -x[1], x[2])
+        if x[0] == "neg":
+            return int(x[1])
+        if x[0] == "sum" and self.algebra:
+            return self.list_of("sum", [self.negated(k) for k in x[1]])
+        return self.make("neg", a)
+
+    def inverse(self, a: int) -> int:
+        """One divided by a term."""
+        x = self.terms[a]
+        if self.is_value(a, 1.0):
+            return a
+        if x[0] == "inv":
+            return int(x[1])
+        return self.list_of("prod", [self.inverse(k) for k in x[1]]) if x[0] == "prod" else self.make("inv", a)
+
+    def divided(self, a: int, b: int) -> int:
+        """A quotient of floating values."""
+        if self.algebra == 2:
+            return self.list_of("prod", [a, self.inverse(b)])
+        return a if self.is_value(b, 1.0) else self.make("div", a, b)
+
+    def exponential(self, a: int) -> int:
+        """e to a term."""
+        x = self.terms[a]
+        if x[0] == "const" and x[1] == 0.0:
+            return self.const(1.0, x[2])
+        if self.algebra == 2 and x[0] == "sum":
+            low = [k for k in x[1] if self._is_maximum(k)]
+            if low:
+                rest = self.list_of("sum", [k for k in x[1] if k not in low])
+                return self.list_of("prod", [self.exponential(rest)] + [self.exponential(k) for k in low])
+        if self.algebra == 2 and x[0] == "neg":
+            return self.inverse(self.exponential(int(x[1])))
+        return self.make("exp", a)
+
+    def _is_maximum(self, e: int) -> bool:
+        x = self.terms[e]
+        return x[0] == "max" or (x[0] == "neg" and self.terms[x[1]][0] == "max")
+
+    def list_of(self, op: str, parts: Sequence[int]) -> int:
+        """An associative operation: flat, without neutral elements."""
+        flat: list[int] = []
+        for k in parts:
+            flat += self.terms[k][1] if self.terms[k][0] == op else [k]
+        neutral = parts[0]
+        if op == "sum":
+            flat = self._sum(flat)
+        elif op == "prod":
+            found = self._product(flat)
+            if isinstance(found, int):
+                return found
+            flat = found
+        elif op in ("max", "min"):
+            low = -1 if op == "max" else 1
+            flat = list(dict.fromkeys(flat))
+            real = [k for k in flat if not (self.terms[k][0] == "const" and self.terms[k][1] * low >= _HUGE)]
+            flat = real or flat[:1]
+        if not flat:
+            return self._neutral(op, neutral)
+        if len(flat) == 1 and op not in ("argmax", "argmin"):
+            return flat[0]
+        return self._pulled(flat) if op == "sum" and self.algebra == 2 else self.make(op, tuple(flat))
+
+    def _neutral(self, op: str, like: int) -> int:
+        x, value = self.terms[like], 0 if op == "sum" else 1
+        return self.make(x[0], type(x[1])(value), x[2]) if x[0] in ("const", "int") else self.const(float(value), "float32")
+
+    def _whole(self, flat: list[int], join: Callable[[int, int], int], neutral: int) -> list[int]:
+        """Whole numbers of an integer type come together."""
+        whole = [k for k in flat if self.terms[k][0] == "int" and self.terms[k][2].startswith(("int", "uint"))]
+        if not whole:
+            return flat
+        total = neutral
+        for k in whole:
+            total = join(total, self.terms[k][1])
+        rest = [k for k in flat if k not in whole]
+        return rest + ([self.integer(total, self.terms[whole[0]][2])] if total != neutral or not rest else [])
+
+    def _sum(self, flat: list[int]) -> list[int]:
+        flat = self._whole(flat, lambda a, b: a + b, 0)
+        kept = [k for k in flat if not self.is_value(k, 0.0)]
+        if any(self.terms[k][0] == "neg" for k in kept) and self.algebra:
+            left: list[int] = []
+            for k in kept:
+                opposite = self.negated(k)
+                if opposite in left:
+                    left.remove(opposite)
+                else:
+                    left.append(k)
+            return left
+        return kept or flat[:1]
+
+    def _product(self, flat: list[int]) -> list[int] | int:
+        zero = next((k for k in flat if self.is_value(k, 0.0)), None)
+        if zero is not None:
+            return zero
+        flat = self._whole(flat, lambda a, b: a * b, 1)
+        if self.algebra == 2:
+            left: list[int] = []
+            for k in flat:
+                opposite = int(self.terms[k][1]) if self.terms[k][0] == "inv" else self.make("inv", k)
+                if opposite in left:
+                    left.remove(opposite)
+                else:
+                    left.append(k)
+            flat = left or [self.const(1.0, "float32")]
+        kept = [k for k in flat if not self.is_value(k, 1.0)]
+        negative = [k for k in kept if self.terms[k][0] == "neg"]
+        if negative and self.algebra:
+            bare = [int(self.terms[k][1]) if k in negative else k for k in kept]
+            return self.negated(self.list_of("prod", bare)) if len(negative) % 2 else self.list_of("prod", bare)
+        if self.algebra == 1 and len(kept) > 1:
+            powers = [k for k in kept if self.terms[k][0] == "exp"]
+            if len(powers) > 1:
+                total = self.exponential(self.list_of("sum", [int(self.terms[k][1]) for k in powers]))
+                return self.list_of("prod", [total] + [k for k in kept if k not in powers])
+            sums = [k for k in kept if self.terms[k][0] == "sum" and all(map(self._has_power, self.terms[k][1]))]
+            if len(powers) == 1 and len(sums) == 1:
+                rest = [k for k in kept if k != sums[0]]
+                return self.list_of("sum", [self.list_of("prod", [k, *rest]) for k in self.terms[sums[0]][1]])
+        return kept or flat[:1]
+
+    def _has_power(self, e: int) -> bool:
+        x = self.terms[e]
+        return x[0] == "exp" or self.is_value(e, 1.0) or (x[0] == "prod" and any(self.terms[k][0] == "exp" for k in x[1]))
+
+    def _factors(self, e: int) -> list[int]:
+        return list(self.terms[e][1]) if self.terms[e][0] == "prod" else [e]
+
+    def _pulled(self, flat: list[int]) -> int:
+        """A sum with the factors that all of its terms share in front of it."""
+
+        def comes_out(f: int) -> bool:
+            x = self.terms[f]
+            return x[0] == "inv" or (x[0] == "exp" and self.terms[x[1]][0] == "max")
+
+        first = dict.fromkeys(f for f in self._factors(flat[0]) if comes_out(f))
+        shared = [f for f in first if all(f in self._factors(k) for k in flat[1:])]
+        if not shared or len(flat) < 2:
+            return self.make("sum", tuple(flat))
+        rest = []
+        for k in flat:
+            left = self._factors(k)
+            for f in shared:
+                left.remove(f)
+            rest.append(self.list_of("prod", left) if left else self.const(1.0, "float32"))
+        return self.list_of("prod", [*shared, self.list_of("sum", rest)])
+
+    # ------------------------------------------------------------ conditions
+
+    def compared(self, name: str, a: int, b: int) -> int:
+        """'gt', 'ge', 'eq', 'ne'; others by swapping."""
+        if name in ("lt", "le"):
+            name, a, b = {"lt": "gt", "le": "ge"}[name], b, a
+        return self.make(name, a, b)
+
+    def opposite(self, c: int) -> int:
+        """A condition's negation."""
+        x = self.terms[c]
+        swapped = {"gt": "ge", "ge": "gt"}
+        if x[0] in swapped:
+            return self.make(swapped[x[0]], x[2], x[1])
+        if x[0] in ("eq", "ne"):
+            return self.make("ne" if x[0] == "eq" else "eq", x[1], x[2])
+        return int(x[1]) if x[0] == "not" else self.make("not", c)
+
+    def selected(self, c: int, a: int, b: int) -> int:
+        """A select, or the maximum, the minimum or the place of one that it is."""
+        if a == b:
+            return a
+        x = self.terms[c]
+        if x[0] == "not":
+            return self.selected(int(x[1]), b, a)
+        if x[0] == "ne":
+            return self.selected(self.opposite(c), b, a)
+        if x[0] in ("gt", "ge") and {x[1], x[2]} == {a, b}:
+            return self.list_of("max" if x[1] == a else "min", [a, b])
+        return self._place(x, a, b) or self.make("select", c, a, b)
+
+    def _place(self, x: Term, a: int, b: int) -> int | None:
+        """The place of a maximum or minimum, when ``a`` is the place of what has just beaten all before it."""
+        if x[0] != "gt":
+            return None
+        for op, new, old in (("argmax", x[1], x[2]), ("argmin", x[2], x[1])):
+            best, held = self.terms[old], self.terms[b]
+            if self.terms[a][0] != "int":
+                continue
+            before = set(best[1]) if best[0] == op[3:] else {old}
+            pair = self.make("pair", new, a)
+            if held[0] == op and {self.terms[p][1] for p in held[1]} == before:
+                return self.make(op, (*held[1], pair))
+            if held[0] == "int" and (best[0] == "load" or best[0] in LEAVES or len(before) == 1):
+                if best[0] == "const":  # the first one against a bound
+                    return self.make(op, (pair,)) if abs(best[1]) >= _HUGE else None
+                return self.make(op, (self.make("pair", old, b), pair))
+        return None
+
+
+def _peeled_exp2(g: Graph, a: int) -> int:
+    """2 to x * log2(e) is e to x, as the fast intrinsics have it."""
+    x = g.terms[a]
+    if x[0] == "prod":
+        for k in x[1]:
+            y = g.terms[k]
+            if y[0] == "const" and abs(y[1] - 1.4426950408889634) < 1e-6:
+                return g.exponential(g.list_of("prod", [q for q in x[1] if q != k]))
+    return g.make("exp2", a)
+
+
+def _narrow(g: Graph, a: int) -> int:
+    """Casting to float: what was widened before, and the reciprocal root by way of double."""
+    x = g.terms[a]
+    if x[0] == "float64":
+        return int(x[1])
+    if x[0] == "div" and g.is_value(x[1], 1.0) and g.terms[x[2]][0] == "sqrt":
+        inner = g.terms[g.terms[x[2]][1]]
+        if inner[0] == "float64":
+            return g.make("rsqrt", inner[1])
+        if inner[0] == "int":
+            return g.make("rsqrt", g.integer(inner[1], "float32"))
+    if x[0] == "int":
+        return g.integer(x[1], "float32")
+    return g.make("float32", a)
+
+
+def _not(g: Graph, a: int, b: int) -> int:
+    for one, other in ((a, b), (b, a)):
+        x = g.terms[one]
+        if x[0] in ("const", "int") and x[2] == "bool":
+            return g.opposite(other) if x[1] else other
+    return g.make("xor", a, b)
+
+
+_MAKERS: dict[str, Callable[..., int]] = {
+    **{op: (lambda g, *args, _op=op: g.list_of(_op, args)) for op in ASSOCIATIVE},
+    **{op: (lambda g, a, b, _op=op: g.compared(_op, a, b)) for op in ("gt", "ge", "lt", "le", "eq", "ne")},
+    "neg": Graph.negated, "div": Graph.divided, "exp": Graph.exponential, "exp2": _peeled_exp2, "inv": Graph.inverse,
+    "select": Graph.selected, "not": Graph.opposite, "float32": _narrow, "xor": _not,
+}  # fmt: skip

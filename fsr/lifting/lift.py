@@ -1,0 +1,223 @@
+"""Lifting a candidate: watched at a few sizes, generalised, checked against the original at others."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsr.backends.host.compiler import HostToolchain
+from fsr.backends.host.device import HostDevice, open_host_device
+from fsr.backends.host.traced import TracingToolchain
+from fsr.computation.canonical import DIMS, canonical
+from fsr.computation.computation import Buffer, Computation, Statement
+from fsr.computation.expression import Affine, Expr, Fold, Number, Op
+from fsr.computation.printing import affine_text
+from fsr.contract.model import Argument, Contract
+from fsr.errors import ContractError, MissingToolError
+from fsr.lifting.check import FAMILIES, Checker
+from fsr.lifting.generalise import Generaliser
+from fsr.lifting.graph import Graph
+from fsr.lifting.merging import guarded, merged
+from fsr.lifting.points import Points
+from fsr.lifting.refused import Refused
+from fsr.lifting.sampling import cells, checked_sizes, watched_sizes
+from fsr.lifting.watching import Run, Watcher
+from fsr.records import Candidate, Case, CompileFailure, Image, Role
+
+LIMIT_S = 10.0  # for all watched runs and generalising of one candidate, compiling aside
+_MOST_FILLS = 12
+_DEEP = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Lifting:
+    """What a candidate computes, or why that is not known. ``watched``, ``checked``: sizes. ``cases``: how many tests it
+    has answered as the original did."""
+
+    computation: Computation | None
+    why: str = ""
+    seconds: float = 0.0
+    watched: tuple[Mapping[str, int], ...] = ()
+    checked: tuple[Mapping[str, int], ...] = ()
+    cases: int = 0
+
+
+def lift(contract: Contract, candidate: Candidate, *, limit_s: float = LIMIT_S, compile_s: float = 30.0) -> Lifting:
+    """What the candidate computes, checked; else why not. Runs it confined on the host device. Never raises for a
+    candidate's sake."""
+    started = time.monotonic()
+    try:
+        traced = TracingToolchain().compile(candidate, compile_s)
+        image = HostToolchain().compile(candidate, timeout_s=compile_s)
+    except MissingToolError as missing:
+        return Lifting(None, str(missing))
+    for failure in (traced, image):
+        if isinstance(failure, CompileFailure):
+            return Lifting(None, f"it does not compile for the host device: {failure.log.splitlines()[0]}")
+    assert isinstance(image, Image) and not isinstance(traced, CompileFailure)
+    device = open_host_device()
+    deep = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(deep, _DEEP))
+    try:
+        watcher = Watcher(contract, candidate, traced, device, time.monotonic() + limit_s)
+        return _Attempt(watcher, Checker(contract, candidate, image, device), traced.blind).lifted(started)
+    except (Refused, ContractError) as why:
+        return Lifting(None, str(why), time.monotonic() - started)
+    finally:
+        sys.setrecursionlimit(deep)
+        device.close()
+
+
+class _Attempt:
+    def __init__(self, watcher: Watcher, checker: Checker, blind: Sequence[str]) -> None:
+        self.watcher, self.checker, self.blind = watcher, checker, blind
+        self.contract = watcher.contract
+        self.runs: list[list[Run]] = []  # by sizes, then by data
+
+    def lifted(self, started: float) -> Lifting:
+        """By the first algebra whose result stands the check."""
+        sizes = watched_sizes(self.contract)
+        if not sizes:
+            raise Refused("even the smallest sizes that the contract allows are too many elements to watch")
+        self.runs = [[self.watcher.run(s, 11 + n)] for n, s in enumerate(sizes)]
+        cases = self._cases(sizes)
+        why = ""
+        for algebra in (1, 2, 0):
+            try:
+                found = canonical(self._computation(Graph(algebra)))
+            except Refused as refused:
+                why = why or self._explained(str(refused))
+                continue
+            wrong = self.checker.disagreement(found, cases)
+            if not wrong:
+                checked = tuple({tuple(c.sizes): c.size_map() for c in cases}.values())
+                return Lifting(found, "", time.monotonic() - started, tuple(sizes), checked, len(cases))
+            why = why or self._explained(f"what was found does not stand the check: {wrong}")
+        return Lifting(None, why, time.monotonic() - started, tuple(sizes))
+
+    def _explained(self, why: str) -> str:
+        lost = {words: None for runs in self.runs for run in runs for words in run.trace.lost}
+        more = [*lost, *(f"it has {words}" for words in self.blind if lost)]
+        return f"{why} ({'; '.join(more)})" if more else why
+
+    def _cases(self, watched: Sequence[Mapping[str, int]]) -> list[Case]:
+        sizes = [checked_sizes(self.contract, watched), *watched[:1]]
+        found = [s for s in sizes if s is not None]
+        return [
+            Case("lifted", tuple(s.items()), family, 1001 + n)
+            for n, (s, family) in enumerate((s, f) for s in found[:1] for f in FAMILIES)
+        ] + [Case("lifted", tuple(s.items()), "normal", 2001) for s in found[1:]]
+
+    # ------------------------------------------------------------ outputs
+
+    def _computation(self, graph: Graph) -> Computation:
+        statements = [self._statement(graph, a) for a in self.contract.buffers() if a.role is not Role.IN]
+        buffers = tuple(Buffer(a.name, a.dtype, self.watcher.views[a.name]) for a in self.contract.buffers())
+        written = [s for s in statements if s is not None]
+        if not written:
+            raise Refused("nothing is written")
+        return Computation(tuple(s.name for s in self.contract.sizes), buffers, tuple(written))
+
+    def _generaliser(self, graph: Graph) -> Generaliser:
+        dtypes = {a.name: a.dtype for a in self.contract.args}
+        shapes = [run.shapes for runs in self.runs for run in runs[:1]]
+        return Generaliser(graph, tuple(s.name for s in self.contract.sizes), shapes, dtypes)
+
+    def _statement(self, graph: Graph, output: Argument) -> Statement | None:
+        columns: dict[str, list[int]] = {}
+        number, terms = list[int](), list[int]()
+        for n in range(len(self.runs)):
+            shape = self.runs[n][0].shapes[output.name]
+            at = cells(shape)
+            found = self._elements(graph, n, output.name, at)
+            rows = {**self.runs[n][0].sizes, **{DIMS[d]: 0 for d in range(len(shape))}}
+            for place, term in zip(at, found, strict=True):
+                for name, value in {**rows, **dict(zip(DIMS, place, strict=False))}.items():
+                    columns.setdefault(name, []).append(value)
+                number.append(n)
+                terms.append(term)
+        if not terms:
+            raise Refused(f"{output.name} has no elements at the sizes watched")
+        if self._chosen(graph, terms):
+            return self._scatter(graph, output)
+        points = Points({k: np.array(v, np.int64) for k, v in columns.items()}, np.array(number, np.int64), tuple(terms))
+        kept = points.where(np.array([not guarded(graph, t) for t in terms], bool))
+        if len(kept) < 0.6 * len(points):
+            raise Refused("branches on data were seen from one side only")
+        value = self._generaliser(graph).split(kept)
+        dims = tuple(zip(DIMS, self.watcher.views[output.name], strict=False))
+        place_ = tuple(Number(Affine(((d, 1),)), "int64") for d, _ in dims)
+        return Statement("map", output.name, dims, value, place_)
+
+    def _elements(self, graph: Graph, n: int, output: str, at: Sequence[tuple[int, ...]]) -> list[int]:
+        """The terms of elements in the n-th run, runs with other data merged in where data decides on branches."""
+        runs = self.runs[n]
+        found = self.watcher.terms(graph, runs[0], output, at)
+        fills = 1
+        while fills < _MOST_FILLS and any(guarded(graph, t) for t in found):
+            if fills == len(runs):
+                runs.append(self.watcher.run(runs[0].sizes, 101 * fills + n))
+            others = self.watcher.terms(graph, runs[fills], output, at)
+            home = [graph.make("load", output, tuple(graph.integer(i, "int64") for i in c)) for c in at]
+            found = [self._merged(graph, a, b, h) for a, b, h in zip(found, others, home, strict=True)]
+            fills += 1
+        return found
+
+    def _merged(self, graph: Graph, a: int, b: int, home: int) -> int:
+        try:
+            return merged(graph, a, b, home)
+        except Refused:
+            return a if guarded(graph, a) else b if guarded(graph, b) else a
+
+    # ------------------------------------------------------------ scatters
+
+    def _chosen(self, graph: Graph, terms: Sequence[int]) -> bool:
+        tops = [graph.terms[t] for t in terms]
+        return any(x[0] == "chosen" or (x[0] in ("sum", "max", "min") and any(
+            graph.terms[k][0] == "chosen" for k in x[1])) for x in tops)  # fmt: skip
+
+    def _scatter(self, graph: Graph, output: Argument) -> Statement:
+        """Data decides where elements go: what is written, to where, for each point of a box."""
+        lists, ops = list[list[int]](), set[str]()
+        for runs in self.runs:
+            run = runs[0]
+            shape = run.shapes[output.name]
+            at = [tuple(int(i) for i in c) for c in np.ndindex(*shape)]
+            items: list[int] = []
+            for term in self.watcher.terms(graph, run, output.name, at):
+                x = graph.terms[term]
+                parts = x[1] if x[0] in ("sum", "max", "min") else (term,)
+                ops |= {x[0]} if len(parts) > 1 else set()
+                items += [self._event(graph, run, output.name, k) for k in parts if graph.terms[k][0] == "chosen"]
+            lists.append(items)
+        if len(ops) != 1:
+            raise Refused(f"data decides where elements of {output.name} go, and the last one stays")
+        general = self._generaliser(graph)
+        sizes = {s.name: np.array([runs[0].sizes[s.name] for runs in self.runs]) for s in self.contract.sizes}
+        points = Points(sizes, np.arange(len(self.runs)), (0,) * len(self.runs))
+        found = general.folding.fold("sum", points, lists)
+        return _scattered(found, output.name, {"sum": "+"}.get(ops.copy().pop(), ops.pop()))
+
+    def _event(self, graph: Graph, run: Run, output: str, term: int) -> int:
+        """A term of the value and its indices."""
+        reader = self.watcher.reader(graph, run)
+        _, value, address = graph.terms[term]
+        shape = run.shapes[output]
+        return graph.make("chosen_at", value, *reader.indices(output, address, (0,) * len(shape)))
+
+
+def _scattered(found: Fold, output: str, combine: str) -> Statement:
+    body = found.body
+    assert isinstance(body, Op)
+    names = dict(zip((n for n, _ in found.dims), DIMS, strict=False))
+    from fsr.computation.expression import renamed
+
+    def told(e: Expr) -> Expr:
+        return renamed(e, lambda n: names.get(n, n))
+
+    dims = tuple((names[n], affine_text(x)) for n, x in found.dims)
+    return Statement("scatter", output, dims, told(body.args[0]), tuple(map(told, body.args[1:])), combine)

@@ -1,0 +1,102 @@
+"""Samples to generalise from: terms, each with the run it is of, the sizes of that run and the indices it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Points:
+    """columns: sizes and dimensions by name, an entry a sample. run: which run each is of. terms: numbers in a graph."""
+
+    columns: Mapping[str, Ints]
+    run: Ints
+    terms: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    def where(self, mask: Mask) -> Points:
+        """The samples that a mask holds for."""
+        kept = [int(n) for n in np.flatnonzero(mask)]
+        return self.take(kept, [self.terms[n] for n in kept])
+
+    def take(self, rows: Sequence[int], terms: Sequence[int]) -> Points:
+        """Samples at the indices of these rows (a row may come several times), of other terms."""
+        at = np.array(rows, np.int64)
+        return Points({name: c[at] for name, c in self.columns.items()}, self.run[at], tuple(terms))
+
+    def of(self, terms: Sequence[int]) -> Points:
+        """The same samples of other terms."""
+        return Points(self.columns, self.run, tuple(terms))
+
+    def along(self, more: Mapping[str, Sequence[int]]) -> Points:
+        """With further dimensions."""
+        added = {name: np.array(values, np.int64) for name, values in more.items()}
+        return Points({**self.columns, **added}, self.run, self.terms)
+
+    def without(self, name: str) -> Points:
+        """Without a dimension; samples that are then the same come once."""
+        columns = {n: c for n, c in self.columns.items() if n != name}
+        seen: dict[tuple[int, ...], int] = {}
+        for n, row in enumerate(self._rows(columns)):
+            seen.setdefault((*row, self.terms[n]), n)
+        kept = list(seen.values())
+        return Points(columns, self.run, self.terms).take(kept, [self.terms[n] for n in kept])
+
+    def _rows(self, columns: Mapping[str, Ints]) -> list[tuple[int, ...]]:
+        return list(zip(self.run.tolist(), *(c.tolist() for c in columns.values()), strict=True))
+
+    def decided_without(self, name: str) -> bool:
+        """Whether the other indices decide on the term, as far as samples that share them show."""
+        rows = self._rows({n: c for n, c in self.columns.items() if n != name})
+        first: dict[tuple[int, ...], int] = {}
+        for row, term in zip(rows, self.terms, strict=True):
+            if first.setdefault(row, term) != term:
+                return False
+        return 2 * len(first) <= len(rows) or len(set(self.columns[name].tolist())) == 1
+
+    def key(self) -> tuple[object, ...]:
+        """Equal for equal samples."""
+        return (*((name, c.tobytes()) for name, c in self.columns.items()), self.run.tobytes(), self.terms)
+
+
+def affine_fit(points: Points, values: Ints, sizes: Sequence[str], most: int = 3) -> tuple[dict[str, int], int] | None:
+    """Whole coefficients and a constant that give the values of all samples: of the fewest names, dimensions before
+    sizes. None where there are none."""
+    if (values == values[0]).all():
+        return {}, int(values[0])
+    moving = [n for n, c in points.columns.items() if (c != c[0]).any()]
+    names = sorted(moving, key=lambda n: n in sizes)
+    few = np.unique(np.linspace(0, len(values) - 1, min(len(values), 160)).astype(int))
+    if len(values) > 160:
+        few = np.sort(np.random.default_rng(0).choice(len(values), 160, replace=False))
+    for count in range(1, most + 1):
+        for chosen in _subsets(names, count, sizes):
+            found = _solve([points.columns[n] for n in chosen], values, few)
+            if found is not None:
+                return dict(zip(chosen, found[:-1], strict=True)), found[-1]
+    return None
+
+
+def _subsets(names: Sequence[str], count: int, sizes: Sequence[str]) -> list[tuple[str, ...]]:
+    from itertools import combinations
+
+    return sorted(combinations(names, count), key=lambda chosen: sum(n in sizes for n in chosen))
+
+
+def _solve(columns: Sequence[Ints], values: Ints, few: Ints) -> list[int] | None:
+    matrix = np.stack([*(c[few] for c in columns), np.ones(len(few), np.int64)], 1).astype(float)
+    solution, _, rank, _ = np.linalg.lstsq(matrix, values[few].astype(float), rcond=None)
+    whole = np.round(solution).astype(np.int64)
+    if rank < matrix.shape[1] or np.abs(solution - whole).max() > 1e-6 or not whole[:-1].all():
+        return None
+    total = sum((c * k for c, k in zip(columns, whole[:-1], strict=True)), np.full(len(values), whole[-1]))
+    return [int(k) for k in whole] if (total == values).all() else None

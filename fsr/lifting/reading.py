@@ -1,0 +1,249 @@
+"""From the nodes of a watched run to terms of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from fsr.backends.host.instrument import FIRST_NAMED
+from fsr.backends.host.tracing import KINDS, TYPES, Trace
+from fsr.lifting.graph import Graph
+from fsr.lifting.refused import Refused
+
+_LISTS = {
+    "fadd": "sum", "add": "sum", "fmul": "prod", "mul": "prod", "maxnum": "max", "fmax": "max", "smax": "max",
+    "umax": "max", "maximum": "max", "maximumnum": "max", "minnum": "min", "fmin": "min", "smin": "min", "umin": "min",
+    "minimum": "min", "minimumnum": "min",
+}  # fmt: skip
+_PREDICATES = {f"{kind}{p}": p for kind in "ou" for p in ("gt", "ge", "lt", "le", "ne")} | {
+    **{f"s{p}": p for p in ("gt", "ge", "lt", "le")}, "eq": "eq", "ne": "ne", "oeq": "eq", "ueq": "eq", "one": "ne",
+}  # fmt: skip
+_NAMES = {"fdiv": "div", "fneg": "neg", "frem": "fmod", "sdiv": "idiv", "udiv": "idiv", "srem": "irem", "urem": "irem"}
+_CASTS = ("fpext", "fptrunc", "sitofp", "uitofp", "fptosi", "fptoui", "sext", "trunc", "widen_bfloat16", "round_bfloat16")
+
+# What a view of a flat buffer is: its dimensions.
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+class Reader:
+    """One run's nodes. ``shapes``: of every buffer in this run."""
+
+    def __init__(self, graph: Graph, trace: Trace, operations: Sequence[str], shapes: Shapes) -> None:
+        self.graph, self.trace, self.operations, self.shapes = graph, trace, operations, shapes
+        self._made: dict[int, int] = {}
+        self._pending: dict[int, tuple[str, list[int]]] = {}
+        self._settlement: dict[int, int] = {}
+
+    def read(self, wanted: Sequence[int]) -> list[int]:
+        """The terms of nodes."""
+        rows = self.trace.nodes
+        kinds, columns = rows["kind"].tolist(), [rows[c].tolist() for c in "abc"]
+        uses: dict[int, int] = {}
+        todo, needed = list(wanted), set[int]()
+        while todo:
+            n = todo.pop()
+            if n in needed:
+                continue
+            needed.add(n)
+            parts = self._parts(kinds[n], [c[n] for c in columns])
+            for p in parts:
+                uses[p] = uses.get(p, 0) + 1
+            todo += parts
+        for n in wanted:
+            uses[n] = uses.get(n, 0) + 2
+        for n in sorted(needed):
+            if n not in self._made and n not in self._pending:
+                self._node(n, uses)
+        return [self._settled(self._term(n)) for n in wanted]
+
+    def _settled(self, e: int) -> int:
+        """A term with reads at addresses that data decides as reads with such indices."""
+        g, todo = self.graph, [e]
+        while todo:
+            top = todo[-1]
+            missing = [k for k in g.operands(top) if k not in self._settlement]
+            if missing:
+                todo += missing
+                continue
+            todo.pop()
+            if top not in self._settlement:
+                parts = [self._settlement[k] for k in g.operands(top)]
+                moved = list(g.operands(top)) != parts
+                x = g.terms[top]
+                self._settlement[top] = (
+                    self._gathered(parts[0], parts[1]) if x[0] == "gathered" else g.rebuilt(top, parts) if moved else top
+                )
+        return self._settlement[e]
+
+    def _parts(self, kind: int, abc: Sequence[int]) -> list[int]:
+        name = KINDS[kind] if kind < FIRST_NAMED else ""
+        if name in ("const", "integer", "load"):
+            return []
+        return [abc[0], abc[2]] if name == "guard" else [p for p in abc if p]
+
+    def _term(self, n: int) -> int:
+        if n not in self._made:
+            op, items = self._pending.pop(n)
+            self._made[n] = self.graph.list_of(op, items)
+        return self._made[n]
+
+    def _node(self, n: int, uses: Mapping[int, int]) -> None:
+        row = self.trace.nodes[n]
+        kind, a, b, c = int(row["kind"]), int(row["a"]), int(row["b"]), int(row["c"])
+        if kind >= FIRST_NAMED and self.operations[kind - FIRST_NAMED] in _LISTS:
+            op, items = _LISTS[self.operations[kind - FIRST_NAMED]], list[int]()
+            for part in (a, b):
+                held = self._pending.get(part)
+                if held is not None and held[0] == op and uses.get(part) == 1:
+                    items = items + held[1] if items else held[1]
+                    del self._pending[part]
+                else:
+                    items.append(self._term(part))
+            self._pending[n] = (op, items)
+        else:
+            self._made[n] = self._leaf_or_op(kind, row, a, b, c)
+
+    def _leaf_or_op(self, kind: int, row: np.void, a: int, b: int, c: int) -> int:
+        g, dtype = self.graph, TYPES[int(row["type"])]
+        if kind >= FIRST_NAMED:
+            return self._operation(self.operations[kind - FIRST_NAMED], dtype, [self._term(p) for p in (a, b, c) if p])
+        match KINDS[kind]:
+            case "const":
+                return self._constant(dtype, int(row["value"]))
+            case "integer":
+                return g.integer(int(np.uint64(row["value"]).astype(np.int64)), dtype)
+            case "load":
+                return self._load(a, b)
+            case "gathered":
+                return g.make("gathered", self._term(a), self._term(b))
+            case "chosen":
+                return self._chosen(self._term(a), self._term(b))
+            case "guard":
+                return g.make("guard", self._term(a), b, self._term(c))
+            case "select":
+                return self._selected(self._term(a), self._term(b), self._term(c))
+        return g.make("pair", self._term(a), self._term(b))
+
+    def _selected(self, condition: int, a: int, b: int) -> int:
+        g = self.graph
+        truths = [g.terms[x][1] if g.terms[x][0] == "const" and g.terms[x][2] == "bool" else None for x in (a, b)]
+        if truths[1] == 0:
+            return g.make("and", condition, a)
+        if truths[0] == 1:
+            return g.make("or", condition, b)
+        return g.selected(condition, a, b)
+
+    def _constant(self, dtype: str, bits: int) -> int:
+        if dtype == "bool":
+            return self.graph.const(bits & 1, "bool")
+        if dtype == "bfloat16":
+            return self.graph.const(float(np.uint32(bits << 16).view(np.float32)), dtype)
+        width = np.dtype(dtype).itemsize
+        value = np.array([bits & ((1 << 8 * width) - 1)], f"u{width}").view(dtype)[0]
+        if dtype.startswith("int"):
+            return self.graph.integer(int(value), dtype)
+        return self.graph.const(float(value), dtype)
+
+    def _load(self, region: int, element: int) -> int:
+        name = self.trace.regions[region]
+        shape = self.shapes.get(name, ())
+        place = np.unravel_index(element, shape) if shape else ()
+        return self.graph.make("load", name, tuple(self.graph.integer(int(x), "int64") for x in place))
+
+    def _operation(self, name: str, dtype: str, args: Sequence[int]) -> int:
+        g = self.graph
+        if name in ("fsub", "sub"):
+            return g.list_of("sum", [args[0], g.negated(args[1])])
+        if name in ("fma", "fmuladd"):
+            return g.list_of("sum", [g.list_of("prod", args[:2]), args[2]])
+        if name == "shl" and g.terms[args[1]][0] == "int":
+            return g.list_of("prod", [args[0], g.integer(1 << g.terms[args[1]][1], dtype)])
+        if name in _PREDICATES or (name[0] == "u" and name[1:] in ("gt", "ge", "lt", "le")):
+            return g.compared(_PREDICATES.get(name, name[1:]), *args)
+        if name == "zext":
+            return g.make(dtype if self._is_condition(args[0]) else f"zext_{dtype}", *args)
+        if name in _CASTS:
+            return g.op(dtype, *args)
+        return g.op(_NAMES.get(name, name), *args)
+
+    def _is_condition(self, e: int) -> bool:
+        return self.graph.terms[e][0] in ("gt", "ge", "eq", "ne", "not", "and", "or", "xor")
+
+    # ------------------------------------------------------------ addresses that data decides
+
+    def _chosen(self, value: int, address: int) -> int:
+        """What is written where data decides: of an update in place only what it adds is marked."""
+        g, x = self.graph, self.graph.terms[value]
+        if x[0] in ("sum", "max", "min"):
+            for k in x[1]:
+                y = g.terms[k]
+                if y[0] == "gathered" and y[2] == address:
+                    rest = g.list_of(x[0], [q for q in x[1] if q != k])
+                    return g.list_of(x[0], [y[1], g.make("chosen", rest, address)])
+        return g.make("chosen", value, address)
+
+    def _gathered(self, cell: int, address: int) -> int:
+        """A read whose address data decides: the element's indices as expressions."""
+        g, found = self.graph, self.graph.terms[cell]
+        if found[0] != "load":
+            raise Refused("what is read at an address that data decides is no element of a buffer")
+        name = found[1]
+        indices = self.indices(name, address, [int(g.terms[i][1]) for i in found[2]])
+        return g.make("load", name, indices)
+
+    def indices(self, name: str, address: int, place: Sequence[int]) -> tuple[int, ...]:
+        """The indices of an address in a buffer: terms that data takes part in, by the strides that they are scaled
+        with, and the rest as it is in this run. Raises Refused."""
+        g = self.graph
+        shape, width = self.shapes[name], self.trace.places[name][1]
+        strides = [int(np.prod(shape[d + 1 :])) * width for d in range(len(shape))]
+        whole = address
+        terms = g.terms[whole][1] if g.terms[whole][0] == "sum" else (whole,)
+        data = [t for t in terms if g.terms[t][0] != "int"]
+        parts: list[list[int]] = [[] for _ in shape]
+        values = {t: self._scaled(t) for t in data}
+        for t in data:
+            inner, scale = values[t]
+            fits = [d for d, stride in enumerate(strides) if scale % stride == 0 and scale // stride < max(shape[d], 2)]
+            if not fits:
+                raise Refused("an address is made of data in a way that fits no dimension")
+            d = fits[0]
+            factor = scale // strides[d]
+            many = [g.integer(factor, "int64")] if factor != 1 else []
+            parts[d].append(g.list_of("prod", [inner, *many]) if many else inner)
+        flat = sum(int(g.terms[t][1]) for t in terms if g.terms[t][0] == "int") - self.trace.places[name][0]
+        return self._placed(parts, flat // width, shape, place)
+
+    def _placed(self, parts: list[list[int]], flat: int, shape: Sequence[int], place: Sequence[int]) -> tuple[int, ...]:
+        """The remaining constant spread over the dimensions: those without data take their index of this run."""
+        g, rest = self.graph, flat
+        free = [d for d, p in enumerate(parts) if not p]
+        for d in free:
+            rest -= place[d] * int(np.prod(shape[d + 1 :]))
+        result = []
+        for d, p in enumerate(parts):
+            stride = int(np.prod(shape[d + 1 :]))
+            if not p:
+                result.append(g.integer(place[d], "int64"))
+                continue
+            offset = rest // stride if rest % stride == 0 or d < len(parts) - 1 else rest
+            rest -= offset * stride
+            result.append(g.list_of("sum", [*p, g.integer(offset, "int64")]) if offset else g.list_of("sum", p))
+        if rest:
+            raise Refused("an address is made of data in a way that fits no dimension")
+        return tuple(result)
+
+    def _scaled(self, t: int) -> tuple[int, int]:
+        """A product's terms that data takes part in, and its whole number."""
+        g, x = self.graph, self.graph.terms[t]
+        if x[0] != "prod":
+            return t, 1
+        scale = 1
+        rest = []
+        for k in x[1]:
+            if g.terms[k][0] == "int":
+                scale *= int(g.terms[k][1])
+            else:
+                rest.append(k)
+        return g.list_of("prod", rest), scale

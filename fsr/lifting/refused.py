@@ -1,0 +1,5 @@
+"""Why something is not lifted."""
+
+
+class Refused(Exception):  # noqa: N818  # an event that is told, not an error
+    """What is computed cannot be told; the message says why, in a few words."""
