@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fsr.backends.select import backend_for
+from fsr.computation.computation import to_record
+from fsr.computation.printing import lines, words
 from fsr.contract.model import concrete_launches
 from fsr.errors import MissingToolError
 from fsr.evaluation.clock import record_and_predict, recorded_features, static_features
@@ -16,6 +18,7 @@ from fsr.features.lifted import main_launch
 from fsr.features.schema import DEFINITIONS, GROUPS, Binary, Features
 from fsr.hardware.gpus import target_of
 from fsr.identity import to_json
+from fsr.lifting.lift import Lifting, lift
 from fsr.prediction.words import explain, line_remarks
 from fsr.records import Candidate, Image, Json
 from fsr.runs.kernel import load_kernel
@@ -40,7 +43,8 @@ def features(options: RefineOptions) -> tuple[str, dict[str, Json]]:
         raise session.baseline_error(case, profile.faults[0])
     sizes = ", ".join(f"{name} = {value}" for name, value in case.sizes)
     text = f"{kernel.contract.entry} at {sizes}\n" + explain(prediction, target, kernel.unit.text, kernel.unit.where)
-    text += "\n\n" + "\n".join(known(found))
+    lifting = lift(kernel.contract, kernel.baseline)
+    text += "\n\n" + "\n".join([*computed(lifting), *known(found)])
     remarks: list[Json] = [
         {"where": kernel.unit.where(r.line), "weight": round(r.weight, 4), "words": r.words}
         for launch in prediction.launches
@@ -57,6 +61,35 @@ def features(options: RefineOptions) -> tuple[str, dict[str, Json]]:
         "lines": remarks,
         "resources": to_json(session.baseline.resources),
         "features": to_json(found),
+        "computation": computation_record(lifting),
+    }
+
+
+def computed(lifting: Lifting) -> Iterator[str]:
+    """What the kernel computes, a line and a sentence a statement; or why that is not known."""
+    yield "computes:"
+    if lifting.computation is None:
+        yield f"  not known: {lifting.why}"
+        return
+    for line, sentence in zip(lines(lifting.computation), words(lifting.computation), strict=True):
+        yield from (f"  {line}", f"      {sentence}")
+    at = "; ".join(", ".join(f"{name} = {value}" for name, value in sizes.items()) or "its only size"
+                   for sizes in lifting.checked)  # fmt: skip
+    yield f"  (watched on the CPU; answers as the kernel did in {lifting.cases} tests, at {at})"
+
+
+def computation_record(lifting: Lifting) -> dict[str, Json]:
+    """The same for a script."""
+    found = lifting.computation
+    return {
+        "lifted": found is not None,
+        "why": lifting.why,
+        "seconds": round(lifting.seconds, 3),
+        "lines": [] if found is None else list(lines(found)),
+        "words": [] if found is None else list(words(found)),
+        "checked": [dict(sizes) for sizes in lifting.checked],
+        "cases": lifting.cases,
+        "record": None if found is None else to_record(found),
     }
 
 

@@ -12,12 +12,24 @@ from dataclasses import replace
 
 from fsr.computation.computation import Buffer, Computation, Statement
 from fsr.computation.expression import (
-    ASSOCIATIVE, Affine, Const, Expr, Fold, Load, Number, Op, Recurrence, children, names_in, rebuilt, renamed,
+    ASSOCIATIVE,
+    Affine,
+    Const,
+    Expr,
+    Fold,
+    Load,
+    Number,
+    Op,
+    Recurrence,
+    children,
+    names_in,
+    rebuilt,
+    renamed,
 )  # fmt: skip
 from fsr.computation.printing import affine_text
 from fsr.computation.types import type_of
 
-DIMS = "ijlmnopq"
+DIMS = ("i", "j", "i2", "i3", "i4", "i5", "i6", "i7")
 _COMMUTATIVE = (*ASSOCIATIVE, "eq", "ne", "and", "or", "xor")
 
 
@@ -26,8 +38,8 @@ def ordered(e: Expr, depth: int = 0) -> Expr:
     if isinstance(e, Fold):
         return min((_named(e, order, depth) for order in itertools.permutations(e.dims)), key=repr)
     if isinstance(e, Recurrence):
-        name = f"t{depth}"
-        step = renamed(e.step, lambda n: name if n == e.dim else n)
+        name, carried = f"t{depth}", e.dim
+        step = renamed(e.step, lambda n: name if n == carried else n)
         return replace(e, dim=name, start=ordered(e.start, depth), step=ordered(step, depth + 1))
     e = rebuilt(e, tuple(ordered(part, depth) for part in children(e)))
     if isinstance(e, Op) and e.name in _COMMUTATIVE:
@@ -70,7 +82,7 @@ class _Names:
             dims = tuple((DIMS[n], x) for n, x in enumerate(shape))
             self.buffers.append(Buffer(name, dtype, shape))
             place = tuple(Number(Affine(((d, 1),)), "int64") for d, _ in dims)
-            self.statements.append(Statement(kind_of(value), name, dims, value, place))
+            self.statements.append(Statement(kind_of(value, dims), name, dims, value, place))
         return Load(self._known[key], tuple(Number(Affine(((n, 1),)), "int64") for n, _ in own), dtype)
 
     def taken_out(self, e: Expr, domain: Sequence[tuple[str, str]]) -> Expr:
@@ -95,13 +107,13 @@ def _words(text: str) -> set[str]:
     return set(text.replace("*", " ").replace("+", " ").replace("-", " ").split())
 
 
-def kind_of(value: Expr) -> str:
+def kind_of(value: Expr, domain: Sequence[tuple[str, str]]) -> str:
     """'fold', 'scan', 'sequence' or 'map'."""
     if isinstance(value, Recurrence):
         return "sequence"
     if isinstance(value, Fold):
-        own = {n for n, _ in value.dims}
-        grows = any(n in DIMS and n not in own for _, x in value.dims for n, _ in x.terms)
+        over = {n for n, _ in domain}
+        grows = any(n in over for _, x in value.dims for n, _ in x.terms)
         return "scan" if grows else "fold"
     return "map"
 
@@ -115,7 +127,7 @@ def canonical(c: Computation) -> Computation:
             continue
         value = ordered(s.value)
         value = ordered(names.taken_out(value, s.domain))
-        kind = s.kind if s.kind == "scatter" else kind_of(value)
+        kind = s.kind if s.kind == "scatter" else kind_of(value, s.domain)
         last.append(replace(s, value=value, kind=kind, place=tuple(ordered(p) for p in s.place)))
     return replace(c, buffers=(*c.buffers, *names.buffers), statements=(*names.statements, *last))
 

@@ -66,10 +66,21 @@ class Computation:
 _CLASSES: Mapping[str, type] = {
     c.__name__: c
     for c in (
-        expression.Affine, expression.Remainder, expression.Quotient, expression.Const, expression.Number,
-        expression.Load, expression.Op, expression.Fold, expression.Case, expression.Recurrence, expression.Carried,
-        Buffer, Statement, Computation,
-    )  # fmt: skip
+        expression.Affine,
+        expression.Remainder,
+        expression.Quotient,
+        expression.Const,
+        expression.Number,
+        expression.Load,
+        expression.Op,
+        expression.Fold,
+        expression.Case,
+        expression.Recurrence,
+        expression.Carried,
+        Buffer,
+        Statement,
+        Computation,
+    )
 }
 
 

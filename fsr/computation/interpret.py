@@ -13,7 +13,18 @@ import numpy as np
 
 from fsr.computation.computation import Computation, Statement
 from fsr.computation.expression import (
-    Affine, Carried, Case, Const, Expr, Fold, Index, Load, Number, Op, Quotient, Recurrence, Remainder,
+    Affine,
+    Carried,
+    Case,
+    Const,
+    Expr,
+    Fold,
+    Index,
+    Load,
+    Number,
+    Op,
+    Recurrence,
+    Remainder,
 )  # fmt: skip
 from fsr.computation.types import type_of
 from fsr.expressions import evaluate_int
@@ -27,12 +38,16 @@ class NoMeaning(Exception):  # noqa: N818
     """A computation that cannot be executed; the message says which part."""
 
 
+class TooLarge(NoMeaning):
+    """More points than are worth executing here."""
+
+
 def interpret(
     c: Computation, sizes: Mapping[str, int], inputs: Mapping[str, Array], *, wide: bool = False
 ) -> dict[str, Array]:
-    """The outputs: buffers that statements write and the contract has. ``inputs``: initial contents of every buffer (shaped
-    as the computation has it) and scalar that is read, and of outputs where not all elements are written. ``wide``: all
-    floating values are float64. Raises NoMeaning."""
+    """The outputs: buffers that statements write and the contract has. ``inputs``: initial contents of every buffer
+    (shaped as the computation has it) and scalar that is read, and of outputs where not all elements are written.
+    ``wide``: all floating values are float64. Raises NoMeaning."""
     memory = {name: _opened(value, wide) for name, value in inputs.items()}
     before = dict(memory)  # a statement of the contract's own reads a buffer as it was given
     made: dict[str, Array] = {}
@@ -130,7 +145,7 @@ class _Evaluator:
         at, inside = [], np.array(True)
         for part, size in zip(e.indices, buffer.shape, strict=True):
             place = self.value(part)
-            inside = inside & (0 <= place) & (place < size)
+            inside = inside & (place >= 0) & (place < size)
             at.append(np.clip(place, 0, max(size - 1, 0)))
         if self.inside is not None:
             self.inside.append(inside)
@@ -156,7 +171,7 @@ class _Evaluator:
         place = self.value(e.body.args[1]) if pair and isinstance(e.body, Op) else None
         shape = np.broadcast_shapes(body.shape, within.shape, *(self.dims[n].shape for n, _ in e.dims))
         if math.prod(shape) > MOST_POINTS:
-            raise NoMeaning("a fold over too many points")
+            raise TooLarge("a fold over too many points")
         over = tuple(range(len(shape) - self.axes, len(shape) - axes))
         found = _reduced(e.op, np.broadcast_to(body, shape), np.broadcast_to(within, shape), over, place)
         for name, _ in e.dims:
@@ -185,7 +200,11 @@ class _Evaluator:
             return args[0].view(f"u{args[0].dtype.itemsize}").astype(numpy_dtype(name[5:]))
         if name in _CASTS:
             target = self.dtype(name)
-            return np.trunc(args[0]).astype(target) if args[0].dtype.kind == "f" and target.kind == "i" else args[0].astype(target)
+            return (
+                np.trunc(args[0]).astype(np.int64).astype(target)
+                if args[0].dtype.kind == "f" and target.kind == "i"
+                else args[0].astype(target)
+            )
         function = _FUNCTIONS.get(name)
         if function is None:
             raise NoMeaning(f"{name} has no meaning here")
@@ -198,7 +217,9 @@ def _reduced(op: str, body: Array, within: Array, over: tuple[int, ...], place: 
     if op in ("argmax", "argmin"):
         assert place is not None
         best = np.where(within, body, -np.inf if op == "argmax" else np.inf)
-        flat = np.moveaxis(best, over, range(len(over))).reshape(-1, *(n for d, n in enumerate(best.shape) if d not in over))
+        flat = np.moveaxis(best, over, range(len(over))).reshape(
+            -1, *(n for d, n in enumerate(best.shape) if d not in over)
+        )
         places = np.moveaxis(np.broadcast_to(place, body.shape), over, range(len(over))).reshape(flat.shape)
         found = flat.argmax(0) if op == "argmax" else flat.argmin(0)
         return np.asarray(np.take_along_axis(places, found[None], 0)[0])
@@ -233,7 +254,8 @@ _JOIN: dict[str, Callable[[Array, Array], Array]] = {
 _CASTS = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "bool")
 _IN_DOUBLE = ("erf", "erfc", "lgamma", "tgamma")
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "neg": np.negative, "div": np.divide, "inv": np.reciprocal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
+    "neg": np.negative, "div": np.divide, "inv": np.reciprocal, "gt": np.greater, "ge": np.greater_equal,
+    "eq": np.equal,
     "ne": np.not_equal, "not": np.logical_not, "and": lambda a, b: a & b, "or": lambda a, b: a | b,
     "xor": lambda a, b: a ^ b, "select": np.where, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log,
     "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda a: 1 / np.sqrt(a),

@@ -6,7 +6,19 @@ import math
 
 from fsr.computation.computation import Computation, Statement
 from fsr.computation.expression import (
-    Affine, Carried, Case, Const, Expr, Fold, Index, Load, Number, Op, Quotient, Recurrence, Remainder, walk,
+    Affine,
+    Carried,
+    Case,
+    Const,
+    Expr,
+    Fold,
+    Index,
+    Load,
+    Number,
+    Op,
+    Recurrence,
+    Remainder,
+    walk,
 )  # fmt: skip
 
 _INFIX = {"div": ("/", 2), "rem": ("%", 2), "gt": (">", 0), "ge": (">=", 0), "eq": ("==", 0), "ne": ("!=", 0)}
@@ -124,6 +136,6 @@ def _sentence(s: Statement, c: Computation) -> str:
     kind = made.get(s.kind, "")
     if isinstance(s.value, Fold):
         over = " × ".join(affine_text(x) for _, x in s.value.dims)
-        kind = f"{'prefix ' if s.kind == 'scan' else ''}{s.value.op} over {over}"
+        kind = f"{'running ' if s.kind == 'scan' else ''}{s.value.op} over {over}"
     wide = {b.name: b.dtype for b in c.buffers}.get(s.target, "")
     return f"{s.target} ({wide}, {domain}): {kind}" + (f", from {', '.join(read)}" if read else "")

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 
-from fsr.computation.expression import Affine, Const, Expr, Fold, Load, Number, Op, walk
+from fsr.computation.expression import Affine, Const, Expr, Fold, Load, Number, Op, names_in, walk
 from fsr.lifting.conditions import decision, value_of
 from fsr.lifting.forms import Forms
 from fsr.lifting.graph import Graph
-from fsr.lifting.points import Points
+from fsr.lifting.points import Mask, Points
 from fsr.lifting.refused import Refused
 
 Lists = Sequence[Sequence[int]]
-_MOST_TAPS = 32
+_MOST_TAPS, _FEWEST = 32, 5
 
 
 class Fitter(Protocol):
@@ -35,7 +35,7 @@ class Fitter(Protocol):
     def affine(self, points: Points, values: Sequence[int]) -> Affine:
         """The affine expression of values."""
 
-    def placed(self, tree: object, leaf: object) -> Expr:
+    def placed(self, tree: object, leaf: Callable[[object], Expr]) -> Expr:
         """A decision tree with expressions for its labels."""
 
 
@@ -51,7 +51,10 @@ class Folding:
         groups: dict[int, list[list[int]]] = {}
         for n, items in enumerate(lists):
             for k in items:
-                groups.setdefault(forms.skeleton(k), [[] for _ in lists])[n].append(k)
+                form = forms.skeleton(k)
+                if form not in groups:
+                    groups[form] = [[] for _ in lists]
+                groups[form][n].append(k)
         parts: list[Expr] = []
         for _, by in sorted(groups.items(), key=lambda g: (max(map(len, g[1])), g[0])):
             parts += self._group(op, points, by)
@@ -65,10 +68,8 @@ class Folding:
         if all(c == 1 for c in counts) and op not in ("argmax", "argmin"):
             return [self.fitter.fit(points.of([items[0] for items in by]))]
         try:
-            if op == "prod" and len(set(counts)) == 1 and counts[0] < 5:
-                raise Refused("few factors")
-            if max(counts) == 1:
-                raise Refused("a term is there or not")
+            if max(counts) < _FEWEST:  # the sizes that are watched make every loop over one longer somewhere
+                raise Refused("a few terms")
             return [self.fold(op, points, by)]
         except Refused as why:
             try:
@@ -133,12 +134,19 @@ class Folding:
             raise Refused("a product at an edge")
         counts = np.array([len(items) for items in by])
         most = np.array([max(counts[points.run == r]) for r in points.run])
-        full = counts == most
-        if full.all() or counts.max() < 2:
+        try:
+            return self._clipped_to(op, points, by, counts == most)
+        except Refused:  # a box of fixed lengths, which small sizes never fill
+            return self._clipped_to(op, points, by, counts == counts.max())
+
+    def _clipped_to(self, op: str, points: Points, by: Lists, full: Mask) -> Fold:
+        if full.all() or max(map(len, by)) < 2:
             raise Refused("no edge")
         inner = self.fold(op, points.where(full), [items for items, f in zip(by, full, strict=True) if f])
         loads = [e for e in walk(inner.body) if isinstance(e, Load) and e.indices]
-        if not loads or any(not isinstance(i, Number) or not isinstance(i.index, Affine) for e in loads for i in e.indices):
+        if not loads or any(
+            not isinstance(i, Number) or not isinstance(i.index, Affine) for e in loads for i in e.indices
+        ):
             raise Refused("an edge of what data chooses")
         for n, items in enumerate(by):
             if not full[n] and not self._matches(inner, loads, points.take([n], [0]), items):
@@ -153,10 +161,13 @@ class Folding:
         inside = np.ones(len(box), bool)
         places = list[np.ndarray[tuple[int], np.dtype[np.int64]]]()
         for e in loads:
+            if any(n not in wide.columns for i in e.indices for n in names_in(i)):
+                return False  # of a fold within the fold
             for i, size in zip(e.indices, shapes[e.buffer], strict=True):
-                assert isinstance(i, Number) and isinstance(i.index, Affine)
+                assert isinstance(i, Number)
+                assert isinstance(i.index, Affine)
                 value = value_of(i.index, wide)
-                inside &= (0 <= value) & (value < size)
+                inside &= (value >= 0) & (value < size)
                 places.append(value)
         got = sorted(tuple(sorted(row)) for row in np.stack(places, 1)[inside].tolist())
         reads = [self._loads_in(k) for k in items]

@@ -68,7 +68,8 @@ class Forms:
     def spine(self, e: int) -> list[tuple[tuple[str, int | None, int], tuple[int, ...], int]]:
         """From a term down its deepest operand: (operation, position, how many others; position None of an associative
         one), the others, the term."""
-        g, found = self.graph, []
+        g = self.graph
+        found: list[tuple[tuple[str, int | None, int], tuple[int, ...], int]] = []
         while True:
             below = g.operands(e)
             if not below or g.terms[e][0] == "load":

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from fsr.computation.expression import (
-    ASSOCIATIVE, Affine, Carried, Case, Const, Expr, Index, Load, Number, Op, Quotient, Recurrence, Remainder,
+    ASSOCIATIVE,
+    Affine,
+    Carried,
+    Case,
+    Const,
+    Expr,
+    Index,
+    Load,
+    Number,
+    Op,
+    Quotient,
+    Recurrence,
+    Remainder,
 )  # fmt: skip
 from fsr.lifting.conditions import Branch, comparisons, decision
 from fsr.lifting.folds import Folding
@@ -25,13 +38,14 @@ _CONSTANTS_APART = "forms differ, and not by a condition on indices"
 
 @dataclass
 class Generaliser:
-    """Finds what explains all samples. ``sizes``: names of columns that are sizes. ``shapes``: of each buffer in each run.
-    ``dtypes``: of buffers and scalars."""
+    """Finds what explains all samples. ``sizes``: names of columns that are sizes. ``shapes``: of each buffer in each
+    run. ``dtypes``: of buffers and scalars."""
 
     graph: Graph
     sizes: Sequence[str]
     shapes: Sequence[Mapping[str, tuple[int, ...]]]
     dtypes: Mapping[str, str]
+    deadline: float  # of time.monotonic()
     fresh: itertools.count[int] = field(default_factory=itertools.count)
     _known: dict[object, Expr | str] = field(default_factory=dict)
 
@@ -57,7 +71,8 @@ class Generaliser:
         loops = [n for n in points.columns if n not in self.sizes]
         for name, shift in itertools.product(loops, (0, 1, -1)):
             inner = Affine(((name, 1),), shift)
-            for by in (*self.sizes, *_DIVISORS):
+            choices: list[str | int] = [*self.sizes, *_DIVISORS]
+            for by in choices:
                 divisor: Ints | int = points.columns[by] if isinstance(by, str) else by
                 if np.any(np.asarray(divisor) == 0):
                     continue
@@ -89,6 +104,8 @@ class Generaliser:
         return points
 
     def _remembered(self, points: Points) -> Expr:
+        if time.monotonic() > self.deadline:
+            raise Refused("generalising took too long")
         key = points.key()
         found = self._known.get(key)
         if found is None:
@@ -96,6 +113,8 @@ class Generaliser:
                 found = self._fit(points)
             except Refused as why:
                 found = str(why)
+            except RecursionError:
+                found = "expressions too deep"
             self._known[key] = found
         if isinstance(found, str):
             raise Refused(found)
@@ -210,7 +229,9 @@ class Generaliser:
         unit = self._period([op for op, _, _ in max(chains, key=len)])
         name, length = f"t{next(self.fresh)}", len(unit)
         steps, starts = list[int](), list[int]()
-        rows: list[list[tuple[int, int, int]]] = [[] for _ in unit]  # sample, time, what stands beside the carried value
+        rows: list[list[tuple[int, int, int]]] = [
+            [] for _ in unit
+        ]  # sample, time, what stands beside the carried value
         for n, chain in enumerate(chains):
             count = 0
             while [op for op, _, _ in chain[count * length : (count + 1) * length]] == unit:

@@ -9,10 +9,11 @@ exp(a - max) is split: accumulators that are rescaled tile by tile come together
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from fsr.computation.expression import ASSOCIATIVE
 
-Term = tuple  # type: ignore[type-arg]  # ("const", value, dtype), ("int", value, dtype), ("load", buffer, ids), (op, ...)
+Term = tuple[Any, ...]  # ("const", value, dtype), ("int", value, dtype), ("load", buffer, ids), (op, ...)
 LISTS = (*ASSOCIATIVE, "argmax", "argmin")  # their second item is a tuple of operands
 LEAVES = ("const", "int", "load")
 _HUGE = 1e37
@@ -86,7 +87,7 @@ class Graph:
 
     def is_value(self, e: int, value: float) -> bool:
         """Whether a term is that literal."""
-        return self.terms[e][0] == "const" and self.terms[e][1] == value
+        return bool(self.terms[e][0] == "const" and self.terms[e][1] == value)
 
     # ------------------------------------------------------------ normal form
 
@@ -137,10 +138,12 @@ class Graph:
 
     def _is_maximum(self, e: int) -> bool:
         x = self.terms[e]
-        return x[0] == "max" or (x[0] == "neg" and self.terms[x[1]][0] == "max")
+        return bool(x[0] == "max" or (x[0] == "neg" and self.terms[x[1]][0] == "max"))
 
     def list_of(self, op: str, parts: Sequence[int]) -> int:
         """An associative operation: flat, without neutral elements."""
+        if not parts:
+            return self.const(0.0 if op == "sum" else 1.0, "float32")
         flat: list[int] = []
         for k in parts:
             flat += self.terms[k][1] if self.terms[k][0] == op else [k]
@@ -165,7 +168,11 @@ class Graph:
 
     def _neutral(self, op: str, like: int) -> int:
         x, value = self.terms[like], 0 if op == "sum" else 1
-        return self.make(x[0], type(x[1])(value), x[2]) if x[0] in ("const", "int") else self.const(float(value), "float32")
+        return (
+            self.make(x[0], type(x[1])(value), x[2])
+            if x[0] in ("const", "int")
+            else self.const(float(value), "float32")
+        )
 
     def _whole(self, flat: list[int], join: Callable[[int, int], int], neutral: int) -> list[int]:
         """Whole numbers of an integer type come together."""
@@ -224,7 +231,9 @@ class Graph:
 
     def _has_power(self, e: int) -> bool:
         x = self.terms[e]
-        return x[0] == "exp" or self.is_value(e, 1.0) or (x[0] == "prod" and any(self.terms[k][0] == "exp" for k in x[1]))
+        return (
+            x[0] == "exp" or self.is_value(e, 1.0) or (x[0] == "prod" and any(self.terms[k][0] == "exp" for k in x[1]))
+        )
 
     def _factors(self, e: int) -> list[int]:
         return list(self.terms[e][1]) if self.terms[e][0] == "prod" else [e]
@@ -234,7 +243,7 @@ class Graph:
 
         def comes_out(f: int) -> bool:
             x = self.terms[f]
-            return x[0] == "inv" or (x[0] == "exp" and self.terms[x[1]][0] == "max")
+            return bool(x[0] == "inv" or (x[0] == "exp" and self.terms[x[1]][0] == "max"))
 
         first = dict.fromkeys(f for f in self._factors(flat[0]) if comes_out(f))
         shared = [f for f in first if all(f in self._factors(k) for k in flat[1:])]
@@ -301,6 +310,8 @@ class Graph:
 def _peeled_exp2(g: Graph, a: int) -> int:
     """2 to x * log2(e) is e to x, as the fast intrinsics have it."""
     x = g.terms[a]
+    if g.is_value(a, 0.0):
+        return g.const(1.0, x[2])
     if x[0] == "prod":
         for k in x[1]:
             y = g.terms[k]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsr.backends.host.compiler import HostToolchain
-from fsr.backends.host.device import HostDevice, open_host_device
-from fsr.backends.host.traced import TracingToolchain
+from fsr.backends.host.device import open_host_device
+from fsr.backends.host.traced import TracedImage, TracingToolchain
 from fsr.computation.canonical import DIMS, canonical
 from fsr.computation.computation import Buffer, Computation, Statement
 from fsr.computation.expression import Affine, Expr, Fold, Number, Op
@@ -35,8 +35,8 @@ _DEEP = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Lifting:
-    """What a candidate computes, or why that is not known. ``watched``, ``checked``: sizes. ``cases``: how many tests it
-    has answered as the original did."""
+    """What a candidate computes, or why that is not known. ``watched``, ``checked``: sizes. ``cases``: how many tests
+    it has answered as the original did."""
 
     computation: Computation | None
     why: str = ""
@@ -57,8 +57,10 @@ def lift(contract: Contract, candidate: Candidate, *, limit_s: float = LIMIT_S, 
         return Lifting(None, str(missing))
     for failure in (traced, image):
         if isinstance(failure, CompileFailure):
-            return Lifting(None, f"it does not compile for the host device: {failure.log.splitlines()[0]}")
-    assert isinstance(image, Image) and not isinstance(traced, CompileFailure)
+            first = next(iter(failure.log.splitlines()), "")
+            return Lifting(None, f"it does not compile for the host device: {first}")
+    assert isinstance(image, Image)
+    assert isinstance(traced, TracedImage)
     device = open_host_device()
     deep = sys.getrecursionlimit()
     sys.setrecursionlimit(max(deep, _DEEP))
@@ -79,25 +81,27 @@ class _Attempt:
         self.runs: list[list[Run]] = []  # by sizes, then by data
 
     def lifted(self, started: float) -> Lifting:
-        """By the first algebra whose result stands the check."""
-        sizes = watched_sizes(self.contract)
-        if not sizes:
+        """By the first sizes and algebra whose result stands the check."""
+        choices = watched_sizes(self.contract)
+        if not choices:
             raise Refused("even the smallest sizes that the contract allows are too many elements to watch")
-        self.runs = [[self.watcher.run(s, 11 + n)] for n, s in enumerate(sizes)]
-        cases = self._cases(sizes)
         why = ""
-        for algebra in (1, 2, 0):
-            try:
-                found = canonical(self._computation(Graph(algebra)))
-            except Refused as refused:
-                why = why or self._explained(str(refused))
-                continue
-            wrong = self.checker.disagreement(found, cases)
-            if not wrong:
-                checked = tuple({tuple(c.sizes): c.size_map() for c in cases}.values())
-                return Lifting(found, "", time.monotonic() - started, tuple(sizes), checked, len(cases))
-            why = why or self._explained(f"what was found does not stand the check: {wrong}")
-        return Lifting(None, why, time.monotonic() - started, tuple(sizes))
+        for sizes in choices:
+            self.runs = [[self.watcher.run(s, 11 + n)] for n, s in enumerate(sizes)]
+            cases = self._cases(sizes)
+            for algebra in (1, 2, 0):
+                try:
+                    found = canonical(self._computation(Graph(algebra)))
+                except Refused as refused:
+                    why = why or self._explained(str(refused))
+                    continue
+                wrong = self.checker.disagreement(found, cases)
+                if not wrong:
+                    checked = tuple({tuple(c.sizes): c.size_map() for c in cases}.values())
+                    return Lifting(found, "", time.monotonic() - started, tuple(sizes), checked, len(cases))
+                why = why or self._explained(f"what was found does not stand the check: {wrong}")
+                break
+        return Lifting(None, why, time.monotonic() - started, tuple(choices[0]))
 
     def _explained(self, why: str) -> str:
         lost = {words: None for runs in self.runs for run in runs for words in run.trace.lost}
@@ -105,12 +109,10 @@ class _Attempt:
         return f"{why} ({'; '.join(more)})" if more else why
 
     def _cases(self, watched: Sequence[Mapping[str, int]]) -> list[Case]:
-        sizes = [checked_sizes(self.contract, watched), *watched[:1]]
-        found = [s for s in sizes if s is not None]
-        return [
-            Case("lifted", tuple(s.items()), family, 1001 + n)
-            for n, (s, family) in enumerate((s, f) for s in found[:1] for f in FAMILIES)
-        ] + [Case("lifted", tuple(s.items()), "normal", 2001) for s in found[1:]]
+        """Every family at the first sizes that were not watched, ordinary values at the others."""
+        sizes = checked_sizes(self.contract, watched)
+        named = [("normal", s) for s in sizes] + [(family, s) for family in FAMILIES[1:] for s in sizes[:1]]
+        return [Case("lifted", tuple(s.items()), family, 1001 + n) for n, (family, s) in enumerate(named)]
 
     # ------------------------------------------------------------ outputs
 
@@ -125,7 +127,7 @@ class _Attempt:
     def _generaliser(self, graph: Graph) -> Generaliser:
         dtypes = {a.name: a.dtype for a in self.contract.args}
         shapes = [run.shapes for runs in self.runs for run in runs[:1]]
-        return Generaliser(graph, tuple(s.name for s in self.contract.sizes), shapes, dtypes)
+        return Generaliser(graph, tuple(s.name for s in self.contract.sizes), shapes, dtypes, self.watcher.deadline)
 
     def _statement(self, graph: Graph, output: Argument) -> Statement | None:
         columns: dict[str, list[int]] = {}
@@ -144,14 +146,16 @@ class _Attempt:
             raise Refused(f"{output.name} has no elements at the sizes watched")
         if self._chosen(graph, terms):
             return self._scatter(graph, output)
-        points = Points({k: np.array(v, np.int64) for k, v in columns.items()}, np.array(number, np.int64), tuple(terms))
+        points = Points(
+            {k: np.array(v, np.int64) for k, v in columns.items()}, np.array(number, np.int64), tuple(terms)
+        )
         kept = points.where(np.array([not guarded(graph, t) for t in terms], bool))
         if len(kept) < 0.6 * len(points):
             raise Refused("branches on data were seen from one side only")
-        value = self._generaliser(graph).split(kept)
+        found_ = self._generaliser(graph).split(kept)
         dims = tuple(zip(DIMS, self.watcher.views[output.name], strict=False))
         place_ = tuple(Number(Affine(((d, 1),)), "int64") for d, _ in dims)
-        return Statement("map", output.name, dims, value, place_)
+        return Statement("map", output.name, dims, found_, place_)
 
     def _elements(self, graph: Graph, n: int, output: str, at: Sequence[tuple[int, ...]]) -> list[int]:
         """The terms of elements in the n-th run, runs with other data merged in where data decides on branches."""

@@ -1,9 +1,10 @@
-"""Samples to generalise from: terms, each with the run it is of, the sizes of that run and the indices it belongs to."""
+"""Samples to generalise from: terms, each with its run, the sizes of that run and the indices it belongs to."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
-    """columns: sizes and dimensions by name, an entry a sample. run: which run each is of. terms: numbers in a graph."""
+    """columns: sizes and dimensions by name, an entry a sample. run: which run each is of. terms: a graph's numbers."""
 
     columns: Mapping[str, Ints]
     run: Ints
@@ -94,8 +95,9 @@ def _subsets(names: Sequence[str], count: int, sizes: Sequence[str]) -> list[tup
 
 def _solve(columns: Sequence[Ints], values: Ints, few: Ints) -> list[int] | None:
     matrix = np.stack([*(c[few] for c in columns), np.ones(len(few), np.int64)], 1).astype(float)
+    solution: Any
     solution, _, rank, _ = np.linalg.lstsq(matrix, values[few].astype(float), rcond=None)
-    whole = np.round(solution).astype(np.int64)
+    whole: Ints = np.round(solution).astype(np.int64)
     if rank < matrix.shape[1] or np.abs(solution - whole).max() > 1e-6 or not whole[:-1].all():
         return None
     total = sum((c * k for c, k in zip(columns, whole[:-1], strict=True)), np.full(len(values), whole[-1]))

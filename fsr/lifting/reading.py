@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -20,25 +22,42 @@ _PREDICATES = {f"{kind}{p}": p for kind in "ou" for p in ("gt", "ge", "lt", "le"
     **{f"s{p}": p for p in ("gt", "ge", "lt", "le")}, "eq": "eq", "ne": "ne", "oeq": "eq", "ueq": "eq", "one": "ne",
 }  # fmt: skip
 _NAMES = {"fdiv": "div", "fneg": "neg", "frem": "fmod", "sdiv": "idiv", "udiv": "idiv", "srem": "irem", "urem": "irem"}
-_CASTS = ("fpext", "fptrunc", "sitofp", "uitofp", "fptosi", "fptoui", "sext", "trunc", "widen_bfloat16", "round_bfloat16")
+_CASTS = (
+    "fpext",
+    "fptrunc",
+    "sitofp",
+    "uitofp",
+    "fptosi",
+    "fptoui",
+    "sext",
+    "trunc",
+    "widen_bfloat16",
+    "round_bfloat16",
+)
+
+_ANY = (-math.inf, math.inf)
 
 # What a view of a flat buffer is: its dimensions.
 Shapes = Mapping[str, tuple[int, ...]]
 
 
 class Reader:
-    """One run's nodes. ``shapes``: of every buffer in this run."""
+    """One run's nodes. ``shapes``: of every buffer in this run; ``ranges``: of elements of buffers that have one."""
 
-    def __init__(self, graph: Graph, trace: Trace, operations: Sequence[str], shapes: Shapes) -> None:
-        self.graph, self.trace, self.operations, self.shapes = graph, trace, operations, shapes
+    def __init__(
+        self, graph: Graph, trace: Trace, operations: Sequence[str], shapes: Shapes,
+        ranges: Mapping[str, tuple[float, float]],
+    ) -> None:  # fmt: skip
+        self.graph, self.trace, self.operations, self.shapes, self.ranges = graph, trace, operations, shapes, ranges
         self._made: dict[int, int] = {}
         self._pending: dict[int, tuple[str, list[int]]] = {}
         self._settlement: dict[int, int] = {}
+        self.rows = trace.columns()
+        self.deadline = math.inf  # of time.monotonic()
 
     def read(self, wanted: Sequence[int]) -> list[int]:
         """The terms of nodes."""
-        rows = self.trace.nodes
-        kinds, columns = rows["kind"].tolist(), [rows[c].tolist() for c in "abc"]
+        kinds, columns = self.rows[0], self.rows[2:5]
         uses: dict[int, int] = {}
         todo, needed = list(wanted), set[int]()
         while todo:
@@ -52,7 +71,9 @@ class Reader:
             todo += parts
         for n in wanted:
             uses[n] = uses.get(n, 0) + 2
-        for n in sorted(needed):
+        for count, n in enumerate(sorted(needed)):
+            if not count % 256 and time.monotonic() > self.deadline:
+                raise Refused("reading what was watched took too long")
             if n not in self._made and n not in self._pending:
                 self._node(n, uses)
         return [self._settled(self._term(n)) for n in wanted]
@@ -72,7 +93,11 @@ class Reader:
                 moved = list(g.operands(top)) != parts
                 x = g.terms[top]
                 self._settlement[top] = (
-                    self._gathered(parts[0], parts[1]) if x[0] == "gathered" else g.rebuilt(top, parts) if moved else top
+                    self._gathered(parts[0], parts[1])
+                    if x[0] == "gathered"
+                    else g.rebuilt(top, parts)
+                    if moved
+                    else top
                 )
         return self._settlement[e]
 
@@ -89,8 +114,7 @@ class Reader:
         return self._made[n]
 
     def _node(self, n: int, uses: Mapping[int, int]) -> None:
-        row = self.trace.nodes[n]
-        kind, a, b, c = int(row["kind"]), int(row["a"]), int(row["b"]), int(row["c"])
+        kind, type_, a, b, c, bits = (column[n] for column in self.rows)
         if kind >= FIRST_NAMED and self.operations[kind - FIRST_NAMED] in _LISTS:
             op, items = _LISTS[self.operations[kind - FIRST_NAMED]], list[int]()
             for part in (a, b):
@@ -102,17 +126,18 @@ class Reader:
                     items.append(self._term(part))
             self._pending[n] = (op, items)
         else:
-            self._made[n] = self._leaf_or_op(kind, row, a, b, c)
+            self._made[n] = self._leaf_or_op((kind, type_, bits), a, b, c)
 
-    def _leaf_or_op(self, kind: int, row: np.void, a: int, b: int, c: int) -> int:
-        g, dtype = self.graph, TYPES[int(row["type"])]
+    def _leaf_or_op(self, what: tuple[int, int, int], a: int, b: int, c: int) -> int:
+        kind, type_, bits = what
+        g, dtype = self.graph, TYPES[type_]
         if kind >= FIRST_NAMED:
             return self._operation(self.operations[kind - FIRST_NAMED], dtype, [self._term(p) for p in (a, b, c) if p])
         match KINDS[kind]:
             case "const":
-                return self._constant(dtype, int(row["value"]))
+                return self._constant(dtype, bits)
             case "integer":
-                return g.integer(int(np.uint64(row["value"]).astype(np.int64)), dtype)
+                return g.integer(bits - (bits >> 63 << 64), dtype)
             case "load":
                 return self._load(a, b)
             case "gathered":
@@ -120,10 +145,33 @@ class Reader:
             case "chosen":
                 return self._chosen(self._term(a), self._term(b))
             case "guard":
-                return g.make("guard", self._term(a), b, self._term(c))
+                condition, value = self._term(a), self._term(c)
+                return value if self._decided(condition) == bool(b) else g.make("guard", condition, b, value)
             case "select":
                 return self._selected(self._term(a), self._term(b), self._term(c))
         return g.make("pair", self._term(a), self._term(b))
+
+    def _decided(self, condition: int) -> bool | None:
+        """What a comparison is for all data that the contract allows; None where that depends."""
+        x = self.graph.terms[condition]
+        if x[0] in ("and", "or"):
+            sides = [self._decided(int(x[1])), self._decided(int(x[2]))]
+            strong = x[0] == "or"
+            return strong if strong in sides else (not strong) if None not in sides else None
+        if x[0] not in ("gt", "ge"):
+            return None
+        (low, high), (least, most) = self._range(int(x[1])), self._range(int(x[2]))
+        if low > most or (x[0] == "ge" and low >= most):
+            return True
+        return False if high < least or (x[0] == "gt" and high <= least) else None
+
+    def _range(self, e: int) -> tuple[float, float]:
+        x = self.graph.terms[e]
+        if x[0] == "int":
+            return float(x[1]), float(x[1])
+        if x[0] in ("int32", "int64") or x[0].startswith("zext_"):
+            return self._range(int(x[1]))
+        return self.ranges.get(x[1], _ANY) if x[0] == "load" else _ANY
 
     def _selected(self, condition: int, a: int, b: int) -> int:
         g = self.graph
@@ -163,6 +211,8 @@ class Reader:
             return g.compared(_PREDICATES.get(name, name[1:]), *args)
         if name == "zext":
             return g.make(dtype if self._is_condition(args[0]) else f"zext_{dtype}", *args)
+        if name == "uitofp" and not self._is_condition(args[0]):
+            return g.op(dtype, g.make("zext_int64", *args))
         if name in _CASTS:
             return g.op(dtype, *args)
         return g.op(_NAMES.get(name, name), *args)

@@ -20,7 +20,7 @@ from fsr.lifting.refused import Refused
 from fsr.lifting.sampling import shape_at, view
 from fsr.records import Candidate, Case, Role, ScalarArgument
 from fsr.testgen.placing import place
-from fsr.testgen.values import build
+from fsr.testgen.values import build, integer_bounds
 
 RUN_S = 2.0  # one watched run may take so long
 
@@ -86,7 +86,18 @@ class Watcher:
 
     def reader(self, graph: Graph, run: Run) -> Reader:
         """Makes terms of that run's nodes."""
-        return Reader(graph, run.trace, self.image.operations, run.shapes)
+        found = Reader(graph, run.trace, self.image.operations, run.shapes, self._ranges(run.sizes))
+        found.deadline = self.deadline
+        return found
+
+    def _ranges(self, sizes: Mapping[str, int]) -> dict[str, tuple[float, float]]:
+        """What the contract says of integer elements."""
+        found = {}
+        for a in self.contract.buffers():
+            if a.role is Role.IN and a.dtype.startswith(("int", "uint")):
+                low, high = integer_bounds(a, sizes)
+                found[a.name] = (float(low), float(high))
+        return found
 
     def _given(self, graph: Graph, run: Run, term: int) -> int:
         """A term with the elements of buffers that always arrive with one value as that value."""

@@ -1,7 +1,8 @@
 """LLVM's text of a unit with a shadow beside each value: the number of the expression node that it is the value of.
 
-Beside each instruction stands a call of fsr/emulator/runtime/tracer.cpp that makes the result's node from the operands';
-0 says that no data took part. Values, addresses and control flow stay as they are. Where the ways of a branch on data
+Beside each instruction stands a call of fsr/emulator/runtime/tracer.cpp that makes the result's node from the
+operands'; 0 says that no data took part. Values, addresses and control flow stay as they are. Where the ways of a
+branch on data
 meet, values are marked with the way that was taken.
 """
 
@@ -11,6 +12,7 @@ import re
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from fsr.backends.host import vectors
 from fsr.backends.host.control_flow import EXIT, meeting_points
 from fsr.backends.host.llvm_text import joined, plain_name, size_of, split_arguments
 
@@ -18,15 +20,19 @@ FIRST_NAMED = 16  # tracer.h: kNamed
 TYPES = ("i1", "i8", "i16", "i32", "i64", "half", "float", "double")
 _NUMBER = {"i1": 0, "i8": 1, "i16": 2, "i32": 3, "i64": 4, "half": 5, "float": 7, "double": 8}
 _ARITHMETIC = frozenset(
-    "fadd fsub fmul fdiv frem add sub mul sdiv udiv srem urem shl lshr ashr and or xor".split()
+    re.findall(r"\w+", "fadd fsub fmul fdiv frem add sub mul sdiv udiv srem urem shl lshr ashr and or xor")
 )  # fmt: skip
-_CASTS = frozenset("trunc zext sext fpext fptrunc fptosi fptoui sitofp uitofp bitcast ptrtoint inttoptr".split())
-_FLAG = r"(?:fast|nnan|ninf|nsz|arcp|contract|afn|reassoc|nneg|nuw|nsw|exact|disjoint|samesign|inbounds|nusw|volatile|atomic)"
+_CASTS = frozenset(
+    re.findall(r"\w+", "trunc zext sext fpext fptrunc fptosi fptoui sitofp uitofp bitcast ptrtoint inttoptr")
+)
+_FLAG = (
+    "(?:fast|nnan|ninf|nsz|arcp|contract|afn|reassoc|nneg|nuw|nsw|exact|disjoint"
+    "|samesign|inbounds|nusw|volatile|atomic)"
+)
 _DEST = re.compile(r'^\s*(%(?:[\w.$-]+|"[^"]*")) = (?:tail |musttail |notail )?(\w+) (.*)$')
 _CALL = re.compile(r"^\s*(?:(%[\w.$-]+) = )?(?:tail |musttail |notail )?call (.*?)@([\w.$]+)\((.*)\)[^()]*$")
 _TWO = re.compile(r"^(\S+) ([^,]+), ([^,\s]+)")
 _LABEL = re.compile(r"^([\w.$-]+):")
-_GEP = re.compile(r"^([^,]+), ptr ([^,]+), (i64 0, )?(i\d+) ([^,]+)$")
 _ARGUMENT = re.compile(r"^(ptr|i\d+|half|float|double)(?: [a-z]\w*(?:\([^()]*\))?| align \d+)* (\S+)$")
 _IGNORED = ("llvm.lifetime", "llvm.assume", "llvm.dbg", "llvm.experimental", "llvm.stack", "llvm.prefetch")
 LOST_VOTE, LOST_ELSEWHERE = 4, 8
@@ -86,6 +92,7 @@ class _Function:
         self.is_thread = "fsr_entry_of" in self.head and "thread" in self.head
         self.rows = [_DEST.match(line) for line in self.body]
         self.types: dict[str, str] = {}
+        self.vectors = vectors.Vectors(self)
         self.tainted = self._tainted()
         self.join_of = self._joins()
 
@@ -127,12 +134,12 @@ class _Function:
                 type_ = re.sub(rf"^(?:{_FLAG} )*", "", rest).split(",")[0]
                 if type_ == "ptr":
                     plain.add(dest)
-                    if operands[0] in pointers and self.is_thread:
+                    if operands and operands[0] in pointers and self.is_thread:
                         self.types[dest] = "argument"
-                elif operands and ("@_ZN" in operands[0] and "fsr_" in operands[0]):
-                    plain.add(dest)
-                elif operands and self.types.get(operands[0]) == "argument" and type_.startswith("i"):
-                    plain.add(dest)
+                elif operands:
+                    own = "@_ZN" in operands[0] and "fsr_" in operands[0]
+                    if own or (self.types.get(operands[0]) == "argument" and type_.startswith("i")):
+                        plain.add(dest)
         return plain
 
     def _joins(self) -> dict[str, int]:
@@ -168,6 +175,7 @@ class _Function:
         return f"%s.{value[1:].strip(chr(34))}" if value in self.tainted else "0"
 
     def temporary(self) -> str:
+        """A name of our own."""
         self.unit.fresh += 1
         return f"%t.{self.unit.fresh}"
 
@@ -202,9 +210,12 @@ class _Function:
         if dest not in self.tainted:
             return
         rest = re.sub(rf"^(?:{_FLAG} )*", "", rest)
-        type_ = rest.split(" ", 1)[0]
         pairs = re.findall(r"\[ (.+?), (%[\w.$-]+) \]", rest)
         name = self.shadow(dest)
+        if vector := vectors.of(rest):
+            yield self.vectors.phi(vector, name, re.findall(r"\[ (.+?), (%[\w.$-]+) \]", rest.split("> ", 1)[1]))
+            return
+        type_ = rest.split(" ", 1)[0]
         if block in self.join_of and type_ in TYPES:
             phis.append((dest, type_))
             name += ".p"
@@ -227,9 +238,10 @@ class _Function:
             args = [("i32", self.shadow(found[1])), ("i1", found[1]), join]
             yield "  " + self.unit.call("fsr_t_branch", "void", args)
         elif found := re.match(r"\s*switch (i\d+) (%[\w.$-]+),", line):
-            yield "  " + self._losing(found[2], LOST_ELSEWHERE)
+            yield "  " + self.losing(found[2], LOST_ELSEWHERE)
 
-    def _losing(self, value: str, why: int) -> str:
+    def losing(self, value: str, why: int = LOST_ELSEWHERE) -> str:
+        """A value that cannot be followed from here on."""
         return self.unit.call("fsr_t_lost", "void", [("i32", self.shadow(value)), ("i32", str(why))])
 
     def _value(self, row: re.Match[str], line: str) -> Iterator[str]:
@@ -237,6 +249,10 @@ class _Function:
         dest, op, rest = row.groups()
         rest = re.sub(rf"^(?:{_FLAG} )*", "", rest)
         made: str | None = None
+        if "<" in rest and op != "call":
+            done = yield from self.vectors.value(op, rest, dest)
+            if done:
+                return
         if op in _ARITHMETIC or op in ("fneg", "freeze", "select"):
             made = self._arithmetic(op, rest, dest)
         elif op in ("fcmp", "icmp"):
@@ -253,7 +269,7 @@ class _Function:
             self._unseen(op, rest)
             for operand in dict.fromkeys(re.findall(r"%[\w.$-]+", rest)):
                 if operand in self.tainted:
-                    yield "  " + self._losing(operand, LOST_ELSEWHERE)
+                    yield "  " + self.losing(operand, LOST_ELSEWHERE)
             made = "add i32 0, 0"
         yield f"  {self.shadow(dest)} = {made}"
 
@@ -325,17 +341,20 @@ class _Function:
         return self.unit.call(f"fsr_t_convert_{target}", "i32", [number, ("i32", self.shadow(value)), (target, dest)])
 
     def _load(self, rest: str, dest: str) -> str | None:
-        found = re.match(r"^(\S+), ptr ([^,\s]+)", rest)
-        if not found or found[1] not in TYPES:
+        type_, pointer = (p.strip() for p in split_arguments(rest)[:2])
+        at = pointer.removeprefix("ptr ").split(" syncscope")[0].removesuffix(" monotonic")
+        if type_ not in TYPES:
             return None
-        args = [("ptr", found[2]), ("i32", self.shadow(found[2])), (found[1], dest)]
-        return self.unit.call(f"fsr_t_load_{found[1]}", "i32", args)
+        args = [("ptr", at), ("i32", self.shadow(at)), (type_, dest)]
+        return self.unit.call(f"fsr_t_load_{type_}", "i32", args)
 
     def _address(self, rest: str) -> Generator[str, None, str | None]:
-        found = _GEP.match(rest)
-        if not found:
+        parts = [p.strip() for p in split_arguments(rest)]
+        inside = len(parts) == 4 and parts[2] == "i64 0"
+        if len(parts) != 3 + inside or not parts[1].startswith("ptr "):
             return None
-        shape, base, inside, kind, index = found.groups()
+        shape, base = parts[0], parts[1].removeprefix("ptr ")
+        kind, index = parts[-1].split(" ", 1)
         element = re.match(r"^\[\d+ x (.+)\]$", shape)
         if inside and not element:
             return None
@@ -371,7 +390,7 @@ class _Function:
             self._outside(found[3])
             for type_, value in operands:
                 if type_ != "ptr" and value in self.tainted:
-                    yield "  " + self._losing(value, LOST_VOTE if found[3].startswith("fsr_") else LOST_ELSEWHERE)
+                    yield "  " + self.losing(value, LOST_VOTE if found[3].startswith("fsr_") else LOST_ELSEWHERE)
             return "add i32 0, 0"
         form = ("unary", "binary", "ternary")[len(operands) - 1]
         number = ("i32", str(self.unit.number(plain_name(name, result))))
@@ -395,12 +414,14 @@ class _Function:
         words = line.strip()
         if words.startswith("store "):
             rest = re.sub(rf"^(?:{_FLAG} )*", "", words[6:])
-            found = re.match(r"^(\S+) (.+?), ptr ([^,\s]+)", rest)
-            if found and found[1] in TYPES:
-                args = [("ptr", found[3]), ("i32", self.shadow(found[3])), ("i32", self.shadow(found[2]))]
-                yield "  " + self.unit.call(f"fsr_t_store_{found[1]}", "void", [*args, (found[1], found[2])])
-            elif found and found[1] != "ptr" and found[2] in self.tainted:
-                self._unseen("store", found[1])
+            held, pointer = (p.strip() for p in split_arguments(rest)[:2])
+            at = pointer.removeprefix("ptr ").split(" syncscope")[0].removesuffix(" monotonic")
+            type_, _, value = held.partition(" ")
+            if type_ in TYPES:
+                args = [("ptr", at), ("i32", self.shadow(at)), ("i32", self.shadow(value))]
+                yield "  " + self.unit.call(f"fsr_t_store_{type_}", "void", [*args, (type_, value)])
+            elif vector := vectors.of(held):
+                yield from self.vectors.store(vector, held.split("> ", 1)[1], at)
             return
         call = _CALL.match(line)
         if not call or call[3].startswith(_IGNORED):

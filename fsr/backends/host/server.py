@@ -1,7 +1,7 @@
 """The child process: loads images, maps buffers, runs launches. Nothing here is trusted once a candidate ran.
 
-Requests are JSON objects with ``op``: load, unload, map, unmap, run, record, watch, trace. The parent decides everything;
-the child checks nothing that only a broken parent could get wrong.
+Requests are JSON objects with ``op``: load, unload, map, unmap, run, record, watch, trace. The parent decides
+everything; the child checks nothing that only a broken parent could get wrong.
 """
 
 from __future__ import annotations

@@ -68,7 +68,10 @@ class TracingToolchain:
             result = None
             for step in (self._to_text, self._to_image):
                 code, log = run_compiler(
-                    step(compiler, flags, folder), self._readable(compiler), name, started + timeout_s - time.monotonic()
+                    step(compiler, flags, folder),
+                    self._readable(compiler),
+                    name,
+                    started + timeout_s - time.monotonic(),
                 )
                 if code is None:
                     return CompileFailure(f"the compiler was stopped after {timeout_s:g} s", timed_out=True)

@@ -6,6 +6,7 @@ import mmap
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ _LOST = {1: "too many operations", 2: "too many branches on data at once", LOST_
          LOST_ELSEWHERE: "data goes where it cannot be followed"}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trace:
     """What a watched run left.
 
@@ -43,6 +44,14 @@ class Trace:
     regions: tuple[str, ...]
     lost: tuple[str, ...]
 
+    @cached_property
+    def _columns(self) -> tuple[list[int], ...]:
+        return tuple(self.nodes[name].tolist() for name in ("kind", "type", "a", "b", "c", "value"))
+
+    def columns(self) -> tuple[list[int], ...]:
+        """The nodes' kinds, types, three operands and values."""
+        return self._columns
+
 
 def type_number(dtype: np.dtype[Any]) -> int:
     """The tracer's number of an element type. Raises KeyError for one that it does not follow."""
@@ -52,7 +61,8 @@ def type_number(dtype: np.dtype[Any]) -> int:
 
 def trace(prepared: HostPrepared, scalars: Sequence[Sequence[str]], timeout_s: float) -> Trace:
     """Run the plan once, watched. ``scalars``: for each launch the name of the scalar that each argument is, '' for
-    one that is none or has no name of its own. Raises DeviceFault; KeyError for an element type that is not followed."""
+    one that is none or has no name of its own. Raises DeviceFault; KeyError for an element type that is not
+    followed."""
     prepared.pack()
     arena, regions, rows, reads, offset = prepared.arena, list[str](), [], [], 0
     for buffer, place, address in zip(arena.buffers, arena.places, prepared.addresses(), strict=True):

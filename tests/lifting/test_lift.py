@@ -1,0 +1,178 @@
+"""Kernels of our own in the styles that people write, lifted by watching them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from fsr.backends.host.runtime import find_compiler
+from fsr.computation.canonical import canonical
+from fsr.computation.computation import from_record, to_record
+from fsr.computation.expression import Const, Op, rebuilt
+from fsr.computation.printing import lines
+from fsr.lifting.check import Checker
+from fsr.lifting.lift import Lifting, lift
+from fsr.runs.kernel import load_kernel
+
+pytestmark = pytest.mark.skipif(find_compiler().family != "clang", reason="watching a kernel needs clang++")
+
+ROWS = """// /// fsr
+// entry = "k"
+// [sizes]
+// rows = {{min = 0, max = 40, timed = 40}}
+// cols = {{min = 1, max = 90, timed = 90}}
+// [args]
+// x = {{dtype = "{dtype}", role = "in", shape = ["rows", "cols"]}}
+// y = {{dtype = "{out}", role = "out", shape = {shape}}}
+// rows = {{value = "rows"}}
+// cols = {{value = "cols"}}
+// [launch]
+// grid = "{grid}"
+// block = {block}
+// ///
+{body}
+"""
+
+
+def lifted(tmp_path, body, *, out="float32", dtype="float32", shape='["rows", "cols"]', launch=("rows", 64)) -> Lifting:
+    text = ROWS.format(body=body, out=out, dtype=dtype, shape=shape, grid=launch[0], block=launch[1])
+    (tmp_path / "k.cu").write_text(text)
+    kernel = load_kernel(tmp_path / "k.cu")
+    return lift(kernel.contract, kernel.baseline, limit_s=60)
+
+
+A_ROW_A_THREAD = ("ceil_div(rows, 64)", 64)
+PLAIN = """__global__ void k(const float* x, float* y, int rows, int cols) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (r >= rows) return;
+  float m = -INFINITY, s = 0;
+  for (int j = 0; j < cols; ++j) m = fmaxf(m, x[r * cols + j]);
+  for (int j = 0; j < cols; ++j) s += expf(x[r * cols + j] - m);
+  for (int j = 0; j < cols; ++j) y[r * cols + j] = expf(x[r * cols + j] - m) / s;
+}"""
+ONLINE = """template <class T> __global__ void k_(const T* x, T* y, unsigned rows, unsigned cols);
+__global__ void k(const float* x, float* y, int rows, int cols) {
+  unsigned lane = threadIdx.x & 31, r = blockIdx.x * 2 + threadIdx.x / 32;
+  if (!(r < (unsigned)rows)) return;
+  float m = -FLT_MAX, s = 0;
+  for (int j = lane; j < cols; j += 32) {
+    float v = x[r * cols + j], n = v > m ? v : m;
+    s = s * __expf(m - n) + __expf(v - n);
+    m = n;
+  }
+  for (int d = 16; d; d >>= 1) {
+    float om = __shfl_xor_sync(~0u, m, d), os = __shfl_xor_sync(~0u, s, d), n = fmaxf(m, om);
+    s = s * __expf(m - n) + os * __expf(om - n);
+    m = n;
+  }
+  for (int j = lane; j < cols; j += 32) y[r * cols + j] = __expf(x[r * cols + j] - m) / s;
+}"""
+SOFTMAX = [
+    "_max[i] = max(x[i, k0] for k0 in range(cols))",
+    "_sum[i] = sum(exp(x[i, k0] - _max[i]) for k0 in range(cols))",
+    "y[i, j] = exp(x[i, j] - _max[i]) / _sum[i]",
+]
+
+
+def test_disguises_of_a_softmax_lift_to_one_computation(tmp_path):
+    plain = lifted(tmp_path, PLAIN, launch=A_ROW_A_THREAD)
+    online = lifted(tmp_path, ONLINE, launch=("ceil_div(rows, 2)", 64))
+    assert lines(plain.computation) == SOFTMAX
+    assert online.computation == plain.computation
+    assert plain.cases > 3
+    assert plain.checked[0] not in plain.watched
+
+
+def test_sixteen_bits_casts_and_shared_trees(tmp_path):
+    found = lifted(
+        tmp_path, """#include <cuda_bf16.h>
+__global__ void k(const __nv_bfloat16* x, __nv_bfloat16* y, int rows, int cols) {
+  __shared__ float part[64];
+  float s = 0;
+  for (int j = threadIdx.x; j < cols; j += 64) s += __bfloat162float(x[blockIdx.x * cols + j]);
+  part[threadIdx.x] = s;
+  __syncthreads();
+  for (int d = 32; d; d /= 2) { if (threadIdx.x < d) part[threadIdx.x] += part[threadIdx.x + d]; __syncthreads(); }
+  if (!threadIdx.x) y[blockIdx.x] = __float2bfloat16(part[0] / cols);
+}""", out="bfloat16", dtype="bfloat16", shape='["rows"]')  # fmt: skip
+    assert lines(found.computation) == [
+        "_sum[i] = sum(float32(x[i, k0]) for k0 in range(cols))",
+        "y[i] = bfloat16(_sum[i] / cols)",
+    ]
+    assert from_record(to_record(found.computation)) == found.computation
+
+
+def test_the_place_of_a_maximum_is_chosen_by_data(tmp_path):
+    found = lifted(
+        tmp_path, """__global__ void k(const float* x, int* y, int rows, int cols) {
+  int r = blockIdx.x * 64 + threadIdx.x;
+  if (r < rows) {
+    float best = x[r * cols]; int at = 0;
+    for (int j = 1; j < cols; ++j) if (x[r * cols + j] > best) { best = x[r * cols + j]; at = j; }
+    y[r] = at;
+  }
+}""", out="int32", shape='["rows"]', launch=A_ROW_A_THREAD)  # fmt: skip
+    assert lines(found.computation) == ["y[i] = argmax(pair(x[i, k0], k0) for k0 in range(cols))"]
+
+
+def test_a_causal_bound_is_a_scan(tmp_path):
+    found = lifted(
+        tmp_path, """__global__ void k(const float* x, float* y, int rows, int cols) {
+  int r = blockIdx.x * 64 + threadIdx.x;
+  if (r >= rows) return;
+  float s = 0;
+  for (int j = 0; j < cols; ++j) y[r * cols + j] = s += x[r * cols + j];
+}""", launch=A_ROW_A_THREAD)  # fmt: skip
+    assert lines(found.computation) == ["y[i, j] = sum(x[i, k0] for k0 in range(j + 1))"]
+    assert found.computation.statements[0].kind == "scan"
+
+
+def test_what_is_not_lifted_says_why(tmp_path):
+    found = lifted(tmp_path, PLAIN.replace("m = fmaxf(m, x[r * cols + j])", "if (x[r * cols + j] > m * m) m += 1"),
+                   launch=A_ROW_A_THREAD)  # fmt: skip
+    assert found.computation is None
+    assert len(found.why) > 10
+
+
+def test_a_wrong_lifting_does_not_stand_the_check(tmp_path):
+    """The check is what counts: each small fault in a right computation is refused."""
+    from fsr.backends.host.compiler import HostToolchain
+    from fsr.backends.host.device import open_host_device
+    from fsr.records import Case
+
+    found = lifted(tmp_path, PLAIN, launch=A_ROW_A_THREAD).computation
+    kernel = load_kernel(tmp_path / "k.cu")
+    image = HostToolchain().compile(kernel.baseline)
+    cases = [Case("c", (("rows", 9), ("cols", 17)), "normal", 3)]
+    device = open_host_device()
+    try:
+        check = Checker(kernel.contract, kernel.baseline, image, device)
+        assert check.disagreement(found, cases) == ""
+        for wrong in (_without_last(found), _scaled(found), _min_for_max(found)):
+            assert "differs" in check.disagreement(canonical(wrong), cases)
+    finally:
+        device.close()
+
+
+def _without_last(c):
+    fold = c.statements[1].value
+    shorter = dataclasses.replace(fold.dims[0][1], constant=-1)
+    return _with(c, 1, dataclasses.replace(fold, dims=((fold.dims[0][0], shorter),)))
+
+
+def _scaled(c):
+    return _with(c, 2, Op("prod", (c.statements[2].value, Const(1.001, "float32"))))
+
+
+def _min_for_max(c):
+    last = c.statements[2].value
+    exp = last.args[0]
+    flipped = rebuilt(exp, (Op("neg", exp.args),))
+    return _with(c, 2, rebuilt(last, (flipped, last.args[1])))
+
+
+def _with(c, at, value):
+    statements = list(c.statements)
+    statements[at] = dataclasses.replace(statements[at], value=value)
+    return dataclasses.replace(c, statements=tuple(statements))
