@@ -67,6 +67,10 @@ class StorageError(FsrError):
     """A file or database cannot be read or written: full disk, read-only folder, damage, a lock."""
 
 
+class TrustError(FsrError):
+    """A file or answer from elsewhere that is not what somebody trusted has signed, or comes a second time."""
+
+
 class MissingToolError(FsrError):
     """A device, driver, compiler or package that the request needs is not there."""
 

@@ -13,7 +13,7 @@ from fsr.errors import SourceError
 from fsr.evaluation.faults import outcome_of_fault
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, PromotionPart, SessionSpec
 from fsr.identity import plan_from_json, to_json
-from fsr.records import Candidate, Json, Outcome, Plan, Status
+from fsr.records import Candidate, DeviceInfo, Json, Outcome, Plan, Status
 from fsr.runs.awaiting import completed
 from fsr.runs.baseline import qualify
 from fsr.runs.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S
@@ -80,15 +80,30 @@ def stored_plan(path: Path) -> Plan | None:
 def judge(path: Path, options: RefineOptions, *, timed: bool) -> Judgement:
     """Run every search-time and held-out test of ``options.kernel``'s contract on a candidate file; ``timed``: then the
     paired final against the kernel, which adds the verdict. Raises FsrError."""
-    started = time.monotonic()
     kernel = load_kernel(options.kernel, options.entry)
-    candidate = load_candidate(path, kernel)
+    return judge_candidate(kernel, load_candidate(path, kernel), options, timed=timed).judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A judgement, and what it was made with and on."""
+
+    judgement: Judgement
+    spec: SessionSpec
+    device: DeviceInfo
+
+
+def judge_candidate(
+    kernel: Kernel, candidate: Candidate, options: RefineOptions, *, timed: bool, untrusted: bool = False
+) -> Judged:
+    """The same for a candidate that is at hand; ``untrusted``: it comes from elsewhere. Raises FsrError."""
+    started = time.monotonic()
     with open_fleet(options, 1, single=True) as fleet:
-        spec, workers = fleet.spec(kernel, options), fleet.workers
+        spec, workers = replace(fleet.spec(kernel, options), untrusted=untrusted), fleet.workers
         report = qualify(workers, spec, kernel, lambda: None)
         outcome = _stages(workers, spec, candidate, options, timed=timed)
     right = outcome.status >= (Status.CORRECT if timed else Status.SLOW)
-    return Judgement(
+    judgement = Judgement(
         status="passed" if right else "failed",
         entry=kernel.contract.entry,
         basis=spec.backend.basis.value,
@@ -100,6 +115,7 @@ def judge(path: Path, options: RefineOptions, *, timed: bool) -> Judgement:
         seconds=round(time.monotonic() - started, 2),
         verdict=outcome.evidence.get("verdict") if timed and right else None,
     )
+    return Judged(judgement, spec, report.device)
 
 
 def _stages(

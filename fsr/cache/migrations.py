@@ -41,6 +41,20 @@ MIGRATIONS: tuple[str, ...] = (
         seen REAL NOT NULL
     );
     """,
+    """
+    CREATE TABLE quarantine (
+        key TEXT PRIMARY KEY,
+        source TEXT NOT NULL,
+        body TEXT NOT NULL,
+        body_digest TEXT NOT NULL,
+        signer TEXT NOT NULL,
+        imported REAL NOT NULL
+    );
+    CREATE TABLE signers (
+        signer TEXT PRIMARY KEY,
+        serial INTEGER NOT NULL
+    );
+    """,
 )
 
 

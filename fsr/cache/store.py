@@ -40,7 +40,7 @@ class Store:
             raise damaged(path, fault) from None
         self._db = Database(self._connection, execute_plugins=False)
         if not Path(hints.folder_of(path)).is_dir():  # a database of an fsr that had none
-            with self._transaction():
+            with self.transaction():
                 found = self._connection.execute("SELECT DISTINCT source FROM winners WHERE basis = 'measured'")
                 hints.note(path, [source for (source,) in found])
 
@@ -64,7 +64,7 @@ class Store:
             "arch": entry.device["arch"], "sm_count": entry.device.get("sm_count"), "driver": entry.key.driver,
             "body": body, "body_digest": text_digest(body.encode()), "created": time.time(),
         }  # fmt: skip
-        with self._transaction():
+        with self.transaction():
             held = self._row(entry.key.digest())
             if held is not None and held["basis"] == "measured" and entry.basis == "predicted":
                 return
@@ -87,7 +87,7 @@ class Store:
 
     def remove(self, keys: list[str]) -> int:
         """Delete winners by key digest; returns how many there were."""
-        with self._transaction():
+        with self.transaction():
             held = self._measured_sources()
             removed = sum(
                 self._connection.execute("DELETE FROM winners WHERE key = ?", (key,)).rowcount for key in keys
@@ -139,8 +139,14 @@ class Store:
         except sqlite3.Error as fault:
             raise damaged(self.path, fault) from None
 
-    def _transaction(self) -> _Immediate:
+    def transaction(self) -> _Immediate:
+        """A write transaction, a context manager; within it, :attr:`connection` is the writer's alone."""
         return _Immediate(self._connection, self.path)
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection, for the parts of the cache that keep tables of their own."""
+        return self._connection
 
 
 class _Immediate:

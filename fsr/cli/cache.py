@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fsr.cache.entry import Entry
+from fsr.cache.quarantine import held
 from fsr.cache.store import Store
+from fsr.cache.trimming import trim
 from fsr.cli.options import json_option
+from fsr.cli.sharing import SHARING
 from fsr.errors import EXIT_DONE, EXIT_FAILED, UsageError
 from fsr.report.words import ratio_text
 from fsr.settings import read_settings
 
+if TYPE_CHECKING:
+    from fsr.runs.options import RefineOptions
+
 
 @click.group("cache")
 def cache_command() -> None:
-    """List, explain, verify and prune cached winners."""
+    """List, explain, verify, share and prune cached winners."""
+
+
+for _command in SHARING:
+    cache_command.add_command(_command)
 
 
 def _store() -> Store:
@@ -43,9 +54,12 @@ def list_command(as_json: bool) -> None:
     """All winners, newest first."""
     with _store() as store:
         rows = [_row(row, entry) for row, entry in store.entries()]
+        apart = len(list(held(store)))
     if as_json:
         click.echo(json.dumps({"winners": rows}))
         return
+    if apart:
+        click.echo(f"{apart} winners in quarantine: `fsr cache verify KERNEL...` has them tested")
     if not rows:
         click.echo("the cache holds no winners")
     for row in rows:
@@ -78,11 +92,23 @@ def explain_command(kernel: Path, device: str) -> int:
 
 
 @cache_command.command("verify")
+@click.argument("kernels", nargs=-1, type=click.Path(path_type=Path, exists=True))
+@click.option("--device", default="auto", show_default=True, help="auto, cuda:N or host.")
+@click.option("--budget", "budget_s", type=click.FloatRange(min=1), default=300.0, help="Seconds a winner. [300]")
 @json_option
-def verify_command(as_json: bool) -> int:
-    """Check the digest of every entry; exits 1 when one is damaged (`fsr cache prune --damaged` removes it)."""
+def verify_command(kernels: tuple[Path, ...], device: str, budget_s: float, as_json: bool) -> int:
+    """Check every entry, and measure the winners of KERNELS again.
+
+    Without KERNELS, digests and keys are derived anew from what is stored; exits 1 when one is damaged (`fsr cache
+    prune --damaged` removes it). With KERNELS, files or folders, their winners are tested and timed on this machine as
+    by `fsr evaluate`: what holds is served, from quarantine too, what does not is removed."""
     with _store() as store:
-        rows = [(row["key"], entry is not None) for row, entry in store.entries()]
+        if kernels:
+            from fsr.runs.options import RefineOptions
+
+            return _measured(store, kernels, RefineOptions(kernels[0], device=device, budget_s=budget_s), as_json)
+        rows = [(row["key"], entry is not None and entry.key.digest() == row["key"]) for row, entry in store.entries()]
+        rows += [(key, entry is not None and entry.key.digest() == key) for key, entry in held(store)]
     damaged = [key for key, good in rows if not good]
     if as_json:
         click.echo(json.dumps({"checked": len(rows), "damaged": damaged}))
@@ -93,19 +119,41 @@ def verify_command(as_json: bool) -> int:
     return EXIT_FAILED if damaged else EXIT_DONE
 
 
+def _measured(store: Store, kernels: tuple[Path, ...], options: RefineOptions, as_json: bool) -> int:
+    from fsr.app.verifying import verify  # 0.5 s: only where something is measured
+
+    found = []
+    for path in kernels:
+        for kernel in sorted(path.rglob("*.cu")) if path.is_dir() else [path]:
+            for one in verify(store, kernel, replace(options, kernel=kernel)):
+                found.append(one)
+                if not as_json:
+                    click.echo(f"{one.kernel}  {one.key[:16]}  {one.state}: {one.why}")
+    if as_json:
+        told = [{"key": v.key, "kernel": str(v.kernel), "state": v.state, "why": v.why} for v in found]
+        click.echo(json.dumps({"verified": told}))
+    elif not found:
+        click.echo("no winner of these kernels is stored")
+    return EXIT_FAILED if any(v.state == "removed" for v in found) else EXIT_DONE
+
+
 @cache_command.command("prune")
 @click.option("--damaged", is_flag=True, help="Remove damaged entries.")
 @click.option("--older-than", "days", type=click.FloatRange(min=0), help="Remove what is older than that many days.")
 @click.option("--failures", is_flag=True, help="Forget remembered failures (all, or those older than --older-than).")
-def prune_command(damaged: bool, days: float | None, failures: bool) -> None:
+@click.option("--max-size", "megabytes", type=click.FloatRange(min=0), help="Keep at most that many MB, the last used.")
+def prune_command(damaged: bool, days: float | None, failures: bool, megabytes: float | None) -> None:
     """Remove entries; says how many. Without an option nothing is removed."""
-    if not damaged and days is None and not failures:
-        raise UsageError("nothing named to prune", expected="--damaged, --older-than DAYS or --failures")
+    if not damaged and days is None and not failures and megabytes is None:
+        raise UsageError("nothing named to prune", expected="--damaged, --older-than DAYS, --failures or --max-size MB")
     limit = time.time() - (days or 0.0) * 86400
     with _store() as store:
         found = list(store.entries())
         keys = [r["key"] for r, e in found if (damaged and e is None) or (days is not None and r["created"] < limit)]
-        click.echo(f"{store.remove(keys)} winners removed")
+        removed = store.remove(keys)
+        if megabytes is not None:
+            removed += len(trim(store, int(megabytes * 1e6)))
+        click.echo(f"{removed} winners removed")
         if failures:
             click.echo(f"{store.forget_failures((days or 0.0) * 86400)} failures forgotten")
 

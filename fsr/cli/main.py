@@ -19,7 +19,7 @@ COMMANDS = {
     "contract": ("fsr.cli.contract", "contract_command", "Show or infer what a kernel promises."),
     "features": ("fsr.cli.features", "features_command", "Say what holds a kernel back."),
     "lookup": ("fsr.cli.lookup", "lookup_command", "The winner for this hardware, for build systems."),
-    "cache": ("fsr.cli.cache", "cache_command", "List, explain, verify and prune cached winners."),
+    "cache": ("fsr.cli.cache", "cache_command", "List, explain, verify, share and prune cached winners."),
     "runs": ("fsr.cli.runs", "runs_command", "List and show past runs."),
     "daemon": ("fsr.cli.daemon", "daemon_command", "Refine the kernels of watched folders in the background."),
     "doctor": ("fsr.cli.doctor", "doctor_command", "Say what works on this machine and what to install."),

@@ -204,7 +204,7 @@ def test_a_locked_database_is_told(database: Path, kernel: Path, monkeypatch: py
         with Store.__new__(Store) as other:
             other.path = database
             other._connection = open_for_writing(database)
-            with pytest.raises(StorageError, match="locked"), other._transaction():
+            with pytest.raises(StorageError, match="locked"), other.transaction():
                 pass
         store._connection.execute("ROLLBACK")
 

@@ -131,3 +131,34 @@ def test_a_file_damaged_in_the_middle_is_told(cli, database, kernel):
     assert told.code == EXIT_FAILED
     assert "cache database cannot be used" in told.err
     assert str(database) in told.err
+
+
+def test_winners_travel_signed_and_wait_in_quarantine(cli, database, kernel, tmp_path, monkeypatch):
+    pytest.importorskip("cryptography", reason="the extra 'share' is not installed")
+    publish(database, kernel)
+    bundle = tmp_path / "winners.json"
+    assert "1 winners in" in cli("cache", "export", bundle).out
+    key = cli("cache", "key").out.strip()
+    assert cli("cache", "export", bundle, "--key", "zzz").code == EXIT_USAGE
+    for name in ("FSR_CACHE",):
+        monkeypatch.setenv(name, str(tmp_path / "other" / "cache.db"))
+    own = tmp_path / "home" / "keys" / "private.pem"
+    own.rename(tmp_path / "kept.pem")
+    refused = cli("cache", "import", bundle)
+    assert refused.code == EXIT_FAILED
+    assert "does not trust" in refused.err
+    assert "fsr cache trust" in refused.err
+    assert cli("cache", "trust", "ann", key).code == EXIT_DONE
+    assert "1 winners of ann in quarantine" in cli("cache", "import", bundle).out
+    assert "not newer" in cli("cache", "import", bundle).err
+    assert "1 winners in quarantine" in cli("cache", "list").out
+    assert "1 winners checked, 0 damaged" in cli("cache", "verify").out
+    bundle.write_bytes(bundle.read_bytes().replace(b"winner", b"loser!"))
+    assert "content was changed" in cli("cache", "import", bundle).err
+    assert cli("cache", "import", tmp_path / "absent").code == EXIT_USAGE
+
+
+def test_prune_keeps_the_cache_to_a_size(cli, database, kernel):
+    publish(database, kernel)
+    assert "0 winners removed" in cli("cache", "prune", "--max-size", 1).out
+    assert "1 winners removed" in cli("cache", "prune", "--max-size", 0).out
