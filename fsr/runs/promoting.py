@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import cast
 
 from fsr.evaluation.promotion import SLOWER_ELSEWHERE, joined
 from fsr.evaluation.spec import Binaries, CompileRequest, Enriched, PromoteRequest, PromotionPart
 from fsr.identity import to_json
 from fsr.records import Outcome, Status, VerdictKind
+from fsr.runs.adequacy import Adequacy, Beside
 from fsr.runs.awaiting import completed
 from fsr.runs.context import RunContext
 from fsr.runs.engine import COMPILE_TIMEOUT_S, outcome_of
 from fsr.runs.enriching import Enricher
 from fsr.runs.resuming import demoted
-from fsr.search.proposal import Trial
+from fsr.search.proposal import Proposal, Trial
 from fsr.search.refinement import Refinement
+from fsr.workers.protocol import Workers
 
 PROMOTE_TIMEOUT_S = 240.0
+MUTANTS, MUTANTS_S = 60, 30.0  # of a candidate that is promoted, and the seconds they may take at most
+GRACE_S = 3.0  # that they may take longer than the promotion itself
 TRIES = 6
 CUT = 1.5  # one that was cut short would have taken this much of what it was given, at the least
 AFTER_STOP_S = 5.0  # when a run was stopped, no further try begins later than this
@@ -109,13 +114,30 @@ class Promoter:
         whole = partial(PromoteRequest, context.spec, proposal.candidate, binaries, untrusted=proposal.untrusted)
         shared = context.spec.predicted and context.workers.size("device") > 1
         parts = (PromotionPart.TESTS, PromotionPart.TIMES) if shared else (PromotionPart.WHOLE,)
-        judged, cut = context.judged([partial(whole, part=part) for part in parts], PROMOTE_TIMEOUT_S)
+        mutants = self._mutants(proposal)
+        aside = replace(context, workers=cast(Workers, Beside(context.workers, mutants.take)))
+        judged, cut = aside.judged([partial(whole, part=part) for part in parts], PROMOTE_TIMEOUT_S)
         took_s = max(one.seconds for one in judged)
         context.budget.promotion_took(CUT * took_s if cut else took_s)
         if cut:
             return None
         found = [outcome_of(one, "promotion", context.state) for one in judged]
-        return joined(*found) if len(found) > 1 else found[0]
+        outcome = joined(*found) if len(found) > 1 else found[0]
+        if outcome.status is Status.PROMOTED:
+            mutants.wait(min(GRACE_S, context.budget.left_s), context.tick)
+            outcome = mutants.weighed(outcome)
+        if mutants.under_way:  # what comes too late would be in the way of the next
+            context.workers.cancel_all()
+        return outcome
+
+    def _mutants(self, proposal: Proposal) -> Adequacy:
+        """Mutants of a candidate, begun on compile workers that have nothing else to do while it is promoted."""
+        context = self.context
+        seconds = min(MUTANTS_S, context.budget.promotion_s + GRACE_S, context.budget.left_s)
+        most = max(1, context.workers.size("compile") // 2)
+        found = Adequacy(context.workers, context.spec, proposal.candidate, MUTANTS, seconds, proposal.untrusted, most)
+        found.begin()
+        return found
 
 
 def reason(outcome: Outcome) -> str:

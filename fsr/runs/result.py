@@ -125,6 +125,7 @@ def best_of(winner: Trial, baseline: Timing, roofline: Roofline | None) -> dict[
         "bottlenecks": bottlenecks_told(outcome.features),
         "held_out": outcome.evidence.get("held_out"),
         "sanitizers": outcome.evidence.get("sanitizers"),
+        "adequacy": outcome.evidence.get("adequacy"),
         "plan": to_json(winner.proposal.candidate.plan),
     }
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fsr.evaluation.mutation import MutantsReport, MutantsRequest
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.identity import candidate_hash
 from fsr.records import Image, Json, Outcome, Status
@@ -32,11 +33,15 @@ class Judges:
     refused: dict[str, str]
     asked: list[tuple[str, ...]] = field(default_factory=list)
     done: list[Completion] = field(default_factory=list)
+    mutants: MutantsReport = field(default_factory=MutantsReport)
+    told: int = 0
 
     def submit(self, pool: str, task: Task) -> int:
         actions = task.payload.candidate.actions
-        if pool == "compile":
-            result: Any = Binaries(Image("cubin", "sm_90", b"", {}, {}))
+        if isinstance(task.payload, MutantsRequest):
+            result: Any = self.mutants
+        elif pool == "compile":
+            result = Binaries(Image("cubin", "sm_90", b"", {}, {}))
         else:
             self.asked.append(actions)
             kind = next((kind for start, kind in self.refused.items() if actions[0].startswith(start)), None)
@@ -46,7 +51,8 @@ class Judges:
         return len(self.done) - 1
 
     def wait(self, timeout_s: float) -> list[Completion]:
-        return self.done[-1:]
+        fresh, self.told = self.done[self.told :], len(self.done)
+        return fresh
 
     def size(self, pool: str) -> int:
         return 1
@@ -88,6 +94,44 @@ def test_the_fastest_is_promoted(refinement: Refinement, tmp_path: Path) -> None
     winner = promoted(refinement, Judges({}), tmp_path)
     assert winner is not None
     assert winner.proposal.hash == candidate_hash(refinement.ranked()[0].proposal.candidate)
+
+
+def fates(**kinds: int) -> MutantsReport:
+    told: list[dict[str, Json]] = [
+        {"name": f"{kind}@{n}:1", "operator": "bound-short", "line": n, "kind": kind, "by": "", "why": "", "diff": ""}
+        for kind, count in kinds.items()
+        for n in range(count)
+    ]
+    return MutantsReport(tuple(told))
+
+
+def test_how_many_of_its_mutants_died_is_in_the_evidence(refinement: Refinement, tmp_path: Path) -> None:
+    winner = promoted(refinement, Judges({}, mutants=fates(killed=19, survived=1, untried=10)), tmp_path)
+    assert winner is not None
+    adequacy: Any = winner.outcome.evidence["adequacy"]
+    assert adequacy["score"] == 0.95
+    parts = adequacy["mutants"] // 30
+    assert adequacy["killed"] == 19 * parts
+    assert adequacy["note"] == f"{20 * parts} mutants of 60 tried: out of time"
+
+
+def test_one_whose_mutants_live_is_not_promoted(refinement: Refinement, tmp_path: Path) -> None:
+    assert promoted(refinement, Judges({}, mutants=fates(killed=19, survived=11)), tmp_path) is None
+
+
+def test_one_that_is_wrong_where_a_mutant_led_is_not_promoted(refinement: Refinement, tmp_path: Path) -> None:
+    failure: dict[str, Json] = {"case": "aimed 0 3", "kind": "value"}
+    judges = Judges({}, mutants=MutantsReport(failure=failure))
+    assert promoted(refinement, judges, tmp_path) is None
+    assert len(judges.asked) > 1
+
+
+def test_without_a_host_device_a_win_says_that_no_mutant_was_tried(refinement: Refinement, tmp_path: Path) -> None:
+    winner = promoted(refinement, Judges({}, mutants=MutantsReport(note="not available: no compiler")), tmp_path)
+    assert winner is not None
+    adequacy: Any = winner.outcome.evidence["adequacy"]
+    assert adequacy["score"] is None
+    assert adequacy["note"].startswith("not available: no compiler")
 
 
 def test_siblings_of_one_that_was_slower_elsewhere_wait(refinement: Refinement, tmp_path: Path) -> None:
