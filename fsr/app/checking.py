@@ -121,22 +121,35 @@ def judge_candidate(
 def _stages(
     workers: Workers, spec: SessionSpec, candidate: Candidate, options: RefineOptions, *, timed: bool
 ) -> Outcome:
-    compiled = _run(
-        workers, "compile", "jobs:compile_task", CompileRequest(spec, candidate), COMPILE_TIMEOUT_S, "compile"
-    )
-    if isinstance(compiled, Outcome):
-        return compiled
-    assert isinstance(compiled, Binaries)
-    request = EvaluateRequest(spec, candidate, compiled)
-    outcome = _run(workers, "device", "jobs:evaluate_task", request, EVALUATE_TIMEOUT_S, "tests")
-    assert isinstance(outcome, Outcome)
-    if outcome.status < Status.CORRECT:
+    compiled, outcome = evaluated(workers, spec, candidate)
+    if compiled is None or outcome.status < Status.CORRECT:
         return outcome
     part = PromotionPart.WHOLE if timed else PromotionPart.TESTS
-    promotion = PromoteRequest(spec, candidate, compiled, options.budget_s, part)
-    final = _run(workers, "device", "promotion:promote_task", promotion, PROMOTE_TIMEOUT_S, PROMOTION)
-    assert isinstance(final, Outcome)
+    final = promoted(workers, PromoteRequest(spec, candidate, compiled, options.budget_s, part))
     return replace(final, cases=outcome.cases + final.cases, passed=outcome.passed + final.passed)
+
+
+def evaluated(
+    workers: Workers, spec: SessionSpec, candidate: Candidate, *, untrusted: bool = False
+) -> tuple[Binaries | None, Outcome]:
+    """The stages of the search on one candidate: what it was compiled to (None when it was not), and its outcome."""
+    request = CompileRequest(spec, candidate, untrusted)
+    compiled = _run(workers, "compile", "jobs:compile_task", request, COMPILE_TIMEOUT_S, "compile")
+    if isinstance(compiled, Outcome):
+        return None, compiled
+    assert isinstance(compiled, Binaries)
+    outcome = _run(
+        workers, "device", "jobs:evaluate_task", EvaluateRequest(spec, candidate, compiled), EVALUATE_TIMEOUT_S, "tests"
+    )
+    assert isinstance(outcome, Outcome)
+    return compiled, outcome
+
+
+def promoted(workers: Workers, request: PromoteRequest) -> Outcome:
+    """Held-out tests, sanitizers and the paired final on one candidate."""
+    final = _run(workers, "device", "promotion:promote_task", request, PROMOTE_TIMEOUT_S, PROMOTION)
+    assert isinstance(final, Outcome)
+    return final
 
 
 def _run(workers: Workers, pool: Pool, function: str, payload: Any, timeout_s: float, stage: str) -> Any:

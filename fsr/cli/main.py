@@ -21,6 +21,9 @@ COMMANDS = {
     "lookup": ("fsr.cli.lookup", "lookup_command", "The winner for this hardware, for build systems."),
     "cache": ("fsr.cli.cache", "cache_command", "List, explain, verify, share and prune cached winners."),
     "runs": ("fsr.cli.runs", "runs_command", "List and show past runs."),
+    "ask": ("fsr.cli.agents", "ask_command", "Evidence of a run, ready for a prompt."),
+    "tell": ("fsr.cli.agents", "tell_command", "Evaluate an answer to what was asked."),
+    "mcp": ("fsr.cli.agents", "mcp_command", "Serve coding agents by the Model Context Protocol."),
     "daemon": ("fsr.cli.daemon", "daemon_command", "Refine the kernels of watched folders in the background."),
     "doctor": ("fsr.cli.doctor", "doctor_command", "Say what works on this machine and what to install."),
 }

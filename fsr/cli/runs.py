@@ -81,3 +81,22 @@ def continue_command(run: str) -> None:
     """End the pause of a run."""
     _record(run).go_on()
     click.echo(f"{run}: asked to go on")
+
+
+@runs_command.command("export")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@click.option(
+    "--format", "form", type=click.Choice(["sft", "grpo"]), default="grpo", show_default=True, help="Of the rows."
+)
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="Where the JSON Lines go.")
+def export_command(runs: tuple[str, ...], form: str, out: Path) -> None:
+    """Write what models were asked in RUNs, what they answered and what it was worth, for training.
+
+    sft: conversations that led to something right and faster; grpo: every answer with its reward."""
+    from itertools import chain
+
+    from fsr.app.trajectories import SCHEMA_PATH, trajectories, write_jsonl
+
+    folder = Path(read_settings().runs)
+    count = write_jsonl(chain.from_iterable(trajectories(folder / run, form) for run in runs), out)
+    click.echo(f"{out}: {count} rows; schema: {SCHEMA_PATH}")
