@@ -27,6 +27,7 @@ from fsr.runs.models import open_models, reports
 from fsr.runs.options import RefineOptions
 from fsr.runs.outputs import default_output, published, render_files, require_writable, write_outputs
 from fsr.runs.promoting import Promoter
+from fsr.runs.restating import computation_of
 from fsr.runs.result import Result, result_of
 from fsr.runs.resuming import RunStart, asked, replay_into
 from fsr.runs.state import Ended, Progress, RunState
@@ -142,7 +143,8 @@ class Refining:
                 first = RunStart.read(Path(job.settings.runs) / options.replay)
                 given, known = first.given, first.known
             start = RunStart.new(options, kernel, given, known, state)
-        rules = Rules(kernel.contract, options.keep_launch, context.spec.target)
+        computation = computation_of(kernel, options, context.budget, state)
+        rules = Rules(kernel.contract, options.keep_launch, context.spec.target, computation)
         own = Deterministic(options.seed, () if start.given is None else (start.given,))
         self.refinement = Refinement(
             kernel.baseline, Space(rules, all_actions(), state.action_failed), [own, *job.proposers],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from fsr.computation.computation import Computation
 from fsr.contract.model import Contract
 from fsr.records import Candidate, Json, Outcome, Status
 from fsr.source.form import KernelForm
@@ -51,11 +52,12 @@ class Rules:
     contract: Contract
     keep_launch: bool = False
     target: str = "sm_90"
+    computation: Computation | None = None
 
     def subject(self, candidate: Candidate) -> Subject:
         """The candidate as actions see it."""
         kernels: Mapping[str, KernelForm] = parse_kernels(candidate.source)
-        return Subject(candidate, kernels, self.contract, self.keep_launch, self.target)
+        return Subject(candidate, kernels, self.contract, self.keep_launch, self.target, self.computation)
 
 
 ActionFault = Callable[[str, Exception], None]

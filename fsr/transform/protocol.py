@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from fsr.computation.computation import Computation
 from fsr.contract.model import Contract
 from fsr.hardware.gpus import Target, closest_target
 from fsr.records import Candidate
@@ -20,13 +21,14 @@ from fsr.source.form import KernelForm
 class Subject:
     """What an action looks at: a candidate, the parsed kernels of its plan by function name (templates by
     their bare name), and the contract. ``keep_launch``: grid, block and plan length must stay as they are.
-    ``target``: architecture such as 'sm_90'."""
+    ``target``: architecture such as 'sm_90'. ``computation``: what the original computes; None: not known."""
 
     candidate: Candidate
     kernels: Mapping[str, KernelForm]
     contract: Contract
     keep_launch: bool = False
     target: str = "sm_90"
+    computation: Computation | None = None
 
     @property
     def gpu(self) -> Target:

@@ -15,6 +15,7 @@ from fsr.transform.launch.block_shape_3d import BlockShape3D
 from fsr.transform.launch.block_size import BlockSize
 from fsr.transform.launch.coarsen import Coarsen
 from fsr.transform.launch.grid_stride import GridStride
+from fsr.transform.plain.action import Restate
 from fsr.transform.protocol import Action
 from fsr.transform.rows.action import ROW_PER_BLOCK, ROW_PER_WARP
 from fsr.transform.stencil.action import MarchStencil, TileStencil
@@ -36,4 +37,4 @@ DETAILS: tuple[Action, ...] = (
 
 def all_actions() -> tuple[Action, ...]:
     """Every action, stateless and shared."""
-    return (*STRUCTURAL, *DETAILS)
+    return (*STRUCTURAL, Restate(STRUCTURAL), *DETAILS)

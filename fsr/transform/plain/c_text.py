@@ -1,0 +1,154 @@
+"""Expressions of a computation as C++ text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from fsr.computation.expression import (
+    Affine,
+    Case,
+    Const,
+    Expr,
+    Load,
+    Number,
+    Op,
+    Quotient,
+    Remainder,
+)  # fmt: skip
+from fsr.computation.types import type_of
+
+TYPES = {
+    "float32": "float", "float64": "double", "int32": "int", "int64": "long long", "int16": "short",
+    "int8": "signed char", "bool": "bool", "float16": "__half", "bfloat16": "__nv_bfloat16",
+}  # fmt: skip
+_NARROW = ("float16", "bfloat16")
+_SIGNS = {
+    "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "div": "/", "idiv": "/", "irem": "%", "and": "&", "or": "|",
+    "xor": "^", "shl": "<<", "ashr": ">>",
+}  # fmt: skip
+_FUNCTIONS = frozenset(
+    ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "cbrt", "tanh", "sinh", "cosh", "sin",
+     "cos", "tan", "asin", "acos", "atan", "atan2", "pow", "fabs", "floor", "ceil", "trunc", "rint", "nearbyint",
+     "round", "fmod", "hypot", "copysign", "erf", "erfc", "lgamma", "tgamma")
+)  # fmt: skip
+
+
+class NotPlain(Exception):  # noqa: N818
+    """A computation that is not written as plain loops."""
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes expressions. ``affine``: C text of an affine value of sizes and dimensions; ``by``: of a divisor.
+    ``extents``: of each buffer the C texts of its extents. ``names``: what buffers and values are called."""
+
+    affine: Callable[[Affine], str]
+    extents: Mapping[str, tuple[str, ...]]
+    names: Mapping[str, str]
+    by: Callable[[str | int], str]
+
+    def text(self, e: Expr) -> str:
+        """An expression, in brackets where it is no single word. Raises NotPlain."""
+        match e:
+            case Const():
+                return literal(e)
+            case Number(index, dtype):
+                found = self._index(index)
+                return found if dtype in ("int64", "int32") else f"({TYPES[dtype]})({found})"
+            case Load():
+                return self._load(e)
+            case Case(left, right, yes, no):
+                return f"({self.affine(left)} <= {self.affine(right)} ? {self.text(yes)} : {self.text(no)})"
+            case Op(name, args):
+                return self._operation(e, name, args)
+        raise NotPlain(type(e).__name__)
+
+    def _index(self, index: Affine | Remainder | Quotient) -> str:
+        if isinstance(index, Affine):
+            found = self.affine(index)
+            return found if is_word(found) else f"({found})"
+        sign = "%" if isinstance(index, Remainder) else "/"
+        return f"(({self.affine(index.value)}) {sign} {self.by(index.by)})"
+
+    def _load(self, e: Load) -> str:
+        if not e.indices or e.buffer.startswith("_"):
+            return self.names[e.buffer]
+        return f"{self.names[e.buffer]}[{self.flat(e.buffer, e.indices)}]"
+
+    def flat(self, buffer: str, indices: tuple[Expr, ...]) -> str:
+        """The element's number in a row-major buffer."""
+        found = ""
+        for part, extent in zip(indices, self.extents[buffer], strict=True):
+            text = self.text(part)
+            text = text[1:-1] if isinstance(part, Number) and text.startswith("(") and text.endswith(")") else text
+            found = text if found in ("", "0") else f"{_grouped(found)} * {extent} + {text}"
+        return found.removesuffix(" + 0")
+
+    def _operation(self, e: Op, name: str, args: tuple[Expr, ...]) -> str:
+        dtype = type_of(e)
+        if name in TYPES or name.startswith("zext_"):
+            return self._cast(name.removeprefix("zext_"), args[0], name.startswith("zext_"))
+        if dtype in _NARROW or any(isinstance(a, Load) and a.dtype.startswith("uint") for a in args):
+            raise NotPlain(f"{name} of {dtype}")
+        parts = [self.text(a) for a in args]
+        if name == "sum":
+            return "(" + " + ".join(parts).replace("+ -", "- ") + ")"
+        if name == "prod":
+            return "(" + " * ".join(parts) + ")"
+        if name in ("max", "min"):
+            call = {"float32": f"f{name}f", "float64": f"f{name}"}.get(dtype, name)
+            found = parts[0]
+            for part in parts[1:]:
+                found = f"{call}({found}, {part})"
+            return found
+        if name in ("neg", "not"):
+            return f"{'-' if name == 'neg' else '!'}{parts[0]}"
+        if name == "select":
+            return f"({parts[0]} ? {parts[1]} : {parts[2]})"
+        if name == "inv":
+            return f"({'1.0f' if dtype == 'float32' else '1.0'} / {parts[0]})"
+        if name in _SIGNS:
+            return f"({parts[0]} {_SIGNS[name]} {parts[1]})"
+        if name in _FUNCTIONS:
+            return f"{name}{'f' if dtype == 'float32' else ''}({', '.join(parts)})"
+        raise NotPlain(name)
+
+    def _cast(self, name: str, a: Expr, unsigned: bool) -> str:
+        if isinstance(a, Load) and a.dtype.startswith("uint") and not unsigned:
+            raise NotPlain("an unsigned value read as signed")
+        if unsigned and not (isinstance(a, Load) and a.dtype.startswith("uint")) and type_of(a) != "bool":
+            raise NotPlain("a signed value read as unsigned")
+        if name in ("int8", "int16") and type_of(a).startswith("float"):
+            return f"({TYPES[name]})(int){self.text(a)}"  # what is unsigned there wraps
+        return f"{TYPES[name]}({self.text(a)})" if name in _NARROW else f"({TYPES[name]}){self.text(a)}"
+
+
+def is_word(text: str) -> bool:
+    """Whether a text needs no brackets."""
+    return text.isdigit() or text.removeprefix("$").isidentifier()
+
+
+def _grouped(text: str) -> str:
+    return text if is_word(text) or (text.startswith("(") and text.endswith(")")) else f"({text})"
+
+
+def literal(e: Const) -> str:
+    """A literal of its type."""
+    if e.dtype == "bool":
+        return "true" if e.value else "false"
+    if isinstance(e.value, int):
+        return str(e.value)
+    if math.isnan(e.value):
+        raise NotPlain("a literal that is no number")
+    if math.isinf(e.value):
+        return "INFINITY" if e.value > 0 else "-INFINITY"
+    text = repr(e.value) if e.dtype == "float64" else f"{e.value:.9g}"
+    text = text if any(c in text for c in ".e") else text + ".0"
+    if e.dtype == "float64":
+        return text if e.value >= 0 else f"({text})"
+    return f"{text}f" if e.value >= 0 else f"({text}f)"
+
+
+__all__ = ["TYPES", "NotPlain", "Writer", "is_word", "literal"]

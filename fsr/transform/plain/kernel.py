@@ -1,0 +1,247 @@
+"""The body and the launch of a kernel that computes what a computation says, a thread a point or a row."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from fsr.computation.computation import Computation, Statement
+from fsr.computation.expression import Affine, Expr, Fold, Load, Number, walk
+from fsr.computation.types import type_of
+from fsr.errors import ContractError
+from fsr.expressions import evaluate
+from fsr.records import Role, ScalarArgument
+from fsr.transform.plain.c_text import TYPES, NotPlain, Writer
+from fsr.transform.target import Target
+
+_SAMPLES = ((3, 5, 7, 11, 13, 17), (19, 8, 23, 6, 29, 4), (10, 31, 9, 37, 12, 41))
+_START = {"sum": "0", "prod": "1", "max": "-INFINITY", "min": "INFINITY"}
+_INT = 2**31 - 1
+_MAX_GRID_Z = 65535
+_ROWS, _COLUMNS, _LINE = 8, 32, 128  # threads a block: of points in two dimensions, of points or rows in one
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What sizes are called in a kernel: by its integer parameters. ``more``: those that no parameter says."""
+
+    target: Target
+    more: dict[str, str] = field(default_factory=dict)
+
+    def _values(self, text: str) -> tuple[object, ...] | None:
+        try:
+            names = [s.name for s in self.target.contract.sizes]
+            return tuple(evaluate(text, dict(zip(names, row, strict=False))) for row in _SAMPLES)
+        except (ContractError, ZeroDivisionError):
+            return None
+
+    def text(self, size: str) -> str:
+        """C text of a size expression. Raises NotPlain."""
+        if size.strip().isdigit():
+            return size.strip()
+        wanted = self._values(size)
+        if wanted is None:
+            raise NotPlain(size)
+        if len(set(wanted)) == 1 and re.fullmatch(r"[\d\s*+()-]+", size):
+            return str(wanted[0])
+        for name, value in self._parameters():
+            if self._values(value) == wanted:
+                return name
+        return self.more.setdefault(size, f"$extent{len(self.more)}")
+
+    def _parameters(self) -> Iterator[tuple[str, str]]:
+        for p, arg in zip(self.target.kernel.params, self.target.launch.args, strict=True):
+            if isinstance(arg, ScalarArgument):
+                yield p.name, arg.value
+                continue
+            found = [a for a in self.target.contract.args if a.name == arg and a.role is Role.SCALAR]
+            if found and found[0].value is not None and found[0].dtype.startswith(("int", "uint")):
+                yield p.name, found[0].value
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A kernel's text (``$names`` are to be settled), its launch, and the parameters that it has beside those of the
+    original: their names and size expressions."""
+
+    body: str
+    grid: tuple[str, str, str]
+    block: tuple[str, str, str]
+    parameters: tuple[tuple[str, str], ...] = ()
+
+
+def plain_kernel(c: Computation, target: Target) -> Plain:
+    """Raises NotPlain where the computation needs more than loops over its dimensions."""
+    if any(s.value is None or s.kind not in ("map", "fold") for s in c.statements):
+        raise NotPlain("not only maps and folds")
+    return _Kernel(c, target).written()
+
+
+class _Kernel:
+    def __init__(self, c: Computation, target: Target) -> None:
+        self.c, self.target, self.sizes = c, target, Sizes(target)
+        self.made = [s for s in c.statements if s.target.startswith("_")]
+        self.outputs = [s for s in c.statements if not s.target.startswith("_")]
+        self.domain = self.made[0].domain if self.made else self.outputs[0].domain
+        names = {arg: param for param, arg in target.passed.items()}
+        scalars = {
+            a: p.name for p, a in zip(target.kernel.params, target.launch.args, strict=True) if isinstance(a, str)
+        }
+        self.names = {**scalars, **names, **{s.target: "$" + s.target[1:] for s in self.made}}
+        self.extents = {b.name: tuple(map(self.sizes.text, b.shape)) for b in c.buffers if not b.name.startswith("_")}
+        self.writer = Writer(self.affine, self.extents, self.names, self._by)
+
+    def _by(self, by: str | int) -> str:
+        return str(by) if isinstance(by, int) else self.sizes.text(by)
+
+    def affine(self, a: Affine) -> str:
+        """C text of sizes and dimensions."""
+        parts = []
+        for name, k in a.terms:
+            text = f"${name}" if self._is_dimension(name) else self.sizes.text(name)
+            parts.append(text if k == 1 else f"-{text}" if k == -1 else f"{k} * {text}")
+        if a.constant or not parts:
+            parts.append(str(a.constant))
+        return " + ".join(parts).replace("+ -", "- ")
+
+    def _is_dimension(self, name: str) -> bool:
+        return name not in self.c.sizes
+
+    def written(self) -> Plain:
+        """The whole kernel."""
+        self._legal()
+        lines = [*self._thread(), ""]
+        for s in self.made:
+            lines += self._statement(s, ())
+        for s in self.outputs:
+            lines += self._statement(s, s.domain[len(self.domain) :])
+        grid, block = self._launch()
+        used = "\n".join(lines)
+        more = tuple((name, size) for size, name in self.sizes.more.items() if name in used)
+        return Plain(used, grid, block, more)
+
+    def _legal(self) -> None:
+        """Values between statements belong to one thread, and nobody reads what another thread writes."""
+        extents = [x for _, x in self.domain]
+        if any([x for _, x in s.domain] != extents for s in self.made) or not self.domain:
+            raise NotPlain("folds over different domains")
+        if any([x for _, x in s.domain][: len(extents)] != extents for s in self.outputs):
+            raise NotPlain("outputs of different domains")
+        own = {s.target: s.place for s in self.outputs}
+        for s in self.c.statements:
+            for e in walk(s.value) if s.value is not None else ():
+                if isinstance(e, Load) and e.buffer in own and (s.target != e.buffer or e.indices != own[e.buffer]):
+                    raise NotPlain("an output is read elsewhere")
+                if isinstance(e, Load) and e.buffer.startswith("_") and len(e.indices) != len(extents):
+                    raise NotPlain("a value of another domain")
+        for b in self.c.buffers:
+            if not b.name.startswith("_") and self._most(b.shape) > _INT:
+                raise NotPlain("more elements than an int counts")
+
+    def _most(self, shape: Sequence[str]) -> float:
+        largest = {s.name: s.maximum for s in self.target.contract.sizes}
+        return math.prod(float(evaluate(x, largest)) for x in shape)
+
+    def _thread(self) -> list[str]:
+        """Which point or row a thread is of."""
+        dims = [f"${name}" for name, _ in self.domain]
+        extents = [self.sizes.text(x) for _, x in self.domain]
+        if len(dims) == 1:
+            return [
+                f"int {dims[0]} = blockIdx.x * blockDim.x + threadIdx.x;",
+                f"if ({dims[0]} >= {extents[0]}) return;",
+            ]
+        lines = [f"int {dims[-1]} = blockIdx.x * blockDim.x + threadIdx.x;",
+                 f"int {dims[-2]} = blockIdx.y * blockDim.y + threadIdx.y;"]  # fmt: skip
+        rest = dims[:-2]
+        if rest and self._most([x for _, x in self.domain[:-2]]) > _MAX_GRID_Z:
+            raise NotPlain("more layers than a grid has")
+        for n, dim in enumerate(rest):
+            below = [f" / ({' * '.join(extents[n + 1 : -2])})"] if n + 1 < len(rest) else [""]
+            within = f" % {extents[n]}" if n else ""
+            value = f"(int)blockIdx.z{below[0]}"
+            lines.append(f"int {dim} = {f'({value}){within}' if within else value};")
+        lines.append(f"if ({dims[-2]} >= {extents[-2]} || {dims[-1]} >= {extents[-1]}) return;")
+        return lines
+
+    def _launch(self) -> tuple[tuple[str, str, str], tuple[str, str, str]]:
+        extents = [x for _, x in self.domain]
+        if len(extents) == 1:
+            return (f"ceil_div({extents[0]}, {_LINE})", "1", "1"), (str(_LINE), "1", "1")
+        layers = " * ".join(f"({x})" for x in extents[:-2]) or "1"
+        grid = (f"ceil_div({extents[-1]}, {_COLUMNS})", f"ceil_div({extents[-2]}, {_ROWS})", layers)
+        return grid, (str(_COLUMNS), str(_ROWS), "1")
+
+    # ------------------------------------------------------------ statements
+
+    def _statement(self, s: Statement, loops: Sequence[tuple[str, str]]) -> list[str]:
+        assert s.value is not None
+        kept = s.target.startswith("_")
+        name = self.names[s.target]
+        lines: list[str] = []
+        if isinstance(s.value, Fold):
+            name = name if kept else "$total"
+            lines += self._fold(name, s.value)
+            value = name
+        else:
+            value = self.writer.text(s.value)
+            value = value[1:-1] if value.startswith("(") and _is_whole(value) else value
+        if kept:
+            return [*lines, ""]
+        at = self.writer.flat(s.target, s.place)
+        lines.append(f"{self.names[s.target]}[{at}] = {value};")
+        for dim, extent in reversed(loops):
+            lines = [f"for (int ${dim} = 0; ${dim} < {self.sizes.text(extent)}; ${dim}++) {{", *_deeper(lines), "}"]
+        return lines
+
+    def _fold(self, name: str, fold: Fold) -> list[str]:
+        if fold.op not in _START or any(isinstance(e, Fold) for e in walk(fold.body)):
+            raise NotPlain(f"a fold by {fold.op}")
+        dtype = type_of(fold)
+        if dtype not in ("float32", "float64", "int32", "int64") or (fold.op in ("max", "min") and dtype[0] == "i"):
+            raise NotPlain(f"a fold of {dtype}")
+        start = _START[fold.op]
+        if start.isdigit():
+            start += {"float32": ".0f", "float64": ".0"}.get(dtype, "")
+        value = self.writer.text(fold.body)
+        value = value[1:-1] if value.startswith("(") and _is_whole(value) else value
+        call = {"float32": f"f{fold.op}f", "float64": f"f{fold.op}"}.get(dtype, fold.op)
+        step = {"sum": f"{name} += {value};", "prod": f"{name} *= {value};"}.get(
+            fold.op, f"{name} = {call}({name}, {value});"
+        )
+        lines = [step]
+        if fold.inside:
+            lines = [f"if ({' && '.join(self._within(fold.body))}) {{", *_deeper(lines), "}"]
+        for dim, extent in reversed(fold.dims):
+            lines = [f"for (int ${dim} = 0; ${dim} < {self.affine(extent)}; ${dim}++) {{", *_deeper(lines), "}"]
+        return [f"{TYPES[dtype]} {name} = {start};", *lines]
+
+    def _within(self, body: Expr) -> list[str]:
+        tests: dict[str, None] = {}
+        for e in walk(body):
+            if isinstance(e, Load) and e.buffer in self.extents:
+                for part, extent in zip(e.indices, self.extents[e.buffer], strict=True):
+                    if isinstance(part, Number) and len(getattr(part.index, "terms", ())) + bool(
+                        getattr(part.index, "constant", 0)
+                    ) > 1:  # fmt: skip
+                        text = self.writer.text(part)
+                        tests[f"{text} >= 0 && {text} < {extent}"] = None
+        if not tests:
+            raise NotPlain("an edge that no index shows")
+        return list(tests)
+
+
+def _is_whole(text: str) -> bool:
+    """Whether the first bracket closes at the end."""
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if not depth:
+            return at == len(text) - 1
+    return False
+
+
+def _deeper(lines: Sequence[str]) -> list[str]:
+    return ["    " + line for line in lines]

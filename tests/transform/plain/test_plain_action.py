@@ -1,0 +1,84 @@
+"""A disguised kernel, written anew from what it computes, is what the structural actions recognise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fsr.backends.host.compiler import HostToolchain
+from fsr.backends.host.device import open_host_device
+from fsr.computation.canonical import canonical
+from fsr.computation.computation import Buffer, Computation, Statement
+from fsr.computation.expression import Load, Number, affine
+from fsr.records import Case, Image
+from fsr.runs.kernel import load_kernel
+from fsr.source.parse import parse_kernels
+from fsr.testgen.placing import place
+from fsr.testgen.values import build
+from fsr.transform.plain.action import Restate
+from fsr.transform.protocol import Subject
+from fsr.transform.registry import STRUCTURAL
+
+SWAPPED = """// /// fsr
+// entry = "k"
+// [sizes]
+// a = {min = 0, max = 1000, timed = 900}
+// b = {min = 1, max = 1000, timed = 800}
+// [args]
+// x = {role = "in", shape = ["a", "b"]}
+// y = {role = "out", shape = ["b", "a"]}
+// n = {value = "a * b"}
+// a = {value = "a"}
+// [launch]
+// grid = "ceil_div(a * b, 64)"
+// block = 64
+// ///
+__global__ void k(const float* x, float* y, int n, int a) {
+  for (unsigned at = threadIdx.x + blockIdx.x * 64u; at < (unsigned)n; at += 64u * gridDim.x)
+    y[at] = x[at % a * (n / a) + at / a];
+}
+"""
+
+
+@pytest.fixture
+def subject(tmp_path):
+    (tmp_path / "k.cu").write_text(SWAPPED)
+    kernel = load_kernel(tmp_path / "k.cu")
+    i, j = (Number(affine(d), "int64") for d in "ij")
+    buffers = (Buffer("x", "float32", ("a", "b")), Buffer("y", "float32", ("b", "a")))
+    statement = Statement("map", "y", (("i", "b"), ("j", "a")), Load("x", (j, i), "float32"), (i, j))
+    found = canonical(Computation(("a", "b"), buffers, (statement,)))
+    kernels = parse_kernels(kernel.baseline.source)
+    return Subject(kernel.baseline, kernels, kernel.contract, False, "sm_90", found)
+
+
+def test_what_the_plain_form_allows_is_offered_and_right(subject):
+    action = Restate(STRUCTURAL)
+    moves = {m.param("as"): m for m in action.moves(subject)}
+    tiled = next(m for name, m in moves.items() if str(name).startswith("tile-transpose"))
+    assert not any(True for a in STRUCTURAL if a.name == "tile-transpose" for _ in a.moves(subject))
+    case = Case("c", (("a", 37), ("b", 70)), "normal", 5)
+    data = build(subject.contract, case)
+    device = open_host_device()
+    try:
+        for move in (moves["itself"], tiled):
+            made = action.apply(subject, move)
+            assert made.actions == (move.name,)
+            image = HostToolchain().compile(made)
+            assert isinstance(image, Image), image
+            launches, buffers = place(subject.contract, made.plan, case, data)
+            with device.prepare(image, launches, buffers) as prepared:
+                prepared.run()
+                np.testing.assert_array_equal(prepared.read()["y"], data.arrays["x"].T)
+    finally:
+        device.close()
+
+
+def test_nothing_is_offered_without_a_computation_or_twice(subject):
+    action = Restate(STRUCTURAL)
+    first = next(iter(action.moves(subject)))
+    assert list(action.moves(replace(subject, computation=None))) == []
+    assert list(action.moves(replace(subject, keep_launch=True))) == []
+    assert list(action.moves(replace(subject, candidate=action.apply(subject, first)))) == []
