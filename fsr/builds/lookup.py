@@ -14,16 +14,19 @@ USAGE = """usage: fsr lookup KERNEL [--entry NAME] [--device cuda:N] [--tier exa
        fsr lookup --batch [KERNEL...]
        fsr lookup --manifest FILE [--compile FLAGS] KERNEL|FOLDER...
        fsr lookup --explain KERNEL [--json]
+       fsr lookup --unused KERNEL|FOLDER... [--json]
 
 Prints the path of the winner for this hardware and exits 0; exits 3 when the cache holds none.
 --batch answers for many kernels, named or one a line on standard input, with a JSON object a line; exits 3 when
 one has no winner. --manifest writes which winners a build with the compiler flags FLAGS may use, as a flat file;
-the file is left alone when nothing changed. --explain, or `fsr lookup explain`, says which part of the key missed."""
+the file is left alone when nothing changed. --explain, or `fsr lookup explain`, says which part of the key missed.
+--unused names kernels with a verified winner for any hardware that KERNEL.fsr.cu does not hold; exits 1 when there
+are any."""
 _VALUES = {
     "--entry": "entry", "--device": "device", "--tier": "tier", "-o": "o", "--out": "o", "--manifest": "manifest",
     "--compile": "compile",
 }  # fmt: skip
-_SWITCHES = {"--json": "json", "--batch": "batch", "--explain": "explain"}
+_SWITCHES = {"--json": "json", "--batch": "batch", "--explain": "explain", "--unused": "unused"}
 
 
 def main(arguments: list[str], layers: Layers) -> int:
@@ -35,7 +38,7 @@ def main(arguments: list[str], layers: Layers) -> int:
         if options is None:
             print(USAGE)
             return EXIT_DONE
-        if options["batch"] or options["manifest"] or options["explain"]:
+        if options["batch"] or options["manifest"] or options["explain"] or options["unused"]:
             from fsr.builds.many import answer
 
             return answer(options, _index(options["device"]), layers)
@@ -100,13 +103,13 @@ def _parse(arguments: list[str]) -> dict[str, Any] | None:
 
 def _check(options: dict[str, Any]) -> None:
     kernels = options["kernels"]
-    if len(kernels) > 1 and not options["batch"] and not options["manifest"]:
+    if len(kernels) > 1 and not (options["batch"] or options["manifest"] or options["unused"]):
         raise UsageError(f"unexpected {kernels[1]!r}", where="fsr lookup", fix="name several with --batch")
     if not kernels and not options["batch"]:
         raise UsageError("no kernel named", expected="fsr lookup KERNEL", fix="see `fsr lookup --help`")
     if options["tier"] not in (None, *TIERS):
         raise UsageError(f"unknown tier {options['tier']!r}", expected="exact, driver or arch")
-    asked = [name for name in ("batch", "manifest", "explain") if options[name]]
+    asked = [name for name in ("batch", "manifest", "explain", "unused") if options[name]]
     if len(asked) > 1 or (options["compile"] and not options["manifest"]):
         given = [*asked, *(["compile"] if options["compile"] else [])]
         raise UsageError(" and ".join(f"--{name}" for name in given) + " do not go together", where="fsr lookup")

@@ -1,4 +1,4 @@
-"""The longer answers of ``fsr lookup``: --batch, --manifest and --explain."""
+"""The longer answers of ``fsr lookup``: --batch, --manifest, --explain and --unused."""
 
 from __future__ import annotations
 
@@ -13,18 +13,24 @@ from fsr.backends.cuda.present import present
 from fsr.builds.command import read_command
 from fsr.builds.manifest import Line, write_manifest
 from fsr.builds.serving import Served, served, unfit
+from fsr.builds.unused import told, unused
 from fsr.cache.explain import Considered, considered, explain
 from fsr.cache.layers import Found, Layers
 from fsr.cache.lookup import write_files
-from fsr.errors import EXIT_DONE, EXIT_MISS, EXIT_USAGE, FsrError, UsageError
+from fsr.errors import EXIT_DONE, EXIT_FAILED, EXIT_MISS, EXIT_USAGE, FsrError, UsageError
 
 
 def answer(options: dict[str, Any], index: int, layers: Layers) -> int:
-    """What --batch, --manifest or --explain asks for; the exit code. Raises FsrError."""
+    """What --batch, --manifest, --explain or --unused asks for; the exit code. Raises FsrError."""
     if options["batch"]:
         return batch(options, index, layers)
     if options["manifest"]:
         return manifest(options, index, layers)
+    if options["unused"]:
+        found = list(unused(_kernels(options["kernels"]), filter(None, (layers.user, layers.system))))
+        if found or options["json"]:
+            print(told(found, bool(options["json"])))
+        return EXIT_FAILED if found else EXIT_DONE
     return explained(options, index, layers)
 
 
@@ -33,9 +39,9 @@ def batch(options: dict[str, Any], index: int, layers: Layers) -> int:
     names = options["kernels"] or (line.strip() for line in sys.stdin)
     code = EXIT_DONE
     for name in filter(None, names):
-        told = _answer_for(name, options, index, layers)
-        print(json.dumps(told), flush=True)
-        worst = {"error": EXIT_USAGE, "miss": EXIT_MISS}.get(told["status"], EXIT_DONE)
+        row = _answer_for(name, options, index, layers)
+        print(json.dumps(row), flush=True)
+        worst = {"error": EXIT_USAGE, "miss": EXIT_MISS}.get(row["status"], EXIT_DONE)
         code = EXIT_USAGE if EXIT_USAGE in (code, worst) else max(code, worst)
     return code
 
@@ -99,13 +105,13 @@ def _kernels(names: list[str]) -> Iterator[Path]:
 def explained(options: dict[str, Any], index: int, layers: Layers) -> int:
     """Say for every layer which part of the key missed, and whether a build that keeps its launch may use the hit."""
     kernel = Path(options["kernels"][0])
-    told = []
+    rows = []
     for name, database in (("user", layers.user), ("system", layers.system)):
         if not database:
             continue
         answer = considered(kernel, Path(database), index)
         if options["json"]:
-            told.append({"layer": name, "database": database, "winners": _rows(answer[1], kernel) if answer else []})
+            rows.append({"layer": name, "database": database, "winners": _rows(answer[1], kernel) if answer else []})
         else:
             print(f"{name} cache {database}")
             print("\n".join(f"  {line}" for line in explain(kernel, Path(database), index)))
@@ -113,7 +119,7 @@ def explained(options: dict[str, Any], index: int, layers: Layers) -> int:
     chosen = None if found is None else served(found.hit, kernel)
     if options["json"]:
         why = chosen if isinstance(chosen, str) else None
-        print(json.dumps({"kernel": str(kernel), "hit": found is not None, "layers": told, "not_in_builds": why,
+        print(json.dumps({"kernel": str(kernel), "hit": found is not None, "layers": rows, "not_in_builds": why,
                           "gpu": present() is not None}))  # fmt: skip
     elif isinstance(chosen, str):
         print(f"in a build, the original stays: {chosen}")
