@@ -7,16 +7,21 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from fsr.backends.backend import BROKEN, MISSING, NOTE, OK, Finding
 from fsr.backends.select import backends
+from fsr.errors import FsrError
+from fsr.llm.named import ModelSpec, read_spec
 from fsr.sandbox.confine import FIX, support
 from fsr.sandbox.launch import confined
+from fsr.settings import read_settings
 
 
 def probe() -> Iterator[Finding]:
@@ -26,6 +31,7 @@ def probe() -> Iterator[Finding]:
         yield from backend.findings()
     yield from _sandbox()
     yield _ray()
+    yield from _models()
 
 
 # ---------------------------------------------------------------- containment of code that runs on the host
@@ -67,6 +73,36 @@ def _ray() -> Finding:
     if importlib.util.find_spec("ray") is None:
         return Finding("ray", NOTE, "not installed; used for several GPUs or a cluster", "pip install 'fsr[ray]'")
     return Finding("ray", OK, importlib.metadata.version("ray"))
+
+
+def _models() -> Iterator[Finding]:
+    """The packages that models need, and whether those of the configuration answer. Servers on other hosts are not
+    asked: nothing leaves this machine because somebody looks at what works on it."""
+    for name, package, extra in (("hosted models", "openai", "llm"), ("local models", "llama_cpp", "local-llm")):
+        there = importlib.util.find_spec(package) is not None
+        fix = "" if there else f"pip install 'fsr[{extra}]'"
+        yield Finding(name, OK if there else NOTE, f"{package} is {'' if there else 'not '}installed", fix)
+    settings = read_settings()
+    for named in dict.fromkeys((*settings.llm, *settings.models)):
+        try:
+            spec = read_spec(named, settings.models)
+        except FsrError as fault:
+            yield Finding(f"model {named}", BROKEN, fault.what, fault.fix)
+            continue
+        yield _answering(named, spec)
+
+
+def _answering(named: str, spec: ModelSpec) -> Finding:
+    if spec.local:
+        return Finding(f"model {named}", OK, f"{spec.path}; roles: {', '.join(spec.roles)}")
+    if spec.leaves:
+        return Finding(f"model {named}", NOTE, f"on {spec.host}: not asked here")
+    parts = urlsplit(spec.url)
+    try:
+        with socket.create_connection((spec.host, parts.port or 80), timeout=2.0):
+            return Finding(f"model {named}", OK, f"{spec.url} takes connections")
+    except OSError as fault:
+        return Finding(f"model {named}", MISSING, f"{spec.url}: {fault.strerror or fault}", "start its server")
 
 
 def findings(report: Callable[[Finding], None] = lambda finding: None) -> list[Finding]:
