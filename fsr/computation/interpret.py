@@ -151,7 +151,10 @@ class _Evaluator:
             self.inside.append(inside)
         if 0 in buffer.shape:
             return np.zeros(np.broadcast_shapes(*(a.shape for a in at)), buffer.dtype)
-        return buffer[tuple(at)] if at else buffer.reshape(())
+        if not at:
+            return buffer.reshape(())
+        value = buffer[tuple(at)]
+        return value if inside.all() else np.where(inside, value, _outside(buffer.dtype))
 
     def _fold(self, e: Fold) -> Array:
         axes, within = self.axes, np.array(True)
@@ -210,6 +213,13 @@ class _Evaluator:
             raise NoMeaning(f"{name} has no meaning here")
         found = function(*args)
         return np.asarray(found).astype(args[-1].dtype) if name in _IN_DOUBLE else np.asarray(found)
+
+
+def _outside(dtype: np.dtype[Any]) -> Array:
+    """What lies outside of a buffer: nothing that a right computation lets through."""
+    if is_float(dtype):
+        return np.array(np.nan, dtype)
+    return np.array(0x5B if dtype.itemsize == 1 else 0x5BA1, np.int64).astype(dtype)
 
 
 def _reduced(op: str, body: Array, within: Array, over: tuple[int, ...], place: Array | None) -> Array:

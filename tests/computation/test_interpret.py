@@ -94,3 +94,13 @@ def test_folds_over_nothing():
     got = interpret(c, {"m": 2, "n": 0}, {"A": np.zeros((2, 0), np.float32), "B": np.zeros((0, 2), np.float32)})["C"]
     assert got.tolist() == [[0.0, 0.0], [0.0, 0.0]]
     assert ordered(Op("sum", (Const(1.0, "float32"), matrix("A", "i", "j")))).args[0] == matrix("A", "i", "j")
+
+
+def test_what_is_read_outside_of_a_buffer_shows():
+    beyond = Load("x", (Number(Affine((("i", 1),), 1), "int64"),), "float32")
+    buffers = (Buffer("x", "float32", ("n",)), Buffer("y", "float32", ("n",)))
+    guarded = Case(affine("i"), Affine((("n", 1),), -2), beyond, Const(0.0, "float32"))
+    for value, last in ((beyond, "nan"), (guarded, "0.0")):
+        c = Computation(("n",), buffers, (Statement("map", "y", (("i", "n"),), value, at("i")),))
+        got = interpret(c, {"n": 3}, {"x": np.ones(3, np.float32)})["y"]
+        assert [str(v) for v in got] == ["1.0", "1.0", last]
