@@ -17,7 +17,7 @@ def main() -> None:
 def for_builds(command: str, arguments: list[str]) -> int:
     """The two commands that build systems call; the exit code."""
     from fsr.cache.layers import Layers
-    from fsr.errors import FsrError
+    from fsr.errors import FsrError, of_the_machine
     from fsr.settings import read_settings
 
     try:
@@ -31,7 +31,12 @@ def for_builds(command: str, arguments: list[str]) -> int:
     if command == "lookup":
         from fsr.builds.lookup import main as lookup
 
-        return lookup(arguments, layers)
+        try:
+            return lookup(arguments, layers)
+        except (OSError, MemoryError) as fault:
+            told = of_the_machine(fault)
+            print(f"fsr: {told}", file=sys.stderr)
+            return told.exit_code
     from fsr.builds.launching import main as launch
 
     return launch(arguments, layers)

@@ -6,6 +6,7 @@ and faults of fsr itself raise. Every class survives pickling, since workers rai
 
 from __future__ import annotations
 
+MOST_LINES, MOST_WIDE = 100, 600  # of a message; a draft of a contract is as long as the kernel has parameters
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_MISS, EXIT_MISSING_TOOL = 0, 1, 2, 3, 4
 
 
@@ -29,12 +30,18 @@ class FsrError(Exception):
         return _rebuild, (type(self), self.what, self.expected, self.where, self.fix)
 
     def __str__(self) -> str:
-        lines = [f"{self.where}: {self.what}" if self.where else self.what]
-        if self.expected:
-            lines.append(f"  expected: {self.expected}")
-        if self.fix:
-            lines.append(f"  next: {self.fix}")
-        return "\n".join(lines)
+        head = f"{one_line(self.where)}: {self.what}" if self.where else self.what
+        lines = head.split("\n")[:MOST_LINES]
+        lines += f"  expected: {self.expected}".split("\n") if self.expected else []
+        lines += f"  next: {self.fix}".split("\n") if self.fix else []
+        return "\n".join(map(one_line, lines))
+
+
+def one_line(text: str) -> str:
+    """A text of any origin as a part of one line on a terminal: control characters spelt, the middle of what is too
+    long left out."""
+    shown = "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode() for c in text)
+    return shown if len(shown) <= MOST_WIDE else f"{shown[: MOST_WIDE // 2]}...{shown[-MOST_WIDE // 4 :]}"
 
 
 def _rebuild(cls: type[FsrError], what: str, expected: str, where: str, fix: str) -> FsrError:
@@ -75,6 +82,21 @@ class MissingToolError(FsrError):
     """A device, driver, compiler or package that the request needs is not there."""
 
     exit_code = EXIT_MISSING_TOOL
+
+
+def of_the_machine(fault: OSError | MemoryError | RecursionError) -> FsrError:
+    """What the machine refused, wherever it was: a full disk, too many open files, no folder for temporary files."""
+    if isinstance(fault, RecursionError):
+        return UsageError(
+            "something in this input is nested too deeply to be read", expected="what people write",
+            fix="simplify the kernel, its contract or the stored file; --debug shows where",
+        )  # fmt: skip
+    if isinstance(fault, MemoryError):
+        return StorageError("there is not enough memory", expected="what the input needs", fix="name smaller sizes")
+    return StorageError(
+        f"the machine refused: {fault.strerror or fault}", expected="files, space and permissions as usual",
+        where=str(fault.filename or ""), fix="correct what it names (TMPDIR and FSR_HOME say where fsr writes)",
+    )  # fmt: skip
 
 
 class HarnessError(FsrError):

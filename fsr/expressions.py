@@ -122,9 +122,9 @@ def evaluate(text: str, sizes: Mapping[str, Number]) -> Number:
     """The value of an expression for concrete sizes. Raises ContractError on an unknown name or overflow."""
     try:
         value = _evaluate(parse(text), sizes, text)
-    except (ZeroDivisionError, OverflowError, TypeError, ValueError) as fault:
+    except (ZeroDivisionError, OverflowError, TypeError, ValueError, AttributeError) as fault:
         raise _bad(text, f"cannot be evaluated for {dict(sizes)}: {fault}") from None
-    if abs(value) >= LIMIT:
+    if not abs(value) < LIMIT:  # NaN too
         raise _bad(text, f"is {value} for {dict(sizes)}, beyond 64 bits")
     return value
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from fsr.errors import UsageError
+from fsr.files import Unreadable, read_file
 
 VARIABLES = {"home": "FSR_HOME", "cache": "FSR_CACHE", "system_cache": "FSR_SYSTEM_CACHE", "workers": "FSR_WORKERS"}
 
@@ -76,17 +77,24 @@ def _models(data: dict[str, object], where: str) -> tuple[tuple[str, ...], dict[
 
 
 def _read_file(path: str) -> dict[str, object]:
-    if not os.path.isfile(path):  # noqa: PTH113
-        return {}
+    try:
+        text = read_file(path)
+    except Unreadable as fault:
+        if fault.absent:
+            return {}
+        raise UsageError(f"the configuration cannot be read: {fault.why}", where=path, fix="correct it") from None
     import tomllib  # 2 ms, only where there is a file to read
 
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            data = tomllib.load(file)
-    except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as fault:
+        data = tomllib.loads(text.decode())
+    except (ValueError, RecursionError) as fault:  # no TOML, or no UTF-8
         raise UsageError(f"the configuration cannot be read: {fault}", where=path, fix="correct it") from None
+    for key in ("cache", "system_cache"):
+        value = data.get(key, "")
+        if not isinstance(value, str) or "\0" in value:
+            raise UsageError(f"{key} is {value!r}", expected="a path in quotes", where=path, fix="correct it")
     known = ("cache", "llm", "models", "system_cache", "workers")
     unknown = sorted(set(data) - set(known))
     if unknown:
-        raise UsageError(f"unknown setting {unknown[0]!r}", expected=", ".join(known), where=path)
+        raise UsageError(f"unknown setting {unknown[0]!r}", expected=", ".join(known), where=path, fix="remove it")
     return data

@@ -16,7 +16,7 @@ MODULES = CORE + SERVICE
 # From the ground up; a part imports from lower rows only. Rows of one floor stand below each other where one
 # part of it carries the others.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "records"),
+    ("errors", "files", "records"),
     ("identity", "expressions", "settings", "sandbox", "hardware"),
     ("emulator", "computation"),
     ("source", "backends", "report"),

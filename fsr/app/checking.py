@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fsr.contract.stored import stored_plan
 from fsr.errors import SourceError
 from fsr.evaluation.faults import outcome_of_fault
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, PromotionPart, SessionSpec
-from fsr.identity import plan_from_json, to_json
-from fsr.records import Candidate, DeviceInfo, Json, Outcome, Plan, Status
+from fsr.identity import to_json
+from fsr.records import Candidate, DeviceInfo, Json, Outcome, Status
 from fsr.runs.awaiting import completed
 from fsr.runs.baseline import qualify
 from fsr.runs.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S
@@ -23,6 +23,7 @@ from fsr.runs.options import RefineOptions
 from fsr.runs.promoting import PROMOTE_TIMEOUT_S
 from fsr.source.entry import bare_name
 from fsr.source.file import KernelFile
+from fsr.source.signature import signature
 from fsr.workers.protocol import Pool, Task, WorkerFault, Workers
 
 PROMOTION = "promotion"
@@ -54,9 +55,10 @@ class Judgement:
 
 def load_candidate(path: Path, kernel: Kernel) -> Candidate:
     """A candidate file with its launch plan: from the evidence beside it (``name.json``), when that names a plan,
-    else the plan of the kernel's contract. Raises SourceError when it lacks a kernel that the plan launches."""
+    else the plan of the kernel's contract. Raises SourceError when it lacks a kernel that the plan launches, and for
+    evidence that is damaged or absurd: the candidate would be tested under a launch that is not its own."""
     file = KernelFile.read(path)
-    plan = stored_plan(path) or kernel.baseline.plan
+    plan = stored_plan(path, kernel.contract) or kernel.baseline.plan
     names = tuple(dict.fromkeys(bare_name(launch.entry) for launch in plan.launches))
     missing = [n for n in names if n not in {k.rpartition("::")[2] for k in file.kernels} | set(file.kernels)]
     if missing:
@@ -64,17 +66,16 @@ def load_candidate(path: Path, kernel: Kernel) -> Candidate:
             f"the candidate holds no kernel {missing[0]!r}", expected=f"the kernels {', '.join(names)}",
             where=str(path), fix="name the file that fsr wrote, with its .json beside it",
         )  # fmt: skip
+    for launch in plan.launches:
+        wanted = [p.type for p in signature(file, launch.entry).params]
+        if len(wanted) != len(launch.args):
+            raise SourceError(
+                f"the candidate's {launch.entry} takes {len(wanted)} arguments and is launched with {len(launch.args)}",
+                expected=f"({', '.join(wanted)})", where=str(path),
+                fix="name the file that fsr wrote, with its .json beside it",
+            )  # fmt: skip
     entries = dict.fromkeys(launch.entry for launch in plan.launches)
     return Candidate(file.cut(*entries).text, plan, ("given",))
-
-
-def stored_plan(path: Path) -> Plan | None:
-    """The plan in the evidence beside a candidate file; None when there is no such evidence."""
-    try:
-        data: Any = json.loads(path.with_suffix(".json").read_text())
-        return plan_from_json(data["best"]["plan"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def judge(path: Path, options: RefineOptions, *, timed: bool) -> Judgement:

@@ -71,7 +71,7 @@ def _json(found: Found, paths: list[str]) -> str:
 
 def _index(text: str | None) -> int:
     name, _, number = (text or "cuda:0").partition(":")
-    if name not in ("cuda", "auto") or not (number or "0").isdigit():
+    if name not in ("cuda", "auto") or not ((number or "0").isdecimal() and number.isascii() and len(number) <= 3):
         raise UsageError(f"unknown device {text!r}", expected="cuda:N", fix="for example --device cuda:0")
     return int(number or "0")
 
@@ -108,7 +108,9 @@ def _check(options: dict[str, Any]) -> None:
     if not kernels and not options["batch"]:
         raise UsageError("no kernel named", expected="fsr lookup KERNEL", fix="see `fsr lookup --help`")
     if options["tier"] not in (None, *TIERS):
-        raise UsageError(f"unknown tier {options['tier']!r}", expected="exact, driver or arch")
+        raise UsageError(
+            f"unknown tier {options['tier']!r}", expected="exact, driver or arch", fix="see `fsr lookup --help`"
+        )
     asked = [name for name in ("batch", "manifest", "explain", "unused") if options[name]]
     if len(asked) > 1 or (options["compile"] and not options["manifest"]):
         given = [*asked, *(["compile"] if options["compile"] else [])]

@@ -18,8 +18,9 @@ NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.
 def open_for_reading(path: str) -> sqlite3.Connection | None:
     """A read-only connection, or None when there is no database there. Raises StorageError when it is no
     database or cannot be read."""
-    if not os.path.isfile(path):  # noqa: PTH113  # pathlib costs lookup 4 ms
+    if not os.path.lexists(path):
         return None
+    _require_plain(path)
     quoted = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")  # noqa: PTH100
     try:
         connection = sqlite3.connect(f"file:{quoted}?mode=ro", uri=True, timeout=BUSY_S)
@@ -40,6 +41,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
             where=str(path),
             fix="set FSR_CACHE to a local path; `fsr cache export` shares winners between machines",
         )
+    _require_plain(str(path))
     connection = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,6 +60,15 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
             connection.close()
         raise damaged(path, fault) from None
     return connection
+
+
+def _require_plain(path: str) -> None:
+    """SQLite waits for pipes and makes files in place of links that lead nowhere."""
+    if os.path.lexists(path) and not os.path.isfile(path):  # noqa: PTH113
+        raise StorageError(
+            "the cache database is no plain file", expected="a SQLite database made by fsr", where=path,
+            fix="move it away (it is made again), or set FSR_CACHE to another path",
+        )  # fmt: skip
 
 
 def damaged(path: Path | str, fault: Exception) -> StorageError:

@@ -34,7 +34,7 @@ class Entry:
 
 def read_body(body: str, digest: str) -> Entry | None:
     """The entry of a stored body, or None when it is damaged: a damaged entry is a miss, never an error."""
-    if text_digest(body.encode()) != digest:
+    if not isinstance(body, str) or text_digest(body.encode()) != digest:
         return None
     try:
         data = json.loads(body)
@@ -42,5 +42,5 @@ def read_body(body: str, digest: str) -> Entry | None:
         key["includes"] = tuple((name, value) for name, value in key["includes"])
         key["flags"] = tuple(key["flags"])
         return Entry(CacheKey(**key), data["basis"], data["device"], data["files"], data["evidence"], data["candidate"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         return None

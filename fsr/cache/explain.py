@@ -12,6 +12,7 @@ from fsr.cache.digest import includes_unchanged, text_digest
 from fsr.cache.entry import Entry, read_body
 from fsr.cache.hardware import Hardware, known_device
 from fsr.errors import UsageError
+from fsr.files import Unreadable, read_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def explain(kernel: Path, database: Path, index: int = 0) -> list[str]:
         return [f"there is no cache yet at {database}: `fsr refine {kernel}` makes it"]
     wanted, rows = answer
     of_this = [row for row in rows if not any(m.part == "source" for m in row.missed)]
-    source = text_digest(kernel.read_bytes())
+    source = text_digest(read_file(kernel))
     lines = [f"source {source[:16]}: {len(of_this)} winners stored", _hardware_line(wanted, index)]
     lines += [f"  {row.key[:16]}: " + ("; ".join(m.told for m in row.missed) or "exact: served") for row in rows]
     return lines
@@ -53,9 +54,11 @@ def considered(kernel: Path, database: Path, index: int = 0) -> tuple[Hardware |
     """The hardware here, and the winners of this file; where there is none, those of kernels that the file defines
     under the same name, as they were found for other bytes of it. None without a database."""
     try:
-        data = kernel.read_bytes()
-    except OSError as fault:
-        raise UsageError(f"the kernel file cannot be read: {fault.strerror}", where=str(kernel)) from None
+        data = read_file(kernel)
+    except Unreadable as fault:
+        raise UsageError(
+            f"the kernel file cannot be read: {fault.why}", where=str(kernel), fix="check the path"
+        ) from None
     connection = open_for_reading(str(database))
     if connection is None:
         return None

@@ -13,6 +13,7 @@ from fsr.cache.connection import damaged, open_for_reading
 from fsr.cache.digest import hardware_of, includes_unchanged, json_digest, text_digest
 from fsr.cache.hardware import Hardware, known_device
 from fsr.errors import StorageError, UsageError
+from fsr.files import Unreadable, read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,12 +50,9 @@ def find(
     database cannot be."""
     kernel, database = os.fspath(kernel), os.fspath(database)
     try:
-        with open(kernel, "rb") as file:  # noqa: PTH123
-            source = text_digest(file.read())
-    except OSError as fault:
-        raise UsageError(
-            f"the kernel file cannot be read: {fault.strerror}", where=kernel, fix="check the path"
-        ) from None
+        source = text_digest(read_file(kernel))
+    except Unreadable as fault:
+        raise UsageError(f"the kernel file cannot be read: {fault.why}", where=kernel, fix="check the path") from None
     connection = open_for_reading(database)
     if connection is None:
         return None

@@ -145,7 +145,10 @@ def _measured(store: Store, kernels: tuple[Path, ...], options: RefineOptions, a
 def prune_command(damaged: bool, days: float | None, failures: bool, megabytes: float | None) -> None:
     """Remove entries; says how many. Without an option nothing is removed."""
     if not damaged and days is None and not failures and megabytes is None:
-        raise UsageError("nothing named to prune", expected="--damaged, --older-than DAYS, --failures or --max-size MB")
+        raise UsageError(
+            "nothing named to prune", expected="--damaged, --older-than DAYS, --failures or --max-size MB",
+            fix="name what is to go",
+        )  # fmt: skip
     limit = time.time() - (days or 0.0) * 86400
     with _store() as store:
         found = list(store.entries())

@@ -9,7 +9,7 @@ import traceback
 import click
 
 from fsr import __version__
-from fsr.errors import EXIT_FAILED, EXIT_USAGE, FsrError
+from fsr.errors import EXIT_FAILED, EXIT_USAGE, FsrError, of_the_machine, one_line
 
 # name -> (module, attribute, help); the help stands here so that `fsr --help` imports no command.
 COMMANDS = {
@@ -74,11 +74,18 @@ def run(arguments: list[str] | None = None) -> None:
             print(f"fsr: {fault}", file=sys.stderr)
         sys.exit(fault.exit_code)
     except click.ClickException as fault:
-        fault.show()
+        usage = fault.ctx.get_usage() + "\n" if isinstance(fault, click.UsageError) and fault.ctx is not None else ""
+        print(f"{usage}Error: {one_line(fault.format_message())}", file=sys.stderr)
         sys.exit(EXIT_USAGE)
     except (click.Abort, KeyboardInterrupt):
         print("fsr: interrupted", file=sys.stderr)
         sys.exit(130)
+    except (OSError, MemoryError, RecursionError) as fault:
+        if debug:
+            raise
+        told = of_the_machine(fault)
+        print(f"fsr: {told}", file=sys.stderr)
+        sys.exit(told.exit_code)
     except Exception as fault:
         if debug:
             raise

@@ -18,7 +18,7 @@ def runs_command() -> None:
 
 
 def _record(run: str) -> RunRecord:
-    return RunRecord(Path(read_settings().runs) / run)
+    return RunRecord.named(run, Path(read_settings().runs))
 
 
 @runs_command.command("list")

@@ -13,6 +13,7 @@ from fsr.contract.fields import Fields, did_you_mean
 from fsr.contract.model import Argument, Constraints, Contract, Size, Tolerance
 from fsr.contract.read import RawContract
 from fsr.errors import ContractError, FsrError
+from fsr.files import Unreadable, read_file
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.records import Launch, Plan, Role, ScalarArgument, Scratch
 from fsr.source.file import KernelFile
@@ -358,9 +359,8 @@ def _reference(top: Fields, file: KernelFile) -> str | None:
         raise top.bad(f"the reference is {text!r}", '"module.py:function", the file beside the kernel', "reference")
     path: Path = file.path.parent / match[1]
     try:
-        tree = ast.parse(path.read_text("utf-8"))
-    except (OSError, SyntaxError, ValueError) as fault:
-        reason = fault.strerror if isinstance(fault, OSError) else str(fault)
+        tree = ast.parse(read_file(path).decode())
+    except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError) as reason:
         raise top.bad(
             f"the reference {path} cannot be used: {reason}", "a Python file beside the kernel", "reference"
         ) from None

@@ -20,6 +20,7 @@ from typing import Any
 
 from fsr.contract.model import Origin
 from fsr.errors import ContractError
+from fsr.files import Unreadable, read_file
 
 _OPEN = re.compile(r"^[ \t]*//[ \t]*///[ \t]*fsr[ \t]*\r?$")
 _CLOSE = re.compile(r"^[ \t]*//[ \t]*///[ \t]*\r?$")
@@ -52,23 +53,32 @@ def read_contract(path: Path, text: str) -> RawContract | None:
     """
     sidecar = sidecar_path(path)
     block = _block(path, text)
-    if sidecar.is_file():
+    try:
+        content = read_file(sidecar)
+    except Unreadable as fault:
+        if not fault.absent:
+            raise _unreadable(sidecar, fault.why) from None
+    else:
         if block is not None:
             raise ContractError(
                 f"there is a contract in the file and another in {sidecar.name}",
                 expected="one contract", where=f"{path}:{block[1]}", fix="delete one of the two",
             )  # fmt: skip
         try:
-            content = sidecar.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as fault:
-            raise ContractError(
-                f"the contract cannot be read: {fault}", expected="TOML text in UTF-8", where=str(sidecar),
-                fix="correct the file, or delete it and write the block into the kernel file",
-            ) from None  # fmt: skip
-        return parse_contract(content, Origin("sidecar", str(sidecar), 1), 0)
+            text = content.decode().replace("\r\n", "\n")
+        except UnicodeDecodeError as fault:
+            raise _unreadable(sidecar, str(fault)) from None
+        return parse_contract(text, Origin("sidecar", str(sidecar), 1), 0)
     if block is None:
         return None
     return parse_contract(block[0], Origin("block", str(path), block[1]), block[1])
+
+
+def _unreadable(sidecar: Path, why: str) -> ContractError:
+    return ContractError(
+        f"the contract cannot be read: {why}", expected="TOML text in UTF-8", where=str(sidecar),
+        fix="correct the file, or delete it and write the block into the kernel file",
+    )  # fmt: skip
 
 
 def sidecar_path(path: Path) -> Path:
@@ -80,7 +90,7 @@ def parse_contract(toml: str, origin: Origin, shift: int) -> RawContract:
     """TOML text as a RawContract; ``shift`` is the number of lines of the file before its first line."""
     try:
         data = tomllib.loads(toml)
-    except tomllib.TOMLDecodeError as fault:
+    except (ValueError, RecursionError) as fault:  # ValueError: a number of 5000 digits
         at = re.search(r"at line (\d+)", str(fault))
         line = shift + (int(at[1]) if at else toml.count("\n") + 1)
         reason = re.sub(r"\s*\(at [^)]*\)", "", str(fault))

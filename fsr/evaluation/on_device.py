@@ -25,8 +25,9 @@ from fsr.records import Candidate, Case, FaultKind, Image, Plan, Role
 from fsr.testgen.cases import elements, large_cases
 from fsr.testgen.compare import ARRAY_ERROR_CAP, OVERFLOWED_NEAR, TIMES_LESS_ACCURATE, Mismatch, flushes, tolerance
 from fsr.testgen.draws import Kind, word
-from fsr.testgen.oracle import PERTURBED_RUNS, perturbation, widened_data
+from fsr.testgen.oracle import PERTURBED_RUNS, perturbation
 from fsr.testgen.placing import place
+from fsr.testgen.reference import widened_data
 from fsr.testgen.values import CaseData, build, outputs, poison_draw
 
 # Elements of all buffers; with the last one of two alike has more than an int can count.

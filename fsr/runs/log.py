@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fsr.errors import StorageError, UsageError
+from fsr.files import Unreadable, read_file
 
 EVENTS = "events.jsonl"
 
@@ -83,29 +84,61 @@ class EventLog:
         self._file.seek(0, os.SEEK_END)
 
 
+def run_folder(runs: Path, name: str) -> Path:
+    """The folder of the run of that name. Raises UsageError for what can be no run's name."""
+    if name in ("", ".", "..") or "/" in name or not name.isprintable() or len(name.encode(errors="replace")) > 255:
+        raise UsageError(
+            f"{name!r} is no name of a run", expected="one of those that `fsr runs list` shows", where=str(runs),
+            fix="`fsr runs list` shows the runs",
+        )  # fmt: skip
+    return runs / name
+
+
 def read_events(folder: Path) -> Iterator[dict[str, Any]]:
     """The events of a run, oldest first; a torn last line is left out.
 
-    Raises UsageError when there is no such run, StorageError when a line in the middle is damaged."""
+    Raises UsageError when there is no such run, StorageError when it cannot be read or a line in the middle is
+    damaged."""
     path = folder / EVENTS
     try:
-        lines = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        raise UsageError(
-            f"there is no run {folder.name!r}", where=str(folder.parent), fix="`fsr runs list` shows the runs"
-        ) from None
+        lines = read_file(path, None).split(b"\n")
+    except Unreadable as fault:
+        if fault.absent:
+            raise UsageError(
+                f"there is no run {folder.name!r}", where=str(folder.parent), fix="`fsr runs list` shows the runs"
+            ) from None
+        raise _damaged(str(path), f"cannot be read: {fault.why}") from None
     for number, line in enumerate(lines[:-1], 1):
         try:
-            yield json.loads(line)
-        except ValueError:
-            raise StorageError(
-                "the event log of this run is damaged", where=f"{path}:{number}", fix="start a new run"
-            ) from None
+            event = json.loads(line)
+        except (ValueError, RecursionError):
+            raise _damaged(f"{path}:{number}", "is damaged") from None
+        if not _is_event(event):
+            raise _damaged(f"{path}:{number}", "is damaged")
+        yield event
+
+
+def _is_event(event: object) -> bool:
+    """Whether a line's value has what every event has; of an end, the result that everybody shows."""
+    if not isinstance(event, dict) or not isinstance(event.get("kind"), str):
+        return False
+    if event["kind"] != "end":
+        return True
+    result = event.get("result")
+    return isinstance(result, dict) and isinstance(result.get("best"), dict | None) and "evaluated" in result
+
+
+def _damaged(where: str, why: str) -> StorageError:
+    return StorageError(
+        f"the event log of this run {why}", expected="the lines that fsr wrote", where=where, fix="start a new run"
+    )
 
 
 def is_written(folder: Path) -> bool:
     """Whether some process holds the log of a run open: whether it is going on."""
     try:
+        if not (folder / EVENTS).is_file():  # opening a pipe would wait
+            return False
         with (folder / EVENTS).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

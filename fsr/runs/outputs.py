@@ -32,10 +32,10 @@ def require_writable(output: Path, kernel: Path) -> None:
             expected="a file of its own", where=str(output), fix="name another with -o OUT",
         )  # fmt: skip
     folder = output.parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise _unwritable(folder, fault.strerror or str(fault)) from None
+    while not folder.exists() and folder != folder.parent:  # made when there is something to write, not before
+        folder = folder.parent
+    if not folder.is_dir():
+        raise _unwritable(folder, "it is no folder")
     if not os.access(folder, os.W_OK) or (output.exists() and not os.access(output, os.W_OK)):
         raise _unwritable(folder, "permission denied")
 
@@ -98,6 +98,7 @@ def write_outputs(files: Mapping[str, str], evidence: Mapping[str, Json], output
     texts[output.with_suffix(".json")] = json.dumps(dict(evidence), indent=2) + "\n"
     drafts: dict[Path, Path] = {}
     try:
+        output.parent.mkdir(parents=True, exist_ok=True)
         for path, text in texts.items():
             draft = path.with_name(f".{path.name}.{os.getpid()}")
             drafts[path] = draft

@@ -12,7 +12,7 @@ from typing import Any
 from fsr.errors import FsrError, UsageError
 from fsr.report.words import ratio_text
 from fsr.runs.control import GO_ON, PAUSE, STOP, request
-from fsr.runs.log import is_written, read_events
+from fsr.runs.log import is_written, read_events, run_folder
 
 FOLLOW_S = 0.2
 
@@ -22,6 +22,11 @@ class RunRecord:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.name = folder, folder.name
+
+    @classmethod
+    def named(cls, name: str, runs: Path) -> RunRecord:
+        """The run of that name in a folder of runs. Raises UsageError for what can be no run's name."""
+        return cls(run_folder(runs, name))
 
     @cached_property
     def events(self) -> list[dict[str, Any]]:

@@ -66,7 +66,7 @@ class RunStart:
                 RefineOptions(**options), first["source"], first["contract"], given, tuple(first["known"]),
                 outcome_from_json(first["baseline"]), first["seconds"] + active_seconds(events),
             )  # fmt: skip
-        except (KeyError, TypeError, ValueError) as fault:
+        except (KeyError, TypeError, ValueError, AttributeError) as fault:
             raise StorageError(
                 f"the run {folder.name!r} was written by another version of fsr ({fault})", where=str(folder),
                 fix="start it anew: fsr refine KERNEL",
@@ -125,7 +125,7 @@ def replay_into(refinement: Refinement, folder: Path, state: RunState) -> None:
     try:
         for event in read_events(folder):
             _replay(event, refinement, state)
-    except (KeyError, TypeError, ValueError, HarnessError) as fault:
+    except (KeyError, TypeError, ValueError, AttributeError, HarnessError) as fault:
         raise StorageError(
             f"the run {folder.name!r} was written by another version of fsr ({fault})", where=str(folder),
             fix="start a new run; the cache keeps what was found",

@@ -10,6 +10,7 @@ from typing import Any
 from fsr.errors import FsrError
 from fsr.runs.control import Control, StopNow
 from fsr.runs.lease import LEASES, Leases
+from fsr.runs.log import run_folder
 from fsr.runs.options import RefineOptions
 from fsr.runs.record import RunRecord
 from fsr.runs.refining import Job, carry_out
@@ -41,12 +42,12 @@ class Run:
         settings: Settings | None = None,
         proposers: Sequence[Proposer] = (),
         leases: Leases = LEASES,
-        _resumed: str = "",
+        _resumed: str | None = None,
     ) -> None:
         settings = settings or read_settings()
         runs = Path(settings.runs)
-        folder = runs / _resumed if _resumed else new_run_folder(runs, options.kernel)
-        earlier = RunStart.read(folder) if _resumed else None
+        folder = run_folder(runs, _resumed) if _resumed is not None else new_run_folder(runs, options.kernel)
+        earlier = RunStart.read(folder) if _resumed is not None else None
         self.options = earlier.options if earlier is not None else options
         self.name, self.folder = folder.name, folder
         self.state = RunState(self.name, self.options.entry or "", self.options.budget_s)

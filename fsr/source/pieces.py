@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fsr.errors import SourceError
+from fsr.files import Unreadable, read_file
 from fsr.source.items import CONTAINERS, Item, parse_items, standing_for
 from fsr.source.tokens import line_of
 
 DEVICE_WORDS = frozenset((
     "__global__", "__device__", "__constant__", "__shared__", "__managed__", "constexpr", "consteval",
 ))  # fmt: skip
+MOST_NESTED = 500
+_NESTS = re.compile(r"[({\[)}\]]|^[ \t]*#[ \t]*(?:if|endif)\w*", re.MULTILINE)
 _INCLUDE = re.compile(r'#\s*include\s*(?:"(?P<local>[^"]+)"|<(?P<system>[^>]+)>)')
 
 
@@ -68,11 +71,10 @@ def normalised(text: str) -> str:
 def read_source(path: Path) -> SourceText:
     """Read and scan one file. Raises SourceError when it cannot be read, is empty or is no text."""
     try:
-        data = path.read_bytes()
-    except OSError as fault:
-        reason = fault.strerror or str(fault)
+        data = read_file(path)
+    except Unreadable as fault:
         raise SourceError(
-            f"the kernel file cannot be read: {reason}",
+            f"the kernel file cannot be read: {fault.why}",
             expected="a readable CUDA source file",
             where=str(path),
             fix="check the path and the permissions",
@@ -94,7 +96,22 @@ def read_source(path: Path) -> SourceText:
 
 def scan(path: Path, text: str) -> SourceText:
     """A text as a scanned source. Raises SourceError where a bracket never closes."""
+    if (deep := _nesting(text)) > MOST_NESTED:
+        raise SourceError(
+            f"brackets or conditionals are nested {deep} deep", expected=f"at most {MOST_NESTED}", where=str(path),
+            fix="simplify what generated this file",
+        )  # fmt: skip
     return SourceText(path, text, parse_items(text, str(path)))
+
+
+def _nesting(text: str) -> int:
+    """How deep brackets and conditionals go, those in comments and strings counted too."""
+    deepest = depth = 0
+    for found in _NESTS.finditer(text):
+        word = found[0].lstrip("# \t")
+        depth = max(0, depth + (1 if word in "({[" or word.startswith("if") else -1))
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def include_target(item: Item, source: SourceText) -> tuple[str, bool]:

@@ -8,19 +8,17 @@ that cancellation is forgiven where every correct kernel suffers from it, and no
 
 from __future__ import annotations
 
-import importlib.util
-import inspect
 from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fsr.contract.model import Contract
-from fsr.errors import ContractError
-from fsr.hardware.dtypes import float_limits, is_float, numpy_dtype
+from fsr.hardware.dtypes import float_limits, is_float
 from fsr.records import Case, Role
+from fsr.testgen.reference import reference_outputs, widened_data
 from fsr.testgen.values import Array, CaseData, build, outputs, same_bits
 
 Run = Callable[[Case, CaseData], Mapping[str, Array]]
@@ -126,43 +124,6 @@ def expect(
         return _largest_error(runs, truth) if runs else None
 
     return Expected(first, spread, unwritten, exact, scale, noise)
-
-
-def reference_outputs(contract: Contract, case: Case, data: CaseData, folder: Path) -> dict[str, Array]:
-    """The outputs of the contract's ``module.py:function``, called with inputs (floating ones as float64),
-    scalars and sizes by name, as far as it has parameters of these names. It returns an array, a tuple in the
-    order of the outputs, or a dictionary. Raises ContractError when it is missing or returns something else."""
-    assert contract.reference is not None
-    function = _load_reference(contract.reference, str(folder))
-    wide = widened_data(data)
-    given: dict[str, Any] = {**case.size_map(), **wide.arrays}
-    given |= {name: value.value for name, value in wide.scalars.items()}
-    wanted = inspect.signature(function).parameters
-    if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in wanted.values()):
-        given = {k: v for k, v in given.items() if k in wanted}
-    names = outputs(contract, case)
-    answer = function(**given)
-    if not isinstance(answer, Mapping):
-        parts = answer if isinstance(answer, tuple | list) else (answer,)
-        if len(parts) != len(names):
-            raise _bad_reference(contract, f"returned {len(parts)} arrays for the outputs {', '.join(names)}")
-        answer = dict(zip(names, parts, strict=True))
-    found = {}
-    for name in names:
-        if name not in answer:
-            raise _bad_reference(contract, f"returned no {name!r}")
-        found[name] = _as_numpy(answer[name]).reshape(data.arrays[name].shape)
-    return found
-
-
-def widened_data(data: CaseData) -> CaseData:
-    """The data with every floating array and scalar as float64; other types unchanged."""
-    arrays = {n: a.astype(np.float64) if is_float(a.dtype) else a for n, a in data.arrays.items()}
-    scalars = {
-        n: type(s)("float64", float(np.asarray(s.value, numpy_dtype(s.dtype)))) if is_float(numpy_dtype(s.dtype)) else s
-        for n, s in data.scalars.items()
-    }
-    return CaseData(arrays, scalars)
 
 
 # ---------------------------------------------------------------- parts
@@ -273,37 +234,3 @@ def _scale(first: Array, moved: list[Array]) -> Array:
             np.fmax(scale, np.where(np.isfinite(change), change, 0.0), out=scale)
     scale[~np.isfinite(scale)] = 0.0
     return np.asarray(scale)
-
-
-@lru_cache(maxsize=32)
-def _load_reference(spec: str, folder: str) -> Callable[..., Any]:
-    path, _, function = spec.partition(":")
-    file = Path(folder) / path
-    described = importlib.util.spec_from_file_location(f"fsr_reference_{file.stem}", file)
-    if not function or described is None or described.loader is None or not file.is_file():
-        raise ContractError(
-            f"the reference {spec!r} cannot be loaded",
-            expected='"module.py:function", the file beside the kernel',
-            where=str(file),
-            fix="correct reference in the contract",
-        )
-    module = importlib.util.module_from_spec(described)
-    described.loader.exec_module(module)
-    found = getattr(module, function, None)
-    if not callable(found):
-        raise ContractError(f"{path} has no function {function!r}", where=str(file), fix="correct reference")
-    return found  # type: ignore[no-any-return]
-
-
-def _bad_reference(contract: Contract, why: str) -> ContractError:
-    return ContractError(
-        f"the reference {contract.reference!r} {why}",
-        expected="an array, a tuple of arrays in the order of the outputs, or a dictionary by name",
-        fix="correct the reference function",
-    )
-
-
-def _as_numpy(value: Any) -> Array:
-    if hasattr(value, "detach"):  # a torch tensor
-        value = value.detach().cpu().numpy()
-    return np.asarray(value)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import socket
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,6 +20,7 @@ from fsr.workers.protocol import Pool, Task, WorkerFault
 from fsr.workers.supervisor import Supervisor, Worker
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+ANSWER_S = 3.0
 
 
 class Executor:
@@ -97,10 +100,11 @@ class RayBackend:
                     with _environment_of_ray(gpus):
                         ray.init(include_dashboard=False, num_gpus=len(gpus), **quiet)
                 else:
+                    _require_answer(address)
                     ray.init(address=address, **quiet)
-            except (ConnectionError, RuntimeError, ValueError) as fault:
+            except (OSError, RuntimeError, ValueError) as fault:
                 raise UsageError(
-                    f"no Ray cluster answers at {address or 'local'!r}: {str(fault).splitlines()[0]}",
+                    f"no Ray cluster answers at {address or 'local'!r}: {str(fault).partition(chr(10))[0]}",
                     expected="'local', 'auto' or the address of a running cluster",
                     where="--ray",
                     fix="start one with `ray start --head`, or leave --ray out",
@@ -177,6 +181,16 @@ def _environment_of_ray(gpus: Sequence[str]) -> Iterator[None]:
     finally:
         os.environ.pop(VISIBLE, None)
         os.environ.update({name: value for name, value in before.items() if value is not None})
+
+
+def _require_answer(address: str) -> None:
+    """Raises OSError or ValueError where nobody listens: Ray itself would try for a minute."""
+    if address == "auto":
+        return
+    match = re.fullmatch(r"(?:ray://)?([\w.-]+|\[[0-9a-fA-F:]+\]):(\d{1,5})", address, re.ASCII)
+    if match is None or int(match[2]) > 65535:
+        raise ValueError("it is no address")
+    socket.create_connection((match[1].strip("[]"), int(match[2])), ANSWER_S).close()
 
 
 def _import_ray() -> Any:

