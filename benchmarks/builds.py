@@ -1,6 +1,6 @@
 """Builds with winners, acceptance: the examples of integrations/ from a clean clone, and what the launcher costs.
 
-    python benchmarks/builds.py OUT_DIR [--only launcher,cmake,manifest,ninja,make,ccache] [--runs 20]
+    python benchmarks/builds.py OUT_DIR [--only launcher,cmake,manifest,ninja,make,ccache,setuptools] [--runs 20]
 
 Needs git, nvcc, cuobjdump, cmake, ninja and make on the PATH (ccache for its part). On a machine without an NVIDIA GPU
 the kernel driver's files are laid out in a folder and fsr is pointed at them, as benchmarks/lookup_bench.py does; the
@@ -178,6 +178,18 @@ def make(clone: Clone) -> None:
               "integrations/make")  # fmt: skip
 
 
+def setuptools(clone: Clone) -> None:
+    where = "integrations/setuptools"
+    build = (sys.executable, "setup.py", "-q", "build_ext", "--inplace")
+    clone.run(*build, where=where)
+    (library,) = (clone.folder / "fsr" / where).glob("scaling*.so")
+    clone.check("setuptools: the winner is in the module", clone.holds_winner(library.name, where))
+    clone.run(sys.executable, "-c", "import scaling; scaling.launch", where=where)
+    clone.touch()
+    clone.run(*build, where=where)
+    clone.check("setuptools: touched, the original", not clone.holds_winner(library.name, where))
+
+
 def ccache(clone: Clone) -> None:
     cached = {"CCACHE_DIR": str(clone.folder / "ccache")}
     compile_it = ("nvcc", "-arch=sm_90", "-MD", "-MF", "c.d", "-c", "kernels/scale.cu", "-o", "c.o")
@@ -227,6 +239,7 @@ def _times(clone: Clone, words: Sequence[str], runs: int) -> Iterator[float]:
 
 PARTS: dict[str, Callable[[Clone], None]] = {
     "cmake": cmake, "manifest": manifest, "ninja": ninja, "make": make, "ccache": ccache,
+    "setuptools": setuptools,
 }  # fmt: skip
 
 
