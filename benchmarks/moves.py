@@ -28,7 +28,6 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.batches import QuickToolchain, SyntaxToolchain, failures  # noqa: E402  # the checkout
 from benchmarks.judging import Judge  # noqa: E402
 from benchmarks.kernels.sources import Subject, of_folder, of_repository, of_tests, unique  # noqa: E402
-from fsr.guard.alignment import unpromised_alignment  # noqa: E402
 from fsr.guard.check import guard  # noqa: E402
 from fsr.records import Candidate, CompileFailure  # noqa: E402
 from fsr.search.proposal import Rules, applied, moves_of  # noqa: E402
@@ -157,7 +156,6 @@ def _some(attempts: list[Attempt], most: int) -> list[Attempt]:
 def refusal(subject: Subject, candidate: Candidate) -> str:
     """What the static guard has against a candidate; '' for nothing."""
     fault = guard(candidate, subject.candidate)
-    fault = fault or unpromised_alignment(candidate, subject.candidate, subject.contract)
     return f"{fault.detail} (line {fault.line})" if fault is not None else ""
 
 

@@ -54,6 +54,9 @@ class Formula(Protocol):
     def values(self, dtype: np.dtype[Any]) -> Array:
         """All elements, drawn here."""
 
+    def at(self, places: Array, dtype: np.dtype[Any]) -> Array:
+        """The elements at these places (uint64), drawn here."""
+
     def parameters(self, dtype: np.dtype[Any]) -> bytes:
         """What a device's own kernel draws them from."""
 

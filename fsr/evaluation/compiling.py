@@ -10,7 +10,6 @@ from fsr.backends.select import backend_for
 from fsr.backends.toolchain import Toolchain
 from fsr.errors import MissingToolError
 from fsr.evaluation.spec import Binaries, SessionSpec
-from fsr.guard.alignment import unpromised_alignment
 from fsr.guard.check import guard
 from fsr.guard.settled import settled_pair
 from fsr.records import Candidate, CompileFailure, Fault, Resources
@@ -36,7 +35,6 @@ def build(spec: SessionSpec, candidate: Candidate) -> Binaries | CompileFailure 
     started = time.monotonic()
     if candidate != spec.baseline:
         refused = guard(candidate, spec.baseline, spec.target)
-        refused = refused or unpromised_alignment(candidate, spec.baseline, spec.contract)
         if refused is not None:
             return refused
     candidate = settled(spec, candidate)

@@ -19,6 +19,7 @@ from fsr.backends.protocol import Buffer, TimedPrepared, can_judge, can_time
 from fsr.backends.select import parse_device
 from fsr.evaluation.clock import Reading, predicted, read_clock
 from fsr.evaluation.compiling import run_toolchain, settled
+from fsr.evaluation.far import far_failure
 from fsr.evaluation.on_device import failure_on_device, large_failure
 from fsr.evaluation.session import TIMED_POISON, Session, session_of
 from fsr.evaluation.spec import Binaries, PromoteRequest, PromotionPart
@@ -130,7 +131,11 @@ def _large(
     device = session.device
     if can_judge(device):
         return large_failure(session, device, candidate, binaries, min(LARGE_S, LARGE_SHARE * budget_s))
-    return session.first_failure(binaries.run, candidate.plan, session.large_cases())
+    passed, failure = session.first_failure(binaries.run, candidate.plan, session.large_cases())
+    if failure is not None:
+        return passed, failure
+    more, failure = far_failure(session, candidate, binaries.run, budget_s)
+    return passed + more, failure
 
 
 # ---------------------------------------------------------------- sanitizers and recordings

@@ -18,7 +18,7 @@ from fsr.evaluation.orders import ORDERS
 from fsr.evaluation.session import Session
 from fsr.evaluation.testing import CaseFailure
 from fsr.records import Candidate, Case, Fault, FaultKind, Image
-from fsr.testgen.cases import HOST_ELEMENTS, elements
+from fsr.testgen.cases import HOST_ELEMENTS, elements, smallest_alignment
 from fsr.testgen.compare import Mismatch, compare
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build
@@ -59,10 +59,19 @@ def _matched(session: Session, cases: list[Case]) -> list[tuple[Case, BlockOrder
     small = [c for c in usable if elements(session.contract, c.size_map()) <= HOST_ELEMENTS]
     if small:
         telling = [c for c in small if c.family in TELLING] or small
-        pairs = zip(_largest(telling), _largest(small[::-1]), ORDERS, strict=False)
+        shifted = [_shifted(session, case, i) for i, case in enumerate(_largest(small[::-1]))]
+        pairs = zip(_largest(telling), shifted, ORDERS, strict=False)
         return [(case, order) for first, other, order in pairs for case in (first, other)]
     parts = [replace(o, chosen=CHOSEN_BLOCKS, budget=CHOSEN_ACCESSES, resident=CHOSEN_RESIDENT) for o in ORDERS[:2]]
     return [(case, order) for case in usable[:1] for order in parts]
+
+
+def _shifted(session: Session, case: Case, number: int) -> Case:
+    """The case on pointers that are aligned no better than the contract promises, or at 4 or 8 bytes."""
+    least = smallest_alignment(session.contract)
+    steps = sorted({least, *(step for step in (4, 8) if step > least)})
+    step = steps[-1 - number % len(steps)]
+    return case if case.aliased or step >= 256 else replace(case, alignment_bytes=step)
 
 
 def _largest(cases: list[Case]) -> list[Case]:

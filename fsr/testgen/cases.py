@@ -26,6 +26,7 @@ HOST_ELEMENTS = 1 << 14
 SEARCH_CASES = 46
 THOROUGH_CASES = 72
 NAMED_ELEMENTS = 1 << 26  # a size that the candidate itself names is tested up to here, whatever it costs
+FAR_ELEMENTS = (1 << 24, 1 << 31)  # where an index leaves a float's whole numbers, and an int
 HELD_OUT_CASES = 24
 ROOMY = 16  # a family such as one-hot or cancelling needs some elements to show
 
@@ -140,6 +141,48 @@ def large_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
     families_ = ("normal", "uniform", "repeated", "negated")  # a negated index is one bin for all
     cases = [_case(f"large {i}", s, families_[i % 4], rng, CaseKind.LARGE) for i, s in enumerate(unique.values())]
     return sorted(cases, key=lambda case: elements(contract, case.size_map()))
+
+
+def far_cases(contract: Contract, seed: int) -> list[Case]:
+    """Cases beyond what can be run in full: past 2^24 and 2^31 elements of the largest buffer, and near the upper ends
+    of all sizes. None for contracts whose arrays cannot be drawn in parts."""
+    if any(a.constraints.sorted or a.constraints.unique for a in contract.buffers()) or not contract.sizes:
+        return []
+    rng = _stream("far", contract, seed)
+    least = {s.name: _clip(s, 1 + int(rng.integers(1000, 1100))) for s in contract.sizes}
+    ends = {s.name: max(s.minimum, s.maximum - int(rng.integers(1, 10))) for s in contract.sizes}
+    chosen = [ends]
+    for goal in FAR_ELEMENTS:
+        chosen += [_reaching(contract, least, size, goal) for size in contract.sizes]
+        chosen.append(_shrunk_to(contract, ends, goal))
+    unique = {tuple(sorted(s.items())): s for s in chosen if _largest_buffer(contract, s) > FAR_ELEMENTS[0]}
+    return [_case(f"far {i}", sizes, "normal", rng) for i, sizes in enumerate(unique.values())]
+
+
+def _largest_buffer(contract: Contract, sizes: Mapping[str, int]) -> int:
+    return max((math.prod(contract.shape(a, sizes)) for a in contract.buffers()), default=0)
+
+
+def _reaching(contract: Contract, others: Mapping[str, int], size: Size, goal: int) -> dict[str, int]:
+    """One size just so large that the largest buffer has more than ``goal`` elements, or as large as it may be."""
+    low, high = size.minimum, size.maximum
+    while low < high:
+        middle = (low + high) // 2
+        reached = _largest_buffer(contract, {**others, size.name: middle}) > goal + goal // 16
+        low, high = (low, middle) if reached else (middle + 1, high)
+    return {**others, size.name: low}
+
+
+def _shrunk_to(contract: Contract, ends: Mapping[str, int], goal: int) -> dict[str, int]:
+    """All sizes from their upper ends down, the largest halved until little more than the goal is left."""
+    sizes = dict(ends)
+    lows = {s.name: max(s.minimum, 1) for s in contract.sizes}
+    while _largest_buffer(contract, sizes) > 2 * goal + goal // 4:
+        name = max(sizes, key=lambda n: sizes[n] / lows[n])
+        if sizes[name] // 2 < lows[name]:
+            break
+        sizes[name] //= 2
+    return sizes
 
 
 def _grown(contract: Contract, others: Mapping[str, int], size: Size, max_elements: int) -> dict[str, int]:

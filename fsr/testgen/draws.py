@@ -79,6 +79,19 @@ class Draw:
             return self._part(0, self.count, dtype)
         return self._repeated(dtype)
 
+    def at(self, places: Array, dtype: np.dtype[Any]) -> Array:
+        """The elements at these places (uint64), one-dimensional; as in :meth:`values`."""
+        if self.narrow:
+            return replace(self, narrow="").at(places, numpy_dtype(self.narrow)).astype(np.float64)
+        if self.kind is Kind.BITS:
+            return replace(self, count=len(places)).values(dtype)
+        result = np.empty(len(places), dtype)
+        for at in range(0, len(places), 1 << 16):
+            i = places[at : at + (1 << 16)]
+            values = self._floats(i) if is_float(dtype) else self._integers(i)
+            result[at : at + len(i)] = self._cast(values, dtype)
+        return result
+
     def parameters(self, dtype: np.dtype[Any]) -> bytes:
         """What the kernel on a device takes: struct Draw of testing.cu."""
         dtype = numpy_dtype(self.narrow) if self.narrow else dtype

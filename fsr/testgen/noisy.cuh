@@ -37,9 +37,10 @@ template <int P> __device__ inline fsr_wide<P> fsr_rounded(double r) {
   b = (b ^ (b >> 30)) * 0xBF58476D1CE4E5B9ull;
   b = (b ^ (b >> 27)) * 0x94D049BB133111EBull;
   b ^= b >> 31;
-  // Where r is denormal in the type an error is no share of it but up to four of the spacings there.
+  // Where r is denormal in the type an error is no share of it but some of the spacings there: four, and eight in float,
+  // where that is a millionth of the smallest normal value. (A running mean rounds by a whole spacing a term.)
   const double spacing = P == 24 ? 1.4e-45 : P == 11 ? 5.97e-8 : P == 8 ? 9.19e-41 : 0.0;
-  const double least = 4.0 * spacing, most = (r < 0 ? -r : r) / (double)(1ull << P), normal = spacing * (double)(1ull << (P - 1));
+  const double least = (P == 24 ? 8.0 : 4.0) * spacing, most = (r < 0 ? -r : r) / (double)(1ull << P), normal = spacing * (double)(1ull << (P - 1));
   r += (double)(long long)b * (1.0 / 9223372036854775808.0) * (r < normal && r > -normal && r != 0.0 ? least : most);
 #endif
   return r;

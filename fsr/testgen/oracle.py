@@ -215,7 +215,8 @@ def _shaken(contract: Contract, name: str, array: Array, step: float, rng: np.ra
     amounts = rng.random(array.shape, dtype=np.float32) - np.float32(0.5)
     amounts += np.copysign(np.float32(0.5), amounts)
     with np.errstate(over="ignore", invalid="ignore"):
-        shaken = (array.astype(np.float64) * (1.0 + step * amounts)).astype(array.dtype)
+        # In float64 throughout: a step far below float32's own must not be lost.
+        shaken = (array.astype(np.float64) * (1.0 + step * amounts.astype(np.float64))).astype(array.dtype)
     if wanted.low is not None or wanted.high is not None:
         finite = array[np.isfinite(array)]
         shaken = np.clip(shaken, finite.min(), finite.max()) if finite.size else array.copy()

@@ -1,7 +1,7 @@
 // cheat: 36
 // attacks: saxpy
 // how: vector loads at addresses that need not be multiples of 16
-// refused by: guard: vector casts of pointers that nobody promised to be aligned; on a GPU the alignment cases
+// refused by: watching on pointers at 4 and 8 modulo 16, where every vector that is copied looks at its own address
 // grid: ceil_div(n, 1024)
 // block: 256
 

@@ -17,6 +17,7 @@ FAULT_KINDS = {
     8: FaultKind.OUT_OF_BOUNDS,  # dynamic shared memory
     9: FaultKind.HANG,
     10: FaultKind.UNSUPPORTED,  # more blocks wait for each other than fit here
+    11: FaultKind.MISALIGNED,
 }
 STACK_OVERFLOW, ARITHMETIC, ILLEGAL_INSTRUCTION, OUT_OF_BOUNDS = 5, 6, 7, 4
 

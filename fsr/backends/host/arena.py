@@ -44,6 +44,19 @@ def place(buffers: Sequence[Buffer]) -> list[Place]:
     return places
 
 
+def locate(buffers: Sequence[Buffer], places: Sequence[Place], address: int, bases: Sequence[int]) -> str:
+    """An address in words: which buffer it is in or next to, given the regions' addresses in the child."""
+    best, words = None, f"address {address:#x}, near no buffer"
+    for buffer, p, base in zip(buffers, places, bases, strict=True):
+        start = base + p.start
+        distance = start - address if address < start else max(address - (start + p.size) + 1, 0)
+        if distance < 1 << 20 and (best is None or distance < best):
+            best, item = distance, max(buffer.array.itemsize, 1)
+            index = (address - start) // item
+            words = f"'{buffer.name}'[{index}], but '{buffer.name}' has {buffer.array.size} elements"
+    return words
+
+
 class Arena:
     """The parent's view of the buffers. ``file`` is handed to the child."""
 
@@ -109,16 +122,8 @@ class Arena:
         return faults
 
     def locate(self, address: int, bases: Sequence[int]) -> str:
-        """An address in words: which buffer it is in or next to, given the regions' addresses in the child."""
-        best, words = None, f"address {address:#x}, near no buffer"
-        for buffer, p, base in zip(self.buffers, self.places, bases, strict=True):
-            start = base + p.start
-            distance = start - address if address < start else max(address - (start + p.size) + 1, 0)
-            if distance < 1 << 20 and (best is None or distance < best):
-                best, item = distance, max(buffer.array.itemsize, 1)
-                index = (address - start) // item
-                words = f"'{buffer.name}'[{index}], but '{buffer.name}' has {buffer.array.size} elements"
-        return words
+        """See :func:`locate`."""
+        return locate(self.buffers, self.places, address, bases)
 
     def close(self) -> None:
         """Free the memory here (the child's mapping is its own)."""

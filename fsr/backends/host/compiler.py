@@ -33,6 +33,7 @@ _COUNTED = {
 # Locals that were not set hold a pattern, and shared variables lie apart (spread_shared): what reads either differs.
 _WATCHED = (
     "-fsanitize=alignment,shift-exponent,float-cast-overflow", "-ftrivial-auto-var-init=pattern", "-fdata-sections",
+    "-DFSR_WATCHED=1",
 )  # fmt: skip
 _RECORD_CLANG = (
     "-fno-vectorize", "-fno-slp-vectorize", "-fsanitize=array-bounds",
@@ -87,12 +88,17 @@ class HostToolchain:
         entries = list(dict.fromkeys(launch.entry for launch in candidate.plan.launches))
         with tempfile.TemporaryDirectory(prefix="fsr-host-") as folder:
             Path(folder, SOURCE_NAME).write_text(unit_text(candidate.source, entries, definitions))
-            log = ""
-            for command in self._commands(flags, instrumented, Path(folder)):
+            log, waiting = "", self._commands(flags, instrumented, Path(folder))
+            while waiting:
+                command = waiting.pop(0)
                 left_s = started + timeout_s - time.monotonic()
                 code, text = run_compiler(command, self._readable(), folder, left_s)
                 if code is None:
                     return CompileFailure(f"the compiler was stopped after {timeout_s:g} s", timed_out=True)
+                if code and _TREATED_AS_BYTES.search(text) and _PLAIN_VECTORS not in flags:
+                    flags = [*flags, _PLAIN_VECTORS]
+                    waiting = self._commands(flags, instrumented, Path(folder))
+                    continue
                 log += text
                 if code:
                     return failure(log, code)
@@ -122,6 +128,12 @@ class HostToolchain:
              unit, *objects, "-lm", "-lc", "-lgcc"],
         ]  # fmt: skip
 
+
+# What compilers say of vectors that look at their own address where a unit takes them for plain bytes.
+_TREATED_AS_BYTES = re.compile(
+    r"aligned_at|fsr_alignment|trivially.copyable|non-trivial|decomposes into|structured binding|implicitly deleted"
+)
+_PLAIN_VECTORS = "-DFSR_PLAIN_VECTORS=1"
 
 _OVERFLOW = "-fsanitize=signed-integer-overflow"
 _TRAPPING = {
@@ -157,6 +169,7 @@ def _numerics(flags: Sequence[str]) -> tuple[str, ...]:
     options = [f"-ffp-contract={contract}"]
     if standard and standard[-1] != "std=c++14":  # the headers need C++17, which accepts C++14 kernels
         options.append(f"-{standard[-1]}")
+    options += [_PLAIN_VECTORS] * (_PLAIN_VECTORS in flags)
     return (*options, "-DFSR_USE_FAST_MATH=1") if fast else tuple(options)
 
 

@@ -16,6 +16,7 @@ from fsr.backends.host.faults import died
 from fsr.backends.host.launches import check_limits
 from fsr.backends.host.prepared import HostPrepared, LoadedImage
 from fsr.backends.host.recording import record, watch
+from fsr.backends.host.sparse import FarPlan, SparseArena
 from fsr.backends.host.tracing import Trace, trace
 from fsr.backends.protocol import AccessProfile, Array, BlockOrder, Buffer, DeviceFault
 from fsr.backends.toolchain import Toolchain
@@ -65,11 +66,22 @@ class HostDevice:
 
     def prepare(self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer]) -> HostPrepared:
         """As Device.prepare."""
+        return self._prepared(image, launches, buffers, Arena)
+
+    def far(self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer]) -> FarPlan:
+        """As prepare, for buffers that may be larger than memory, of launches whose blocks are run a few at a time."""
+        prepared = self._prepared(image, launches, buffers, SparseArena)
+        assert isinstance(prepared.arena, SparseArena)
+        return FarPlan(prepared, prepared.arena)
+
+    def _prepared(
+        self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer], memory: type[Any]
+    ) -> HostPrepared:
         loaded = self.load(image)
         for launch in launches:
             check_limits(launch, image, self.max_shared_bytes)
         try:
-            arena = Arena(buffers)
+            arena = memory(buffers)
         except (OSError, MemoryError) as error:
             raise DeviceFault(Fault(FaultKind.MEMORY, f"the buffers do not fit: {error}")) from None
         prepared = HostPrepared(self, loaded, launches, arena, next(self._numbers))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from typing import Protocol
 
 from fsr.backends.host.abi import (
     ARITHMETIC,
@@ -13,12 +14,18 @@ from fsr.backends.host.abi import (
     STACK_OVERFLOW,
     FaultRecord,
 )
-from fsr.backends.host.arena import Arena
 from fsr.backends.host.lines import Lines
 from fsr.records import Fault, FaultKind
 
 
-def describe(record: FaultRecord, entry: str, lines: Lines, arena: Arena, bases: Sequence[int]) -> Fault:
+class Locator(Protocol):
+    """What tells an address in words: the buffers' memory."""
+
+    def locate(self, address: int, bases: Sequence[int]) -> str:
+        """Which buffer the address is in or next to, given the regions' addresses in the child."""
+
+
+def describe(record: FaultRecord, entry: str, lines: Lines, arena: Locator, bases: Sequence[int]) -> Fault:
     """The fault that a launch of ``entry`` ended with."""
     x, y, z = record.block
     who = f"{entry}, block ({x}, {y}, {z}), thread {record.thread}"

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from fsr.backends.host.arena import Arena
+from fsr.backends.host.arena import Place
 from fsr.backends.host.faults import describe
 from fsr.backends.host.launches import pack_launch
 from fsr.backends.host.lines import Lines
-from fsr.backends.protocol import Array, DeviceFault
+from fsr.backends.protocol import Array, Buffer, DeviceFault
 from fsr.errors import HarnessError
 from fsr.records import ConcreteLaunch, Fault, FaultKind, Image
 
@@ -46,11 +46,37 @@ class Home(Protocol):
         """The record that the child's last launch left."""
 
 
+class Memory(Protocol):
+    """The parent's side of the buffers: an Arena, or one of which only touched pages exist."""
+
+    buffers: list[Buffer]
+    places: list[Place]
+    file: int
+
+    def regions(self) -> list[list[int]]:
+        """Offset and length of each buffer's region in the file."""
+
+    def reset(self) -> None:
+        """Initial contents and guard zones."""
+
+    def read(self) -> dict[str, Array]:
+        """Copies of all buffers that are not scratch."""
+
+    def violations(self) -> list[Fault]:
+        """Guard zones overwritten, inputs changed."""
+
+    def locate(self, address: int, bases: Sequence[int]) -> str:
+        """An address in words."""
+
+    def close(self) -> None:
+        """Free the memory here."""
+
+
 class HostPrepared:
     """A prepared plan (a Prepared). The buffers live in memory that parent and child share."""
 
     def __init__(
-        self, device: Home, loaded: LoadedImage, launches: Sequence[ConcreteLaunch], arena: Arena, key: int
+        self, device: Home, loaded: LoadedImage, launches: Sequence[ConcreteLaunch], arena: Memory, key: int
     ) -> None:
         self.device, self.loaded, self.launches, self.arena, self.key = device, loaded, list(launches), arena, key
         self.bases: list[int] = []  # addresses of the buffers' regions in the child
@@ -98,13 +124,13 @@ class HostPrepared:
         """As Prepared.reset."""
         self.arena.reset()
 
-    def run(self, timeout_s: float = 10.0) -> None:
-        """As Prepared.run."""
+    def run(self, timeout_s: float = 10.0, blocks: Sequence[int] = ()) -> None:
+        """As Prepared.run; with ``blocks`` (linear numbers) only those of each launch."""
         self.pack()
         names = " + ".join(launch.entry for launch in self.launches)
         request = {
             "op": "run", "image": self.loaded.key, "launches": self.packed, "zero": self.zeroed(),
-            "timeout_s": timeout_s,
+            "timeout_s": timeout_s, "blocks": list(blocks),
         }  # fmt: skip
         answer = self.device.ask(request, (), timeout_s, names)
         if "fault" in answer:

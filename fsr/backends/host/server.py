@@ -141,13 +141,18 @@ class Server:
         return {}
 
     def do_run(self, request: Any, files: list[int]) -> Any:
-        """Clear zeroed scratch, then launch after launch. Answers how many were completed."""
+        """Clear zeroed scratch, then launch after launch; of each, with ``blocks``, only those. Answers how many were
+        completed."""
         image = self.images[request["image"]]
         with limited_to(request["timeout_s"]):
             clear(request["zero"])
             for done, launch in enumerate(request["launches"]):
-                entry, pointers, grid, block, shared, keep = self._unpack(image, launch)
-                good = image.fsr_host_run(entry, pointers, grid, block, shared)
+                *launched, keep = self._unpack(image, launch)
+                if numbers := request.get("blocks"):
+                    chosen = (ctypes.c_uint64 * len(numbers))(*numbers)
+                    good = image.fsr_host_run_blocks(*launched, chosen, ctypes.c_uint64(len(numbers)))
+                else:
+                    good = image.fsr_host_run(*launched)
                 del keep
                 if not good:
                     return {"done": done, "fault": True}

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "api.h"
 #include "state.h"
 
 unsigned fsr_thread_index::x, fsr_thread_index::y, fsr_thread_index::z;
@@ -512,6 +513,11 @@ void fsr_yield(int line) {
   park(line, ++flight->idle > 2 * flight->alive ? kPasses : kYields);
 }
 
+void fsr_misaligned(const void* address, unsigned bytes) {
+  fault->pc = reinterpret_cast<uintptr_t>(__builtin_return_address(0)) - 1 - shared_segment.image;
+  fault->address = reinterpret_cast<uintptr_t>(address);
+  raise(kUnaligned, 0, "%u bytes are read or written at once at an address that is no multiple of that", bytes);
+}
 void fsr_trap(const char* what, int line) { raise(kTrap, line, "%s", what); }
 void fsr_unsupported(const char* what, int line) {
   raise(kUnsupported, line, "%s cannot be executed on the host device", what);

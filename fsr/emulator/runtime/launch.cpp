@@ -191,6 +191,19 @@ EXPORT int fsr_host_run(const fsr_entry* entry, void** args, const unsigned* gri
   return run_blocks() && !shared_overrun();
 }
 
+// Of a large grid only these blocks, by their linear number.
+EXPORT int fsr_host_run_blocks(const fsr_entry* entry, void** args, const unsigned* grid, const unsigned* block,
+                               unsigned shared_bytes, const uint64_t* numbers, uint64_t count) {
+  static const uint64_t* chosen;
+  order = Order{};
+  start_launch(entry, args, grid, block, shared_bytes);
+  next_poison();
+  chosen = numbers;
+  block_at = [](uint64_t place) { return chosen[place]; };
+  limit = wanted = count;
+  return run_blocks() && !shared_overrun();
+}
+
 EXPORT size_t fsr_host_log(const char** text) {
   *text = log_text;
   size_t used = log_used;

@@ -29,6 +29,7 @@ enum FaultKind : int32_t {
   kSharedOverrun = 8,
   kHang = 9,
   kTooFewBlocks = 10,  // threads wait for blocks beyond those that fit the device at once
+  kUnaligned = 11,     // a vector at an address that is no multiple of its size
 };
 
 // Where the child process tells the parent what went wrong; lives in memory that both map. Layout known to

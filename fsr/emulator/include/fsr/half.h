@@ -61,6 +61,7 @@ struct alignas(4) __half2 {
   __half x, y;
   __half2() = default;
   __half2(__half a, __half b) : x(a), y(b) {}
+  FSR_ALIGNED_AT(4)
 };
 using half = __half;
 using half2 = __half2;

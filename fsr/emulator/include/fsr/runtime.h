@@ -90,6 +90,7 @@ unsigned fsr_activemask(int line);
 // ---- others
 [[noreturn]] void fsr_trap(const char* what, int line);         // __trap(), assert: the launch fails
 [[noreturn]] void fsr_unsupported(const char* what, int line);  // a construct without a host meaning, at run time
+[[noreturn]] void fsr_misaligned(const void* address, unsigned bytes);  // a vector is read or written where none may stand
 int fsr_printf(const char* format, ...);  // device printf: text goes to the launch's log, at most 64 KiB of it
 long long fsr_clock64();                  // nanoseconds, monotonic
 // Lets other threads of the block move on; call it in everything that a spin loop may be made of (atomicCAS,
@@ -135,13 +136,18 @@ static inline unsigned fsr_lane() { return fsr_thread & 31u; }
 
 // Every read-modify-write is built from this: `f` maps the old value to the new one; returns the old value.
 // The recorder sees one atomic access and not the load and store behind it.
+template <class T>
+struct alignas(T) fsr_bytes_of {
+  unsigned char bytes[sizeof(T)];
+};
 template <class T, class F>
 static inline __attribute__((always_inline)) T fsr_atomic_update(T* address, int line, F f, unsigned how = 0) {
+  using Bits = std::conditional_t<std::is_scalar_v<T>, T, fsr_bytes_of<T>>;  // atomics take no type with a copy of its own
   fsr_note_strong(address, sizeof(T), how | FSR_UPDATE, line);
   T old;
-  __atomic_load(address, &old, __ATOMIC_RELAXED);
+  __atomic_load(reinterpret_cast<Bits*>(address), reinterpret_cast<Bits*>(&old), __ATOMIC_RELAXED);
   T now = f(old);
-  __atomic_store(address, &now, __ATOMIC_RELAXED);
+  __atomic_store(reinterpret_cast<Bits*>(address), reinterpret_cast<Bits*>(&now), __ATOMIC_RELAXED);
   return old;
 }
 
