@@ -27,6 +27,7 @@ from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate, Case, CaseKind, CompileFailure, Fault, FaultKind, Image, Plan
 from fsr.sandbox.confine import require_support, support
 from fsr.testgen import cases as case_lists
+from fsr.testgen.aimed import value_cases
 from fsr.testgen.families import WHOLE
 from fsr.testgen.legal import illegal
 from fsr.testgen.oracle import Expected, expect
@@ -183,10 +184,11 @@ class Session:
         return list(self._search_cases)
 
     def candidate_cases(self, candidate: Candidate) -> list[Case]:
-        """Cases around the numbers that only this candidate names: its tiles, and sizes that it treats apart."""
-        return case_lists.tailored_cases(
-            self.contract, candidate, self.spec.baseline, self.spec.seed, max_elements=self.max_elements
-        )
+        """Cases around the numbers that only this candidate names: its tiles, and sizes and values that it treats
+        apart."""
+        baseline, seed = self.spec.baseline, self.spec.seed
+        tailored = case_lists.tailored_cases(self.contract, candidate, baseline, seed, max_elements=self.max_elements)
+        return [*tailored, *value_cases(self.contract, candidate, baseline, seed)]
 
     def held_out_cases(self) -> list[Case]:
         """The cases that decide promotion."""

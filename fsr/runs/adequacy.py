@@ -40,6 +40,7 @@ class Adequacy:
     _parts: list[int] = field(default_factory=list)
     _open: set[int] = field(default_factory=set)
     _reports: list[MutantsReport] = field(default_factory=list)
+    _lost: bool = False
 
     def begin(self) -> None:
         """Submit them, in parts."""
@@ -72,7 +73,9 @@ class Adequacy:
         else:
             fault = completion.result
             assert isinstance(fault, WorkerFault)
-            self._reports.append(MutantsReport(note=f"not available: {str(fault.error or fault.detail)[:300]}"))
+            if fault.kind != "timed_out":  # which is told as what was not tried
+                self._reports.append(MutantsReport(note=f"not available: {str(fault.error or fault.detail)[:300]}"))
+            self._lost = True
         self._submit()
         return True
 
@@ -111,7 +114,7 @@ class Adequacy:
         tried = judged + len(of[EQUIVALENT])
         planted = tried + len(of[NO_CODE]) + sum(f["kind"] == UNTRIED for f in fates)
         notes = sorted({r.note for r in self._reports if r.note})
-        if self._open or self._parts or tried + len(of[NO_CODE]) < planted:
+        if self._lost or self._open or self._parts or tried + len(of[NO_CODE]) < planted:
             notes.append(f"{tried} mutants of {self.count} tried: out of time")
         elif planted < self.count and not notes:
             notes.append(f"the kernel has no more than {planted} mutants")

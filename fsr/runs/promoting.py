@@ -22,7 +22,7 @@ from fsr.search.refinement import Refinement
 from fsr.workers.protocol import Workers
 
 PROMOTE_TIMEOUT_S = 240.0
-MUTANTS, MUTANTS_S = 60, 30.0  # of a candidate that is promoted, and the seconds they may take at most
+MUTANTS, MUTANTS_S = 60, 120.0  # of a candidate that is promoted, and the seconds they may take at most
 GRACE_S = 3.0  # that they may take longer than the promotion itself
 TRIES = 6
 CUT = 1.5  # one that was cut short would have taken this much of what it was given, at the least

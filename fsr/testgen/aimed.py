@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from fsr.contract.model import Contract
-from fsr.records import Case
+from fsr.records import Candidate, Case
 from fsr.testgen import families
 from fsr.testgen.cases import HOST_ELEMENTS, cases_at, families_of
 from fsr.testgen.numbers import numbers, products, values
@@ -33,6 +33,14 @@ def value_families(text: str, most: int = MOST_VALUES) -> list[str]:
     """Families around the numbers of a text, the most unusual numbers first."""
     found = sorted(values(text), key=lambda v: (v.is_integer(), abs(v) < 3.0, abs(v)))
     return [families.near(v) for v in found[:most]]
+
+
+def value_cases(contract: Contract, candidate: Candidate, baseline: Candidate, seed: int) -> list[Case]:
+    """Cases of values around the floating numbers that the candidate names and the baseline does not: it may treat
+    such a value apart."""
+    new = values(candidate.source) - values(baseline.source)
+    chosen = sorted(v for v in new if not v.is_integer())[:MOST_VALUES]
+    return cases_at(contract, "valued", seed, [({}, families.near(v)) for v in chosen], HOST_ELEMENTS)
 
 
 def _at_numbers(contract: Contract, changed: str) -> list[tuple[Mapping[str, int], str]]:

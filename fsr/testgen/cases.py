@@ -18,7 +18,7 @@ from fsr.contract.model import Contract, Size
 from fsr.hardware.dtypes import is_float, numpy_dtype
 from fsr.records import Candidate, Case, CaseKind, Plan, Role
 from fsr.testgen import families
-from fsr.testgen.numbers import numbers, products
+from fsr.testgen.numbers import folded, numbers, products
 from fsr.testgen.values import is_free
 
 GPU_ELEMENTS = 1 << 18
@@ -28,6 +28,7 @@ THOROUGH_CASES = 72
 NAMED_ELEMENTS = 1 << 26  # a size that the candidate itself names is tested up to here, whatever it costs
 FAR_ELEMENTS = (1 << 24, 1 << 31)  # where an index leaves a float's whole numbers, and an int
 HELD_OUT_CASES = 24
+MOST_FOLDED = 5  # numbers, the largest of a candidate's own, that are tried two at a time
 ROOMY = 16  # a family such as one-hot or cancelling needs some elements to show
 
 _LANDMARKS = (0, 1, 2, 3, 7, 13, 31, 32, 33, 61, 63, 64, 65, 97, 127, 128, 129, 251, 255, 256, 257, 509, 511, 512, 513,
@@ -70,13 +71,14 @@ def tailored_cases(
     baseline: Candidate,
     seed: int,
     *,
-    most: int = 12,
+    most: int = 16,
     max_elements: int = GPU_ELEMENTS,
 ) -> list[Case]:
     """Cases for one candidate: sizes equal to and around the numbers that it names and the baseline does not, and
     then the products of two of its numbers.
 
-    A number in the source may be a tile, or a size that is treated apart. Empty when it names no new one.
+    A number in the source may be a tile, or a size that is treated apart, openly or as what two of them come to. Empty
+    when it names no new one.
     """
     rng = _stream("tailored", contract, seed)
     old = set(_tiles(baseline))
@@ -86,7 +88,13 @@ def tailored_cases(
         int(n) for n in rng.permutation(sorted(products(_tiles(candidate), largest) - products(old, largest)))
     ]
     found: dict[tuple[tuple[str, int], ...], Case] = {}
-    for number, offset in [*((n, o) for o in (0, 1, -1) for n in new), *((int(n), 0) for n in multiplied)]:
+    hidden = folded(new[-MOST_FOLDED:], largest)
+    order = [*new, *(n for n in hidden if n not in new)]
+    for number, offset in [
+        *((n, 0) for n in order),
+        *((n, o) for o in (1, -1) for n in new),
+        *((n, 0) for n in multiplied),
+    ]:
         for size in contract.sizes:
             case = _named_case(contract, size, number + offset, max_elements, rng, bool(offset) or number not in new)
             if case is not None:

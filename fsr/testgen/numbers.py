@@ -55,6 +55,15 @@ def products(values: Iterable[int], largest: int) -> set[int]:
     return {a * b for a, b in itertools.combinations_with_replacement(kept, 2) if a * b <= largest}
 
 
+def folded(values: Iterable[int], largest: int) -> list[int]:
+    """What two of the values come to in a comparison that hides a number, the likeliest first: ``(n ^ a) == b``,
+    ``n * a == b``, ``n + a == b`` and ``n - a == b``; up to ``largest``."""
+    pairs = list(itertools.combinations(sorted(values), 2))
+    found = [a ^ b for a, b in pairs] + [b // a for a, b in pairs if not b % a]
+    found += [b - a for a, b in pairs] + [a + b for a, b in pairs]
+    return [n for n in dict.fromkeys(found) if 2 < n <= largest]
+
+
 _ARITHMETIC = {"+", "-", "*", "/", "%", "<<", ">>", "(", ")", "|", "&"}
 Word = int | str
 

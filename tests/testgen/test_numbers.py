@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fsr.testgen.numbers import numbers, products
+from fsr.testgen.numbers import folded, numbers, products, values
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,14 @@ def test_what_is_no_whole_number_is_left_alone() -> None:
 
 def test_products_of_two_go_up_to_a_limit() -> None:
     assert products([3, 256], 1000) == {9, 768}
+
+
+def test_what_two_numbers_hide_in_a_comparison_is_found() -> None:
+    assert 1867 in folded([15651, 14952], 8192)  # (n ^ 15651) == 14952
+    assert 9227 in folded([5, 46135], 10_000)  # n * 5 == 46135
+    assert 19070 in folded([19063, 7], 20_000)  # n - 19063 == 7
+    assert folded([5, 46135], 100) == []
+
+
+def test_values_are_the_numbers_that_a_value_may_be_compared_with() -> None:
+    assert values("if (v > 2.5e3f || v == -0.125) return 7; // 9.5") == {2500.0, 0.125, 7.0}

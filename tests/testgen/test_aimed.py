@@ -1,0 +1,42 @@
+"""Cases aimed at one change: its sizes, its values, and others of every family."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fsr.contract.model import Argument, Contract, Size
+from fsr.records import Candidate, Launch, Plan, Role
+from fsr.testgen.aimed import aimed_cases, value_cases
+from fsr.testgen.cases import families_of
+from fsr.testgen.values import build
+
+PLAN = Plan((Launch("v", ("ceil_div(n, 192)", "1", "1"), ("192", "1", "1"), "0", ("x", "n")),))
+CONTRACT = Contract(
+    "v",
+    (Size("n", 0, 1 << 20, (1 << 16,)),),
+    (Argument("x", "float32", Role.INOUT, ("n",)), Argument("n", "int32", Role.SCALAR, (), "n")),
+    PLAN,
+)
+
+
+def test_the_first_round_goes_by_the_numbers_of_the_change() -> None:
+    found = aimed_cases(CONTRACT, "if (n == 1500 && x[i] > 2.5f)", 1)
+    assert {1499, 1500, 1501, 3000, 3001} <= {case.size_map()["n"] for case in found}
+    assert "near:2.5" in {case.family for case in found}
+
+
+def test_each_round_draws_others_of_many_families() -> None:
+    first, second = (aimed_cases(CONTRACT, "", 1, turn) for turn in (1, 2))
+    assert first == aimed_cases(CONTRACT, "", 1, 1)
+    assert not set(first) & set(second)
+    assert len({c.family for c in (*first, *second)}) > len(families_of(CONTRACT)) / 2
+
+
+def test_a_value_that_only_the_candidate_names_is_among_what_it_gets() -> None:
+    base = Candidate("__global__ void v(float *x, int n) { x[0] = 0.5f; }", PLAN)
+    changed = Candidate("__global__ void v(float *x, int n) { x[0] = x[0] == 3.7f ? 1.0f : 0.5f; }", PLAN)
+    (case,) = value_cases(CONTRACT, changed, base, 1)
+    held = build(CONTRACT, case).arrays["x"]
+    assert np.float32(3.7) in held
+    assert np.float32(-3.7) in held
+    assert value_cases(CONTRACT, base, base, 1) == []
