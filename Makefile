@@ -1,4 +1,5 @@
 # make demo      sets everything up and refines examples/softmax.cu
+# make demo-daemon  starts the daemon on examples/, shows its page's address and waits for its first winner
 # make test      sets everything up and passes the whole test suite
 # make test-gpu  the tests that need an NVIDIA GPU (says so when there is none)
 # make check     ruff and mypy
@@ -12,11 +13,22 @@ BUDGET ?= 120s
 SETUP ?= setup
 PY ?= $(BIN)/python
 
-.PHONY: demo test test-gpu check setup compiler clean
+.PHONY: demo demo-daemon test test-gpu check setup compiler clean
 
 demo: setup
 	mkdir -p .fsr
 	$(BIN)/fsr refine examples/softmax.cu --budget $(BUDGET) -o .fsr/softmax.fsr.cu
+
+DEMO_HOME := $(CURDIR)/.fsr/daemon
+
+demo-daemon: setup
+	mkdir -p $(DEMO_HOME)
+	printf '[run]\nbudget = "60s"\n[polite]\nbattery = true\n' > $(DEMO_HOME)/daemon.toml
+	touch examples/softmax.cu  # what was saved last goes first
+	FSR_HOME=$(DEMO_HOME) $(BIN)/fsr daemon start examples
+	@for i in $$(seq 150); do ls examples/.fsr/*.fsr.cu 2> /dev/null && break; sleep 1; done
+	FSR_HOME=$(DEMO_HOME) $(BIN)/fsr daemon status
+	@echo "it goes on; to end it: FSR_HOME=$(DEMO_HOME) $(BIN)/fsr daemon stop"
 
 test: setup check
 	$(BIN)/python -m coverage erase

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from fsr.cli.options import json_option
+from fsr.cli.report import report_command
 from fsr.runs.record import RunRecord, records
 from fsr.settings import read_settings
 
@@ -100,3 +101,6 @@ def export_command(runs: tuple[str, ...], form: str, out: Path) -> None:
     folder = Path(read_settings().runs)
     count = write_jsonl(chain.from_iterable(trajectories(folder / run, form) for run in runs), out)
     click.echo(f"{out}: {count} rows; schema: {SCHEMA_PATH}")
+
+
+runs_command.add_command(report_command)

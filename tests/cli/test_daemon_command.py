@@ -44,6 +44,14 @@ def test_a_saved_kernel_is_refined_through_kill_and_restart(fsr: Fsr, tmp_path: 
         assert json.loads((folder / ".fsr" / "kernel.fsr.json").read_text())["status"] == "improved"
         assert (folder / "kernel.cu").read_text() == ROW_SUM
         assert "improved" in fsr.run("daemon", "logs").stdout
+        (run,) = [path.name for path in (fsr.home / "runs").iterdir()]
+        assert fsr.run("runs", "report", run, "-o", tmp_path / "report.html").returncode == 0
+        data = (tmp_path / "report.html").read_text().partition('id="fsr-run">')[2].partition("</script>")[0]
+        view = json.loads(data)
+        assert view["result"]["status"] == "improved"
+        assert {trial["status"] for trial in view["trials"]} >= {"correct", "promoted"}
+        assert "__global__" in view["winner"] != view["original"]
+        assert fsr.run("runs", "report", "nobody").returncode == 2
     finally:
         assert "ended" in fsr.run("daemon", "stop").stdout
     assert fsr.run("daemon", "pause").returncode == 2

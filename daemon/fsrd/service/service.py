@@ -224,9 +224,10 @@ class Service:
         priority, reason = (Priority.FOUND, "found") if found else (Priority.SAVED, "saved")
         if changes.gone:
             self.store.forget(changes.gone)
+        kernels = sorted(changes.saved, key=_saved_ns, reverse=True) if found else list(changes.saved)
         jobs = self.store.submit(
-            Request(kernel, digest, hardware, priority, reason)
-            for kernel, digest in changes.saved.items()
+            Request(kernel, changes.saved[kernel], hardware, priority, reason)
+            for kernel in kernels
             for hardware in self.hardware
         )
         if found:
@@ -255,3 +256,11 @@ class Service:
             seconds, self._unspent_s = self._unspent_s, 0.0
         if seconds:
             self.store.spend(self.politeness.day(), seconds)
+
+
+def _saved_ns(kernel: str) -> int:
+    """When a kernel was last saved: what somebody worked on last goes first."""
+    try:
+        return Path(kernel).stat().st_mtime_ns
+    except OSError:
+        return 0
