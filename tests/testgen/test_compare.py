@@ -315,3 +315,18 @@ def test_the_last_of_ten_million_elements_is_compared() -> None:
     got[-1] += 1
     (found,) = compare(contract(), case(n, 1), {"y": got}, expected)
     assert found.index == (n - 1,)
+
+
+def test_samples_of_rounding_noise_start_from_inputs_that_differ_in_their_last_bits() -> None:
+    seen: list[Array] = []
+
+    def noisy(_: Case, data: CaseData) -> Mapping[str, Array]:
+        seen.append(data.arrays["x"].copy())
+        return {"y": row_sum(data.arrays["x"])}
+
+    the = contract(tolerance=Tolerance(sum_length="m"))
+    assert expect(the, case(), runner(row_sum), precise=runner(row_sum), noisy=noisy).noise is not None
+    first, *others = seen
+    for other in others:
+        assert (other != first).mean() > 0.9
+        assert np.allclose(other, first, rtol=1e-11)
