@@ -34,6 +34,12 @@ ROUNDS = 3  # of questions on one view of the search, as long as none brings a s
 FAILURES = 6  # in a row, then the model is left alone
 COST_AN_EVALUATION = 8.0  # of answers, see answer_cost: so much counts as one evaluation when these are shared out
 MOST_COST = 4.0
+FAILURE_COST = 1.0  # evaluations charged for each candidate in a row that was not right: noise is soon asked rarely
+
+
+def charged(cost: float, wrong: int) -> float:
+    """What a suggestion is charged, in evaluations: its answers, and how many before it, in a row, were not right."""
+    return min(cost + FAILURE_COST * wrong, MOST_COST)
 
 
 class ModelProposer(Background):
@@ -60,7 +66,7 @@ class ModelProposer(Background):
         self._used: set[str] = set()
         self._open: dict[int, str] = {}
         self._best_ns = math.inf
-        self._attempts = self._failures = 0
+        self._attempts = self._failures = self._wrong = 0
         self._revived = False
         self._pool = ThreadPoolExecutor(asking.spec.concurrency, thread_name_prefix=f"ask {self.name}")
 
@@ -81,7 +87,9 @@ class ModelProposer(Background):
             gain = math.log(self._best_ns / time_ns) if time_ns and time_ns < self._best_ns < math.inf else 0.0
             over = math.log(parent.time_ns / time_ns) if time_ns and parent is not None and parent.time_ns else 0.0
             if arm is not None:
-                self.arms.earned(arm, gain, max(0.0, over), right=trial.outcome.status >= Status.SLOW)
+                right = trial.outcome.status >= Status.SLOW
+                self._wrong = 0 if right else self._wrong + 1
+                self.arms.earned(arm, gain, max(0.0, over), right=right)
             if time_ns:
                 self._best_ns = min(self._best_ns, time_ns)
 
@@ -181,7 +189,7 @@ class ModelProposer(Background):
         if not self._novel(attempt.view, suggestion):
             self.asking.refuse(attempt.questions[-1], Unusable("duplicate"))
             return None
-        return replace(suggestion, cost=round(min(cost, MOST_COST), 4))
+        return replace(suggestion, cost=round(charged(cost, self._wrong), 4))
 
     def _paid(self, arm: str) -> float:
         """Charge the arm; the cost in evaluations."""
