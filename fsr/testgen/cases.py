@@ -28,6 +28,7 @@ THOROUGH_CASES = 72
 NAMED_ELEMENTS = 1 << 26  # a size that the candidate itself names is tested up to here, whatever it costs
 FAR_ELEMENTS = (1 << 24, 1 << 31)  # where an index leaves a float's whole numbers, and an int
 HELD_OUT_CASES = 24
+FOLDED_ELEMENTS = 1 << 18  # of a case at a size that is hidden in a comparison
 MOST_FOLDED = 5  # numbers, the largest of a candidate's own, that are tried two at a time
 ROOMY = 16  # a family such as one-hot or cancelling needs some elements to show
 
@@ -96,7 +97,9 @@ def tailored_cases(
         *((n, 0) for n in multiplied),
     ]:
         for size in contract.sizes:
-            case = _named_case(contract, size, number + offset, max_elements, rng, bool(offset) or number not in new)
+            room = FOLDED_ELEMENTS if number in hidden else max_elements
+            modest = bool(offset) or number not in new
+            case = _named_case(contract, size, number + offset, max(room, max_elements), rng, modest)
             if case is not None:
                 found.setdefault(case.sizes, case)
     return list(found.values())[:most]
