@@ -15,10 +15,12 @@ pytest.importorskip("watchdog", reason="pip install 'fsr[daemon]'")
 from tests.commandline import ROW_SUM, Fsr
 from tests.daemon.stand_in import eventually
 
-CONFIG = '[run]\nbudget = "5m"\nevaluations = 2\ndevice = "host"\nworkers = 1\n[polite]\nbattery = true\n'
+# As other tests' runs: a polite one would wait for them where the suite keeps every core busy.
+POLITE = "[polite]\nbattery = true\nnice = 0\nidle_disk = false\n"
+CONFIG = '[run]\nbudget = "20m"\nevaluations = 4\ndevice = "host"\n' + POLITE
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_a_saved_kernel_is_refined_through_kill_and_restart(fsr: Fsr, tmp_path: Path) -> None:
     folder = tmp_path / "kernels"
     folder.mkdir()
@@ -39,11 +41,13 @@ def test_a_saved_kernel_is_refined_through_kill_and_restart(fsr: Fsr, tmp_path: 
         assert fsr.run("daemon", "start", folder).returncode == 0
         assert fsr.json("daemon", "status")["paused"]
         fsr.run("daemon", "resume")
-        assert eventually((folder / ".fsr" / "kernel.fsr.cu").exists, 300)
+        assert eventually((folder / ".fsr" / "kernel.fsr.cu").exists, 700)
         assert eventually(lambda: fsr.json("daemon", "status")["jobs"]["done"] == 1)
         assert json.loads((folder / ".fsr" / "kernel.fsr.json").read_text())["status"] == "improved"
         assert (folder / "kernel.cu").read_text() == ROW_SUM
-        assert "improved" in fsr.run("daemon", "logs").stdout
+        logged = fsr.run("daemon", "logs").stdout
+        assert "improved" in logged
+        assert "a fault" not in logged
         (run,) = [path.name for path in (fsr.home / "runs").iterdir()]
         assert fsr.run("runs", "report", run, "-o", tmp_path / "report.html").returncode == 0
         data = (tmp_path / "report.html").read_text().partition('id="fsr-run">')[2].partition("</script>")[0]

@@ -57,7 +57,10 @@ class RunProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self) -> str:
-        """See it end, by force if need be; returns how, in words: its last errors, or its exit status."""
+        """See it end, by force if need be; returns how, in words: its last errors, or its exit status. Once it has,
+        nothing more happens."""
+        if self._errors.closed:
+            return ""
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()

@@ -36,7 +36,9 @@ def done(service: Service, count: int) -> bool:
     return eventually(lambda: service.store.counts()["done"] == count)
 
 
-def test_what_is_saved_is_refined_and_its_winner_lies_beside_it(tmp_path: Path, service: Service) -> None:
+def test_what_is_saved_is_refined_and_its_winner_lies_beside_it(
+    tmp_path: Path, service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
     paths = [kernel(tmp_path / "kernels", name) for name in "abc"]
     assert done(service, 3)
     assert {(p.parent / ".fsr" / f"{p.stem}.fsr.cu").read_text() for p in paths} == {"winner"}
@@ -49,13 +51,18 @@ def test_what_is_saved_is_refined_and_its_winner_lies_beside_it(tmp_path: Path, 
     assert service.health() == []
     kinds = [event["kind"] for _, event in service.bus.after(0, 0) or []]
     assert kinds.count("win") == 4
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
     assert "progress" in kinds
 
 
 def test_both_gpus_work_and_never_on_one_kernel(tmp_path: Path, service: Service) -> None:
     for name in "ab":
         kernel(tmp_path / "kernels", name, "work 30")
-    assert eventually(lambda: all(worker.job is not None for worker in service.workers))
+
+    def at_work() -> set[int]:
+        return {event["job"] for _, event in service.bus.after(0, 0) or [] if event["kind"] == "progress"}
+
+    assert eventually(lambda: len(at_work()) == 2)  # both have read their kernels by now
     jobs = [worker.job for worker in service.workers]
     assert len({job.kernel for job in jobs if job is not None}) == 2
     kernel(tmp_path / "kernels", "a", "work 0.1")  # saved again while it runs: the old run ends, the new one begins
