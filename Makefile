@@ -3,7 +3,7 @@
 # make test      sets everything up and passes the whole test suite
 # make test-gpu  the tests that need an NVIDIA GPU (says so when there is none)
 # make check     ruff and mypy
-# make coverage  the test suite again, and which lines it runs (at least 85 %)
+# make coverage  the same tests, and which lines they run (at least 85 %)
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,7 +14,7 @@ BUDGET ?= 120s
 SETUP ?= setup
 PY ?= $(BIN)/python
 
-.PHONY: demo demo-daemon test test-gpu check setup compiler clean
+.PHONY: demo demo-daemon coverage test test-gpu check setup compiler clean
 
 demo: setup
 	mkdir -p .fsr
@@ -34,7 +34,7 @@ demo-daemon: setup
 test: setup check
 	$(BIN)/python -m pytest -n 2 --dist loadgroup tests
 
-# The same tests, measured: takes half as long again
+# The same tests, with every line that runs counted, which takes its time
 coverage: setup
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report= tests
