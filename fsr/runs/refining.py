@@ -27,7 +27,7 @@ from fsr.runs.models import open_models, reports
 from fsr.runs.options import RefineOptions
 from fsr.runs.outputs import default_output, published, render_files, require_writable, write_outputs
 from fsr.runs.promoting import Promoter
-from fsr.runs.restating import computation_of
+from fsr.runs.restating import Restating
 from fsr.runs.result import Result, result_of
 from fsr.runs.resuming import RunStart, asked, replay_into
 from fsr.runs.state import Ended, Progress, RunState
@@ -75,6 +75,7 @@ def carry_out(job: Job) -> Result:
         lease = stack.enter_context(job.leases.lease(fleet.leased))
         spec = fleet.spec(kernel, options)
         context = RunContext(spec, fleet.workers, log, state, budget, job.control, lease, job.progress)
+        restating = Restating(kernel, options, budget)
         _qualify(context, kernel, resumed=earlier is not None)
         cache = None
         if options.use_cache:
@@ -82,7 +83,7 @@ def carry_out(job: Job) -> Result:
             store = stack.enter_context(open_store(job.settings.cache))
             cache = RunCache(store, kernel, spec, state.baseline.device)
         job = replace(job, proposers=[*job.proposers, *stack.enter_context(_models(job, kernel, context))])
-        refining = Refining(job, kernel, context, cache)
+        refining = Refining(job, kernel, context, cache, restating)
         stack.callback(refining.refinement.close)
         return refining.finish(refining.winner(), output)
 
@@ -132,7 +133,9 @@ def _models(job: Job, kernel: Kernel, context: RunContext) -> Iterator[Sequence[
 class Refining:
     """The search of one run, set up anew or from its log, and what follows it."""
 
-    def __init__(self, job: Job, kernel: Kernel, context: RunContext, cache: RunCache | None) -> None:
+    def __init__(
+        self, job: Job, kernel: Kernel, context: RunContext, cache: RunCache | None, restating: Restating
+    ) -> None:
         self.job, self.kernel, self.context, self.cache = job, kernel, context, cache
         options, state = job.options, context.state
         start = job.earlier
@@ -143,7 +146,7 @@ class Refining:
                 first = RunStart.read(Path(job.settings.runs) / options.replay)
                 given, known = first.given, first.known
             start = RunStart.new(options, kernel, given, known, state)
-        computation = computation_of(kernel, options, context.budget, state)
+        computation = restating.computation(context.tick, state.notes)
         rules = Rules(kernel.contract, options.keep_launch, context.spec.target, computation)
         own = Deterministic(options.seed, () if start.given is None else (start.given,))
         self.refinement = Refinement(

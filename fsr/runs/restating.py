@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+
 from fsr.computation.computation import Computation
-from fsr.lifting.lift import lift
+from fsr.lifting.lift import Lifting, lift
 from fsr.runs.budget import Budget
 from fsr.runs.kernel import Kernel
 from fsr.runs.options import RefineOptions
-from fsr.runs.state import RunState
 
 _LEAST_S, _SHARE, _MOST_S = 40.0, 0.15, 10.0
+_TICK_S = 0.1
 
 
-def computation_of(kernel: Kernel, options: RefineOptions, budget: Budget, state: RunState) -> Computation | None:
-    """The computation, lifted and checked; None where it is not known, or where the run is too short for asking:
-    lifting takes a few seconds."""
-    few = options.evaluations is not None or budget.left_s < _LEAST_S
-    if few or options.keep_launch or len(kernel.contract.plan.launches) != 1:
-        return None
-    limit_s = min(_MOST_S, _SHARE * budget.left_s)
-    found = lift(kernel.contract, kernel.baseline, limit_s=limit_s, compile_s=limit_s)
-    if found.computation is None:
-        state.notes.append(f"what it computes is not known: {found.why}")
-    return found.computation
+class Restating:
+    """Finds the computation of a kernel while its original is qualified, which leaves cores idle. A run that is too
+    short for it, or is told how many candidates to try, does without."""
+
+    def __init__(self, kernel: Kernel, options: RefineOptions, budget: Budget) -> None:
+        self._found: Lifting | None = None
+        self._budget, self._thread = budget, threading.Thread(target=self._lift, args=(kernel,), daemon=True)
+        self._limit_s = min(_MOST_S, _SHARE * budget.left_s)
+        self._until_s = budget.elapsed_s + 2 * self._limit_s
+        few = options.evaluations is not None or budget.left_s < _LEAST_S
+        if not (few or options.keep_launch or len(kernel.contract.plan.launches) != 1):
+            self._thread.start()
+
+    def _lift(self, kernel: Kernel) -> None:
+        self._found = lift(kernel.contract, kernel.baseline, limit_s=self._limit_s, compile_s=self._limit_s)
+
+    def computation(self, tick: Callable[[], None], notes: list[str]) -> Computation | None:
+        """The computation, lifted and checked; None, and a note, where it is not known. ``tick`` is called while
+        it is waited for."""
+        if self._thread.ident is None:
+            return None
+        while self._thread.is_alive() and self._budget.elapsed_s < self._until_s:
+            self._thread.join(_TICK_S)
+            tick()
+        found = self._found
+        if found is None or found.computation is None:
+            why = "finding it out took too long" if found is None else found.why
+            notes.append(f"what it computes is not known: {why}")
+            return None
+        return found.computation
