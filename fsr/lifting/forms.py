@@ -25,17 +25,9 @@ class Forms:
         return self._indices[e]
 
     def _visit(self, e: int) -> None:
-        todo = [e]
-        while todo:
-            top = todo[-1]
-            missing = [k for k in self.graph.operands(top) if k not in self._skeletons]
-            if missing:
-                todo += missing
-                continue
-            todo.pop()
-            if top not in self._skeletons:
-                self._skeletons[top] = self._number(self._shape(top))
-                self._indices[top] = self._vector(top)
+        for k in self.graph.upward(e, self._skeletons):
+            self._skeletons[k] = self._number(self._shape(k))
+            self._indices[k] = self._vector(k)
 
     def _number(self, shape: object) -> int:
         return self._numbers.setdefault(shape, len(self._numbers))

@@ -8,7 +8,7 @@ exp(a - max) is split: accumulators that are rescaled tile by tile come together
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any
 
 from fsr.computation.expression import ASSOCIATIVE
@@ -53,16 +53,23 @@ class Graph:
 
     def depth(self, e: int) -> int:
         """The longest way down."""
+        for k in self.upward(e, self._depths):
+            self._depths[k] = 1 + max((self._depths[below] for below in self.operands(k)), default=0)
+        return self._depths[e]
+
+    def upward(self, e: int, known: Container[int]) -> Iterator[int]:
+        """The term and those beneath it that are not known, each after its operands; the caller makes each known before
+        it asks for the next."""
         todo = [e]
         while todo:
             top = todo[-1]
-            missing = [k for k in self.operands(top) if k not in self._depths]
+            missing = [k for k in self.operands(top) if k not in known]
             if missing:
                 todo += missing
                 continue
-            self._depths[top] = 1 + max((self._depths[k] for k in self.operands(top)), default=0)
             todo.pop()
-        return self._depths[e]
+            if top not in known:
+                yield top
 
     def rebuilt(self, e: int, parts: Sequence[int]) -> int:
         """The term with other operands, in normal form again."""

@@ -80,25 +80,14 @@ class Reader:
 
     def _settled(self, e: int) -> int:
         """A term with reads at addresses that data decides as reads with such indices."""
-        g, todo = self.graph, [e]
-        while todo:
-            top = todo[-1]
-            missing = [k for k in g.operands(top) if k not in self._settlement]
-            if missing:
-                todo += missing
-                continue
-            todo.pop()
-            if top not in self._settlement:
-                parts = [self._settlement[k] for k in g.operands(top)]
-                moved = list(g.operands(top)) != parts
-                x = g.terms[top]
-                self._settlement[top] = (
-                    self._gathered(parts[0], parts[1])
-                    if x[0] == "gathered"
-                    else g.rebuilt(top, parts)
-                    if moved
-                    else top
-                )
+        g = self.graph
+        for k in g.upward(e, self._settlement):
+            below = g.operands(k)
+            parts = [self._settlement[part] for part in below]
+            if g.terms[k][0] == "gathered":
+                self._settlement[k] = self._gathered(parts[0], parts[1])
+            else:
+                self._settlement[k] = g.rebuilt(k, parts) if list(below) != parts else k
         return self._settlement[e]
 
     def _parts(self, kind: int, abc: Sequence[int]) -> list[int]:
