@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
 
 from fsr.errors import FsrError
 from fsrd.http.endpoints import ENDPOINTS, Endpoint, Refused
@@ -31,9 +33,6 @@ EVENT_S, KEEP_ALIVE_S = 0.25, 15.0
 def application(service: Service) -> Starlette:
     """The application of a service."""
     limiter = anyio.CapacityLimiter(THREADS)
-    routes: list[BaseRoute] = [
-        Route(e.path, _answering(service, e, limiter), methods=[e.method]) for e in ENDPOINTS
-    ]  # fmt: skip
 
     async def openapi(_: Request) -> Response:
         return _json(document(ENDPOINTS))
@@ -47,7 +46,12 @@ def application(service: Service) -> Starlette:
         first = int(last) if last.isascii() and last.isdigit() and len(last) < 19 else service.bus.last
         return StreamingResponse(_events(service, first), media_type="text/event-stream", headers=NO_STORE)
 
-    routes += [Route("/api/openapi.json", openapi), Route("/api/events", events), Route("/metrics", scrape)]
+    paths: dict[str, dict[str, Answering]] = {
+        "/api/openapi.json": {"GET": openapi}, "/api/events": {"GET": events}, "/metrics": {"GET": scrape},
+    }  # fmt: skip
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, {})[endpoint.method] = _answering(service, endpoint, limiter)
+    routes: list[BaseRoute] = [Route(path, _ByMethod(answers)) for path, answers in paths.items()]
     if PAGE.is_dir():
         routes.append(Mount("/", StaticFiles(directory=PAGE, html=True)))
     return Starlette(routes=routes, exception_handlers={HTTPException: _http_fault, Exception: _fault})
@@ -62,16 +66,38 @@ def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) 
 
 async def _http_fault(_: Request, fault: Exception) -> Response:
     assert isinstance(fault, HTTPException)
-    return _json({"error": fault.detail}, fault.status_code, dict(fault.headers or {}))
+    headers = dict(fault.headers or {})
+    if fault.status_code == HTTPStatus.METHOD_NOT_ALLOWED:  # RFC 9110, 15.5.6; files of the page say nothing
+        headers.setdefault("Allow", "GET, HEAD")
+    return _json({"error": fault.detail}, fault.status_code, headers)
 
 
 async def _fault(_: Request, fault: Exception) -> Response:
     return _json({"error": f"a fault of fsr itself: {type(fault).__name__}"}, 500)
 
 
-def _answering(
-    service: Service, endpoint: Endpoint, limiter: anyio.CapacityLimiter
-) -> Callable[[Request], Awaitable[Response]]:
+Answering = Callable[[Request], Awaitable[Response]]
+
+
+class _ByMethod:
+    """An application for one path, whatever is asked of it: what is not answered is refused with what may be asked.
+
+    Routes that name their methods would leave the others to the files of the page, whose Allow is not theirs."""
+
+    def __init__(self, answers: Mapping[str, Answering]) -> None:
+        self._answers = dict(answers)
+        if "GET" in answers:
+            self._answers["HEAD"] = answers["GET"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        answer = self._answers.get(scope["method"])
+        if answer is None:
+            raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(sorted(self._answers))})
+        await (await answer(Request(scope, receive, send)))(scope, receive, send)
+
+
+def _answering(service: Service, endpoint: Endpoint, limiter: anyio.CapacityLimiter) -> Answering:
     async def answer(request: Request) -> Response:
         try:
             path: Any = msgspec.convert(request.path_params, endpoint.in_path, strict=False)

@@ -62,9 +62,11 @@ class JobStore:
         """Queue what is new, all or nothing; returns the jobs made. A content that the last job of its kernel had is
         not new, however that ended; an older content that waits is superseded, one that runs is to end."""
         with self._changing() as touched:
-            return [job for request in requests if (job := self._submit(request, touched)) is not None]
+            made = [number for request in requests if (number := self._submit(request, touched)) is not None]
+        with self._reading():
+            return self._numbered(made)
 
-    def _submit(self, request: Request, touched: list[int]) -> Job | None:
+    def _submit(self, request: Request, touched: list[int]) -> int | None:
         where = [request.kernel, request.hardware]
         last = self._one("kernel = ? AND hardware = ? ORDER BY id DESC", where)
         if last is not None and last.digest == request.digest and last.state is not State.SUPERSEDED:
@@ -94,7 +96,8 @@ class JobStore:
             old = self._one("id = ?", [job])
             if old is None or self._some(f"kernel = ? AND hardware = ? AND {LIVE}", [old.kernel, old.hardware]):
                 return None
-            return self._insert(Request(old.kernel, old.digest, old.hardware, priority, "asked for again"), touched)
+            made = self._insert(Request(old.kernel, old.digest, old.hardware, priority, "asked for again"), touched)
+            return self._one("id = ?", [made])
 
     def cancel(self, job: int) -> bool:
         """End a queued job; have whoever works on a running one end it. False when it had ended or never was."""
@@ -266,12 +269,11 @@ class JobStore:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-            found = [self._one("id = ?", [number]) for number in dict.fromkeys(touched)]
+            found = self._numbered(dict.fromkeys(touched))
         for job in found:
-            if job is not None:
-                self._told(job)
+            self._told(job)
 
-    def _insert(self, request: Request, touched: list[int]) -> Job | None:
+    def _insert(self, request: Request, touched: list[int]) -> int:
         now = self._clock.wall_s()
         row = {
             "kernel": request.kernel, "digest": request.digest, "hardware": request.hardware,
@@ -281,8 +283,9 @@ class JobStore:
         cursor = self._connection.execute(
             f"INSERT INTO jobs ({', '.join(row)}) VALUES ({', '.join('?' for _ in row)})", [*row.values()]
         )
-        touched.append(int(cursor.lastrowid or 0))
-        return self._one("id = ?", [cursor.lastrowid])
+        number = int(cursor.lastrowid or 0)
+        touched.append(number)
+        return number
 
     def _held(self, job: Job) -> Job | None:
         return self._one("id = ? AND state = 'running' AND token = ?", [job.id, job.token])
@@ -302,8 +305,12 @@ class JobStore:
         self._connection.execute(f"UPDATE jobs SET {settings} WHERE id = ?", [*values.values(), job])
         touched.append(job)
 
+    def _numbered(self, numbers: Iterable[int]) -> list[Job]:
+        """The jobs of these numbers, in their order."""
+        return self._some("id IN (SELECT value FROM json_each(?)) ORDER BY id", [json.dumps(sorted(numbers))])
+
     def _some(self, where: str, values: Sequence[Any]) -> list[Job]:
-        return [_job(row) for row in self._db.table("jobs").rows_where(where, list(values))]
+        return [_job(row) for row in self._db.query(f"SELECT * FROM jobs WHERE {where}", list(values))]
 
     def _one(self, where: str, values: Sequence[Any]) -> Job | None:
         return next(iter(self._some(where if "LIMIT" in where else f"{where} LIMIT 1", values)), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -17,5 +18,7 @@ def set_up(path: Path, *, foreground: bool) -> None:
     if foreground:
         handlers.append(logging.StreamHandler(sys.stderr))
     logging.basicConfig(level=logging.INFO, format=FORMAT, handlers=handlers, force=True)
+    # watchdog 7.1 says so, in pages, of a folder that appeared twice within a moment, and goes on as it should
+    warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
     for name in ("uvicorn.access", "watchdog"):
         logging.getLogger(name).setLevel(logging.WARNING)

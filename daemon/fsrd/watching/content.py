@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\r\n]+)"', re.MULTILINE)
@@ -25,10 +26,11 @@ RACY_NS = 50_000_000
 @dataclass(frozen=True, slots=True)
 class Content:
     """digest: of all of it. files: every path it was read from or would have been (a header that is not there yet),
-    as named and as resolved."""
+    as named and as resolved. absent: what it includes and is not there."""
 
     digest: str
     files: frozenset[str]
+    absent: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,12 @@ class _File:
 
 
 class Contents:
-    """Reads contents; a file that did not change since is not read again. Not for several threads at once."""
+    """Reads contents; a file that did not change since is not read again. Not for several threads at once.
 
-    def __init__(self) -> None:
+    ``real``: a path without links (``os.path.realpath``)."""
+
+    def __init__(self, real: Callable[[str], str]) -> None:
+        self._real = real
         self._files: dict[str, _File] = {}
 
     def forget(self, path: str) -> None:
@@ -58,8 +63,9 @@ class Contents:
         first = self._file(kernel)
         if first is None:
             return None
-        hasher, found, todo = hashlib.sha256(), False, [kernel, os.path.splitext(kernel)[0] + SIDECAR]
-        files, folder = set[str](), os.path.dirname(kernel)
+        sidecar = os.path.splitext(kernel)[0] + SIDECAR
+        hasher, found, todo = hashlib.sha256(), False, [kernel, sidecar]
+        files, absent, folder = set[str](), set[str](), os.path.dirname(kernel)
         while todo and len(files) < MOST_FILES:
             path = todo.pop()
             if path in files:
@@ -67,13 +73,15 @@ class Contents:
             files.add(path)
             file = first if path == kernel else self._file(path)
             if file is None:
+                absent.add(path)
                 continue
             found |= file.kernel
-            hasher.update(os.path.relpath(path, folder).encode("utf-8", "surrogateescape") + b"\0" + file.digest)
+            hasher.update(_relative(path, folder).encode("utf-8", "surrogateescape") + b"\0" + file.digest)
             todo += [os.path.normpath(os.path.join(os.path.dirname(path), name)) for name in file.includes]
         if not found:
             return None
-        return Content(hasher.hexdigest(), frozenset(files | {os.path.realpath(path) for path in files}))
+        named = frozenset(files | {self._real(path) for path in files})
+        return Content(hasher.hexdigest(), named, frozenset(absent - {sidecar}))
 
     def _file(self, path: str) -> _File | None:
         try:
@@ -91,6 +99,12 @@ class Contents:
         if time.time_ns() - now[0] > RACY_NS:
             self._files[path] = file
         return file
+
+
+def _relative(path: str, folder: str) -> str:
+    """``os.path.relpath`` of normal paths, quick where the file lies below the folder."""
+    inside = folder.rstrip(os.sep) + os.sep
+    return path[len(inside) :] if path.startswith(inside) else os.path.relpath(path, folder)
 
 
 def _signature(stat: os.stat_result) -> tuple[int, ...]:

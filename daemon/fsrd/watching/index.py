@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from fsrd.watching.content import Content, Contents
 from fsrd.watching.folder import Folder
+from fsrd.watching.resolving import RealPaths
 
 
 @dataclass(slots=True)
@@ -32,7 +33,8 @@ class Index:
         self.kernels: dict[str, Content] = {}
         self.links: dict[str, str] = {}
         self._users: dict[str, set[str]] = {}
-        self._contents = Contents()
+        self._real = RealPaths()
+        self._contents = Contents(self._real)
         self._missing: set[str] = set()
 
     # ------------------------------------------------------------ names
@@ -53,25 +55,29 @@ class Index:
                 yield name + path[len(target) :]
 
     def _canonical(self, path: str) -> str:
-        real = os.path.realpath(path)
+        real = self._real(path)
         return real if real == path or self.takes(real) else path
 
     # ------------------------------------------------------------ looking
 
-    def scan(self, top: str | None = None) -> Changes:
-        """Look at all kernels below ``top`` (everywhere when None), and at those known there that may be gone."""
+    def scan(self, top: str | None = None, *, first: bool = False) -> Changes:
+        """Look at all kernels below ``top`` (everywhere when None), and at those known there that may be gone.
+        ``first``: nobody is writing anything, so that a header which is not there will not come in a moment."""
+        self._real.forget()
         if top is None:
             self.links.clear()
         seen = dict.fromkeys(kernel for folder in self.folders for kernel in self._walk(folder, top))
         below = [k for k in self.kernels if top is None or k == top or k.startswith(top + os.sep)]
-        changes = self.look([*seen, *(k for k in below if k not in seen)])
+        changes = self.look([*seen, *(k for k in below if k not in seen)], first=first)
         if top is None:
             self._contents.prune(frozenset(self._users))
         return changes
 
-    def look(self, paths: Iterable[str], *, changed: bool = False) -> Changes:
+    def look(self, paths: Iterable[str], *, changed: bool = False, first: bool = False) -> Changes:
         """Look at these files and whatever includes them. ``changed``: something happened to each, so that it is read
-        whatever its time stamp says. A kernel is gone only when it is missed twice: editors move files about."""
+        whatever its time stamp says. A kernel, or a header of it, is gone only when it is missed twice: editors move
+        files about, and whoever copies a folder copies one after the other."""
+        self._real.forget()
         kernels: dict[str, None] = {}
         for path in paths:
             if changed:
@@ -82,10 +88,10 @@ class Index:
                 kernels.update(dict.fromkeys(sorted(self._users.get(name, ()))))
         changes = Changes()
         for kernel in kernels:
-            self._look_at(kernel, changes)
+            self._look_at(kernel, changes, first)
         return changes
 
-    def _look_at(self, kernel: str, changes: Changes) -> None:
+    def _look_at(self, kernel: str, changes: Changes, first: bool) -> None:
         old = self.kernels.get(kernel)
         new = self._contents.read(kernel) if self._canonical(kernel) == kernel else None
         if new is None:
@@ -96,6 +102,10 @@ class Index:
             elif old is not None:
                 self._missing.add(kernel)
             return
+        lacking = new.absent - (old.absent if old is not None else frozenset())
+        if lacking and not first and kernel not in self._missing:
+            self._missing.add(kernel)
+            return
         self._missing.discard(kernel)
         if old != new:
             self._note(kernel, new)
@@ -104,7 +114,7 @@ class Index:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Kernels that were missed once: to be looked at again in a moment."""
+        """Kernels that were missed once, or a header of them: to be looked at again in a moment."""
         return tuple(self._missing)
 
     def elsewhere(self) -> set[str]:

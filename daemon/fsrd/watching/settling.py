@@ -34,6 +34,11 @@ class Settling:
         return list(self._last)
 
     @property
+    def overdue(self) -> bool:
+        """Whether something waits for longer than it should."""
+        return bool(self._last) and self._clock() - self._first >= MOST_S
+
+    @property
     def wait_s(self) -> float | None:
         """How long until something may be due; None while nothing waits."""
         if not self._last:

@@ -13,7 +13,7 @@ from fsrd.watching.content import Content
 from fsrd.watching.folder import Folder
 from fsrd.watching.index import Changes, Index
 from fsrd.watching.observing import Observing
-from fsrd.watching.settling import Settling
+from fsrd.watching.settling import QUIET_S, Settling
 
 CHECK_S = 2.0  # for folders that were replaced by others of their name
 GIT_S = 0.05  # between two looks at a checkout that goes on
@@ -99,7 +99,7 @@ class Watcher:
     def _work(self) -> None:
         try:
             self._observe()  # before the first look: what changes meanwhile is noticed
-            self._told(self._index.scan(), True)
+            self._told(self._index.scan(first=True), True)
             self._observe()
             self._next_rescan = time.monotonic() + RESCAN_S
         finally:
@@ -114,7 +114,7 @@ class Watcher:
                 self._check()
 
     def _settled(self) -> Changes:
-        if self._settling.wait_s == 0.0 and being_written(self._settling.waiting):
+        if self._settling.wait_s == 0.0 and self._goes_on():
             time.sleep(GIT_S)
             return Changes()
         settled = self._settling.due()
@@ -131,6 +131,11 @@ class Watcher:
         if tops:
             self._observe()
         return changes
+
+    def _goes_on(self) -> bool:
+        """Whether more is about to be told of what waits: notices come late, and on a busy machine out of step."""
+        waiting = self._settling.waiting
+        return being_written(waiting) or (not self._settling.overdue and any(_young(path) for path in waiting))
 
     def _check(self) -> None:
         """Look after folders that were replaced, and now and then after everything."""
@@ -163,6 +168,14 @@ class Watcher:
     def _add(self, changes: Changes, more: Changes) -> None:
         changes.saved.update(more.saved)
         changes.gone += more.gone
+
+
+def _young(path: str) -> bool:
+    """Whether something happened to a file within QUIET_S."""
+    try:
+        return 0 <= time.time() - os.stat(path).st_ctime < QUIET_S
+    except OSError:
+        return False
 
 
 def _outermost(paths: Sequence[str]) -> list[str]:

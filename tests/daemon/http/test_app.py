@@ -54,7 +54,7 @@ class Api:
         text = answer.read()
         connection.close()
         kind = answer.headers.get("content-type", "")
-        told = json.loads(text) if kind.startswith("application/json") else text
+        told = json.loads(text) if text and kind.startswith("application/json") else text
         return Answer(answer.status, {k.lower(): v for k, v in answer.headers.items()}, told)
 
 
@@ -136,8 +136,19 @@ def test_what_is_wrong_is_said(api: Api) -> None:
     assert api.ask("GET", "/api/lookup?kernel=/etc/passwd").status == 404
     for run in ("nobody", "..", "%2e%2e", "..%2f..%2fetc", ".x"):
         assert api.ask("GET", f"/api/runs/{run}").status in (400, 404), run
-    assert api.ask("DELETE", "/api/jobs/1").status == 405
     assert api.ask("GET", "/api/unknown").status == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [("/api/jobs", "GET, HEAD, POST"), ("/api/jobs/1", "GET, HEAD"), ("/api/pause", "POST"), ("/", "GET, HEAD"),
+     ("/metrics", "GET, HEAD"), ("/api/unknown", "GET, HEAD")],
+)  # fmt: skip
+def test_a_method_that_is_not_there_is_told_which_are(api: Api, path: str, allowed: str) -> None:
+    for method in ("DELETE", "PATCH", "TRACE"):
+        answer = api.ask(method, path)
+        assert (answer.status, ", ".join(sorted(answer.headers["allow"].split(", ")))) == (405, allowed), method
+    assert api.ask("HEAD", "/api/jobs").body == b""
 
 
 def test_the_files_of_the_page_and_nothing_else_are_served(api: Api) -> None:
