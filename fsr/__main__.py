@@ -20,9 +20,10 @@ def for_builds(command: str, arguments: list[str]) -> int:
     from fsr.errors import FsrError, of_the_machine
     from fsr.settings import read_settings
 
+    home = ""
     try:
         settings = read_settings()
-        layers = Layers(settings.cache, settings.system_cache)
+        home, layers = settings.home, Layers(settings.cache, settings.system_cache)
     except FsrError as fault:
         print(f"fsr: {fault}", file=sys.stderr)
         if command == "lookup":
@@ -32,14 +33,14 @@ def for_builds(command: str, arguments: list[str]) -> int:
         from fsr.builds.lookup import main as lookup
 
         try:
-            return lookup(arguments, layers)
+            return lookup(arguments, layers, home)
         except (OSError, MemoryError) as fault:
             told = of_the_machine(fault)
             print(f"fsr: {told}", file=sys.stderr)
             return told.exit_code
     from fsr.builds.launching import main as launch
 
-    return launch(arguments, layers)
+    return launch(arguments, layers, home)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from fsr.builds.command import Command, read_command
 from fsr.builds.depfile import restore_source
+from fsr.builds.queue import put as put_job
+from fsr.builds.queue import queue_of
 from fsr.builds.serving import Served, served, unfit
 from fsr.cache.layers import Found, Layers
 from fsr.errors import EXIT_USAGE, FsrError
@@ -25,8 +28,9 @@ everything else is compiled as it is. FSR_LAUNCH=off leaves fsr out; words joine
 queue leaves a job for `fsr daemon` where there is no winner."""
 
 
-def main(arguments: list[str], layers: Layers) -> int:
-    """Run the compiler; its exit code. Does not return where the compiler is called as it was."""
+def main(arguments: list[str], layers: Layers, home: str) -> int:
+    """Run the compiler; its exit code. Does not return where the compiler is called as it was. ``home``: that of
+    the queue of jobs."""
     words = arguments[1:] if arguments[:1] == ["--"] else arguments
     if not words or words[0] in ("-h", "--help"):
         print(USAGE)
@@ -38,6 +42,8 @@ def main(arguments: list[str], layers: Layers) -> int:
         return as_it_is(words, command)
     try:
         found = layers.find(command.path)
+        if found is None:
+            queue(command.path, home)
         chosen = "no winner for this GPU and these includes" if found is None else chosen_for(command, found)
     except (FsrError, OSError, KeyError, TypeError, ValueError) as fault:
         chosen = f"the cache cannot be used: {fault}"
@@ -101,7 +107,19 @@ def as_it_is(words: list[str], why: str) -> int:
     return 127
 
 
+def queue(kernel: str, home: str) -> None:
+    """Leave a job for the daemon where FSR_LAUNCH asks for it; a queue that cannot be written never stops a build."""
+    if asked("queue") and home:
+        with suppress(OSError, ValueError):
+            put_job(queue_of(home), Path(kernel))
+
+
+def asked(word: str) -> bool:
+    """Whether FSR_LAUNCH holds a word."""
+    return word in os.environ.get("FSR_LAUNCH", "").split(",")
+
+
 def say(text: str) -> None:
     """A line on standard error where FSR_LAUNCH asks for it."""
-    if "verbose" in os.environ.get("FSR_LAUNCH", "").split(","):
+    if asked("verbose"):
         print(f"fsr-launch: {text}", file=sys.stderr)

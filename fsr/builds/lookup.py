@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 USAGE = """usage: fsr lookup KERNEL [--entry NAME] [--device cuda:N] [--tier exact|driver|arch] [-o OUT] [--json]
-       fsr lookup --batch [KERNEL...]
+                        [--queue]
+       fsr lookup --batch [KERNEL...] [--queue]
        fsr lookup --manifest FILE [--compile FLAGS] KERNEL|FOLDER...
        fsr lookup --explain KERNEL [--json]
        fsr lookup --unused KERNEL|FOLDER... [--json]
 
-Prints the path of the winner for this hardware and exits 0; exits 3 when the cache holds none.
+Prints the path of the winner for this hardware and exits 0; exits 3 when the cache holds none. --queue leaves a job
+for `fsr daemon` where there is none.
 --batch answers for many kernels, named or one a line on standard input, with a JSON object a line; exits 3 when
 one has no winner. --manifest writes which winners a build with the compiler flags FLAGS may use, as a flat file;
 the file is left alone when nothing changed. --explain, or `fsr lookup explain`, says which part of the key missed.
@@ -26,11 +28,13 @@ _VALUES = {
     "--entry": "entry", "--device": "device", "--tier": "tier", "-o": "o", "--out": "o", "--manifest": "manifest",
     "--compile": "compile",
 }  # fmt: skip
-_SWITCHES = {"--json": "json", "--batch": "batch", "--explain": "explain", "--unused": "unused"}
+_SWITCHES = {"--json": "json", "--batch": "batch", "--explain": "explain", "--unused": "unused",
+             "--queue": "queue"}  # fmt: skip
 
 
-def main(arguments: list[str], layers: Layers) -> int:
-    """The command; returns its exit code. Prints to standard output only what was asked for."""
+def main(arguments: list[str], layers: Layers, home: str = "") -> int:
+    """The command; returns its exit code. Prints to standard output only what was asked for. ``home``: that of the
+    queue of jobs."""
     import sys
 
     try:
@@ -41,12 +45,17 @@ def main(arguments: list[str], layers: Layers) -> int:
         if options["batch"] or options["manifest"] or options["explain"] or options["unused"]:
             from fsr.builds.many import answer
 
+            options["home"] = home
             return answer(options, _index(options["device"]), layers)
         kernel = str(options["kernels"][0])
         found = layers.find(
             kernel, entry=options["entry"], device=_index(options["device"]), tier=options["tier"] or "exact"
         )
         if found is None:
+            if options["queue"]:
+                from fsr.builds.many import queue
+
+                queue(kernel, home)
             print(f"fsr lookup: no winner for {kernel} on this hardware; `fsr refine {kernel}` finds one",
                   file=sys.stderr)  # fmt: skip
             return EXIT_MISS
@@ -112,6 +121,10 @@ def _check(options: dict[str, Any]) -> None:
             f"unknown tier {options['tier']!r}", expected="exact, driver or arch", fix="see `fsr lookup --help`"
         )
     asked = [name for name in ("batch", "manifest", "explain", "unused") if options[name]]
-    if len(asked) > 1 or (options["compile"] and not options["manifest"]):
-        given = [*asked, *(["compile"] if options["compile"] else [])]
+    given = [*asked]
+    if options["compile"] and not options["manifest"]:
+        given.append("compile")
+    if options["queue"] and asked not in ([], ["batch"]):
+        given.append("queue")
+    if len(asked) > 1 or given != asked:
         raise UsageError(" and ".join(f"--{name}" for name in given) + " do not go together", where="fsr lookup")

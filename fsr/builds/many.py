@@ -12,12 +12,14 @@ from typing import Any
 from fsr.backends.cuda.present import present
 from fsr.builds.command import read_command
 from fsr.builds.manifest import Line, write_manifest
+from fsr.builds.queue import put as put_job
+from fsr.builds.queue import queue_of
 from fsr.builds.serving import Served, served, unfit
 from fsr.builds.unused import told, unused
 from fsr.cache.explain import Considered, considered, explain
 from fsr.cache.layers import Found, Layers
 from fsr.cache.lookup import write_files
-from fsr.errors import EXIT_DONE, EXIT_FAILED, EXIT_MISS, EXIT_USAGE, FsrError, UsageError
+from fsr.errors import EXIT_DONE, EXIT_FAILED, EXIT_MISS, EXIT_USAGE, FsrError, StorageError, UsageError
 
 
 def answer(options: dict[str, Any], index: int, layers: Layers) -> int:
@@ -50,6 +52,8 @@ def _answer_for(name: str, options: dict[str, Any], index: int, layers: Layers) 
     try:
         found = layers.find(name, entry=options["entry"], device=index, tier=options["tier"] or "exact")
         if found is None:
+            if options["queue"]:
+                queue(name, options["home"])
             return {"kernel": name, "status": "miss"}
         folder = f"{options['o']}/{found.hit.key}" if options["o"] else found.place
         paths = write_files(found.hit, folder)
@@ -61,6 +65,14 @@ def _answer_for(name: str, options: dict[str, Any], index: int, layers: Layers) 
         "kernel": name, "status": "hit", "tier": found.hit.tier, "key": found.hit.key, "entry": body["key"]["entry"],
         "speedup": best.get("speedup"), "files": paths,
     }  # fmt: skip
+
+
+def queue(kernel: str, home: str) -> None:
+    """Leave a job for the daemon of this home. Raises StorageError when it cannot be written."""
+    try:
+        put_job(queue_of(home), Path(kernel))
+    except (OSError, ValueError) as fault:
+        raise StorageError(f"the job cannot be queued: {fault}", where=str(queue_of(home))) from None
 
 
 def manifest(options: dict[str, Any], index: int, layers: Layers) -> int:

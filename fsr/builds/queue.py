@@ -8,8 +8,9 @@ name up to the first space, unknown names ignored::
     source <SHA-256 of its bytes when it was queued>
 
 Writers create a draft whose name begins with a dot and rename it, so that a job is there whole or not at all; a job
-that is there already stays. Readers take a job by renaming it away (:func:`take`): one of several readers wins. A job
-whose file has other bytes by now is void: the next build queues the new ones.
+that is there already stays: a winner holds for all files of these bytes. The daemon of this home reads them
+(:func:`read`) and removes a file once its own queue holds the job, so that none is lost between the two. A job whose
+file has other bytes by now is void: the next build queues the new ones.
 """
 
 from __future__ import annotations
@@ -70,13 +71,10 @@ def waiting(folder: Path) -> Iterator[Path]:
     yield from (Path(path) for _, path in sorted(found))
 
 
-def take(place: Path) -> Job | None:
-    """Remove a job from the queue and give it; None when another reader was quicker or the file is no job."""
-    mine = place.with_name(f".{place.name}.{os.getpid()}.taken")
+def read(place: Path) -> Job | None:
+    """The job of a file of the queue; None when the file is gone or is no job. Raises OSError."""
     try:
-        place.rename(mine)
-        text = mine.read_bytes().decode("utf-8", "surrogateescape")
-        mine.unlink()
+        text = place.read_bytes().decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         return None
     head, *lines = text.splitlines()[:64] or [""]

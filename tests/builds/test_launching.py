@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fsr.builds.queue import take, waiting
+from fsr.builds.queue import read, waiting
 from tests.builds.conftest import KERNEL, WINNER, Machine, digest, winner_of
 
 COMPILE = ("fsr-launch", "nvcc", "-arch=sm_90", "-MD", "-MF", "k.d", "-c", "k.cu", "-o", "k.o")
@@ -61,10 +61,9 @@ def test_touching_the_kernel_falls_back_and_queues_once(machine: Machine) -> Non
         assert "no winner is stored" in told.stderr
     assert (machine.kernel.parent / "k.o").read_text() == KERNEL + "// touched\n"
     (place,) = waiting(machine.folder / "home" / "queue")
-    job = take(place)
+    job = read(place)
     assert job is not None
     assert (job.kernel, job.source, job.current) == (machine.kernel, digest(machine.kernel), True)
-    assert take(place) is None
 
 
 def test_a_changed_include_is_a_miss(machine: Machine) -> None:
@@ -73,6 +72,10 @@ def test_a_changed_include_is_a_miss(machine: Machine) -> None:
     told = machine.run(*COMPILE, FSR_LAUNCH="verbose")
     assert "no winner for this GPU and these includes" in told.stderr
     assert (machine.kernel.parent / "k.o").read_text() == KERNEL
+    queue = machine.folder / "home" / "queue"
+    assert list(waiting(queue)) == []
+    assert machine.run(*COMPILE, FSR_LAUNCH="queue").returncode == 0
+    assert [job and job.kernel for job in map(read, waiting(queue))] == [machine.kernel]
 
 
 def test_a_winner_that_does_not_compile_is_not_used(machine: Machine) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fsr.builds.lookup import main
+from fsr.builds.queue import read, waiting
 from tests.builds.conftest import KERNEL, WINNER, Machine, digest, winner_of
 
 
@@ -32,6 +33,7 @@ def test_the_command_prints_the_path_and_exits_0_or_3(seen: Machine, capsys: pyt
         (["k.cu", "--device", "tpu:0"], "unknown device"), (["absent.cu", "--explain"], "cannot be read"),
         (["k.cu", "--batch", "--manifest", "m"], "do not go together"), (["--manifest", "m"], "no kernel named"),
         (["k.cu", "--compile", "-O3"], "do not go together"), (["--manifest", "m", "absent"], "no such file"),
+        (["--explain", "k.cu", "--queue"], "do not go together"),
     ],
 )  # fmt: skip
 def test_wrong_usage_exits_2_with_one_message(
@@ -60,6 +62,21 @@ def test_a_batch_answers_a_line_a_kernel_in_their_order(machine: Machine) -> Non
     assert told.returncode == 2
     assert Path(rows[1]["files"][0]).read_text() == WINNER
     assert (rows[1]["entry"], rows[1]["speedup"]) == ("k", 2.5)
+
+
+def test_a_miss_is_queued_where_asked_for(machine: Machine) -> None:
+    queue = machine.folder / "home" / "queue"
+    machine.publish()
+    assert machine.run("fsr", "lookup", "k.cu", "--queue").returncode == 0
+    other = machine.kernel.with_name("other.cu")
+    other.write_text("__global__ void other() {}\n")
+    assert machine.run("fsr", "lookup", "other.cu").returncode == 3
+    assert list(waiting(queue)) == []
+    assert machine.run("fsr", "lookup", "other.cu", "--queue").returncode == 3
+    more = machine.kernel.with_name("more.cu")
+    more.write_text("__global__ void more() {}\n")
+    assert machine.run("fsr", "lookup", "--batch", "k.cu", "more.cu", "absent.cu", "--queue").returncode == 2
+    assert {job and job.kernel for job in map(read, waiting(queue))} == {other, more}
 
 
 def test_a_batch_reads_standard_input(

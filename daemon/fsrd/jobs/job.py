@@ -29,6 +29,7 @@ class Priority(enum.IntEnum):
 
     IDLE = 0  # winners verified anew
     FOUND = 10  # the kernel was there when its folder was first looked at
+    MISSED = 15  # a build compiled it without a winner
     SAVED = 20
     ASKED = 30  # somebody asked for it by name
 

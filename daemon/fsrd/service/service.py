@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from fsr.builds.queue import queue_of
 from fsr.settings import Settings
 from fsrd.config import Config
 from fsrd.jobs.job import Job, Priority, Request, State
@@ -20,6 +21,7 @@ from fsrd.running.process import CHILD, RunProcess
 from fsrd.service.bus import Bus
 from fsrd.service.devices import Slot
 from fsrd.service.instance import Place
+from fsrd.service.queued import take_queued
 from fsrd.service.results import output_of, won
 from fsrd.service.slot import SlotWorker
 from fsrd.watching.content import Content
@@ -27,7 +29,7 @@ from fsrd.watching.index import Changes
 from fsrd.watching.watcher import Watcher
 
 LOG = logging.getLogger(__name__)
-SPENT_S = 5.0  # what runs took is written this often
+MIND_S = 5.0
 
 
 class Service:
@@ -237,6 +239,13 @@ class Service:
             LOG.info("%d job(s) queued: %s", len(jobs), ", ".join(Path(job.kernel).name for job in jobs[:5]))
         self._wake()
 
+    def _missed(self, kernel: str, digest: str) -> None:
+        """A build compiled a kernel without a winner; it need not lie in a watched folder."""
+        requests = (Request(kernel, digest, hardware, Priority.MISSED, "a build missed") for hardware in self.hardware)
+        if self.store.submit(requests):
+            LOG.info("%s: queued, a build had no winner for it", kernel)
+            self._wake()
+
     def _job_changed(self, job: Job) -> None:
         self.bus.tell("job", {"job": job.id, "kernel": job.kernel, "state": job.state.value, "wanted": job.wanted})
 
@@ -245,11 +254,12 @@ class Service:
             worker.wake()
 
     def _mind(self) -> None:
-        """Now and then: leases that ran out, and the day's account."""
-        while not self._ending.wait(SPENT_S):
+        """Now and then: leases that ran out, the day's account, what builds left."""
+        while not self._ending.wait(MIND_S):
             with suppress(Exception):  # tried again in a moment; health says when this thread is gone
                 self._spend()
                 self.store.reclaim()
+                take_queued(queue_of(self.settings.home), self.content, self._missed)
 
     def _spend(self) -> None:
         with self._lock:
