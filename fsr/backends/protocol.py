@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fsr.backends.toolchain import Toolchain
-from fsr.records import ConcreteLaunch, DeviceInfo, Fault, Image, Role
+from fsr.records import ConcreteLaunch, DeviceInfo, Fault, FaultKind, Image, Role
 
 Array = npt.NDArray[Any]
 
@@ -64,9 +64,10 @@ class Formula(Protocol):
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """One buffer to place. ``array`` is C-contiguous, its contents are the initial ones (inputs, or poison for
-    outputs and unzeroed scratch); with a ``formula`` it gives shape and type only. ``alignment_bytes``: the address is
-    a multiple of exactly this (256: at least). ``role`` None marks scratch; ``zeroed`` scratch is cleared inside every
-    run."""
+    outputs and unzeroed scratch); with a ``formula`` it gives shape and type only. ``symbol``: the ``__constant__``
+    variable that gets its contents before every run, '' for memory that a launch passes. ``alignment_bytes``: the
+    address is a multiple of exactly this (256: at least). ``role`` None marks scratch; ``zeroed`` scratch is cleared
+    inside every run."""
 
     name: str
     array: Array
@@ -74,6 +75,7 @@ class Buffer:
     alignment_bytes: int = 256
     zeroed: bool = False
     formula: Formula | None = None
+    symbol: str = ""
 
     def contents(self) -> Array:
         """The initial contents, drawn here where there is a formula."""
@@ -300,6 +302,18 @@ class JudgingDevice(TimedDevice, Protocol):
     pool: Any
 
 
+def constant_fault(symbol: str, given_bytes: int, found_bytes: int | None) -> DeviceFault:
+    """A candidate that lacks a ``__constant__`` variable which callers fill (None), or has one of another size."""
+    has = "has none" if found_bytes is None else f"has one of {found_bytes} bytes"
+    return DeviceFault(
+        Fault(
+            FaultKind.LAUNCH,
+            f"callers fill the __constant__ variable '{symbol}' ({given_bytes} bytes) before they launch, and this "
+            f"code {has}: keep its name and type",
+        )
+    )
+
+
 def can_judge(device: Device) -> TypeGuard[JudgingDevice]:
     """Whether a device draws and compares by itself."""
     return hasattr(device, "judge")
@@ -318,5 +332,5 @@ def can_record(device: Device) -> TypeGuard[RecordingDevice]:
 __all__ = [
     "AccessProfile", "AccessSite", "Array", "BlockOrder", "Buffer", "Comparison", "Device", "DeviceFault", "Difference",
     "Formula", "JudgingDevice", "LaunchProfile", "Prepared", "RecordingDevice", "TimedDevice", "TimedPrepared",
-    "can_judge", "can_record", "can_time",
+    "can_judge", "can_record", "can_time", "constant_fault",
 ]  # fmt: skip

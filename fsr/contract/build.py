@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fsr.contract.fields import Fields, did_you_mean
-from fsr.contract.model import Argument, Constraints, Contract, Size, Tolerance
+from fsr.contract.fields import VALUE_KEYS, Fields, constraints_of, did_you_mean
+from fsr.contract.model import Argument, Contract, Size, Tolerance
 from fsr.contract.read import RawContract
+from fsr.contract.symbols import Symbol, is_symbol, stated_symbols, symbols_of
 from fsr.errors import ContractError, FsrError
 from fsr.files import Unreadable, read_file
 from fsr.hardware.c_types import BY_DTYPE
@@ -20,10 +21,7 @@ from fsr.source.file import KernelFile
 from fsr.source.signature import Parameter, Signature, signature
 
 TOP_KEYS = ("entry", "sizes", "args", "launch", "scratch", "tolerance", "reference", "aliasing", "flags")
-ARG_KEYS = (
-    "dtype", "role", "shape", "value", "alignment", "low", "high", "sorted", "nonnegative", "positive", "finite",
-    "unique",
-)  # fmt: skip
+ARG_KEYS = ("dtype", "role", "shape", "value", "alignment", *VALUE_KEYS)
 ALL_DTYPES = tuple(BY_DTYPE)
 
 
@@ -37,7 +35,12 @@ def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
     top.only(TOP_KEYS)
     main, signatures = _signatures(top, file, entry)
     sizes = _sizes(top)
-    args = _args(top, signatures, main, sizes)
+    symbols = symbols_of(file, list(signatures))
+    params = {p.name for one in signatures.values() for p in one.params}
+    args = (
+        *_args(top, signatures, main, sizes, symbols),
+        *stated_symbols(top, params, {s.name for s in sizes}, symbols),
+    )
     plan = _plan(top, signatures, main, args)
     return Contract(
         entry=main,
@@ -109,8 +112,11 @@ def _size(top: Fields, name: str, value: Any) -> Size:
 # ---------------------------------------------------------------- arguments
 
 
-def _args(top: Fields, signatures: Mapping[str, Signature], main: str, sizes: tuple[Size, ...]) -> tuple[Argument, ...]:
-    table = dict(top.table("args"))
+def _args(
+    top: Fields, signatures: Mapping[str, Signature], main: str, sizes: tuple[Size, ...], symbols: Mapping[str, Symbol]
+) -> tuple[Argument, ...]:
+    params_ = {p.name for one in signatures.values() for p in one.params}
+    table = {n: v for n, v in top.table("args").items() if n in params_ or not is_symbol(n, v, symbols)}
     is_plan = isinstance(top.data.get("launch"), list)
     params: dict[str, Parameter] = {}
     for one in signatures.values():
@@ -147,7 +153,7 @@ def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[
     dtype, lanes = _dtype(fields, param)
     role = _role(fields, param)
     value = fields.expression("value", name if implicit else None)
-    constraints = _constraints(fields)
+    constraints = constraints_of(fields)
     shape: tuple[str, ...] = ()
     if role is not Role.SCALAR:
         if "shape" not in fields.data:
@@ -235,18 +241,6 @@ def _role(fields: Fields, param: Parameter | None) -> Role:
     return Role(stated)
 
 
-def _constraints(fields: Fields) -> Constraints:
-    return Constraints(
-        low=fields.expression("low"),
-        high=fields.expression("high"),
-        sorted=fields.flag("sorted"),
-        nonnegative=fields.flag("nonnegative"),
-        positive=fields.flag("positive"),
-        finite=fields.flag("finite", True),
-        unique=fields.flag("unique"),
-    )
-
-
 # ---------------------------------------------------------------- launches
 
 
@@ -261,12 +255,12 @@ def _plan(top: Fields, signatures: Mapping[str, Signature], main: str, args: tup
         if any(a.name == one.name for a in args):
             raise top.bad(f"{one.name} is an argument and a scratch buffer", "another name", "scratch", one.name)
     if isinstance(data, list):
-        named = {a.name for a in args} | {s.name for s in scratch}
-        launches = tuple(_plan_launch(top, d, i, main, signatures, named) for i, d in enumerate(data))
+        known = {a.name for a in args if not a.symbol} | {s.name for s in scratch}
+        launches = tuple(_plan_launch(top, d, i, main, signatures, known) for i, d in enumerate(data))
     else:
         fields = Fields(top.raw, data, "launch")
         fields.only(("grid", "block", "shared_bytes"))
-        launches = (_launch(fields, main, tuple(a.name for a in args)),)
+        launches = (_launch(fields, main, tuple(a.name for a in args if not a.symbol)),)
     flags = top.data.get("flags", [])
     if not isinstance(flags, list) or not all(isinstance(f, str) for f in flags):
         raise top.bad(f"flags is {flags!r}", 'a list of texts, for example ["--use_fast_math"]', "flags")
@@ -375,7 +369,7 @@ def _reference(top: Fields, file: KernelFile) -> str | None:
 
 def _aliasing(top: Fields, args: tuple[Argument, ...]) -> tuple[tuple[str, ...], ...]:
     value = top.data.get("aliasing", [])
-    buffers = [a.name for a in args if a.role is not Role.SCALAR]
+    buffers = [a.name for a in args if a.role is not Role.SCALAR and not a.symbol]
     if not isinstance(value, list) or any(not isinstance(g, list) or len(g) < 2 for g in value):
         raise top.bad(f"aliasing is {value!r}", 'groups of two buffers or more: [["x", "y"]]', "aliasing")
     for name in (n for group in value for n in group):

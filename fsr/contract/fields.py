@@ -6,9 +6,12 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from fsr.contract.model import Constraints
 from fsr.contract.read import RawContract
 from fsr.errors import ContractError
 from fsr.expressions import parse
+
+VALUE_KEYS = ("low", "high", "sorted", "nonnegative", "positive", "finite", "unique")
 
 
 class Fields:
@@ -123,3 +126,16 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
 def relocated(fault: ContractError, where: str) -> ContractError:
     """The same error, at a place."""
     return ContractError(fault.what, expected=fault.expected, where=where, fix=fault.fix)
+
+
+def constraints_of(fields: Fields) -> Constraints:
+    """What values an argument's table allows."""
+    return Constraints(
+        low=fields.expression("low"),
+        high=fields.expression("high"),
+        sorted=fields.flag("sorted"),
+        nonnegative=fields.flag("nonnegative"),
+        positive=fields.flag("positive"),
+        finite=fields.flag("finite", True),
+        unique=fields.flag("unique"),
+    )

@@ -19,6 +19,7 @@ from fsr.contract.draft import GAP, Draft, inline, quoted
 from fsr.contract.host import constants, resolve_launch
 from fsr.contract.model import Argument, Constraints, Contract, Origin, Size, Tolerance
 from fsr.contract.show import argument_row, launch_rows, size_row
+from fsr.contract.symbols import clear_symbols
 from fsr.errors import ContractError, SourceError
 from fsr.expressions import evaluate_int, names
 from fsr.records import Launch, Plan, Role
@@ -67,6 +68,8 @@ def infer(file: KernelFile, entry: str | None = None) -> Contract:
     _index_bounds(found, name)
     args = [_argument(found, p) for p in found.signature.params]
     sizes = _sizes(found, args)
+    symbols, unclear = clear_symbols(file, name, {p.name for p in found.signature.params})
+    found.open |= {f"args.{n}": "which values does host code put into this __constant__ variable?" for n in unclear}
     if found.open or found.launch is None or any(a is None for a in args):
         raise _ambiguous(found, name, args, sizes)
     whole = [a for a in args if a is not None]
@@ -74,7 +77,7 @@ def infer(file: KernelFile, entry: str | None = None) -> Contract:
     return Contract(
         entry=name,
         sizes=tuple(sizes),
-        args=tuple(whole),
+        args=(*whole, *symbols),
         plan=Plan((found.launch,)),
         tolerance=Tolerance(sum_length=length),
         origin=Origin("inferred", str(file.path), int(found.signature.where.rsplit(":", 1)[1])),
@@ -411,6 +414,10 @@ def _ambiguous(found: _Finding, name: str, args: Sequence[Argument | None], size
         if note:
             draft.notes[f"args.{param.name}"] = note
         draft.args.append((param.name, argument_row(argument) if argument is not None else _gap(param)))
+    for key in [k for k in found.open if k.startswith("args.")]:
+        if found.signature.param(key.removeprefix("args.")) is None:
+            draft.notes[key] = found.open[key]
+            draft.args.append((key.removeprefix("args."), inline([("low", GAP), ("high", GAP)])))
     if found.launch is not None and "launch" not in found.open:
         draft.launches = [launch_rows(found.launch, is_plan=False)]
     else:

@@ -39,7 +39,8 @@ class Argument:
 
     dtype: NumPy name, or 'bfloat16'. shape: size expressions, outermost first, row-major; () for scalars.
     value: for a scalar, a size expression or number; None means drawn from the constraints per case.
-    alignment: bytes that every caller promises for the pointer (at least the element size).
+    alignment: bytes that every caller promises for the pointer (at least the element size). symbol: for what is no
+    parameter but a ``__constant__`` variable that host code fills before it launches, its name; '' for a parameter.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Argument:
     value: str | None = None
     alignment: int = 0
     constraints: Constraints = Constraints()
+    symbol: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +98,16 @@ class Contract:
         raise KeyError(name)
 
     def buffers(self) -> tuple[Argument, ...]:
-        """The pointer arguments, in order."""
+        """The pointer arguments and ``__constant__`` variables, in order."""
         return tuple(a for a in self.args if a.role is not Role.SCALAR)
+
+    def passed(self) -> tuple[Argument, ...]:
+        """The arguments that a launch passes, in the kernel's order."""
+        return tuple(a for a in self.args if not a.symbol)
+
+    def symbols(self) -> tuple[Argument, ...]:
+        """The ``__constant__`` variables that host code fills."""
+        return tuple(a for a in self.args if a.symbol)
 
     def timed_sizes(self) -> list[dict[str, int]]:
         """The configurations to time at, at least one."""

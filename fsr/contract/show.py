@@ -54,7 +54,7 @@ def _draft(contract: Contract) -> Draft:
         draft.top.append(("flags", "[" + ", ".join(quoted(f) for f in contract.plan.flags) + "]"))
     draft.sizes = [(s.name, size_row(s)) for s in contract.sizes]
     draft.args = [(a.name, argument_row(a)) for a in contract.args]
-    plain = tuple(a.name for a in contract.args)
+    plain = tuple(a.name for a in contract.passed())
     launches = contract.plan.launches
     draft.is_plan = len(launches) != 1 or launches[0].args != plain or launches[0].entry != contract.entry
     draft.launches = [launch_rows(one, draft.is_plan) for one in launches]
@@ -81,7 +81,8 @@ def size_row(size: Size) -> str:
 
 def argument_row(argument: Argument) -> str:
     """One line of [args]."""
-    rows = [("dtype", quoted(argument.dtype))]
+    rows = [("symbol", quoted(argument.symbol))] if argument.symbol else []
+    rows += [("dtype", quoted(argument.dtype))]
     if argument.role is not Role.SCALAR:
         rows += [("role", quoted(argument.role.value)), ("shape", listed(argument.shape))]
     if argument.value is not None:

@@ -63,7 +63,7 @@ class _Reader:
         scratch = tuple(
             self.scratch(one, f"scratch {i}") for i, one in enumerate(self.list(data, "scratch", "the plan"))
         )
-        arguments = {a.name for a in contract.args}
+        arguments = {a.name for a in contract.passed()}
         for one in scratch:
             if one.name in arguments or sum(other.name == one.name for other in scratch) > 1:
                 raise _bad(self.path, f"names {one.name!r} twice", "a name of its own for every scratch buffer")

@@ -77,6 +77,15 @@ def read_variables(image: bytes) -> Variables:
     return Variables(tuple(sorted(shared, key=_by_offset)), tuple(sorted(data, key=_by_offset)))
 
 
+def find_variable(image: bytes, name: str) -> tuple[str, int, int] | None:
+    """(symbol, offset, bytes) of the variable at namespace scope that C++ calls so (``ns::table``; a namespace without
+    name and what a compiler makes of a file's own are left out); None without one. Of a shared object or a cubin."""
+    for symbol, kind, index, value, bytes_ in _symbols(image):
+        if kind == _OBJECT and index and bytes_ and _spelt(symbol) == name:
+            return symbol, value, bytes_
+    return None
+
+
 def code_of(image: bytes) -> bytes:
     """The instructions and constants of a shared object: all that is loaded and never written."""
     if image[:6] != b"\x7fELF\x02\x01":
@@ -110,6 +119,19 @@ def _symbols(image: bytes) -> Iterator[tuple[str, int, int, int, int]]:
         for name_at, info, _, index, value, bytes_ in struct.iter_unpack("<IBBHQQ", image[offset : offset + size]):
             start = strings + name_at
             yield image[start : image.index(b"\0", start)].decode(), info & 15, index, value, bytes_
+
+
+def _spelt(symbol: str) -> str:
+    """``ns::table`` of ``_ZN2ns5tableE`` (Itanium C++ ABI, nested names), as far as it is a variable's."""
+    nested = re.fullmatch(r"_Z(?:N(?P<parts>(?:L?\d+\w+)+)E|L?(?P<one>\d+\w+))", symbol)
+    if nested is None:
+        return symbol
+    rest, names = nested["parts"] or nested["one"], list[str]()
+    while rest and (counted := re.match(r"L?(\d+)", rest)):
+        end = counted.end() + int(counted[1])
+        names.append(rest[counted.end() : end])
+        rest = rest[end:]
+    return "::".join(n for n in names if not n.startswith(("_INTERNAL_", "_GLOBAL__N")))
 
 
 def _by_offset(variable: Variable) -> int:

@@ -99,6 +99,10 @@ def _file_scope_fault(item: Item, statement: Sequence[Token], defined: set[str])
     constant = "__constant__" in words or ("const" in words and "*" not in words and _plain(head[:-1]))
     if constant and value and not _computed(value):
         return None
+    if "__constant__" in words:
+        return (
+            f"the __constant__ variable {name!r} without a value: callers fill the original's, by name, type and size"
+        )
     return f"the variable {name!r} at file scope, which would keep its value between launches"
 
 

@@ -81,6 +81,11 @@ def contract_words(contract: Contract) -> str:
             lines.append(f"- {a.name}: {a.dtype} scalar" + (f" = {a.value}" if a.value else ""))
             continue
         shape = " x ".join(a.shape) or "1"
+        if a.symbol:
+            lines.append(
+                f"- not an argument: the __constant__ variable {a.symbol}, {a.dtype} x {shape}, which callers fill"
+            )
+            continue
         says = {Role.IN: "only read", Role.OUT: "written, undefined before", Role.INOUT: "read and written"}[a.role]
         aligned = f", aligned to {a.alignment} bytes" if a.alignment else ", aligned to its elements only"
         lines.append(f"- {a.name}: {a.dtype} buffer of {shape}, row-major, {says}{aligned}")

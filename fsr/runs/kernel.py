@@ -44,6 +44,7 @@ class Kernel:
         data = to_json(self.contract)
         assert isinstance(data, dict)
         data.pop("origin")
+        data["args"] = [{k: v for k, v in to_json(a).items() if k != "symbol" or v} for a in self.contract.args]  # type: ignore[union-attr]
         return json_digest(data)
 
 

@@ -31,8 +31,7 @@ class LaunchedContract(Protocol):
 
     @property
     def entry(self) -> str: ...
-    @property
-    def args(self) -> Sequence[LaunchedArgument]: ...
+    def passed(self) -> Sequence[LaunchedArgument]: ...
 
 
 def launcher_header(name: str, contract: LaunchedContract, plan: Plan, c_types: Mapping[str, str] | None = None) -> str:
@@ -44,8 +43,8 @@ def launcher_header(name: str, contract: LaunchedContract, plan: Plan, c_types: 
     """
     known = _known_sizes(contract)
     wanted = sorted(_sizes_used(plan) - set(known))
-    types = {a.name: (c_types or {}).get(a.name) or _c_type(a) for a in contract.args}
-    parameters = [f"{types[a.name]}{'' if types[a.name].endswith('*') else ' '}{a.name}" for a in contract.args]
+    types = {a.name: (c_types or {}).get(a.name) or _c_type(a) for a in contract.passed()}
+    parameters = [f"{types[a.name]}{'' if types[a.name].endswith('*') else ' '}{a.name}" for a in contract.passed()]
     parameters += [f"long long {size}" for size in wanted]
     body = [
         f"    const long long {size}_size = {source};" for size, source in known.items() if size in _sizes_used(plan)
@@ -55,12 +54,12 @@ def launcher_header(name: str, contract: LaunchedContract, plan: Plan, c_types: 
     for scratch in plan.scratch:
         body += _allocation(scratch, contract)
     for launch in plan.launches:
-        body += _launch(launch, {a.name for a in contract.args}, {s.name for s in plan.scratch})
+        body += _launch(launch, {a.name for a in contract.passed()}, {s.name for s in plan.scratch})
     for scratch in reversed(plan.scratch):
         body.append(f"    if ({scratch.name}_buffer != nullptr) {{")
         body.append(f"        const cudaError_t freed = cudaFreeAsync({scratch.name}_buffer, stream);")
         body += ["        if (status == cudaSuccess) status = freed;", "    }"]
-    used = {a.dtype for a in contract.args} | {s.dtype for s in plan.scratch}
+    used = {a.dtype for a in contract.passed()} | {s.dtype for s in plan.scratch}
     headers = ["cuda_runtime.h", *sorted(BY_DTYPE[d].header for d in used if BY_DTYPE[d].header)]
     return "\n".join(
         [
@@ -105,7 +104,7 @@ def _scratch_text(scratch: Sequence[Scratch]) -> str:
 def _known_sizes(contract: LaunchedContract) -> dict[str, str]:
     """Sizes that a scalar argument holds as they are, with that argument."""
     found: dict[str, str] = {}
-    for argument in contract.args:
+    for argument in contract.passed():
         if argument.role is Role.SCALAR and argument.value is not None and argument.value.isidentifier():
             found.setdefault(argument.value, argument.name)
     return found

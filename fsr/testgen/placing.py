@@ -30,7 +30,15 @@ def place(
             replace(launch, args=tuple(leader if a in case.aliased else a for a in launch.args)) for launch in launches
         )
     buffers = [
-        Buffer(name, array, _role(contract, case, name), _alignment(contract, case, name), False, data.draws.get(name))
+        Buffer(
+            name,
+            array,
+            _role(contract, case, name),
+            _alignment(contract, case, name),
+            False,
+            data.draws.get(name),
+            contract.argument(name).symbol,
+        )
         for name, array in data.arrays.items()
     ]
     for scratch in plan.scratch:

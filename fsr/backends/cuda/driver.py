@@ -70,6 +70,9 @@ class Driver(Protocol):
     def function(self, module: Module, symbol: str) -> Function:
         """A kernel by its lowered symbol."""
 
+    def variable(self, module: Module, symbol: str) -> int:
+        """Address of a variable by its lowered symbol."""
+
     def function_limits(self, function: Function) -> tuple[int, int]:
         """Most threads a block (for its registers) and its static shared memory in bytes."""
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsr.backends.cuda.driver import Driver, DriverError, Function, Module
-from fsr.backends.protocol import DeviceFault
+from fsr.backends.protocol import DeviceFault, constant_fault
+from fsr.emulator.elf import find_variable
 from fsr.errors import HarnessError
 from fsr.hardware.dtypes import numpy_dtype
 from fsr.hardware.limits import STATIC_SHARED_BYTES
@@ -49,6 +50,18 @@ def load_launch(driver: Driver, module: Module, image: Image, launch: ConcreteLa
             raise
         raise refused(f"{launch.entry}: {error}") from error
     return Loaded(function, launch)
+
+
+def constant_addresses(driver: Driver, module: Module, image: Image, wanted: Mapping[str, int]) -> dict[str, int]:
+    """Where the ``__constant__`` variables lie that callers fill; ``wanted``: bytes by name. Raises DeviceFault kind
+    'launch' for a module that lacks one."""
+    found = {}
+    for name, size_bytes in wanted.items():
+        variable = find_variable(image.data, name)
+        if variable is None or variable[2] != size_bytes:
+            raise constant_fault(name, size_bytes, variable[2] if variable else None)
+        found[name] = driver.variable(module, variable[0])
+    return found
 
 
 def check_limits(driver: Driver, function: Function, launch: ConcreteLaunch) -> None:

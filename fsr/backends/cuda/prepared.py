@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -57,8 +57,12 @@ class _MemorySet:
 class CudaPrepared:
     """See :class:`fsr.backends.protocol.TimedPrepared`. After a fatal fault only leaving the context is allowed."""
 
-    def __init__(self, device: Home, loaded: Sequence[Loaded], buffers: Sequence[Buffer]) -> None:
+    def __init__(
+        self, device: Home, loaded: Sequence[Loaded], buffers: Sequence[Buffer], constants: Mapping[str, int]
+    ) -> None:
+        """``constants``: where the ``__constant__`` variables lie that buffers fill, by name."""
         self._device, self._driver, self._loaded, self._buffers = device, device.driver, loaded, buffers
+        self._constants = constants
         self._layouts = {buffer.name: Layout.of(buffer) for buffer in buffers}
         self._originals: dict[str, int] = {}
         self._sets: list[_MemorySet] = []  # the first is the one that run() uses
@@ -146,9 +150,18 @@ class CudaPrepared:
     def run(self, timeout_s: float = 10.0) -> None:
         """See Prepared."""
         with self._faults():
+            self._fill_constants()
             self._queue_plan(self._sets[0])
             self._finish(timeout_s)
         self._warm = True
+
+    def _fill_constants(self) -> None:
+        """As callers do before they launch. Not timed: what a plan runs cannot write them, but other plans of this
+        module fill them too."""
+        for buffer in self._buffers:
+            if buffer.symbol:
+                source = self._sets[0].blocks[buffer.name] + self._layouts[buffer.name].offset
+                self._driver.copy(self._constants[buffer.symbol], source, buffer.array.nbytes)
 
     def _queue_plan(self, memory: _MemorySet) -> None:
         for buffer in self._buffers:
@@ -252,6 +265,7 @@ class CudaPrepared:
         with self._faults():
             # Outputs and scratch are poisoned anew too: work skipped because the last run did it shows.
             self._restore([b for b in self._buffers if b.role is not Role.IN and not b.zeroed], self._sets[0])
+            self._fill_constants()
             self._device.flush_l2(1 + len(self._loaded) // _LAUNCHES_A_FLUSH)
             start, end = self._driver.event(), self._driver.event()
             self._driver.record(start)
@@ -278,6 +292,7 @@ class CudaPrepared:
             launch: Callable[[], None] = self._driver.graph(queue) or queue
             for memory in sets:
                 self._restore([b for b in self._buffers if b.role is Role.INOUT], memory)
+            self._fill_constants()
             self._device.flush_l2(1 if launch is not queue else 1 + runs * len(self._loaded) // _LAUNCHES_A_FLUSH)
             start, end = self._driver.event(), self._driver.event()
             self._driver.record(start)

@@ -105,6 +105,11 @@ class PyCudaDriver:
         """See Driver."""
         return cast(Function, self._call(cast(Any, module).get_function, symbol, refused="image"))
 
+    def variable(self, module: Module, symbol: str) -> int:
+        """See Driver."""
+        address, _size = self._call(cast(Any, module).get_global, symbol, refused="image")
+        return int(address)
+
     def function_limits(self, function: Function) -> tuple[int, int]:
         """See Driver."""
         attribute = self._cuda.function_attribute

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from fsr.backends.cuda.driver import Driver, DriverError
-from fsr.backends.cuda.launching import load_launch, pack_arguments
+from fsr.backends.cuda.launching import constant_addresses, load_launch, pack_arguments
 from fsr.backends.cuda.pycuda_driver import PyCudaDriver
 from fsr.backends.protocol import Buffer, DeviceFault
 from fsr.identity import to_json
@@ -34,7 +34,8 @@ def write_replay(folder: Path, image: Image, launches: Sequence[ConcreteLaunch],
         "symbols": dict(image.symbols),
         "launches": [to_json(launch) for launch in launches],
         "buffers": [
-            {"name": b.name, "bytes": b.array.nbytes, "given": b.role in _GIVEN, "zeroed": b.zeroed} for b in buffers
+            {"name": b.name, "bytes": b.array.nbytes, "given": b.role in _GIVEN, "zeroed": b.zeroed, "symbol": b.symbol}
+            for b in buffers
         ],
     }
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
@@ -56,6 +57,11 @@ def replay(folder: Path, driver: Driver) -> None:
         elif buffer["zeroed"]:
             driver.fill(address, 0, buffer["bytes"])
     module = driver.load(image.data)
+    wanted = {b["symbol"]: b["bytes"] for b in plan["buffers"] if b["symbol"]}
+    constants = constant_addresses(driver, module, image, wanted)
+    for index, buffer in enumerate(plan["buffers"]):
+        if buffer["symbol"]:
+            driver.upload(constants[buffer["symbol"]], arrays[f"b{index}"])
     for data in plan["launches"]:
         args = tuple(a if isinstance(a, str) else ScalarValue(a["dtype"], a["value"]) for a in data["args"])
         launch = ConcreteLaunch(data["entry"], tuple(data["grid"]), tuple(data["block"]), data["shared_bytes"], args)

@@ -10,7 +10,8 @@ from fsr.backends.host.arena import Place
 from fsr.backends.host.faults import describe
 from fsr.backends.host.launches import pack_launch
 from fsr.backends.host.lines import Lines
-from fsr.backends.protocol import Array, Buffer, DeviceFault
+from fsr.backends.protocol import Array, Buffer, DeviceFault, constant_fault
+from fsr.emulator.elf import find_variable
 from fsr.errors import HarnessError
 from fsr.records import ConcreteLaunch, Fault, FaultKind, Image
 
@@ -24,6 +25,17 @@ class LoadedImage:
         self.entries: dict[str, tuple[list[int], str]] = {}
         self.weights: dict[int, float] | None = None  # instructions a basic block, once a recording needs them
         self.shared = self.dynamic = self.base = 0  # addresses in the child: static and dynamic shared memory, image
+        self._constants: dict[str, tuple[str, int, int] | None] = {}
+
+    def constant(self, symbol: str, size_bytes: int) -> int:
+        """Address in the child of a ``__constant__`` variable. Raises DeviceFault kind 'launch' without one of that
+        size."""
+        if symbol not in self._constants:
+            self._constants[symbol] = find_variable(self.image.data, symbol)
+        found = self._constants[symbol]
+        if found is None or found[2] != size_bytes:
+            raise constant_fault(symbol, size_bytes, found[2] if found else None)
+        return self.base + found[1]
 
 
 class Home(Protocol):
@@ -120,6 +132,15 @@ class HostPrepared:
         rows = zip(self.arena.buffers, self.arena.places, self.addresses(), strict=True)
         return [[address, p.size] for buffer, p, address in rows if buffer.zeroed and buffer.role is None and p.size]
 
+    def constants(self) -> list[list[int]]:
+        """Of each buffer that fills a ``__constant__`` variable: where to, where from, how many bytes."""
+        rows = zip(self.arena.buffers, self.arena.places, self.addresses(), strict=True)
+        return [
+            [self.loaded.constant(buffer.symbol, p.size), address, p.size]
+            for buffer, p, address in rows
+            if buffer.symbol and p.size
+        ]
+
     def reset(self) -> None:
         """As Prepared.reset."""
         self.arena.reset()
@@ -130,7 +151,7 @@ class HostPrepared:
         names = " + ".join(launch.entry for launch in self.launches)
         request = {
             "op": "run", "image": self.loaded.key, "launches": self.packed, "zero": self.zeroed(),
-            "timeout_s": timeout_s, "blocks": list(blocks),
+            "constants": self.constants(), "timeout_s": timeout_s, "blocks": list(blocks),
         }  # fmt: skip
         answer = self.device.ask(request, (), timeout_s, names)
         if "fault" in answer:

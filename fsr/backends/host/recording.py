@@ -83,7 +83,7 @@ def _observed(prepared: HostPrepared, request: dict[str, Any], timeout_s: float)
     names = " + ".join(launch.entry for launch in prepared.launches)
     request |= {
         "image": prepared.loaded.key, "launches": prepared.packed, "zero": prepared.zeroed(),
-        "timeout_s": timeout_s, "regions": regions.rows,
+        "constants": prepared.constants(), "timeout_s": timeout_s, "regions": regions.rows,
     }  # fmt: skip
     answer = prepared.device.ask(request, (), timeout_s, names)
     if "record" in answer:  # died in an access that the recorder let pass

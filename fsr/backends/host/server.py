@@ -145,7 +145,7 @@ class Server:
         completed."""
         image = self.images[request["image"]]
         with limited_to(request["timeout_s"]):
-            clear(request["zero"])
+            set_up(request)
             for done, launch in enumerate(request["launches"]):
                 *launched, keep = self._unpack(image, launch)
                 if numbers := request.get("blocks"):
@@ -201,7 +201,7 @@ class Server:
         at = _map(None, request["size"], _PROT_RW, _MAP_SHARED, files[0])
         try:
             with limited_to(request["timeout_s"]):
-                clear(request["zero"])
+                set_up(request)
                 nodes = ctypes.c_void_p(at + request["room"])
                 if not image.fsr_trace_begin(nodes, request["capacity"]):
                     raise MemoryError("no room for the nodes")
@@ -224,7 +224,7 @@ class Server:
             libc.munmap(ctypes.c_void_p(at), request["size"])
 
     def _watch_regions(self, image: ctypes.CDLL, request: Any) -> None:
-        clear(request["zero"])
+        set_up(request)
         image.fsr_record_begin()
         for begin, size, *rest in request["regions"]:
             image.fsr_record_region(ctypes.c_size_t(begin), ctypes.c_size_t(size), *rest)
@@ -245,10 +245,12 @@ def limited_to(timeout_s: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def clear(ranges: list[list[int]]) -> None:
-    """Zero memory: address and size of each range."""
-    for address, size in ranges:
+def set_up(request: Any) -> None:
+    """Zero memory (address and size of each range) and fill ``__constant__`` variables (where to, where from, size)."""
+    for address, size in request["zero"]:
         ctypes.memset(address, 0, size)
+    for to, source, size in request["constants"]:
+        ctypes.memmove(to, source, size)
 
 
 def report(image: ctypes.CDLL, summary: RecordSummary) -> dict[str, Any]:

@@ -80,6 +80,7 @@ def trace(prepared: HostPrepared, scalars: Sequence[Sequence[str]], timeout_s: f
         os.ftruncate(file, size)
         request = {
             "op": "trace", "image": prepared.loaded.key, "launches": prepared.packed, "zero": prepared.zeroed(),
+            "constants": prepared.constants(),
             "timeout_s": timeout_s, "regions": rows, "reads": reads, "room": room, "capacity": CAPACITY, "size": size,
             "scalars": _scalar_regions(prepared, scalars, regions),
         }  # fmt: skip

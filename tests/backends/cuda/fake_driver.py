@@ -104,7 +104,12 @@ def _spin(driver: FakeDriver, _grid: Any, _y: int) -> None:
     driver.hung = True
 
 
+def _read_gain(driver: FakeDriver, _grid: Any, y: int) -> None:
+    at(y, 4, np.float32)[:] = at(driver.variable("", "gain"), 4, np.float32)
+
+
 KERNELS = {
+    "read_gain": FakeKernel(_read_gain, "Q"),
     CHECK_ENTRY: FakeKernel(_check, "QQ"),
     "fsr_draw": FakeKernel(_draw, "QQ"),
     "fsr_drawn": FakeKernel(_drawn, "QQQ"),
@@ -151,6 +156,7 @@ class FakeDriver:
         self.loaded: list[bytes] = []
         self.opted_in: dict[str, int] = {}
         self.log: list[str] = []
+        self.variables: dict[str, Any] = {}  # by lowered symbol, 64 bytes each
 
     @property
     def allocated_bytes(self) -> int:
@@ -207,6 +213,9 @@ class FakeDriver:
         if symbol not in KERNELS:
             raise DriverError("image", f"cuModuleGetFunction failed: not found: {symbol}")
         return symbol
+
+    def variable(self, _module: Any, symbol: str) -> int:
+        return int(self.variables.setdefault(symbol, np.zeros(64, np.uint8)).ctypes.data)
 
     def function_limits(self, function: Any) -> tuple[int, int]:
         return KERNELS[function].max_threads, KERNELS[function].static_shared

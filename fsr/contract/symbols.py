@@ -1,0 +1,151 @@
+"""``__constant__`` variables that host code fills, as arguments of a contract: what the declarations say of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fsr.contract.fields import VALUE_KEYS, Fields, constraints_of, did_you_mean
+from fsr.contract.host import HostScope, constants, to_expression
+from fsr.contract.model import Argument
+from fsr.errors import ContractError
+from fsr.expressions import evaluate_int
+from fsr.hardware.c_types import BY_DTYPE
+from fsr.records import Role
+from fsr.source.constants import ConstantVariable, constant_variables
+from fsr.source.file import KernelFile
+from fsr.source.macros import expand
+
+CONSTANT_BYTES = 65536  # CUDA's constant memory
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A variable and its shape; ``shape`` None where an extent is no number."""
+
+    variable: ConstantVariable
+    shape: tuple[str, ...] | None
+
+    @property
+    def clear(self) -> bool:
+        """Whether values can be drawn for it without being told more: an integer may be an index or a size."""
+        return self.shape is not None and _floating(self.variable.dtype or "")
+
+    def argument(self, name: str) -> Argument:
+        """The argument, of any values."""
+        return Argument(name, self.variable.dtype or "", Role.IN, self.shape or (), symbol=self.variable.name)
+
+
+def symbols_of(file: KernelFile, entries: Sequence[str]) -> dict[str, Symbol]:
+    """The variables without initialiser that the kernels' cut holds, by name with namespaces."""
+    if not any("__constant__" in p.item.head | p.item.uses for p in file.pieces):
+        return {}
+    variables = constant_variables(expand(file.cut(*entries).text))
+    scope = HostScope(values={name: str(value) for name, value in constants(file).items()})
+    return {v.name: Symbol(v, _shape(v, scope)) for v in variables}
+
+
+def clear_symbols(file: KernelFile, entry: str, params: set[str]) -> tuple[list[Argument], list[str]]:
+    """Those of a kernel without a contract whose declarations say enough, and the names of the others."""
+    clear, unclear = list[Argument](), list[str]()
+    for full, symbol in symbols_of(file, [entry]).items():
+        short = full.rpartition("::")[2]
+        if symbol.clear and short not in params:
+            clear.append(symbol.argument(short))
+        else:
+            unclear.append(short)
+    return clear, unclear
+
+
+def named(symbols: Mapping[str, Symbol], name: str) -> Symbol | None:
+    """The variable of that name, with its namespaces or, where there is but one, without."""
+    found = [s for n, s in symbols.items() if n == name] or [
+        s for n, s in symbols.items() if n.rpartition("::")[2] == name
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _shape(variable: ConstantVariable, scope: HostScope) -> tuple[str, ...] | None:
+    extents = []
+    for text in variable.extents:
+        found = to_expression(text, scope)
+        try:
+            extents.append(str(evaluate_int(found or "", {})))
+        except ContractError:
+            return None
+    lanes = (str(variable.lanes),) if variable.lanes > 1 else ()
+    return (*extents, *lanes) or ("1",)
+
+
+def is_symbol(name: str, data: Any, symbols: Mapping[str, Symbol]) -> bool:
+    """Whether an entry of [args] that names no parameter speaks of a ``__constant__`` variable."""
+    return (isinstance(data, Mapping) and "symbol" in data) or named(symbols, name) is not None
+
+
+def stated_symbols(
+    top: Fields, params: set[str], sizes: set[str], symbols: Mapping[str, Symbol]
+) -> tuple[Argument, ...]:
+    """The ``__constant__`` variables that host code fills: those of [args], and others whose declaration says enough.
+
+    Raises ContractError."""
+    table = {n: v for n, v in top.table("args").items() if n not in params and is_symbol(n, v, symbols)}
+    found = [_symbol(top, name, data, symbols, sizes) for name, data in table.items()]
+    told = {argument.symbol for argument in found}
+    for name, symbol in symbols.items():
+        if name in told:
+            continue
+        short = name.rpartition("::")[2]
+        if symbol.clear and short not in params:
+            found.append(symbol.argument(short))
+            continue
+        size = next(iter(sorted(sizes)), "n")
+        raise ContractError(
+            f"the contract says nothing of the __constant__ variable {name!r} ({symbol.variable.type}), "
+            "which host code fills",
+            expected=f'an entry in [args]: {short} = {{symbol = "{name}", value = "{size}"}}, or low and high',
+            where=top.raw.where("args"), fix="add it",
+        )  # fmt: skip
+    total = sum(math.prod(map(int, a.shape)) * BY_DTYPE[a.dtype].bytes for a in found)
+    if total > CONSTANT_BYTES:
+        raise top.bad(f"the __constant__ variables take {total} bytes", f"at most {CONSTANT_BYTES}", "args")
+    return tuple(found)
+
+
+def _symbol(top: Fields, name: str, data: Any, symbols: Mapping[str, Symbol], sizes: set[str]) -> Argument:
+    fields = Fields(top.raw, data, "args", name)
+    fields.only(("symbol", "dtype", "role", "shape", "value", *VALUE_KEYS))
+    wanted = fields.text("symbol", name) or name
+    symbol = named(symbols, wanted)
+    if symbol is None:
+        raise fields.bad(
+            f"{name} stands for the symbol {wanted!r}, which is no __constant__ variable without initialiser that the "
+            "kernel uses",
+            "one of: " + (", ".join(symbols) or "none, there are no such variables"), "symbol",
+            fix=did_you_mean(wanted, list(symbols)),
+        )  # fmt: skip
+    if fields.text("role", "in") != "in":
+        raise fields.bad(f"the __constant__ variable {name} has the role {fields.text('role')!r}", '"in"', "role")
+    dtype = fields.text("dtype") or symbol.variable.dtype
+    if dtype not in BY_DTYPE:
+        raise fields.bad(
+            f"the __constant__ variable {name} has the type {symbol.variable.type!r}, which fsr cannot make values of",
+            "dtype and shape to say what it holds", fix="add dtype and shape",
+        )  # fmt: skip
+    shape = fields.expressions("shape") if "shape" in fields.data else symbol.shape
+    if shape is None or not all(text.isdigit() for text in shape):
+        raise fields.bad(
+            f"the shape of the __constant__ variable {name} is not known", "shape = [17], numbers", "shape"
+        )
+    constraints = constraints_of(fields)
+    value = fields.expression("value", name if not symbol.variable.extents and name in sizes else None)
+    if value is not None:
+        constraints = replace(constraints, low=value, high=value)
+    elif not _floating(dtype) and (constraints.low is None or constraints.high is None):
+        raise fields.bad(f"the integers of the __constant__ variable {name} have no limits", "low and high, or value")
+    return Argument(name, dtype, Role.IN, tuple(shape), None, 0, constraints, symbol.variable.name)
+
+
+def _floating(dtype: str) -> bool:
+    return dtype.startswith(("float", "bfloat"))
