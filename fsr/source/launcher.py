@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from fsr.expressions import names, to_c
+from fsr.expressions import names
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Launch, Plan, Role, Scratch
 from fsr.source.entry import function_name
+from fsr.source.promises import PromisedArgument, Promises, conditions, in_c
 
 
-class LaunchedArgument(Protocol):
-    """The part of a contract's argument that a launcher needs."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def role(self) -> Role: ...
-    @property
-    def value(self) -> str | None: ...
-
-
-class LaunchedContract(Protocol):
-    """The part of a contract that a launcher needs."""
+class LaunchedContract(Promises, Protocol):
+    """The part of a contract that a launcher needs. plan: the original's."""
 
     @property
     def entry(self) -> str: ...
-    def passed(self) -> Sequence[LaunchedArgument]: ...
+    @property
+    def plan(self) -> Plan: ...
 
 
 def launcher_header(name: str, contract: LaunchedContract, plan: Plan, c_types: Mapping[str, str] | None = None) -> str:
@@ -39,27 +27,26 @@ def launcher_header(name: str, contract: LaunchedContract, plan: Plan, c_types: 
 
     ``name``: the original kernel's entry. ``c_types``: C types of arguments where the dtype does not tell
     (``float4 *``). Sizes come from the scalar arguments that hold them; those that none holds become parameters.
-    Nothing is allocated unless the plan has scratch, which is taken from the stream's memory pool.
+    Nothing is allocated unless the plan has scratch, which is taken from the stream's memory pool. Where the arguments
+    are not what the contract promises, the original is launched as it always was.
     """
     known = _known_sizes(contract)
-    wanted = sorted(_sizes_used(plan) - set(known))
+    used_sizes = _sizes_used(plan) | _sizes_used(contract.plan)
+    wanted = sorted(used_sizes - set(known))
     types = {a.name: (c_types or {}).get(a.name) or _c_type(a) for a in contract.passed()}
     parameters = [f"{types[a.name]}{'' if types[a.name].endswith('*') else ' '}{a.name}" for a in contract.passed()]
     parameters += [f"long long {size}" for size in wanted]
-    body = [
-        f"    const long long {size}_size = {source};" for size, source in known.items() if size in _sizes_used(plan)
-    ]
+    promised = conditions(contract, known | dict.fromkeys(wanted, ""))
+    needed = used_sizes | {size for size in known if any(f"{size}_size" in text for text in promised)}
+    body = [f"    const long long {size}_size = {source};" for size, source in known.items() if size in needed]
     body += [f"    const long long {size}_size = {size};" for size in wanted]
     body += ["    cudaError_t status = cudaSuccess;"]
-    for scratch in plan.scratch:
-        body += _allocation(scratch, contract)
-    for launch in plan.launches:
-        body += _launch(launch, {a.name for a in contract.passed()}, {s.name for s in plan.scratch})
-    for scratch in reversed(plan.scratch):
-        body.append(f"    if ({scratch.name}_buffer != nullptr) {{")
-        body.append(f"        const cudaError_t freed = cudaFreeAsync({scratch.name}_buffer, stream);")
-        body += ["        if (status == cudaSuccess) status = freed;", "    }"]
-    used = {a.dtype for a in contract.passed()} | {s.dtype for s in plan.scratch}
+    if promised:
+        original = [f"    {line}" for line in _carried_out(contract.plan, contract)]
+        body += ["    const bool promised = " + "\n        && ".join(promised) + ";"]
+        body += ["    if (!promised) {", *original, "        return status;", "    }"]
+    body += _carried_out(plan, contract)
+    used = {a.dtype for a in contract.passed()} | {s.dtype for s in (*plan.scratch, *contract.plan.scratch)}
     headers = ["cuda_runtime.h", *sorted(BY_DTYPE[d].header for d in used if BY_DTYPE[d].header)]
     return "\n".join(
         [
@@ -77,6 +64,18 @@ def launcher_header(name: str, contract: LaunchedContract, plan: Plan, c_types: 
     )
 
 
+def _carried_out(plan: Plan, contract: LaunchedContract) -> list[str]:
+    """The statements that run a plan and leave what happened in ``status``."""
+    lines = [line for scratch in plan.scratch for line in _allocation(scratch)]
+    for launch in plan.launches:
+        lines += _launch(launch, {a.name for a in contract.passed()}, {s.name for s in plan.scratch})
+    for scratch in reversed(plan.scratch):
+        lines.append(f"    if ({scratch.name}_buffer != nullptr) {{")
+        lines.append(f"        const cudaError_t freed = cudaFreeAsync({scratch.name}_buffer, stream);")
+        lines += ["        if (status == cudaSuccess) status = freed;", "    }"]
+    return lines
+
+
 def launcher_name(entry: str) -> str:
     """``fsr_launch_softmax`` of ``softmax<256>``."""
     return "fsr_launch_" + function_name(entry)
@@ -85,7 +84,8 @@ def launcher_name(entry: str) -> str:
 def _comment(name: str, wanted: Sequence[str], plan: Plan) -> list[str]:
     lines = [
         f"// Launches what replaces {name}. Include it after the kernels, then call {launcher_name(name)}(...)",
-        f"// where {name}<<<...>>>(...) stood: the same arguments, then the stream.",
+        f"// where {name}<<<...>>>(...) stood: the same arguments, then the stream. Where sizes, alignments or",
+        "// overlaps are not what the contract promises, it launches the original.",
     ]
     if wanted:
         listed = ", ".join(wanted)
@@ -117,26 +117,18 @@ def _sizes_used(plan: Plan) -> set[str]:
     return {n for text in texts for n in names(text)}
 
 
-def _c_type(argument: LaunchedArgument) -> str:
+def _c_type(argument: PromisedArgument) -> str:
     plain = BY_DTYPE[argument.dtype].spelling
     if argument.role is Role.SCALAR:
         return plain
     return f"const {plain} *" if argument.role is Role.IN else f"{plain} *"
 
 
-def _c(text: str) -> str:
-    """A size expression as C over the ``*_size`` variables."""
-    found = to_c(text)
-    for name in names(text):
-        found = re.sub(rf"\b{name}\b", f"{name}_size", found)
-    return found
-
-
-def _allocation(scratch: Scratch, contract: LaunchedContract) -> list[str]:
+def _allocation(scratch: Scratch) -> list[str]:
     kind, name = BY_DTYPE[scratch.dtype].spelling, f"{scratch.name}_buffer"
     lines = [
         f"    {kind} *{name} = nullptr;",
-        f"    const size_t {scratch.name}_bytes = sizeof({kind}) * (size_t){_c(scratch.count)};",
+        f"    const size_t {scratch.name}_bytes = sizeof({kind}) * (size_t){in_c(scratch.count)};",
         f"    if (status == cudaSuccess && {scratch.name}_bytes > 0) {{",
         f"        status = cudaMallocAsync((void **)&{name}, {scratch.name}_bytes, stream);",
     ]
@@ -151,18 +143,18 @@ def _launch(launch: Launch, arguments: set[str], scratch: set[str]) -> list[str]
     passed = []
     for arg in launch.args:
         if not isinstance(arg, str):
-            passed.append(f"({BY_DTYPE[arg.dtype].spelling}){_c(arg.value)}")
+            passed.append(f"({BY_DTYPE[arg.dtype].spelling}){in_c(arg.value)}")
         else:
             passed.append(f"{arg}_buffer" if arg in scratch and arg not in arguments else arg)
-    grid = [_c(t) for t in launch.grid]
+    grid = [in_c(t) for t in launch.grid]
     lines = ["    {"]
     lines += [f"        const long long grid_{axis} = {text};" for axis, text in zip("xyz", grid, strict=True)]
-    lines.append(f"        const size_t shared = (size_t){_c(launch.shared_bytes)};")
+    lines.append(f"        const size_t shared = (size_t){in_c(launch.shared_bytes)};")
     if not (launch.shared_bytes.isdigit() and int(launch.shared_bytes) <= STATIC_SHARED_BYTES):
         lines.append(f"        if (status == cudaSuccess && shared > {STATIC_SHARED_BYTES})")
         lines.append(f"            status = cudaFuncSetAttribute({_pointer(launch)},")
         lines.append("                cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);")
-    block = ", ".join(f"(unsigned)({_c(t)})" for t in launch.block)
+    block = ", ".join(f"(unsigned)({in_c(t)})" for t in launch.block)
     lines += [
         "        if (status == cudaSuccess && grid_x > 0 && grid_y > 0 && grid_z > 0) {",
         "            const dim3 grid((unsigned)grid_x, (unsigned)grid_y, (unsigned)grid_z);",
