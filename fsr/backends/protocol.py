@@ -149,6 +149,11 @@ class TimedPrepared(Prepared, Protocol):
         """Mean time of one run of the plan among ``runs`` queued back to back over rotated copies of the buffers,
         as a program that launches it in a loop sees it. Inout buffers go on from what the run before left."""
 
+    def exchange(self, other: Self) -> None:
+        """Take over the other's memory, and leave it one's own: of every buffer that both have in one layout. Where
+        a buffer lies costs or gains up to some percent; a comparison that lets both sides lie in both places is
+        rid of that. Both hold the same initial data."""
+
 
 class Device(Protocol):
     """A device that executes images of one kind. Not thread-safe; owned by the process that opened it."""

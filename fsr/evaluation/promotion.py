@@ -191,7 +191,7 @@ def _final(
             old = [_placed(session, stack, session.baseline, session.spec.baseline.plan, c, d) for c, d in sets]
             new = [_placed(session, stack, binaries, candidate.plan, c, d) for c, d in sets]
             old_ns, new_ns = paired(old, new, session.spec.policy, session.device.sm_clock_mhz, share)
-            failure = _wrong_timed_output(session, candidate, sets, new)
+            failure = _wrong_timed_output(session, candidate, sets, old, new)
         verdict = paired_verdict(old_ns, new_ns, session.spec.seed)
         verdicts.append(verdict)
         samples.append(new_ns)
@@ -240,10 +240,18 @@ def _placed(
 
 
 def _wrong_timed_output(
-    session: Session, candidate: Candidate, sets: list[tuple[Case, CaseData]], prepared: list[TimedPrepared]
+    session: Session,
+    candidate: Candidate,
+    sets: list[tuple[Case, CaseData]],
+    incumbent: list[TimedPrepared],
+    challenger: list[TimedPrepared],
 ) -> CaseFailure | None:
-    """Check what the timed launches left behind, on every input set: a result replayed or skipped shows here."""
-    for (case, data), plan in zip(sets, prepared, strict=True):
+    """Check what the timed launches left behind, on every input set: a result replayed or skipped shows here. The
+    incumbent's memory has been the challenger's too."""
+    for (case, data), before, plan in zip(sets, incumbent, challenger, strict=True):
+        broken = before.violations()
+        if broken:
+            return CaseFailure(case, fault=broken[0])
         if can_judge(session.device):
             failure = failure_on_device(session, session.device, candidate, case, plan, TIMED_POISON)
         else:

@@ -1,7 +1,8 @@
 """Taking times on a device with a clock: cheap screening, and the paired final.
 
 Screening spends milliseconds on candidates that are clearly slower, since most are. The final alternates
-incumbent and challenger, A B B A, so that neither profits from the machine's drift.
+incumbent and challenger, A B B A, so that neither profits from the machine's drift, and lets them exchange their
+memory after each such round, so that neither profits from where its buffers lie.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from fsr.records import Basis, Timing
 class TimingPolicy:
     """How much to measure; part of the cache key through ``version``."""
 
-    version: int = 1
+    version: int = 2
     screening_samples: int = 3
     screening_budget_ns: float = 100e6  # GPU time for a candidate that is not clearly slower
     screening_most: int = 15
@@ -52,7 +53,7 @@ def paired(
     clock_mhz: Callable[[], int | None] = lambda: None,
     budget_s: float = 20.0,
 ) -> tuple[list[float], list[float]]:
-    """Paired samples in nanoseconds, A B B A over rotated input sets.
+    """Paired samples in nanoseconds, A B B A over rotated input sets, then the same with memory exchanged.
 
     ``incumbent[i]`` and ``challenger[i]`` are the two plans on input set i. Samples taken while the SM clock
     stands below policy.usual_clock_share of the highest seen are discarded and taken again. ``budget_s`` is a
@@ -62,12 +63,17 @@ def paired(
     first: list[float] = []
     second: list[float] = []
     usual, retries, turn = 0, 0, 0
+    crossed = [False] * len(incumbent)
     deadline = time.monotonic() + budget_s
     while len(first) < policy.final_pairs or sum(first) + sum(second) < policy.final_budget_ns:
         if len(first) >= policy.final_most_pairs or (len(first) >= 4 and time.monotonic() > deadline):
             break
-        a, b = incumbent[turn % len(incumbent)], challenger[turn % len(challenger)]
-        if turn % 2 == 0:
+        number, visit = turn % len(incumbent), turn // len(incumbent)
+        a, b = incumbent[number], challenger[number]
+        if crossed[number] != (visit // 2 % 2 == 1):
+            a.exchange(b)
+            crossed[number] = not crossed[number]
+        if (visit + number) % 2 == 0:
             a_ns, b_ns = a.time_ns(), b.time_ns()
         else:
             b_ns, a_ns = b.time_ns(), a.time_ns()

@@ -67,12 +67,16 @@ class Clocked:
 
     def __init__(self, time_of: Callable[[int], float], log: list[str] | None = None, name: str = "") -> None:
         self.time_of, self.runs, self.log, self.name = time_of, 0, log, name
+        self.place = 1.0  # what its memory's place costs
 
     def time_ns(self) -> float:
         self.runs += 1
         if self.log is not None:
             self.log.append(self.name)
-        return self.time_of(self.runs)
+        return self.time_of(self.runs) * self.place
+
+    def exchange(self, other: Clocked) -> None:
+        self.place, other.place = other.place, self.place
 
 
 def clocked(time_of: Callable[[int], float], log: list[str] | None = None, name: str = "") -> TimedPrepared:
@@ -104,6 +108,15 @@ def test_the_warm_up_is_no_sample() -> None:
 def test_long_kernels_are_screened_within_the_budget() -> None:
     timing, _ = screen(clocked(lambda _: 60e6), None, POLICY)
     assert len(timing.samples_ns) == POLICY.screening_samples
+
+
+def test_neither_side_profits_from_where_its_memory_lies() -> None:
+    sides = [[clocked(lambda _: 100.0) for _ in range(2)] for _ in range(2)]
+    for lucky in sides[0]:
+        lucky.place = 0.97  # type: ignore[attr-defined]
+    first, second = paired(*sides, replace(POLICY, final_pairs=16))
+    assert sorted(first) == sorted(second)
+    assert paired_verdict(first, second).kind is not VerdictKind.FASTER
 
 
 def test_pairs_alternate_who_goes_first_and_rotate_the_inputs() -> None:

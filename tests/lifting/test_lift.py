@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from fsr.backends.host.runtime import find_compiler
+from fsr.backends.host.traced import watches
 from fsr.computation.canonical import canonical
 from fsr.computation.computation import from_record, to_record
 from fsr.computation.expression import Const, Op, rebuilt
@@ -15,7 +16,7 @@ from fsr.lifting.check import Checker
 from fsr.lifting.lift import Lifting, lift
 from fsr.runs.kernel import load_kernel
 
-pytestmark = pytest.mark.skipif(find_compiler().family != "clang", reason="watching a kernel needs clang++")
+pytestmark = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
 
 ROWS = """// /// fsr
 // entry = "k"

@@ -100,9 +100,25 @@ class CudaPrepared:
             new.blocks[buffer.name] = self._device.pool.take(layout.total_bytes)
             if buffer.formula is not None:  # what is drawn leaves the guard zones as they are
                 self._driver.fill(new.blocks[buffer.name], GUARD_VALUE, layout.total_bytes)
-        addresses = {name: block + self._layouts[name].offset for name, block in new.blocks.items()}
-        new.packed = [pack_arguments(item.launch, addresses) for item in self._loaded]
+        self._bind(new)
         self._restore(self._buffers, new)
+
+    def _bind(self, memory: _MemorySet) -> None:
+        addresses = {name: block + self._layouts[name].offset for name, block in memory.blocks.items()}
+        memory.packed = [pack_arguments(item.launch, addresses) for item in self._loaded]
+
+    def exchange(self, other: Self) -> None:
+        """See TimedPrepared."""
+        mine, theirs = self._sets[0].blocks, other._sets[0].blocks
+        for name in mine.keys() & theirs.keys():
+            if self._layouts[name] == other._layouts[name]:
+                mine[name], theirs[name] = theirs[name], mine[name]
+        with self._faults():
+            for side in (self, other):
+                side._bind(side._sets[0])
+                if side._checker is not None:
+                    side._checker.close()
+                side._checker = Checker(side._driver, side._device.pool, side._device.check_function, side._zones())
 
     def _restore(self, buffers: Sequence[Buffer], memory: _MemorySet) -> None:
         for buffer in buffers:

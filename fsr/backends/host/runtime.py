@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -44,6 +45,12 @@ class Compiler:
     path: str
     family: str
     version: str
+
+    @property
+    def major(self) -> int:
+        """The first number of its version; 0 where that tells none."""
+        found = re.search(r"(\d+)\.\d+", self.version)
+        return int(found[1]) if found else 0
 
 
 def _names() -> Iterator[str]:

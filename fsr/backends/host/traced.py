@@ -27,6 +27,7 @@ _OPTIONS = (
     "-mllvm", "-inline-threshold=100000", "-mllvm", "-two-entry-phi-node-folding-threshold=1000",
     "-mllvm", "-phi-node-folding-threshold=1000", "-mllvm", "-simplifycfg-merge-cond-stores-aggressively=true",
 )  # fmt: skip
+OLDEST_CLANG = 16  # whose text has opaque pointers, and _Float16 in every function
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,11 @@ class TracedImage:
     blind: tuple[str, ...]
 
 
+def watches(compiler: Compiler) -> bool:
+    """Whether kernels compiled by it can be watched."""
+    return compiler.family == "clang" and compiler.major >= OLDEST_CLANG
+
+
 class TracingToolchain:
     """Compiles for watching. Needs clang: g++ has no text of its own language that can be instrumented."""
 
@@ -48,10 +54,10 @@ class TracingToolchain:
     def compiler(self) -> Compiler:
         """The clang that is used. Raises MissingToolError where there is none."""
         found = find_compiler(self._requested)
-        if found.family != "clang":
+        if not watches(found):
             raise MissingToolError(
                 f"kernels cannot be watched with {found.version}",
-                expected="clang++ 16 or newer on PATH", where="lifting", fix="apt-get install clang",
+                expected=f"clang++ {OLDEST_CLANG} or newer on PATH", where="lifting", fix="apt-get install clang",
             )  # fmt: skip
         return found
 

@@ -248,6 +248,21 @@ def test_batched_time_is_the_mean_and_rotates_over_copies(device: CudaDevice, gr
     assert 0 <= kept < 1 << 20, "only the block that flushes, with the table of its reads, stays"
 
 
+def test_two_plans_exchange_their_memory_and_give_back_all_of_it(device: CudaDevice) -> None:
+    with (
+        device.prepare(fake_image(), COPY, copy_buffers()) as one,
+        device.prepare(fake_image(), COPY, copy_buffers()) as two,
+    ):
+        places = [prepared.region("y").address for prepared in (one, two)]
+        one.exchange(two)
+        assert [prepared.region("y").address for prepared in (two, one)] == places
+        one.run()
+        assert np.array_equal(one.read()["y"], copy_buffers()[0].array)
+        assert not np.array_equal(two.read()["y"], copy_buffers()[0].array), "it has not run yet"
+        assert one.violations() == two.violations() == []
+    assert device.pool.used_bytes == 0
+
+
 def test_copy_bandwidth_counts_reads_and_writes_and_is_measured_once(device: CudaDevice) -> None:
     assert device.copy_bandwidth() == pytest.approx(2e12)
     spent = driver_of(device).now_ns

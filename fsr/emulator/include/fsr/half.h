@@ -13,12 +13,26 @@ template <class H>
 inline H from_bits(unsigned word) {
   return bits<H>((unsigned short)word);
 }
+#if defined(__FLT16_MAX__)
 inline float half_to_float(unsigned short word) { return (float)bits<_Float16>(word); }
+inline unsigned short nearest_half(float x) { return bits<unsigned short>((_Float16)x); }
+#else  // clang before 15 and g++ before 12 have the instructions and no such type
+inline float half_to_float(unsigned short word) {
+  float x;
+  __asm__("vcvtph2ps %1, %0" : "=x"(x) : "x"(bits<float>((unsigned)word)));
+  return x;
+}
+inline unsigned short nearest_half(float x) {
+  float packed;
+  __asm__("vcvtps2ph $0, %1, %0" : "=x"(packed) : "x"(x));
+  return (unsigned short)bits<unsigned>(packed);
+}
+#endif
 inline unsigned short float_to_half(float x) {
 #ifdef FSR_TRACE
-  return bits<unsigned short>((_Float16)x);
+  return nearest_half(x);
 #endif
-  return x != x ? 0x7fff : bits<unsigned short>((_Float16)x);  // the device's one NaN
+  return x != x ? 0x7fff : nearest_half(x);  // the device's one NaN
 }
 // The direction stands in the instruction: 0 nearest, 1 down, 2 up, 3 towards zero.
 template <int Direction>

@@ -143,6 +143,7 @@ struct alignas(T) fsr_bytes_of {
 template <class T, class F>
 static inline __attribute__((always_inline)) T fsr_atomic_update(T* address, int line, F f, unsigned how = 0) {
   using Bits = std::conditional_t<std::is_scalar_v<T>, T, fsr_bytes_of<T>>;  // atomics take no type with a copy of its own
+  static_assert(sizeof(Bits) == sizeof(T));  // makes Bits complete: clang before 19 asks no template what it is
   fsr_note_strong(address, sizeof(T), how | FSR_UPDATE, line);
   T old;
   __atomic_load(reinterpret_cast<Bits*>(address), reinterpret_cast<Bits*>(&old), __ATOMIC_RELAXED);
