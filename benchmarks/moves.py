@@ -1,6 +1,7 @@
 """Every action on every kernel, and a seeded sample of pairs of moves: what raises, does not compile, or is wrong.
 
-    python benchmarks/moves.py OUT_DIR [--pairs 2000] [--seed 0] [--check [--most N]] [--kernels FOLDER ...]
+    python benchmarks/moves.py OUT_DIR [--pairs 2000] [--seed 0] [--level one|two] [--check [--most N]]
+                               [--kernels FOLDER ...]
 
 Kernels: the examples, the honest candidates of the corpus, those that tests are made of, 66 generated ones
 (benchmarks/kernels/), and the folders given. Each result passes the guard and is compiled with NVRTC down to a
@@ -247,8 +248,9 @@ def run(options: argparse.Namespace) -> list[Record]:
     book = Book(options.out / "moves.jsonl")
     subjects = collected(options)
     counts = shares(subjects, options.pairs, options.seed)
-    tasks = [(s, "one", 0, options.seed, options.check, options.most) for s in subjects]
-    tasks += [(s, "two", counts[s.name], options.seed, options.check, options.most) for s in subjects if counts[s.name]]
+    levels = [(s, "one", 0) for s in subjects] if options.level != "two" else []
+    levels += [(s, "two", counts[s.name]) for s in subjects if counts[s.name] and options.level != "one"]
+    tasks = [(*level, options.seed, options.check, options.most) for level in levels]
     tasks = [t for t in tasks if (t[0].name, t[1]) not in book.done]
     with ProcessPoolExecutor(options.processes) as pool:
         waiting = [(task, pool.submit(work, task)) for task in tasks]
@@ -268,6 +270,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("--pairs", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--level", choices=("one", "two", "both"), default="both", help="single moves, pairs, or both")
     parser.add_argument("--generated", type=int, default=66, help="how many generated kernels")
     parser.add_argument("--check", action="store_true", help="judge results on the host device")
     parser.add_argument("--most", type=int, default=0, help="judge at most so many moves an action and kernel; 0: all")

@@ -17,7 +17,7 @@ MODULES = CORE + SERVICE
 # part of it carries the others.
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "files", "records"),
-    ("identity", "expressions", "settings", "sandbox", "hardware"),
+    ("identity", "expressions", "settings", "sandbox", "hardware", "given"),
     ("emulator", "computation"),
     ("source", "backends", "report"),
     ("analysis",),

@@ -61,6 +61,7 @@ def test_every_exit_code_and_variable_is_on_the_page() -> None:
 
 def test_every_option_of_the_api_has_its_flag() -> None:
     flags = {"budget_s": "budget", "use_cache": "no-cache", "output": "out", "kernel": "KERNEL"}
+    flags |= {"include_dirs": "include-dir", "defines": "define"}
     for name in RefineOptions.__dataclass_fields__:
         flag = flags.get(name, name.replace("_", "-"))
         assert flag in PAGE

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from fsr.errors import UsageError
+from fsr.given import checked_define, checked_folder
 from fsr.runs.options import RefineOptions, parse_duration
 from fsrd.politeness.hours import Hours
 from fsrd.politeness.rules import PoliteTable
@@ -21,17 +22,22 @@ RESULTS = ".fsr"
 
 class WatchedFolder(Strict, frozen=True):
     """``[[folder]]``. path: '~' stands for the home. include, exclude: patterns as in .gitignore. polling: look now and
-    then; by default on network file systems only. results: where winners go, from the kernel's folder or absolute."""
+    then; by default on network file systems only. results: where winners go, from the kernel's folder or absolute.
+    include_dirs, defines: -I and -D of its kernels, the folders from this one."""
 
     path: str
     include: tuple[str, ...] = INCLUDE
     exclude: tuple[str, ...] = ()
     polling: bool | None = None
     results: str = RESULTS
+    include_dirs: tuple[str, ...] = ()
+    defines: tuple[str, ...] = ()
 
     def folder(self) -> Folder:
         """The folder as it is watched: absolute, links resolved, so that no kernel has two names."""
-        return Folder(Path(self.path).expanduser().resolve(), self.include, self.exclude, self.polling)
+        root = Path(self.path).expanduser().resolve()
+        folders = tuple(str(root / Path(name).expanduser()) for name in self.include_dirs)
+        return Folder(root, self.include, self.exclude, self.polling, folders, self.defines)
 
 
 class RunTable(Strict, frozen=True):
@@ -73,11 +79,18 @@ class Config(Strict, frozen=True):
 
     def options(self, kernel: str, device: str, output: Path) -> RefineOptions:
         """What a run of a kernel is given."""
-        run = self.run
+        run, watched = self.run, self.holding(kernel)
+        folder = watched.folder() if watched is not None else None
         return RefineOptions(
             Path(kernel), device, run.target, parse_duration(run.budget), run.evaluations, run.seed, None,
-            run.keep_launch, run.workers, None, output,
+            run.keep_launch, run.workers, None, output, include_dirs=folder.include_dirs if folder is not None else (),
+            defines=folder.defines if folder is not None else (),
         )  # fmt: skip
+
+    def holding(self, kernel: str) -> WatchedFolder | None:
+        """The innermost watched folder that a kernel lies in."""
+        found = [watched for watched in self.folder if watched.folder().relative(kernel) is not None]
+        return max(found, key=lambda watched: len(str(watched.folder().root)), default=None)
 
 
 def read_config(path: Path, folders: tuple[str, ...] = ()) -> Config:
@@ -115,3 +128,7 @@ def _check(config: Config) -> None:
     for folder in config.folder:
         if not folder.folder().root.is_dir():
             raise ValueError(f"there is no folder {folder.path}")
+        for name in folder.folder().include_dirs:
+            checked_folder(name)
+        for text in folder.defines:
+            checked_define(text)

@@ -15,7 +15,7 @@ from fsr.runs.awaiting import completed
 from fsr.runs.baseline import qualify
 from fsr.runs.engine import COMPILE_TIMEOUT_S
 from fsr.runs.fleet import open_fleet
-from fsr.runs.kernel import load_kernel
+from fsr.runs.kernel import kernel_of
 from fsr.runs.options import RefineOptions
 from fsr.workers.protocol import Task, Workers
 
@@ -28,7 +28,7 @@ def measure(path: Path, options: RefineOptions, count: int) -> dict[str, Any]:
     Returns what ``fsr check --adequacy --json`` prints. Raises FsrError: the original fails its own tests, or the
     candidate does not compile."""
     started = time.monotonic()
-    kernel = load_kernel(options.kernel, options.entry)
+    kernel = kernel_of(options)
     candidate = kernel.baseline if path == options.kernel else load_candidate(path, kernel)
     with open_fleet(options, options.workers, single=True) as fleet:
         spec, workers = fleet.spec(kernel, options), fleet.workers

@@ -18,7 +18,7 @@ from fsr.runs.awaiting import completed
 from fsr.runs.baseline import qualify
 from fsr.runs.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S
 from fsr.runs.fleet import open_fleet
-from fsr.runs.kernel import Kernel, load_kernel
+from fsr.runs.kernel import Kernel, kernel_of
 from fsr.runs.options import RefineOptions
 from fsr.runs.promoting import PROMOTE_TIMEOUT_S
 from fsr.source.entry import bare_name
@@ -57,7 +57,7 @@ def load_candidate(path: Path, kernel: Kernel) -> Candidate:
     """A candidate file with its launch plan: from the evidence beside it (``name.json``), when that names a plan,
     else the plan of the kernel's contract. Raises SourceError when it lacks a kernel that the plan launches, and for
     evidence that is damaged or absurd: the candidate would be tested under a launch that is not its own."""
-    file = KernelFile.read(path)
+    file = KernelFile.read(path, kernel.file.include_dirs, kernel.file.defines)
     plan = stored_plan(path, kernel.contract) or kernel.baseline.plan
     names = tuple(dict.fromkeys(bare_name(launch.entry) for launch in plan.launches))
     missing = [n for n in names if n not in {k.rpartition("::")[2] for k in file.kernels} | set(file.kernels)]
@@ -81,7 +81,7 @@ def load_candidate(path: Path, kernel: Kernel) -> Candidate:
 def judge(path: Path, options: RefineOptions, *, timed: bool) -> Judgement:
     """Run every search-time and held-out test of ``options.kernel``'s contract on a candidate file; ``timed``: then the
     paired final against the kernel, which adds the verdict. Raises FsrError."""
-    kernel = load_kernel(options.kernel, options.entry)
+    kernel = kernel_of(options)
     return judge_candidate(kernel, load_candidate(path, kernel), options, timed=timed).judgement
 
 

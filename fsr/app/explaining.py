@@ -21,13 +21,13 @@ from fsr.identity import to_json
 from fsr.lifting.lift import Lifting, lift
 from fsr.prediction.words import explain, line_remarks
 from fsr.records import Candidate, Image, Json
-from fsr.runs.kernel import load_kernel
+from fsr.runs.kernel import kernel_of
 from fsr.runs.options import RefineOptions
 
 
 def features(options: RefineOptions) -> tuple[str, dict[str, Json]]:
     """(text for a person, object for a script) of ``options.kernel`` at its first timed sizes. Raises FsrError."""
-    kernel = load_kernel(options.kernel, options.entry)
+    kernel = kernel_of(options)
     target = target_of(options.target)
     spec = SessionSpec(kernel.contract, kernel.baseline, "host", options.target, options.seed, str(kernel.folder))
     session = Session(spec)

@@ -52,7 +52,10 @@ def verify(store: Store, kernel: Path, options: RefineOptions) -> Iterator[Verif
 def _verified(store: Store, path: Path, entry: Entry, options: RefineOptions, quarantined: bool) -> Verified:
     key = entry.key.digest()
     try:
-        kernel = load_kernel(path, entry.key.entry)
+        given = entry.key.given
+        folders = [str(path.parent / text[2:]) for text in given if text.startswith("-I")]
+        defines = [text[2:] for text in given if text.startswith("-D")]
+        kernel = load_kernel(path, entry.key.entry, folders, defines)
         candidate = candidate_from_json(dict(entry.candidate))
         judged = judge_candidate(kernel, candidate, options, timed=True, untrusted=quarantined)
     except FsrError as fault:

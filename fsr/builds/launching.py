@@ -41,7 +41,7 @@ def main(arguments: list[str], layers: Layers, home: str) -> int:
     if isinstance(command, str):
         return as_it_is(words, command)
     try:
-        found = layers.find(command.path)
+        found = layers.find(command.path, given=None)
         if found is None:
             queue(command.path, home)
         chosen = "no winner for this GPU and these includes" if found is None else chosen_for(command, found)

@@ -20,6 +20,7 @@ from fsr.cache.explain import Considered, considered, explain
 from fsr.cache.layers import Found, Layers
 from fsr.cache.lookup import write_files
 from fsr.errors import EXIT_DONE, EXIT_FAILED, EXIT_MISS, EXIT_USAGE, FsrError, StorageError, UsageError
+from fsr.given import as_key
 
 
 def answer(options: dict[str, Any], index: int, layers: Layers) -> int:
@@ -50,7 +51,8 @@ def batch(options: dict[str, Any], index: int, layers: Layers) -> int:
 
 def _answer_for(name: str, options: dict[str, Any], index: int, layers: Layers) -> dict[str, Any]:
     try:
-        found = layers.find(name, entry=options["entry"], device=index, tier=options["tier"] or "exact")
+        given = as_key(name, options["include_dirs"], options["defines"])
+        found = layers.find(name, entry=options["entry"], device=index, tier=options["tier"] or "exact", given=given)
         if found is None:
             if options["queue"]:
                 queue(name, options["home"])
@@ -81,7 +83,7 @@ def manifest(options: dict[str, Any], index: int, layers: Layers) -> int:
     flags = options["compile"] or (f"-arch={hardware.arch}" if hardware else "")
     lines = []
     for kernel in _kernels(options["kernels"]):
-        found = layers.find(str(kernel), device=index)
+        found = layers.find(str(kernel), device=index, given=None)
         if found is None:
             continue
         chosen = fitting(found, kernel, flags)
@@ -117,17 +119,18 @@ def _kernels(names: list[str]) -> Iterator[Path]:
 def explained(options: dict[str, Any], index: int, layers: Layers) -> int:
     """Say for every layer which part of the key missed, and whether a build that keeps its launch may use the hit."""
     kernel = Path(options["kernels"][0])
+    given = as_key(kernel, options["include_dirs"], options["defines"])
     rows = []
     for name, database in (("user", layers.user), ("system", layers.system)):
         if not database:
             continue
-        answer = considered(kernel, Path(database), index)
+        answer = considered(kernel, Path(database), index, given)
         if options["json"]:
             rows.append({"layer": name, "database": database, "winners": _rows(answer[1], kernel) if answer else []})
         else:
             print(f"{name} cache {database}")
-            print("\n".join(f"  {line}" for line in explain(kernel, Path(database), index)))
-    found = layers.find(str(kernel), device=index)
+            print("\n".join(f"  {line}" for line in explain(kernel, Path(database), index, given)))
+    found = layers.find(str(kernel), device=index, given=given)
     chosen = None if found is None else served(found.hit, kernel)
     if options["json"]:
         why = chosen if isinstance(chosen, str) else None

@@ -96,7 +96,7 @@ def unfit(command: Command, hit: Hit, kernel: Path) -> str:
     if asked != proven:
         different = " ".join(sorted(f"{name}={value}" for name, value in asked ^ proven))
         return f"flags differ from those of the contract: {different}"
-    return _macros_differ(command, body, kernel)
+    return _macros_differ(command, body, kernel) or _includes_differ(command, body, kernel)
 
 
 def _switches_of(command: Command) -> set[tuple[str, str]]:
@@ -131,3 +131,19 @@ def _macros_differ(command: Command, body: dict[str, Any], kernel: Path) -> str:
     named = {word for path in files for word in re.findall(r"[A-Za-z_]\w*", path.read_text(errors="surrogateescape"))}
     told = sorted(different & named) or sorted(different & {text[1:].partition("=")[0] for text in proven})
     return f"the macro {told[0]} is set otherwise than when it was proven" if told else ""
+
+
+def _includes_differ(command: Command, body: dict[str, Any], kernel: Path) -> str:
+    """A winner that was found with folders of includes: the command's must lead to the same files."""
+    included = [name for name, _ in body["key"]["includes"]]
+    contracts = [kernel, *(kernel.parent / name for name in included if name.endswith(".toml"))]
+    stated = any("include_dirs" in path.read_text("utf-8", "replace") for path in contracts)
+    if not stated and not any(text.startswith("-I") for text in body["key"].get("given", ())):
+        return ""
+    from fsr.source.file import KernelFile
+
+    file = KernelFile.read(kernel, [Path(folder) for folder in command.values("include")])
+    here = {path.resolve() for path in file.included}
+    proven = {(kernel.parent / name).resolve() for name in included if not name.endswith((".toml", ".py"))}
+    different = sorted(path.name for path in here ^ proven)
+    return f"{different[0]} is not what it was proven with, under this command's -I" if different else ""

@@ -49,7 +49,7 @@ def source_for(kernel: Path, flags: Sequence[str], device: int, layers: Layers) 
     folder = kernel.absolute().parent
     try:
         hardware = layers.hardware(device)
-        found = None if hardware is None else layers.find(str(kernel), device=device)
+        found = None if hardware is None else layers.find(str(kernel), device=device, given=None)
         if hardware is None or found is None:
             why = f"no winner for {kernel} on this hardware; `fsr lookup --explain {kernel}` says why"
             return KernelSource(original, (), folder, False, why)

@@ -40,7 +40,7 @@ def read_body(body: str, digest: str) -> Entry | None:
         data = json.loads(body)
         key = data["key"]
         key["includes"] = tuple((name, value) for name, value in key["includes"])
-        key["flags"] = tuple(key["flags"])
+        key["flags"], key["given"] = tuple(key["flags"]), tuple(key.get("given", ()))
         return Entry(CacheKey(**key), data["basis"], data["device"], data["files"], data["evidence"], data["candidate"])
     except (KeyError, TypeError, ValueError, RecursionError):
         return None

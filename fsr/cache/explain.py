@@ -17,8 +17,8 @@ from fsr.files import Unreadable, read_file
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A part of the key that does not fit. part: 'source', 'include', 'hardware', 'arch', 'driver', 'basis' or
-    'digest'. stored, here: what the winner was found for, and what is here now. told: the sentence."""
+    """A part of the key that does not fit. part: 'source', 'include', 'given', 'hardware', 'arch', 'driver', 'basis'
+    or 'digest'. stored, here: what the winner was found for, and what is here now. told: the sentence."""
 
     part: str
     stored: str
@@ -35,11 +35,11 @@ class Considered:
     missed: tuple[Missed, ...]
 
 
-def explain(kernel: Path, database: Path, index: int = 0) -> list[str]:
+def explain(kernel: Path, database: Path, index: int = 0, given: tuple[str, ...] = ()) -> list[str]:
     """Lines of text: the hardware looked for, and for every stored winner of this file what fits and what not.
 
     Raises UsageError when the kernel cannot be read, StorageError when the database cannot be."""
-    answer = considered(kernel, database, index)
+    answer = considered(kernel, database, index, given)
     if answer is None:
         return [f"there is no cache yet at {database}: `fsr refine {kernel}` makes it"]
     wanted, rows = answer
@@ -50,9 +50,12 @@ def explain(kernel: Path, database: Path, index: int = 0) -> list[str]:
     return lines
 
 
-def considered(kernel: Path, database: Path, index: int = 0) -> tuple[Hardware | None, list[Considered]] | None:
-    """The hardware here, and the winners of this file; where there is none, those of kernels that the file defines
-    under the same name, as they were found for other bytes of it. None without a database."""
+def considered(
+    kernel: Path, database: Path, index: int = 0, given: tuple[str, ...] = ()
+) -> tuple[Hardware | None, list[Considered]] | None:
+    """``given``: folders and macros, as fsr.given.as_key gives them. Returns the hardware here, and
+    the winners of this file; where there is none, those of kernels that the file defines under the same name, as they
+    were found for other bytes of it. None without a database."""
     try:
         data = read_file(kernel)
     except Unreadable as fault:
@@ -74,7 +77,7 @@ def considered(kernel: Path, database: Path, index: int = 0) -> tuple[Hardware |
         raise damaged(database, fault) from None
     finally:
         connection.close()
-    return wanted, [_considered(row, wanted, kernel.parent, text_digest(data)) for row in rows]
+    return wanted, [_considered(row, wanted, kernel, text_digest(data), given) for row in rows]
 
 
 def _kernels(data: bytes) -> list[str]:
@@ -83,7 +86,9 @@ def _kernels(data: bytes) -> list[str]:
     return re.findall(r"__global__[^;{(]*?(?:__launch_bounds__\s*\([^)]*\)[^;{(]*?)?\b([A-Za-z_]\w*)\s*\(", text)
 
 
-def _considered(row: tuple[str, ...], wanted: Hardware | None, folder: Path, source: str) -> Considered:
+def _considered(
+    row: tuple[str, ...], wanted: Hardware | None, kernel: Path, source: str, given: tuple[str, ...]
+) -> Considered:
     key, body, digest, basis, hardware, driver, arch = row
     entry = read_body(body, digest)
     if entry is None:
@@ -92,7 +97,11 @@ def _considered(row: tuple[str, ...], wanted: Hardware | None, folder: Path, sou
     if entry.key.source != source:
         told = f"{entry.key.entry} was refined in a file of other bytes (source {entry.key.source[:16]})"
         missed.append(Missed("source", entry.key.source, source, told))
+    if entry.key.given != given:
+        stored, here = (" ".join(texts) or "no -I or -D" for texts in (entry.key.given, given))
+        missed.append(Missed("given", stored, here, f"refined with {stored}, looked up with {here}"))
     missed += _hardware_missed(wanted, basis, hardware, driver, arch)
+    folder = kernel.parent
     for name, stored in entry.key.includes:
         if not includes_unchanged(str(folder), [(name, stored)]):
             path = folder / name

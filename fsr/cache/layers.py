@@ -47,22 +47,26 @@ class Layers:
     def __init__(self, user: str, system: str = "") -> None:
         self.user, self.system = user, system
 
-    def find(self, kernel: str, *, entry: str | None = None, device: int = 0, tier: str = "exact") -> Found | None:
-        """The best winner of the first layer that has one. The device may be known to either.
+    def find(
+        self, kernel: str, *, entry: str | None = None, device: int = 0, tier: str = "exact",
+        given: tuple[str, ...] | None = (),
+    ) -> Found | None:  # fmt: skip
+        """The best winner of the first layer that has one. The device may be known to either; ``given``: as of
+        :func:`fsr.cache.lookup.find`.
 
         Raises UsageError when the kernel cannot be read, StorageError when the user's database cannot be; a system
         cache that cannot be read is as good as none."""
         wanted = self.hardware(device)
         if wanted is None:
             return None
-        hit = find(kernel, self.user, entry=entry, device=wanted, tier=tier)
+        hit = find(kernel, self.user, entry=entry, device=wanted, tier=tier, given=given)
         if hit is not None:
             used(self.user, hit.key)
             return Found(hit, self.user, self.user)
         if not self.system:
             return None
         try:
-            hit = find(kernel, self.system, entry=entry, device=wanted, tier=tier)
+            hit = find(kernel, self.system, entry=entry, device=wanted, tier=tier, given=given)
         except StorageError:
             return None
         return None if hit is None else Found(hit, self.system, self.user)

@@ -42,12 +42,14 @@ def find(
     entry: str | None = None,
     device: Mapping[str, Any] | Hardware | int = 0,
     tier: str = "exact",
+    given: tuple[str, ...] | None = (),
 ) -> Hit | None:
     """The best measured winner of a kernel file, or None.
 
     ``device``: an identity (fields of DeviceInfo), hardware, or the index of the GPU to look at. ``tier``: the
-    last step of the ladder that may answer. Raises UsageError when the kernel cannot be read, StorageError when the
-    database cannot be."""
+    last step of the ladder that may answer. ``given``: folders and macros beside the contract's, as fsr.given.as_key
+    gives them; None for whatever the winner was found under. Raises UsageError when the kernel cannot be read,
+    StorageError when the database cannot be."""
     kernel, database = os.fspath(kernel), os.fspath(database)
     try:
         source = text_digest(read_file(kernel))
@@ -62,7 +64,8 @@ def find(
             found = _hardware(found)
         if found is None:
             return None
-        return _best(connection, source, found, os.path.dirname(kernel), entry, tier)  # noqa: PTH120
+        rows = _fitting(connection, source, found, os.path.dirname(kernel), tier)  # noqa: PTH120
+        return _best(connection, rows, entry, given)
     except sqlite3.Error as fault:
         raise damaged(database, fault) from None
     finally:
@@ -73,32 +76,44 @@ def _hardware(info: Mapping[str, Any]) -> Hardware:
     return Hardware(json_digest(hardware_of(info)), info["arch"], info.get("sm_count"), str(info.get("driver")))
 
 
-def _best(
-    connection: sqlite3.Connection, source: str, wanted: Hardware, folder: str, entry: str | None, tier: str
-) -> Hit | None:
-    """SQLite itself reads the JSON of an entry: importing json costs 4 ms."""
+def _fitting(
+    connection: sqlite3.Connection, source: str, wanted: Hardware, folder: str, tier: str
+) -> list[tuple[int, int, float, str, str]]:
+    """(step, distance in multiprocessors, age, key, body) of the winners of these bytes and includes.
+
+    SQLite itself reads the JSON of an entry: importing json costs 4 ms."""
     rows = connection.execute(
         "SELECT key, body, body_digest, hardware, driver, sm_count, created FROM winners"
         " WHERE source = ? AND basis = 'measured' AND arch = ?",
         (source, wanted.arch),
     ).fetchall()
-    ranked: list[tuple[int, int, float, str, str]] = []
+    found: list[tuple[int, int, float, str, str]] = []
     for key, body, digest, hardware, driver, sm_count, created in rows:
         step = 2 if hardware != wanted.hardware else 0 if driver == wanted.driver else 1
         if step > TIERS.index(tier) or text_digest(body.encode()) != digest:
             continue
-        name = connection.execute("SELECT json_extract(?, '$.key.entry')", (body,)).fetchone()[0]
         includes = connection.execute(
             "SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?, '$.key.includes')",
             (body,),
         ).fetchall()
-        if entry in (None, name) and includes_unchanged(folder, includes):
-            ranked.append((step, abs((sm_count or 0) - (wanted.sm_count or 0)), -created, key, body))
-    if not ranked:
-        return None
-    step, _, _, key, body = min(ranked)
-    files = dict(connection.execute("SELECT key, value FROM json_each(?, '$.files')", (body,)).fetchall())
-    return Hit(key, body, files, TIERS[step])
+        if includes_unchanged(folder, includes):
+            found.append((step, abs((sm_count or 0) - (wanted.sm_count or 0)), -created, key, body))
+    return found
+
+
+def _best(
+    connection: sqlite3.Connection,
+    rows: list[tuple[int, int, float, str, str]],
+    entry: str | None,
+    given: tuple[str, ...] | None,
+) -> Hit | None:
+    for step, _, _, key, body in sorted(rows):
+        name = connection.execute("SELECT json_extract(?, '$.key.entry')", (body,)).fetchone()[0]
+        stored = connection.execute("SELECT value FROM json_each(?, '$.key.given')", (body,)).fetchall()
+        if entry in (None, name) and given in (None, tuple(text for (text,) in stored)):
+            files = dict(connection.execute("SELECT key, value FROM json_each(?, '$.files')", (body,)).fetchall())
+            return Hit(key, body, files, TIERS[step])
+    return None
 
 
 def write_files(hit: Hit, folder: str) -> list[str]:

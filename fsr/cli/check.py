@@ -46,12 +46,9 @@ def check_command(
 @click.option("--against", "kernel", required=True, type=click.Path(path_type=Path), help="The original kernel.")
 @device_options
 @json_option
-def evaluate_command(
-    candidate: Path, kernel: Path, device: str, target: str, entry: str | None, seed: int, as_json: bool
-) -> int:
+def evaluate_command(candidate: Path, kernel: Path, as_json: bool, **options: Any) -> int:
     """Test CANDIDATE against a kernel and time both. Exits 1 when it fails a test."""
-    options: OptionFields = {"device": device, "target": target, "seed": seed, "entry": entry}
-    return _judge(candidate, kernel, options, timed=True, as_json=as_json)
+    return _judge(candidate, kernel, options, timed=True, as_json=as_json)  # type: ignore[arg-type]
 
 
 def _judge(candidate: Path, kernel: Path, options: OptionFields, *, timed: bool, as_json: bool) -> int:

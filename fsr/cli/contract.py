@@ -7,27 +7,29 @@ from pathlib import Path
 
 import click
 
+from fsr.cli.options import source_options
 from fsr.errors import EXIT_DONE, StorageError
 
 
 @click.command("contract")
 @click.argument("kernel", type=click.Path(path_type=Path))
-@click.option("--entry", help="The kernel to take, where the file holds several.")
+@source_options
 @click.option("--write", is_flag=True, help="Write the contract into the file, or into the sidecar it came from.")
 @click.option("--json", "as_json", is_flag=True, help="Print exactly one JSON object.")
-def contract_command(kernel: Path, entry: str | None, write: bool, as_json: bool) -> int:
+def contract_command(
+    kernel: Path, entry: str | None, include_dirs: tuple[str, ...], defines: tuple[str, ...], write: bool, as_json: bool
+) -> int:
     """Show what KERNEL promises, as the block that states it.
 
     The contract comes from the block in the file, from KERNEL.fsr.toml beside it, or from the code itself.
     Where the code leaves doubt, the message holds a block to complete. The format: docs/contract.md.
     """
-    from fsr.contract.load import load_contract
     from fsr.contract.show import contract_block, contract_toml
     from fsr.identity import to_json
-    from fsr.source.file import KernelFile
+    from fsr.runs.kernel import load_kernel
 
-    file = KernelFile.read(kernel)
-    contract = load_contract(file, entry)
+    loaded = load_kernel(kernel, entry, include_dirs, defines)
+    contract = loaded.contract
     sidecar = contract.origin.kind == "sidecar"
     if as_json:
         click.echo(json.dumps(to_json(contract)))
@@ -40,7 +42,7 @@ def contract_command(kernel: Path, entry: str | None, write: bool, as_json: bool
         click.echo(f"{told[contract.origin.kind]}: {contract.origin.path}:{contract.origin.line}", err=True)
         click.echo(contract_toml(contract) if sidecar else contract_block(contract), nl=False)
     if write:
-        _write(file, contract, Path(contract.origin.path) if sidecar else kernel)
+        _write(loaded.file, contract, Path(contract.origin.path) if sidecar else kernel)
     return EXIT_DONE
 
 

@@ -13,11 +13,28 @@ import click
 Function = Callable[..., Any]
 
 
+def source_options(function: Function) -> Function:
+    """--entry, -I, -D: what the kernel file is read with."""
+    for option in (
+        click.option(
+            "-D", "--define", "defines", multiple=True, metavar="NAME[=VALUE]",
+            help="A macro that the kernel is compiled under; may come several times.",
+        ),
+        click.option(
+            "-I", "--include-dir", "include_dirs", multiple=True, metavar="FOLDER",
+            help="Where its includes are searched; may come several times.",
+        ),
+        click.option("--entry", help="The kernel to take, where the file holds several."),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
 def device_options(function: Function) -> Function:
-    """--device, --target, --entry, --seed."""
+    """--device, --target, --seed, and those of :func:`source_options`."""
+    function = source_options(function)
     for option in (
         click.option("--seed", default=0, show_default=True, help="Of every random choice."),
-        click.option("--entry", help="The kernel to take, where the file holds several."),
         click.option("--target", default="sm_90", show_default=True, help="Architecture to predict for (host device)."),
         click.option("--device", default="auto", show_default=True, help="auto, cuda:N or host."),
     ):

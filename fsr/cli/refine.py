@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -36,10 +37,8 @@ from fsr.runs.options import RefineOptions
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Where the winner goes [kernel.fsr.cu].")
 @json_option
 def refine_command(
-    kernel: Path | None, device: str, target: str, entry: str | None, seed: int, budget: str,
-    evaluations: int | None, keep_launch: bool, workers: int | None, ray: str | None, resume: str | None,
-    llm: tuple[str, ...], max_cost: float | None, yes: bool, replay: str | None, no_cache: bool, out: Path | None,
-    as_json: bool,
+    kernel: Path | None, budget: str, resume: str | None, replay: str | None, no_cache: bool, out: Path | None,
+    as_json: bool, **options: Any,
 ) -> int:  # fmt: skip
     """Find a faster kernel that is proven to do the same as KERNEL.
 
@@ -56,15 +55,14 @@ def refine_command(
 
     if kernel is None and resume is None and replay is None:
         raise UsageError("no kernel named", expected="fsr refine KERNEL", fix="name a .cu file, or --resume RUN")
-    options = RefineOptions(
-        kernel or Path(), device, target, parse_duration(budget), evaluations, seed, entry, keep_launch, workers,
-        ray, out, not no_cache, llm, max_cost, yes,
-    )  # fmt: skip
+    asked = RefineOptions(
+        kernel or Path(), budget_s=parse_duration(budget), output=out, use_cache=not no_cache, **options
+    )
     if replay is not None:
-        options = replayed(replay, out)
-    if resume is None and not yes and replay is None:
-        _ask_for_consent(options)
-    run = Run.resume(resume) if resume is not None else Run(options)
+        asked = replayed(replay, out)
+    if resume is None and not asked.yes and replay is None:
+        _ask_for_consent(asked)
+    run = Run.resume(resume) if resume is not None else Run(asked)
     with Display() as display:
         result = to_its_end(run, display.show, since_s=process_age_s()).to_json()
     if as_json:

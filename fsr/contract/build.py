@@ -15,18 +15,21 @@ from fsr.contract.read import RawContract
 from fsr.contract.symbols import Symbol, is_symbol, stated_symbols, symbols_of
 from fsr.errors import ContractError, FsrError
 from fsr.files import Unreadable, read_file
+from fsr.given import latest, why_no_define
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.records import Launch, Plan, Role, ScalarArgument, Scratch
 from fsr.source.file import KernelFile
 from fsr.source.signature import Parameter, Signature, signature
 
-TOP_KEYS = ("entry", "sizes", "args", "launch", "scratch", "tolerance", "reference", "aliasing", "flags")
+TOP_KEYS = ("entry", "sizes", "args", "launch", "scratch", "tolerance", "reference", "aliasing", "flags",
+            "include_dirs", "defines")  # fmt: skip
 ARG_KEYS = ("dtype", "role", "shape", "value", "alignment", *VALUE_KEYS)
 ALL_DTYPES = tuple(BY_DTYPE)
 
 
 def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
-    """The contract that a block or sidecar states. ``entry`` overrides the block's own.
+    """The contract that a block or sidecar states, but for folders and macros (:func:`stated_defines`), which the file
+    is read with. ``entry`` overrides the block's own.
 
     Raises ContractError (or SourceError for the kernel itself) with the line of the offending key. What needs
     evaluating is checked in :func:`fsr.contract.validate.validate`.
@@ -52,6 +55,37 @@ def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
         aliasing=_aliasing(top, args),
         origin=raw.origin,
     )
+
+
+def stated_folders(raw: RawContract, folder: Path) -> tuple[str, ...]:
+    """The folders of includes that a contract names, from the kernel file's ``folder``. Raises ContractError for one
+    that is not there."""
+    top = Fields(raw, raw.data)
+    found = _texts(top, "include_dirs", '["include", "../common"]')
+    for name in found:
+        if not (folder / name).is_dir():
+            raise top.bad(
+                f"the folder of includes {name!r} does not exist", f"a folder, from {folder or Path()}", "include_dirs"
+            )
+    return found
+
+
+def stated_defines(raw: RawContract) -> tuple[str, ...]:
+    """The macros that a contract names, in ``defines`` or as -D among its ``flags``. Raises ContractError."""
+    top = Fields(raw, raw.data)
+    found = _texts(top, "defines", '["BLOCK=128", "FAST"]')
+    for text in found:
+        if why := why_no_define(text):
+            raise top.bad(f"the macro {text!r} cannot be used: {why}", "NAME or NAME=VALUE", "defines")
+    flags = _texts(top, "flags", '["--use_fast_math"]')
+    return latest((*found, *(flag[2:].strip() for flag in flags if flag.startswith("-D"))))
+
+
+def _texts(top: Fields, key: str, example: str) -> tuple[str, ...]:
+    value = top.data.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise top.bad(f"{key} is {value!r}", f"a list of texts, for example {example}", key)
+    return tuple(value)
 
 
 def _signatures(top: Fields, file: KernelFile, entry: str | None) -> tuple[str, dict[str, Signature]]:
@@ -261,10 +295,8 @@ def _plan(top: Fields, signatures: Mapping[str, Signature], main: str, args: tup
         fields = Fields(top.raw, data, "launch")
         fields.only(("grid", "block", "shared_bytes"))
         launches = (_launch(fields, main, tuple(a.name for a in args if not a.symbol)),)
-    flags = top.data.get("flags", [])
-    if not isinstance(flags, list) or not all(isinstance(f, str) for f in flags):
-        raise top.bad(f"flags is {flags!r}", 'a list of texts, for example ["--use_fast_math"]', "flags")
-    return Plan(launches, scratch, tuple(flags))
+    flags = tuple(f for f in _texts(top, "flags", '["--use_fast_math"]') if not f.startswith("-D"))
+    return Plan(launches, scratch, flags)
 
 
 def _launch(fields: Fields, entry: str, args: tuple[str | ScalarArgument, ...]) -> Launch:

@@ -23,6 +23,7 @@ from fsr.contract.symbols import clear_symbols
 from fsr.errors import ContractError, SourceError
 from fsr.expressions import evaluate_int, names
 from fsr.records import Launch, Plan, Role
+from fsr.source.cut import found_with_i
 from fsr.source.entry import bare_name, function_name, template_arguments
 from fsr.source.file import KernelFile
 from fsr.source.form import Declare, KernelForm
@@ -423,12 +424,14 @@ def _ambiguous(found: _Finding, name: str, args: Sequence[Argument | None], size
     else:
         draft.launches = [[("grid", GAP), ("block", GAP)]]
         draft.notes["launch.grid"] = found.open.get("launch", "")
+    missing = found.file.cut(name).missing
     points = "; ".join(f"{key.removeprefix('args.')}: {why}" for key, why in found.open.items())
     return ContractError(
         f"there is no contract, and the code leaves open: {points}",
         expected='this block on top of the file, with every "?" filled in (docs/contract.md):\n\n' + draft.block(),
         where=found.signature.where,
-        fix='paste the block, fill in every "?", and run fsr contract again',
+        fix=("" if not missing else found_with_i(missing) + ", or ")
+        + 'paste the block, fill in every "?", and run fsr contract again',
     )
 
 

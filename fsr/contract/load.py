@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from fsr.contract.build import build
+from fsr.contract.build import build, stated_defines, stated_folders
 from fsr.contract.model import Contract
 from fsr.contract.read import read_contract
 from fsr.contract.validate import validate
+from fsr.given import latest
 from fsr.source.file import KernelFile
 
 
@@ -18,9 +22,34 @@ def load_contract(kernel_file: KernelFile | Path | str, entry: str | None = None
     ContractError for the contract; where inference is ambiguous the error holds a block to complete.
     """
     file = kernel_file if isinstance(kernel_file, KernelFile) else KernelFile.read(kernel_file)
-    raw = read_contract(file.path, file.text)
+    return loaded(file, entry)[1]
+
+
+def load_file(
+    path: Path, entry: str | None = None, include_dirs: Sequence[str] = (), defines: Sequence[str] = ()
+) -> tuple[KernelFile, Contract]:
+    """A file as its contract and the caller have it read, and the contract, which tells of both from then on.
+
+    ``include_dirs``: from the working directory, searched before the contract's. ``defines``: they take the place of
+    the contract's of the same name. Raises as :func:`load_contract`."""
+    return loaded(KernelFile.read(path, [Path(folder) for folder in include_dirs], defines), entry)
+
+
+def loaded(file: KernelFile, entry: str | None = None) -> tuple[KernelFile, Contract]:
+    """The same of a file that was read with what the caller gives."""
+    raw, folder = read_contract(file.path, file.text), file.path.parent
+    names = tuple(os.path.relpath(path, folder) for path in file.include_dirs)
+    defines = latest(file.defines)
+    if raw is not None:
+        names += tuple(name for name in stated_folders(raw, folder) if name not in names)
+        defines = latest((*stated_defines(raw), *file.defines))
+    file = replace(file, include_dirs=tuple(folder / name for name in names), defines=defines)
     if raw is None:
         from fsr.contract.infer import infer  # needs the parser, which costs 40 ms
 
-        return validate(infer(file, entry))
-    return validate(build(raw, file, entry), raw.where)
+        contract, where = infer(file, entry), None
+    else:
+        contract, where = build(raw, file, entry), raw.where
+    flags = (*(f"-D{text}" for text in defines), *contract.plan.flags)
+    contract = replace(contract, include_dirs=names, plan=replace(contract.plan, flags=flags))
+    return file, validate(contract, where)

@@ -78,7 +78,8 @@ class Contract:
     """Entry, arguments, sizes, the baseline plan, tolerance and reference of one kernel.
 
     ``aliasing``: groups of argument names that may share memory; () means none do (restrict is sound).
-    ``reference``: None for the kernel itself, or "module.py:function" beside the file.
+    ``reference``: None for the kernel itself, or "module.py:function" beside the file. ``include_dirs``: where includes
+    of the file are searched, from its folder; macros that it is compiled under are flags of the plan.
     """
 
     entry: str
@@ -89,6 +90,12 @@ class Contract:
     reference: str | None = None
     aliasing: tuple[tuple[str, ...], ...] = ()
     origin: Origin = Origin("inferred", "")
+    include_dirs: tuple[str, ...] = ()
+
+    @property
+    def defines(self) -> tuple[str, ...]:
+        """The macros that the file is compiled under, ``NAME`` or ``NAME=VALUE``."""
+        return tuple(flag[2:].strip() for flag in self.plan.flags if flag.startswith("-D"))
 
     def argument(self, name: str) -> Argument:
         """The argument of that name. Raises KeyError."""

@@ -50,8 +50,10 @@ def _draft(contract: Contract) -> Draft:
     if contract.aliasing:
         groups = ", ".join("[" + ", ".join(quoted(n) for n in group) + "]" for group in contract.aliasing)
         draft.top.append(("aliasing", f"[{groups}]"))
-    if contract.plan.flags:
-        draft.top.append(("flags", "[" + ", ".join(quoted(f) for f in contract.plan.flags) + "]"))
+    flags = [flag for flag in contract.plan.flags if not flag.startswith("-D")]
+    for key, texts in (("include_dirs", contract.include_dirs), ("defines", contract.defines), ("flags", flags)):
+        if texts:
+            draft.top.append((key, "[" + ", ".join(quoted(text) for text in texts) + "]"))
     draft.sizes = [(s.name, size_row(s)) for s in contract.sizes]
     draft.args = [(a.name, argument_row(a)) for a in contract.args]
     plain = tuple(a.name for a in contract.passed())

@@ -11,6 +11,7 @@ from fsr.evaluation.spec import BaselineReport, SessionSpec
 from fsr.runs.awaiting import completed
 from fsr.runs.budget import rounded_up
 from fsr.runs.kernel import Kernel
+from fsr.source.cut import found_with_i
 from fsr.workers.protocol import Task, WorkerFault, Workers
 
 TIMEOUT_S = 300.0
@@ -59,4 +60,5 @@ def in_users_lines(error: BaselineError, kernel: Kernel) -> BaselineError:
     """The error with lines of the unit that was compiled replaced by the user's file and line."""
     what = _COMPILERS_LINE.sub(lambda found: kernel.unit.where(int(found[1] or found[2])), error.what)
     where = _LINE.sub(lambda found: kernel.unit.where(int(found[1])), error.where)
-    return BaselineError(what, expected=error.expected, where=where or str(kernel.file.path), fix=error.fix)
+    fix = f"{found_with_i(missing)}; else: {error.fix}" if (missing := kernel.unit.missing) else error.fix
+    return BaselineError(what, expected=error.expected, where=where or str(kernel.file.path), fix=fix)

@@ -85,6 +85,7 @@ def cache_key(kernel: Kernel, spec: SessionSpec, device: Mapping[str, Any]) -> C
         hardware=json_digest(hardware_of(device)),
         driver=str(device.get("driver")),
         policy=spec.policy.version,
+        given=kernel.given,
     )
 
 

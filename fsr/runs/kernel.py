@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fsr.cache.digest import json_digest, text_digest
-from fsr.contract.load import load_contract
+from fsr.contract.load import load_file
 from fsr.contract.model import Contract
+from fsr.given import as_key, checked_define, checked_folder
 from fsr.identity import to_json
 from fsr.records import Candidate
+from fsr.runs.options import RefineOptions
 from fsr.source.cut import DeviceUnit
 from fsr.source.file import KernelFile
 
@@ -23,6 +26,7 @@ class Kernel:
     contract: Contract
     unit: DeviceUnit
     baseline: Candidate
+    given: tuple[str, ...] = ()  # folders and macros of the command line, as the cache tells them (fsr.given.as_key)
 
     @property
     def folder(self) -> Path:
@@ -31,7 +35,7 @@ class Kernel:
 
     def includes(self) -> tuple[tuple[str, str], ...]:
         """(path relative to the folder, digest) of every local file the kernel was read with."""
-        paths = {p.source.path for p in self.file.pieces} - {self.file.path}
+        paths = set(self.file.included)
         if self.contract.origin.kind == "sidecar":
             paths.add(Path(self.contract.origin.path))
         if self.contract.reference is not None:
@@ -45,12 +49,23 @@ class Kernel:
         assert isinstance(data, dict)
         data.pop("origin")
         data["args"] = [{k: v for k, v in to_json(a).items() if k != "symbol" or v} for a in self.contract.args]  # type: ignore[union-attr]
+        if not data["include_dirs"]:
+            data.pop("include_dirs")
         return json_digest(data)
 
 
-def load_kernel(path: Path, entry: str | None = None) -> Kernel:
-    """Read a file and its contract. Raises SourceError and ContractError."""
-    file = KernelFile.read(path)
-    contract = load_contract(file, entry)
+def load_kernel(
+    path: Path, entry: str | None = None, include_dirs: Sequence[str] = (), defines: Sequence[str] = ()
+) -> Kernel:
+    """Read a file and its contract, with the folders of includes and the macros that the caller compiles it with.
+    Raises UsageError, SourceError and ContractError."""
+    folders = [checked_folder(folder) for folder in include_dirs]
+    macros = [checked_define(text) for text in defines]
+    file, contract = load_file(path, entry, folders, macros)
     unit = file.cut(contract.entry, *(x.entry for x in contract.plan.launches if x.entry != contract.entry))
-    return Kernel(file, contract, unit, Candidate(unit.text, contract.plan))
+    return Kernel(file, contract, unit, Candidate(unit.text, contract.plan), as_key(path, folders, macros))
+
+
+def kernel_of(options: RefineOptions) -> Kernel:
+    """The kernel that a user's options name. Raises as :func:`load_kernel`."""
+    return load_kernel(options.kernel, options.entry, options.include_dirs, options.defines)

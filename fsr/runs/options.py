@@ -23,7 +23,8 @@ class RefineOptions:
     output: where the winner goes (None: beside the kernel, as kernel.fsr.cu). use_cache: start from, and store to,
     the cache. llm: models that propose, each 'local:PATH', 'URL#MODEL' or a name in config.toml. max_cost: dollars that
     they may cost (None: no cap). yes: the source may go to the hosts of the models that were named. replay: a run whose
-    models' answers are used again, instead of asking.
+    models' answers are used again, instead of asking. include_dirs: folders where includes of the kernel file are
+    searched. defines: macros that it is compiled under, each 'NAME' or 'NAME=VALUE'.
     """
 
     kernel: Path
@@ -42,9 +43,13 @@ class RefineOptions:
     max_cost: float | None = None
     yes: bool = False
     replay: str | None = None
+    include_dirs: tuple[str, ...] = ()
+    defines: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "llm", (self.llm,) if isinstance(self.llm, str) else tuple(self.llm))
+        for name in ("llm", "include_dirs", "defines"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(map(str, value)))
         for name in ("kernel", "output"):  # text will do
             if isinstance(getattr(self, name), str):
                 object.__setattr__(self, name, Path(getattr(self, name)))
@@ -68,6 +73,8 @@ class OptionFields(TypedDict, total=False):
     max_cost: float | None
     yes: bool
     replay: str | None
+    include_dirs: tuple[str, ...]
+    defines: tuple[str, ...]
 
 
 def parse_duration(text: str) -> float:

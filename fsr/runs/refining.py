@@ -20,7 +20,7 @@ from fsr.runs.control import Control, StopNow
 from fsr.runs.engine import Engine
 from fsr.runs.enriching import Enricher
 from fsr.runs.fleet import open_fleet
-from fsr.runs.kernel import Kernel, load_kernel
+from fsr.runs.kernel import Kernel, kernel_of
 from fsr.runs.lease import LEASES, Leases
 from fsr.runs.log import EventLog
 from fsr.runs.models import open_models, reports
@@ -65,7 +65,7 @@ def carry_out(job: Job) -> Result:
     budget = Budget(options.budget_s, job.since_s + (earlier.seconds if earlier is not None else 0.0))
     output = options.output or default_output(options.kernel)
     require_writable(output, options.kernel)
-    kernel = load_kernel(options.kernel, options.entry)
+    kernel = kernel_of(options)
     if earlier is not None:
         earlier.require_same(kernel)
     with ExitStack() as stack:

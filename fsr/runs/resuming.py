@@ -76,6 +76,7 @@ class RunStart:
         """The fields of the event."""
         options: dict[str, Any] = asdict(self.options)
         options |= {k: None if options[k] is None else str(Path(options[k]).absolute()) for k in PATHS}
+        options["include_dirs"] = [str(Path(folder).absolute()) for folder in self.options.include_dirs]
         return {
             "options": options, "source": self.source, "contract": self.contract,
             "given": None if self.given is None else to_json(self.given), "known": list(self.known),

@@ -102,3 +102,17 @@ def _quotient(a: int, b: int) -> int:
     if b == 0:
         raise NotConstant("a division by zero")
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+# Macros of C's and CUDA's headers that a text could ask for to learn who compiles it.
+_HEADERS = re.compile(
+    r"(_[_A-Z]\w*|(CUDA|CUDART|CUB|THRUST|CCCL|NV|LIBCUDACXX|FSR|fsr|FLT|DBL|LDBL|INT|UINT|LONG|ULONG|LLONG|ULLONG|CHAR|SHRT"
+    r"|SIZE|PTRDIFF|M|FP|HUGE|EOF|NULL|BUFSIZ|RAND|EXIT|CLOCKS|TMP|FILENAME|SEEK|SIG|E|INFINITY|NAN|NDEBUG|WCHAR|MATH)"
+    r"(_\w*|\d*)?|linux|unix|i386|assert|errno|std(in|out|err)|offsetof|isnan|isinf|isfinite|signbit|min|max|warpSize"
+    r"|alloca|threadIdx|blockIdx|blockDim|gridDim|signed_\w*|major|minor|makedev)"
+)
+
+
+def of_headers(name: str) -> bool:
+    """Whether a macro of that name may come with a compiler or with headers of C and CUDA."""
+    return _HEADERS.fullmatch(name) is not None

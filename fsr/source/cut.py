@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fsr.source.conditionals import directive_name
+from fsr.source.given import conditional_groups
 from fsr.source.items import parse_items
 from fsr.source.macros import Macro, read_define
 from fsr.source.pieces import Piece, include_target
@@ -53,7 +53,7 @@ class DeviceUnit:
     """A self-contained device translation unit.
 
     ``entry``: the expression it was cut for. ``kernel``: the kernel's qualified name. ``origins``: for every line
-    of ``text`` the file and 1-based line it came from, None for lines made here. ``missing``: quoted includes
+    of ``text`` the file and 1-based line it came from, None for lines made here. ``missing``: local includes
     that were not found on disk and are left out.
     """
 
@@ -88,11 +88,17 @@ def cut(
     missing = []
     for piece in pieces:
         name, quoted = include_target(piece.item, piece.source) if piece.item.kind == "include" else ("", False)
-        if quoted and _header_needs(name) is None and not re.match(r"cuda|device_launch|vector_|helper_", name):
+        foreign = not quoted and not name.endswith((".cuh", ".hpp"))  # of the system, as far as a name tells
+        if not foreign and _header_needs(name) is None and not re.match(r"cuda|device_launch|vector_|helper_", name):
             missing.append(name)
     items = [UnitItem(p, p.text, p is kernel) for i, p in enumerate(pieces) if i in kept]
     text, origins = _emit(items)
     return DeviceUnit(entry, kernel.qualified(), text, tuple(items), origins, tuple(missing))
+
+
+def found_with_i(missing: Sequence[str]) -> str:
+    """What to do about includes that were not found."""
+    return f"name the folder of {' and '.join(missing[:3])} with -I or in include_dirs"
 
 
 class _Closure:
@@ -114,7 +120,7 @@ class _Closure:
                 self.operators.append(index)
         self.local_types = {n for p in pieces if p.item.kind in ("record", "alias") for n in p.item.names}
         self.entry_names = {t.text for t in tokenize(entry) if t.kind == "name"}
-        self.groups = _conditional_groups(pieces)
+        self.groups = conditional_groups(pieces)
 
     def provided(self, piece: Piece, macros: Mapping[str, Macro]) -> Sequence[str]:
         """The names for whose sake a piece is kept; () for host code and for other kernels."""
@@ -215,22 +221,6 @@ def _expanded_names(piece: Piece, macros: Mapping[str, Macro]) -> Sequence[str]:
         return ()
     body = macro.applied(source_of(piece.text, split_commas(tokens[2:close])))
     return [name for item in parse_items(body or "", strict=False) for name in item.names]
-
-
-def _conditional_groups(pieces: Sequence[Piece]) -> list[list[int]]:
-    """The directives of each ``#if … #endif``, as indices; unbalanced ones are left out."""
-    groups, stack = [], []
-    for index, piece in enumerate(pieces):
-        if piece.item.kind != "conditional":
-            continue
-        name = directive_name(piece.text)
-        if name in ("if", "ifdef", "ifndef"):
-            stack.append([index])
-        elif stack:
-            stack[-1].append(index)
-            if name == "endif":
-                groups.append(stack.pop())
-    return groups
 
 
 def _emit(items: Sequence[UnitItem]) -> tuple[str, tuple[tuple[str, int] | None, ...]]:

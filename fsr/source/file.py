@@ -12,6 +12,7 @@ from pathlib import Path
 from fsr.errors import SourceError
 from fsr.source.cut import DeviceUnit, cut
 from fsr.source.entry import bare_name
+from fsr.source.given import with_given
 from fsr.source.launches import HostLaunch, find_launches
 from fsr.source.pieces import Piece, SourceText, device_words, flatten, global_words, read_source, scan
 from fsr.source.splice import splice
@@ -19,15 +20,23 @@ from fsr.source.splice import splice
 
 @dataclass(frozen=True)
 class KernelFile:
-    """One file and what it includes locally. ``include_dirs``: where else local includes are looked for."""
+    """One file and what it includes locally. ``include_dirs``: where else local includes are looked for.
+    ``defines``: macros that it is compiled under, ``NAME`` or ``NAME=VALUE``."""
 
     source: SourceText
     include_dirs: tuple[Path, ...] = ()
+    defines: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, path: Path | str, include_dirs: Sequence[Path] = ()) -> KernelFile:
+    def read(cls, path: Path | str, include_dirs: Sequence[Path] = (), defines: Sequence[str] = ()) -> KernelFile:
         """Read a file. Raises SourceError when it is unreadable, empty, no text, or its brackets do not match."""
-        return cls(read_source(Path(path)), tuple(include_dirs))
+        source = read_source(Path(path))
+        if not source.text.strip():
+            raise SourceError(
+                "the kernel file is empty", expected="CUDA source with a __global__ function", where=str(path),
+                fix="name another file, or write the kernel",
+            )  # fmt: skip
+        return cls(source, tuple(include_dirs), tuple(defines))
 
     @classmethod
     def from_text(cls, text: str, path: Path | str = "kernel.cu") -> KernelFile:
@@ -50,9 +59,18 @@ class KernelFile:
         return text.encode("utf-8", "surrogateescape")
 
     @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
-        """All top-level items, local includes expanded."""
+    def _flat(self) -> tuple[Piece, ...]:
         return flatten(self.source, self.include_dirs)
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All top-level items, local includes expanded, branches left out that the macros given rule out."""
+        return with_given(self._flat, self.defines)
+
+    @cached_property
+    def included(self) -> frozenset[Path]:
+        """The local files that it includes, whatever is defined."""
+        return frozenset(p.source.path for p in self._flat) - {self.path}
 
     @cached_property
     def kernel_pieces(self) -> tuple[Piece, ...]:

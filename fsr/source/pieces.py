@@ -69,7 +69,7 @@ def normalised(text: str) -> str:
 
 
 def read_source(path: Path) -> SourceText:
-    """Read and scan one file. Raises SourceError when it cannot be read, is empty or is no text."""
+    """Read and scan one file. Raises SourceError when it cannot be read or is no text."""
     try:
         data = read_file(path)
     except Unreadable as fault:
@@ -79,11 +79,6 @@ def read_source(path: Path) -> SourceText:
             where=str(path),
             fix="check the path and the permissions",
         ) from None
-    if not data.strip():
-        raise SourceError(
-            "the kernel file is empty", expected="CUDA source with a __global__ function", where=str(path),
-            fix="name another file, or write the kernel",
-        )  # fmt: skip
     if b"\0" in data:
         raise SourceError(
             "the kernel file holds NUL bytes: it is a binary, or text in UTF-16",
@@ -123,11 +118,14 @@ def include_target(item: Item, source: SourceText) -> tuple[str, bool]:
 
 
 def resolve_include(item: Item, source: SourceText, search: Sequence[Path]) -> Path | None:
-    """The local file that an #include names: beside the including file, then in ``search``; None if neither."""
+    """The local file that an #include names: beside the including file, then in ``search``; None if neither.
+
+    Folders of a CUDA toolkit are passed over: compilers have their own."""
     name, quoted = include_target(item, source)
     if not name:
         return None
-    folders = [source.path.parent, *search] if quoted else [*search]
+    own = [folder for folder in search if not (folder / "cuda_runtime.h").is_file()]
+    folders = [source.path.parent, *own] if quoted else own
     return next((folder / name for folder in folders if (folder / name).is_file()), None)
 
 

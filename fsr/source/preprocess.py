@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from fsr.records import Candidate
-from fsr.source.condition import NotConstant, value_of
+from fsr.source.condition import NotConstant, of_headers, value_of
 from fsr.source.conditionals import directive_name
 from fsr.source.tokens import Token, tokenize
 
@@ -201,7 +201,7 @@ def _decided(state: _State, test: str, token: Token, line: int) -> bool | None:
         index += 1
     expanded = _replaced(state, plain)
     asked += [w.text for w in expanded if w.kind == "name" and w.text not in ("true", "false")]
-    unknown = [name for name in asked if name in state.opaque or (name not in state.macros and _elsewhere(name))]
+    unknown = [name for name in asked if name in state.opaque or (name not in state.macros and of_headers(name))]
     if _normal(token.text) in state.shared and (unknown or "__CUDA_ARCH__" in test):
         return None
     if unknown:
@@ -212,19 +212,6 @@ def _decided(state: _State, test: str, token: Token, line: int) -> bool | None:
         if _normal(token.text) in state.shared:
             return None
         raise CannotPreprocess(f"a condition that cannot be decided: {why}", line) from None
-
-
-# Macros of C's and CUDA's headers that a text could ask for to learn who compiles it.
-_HEADERS = re.compile(
-    r"(_[_A-Z]\w*|(CUDA|CUDART|CUB|THRUST|CCCL|NV|LIBCUDACXX|FSR|fsr|FLT|DBL|LDBL|INT|UINT|LONG|ULONG|LLONG|ULLONG|CHAR|SHRT"
-    r"|SIZE|PTRDIFF|M|FP|HUGE|EOF|NULL|BUFSIZ|RAND|EXIT|CLOCKS|TMP|FILENAME|SEEK|SIG|E|INFINITY|NAN|NDEBUG|WCHAR|MATH)"
-    r"(_\w*|\d*)?|linux|unix|i386|assert|errno|std(in|out|err)|offsetof|isnan|isinf|isfinite|signbit|min|max|warpSize"
-    r"|alloca|threadIdx|blockIdx|blockDim|gridDim|signed_\w*|major|minor|makedev)"
-)
-
-
-def _elsewhere(name: str) -> bool:
-    return _HEADERS.fullmatch(name) is not None
 
 
 def _normal(line: str) -> str:

@@ -34,6 +34,9 @@ def test_the_command_prints_the_path_and_exits_0_or_3(seen: Machine, capsys: pyt
         (["k.cu", "--batch", "--manifest", "m"], "do not go together"), (["--manifest", "m"], "no kernel named"),
         (["k.cu", "--compile", "-O3"], "do not go together"), (["--manifest", "m", "absent"], "no such file"),
         (["--explain", "k.cu", "--queue"], "do not go together"),
+        (["k.cu", "-I", "absent"], "'absent' does not exist"), (["k.cu", "-D3"], "no name"),
+        (["k.cu", "-D"], "needs a value"), (["--unused", "k.cu", "-DA"], "do not go together"),
+        (["--manifest", "m", "k.cu", "-DA"], "into --compile FLAGS"),
     ],
 )  # fmt: skip
 def test_wrong_usage_exits_2_with_one_message(
@@ -43,6 +46,23 @@ def test_wrong_usage_exits_2_with_one_message(
     told = capsys.readouterr()
     assert message in told.err
     assert told.out == ""
+
+
+def test_a_winner_under_other_folders_or_macros_is_none(
+    seen: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (seen.folder / "inc").mkdir()
+    monkeypatch.chdir(seen.folder)
+    kernel, given = str(seen.kernel), ("-I../inc", "-DN=3")
+    seen.publish(winner_of(seen.kernel, flags=("-DN=3",), given=given))
+    assert main([kernel], seen.layers) == 3
+    assert main([kernel, "-Iinc", "-D", "N=4"], seen.layers) == 3
+    assert main([kernel, "--include-dir", "inc", "-DN=4", "--define", "N=3"], seen.layers) == 0
+    capsys.readouterr()
+    assert main(["--batch", kernel, "-Iinc", "-DN=3"], seen.layers) == 0
+    assert main(["--explain", kernel], seen.layers) == 3
+    assert "refined with -I../inc -DN=3, looked up with no -I or -D" in capsys.readouterr().out
+    assert main(["--explain", kernel, "-Iinc", "-DN=3"], seen.layers) == 0
 
 
 def test_help_is_printed(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,3 +75,23 @@ def test_flags_of_a_winner_are_added_where_they_change_nothing_else(machine: Mac
         assert isinstance(served(hit_of(kernel), kernel), Served)  # without flags, nothing else changes
     kernel.write_text(KERNEL + "// __global__ void a_comment() {}\n#include <cuda_fp16.h>\n")
     assert isinstance(served(hit_of(kernel, flags), kernel), Served)
+
+
+def test_a_build_whose_folders_lead_to_other_headers_keeps_the_original(machine: Machine) -> None:
+    kernel, folder = machine.kernel, machine.folder
+    for name in ("mine", "other"):
+        (folder / name).mkdir()
+        (folder / name / "more.cuh").write_text("#define MORE 1\n")
+    kernel.write_text(KERNEL + "#include <more.cuh>\n")
+    includes = tuple((name, "") for name in ("scale.cuh", "../mine/more.cuh"))
+    entry = winner_of(kernel, given=("-I../mine",), includes=includes)
+    hit = Hit(entry.key.digest(), entry.to_body(), dict(entry.files), "exact")
+
+    def told(flags: str) -> str:
+        command = read_command(["nvcc", "-arch=sm_90", *shlex.split(flags), "-c", str(kernel)])
+        assert isinstance(command, Command)
+        return unfit(command, hit, kernel)
+
+    assert told(f"-I {folder}/absent -I {folder}/mine -I{folder}/other") == ""
+    for flags in ("", f"-I {folder}/other -I{folder}/mine"):
+        assert "more.cuh is not what it was proven with" in told(flags)

@@ -66,6 +66,7 @@ def test_any_change_of_the_key_is_a_miss(kernel: Path, database: Path) -> None:
         for change in (
             {"source": "0"}, {"includes": (("a.cuh", "0"),)}, {"entry": "j"}, {"contract": "d"}, {"flags": ("-O1",)},
             {"compiler": "nvrtc 12"}, {"hardware": "0"}, {"driver": "1"}, {"policy": 2}, {"schema": 2},
+            {"given": ("-DN=3",)},
         ):  # fmt: skip
             assert store.winner(replace(key, **change)) is None
     kernel.write_text(KERNEL + "\n")

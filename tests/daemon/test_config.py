@@ -25,6 +25,8 @@ def test_defaults_and_folders_of_the_command_line(tmp_path: Path) -> None:
         ("[polite]\nquiet_hours = ['9-17']", "9-17"), ("[polite]\nnice = 40", "0 to 19"), ("[[folder]]", "path"),
         ("[polite]\ndaily_budget = '-1h'", "-1h"), ("[http]\nport = 99999", "65535"), ("a =", "cannot be read"),
         ("[[folder]]\npath = '/nowhere/at/all'", "no folder /nowhere/at/all"), ("[other]", "other"),
+        ("[[folder]]\npath = '/'\ninclude_dirs = ['nowhere/at/all']", "'/nowhere/at/all' does not exist"),
+        ("[[folder]]\npath = '/'\ndefines = ['3x']", "no name of a macro"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, says: str) -> None:
@@ -33,3 +35,16 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says) as told:
         read_config(path)
     assert str(path) in str(told.value)
+
+
+def test_folders_of_includes_and_macros_reach_the_runs_of_their_folder(tmp_path: Path) -> None:
+    (tmp_path / "inner" / "inc").mkdir(parents=True)
+    path = tmp_path / "daemon.toml"
+    path.write_text(
+        f"[[folder]]\npath = '{tmp_path}'\ndefines = ['A']\n"
+        f"[[folder]]\npath = '{tmp_path}/inner'\ninclude_dirs = ['inc']\ndefines = ['B=1']\n"
+    )
+    config = read_config(path)
+    outer, inner = (config.options(str(tmp_path / name), "host", Path()) for name in ("k.cu", "inner/k.cu"))
+    assert (outer.include_dirs, outer.defines) == ((), ("A",))
+    assert (inner.include_dirs, inner.defines) == ((str(tmp_path / "inner" / "inc"),), ("B=1",))

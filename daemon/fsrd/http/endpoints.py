@@ -13,6 +13,7 @@ import msgspec
 from fsr.cache import lookup
 from fsr.cache.store import Store
 from fsr.errors import FsrError
+from fsr.given import as_key
 from fsr.runs.record import RunRecord, records
 from fsr.runs.view import run_view
 from fsrd.jobs.job import Job, Priority, State
@@ -167,7 +168,9 @@ def _run(service: Service, path: RunPath, _: Any) -> dict[str, Any]:
 def _lookup(service: Service, _: Any, query: KernelQuery) -> dict[str, Any]:
     if service.content(query.kernel) is None:
         raise Refused(404, "no kernel of that path is watched")
-    hit = lookup.find(query.kernel, service.settings.cache)
+    options = service.config.options(query.kernel, "auto", Path())
+    given = as_key(query.kernel, options.include_dirs, options.defines)
+    hit = lookup.find(query.kernel, service.settings.cache, given=given)
     if hit is None:
         raise Refused(404, "the cache holds no winner for this hardware")
     return {"key": hit.key, "tier": hit.tier, "files": hit.files, "entry": msgspec.json.decode(hit.body)}

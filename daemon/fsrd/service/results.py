@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fsr.runs.outputs import default_output
-from fsrd.config import Config, WatchedFolder, WinTable
+from fsrd.config import Config, WinTable
 from fsrd.jobs.job import Job
 
 LOG = logging.getLogger(__name__)
@@ -20,19 +20,13 @@ LOG = logging.getLogger(__name__)
 def output_of(config: Config, kernel: Path, variant: str = "") -> Path:
     """Where the winner of a kernel is written: in the folder of results of the watched folder that holds it, beside the
     kernel or, where that is absolute, under its path from there. ``variant``: the hardware, where there are several."""
-    watched = _holding(config, kernel)
+    watched = config.holding(str(kernel))
     results = Path(watched.results).expanduser() if watched is not None else Path(".fsr")
     folder = kernel.parent / results
     if results.is_absolute() and watched is not None:
         folder = results / kernel.parent.relative_to(watched.folder().root)
     slug = "".join(c if c.isalnum() else "-" for c in variant.lower())
     return folder / slug / default_output(kernel).name
-
-
-def _holding(config: Config, kernel: Path) -> WatchedFolder | None:
-    """The innermost watched folder that a kernel lies in."""
-    found = [w for w in config.folder if w.folder().relative(str(kernel)) is not None]
-    return max(found, key=lambda watched: len(str(watched.folder().root)), default=None)
 
 
 def won(table: WinTable, job: Job, result: Mapping[str, Any]) -> threading.Thread | None:

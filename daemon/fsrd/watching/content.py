@@ -10,10 +10,12 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\r\n]+)"', re.MULTILINE)
+SEARCHED = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*<([^>\r\n]+)>", re.MULTILINE)
+FOLDERS = re.compile(rb"^[ \t]*(?://)?[ \t]*include_dirs[ \t]*=[ \t]*\[([^\]]*)\]", re.MULTILINE)  # of a contract
 REFERENCE = re.compile(rb'^[ \t]*(?://)?[ \t]*reference[ \t]*=[ \t]*"([^":\r\n]+)', re.MULTILINE)
 GLOBAL = b"__global__"
 SIDECAR = ".fsr.toml"
@@ -38,6 +40,8 @@ class _File:
     signature: tuple[int, ...]
     digest: bytes
     includes: tuple[str, ...]
+    searched: tuple[str, ...]
+    folders: tuple[str, ...]
     kernel: bool
 
 
@@ -58,14 +62,16 @@ class Contents:
         """Keep what is known of these files only."""
         self._files = {path: file for path, file in self._files.items() if path in wanted}
 
-    def read(self, kernel: str) -> Content | None:
-        """The content of a kernel file; None when it is not there, cannot be read or holds no kernel."""
-        first = self._file(kernel)
+    def read(self, kernel: str, include_dirs: Sequence[str] = (), defines: Sequence[str] = ()) -> Content | None:
+        """The content of a kernel file under -I and -D; None when it cannot be read or holds no kernel."""
+        first, sidecar = self._file(kernel), os.path.splitext(kernel)[0] + SIDECAR
         if first is None:
             return None
-        sidecar = os.path.splitext(kernel)[0] + SIDECAR
         hasher, found, todo = hashlib.sha256(), False, [kernel, sidecar]
+        hasher.update("".join(f"{text}\0" for text in (*include_dirs, *defines)).encode("utf-8", "surrogateescape"))
         files, absent, folder = set[str](), set[str](), os.path.dirname(kernel)
+        stated = (*first.folders, *(((beside := self._file(sidecar)) and beside.folders) or ()))
+        search = [*include_dirs, *(os.path.join(folder, name) for name in stated)]
         while todo and len(files) < MOST_FILES:
             path = todo.pop()
             if path in files:
@@ -77,7 +83,9 @@ class Contents:
                 continue
             found |= file.kernel
             hasher.update(_relative(path, folder).encode("utf-8", "surrogateescape") + b"\0" + file.digest)
-            todo += [os.path.normpath(os.path.join(os.path.dirname(path), name)) for name in file.includes]
+            places = [(os.path.dirname(path), name) for name in file.includes]
+            places += [(place, name) for place in search for name in (*file.includes, *file.searched)]
+            todo += [os.path.normpath(os.path.join(place, name)) for place, name in places]
         if not found:
             return None
         named = frozenset(files | {self._real(path) for path in files})
@@ -93,9 +101,10 @@ class Contents:
         except OSError:
             self._files.pop(path, None)
             return None
-        names = [match.decode("utf-8", "surrogateescape") for match in INCLUDE.findall(data)]
-        names += [match.decode("utf-8", "surrogateescape") for match in REFERENCE.findall(data)]
-        file = _File(now, hashlib.sha256(data).digest(), tuple(names), GLOBAL in data)
+        names = _texts((*INCLUDE.findall(data), *REFERENCE.findall(data)))
+        folders = _texts(re.findall(rb'"([^"\r\n]+)"', b" ".join(FOLDERS.findall(data))))
+        searched = _texts(SEARCHED.findall(data))
+        file = _File(now, hashlib.sha256(data).digest(), names, searched, folders, GLOBAL in data)
         if time.time_ns() - now[0] > RACY_NS:
             self._files[path] = file
         return file
@@ -105,6 +114,10 @@ def _relative(path: str, folder: str) -> str:
     """``os.path.relpath`` of normal paths, quick where the file lies below the folder."""
     inside = folder.rstrip(os.sep) + os.sep
     return path[len(inside) :] if path.startswith(inside) else os.path.relpath(path, folder)
+
+
+def _texts(found: Iterable[bytes]) -> tuple[str, ...]:
+    return tuple(match.decode("utf-8", "surrogateescape") for match in found)
 
 
 def _signature(stat: os.stat_result) -> tuple[int, ...]:

@@ -21,12 +21,15 @@ NEVER = (
 class Folder:
     """root: absolute path. include, exclude: patterns as in .gitignore, relative to the root; a file is a kernel when
     an include pattern takes it and no exclude pattern does. polling: whether to look now and then instead of being
-    told by the kernel; None for: on network file systems."""
+    told by the kernel; None for: on network file systems. include_dirs, defines: -I (absolute) and -D
+    of its kernels."""
 
     root: Path
     include: tuple[str, ...] = INCLUDE
     exclude: tuple[str, ...] = ()
     polling: bool | None = None
+    include_dirs: tuple[str, ...] = ()
+    defines: tuple[str, ...] = ()
 
     @cached_property
     def _taken(self) -> pathspec.GitIgnoreSpec:

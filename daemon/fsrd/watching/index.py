@@ -93,7 +93,7 @@ class Index:
 
     def _look_at(self, kernel: str, changes: Changes, first: bool) -> None:
         old = self.kernels.get(kernel)
-        new = self._contents.read(kernel) if self._canonical(kernel) == kernel else None
+        new = self._read(kernel) if self._canonical(kernel) == kernel else None
         if new is None:
             if old is not None and kernel in self._missing:
                 self._missing.discard(kernel)
@@ -111,6 +111,11 @@ class Index:
             self._note(kernel, new)
         if old is None or old.digest != new.digest:
             changes.saved[kernel] = new.digest
+
+    def _read(self, kernel: str) -> Content | None:
+        holding = [folder for folder in self.folders if folder.relative(kernel) is not None]
+        inner = max(holding, key=lambda folder: len(str(folder.root)), default=None)
+        return self._contents.read(kernel, *((inner.include_dirs, inner.defines) if inner is not None else ()))
 
     @property
     def missing(self) -> tuple[str, ...]:

@@ -1,0 +1,154 @@
+"""Macros that the compiler is given (-D): as pieces before a file's own, and the branches that they decide."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from fsr.source.condition import NotConstant, of_headers, value_of
+from fsr.source.conditionals import directive_name
+from fsr.source.macros import read_define
+from fsr.source.pieces import Piece, flatten, scan
+from fsr.source.tokens import tokenize
+
+PLACE = Path("-D")  # where messages say that they stand
+
+
+def define_line(text: str) -> str:
+    """``#define N 3`` of ``N=3``; a macro without a value is 1."""
+    name, equals, value = text.partition("=")
+    return f"#define {name} {value if equals else 1}".rstrip()
+
+
+def with_given(pieces: Sequence[Piece], defines: Sequence[str]) -> tuple[Piece, ...]:
+    """The macros as pieces, and behind them those that are compiled under them: of a conditional that asks for one of
+    the macros the branch taken, without its directives. Conditionals of which that cannot be told stay whole."""
+    if not defines:
+        return tuple(pieces)
+    first = flatten(scan(PLACE, "".join(f"{define_line(text)}\n" for text in defines)))
+    return (*first, *_Deciding(pieces, first).kept())
+
+
+class _Deciding:
+    """Follows what is defined through the pieces. ``known``: object-like macros by name; None for one that may be.
+    ``given``: names that the given macros decide, macros made of them among them."""
+
+    def __init__(self, pieces: Sequence[Piece], given: Sequence[Piece]) -> None:
+        self.pieces, self.given = pieces, {name for p in given for name in p.item.names}
+        self.groups = {group[0]: group for group in conditional_groups(pieces)}
+        self.known: dict[str, str | None] = {}
+        for piece in given:
+            self.define(piece, certain=True)
+
+    def kept(self) -> list[Piece]:
+        return self.through(0, len(self.pieces), certain=True)
+
+    def through(self, at: int, stop: int, *, certain: bool) -> list[Piece]:
+        """The pieces of a range that are compiled; ``certain``: the range is."""
+        found: list[Piece] = []
+        while at < stop:
+            group = self.groups.get(at)
+            if group is None:
+                self.define(self.pieces[at], certain)
+                found.append(self.pieces[at])
+                at += 1
+                continue
+            taken = self.taken(group)
+            for begin, end in pairwise(group):
+                if taken is None:
+                    found += [self.pieces[begin], *self.through(begin + 1, end, certain=False)]
+                elif begin == taken:
+                    found += self.through(begin + 1, end, certain=certain)
+            found += [self.pieces[group[-1]]] if taken is None else []
+            at = group[-1] + 1
+        return found
+
+    def taken(self, group: Sequence[int]) -> int | None:
+        """The directive whose branch is compiled, the ``#endif`` where none is; None where that cannot be told, or
+        where no condition asks for a given macro."""
+        texts = [self.pieces[i].text for i in group[:-1]]
+        if not any(self.given & {t.text for t in tokenize(_test(text))} for text in texts):
+            return None
+        for index, text in zip(group, texts, strict=False):
+            holds = True if directive_name(text) == "else" else self.holds(text)
+            if holds is not False:
+                return index if holds else None
+        return group[-1]
+
+    def holds(self, directive: str) -> bool | None:
+        test, name = _test(directive), directive_name(directive)
+        if name in ("ifdef", "ifndef", "elifdef", "elifndef"):
+            known = _is_defined(test, self.known)
+            return None if known is None else known == (name in ("ifdef", "elifdef"))
+        words = _asked([t.text for t in tokenize(test)], self.known)
+        try:
+            return None if words is None else value_of(words) != 0
+        except NotConstant:
+            return None
+
+    def define(self, piece: Piece, certain: bool) -> None:
+        if piece.item.kind == "undef":
+            for name in piece.item.names:
+                self.known[name] = None  # what asks for it is left to the compiler
+        macro = read_define(piece.text) if piece.item.kind == "define" else None
+        if macro is not None:
+            self.known[macro.name] = macro.body if certain and macro.params is None else None
+            if macro.params is None and self.given & piece.item.uses:
+                self.given.add(macro.name)
+
+
+def _test(directive: str) -> str:
+    text = re.sub(r"^#\s*\w*", "", directive)
+    return re.sub(r"/\*.*?\*/|//[^\n]*|\\\r?\n", " ", text, flags=re.DOTALL).strip()
+
+
+def _asked(words: Sequence[str], known: Mapping[str, str | None], depth: int = 0) -> list[str] | None:
+    """The words of a condition with macros replaced; None where one names what is not known."""
+    found: list[str] = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word == "defined":
+            bracket = words[at + 1 : at + 2] == ["("]
+            name = "".join(words[at + 1 + bracket : at + 2 + bracket])
+            if (defined := _is_defined(name, known)) is None:
+                return None
+            found.append(str(int(defined)))
+            at += 4 if bracket else 2
+            continue
+        if re.fullmatch(r"[A-Za-z_]\w*", word) and word not in ("true", "false"):
+            body = known.get(word, "" if of_headers(word) else "0")
+            inner = _asked([t.text for t in tokenize(body)], known, depth + 1) if body and depth < 16 else None
+            if inner is None:
+                return None
+            found += ["(", *inner, ")"]
+        else:
+            found.append(word)
+        at += 1
+    return found
+
+
+def _is_defined(name: str, known: Mapping[str, str | None]) -> bool | None:
+    """None where it cannot be told. What no file defines is not defined: no other header reaches a device unit."""
+    if name in known:
+        return None if known[name] is None else True
+    return None if of_headers(name) else False
+
+
+def conditional_groups(pieces: Iterable[Piece]) -> list[list[int]]:
+    """The directives of each ``#if … #endif``, as indices; unbalanced ones are left out."""
+    groups: list[list[int]] = []
+    stack: list[list[int]] = []
+    for index, piece in enumerate(pieces):
+        if piece.item.kind != "conditional":
+            continue
+        name = directive_name(piece.text)
+        if name in ("if", "ifdef", "ifndef"):
+            stack.append([index])
+        elif stack:
+            stack[-1].append(index)
+            if name == "endif":
+                groups.append(stack.pop())
+    return groups

@@ -1,0 +1,87 @@
+"""Macros of -D: seen by everything that reads a file, and the branches that they decide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fsr.source.file import KernelFile
+from fsr.source.pieces import scan
+from fsr.source.signature import signature
+
+
+def unit(text: str, *defines: str) -> str:
+    """The unit of the kernel ``k`` under these macros."""
+    return KernelFile(scan(Path("k.cu"), text), (), defines).cut("k").text
+
+
+DEFAULTED = "#ifndef BLOCK\n#define BLOCK 256\n#endif\n__global__ void k(int *p) { p[0] = BLOCK; }\n"
+
+
+def test_a_default_gives_way_to_what_is_given() -> None:
+    assert "#define BLOCK 256" in unit(DEFAULTED)
+    given = unit(DEFAULTED, "BLOCK=128")
+    assert "#define BLOCK 128" in given
+    assert "256" not in given
+    assert "#if" not in given
+
+
+@pytest.mark.parametrize(
+    ("condition", "taken"),
+    [
+        ("#ifdef FAST", True), ("#ifndef FAST", False), ("#if FAST", True), ("#if defined(FAST) && N > 4", True),
+        ("#if !defined FAST || N == 4", False), ("#if N / 2 == TWICE", True), ("#if defined(SLOW) || ALIAS == 8", True),
+        ("#if N == 8 && !defined(SLOW)", True), ("#if (N - 8) /* none */ // at all", False),
+    ],
+)  # fmt: skip
+def test_branches_are_decided(condition: str, taken: bool) -> None:
+    text = f"#define TWICE 4\n#define ALIAS N\n{condition}\n#define V 1\n#else\n#define V 2\n#endif\n"
+    found = unit(text + "__global__ void k(int *p) { p[0] = V; }\n", "FAST", "N=8")
+    assert ("#define V 1" in found, "#define V 2" in found) == (taken, not taken)
+    assert "#else" not in found
+
+
+def test_chains_and_nested_conditionals() -> None:
+    text = "#if W == 1\n#define T char\n#elif W == 2\n#ifdef SIGNED\n#define T short\n#else\n#define T ushort\n#endif\n"
+    text += "#elif W == 4\n#define T int\n#else\n#error width\n#endif\n__global__ void k(T *p) { p[0] = 1; }\n"
+    file = KernelFile(scan(Path("k.cu"), text), (), ("W=2", "SIGNED"))
+    assert signature(file, "k").params[0].dtype == "int16"
+    assert "#elif" not in file.cut("k").text
+    assert "#define T int" in unit(text, "W=4")
+    assert "#error" not in unit(text, "W=4")
+
+
+@pytest.mark.parametrize("condition", ["#if N > __CUDACC_VER_MAJOR__", "#if defined(__CUDA_ARCH__) && N", "#if N(3)"])
+def test_what_cannot_be_told_stays_whole(condition: str) -> None:
+    text = f"{condition}\n#define V 1\n#else\n#define V 2\n#endif\n__global__ void k(int *p) {{ p[0] = V; }}\n"
+    found = unit(text, "N=8")
+    assert condition in found
+    assert "#define V 1" in found
+    assert "#define V 2" in found
+
+
+def test_what_is_defined_under_an_open_condition_is_open_itself() -> None:
+    text = "#if __CUDA_ARCH__ > 800\n#define N2 1\n#endif\n#if N2 + N == 8\n#define V 1\n#endif\n"
+    assert "#if N2 + N == 8" in unit(text + "__global__ void k(int *p) { p[0] = V + N2; }\n", "N=8")
+
+
+def test_the_files_own_text_is_never_touched() -> None:
+    file = KernelFile(scan(Path("k.cu"), DEFAULTED), (), ("BLOCK=128",))
+    cut = file.cut("k")
+    spliced = file.splice(cut, cut.text.replace("p[0] = BLOCK", "p[0] = BLOCK + 0"))
+    assert spliced == DEFAULTED.replace("p[0] = BLOCK", "p[0] = BLOCK + 0")
+    assert file.included == frozenset()
+
+
+def test_a_toolkits_own_folder_is_no_place_for_local_includes(tmp_path: Path) -> None:
+    (tmp_path / "cuda_runtime.h").write_text("#error the toolkit's\n")
+    (tmp_path / "cuda_fp16.h").write_text("#error the toolkit's\n")
+    (tmp_path / "k.cu").write_text("#include <cuda_fp16.h>\n__global__ void k(half *p) { p[0] = 1; }\n")
+    assert "#include <cuda_fp16.h>" in KernelFile.read(tmp_path / "k.cu", [tmp_path]).cut("k").text
+
+
+def test_an_empty_header_is_a_header(tmp_path: Path) -> None:
+    (tmp_path / "config.h").write_text("")
+    (tmp_path / "k.cu").write_text('#include "config.h"\n__global__ void k(int *p) { p[0] = 1; }\n')
+    assert KernelFile.read(tmp_path / "k.cu").cut("k").missing == ()
