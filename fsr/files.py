@@ -29,14 +29,17 @@ def read_file(path: str | os.PathLike[str], most: int | None = MOST_BYTES) -> by
     It is opened without waiting: a pipe that nobody writes to would never open."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:  # noqa: PTH123  # a descriptor
+        try:
             told = os.fstat(descriptor)
             kind = next((name for is_it, name in _KINDS if is_it(told.st_mode)), None)
             if kind is not None:
                 raise Unreadable(f"it is {kind}")
             if most is not None and told.st_size > most:
                 raise Unreadable(f"it has {told.st_size:,} bytes, more than {most:,}")
-            return file.read() if most is None else file.read(most + 1)
+            with open(descriptor, "rb", closefd=False) as file:  # a descriptor
+                return file.read() if most is None else file.read(most + 1)
+        finally:
+            os.close(descriptor)
     except OSError as fault:
         absent = isinstance(fault, FileNotFoundError | NotADirectoryError) and not os.path.islink(path)  # noqa: PTH114
         raise Unreadable(fault.strerror or str(fault), absent=absent) from None

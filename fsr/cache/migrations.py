@@ -64,8 +64,13 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Apply what is missing. Raises StorageError when the database is of a newer fsr."""
+    """Apply what is missing. Raises StorageError when the database is of a newer fsr, or of none."""
     found = version_of(connection)
+    if found < 0:
+        raise StorageError(
+            f"the cache database has schema {found}, which no fsr wrote", expected=f"0 to {len(MIGRATIONS)}",
+            fix="move it away, or set FSR_CACHE to another path",
+        )  # fmt: skip
     if found > len(MIGRATIONS):
         raise StorageError(
             f"the cache database has schema {found}, this fsr knows up to {len(MIGRATIONS)}",

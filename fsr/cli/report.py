@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from fsr.errors import MissingToolError, StorageError
+from fsr.runs.log import of_this_version
 from fsr.runs.record import RunRecord
 from fsr.settings import read_settings
 
@@ -25,7 +26,9 @@ def report_command(run: str, out: Path | None) -> None:
         raise MissingToolError("the page is in the package fsrd, which is not here", fix="pip install fsr") from None
 
     output = out or Path(f"{run}.html")
-    text = report(RunRecord(Path(read_settings().runs) / run))
+    record = RunRecord.named(run, Path(read_settings().runs))
+    with of_this_version(record.folder):
+        text = report(record)
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as fault:

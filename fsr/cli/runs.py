@@ -9,6 +9,9 @@ import click
 
 from fsr.cli.options import json_option
 from fsr.cli.report import report_command
+from fsr.errors import StorageError
+from fsr.records import Json
+from fsr.runs.log import of_this_version, run_folder
 from fsr.runs.record import RunRecord, records
 from fsr.settings import read_settings
 
@@ -53,7 +56,9 @@ def show_command(run: str, as_json: bool) -> None:
         events, going_on = len(record.events), record.going_on
         click.echo(json.dumps({"run": run, "events": events, "going_on": going_on, "result": record.result}))
     elif record.result is not None:
-        click.echo(summary(record.result))
+        with of_this_version(record.folder):
+            told = summary(record.result)
+        click.echo(told)
     elif record.going_on:
         click.echo(f"{run}: {record.standing()}; fsr runs stop {run} ends it")
     else:
@@ -94,12 +99,19 @@ def export_command(runs: tuple[str, ...], form: str, out: Path) -> None:
     """Write what models were asked in RUNs, what they answered and what it was worth, for training.
 
     sft: conversations that led to something right and faster; grpo: every answer with its reward."""
-    from itertools import chain
-
     from fsr.app.trajectories import SCHEMA_PATH, trajectories, write_jsonl
 
-    folder = Path(read_settings().runs)
-    count = write_jsonl(chain.from_iterable(trajectories(folder / run, form) for run in runs), out)
+    rows: list[dict[str, Json]] = []
+    for run in runs:
+        folder = run_folder(Path(read_settings().runs), run)
+        with of_this_version(folder):
+            rows += trajectories(folder, form)
+    try:
+        count = write_jsonl(iter(rows), out)
+    except OSError as fault:
+        raise StorageError(
+            f"the rows cannot be written: {fault.strerror}", where=str(out), fix="name another place with -o"
+        ) from None
     click.echo(f"{out}: {count} rows; schema: {SCHEMA_PATH}")
 
 

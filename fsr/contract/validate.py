@@ -34,9 +34,13 @@ def validate(contract: Contract, where: Where | None = None) -> Contract:
             _launch(contract, launch, index, sizes, label, place)
         for scratch in contract.plan.scratch:
             count = _at(scratch.count, sizes, place("scratch", scratch.name, "count"))
-            _not_negative(
-                count, f"the count of the scratch buffer {scratch.name}", label, place("scratch", scratch.name)
-            )
+            spot = place("scratch", scratch.name)
+            _not_negative(count, f"the count of the scratch buffer {scratch.name}", label, spot)
+            if count > MAX_ELEMENTS:
+                raise ContractError(
+                    f"the scratch buffer {scratch.name} has {count:,} elements at {label}",
+                    expected=f"at most {MAX_ELEMENTS:,}", where=spot, fix="correct its count",
+                )  # fmt: skip
         if contract.tolerance.sum_length is not None:
             _at(contract.tolerance.sum_length, sizes, place("tolerance", "sum_length"))
     return contract

@@ -11,11 +11,11 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from fsr.errors import StorageError, UsageError
+from fsr.errors import HarnessError, StorageError, UsageError
 from fsr.files import Unreadable, read_file
 
 EVENTS = "events.jsonl"
@@ -116,6 +116,18 @@ def read_events(folder: Path) -> Iterator[dict[str, Any]]:
         if not _is_event(event):
             raise _damaged(f"{path}:{number}", "is damaged")
         yield event
+
+
+@contextmanager
+def of_this_version(folder: Path) -> Iterator[None]:
+    """Around what reads fields of events: one that is missing or of another type raises StorageError."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, HarnessError) as fault:
+        raise StorageError(
+            f"the run {folder.name!r} was written by another version of fsr ({type(fault).__name__}: {fault})",
+            where=str(folder), fix="start a new run: fsr refine KERNEL; the cache keeps what was found",
+        ) from None  # fmt: skip
 
 
 def _is_event(event: object) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from fsr.errors import FsrError, UsageError
 from fsr.report.words import ratio_text
 from fsr.runs.control import GO_ON, PAUSE, STOP, request
-from fsr.runs.log import is_written, read_events, run_folder
+from fsr.runs.log import is_written, of_this_version, read_events, run_folder
 
 FOLLOW_S = 0.2
 
@@ -52,12 +52,13 @@ class RunRecord:
     def standing(self) -> str:
         """How it stands or how it ended, in words."""
         try:
-            result = self.result
+            with of_this_version(self.folder):
+                result = self.result
+                if result is not None and not self.going_on:
+                    speed = f" {ratio_text(result['best']['speedup'])} ({result['basis']})" if result["best"] else ""
+                    return f"{result['status']}{speed}, {result['evaluated']} evaluated"
         except FsrError as fault:  # one bad run hides no other
             return fault.what
-        if result is not None and not self.going_on:
-            speed = f" {ratio_text(result['best']['speedup'])} ({result['basis']})" if result["best"] else ""
-            return f"{result['status']}{speed}, {result['evaluated']} evaluated"
         return f"{'going on' if self.going_on else 'cut off'} after {self.told} outcomes"
 
     def follow(self) -> Iterator[dict[str, Any]]:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from fsr.cache.digest import text_digest
-from fsr.errors import HarnessError, StorageError, UsageError
+from fsr.errors import UsageError
 from fsr.features.schema import Features
 from fsr.identity import candidate_from_json, outcome_from_json, to_json
 from fsr.records import Candidate, Json, Outcome, Status
 from fsr.runs.kernel import Kernel
-from fsr.runs.log import read_events
+from fsr.runs.log import of_this_version, read_events
 from fsr.runs.options import RefineOptions
 from fsr.runs.state import RunState
 from fsr.search.proposal import Proposal
@@ -57,7 +57,7 @@ class RunStart:
                 fix="start it anew: fsr refine KERNEL",
             )  # fmt: skip
         first = events[0]
-        try:
+        with of_this_version(folder):
             options: dict[str, Any] = {
                 k: Path(v) if k in PATHS and v is not None else v for k, v in first["options"].items()
             }
@@ -66,11 +66,6 @@ class RunStart:
                 RefineOptions(**options), first["source"], first["contract"], given, tuple(first["known"]),
                 outcome_from_json(first["baseline"]), first["seconds"] + active_seconds(events),
             )  # fmt: skip
-        except (KeyError, TypeError, ValueError, AttributeError) as fault:
-            raise StorageError(
-                f"the run {folder.name!r} was written by another version of fsr ({fault})", where=str(folder),
-                fix="start it anew: fsr refine KERNEL",
-            ) from None  # fmt: skip
 
     def to_json(self) -> dict[str, Json]:
         """The fields of the event."""
@@ -123,14 +118,9 @@ def replay_into(refinement: Refinement, folder: Path, state: RunState) -> None:
     """Rebuild a search from its log, asking nobody; proposals that were never told are open afterwards.
 
     Raises StorageError when the log is of another version."""
-    try:
+    with of_this_version(folder):
         for event in read_events(folder):
             _replay(event, refinement, state)
-    except (KeyError, TypeError, ValueError, AttributeError, HarnessError) as fault:
-        raise StorageError(
-            f"the run {folder.name!r} was written by another version of fsr ({fault})", where=str(folder),
-            fix="start a new run; the cache keeps what was found",
-        ) from None  # fmt: skip
 
 
 def demoted(outcome: Outcome) -> Outcome:

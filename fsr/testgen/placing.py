@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from fsr.backends.protocol import Buffer
+from fsr.backends.protocol import Buffer, DeviceFault
 from fsr.contract.model import Contract, concrete_launches
 from fsr.expressions import evaluate_int
 from fsr.hardware.dtypes import numpy_dtype
-from fsr.records import Case, ConcreteLaunch, Plan, Role
+from fsr.records import Case, ConcreteLaunch, Fault, FaultKind, Plan, Role
 from fsr.testgen.values import CaseData, poison
 
 
@@ -42,8 +42,12 @@ def place(
         for name, array in data.arrays.items()
     ]
     for scratch in plan.scratch:
-        array = np.empty(evaluate_int(scratch.count, sizes), numpy_dtype(scratch.dtype))
-        filled = np.zeros_like(array) if scratch.zeroed else poison(array, poison_seed + 101)
+        count = evaluate_int(scratch.count, sizes)
+        try:
+            array = np.empty(count, numpy_dtype(scratch.dtype))
+            filled = np.zeros_like(array) if scratch.zeroed else poison(array, poison_seed + 101)
+        except (MemoryError, ValueError):  # negative, or more than can be addressed
+            raise DeviceFault(Fault(FaultKind.MEMORY, f"scratch buffer {scratch.name} of {count} elements")) from None
         buffers.append(Buffer(scratch.name, filled, None, 256, scratch.zeroed))
     return launches, tuple(buffers)
 

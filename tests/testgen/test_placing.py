@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
+import numpy as np
+import pytest
+
+from fsr.backends.protocol import DeviceFault
 from fsr.contract.model import Argument, Contract, Size
 from fsr.records import Case, Launch, Plan, Role, ScalarValue, Scratch
 from fsr.testgen.placing import place
@@ -59,3 +63,11 @@ def test_an_empty_size_launches_nothing() -> None:
     launches, buffers = place(CONTRACT, PLAN, case, build(CONTRACT, case))
     assert launches == ()
     assert buffers[0].array.size == 0
+
+
+@pytest.mark.parametrize("count", ["2 ** 60", "0 - 5"])
+def test_scratch_that_no_memory_holds_is_a_fault_of_the_plan(count: str) -> None:
+    plan = replace(PLAN, scratch=(Scratch("s", "float32", count),))
+    case = Case("c", (("n", 70),), "normal", 1)
+    with pytest.raises(DeviceFault, match="scratch buffer s of"):
+        place(CONTRACT, plan, case, build(CONTRACT, case))
