@@ -78,6 +78,17 @@ class Store:
             row = self._row(key.digest())
         return None if row is None else read_body(row["body"], row["body_digest"])
 
+    def akin(self, key: CacheKey) -> Entry | None:
+        """The newest winner that differs from this key in driver or compiler alone, a measured one before others; None
+        without one that is whole."""
+        with self._told():
+            rows = list(
+                self._db.table("winners").rows_where(
+                    "base = ?", [key.without_driver()], order_by="basis = 'measured' desc, created desc, key"
+                )
+            )
+        return next(filter(None, (read_body(row["body"], row["body_digest"]) for row in rows)), None)
+
     def entries(self) -> Iterator[tuple[dict[str, Any], Entry | None]]:
         """(row, entry) of every winner, newest first; the entry is None when damaged."""
         with self._told():

@@ -37,8 +37,9 @@ class RunCache:
                 self._store.saw_device(gpu.uuid, driver, self._device)
 
     def start(self) -> Candidate | None:
-        """The stored winner of this kernel here, to begin with; None without one."""
-        entry = self._store.winner(self.key)
+        """The stored winner of this kernel here, to begin with, or that of another driver or compiler; None without
+        one."""
+        entry = self._store.winner(self.key) or self._store.akin(self.key)
         if entry is None:
             return None
         try:

@@ -59,6 +59,24 @@ def test_a_published_winner_is_found_exactly(kernel: Path, database: Path) -> No
     assert (hit.tier, hit.files) == ("exact", {"k.fsr.cu": "// winner\n"})
 
 
+def test_another_driver_or_compiler_is_where_a_run_begins_and_no_answer(kernel: Path, database: Path) -> None:
+    with Store(database) as store:
+        old, key = entry(kernel), entry(kernel, driver="590.1", compiler="nvrtc 13.1").key
+        assert store.akin(key) is None
+        store.publish(entry(kernel, basis="predicted", driver="3"))
+        store.publish(old)
+        store.publish(entry(kernel, basis="predicted", driver="4"))
+        assert store.winner(key) is None
+        assert store.akin(key) == old
+        for change in ({"source": "0"}, {"contract": "d"}, {"hardware": "0"}, {"flags": ("-O1",)}):
+            assert store.akin(replace(key, **change)) is None  # type: ignore[arg-type]
+        with store.transaction():
+            store.connection.execute("UPDATE winners SET body = 'x' WHERE basis = 'measured'")
+        found = store.akin(key)
+        assert found is not None
+        assert found.basis == "predicted"
+
+
 def test_any_change_of_the_key_is_a_miss(kernel: Path, database: Path) -> None:
     with Store(database) as store:
         store.publish(entry(kernel))

@@ -37,13 +37,14 @@ class Priority(enum.IntEnum):
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is asked for. kernel: absolute path. digest: of the kernel and all it includes locally. hardware: which
-    kind of device, as the slots of the service name it. reason: in words."""
+    kind of device, as the slots of the service name it. reason: in words. stack: driver and compiler there now."""
 
     kernel: str
     digest: str
     hardware: str
     priority: int = Priority.SAVED
     reason: str = "saved"
+    stack: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Job:
     run: name of its run, '' before it has one; a job that is queued again goes on with it. attempts: how often it
     failed. wanted: 'cancel' or 'supersede' when a running job is to end. token: of whoever holds it, '' while nobody
     does. progress: of its run, as last told. result: of its run (``fsr refine --json``), None before the end. error:
-    of the last failure, in words."""
+    of the last failure, in words. stack: driver and compiler that it was last worked on with, '' where not known."""
 
     id: int
     kernel: str
@@ -73,3 +74,9 @@ class Job:
     progress: Mapping[str, Any] = field(default_factory=dict)
     result: Mapping[str, Any] | None = None
     error: str = ""
+    stack: str = ""
+
+    @property
+    def won(self) -> bool:
+        """Whether its run found a winner."""
+        return self.state is State.DONE and bool(self.result and self.result.get("best"))

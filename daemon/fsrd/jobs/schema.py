@@ -41,6 +41,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE INDEX by_kernel ON jobs (kernel, hardware, id)""",
         """CREATE TABLE spent (day TEXT PRIMARY KEY, seconds REAL NOT NULL)""",
     ),
+    ("""ALTER TABLE jobs ADD COLUMN stack TEXT NOT NULL DEFAULT ''""",),
 )
 
 

@@ -12,12 +12,13 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from fsr.cache.connection import damaged
 from fsrd.jobs.clock import Clock, MachineClock
-from fsrd.jobs.job import Job, Request, State
+from fsrd.jobs.job import Job, Priority, Request, State
 from fsrd.jobs.schema import opened
 
 LEASE_S = 30.0  # without a sign of life; a holder gives one every second
@@ -60,7 +61,8 @@ class JobStore:
 
     def submit(self, requests: Iterable[Request]) -> list[Job]:
         """Queue what is new, all or nothing; returns the jobs made. A content that the last job of its kernel had is
-        not new, however that ended; an older content that waits is superseded, one that runs is to end."""
+        not new, however that ended, but for a winner of another driver or compiler, which is verified anew when nothing
+        else is to be done. An older content that waits is superseded, one that runs is to end."""
         with self._changing() as touched:
             made = [number for request in requests if (number := self._submit(request, touched)) is not None]
         with self._reading():
@@ -70,6 +72,9 @@ class JobStore:
         where = [request.kernel, request.hardware]
         last = self._one("kernel = ? AND hardware = ? ORDER BY id DESC", where)
         if last is not None and last.digest == request.digest and last.state is not State.SUPERSEDED:
+            if last.won and "" != last.stack != request.stack != "":
+                reason = f"its winner was found with {last.stack}"
+                return self._insert(replace(request, priority=Priority.IDLE, reason=reason), touched)
             if last.state is State.QUEUED and request.priority > last.priority:
                 self._set(last.id, touched, priority=int(request.priority), reason=request.reason)
             if last.wanted == SUPERSEDE:
@@ -120,9 +125,9 @@ class JobStore:
 
     # ------------------------------------------------------------ working
 
-    def lease(self, hardware: str) -> Job | None:
-        """Take the next job that is due for this hardware; None when there is none. Its token is the holder's. A kernel
-        that somebody works on still, with an older content, waits."""
+    def lease(self, hardware: str, stack: str = "") -> Job | None:
+        """Take the next job that is due for this hardware, which has this driver and compiler; None when there is none.
+        Its token is the holder's. A kernel that somebody works on still, with an older content, waits."""
         now, boot = self._clock.now_s(), self._clock.boot
         with self._changing() as touched:
             due = (
@@ -135,7 +140,7 @@ class JobStore:
                 return None
             self._set(
                 job.id, touched, state=State.RUNNING.value, token=secrets.token_hex(8), boot=boot, beat_s=now,
-                wanted="", started=job.started or self._clock.wall_s(),
+                wanted="", stack=stack, started=job.started or self._clock.wall_s(),
             )  # fmt: skip
             return self._one("id = ?", [job.id])
 

@@ -15,10 +15,12 @@ LOOK_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place for one run at a time. device: 'cuda:1' or 'host'. hardware: what a winner of it holds for."""
+    """A place for one run at a time. device: 'cuda:1' or 'host'. hardware: what a winner of it holds for. stack: its
+    driver and compiler, in words."""
 
     device: str
     hardware: str
+    stack: str = ""
 
 
 def slots_of(device: str, target: str) -> tuple[Slot, ...]:
@@ -43,10 +45,16 @@ def look(device: str, target: str) -> list[dict[str, str]]:
     found = resolve_device(wanted)
     backend = backend_named(found.kind)
     if not backend.numbered:
-        return [{"device": str(found), "hardware": f"host, predicted for {target}"}]
+        stack = backend.toolchain(target).version
+        return [{"device": str(found), "hardware": f"host, predicted for {target}", "stack": stack}]
     gpus = backend.gpus()
     chosen = range(len(gpus)) if wanted.kind == "auto" else [found.index]
-    return [{"device": f"{found.kind}:{index}", "hardware": gpus[index].name} for index in chosen]
+    driver = backend.driver_version()
+    return [
+        {"device": f"{found.kind}:{index}", "hardware": gpus[index].name,
+         "stack": f"driver {driver}, {backend.toolchain(gpus[index].model[1]).version}"}
+        for index in chosen
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":

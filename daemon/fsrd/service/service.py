@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from fsr.builds.queue import queue_of
+from fsr.errors import FsrError
 from fsr.settings import Settings
 from fsrd.config import Config
 from fsrd.jobs.job import Job, Priority, Request, State
@@ -19,7 +20,7 @@ from fsrd.politeness.policy import Politeness
 from fsrd.politeness.sensors import MachineSensors, Sensors
 from fsrd.running.process import CHILD, RunProcess
 from fsrd.service.bus import Bus
-from fsrd.service.devices import Slot
+from fsrd.service.devices import Slot, slots_of
 from fsrd.service.instance import Place
 from fsrd.service.queued import take_queued
 from fsrd.service.results import output_of, won
@@ -30,28 +31,31 @@ from fsrd.watching.watcher import Watcher
 
 LOG = logging.getLogger(__name__)
 MIND_S = 5.0
+LOOK_AGAIN_S = 3600.0  # between two looks at drivers and compilers: it starts a process
 
 
 class Service:
     """Everything but the way in; :mod:`fsrd.service.main` puts it together.
 
-    Args: sensors, of the machine; command, what a run is started by: stand-ins in tests."""
+    Args: sensors, of the machine; command, what a run is started by; look, what slots there are: stand-ins in tests."""
 
     def __init__(
         self, settings: Settings, config: Config, slots: Sequence[Slot], *, sensors: Sensors | None = None,
-        command: Sequence[str] = CHILD,
+        command: Sequence[str] = CHILD, look: Callable[[], Sequence[Slot]] | None = None,
     ) -> None:  # fmt: skip
         self.settings, self.config, self.place = settings, config, Place.of(settings)
         self.place.make()
         self.bus = Bus(int(time.time() * 1000))
         self.store = JobStore(self.place.jobs, changed=self._job_changed)
         self.began = time.time()
+        self._look = look or (lambda: slots_of(config.run.device, config.run.target))
         self._sensors, self._command = sensors or MachineSensors(), command
         self.politeness = Politeness(config.polite, self._sensors, self.store.spent_s)
         self.workers = [SlotWorker(slot, self) for slot in slots]
         self.watcher: Watcher | None = None
         self._lock = threading.Lock()
         self._unspent_s = 0.0
+        self._look_again = time.monotonic() + LOOK_AGAIN_S
         self._ending = threading.Event()
         self._stop: Callable[[], object] = self._ending.set
         self._reload: Callable[[], object] = lambda: None
@@ -138,9 +142,7 @@ class Service:
         content = self.content(kernel)
         if content is None:
             return None
-        found = self.store.submit(
-            Request(kernel, content.digest, hardware, Priority.ASKED, "asked for") for hardware in self.hardware
-        )
+        found = self.store.submit(self._requests(kernel, content.digest, Priority.ASKED, "asked for"))
         return found[0] if found else None
 
     @property
@@ -221,6 +223,27 @@ class Service:
 
     # ------------------------------------------------------------ inside
 
+    def _requests(self, kernel: str, digest: str, priority: Priority, reason: str) -> Iterator[Request]:
+        """A content of a kernel, for each kind of device."""
+        stacks = {worker.slot.hardware: worker.slot.stack for worker in reversed(self.workers)}
+        for hardware in self.hardware:
+            yield Request(kernel, digest, hardware, priority, reason, stacks[hardware])
+
+    def restack(self, slots: Sequence[Slot]) -> None:
+        """The same devices with their drivers and compilers as they are now. Where one is another, winners of the
+        watched kernels are verified anew, when nothing else is to be done: a run begins with the old one."""
+        known = {slot.device: slot for slot in slots}
+        changed = [w for w in self.workers if known.get(w.slot.device, w.slot) != w.slot]
+        for worker in changed:
+            LOG.info("%s: %s now, was %s", worker.slot.device, known[worker.slot.device].stack, worker.slot.stack)
+            worker.slot = known[worker.slot.device]
+        if changed and self.watcher is not None:
+            contents = self.watcher.contents()
+            requests = [r for k in contents for r in self._requests(k, contents[k].digest, Priority.FOUND, "found")]
+            jobs = self.store.submit(requests)
+            LOG.info("%d winner(s) are to be verified anew", len(jobs))
+            self._wake()
+
     def _kernels_changed(self, changes: Changes, found: bool) -> None:
         """In the watcher's thread: what was saved is queued, in one transaction."""
         priority, reason = (Priority.FOUND, "found") if found else (Priority.SAVED, "saved")
@@ -228,9 +251,7 @@ class Service:
             self.store.forget(changes.gone)
         kernels = sorted(changes.saved, key=_saved_ns, reverse=True) if found else list(changes.saved)
         jobs = self.store.submit(
-            Request(kernel, changes.saved[kernel], hardware, priority, reason)
-            for kernel in kernels
-            for hardware in self.hardware
+            request for kernel in kernels for request in self._requests(kernel, changes.saved[kernel], priority, reason)
         )
         if found:
             live = [job.kernel for job in self.store.jobs([State.QUEUED, State.RUNNING], limit=1 << 30)]
@@ -241,8 +262,7 @@ class Service:
 
     def _missed(self, kernel: str, digest: str) -> None:
         """A build compiled a kernel without a winner; it need not lie in a watched folder."""
-        requests = (Request(kernel, digest, hardware, Priority.MISSED, "a build missed") for hardware in self.hardware)
-        if self.store.submit(requests):
+        if self.store.submit(self._requests(kernel, digest, Priority.MISSED, "a build missed")):
             LOG.info("%s: queued, a build had no winner for it", kernel)
             self._wake()
 
@@ -256,6 +276,10 @@ class Service:
     def _mind(self) -> None:
         """Now and then: leases that ran out, the day's account, what builds left."""
         while not self._ending.wait(MIND_S):
+            if time.monotonic() >= self._look_again:
+                self._look_again = time.monotonic() + LOOK_AGAIN_S
+                with suppress(FsrError):
+                    self.restack(self._look())
             with suppress(Exception):  # tried again in a moment; health says when this thread is gone
                 self._spend()
                 self.store.reclaim()

@@ -36,7 +36,8 @@ class Host(Protocol):
 
 
 class SlotWorker:
-    """One thread for one slot. ``standing``: what it does, in words; ``job``: which it works on, None for none."""
+    """One thread for one slot, which may get another driver meanwhile. ``standing``: what it does, in words; ``job``:
+    which it works on, None for none."""
 
     def __init__(self, slot: Slot, host: Host) -> None:
         self.slot, self._host = slot, host
@@ -84,7 +85,7 @@ class SlotWorker:
         if why:
             self._stands(f"waits: {why}")
             return None
-        return store.lease(self.slot.hardware)
+        return store.lease(self.slot.hardware, self.slot.stack)
 
     def _stands(self, words: str) -> None:
         self.standing = words

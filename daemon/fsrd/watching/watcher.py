@@ -64,6 +64,10 @@ class Watcher:
         """Whether it works."""
         return self._thread.is_alive()
 
+    def contents(self) -> dict[str, Content]:
+        """All kernels, with what they consisted of when last looked at."""
+        return dict(self._index.kernels)
+
     def content(self, kernel: str) -> Content | None:
         """What a kernel consisted of when last looked at; None for one that is not watched."""
         return self._index.kernels.get(kernel)

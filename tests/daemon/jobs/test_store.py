@@ -11,6 +11,7 @@ import pytest
 
 from fsr.errors import StorageError
 from fsrd.jobs.job import Job, Priority, Request, State
+from fsrd.jobs.schema import MIGRATIONS
 from fsrd.jobs.store import LEASE_S, MOST_ATTEMPTS, JobStore
 
 
@@ -57,6 +58,21 @@ def test_one_content_is_queued_once_and_a_newer_one_replaces_it(store: JobStore)
     ]  # fmt: skip
     (back,) = store.submit([asked("a", "1")])
     assert (back.digest, store.get(newer.id).state) == ("1", State.SUPERSEDED)  # type: ignore[union-attr]
+
+
+def test_a_queue_of_an_earlier_schema_is_opened_with_all_its_jobs(tmp_path: Path, clock: FakeClock) -> None:
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as old:
+        for statement in MIGRATIONS[0]:
+            old.execute(statement)
+        old.execute("PRAGMA user_version=1")
+        row = ("/k/a.cu", "1", "host", 10, "done", "found", 1.0, 1.0, '{"best": {}}')
+        columns = "kernel, digest, hardware, priority, state, reason, created, changed, result"
+        old.execute(f"INSERT INTO jobs ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    with JobStore(path, clock) as store:
+        (job,) = store.jobs()
+        assert (job.state, job.stack) == (State.DONE, "")
+        assert store.submit([Request("/k/a.cu", "1", "host", stack="nvrtc 13.1")]) == []  # nobody knows what it had
 
 
 def test_what_was_saved_last_goes_before_what_was_found(store: JobStore) -> None:
