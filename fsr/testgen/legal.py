@@ -6,6 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from fsr.contract.model import Contract, dim3
 from fsr.errors import ContractError
@@ -56,10 +57,17 @@ def _refusal(launch: Launch, sizes: Mapping[str, int], max_shared_bytes: int) ->
 
 def _beyond_bounds(launch: Launch, sizes: Mapping[str, int], source: str) -> str:
     """Why a kernel that states __launch_bounds__ cannot be launched: more threads than it says."""
-    name = re.sub(r"<.*", "", launch.entry).rpartition("::")[2].strip()
     threads = math.prod(dim3(launch.block, sizes))
-    for match in itertools.islice(re.finditer(_BOUNDS + re.escape(name) + r"\s*\(", source), 4):
-        most = constant(match[1], source)
-        if most is not None and threads > most:
+    for most in _bounds(launch.entry, source):
+        if threads > most:
             return f"{threads} threads a block, but it is compiled for at most {most} (__launch_bounds__)"
     return ""
+
+
+@lru_cache(maxsize=8)
+def _bounds(entry: str, source: str) -> tuple[int, ...]:
+    """What the __launch_bounds__ of a kernel say; asked once for all sizes."""
+    name = re.sub(r"<.*", "", entry).rpartition("::")[2].strip()
+    stated = itertools.islice(re.finditer(_BOUNDS + re.escape(name) + r"\s*\(", source), 4)
+    numbers = (int(m[1]) if m[1].strip().isdecimal() else constant(m[1], source) for m in stated)
+    return tuple(n for n in numbers if n is not None)

@@ -9,6 +9,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from fsr.source.tokens import tokenize
 
@@ -24,8 +25,10 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 }  # fmt: skip
 
 
-def numbers(source: str) -> set[int]:
-    """Every constant of the source, and of each constant expression its value."""
+@lru_cache(maxsize=256)
+def numbers(source: str) -> frozenset[int]:
+    """Every constant of the source, and of each constant expression its value. Kept: every candidate's cases ask for
+    the original's again."""
     code, definitions = _texts(source)
     known = _named(code, definitions)
     found = set(known.values())
@@ -33,15 +36,16 @@ def numbers(source: str) -> set[int]:
         for constants, run in itertools.groupby(_words(text, known), key=_is_constant):
             if constants:
                 found |= set(_values(list(run)))
-    return {n for n in found if 2 < n <= LARGEST}
+    return frozenset(n for n in found if 2 < n <= LARGEST)
 
 
-def values(source: str) -> set[float]:
+@lru_cache(maxsize=64)
+def values(source: str) -> frozenset[float]:
     """Every number of the source that a value may be compared with: floating literals, and whole ones other than 0."""
     words = [t.text for t in tokenize(source) if t.kind == "number"]
     found = {float(word.rstrip("fFlL")) for word in words if _FLOATING.match(word)}
     found |= {float(n) for n in (_value(w, {}) for w in words) if isinstance(n, int) and n <= LARGEST}
-    return {n for n in found if n and math.isfinite(n)}
+    return frozenset(n for n in found if n and math.isfinite(n))
 
 
 def constant(text: str, source: str) -> int | None:

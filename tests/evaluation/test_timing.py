@@ -22,6 +22,9 @@ class Scripted:
             self.order.append(self.name)
         return self.sample(self.timed) if callable(self.sample) else self.sample
 
+    def exchange(self, other: Scripted) -> None:
+        """Its memory costs nothing."""
+
 
 def plan(*arguments: Any) -> Any:
     """Typed as any prepared plan: only its clock is used."""

@@ -30,6 +30,7 @@ class Machine:
     drift: float = 0.0  # relative change over a thousand samples, back and forth
     spikes: float = 0.0  # share of samples that an interruption makes up to three times as long
     grain_ns: float = 32.0
+    uneven: float = 0.0  # relative, what the place of a plan's buffers costs or gains
 
     def __post_init__(self) -> None:
         self.random, self.samples = random.Random(self.seed), 0
@@ -49,9 +50,13 @@ class Kernel:
 
     def __init__(self, machine: Machine, true_ns: float) -> None:
         self.machine, self.true_ns = machine, true_ns
+        self.place = 1.0 + machine.random.gauss(0, machine.uneven)  # what the place of its buffers costs
 
     def time_ns(self) -> float:
-        return self.machine.sample(self.true_ns)
+        return self.machine.sample(self.true_ns * self.place)
+
+    def exchange(self, other: Kernel) -> None:
+        self.place, other.place = other.place, self.place
 
 
 MACHINES = {
@@ -60,6 +65,7 @@ MACHINES = {
     "drifting": {"noise": 0.01, "drift": 0.1},
     "interrupted": {"noise": 0.01, "spikes": 0.1},
     "coarse": {"noise": 0.004, "grain_ns": 0.01},  # as a share of the time, below
+    "uneven": {"noise": 0.003, "uneven": 0.02},
 }
 POLICY = TimingPolicy(final_pairs=30, final_budget_ns=0.0)
 
