@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,11 @@ def test_the_unit_starts_what_was_asked_for(fsr: Fsr, tmp_path: Path) -> None:
     assert '"-m" "fsrd.main"' in unit
     assert f'"{tmp_path}/a folder with 100 %% $$HOME"' in unit
     assert f'Environment="FSR_HOME={fsr.home}"' in unit
+    assert "Restart=on-failure" in unit
+    assert "ExecReload=/bin/kill -HUP $MAINPID" in unit
+    if shutil.which("systemd-analyze") is not None:
+        path = tmp_path / "config" / "systemd" / "user" / "fsr.service"
+        told = subprocess.run(
+            ["systemd-analyze", "verify", "--user", path], capture_output=True, text=True, check=False
+        )
+        assert "fsr.service:" not in told.stderr

@@ -170,10 +170,11 @@ class _Attempt:
     def _parked(self, now: float) -> bool:
         """Pause or go on as the machine's other users need it; whether the run is to be left to be resumed later."""
         why = self._host.against(self._slot.device)
+        if why:
+            self._stands(f"paused: {why}")
         if why and self._paused_at is None:
             self._paused_at = now
             self._process.say("pause")
-            self._stands(f"paused: {why}")
             LOG.info("%s: paused: %s", self._job.kernel, why)
         elif not why and self._paused_at is not None:
             self._paused_at, self._rests = None, False

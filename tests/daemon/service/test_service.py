@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ import pytest
 from fsrd.config import Config, WatchedFolder, WinTable
 from fsrd.jobs.job import State
 from fsrd.politeness.rules import PoliteTable
+from fsrd.service import service as services
 from fsrd.service.devices import Slot
 from fsrd.service.service import Service
 from tests.daemon.stand_in import FakeSensors, eventually, kernel, service_of
@@ -30,6 +34,10 @@ def service(tmp_path: Path, sensors: FakeSensors) -> Iterator[Service]:
     service.start()
     yield service
     service.close()
+
+
+def polite_config(folder: Path, polite: PoliteTable) -> Config:
+    return Config(folder=(WatchedFolder(path=str(folder / "kernels")),), polite=polite)
 
 
 def done(service: Service, count: int) -> bool:
@@ -96,6 +104,54 @@ def test_it_yields_within_two_seconds_and_goes_on_afterwards(
     sensors.users = {}
     assert done(service, 1)
     assert service.store.jobs()[0].run == "run-of-a.cu"
+
+
+def test_what_runs_is_paused_when_the_days_budget_is_used_up_and_goes_on_the_day_after(
+    tmp_path: Path, sensors: FakeSensors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "MIND_S", 0.05)
+    polite = PoliteTable(daily_budget="1s", quiet_hours=("22:00-23:00",))
+    service = service_of(tmp_path, polite_config(tmp_path, polite), sensors=sensors)
+    kernel(tmp_path / "kernels", "a", "work 2.5")
+    service.start()
+
+    def stands(words: str) -> bool:
+        return eventually(lambda: any(words in worker.standing for worker in service.workers))
+
+    try:
+        assert stands("paused: the daily budget of 1s is used up")
+        sensors.at = datetime(2026, 2, 1, 22, 30)
+        assert stands("paused: quiet hours")
+        sensors.at, sensors.battery = datetime(2026, 2, 1, 23, 30), True
+        assert stands("paused: on battery")
+        assert service.store.counts()["done"] == 0
+        sensors.battery = False
+        assert stands("daily budget")  # of the next day
+        sensors.at = datetime(2026, 2, 2, 12, 0)
+        assert done(service, 1)
+        assert service.store.spent_s("2026-01-31") >= 1.0
+    finally:
+        service.close()
+
+
+def test_runs_are_nice_to_other_programs_and_to_the_disk(tmp_path: Path) -> None:
+    script = """
+import json, os, psutil, sys
+from fsrd.running.child import _be_nice
+order = json.loads(sys.stdin.readline())
+_be_nice(order["nice"], order["idle_disk"])
+told = f"{os.nice(0)} {psutil.Process().ionice().ioclass.name}"
+print(json.dumps({"kind": "fault", "error": told, "retry": False}), flush=True)
+"""
+    config = polite_config(tmp_path, PoliteTable(nice=3))
+    service = service_of(tmp_path, config, command=(sys.executable, "-c", script))
+    kernel(tmp_path / "kernels", "a")
+    service.start()
+    try:
+        assert eventually(lambda: service.store.counts()["failed"] == 1)
+        assert service.store.jobs()[0].error == f"{min(19, os.nice(0) + 3)} IOPRIO_CLASS_IDLE"
+    finally:
+        service.close()
 
 
 def test_failures_are_told_and_only_some_are_tried_again(tmp_path: Path, service: Service) -> None:
