@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from fsr.errors import SourceError
 from fsr.evaluation.faults import outcome_of_fault
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, PromotionPart, SessionSpec
 from fsr.identity import to_json
-from fsr.records import Candidate, DeviceInfo, Json, Outcome, Status
+from fsr.records import Candidate, DeviceInfo, Json, Outcome, Plan, Status
 from fsr.runs.awaiting import completed
 from fsr.runs.baseline import qualify
 from fsr.runs.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S
@@ -24,9 +24,15 @@ from fsr.runs.promoting import PROMOTE_TIMEOUT_S
 from fsr.source.entry import bare_name
 from fsr.source.file import KernelFile
 from fsr.source.signature import signature
+from fsr.testgen.candidate_file import plan_notes, stated_plan
+from fsr.testgen.meant import meant_plans
 from fsr.workers.protocol import Pool, Task, WorkerFault, Workers
 
 PROMOTION = "promotion"
+_SAY_HOW = (
+    "name the file that fsr wrote, with its .json beside it, or say the launch in lines at the top of the file: "
+    "// grid:, // block:, // shared:, // scratch:, // args:"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +60,18 @@ class Judgement:
 
 
 def load_candidate(path: Path, kernel: Kernel) -> Candidate:
-    """A candidate file with its launch plan: from the evidence beside it (``name.json``), when that names a plan,
-    else the plan of the kernel's contract. Raises SourceError when it lacks a kernel that the plan launches, and for
-    evidence that is damaged or absurd: the candidate would be tested under a launch that is not its own."""
+    """A candidate file with its launch plan: from the evidence beside it (``name.json``), when that names a plan, or
+    the lines at its top (:mod:`fsr.testgen.candidate_file`), else the plan of the kernel's contract. Raises SourceError
+    when it lacks a kernel that the plan launches, and for evidence that is damaged or absurd: the candidate would be
+    tested under a launch that is not its own."""
     file = KernelFile.read(path, kernel.file.include_dirs, kernel.file.defines)
-    plan = stored_plan(path, kernel.contract) or kernel.baseline.plan
+    plan = _own_plan(path, file, kernel) or kernel.baseline.plan
     names = tuple(dict.fromkeys(bare_name(launch.entry) for launch in plan.launches))
     missing = [n for n in names if n not in {k.rpartition("::")[2] for k in file.kernels} | set(file.kernels)]
     if missing:
         raise SourceError(
             f"the candidate holds no kernel {missing[0]!r}", expected=f"the kernels {', '.join(names)}",
-            where=str(path), fix="name the file that fsr wrote, with its .json beside it",
+            where=str(path), fix=_SAY_HOW,
         )  # fmt: skip
     for launch in plan.launches:
         wanted = [p.type for p in signature(file, launch.entry).params]
@@ -72,17 +79,26 @@ def load_candidate(path: Path, kernel: Kernel) -> Candidate:
             raise SourceError(
                 f"the candidate's {launch.entry} takes {len(wanted)} arguments and is launched with {len(launch.args)}",
                 expected=f"({', '.join(wanted)})", where=str(path),
-                fix="name the file that fsr wrote, with its .json beside it",
+                fix=_SAY_HOW,
             )  # fmt: skip
     entries = dict.fromkeys(launch.entry for launch in plan.launches)
     return Candidate(file.cut(*entries).text, plan, ("given",))
 
 
+def _own_plan(path: Path, file: KernelFile, kernel: Kernel) -> Plan | None:
+    return stored_plan(path, kernel.contract) or stated_plan(file.text, kernel.contract, str(path))
+
+
 def judge(path: Path, options: RefineOptions, *, timed: bool) -> Judgement:
     """Run every search-time and held-out test of ``options.kernel``'s contract on a candidate file; ``timed``: then the
-    paired final against the kernel, which adds the verdict. Raises FsrError."""
+    paired final against the kernel, which adds the verdict. A candidate that fails under the kernel's own launch, says
+    no other and was visibly written for one is tested under those that it may mean; ``evidence`` then names the launch.
+    Raises FsrError."""
     kernel = kernel_of(options)
-    return judge_candidate(kernel, load_candidate(path, kernel), options, timed=timed).judgement
+    candidate = load_candidate(path, kernel)
+    stated = _own_plan(path, KernelFile.read(path), kernel) is not None
+    others = () if stated else tuple(meant_plans(candidate.source, kernel.contract))
+    return judge_candidate(kernel, candidate, options, timed=timed, others=others).judgement
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +111,28 @@ class Judged:
 
 
 def judge_candidate(
-    kernel: Kernel, candidate: Candidate, options: RefineOptions, *, timed: bool, untrusted: bool = False
+    kernel: Kernel,
+    candidate: Candidate,
+    options: RefineOptions,
+    *,
+    timed: bool,
+    untrusted: bool = False,
+    others: Sequence[Plan] = (),
 ) -> Judged:
-    """The same for a candidate that is at hand; ``untrusted``: it comes from elsewhere. Raises FsrError."""
+    """The same for a candidate that is at hand; ``untrusted``: it comes from elsewhere; ``others``: plans to test it
+    under where it fails under its own. Raises FsrError."""
     started = time.monotonic()
     with open_fleet(options, 1, single=True) as fleet:
         spec, workers = replace(fleet.spec(kernel, options), untrusted=untrusted), fleet.workers
         report = qualify(workers, spec, kernel, lambda: None)
+        least = Status.CORRECT if timed else Status.SLOW
         outcome = _stages(workers, spec, candidate, options, timed=timed)
-    right = outcome.status >= (Status.CORRECT if timed else Status.SLOW)
+        for plan in others if outcome.status < least and outcome.stage not in ("guard", "compile") else ():
+            again = _stages(workers, spec, replace(candidate, plan=plan), options, timed=timed)
+            if again.status >= least:
+                outcome = replace(again, evidence={**again.evidence, "launch": plan_notes(plan).strip()})
+                break
+    right = outcome.status >= least
     judgement = Judgement(
         status="passed" if right else "failed",
         entry=kernel.contract.entry,

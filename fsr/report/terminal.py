@@ -177,6 +177,9 @@ def check_summary(result: Mapping[str, Any]) -> str:
     lines = [f"{result['status']}: {tests['passed']} of {tests['cases']} cases, stage {result['stage']}"]
     if result["status"] != "passed":
         lines += [f"  {key:<12} {value}" for key, value in result["evidence"].items() if value is not None]
+    elif result["evidence"].get("launch"):
+        lines.append("  fails under the kernel's own launch; passes under this one (say it at the top of its file):")
+        lines += [f"  {line}" for line in str(result["evidence"]["launch"]).splitlines()]
     if result.get("verdict"):
         verdict = result["verdict"]
         low, high = verdict["ci95"]

@@ -16,13 +16,16 @@ spaces outside parentheses, and ``int32=EXPRESSION`` is a scalar of the launch's
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from fsr.contract.model import Contract
+from fsr.contract.validate import validate
 from fsr.errors import UsageError
 from fsr.records import Candidate, Launch, Plan, ScalarArgument, Scratch
 
 _LINE = re.compile(r"//\s*([a-z][a-z ]*):\s*(.+?)\s*$")
+_SAYS_PLAN = frozenset(("entry", "grid", "block", "shared", "args", "scratch", "launch", "flags"))
 Notes = dict[str, list[str]]
 
 
@@ -75,6 +78,26 @@ def candidate_of(text: str, contract: Contract, where: str) -> Candidate:
         ) from None
     flags = tuple(notes.get("flags", [""])[0].split())
     return Candidate(text, Plan(launches, scratch, flags))
+
+
+def stated_plan(text: str, contract: Contract, where: str) -> Plan | None:
+    """The plan that the lines at the top of a candidate's text say; None where they say none. Compiler flags are the
+    contract's unless they are said. Raises UsageError on a malformed line, ContractError when the plan cannot be
+    launched at sizes that the contract allows."""
+    notes = notes_of(text)
+    if not notes.keys() & _SAYS_PLAN:
+        return None
+    plan = candidate_of(text, contract, where).plan
+    plan = plan if "flags" in notes else replace(plan, flags=contract.plan.flags)
+    known = {a.name for a in contract.passed()} | {s.name for s in plan.scratch}
+    unknown = [a for launch in plan.launches for a in launch.args if isinstance(a, str) and a not in known]
+    if unknown:
+        raise UsageError(
+            f"the launch of this candidate passes {unknown[0]!r}", expected="of: " + ", ".join(sorted(known)),
+            where=where, fix="correct the comment lines at its top",
+        )  # fmt: skip
+    validate(replace(contract, plan=plan), lambda *_: where)
+    return plan
 
 
 def plan_notes(plan: Plan) -> str:
