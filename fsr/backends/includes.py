@@ -106,7 +106,7 @@ def _std_math() -> str:
     return "\n".join(lines)
 
 
-_TEMPLATE = (
+PRELUDE = (
     (
         r"""#pragma once
 #ifdef FSR_LIBCUXX
@@ -291,8 +291,6 @@ FSR_LIMITS(long long, LLONG_MIN, LLONG_MAX) FSR_LIMITS(unsigned long long, 0, UL
     .replace("@LIMITS@", _limits())
     .replace("@FLOATS@", _floats())
 )
-# a macro of the user's (-DN=128) must not reach into it
-PRELUDE = re.sub(r"\b(A|B|F|FROM|HIGH|LOW|N|NAME|Of|T|TO|V)\b", r"fsr_\1", _TEMPLATE)
 
 
 def uses_libcuxx(source: str) -> bool:

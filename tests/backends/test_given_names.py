@@ -7,7 +7,7 @@ import pytest
 from fsr.backends.cuda.nvrtc import NvrtcToolchain
 from fsr.backends.host.compiler import HostToolchain
 from fsr.errors import MissingToolError
-from fsr.records import Candidate, Image, Launch, Plan
+from fsr.records import Candidate, CompileFailure, Image, Launch, Plan
 
 LIMITS = """
 static_assert(FLT_MAX == 3.402823466e+38F && __FLT_MAX__ == FLT_MAX && FLT_DIG == 6 && FLT_MANT_DIG == 24, "");
@@ -43,20 +43,54 @@ HALVES = """
 #include <cublas_v2.h>
 __global__ void k(float *x, int n) { x[0] = __half2float(__float2half(x[1])) + (float)__float2bfloat16(x[2]); }
 """
+LIBRARY = """
+#include <cuda/cmath>
+#include <cuda/functional>
+#include <cuda/std/array>
+#include <cuda/std/bit>
+#include <cuda/std/cassert>
+#include <cuda/std/complex>
+#include <cuda/std/limits>
+#include <cuda/std/tuple>
+#include <cuda/std/type_traits>
+static_assert(cuda::std::popcount(7u) == 3 && cuda::std::countl_zero(5u) == 29 && cuda::std::bit_ceil(9u) == 16u, "");
+static_assert(cuda::ceil_div(7, 3) == 3 && cuda::std::is_same_v<float, cuda::std::decay_t<const float &>>, "");
+__global__ void k(float *x, int n) {
+  assert(n > 0);
+  cuda::std::complex<float> c(x[1], x[2]);
+  cuda::std::array<float, 2> a{{x[3], cuda::maximum<float>{}(x[4], x[5])}};
+  x[0] = (c * c).real() + a[1] + cuda::std::get<1>(cuda::std::make_tuple(n, x[6]));
+  x[1] = cuda::std::numeric_limits<float>::max() + cuda::std::countr_zero(8u) + cuda::round_up(n, 4);
+}
+"""
+WITHOUT = "__global__ void k(float *x, int n) { x[0] = cuda::std::numeric_limits<float>::max(); }"
+ASKED = """
+#ifdef __NVCC__
+__device__ float one(float x) { return x; }
+#endif
+__global__ void k(float *x, int n) { x[0] = one(SCALE) + width(); }
+""".replace("__global__", "__device__ uint width() { return 4; }\n__global__")
+SOURCES = {"limits": LIMITS, "traits": TRAITS, "halves": HALVES, "library": LIBRARY, "asked": ASKED}
+
+
+def result_of(toolchain, source):
+    launch = Launch("k", ("1", "1", "1"), ("32", "1", "1"), "0", ("x", "n"))
+    flags = ("-DSCALE=n", "-Duint=unsigned") if source == ASKED else ()
+    return toolchain.compile(Candidate(source, Plan((launch,), (), flags)))
 
 
 def compiled(toolchain, source):
-    launch = Launch("k", ("1", "1", "1"), ("32", "1", "1"), "0", ("x", "n"))
-    result = toolchain.compile(Candidate(source, Plan((launch,))))
+    result = result_of(toolchain, source)
     assert isinstance(result, Image), result.log
+    assert isinstance(result_of(toolchain, WITHOUT), CompileFailure)  # as nvcc 13.0, which wants the include
 
 
-@pytest.mark.parametrize("source", [LIMITS, TRAITS, HALVES], ids=["limits", "traits", "halves"])
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_the_host_device(source):
     compiled(HostToolchain(), source)
 
 
-@pytest.mark.parametrize("source", [LIMITS, TRAITS, HALVES], ids=["limits", "traits", "halves"])
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_nvrtc(source):
     try:
         toolchain = NvrtcToolchain("sm_90")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from fsr.backends.cuda.nvrtc import FILE, LOG_CHARS, entries_of, error_line, refusal
+from fsr.backends.cuda.nvrtc import FILE, LOG_CHARS, entries_of, error_line, refusal, with_defines
 from fsr.backends.cuda.ptxas import parse_resources
 from fsr.backends.flags import split_defines
 from fsr.backends.symbols import match_symbols
@@ -69,8 +69,8 @@ class NvccToolchain:
             return failure
         started = time.perf_counter()
         with tempfile.TemporaryDirectory(prefix="fsr-nvcc-") as folder:
-            flags, defines = split_defines(candidate.plan.flags)
-            (Path(folder) / FILE).write_text(_with_anchor(candidate, defines), encoding="utf-8")
+            flags, _ = split_defines(candidate.plan.flags)
+            (Path(folder) / FILE).write_text(_with_anchor(candidate), encoding="utf-8")
             code, log = run_compiler(self._command(flags, instrumented), self._readable(), folder, timeout_s)
             if code is None:
                 return CompileFailure(f"compiling took over {timeout_s:g} s", timed_out=True)
@@ -108,8 +108,7 @@ class NvccToolchain:
         ]  # fmt: skip
 
 
-def _with_anchor(candidate: Candidate, defines: Sequence[str]) -> str:
-    """The candidate with its macros before it and the anchor behind, its lines numbered as they are."""
+def _with_anchor(candidate: Candidate) -> str:
+    """The candidate with the anchor behind."""
     taken = "".join(f" to[{i}] = (void*)(&{entry});" for i, entry in enumerate(entries_of(candidate)))
-    head = "".join(f"{line}\n" for line in defines)
-    return f'{head}#line 1 "{FILE}"\n{candidate.source}\nvoid fsr_anchor(void** to) {{{taken} }}\n'
+    return f"{with_defines(candidate)}\nvoid fsr_anchor(void** to) {{{taken} }}\n"

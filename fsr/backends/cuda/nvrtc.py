@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fsr.backends.cuda.ptxas import parse_resources
-from fsr.backends.flags import refused_flags
+from fsr.backends.flags import refused_flags, split_defines
 from fsr.backends.includes import PRELUDE_NAME, builtin_headers, cuda_include_dirs, uses_libcuxx
 from fsr.errors import MissingToolError
 from fsr.records import Candidate, CompileFailure, Image
@@ -48,6 +48,20 @@ def refusal(candidate: Candidate) -> CompileFailure | None:
 def entries_of(candidate: Candidate) -> list[str]:
     """The distinct entry expressions of the plan, in order of first launch."""
     return list(dict.fromkeys(launch.entry for launch in candidate.plan.launches))
+
+
+def with_defines(candidate: Candidate) -> str:
+    """The candidate with its macros before it, its lines numbered as they are: what stands before the candidate, the
+    prelude among it, must not be read under them."""
+    _, defines = split_defines(candidate.plan.flags)
+    return "".join(f"{line}\n" for line in defines) + f'#line 1 "{FILE}"\n{candidate.source}'
+
+
+def _as_nvcc(candidate: Candidate) -> str:
+    """The same for NVRTC, which lacks ``__NVCC__``: a text that asks for it is nvcc's. NVIDIA's C++ library asks too,
+    and must know which of the two it is."""
+    asks = "__NVCC__" in candidate.source and not uses_libcuxx(candidate.source)
+    return ("#define __NVCC__ 1\n" if asks else "") + with_defines(candidate)
 
 
 def find_nvrtc() -> Path | None:
@@ -150,7 +164,7 @@ class NvrtcToolchain:
             return failure
         started = time.perf_counter()
         request = {
-            "op": "compile", "source": candidate.source, "file": FILE, "entries": entries_of(candidate),
+            "op": "compile", "source": _as_nvcc(candidate), "file": FILE, "entries": entries_of(candidate),
             "headers": builtin_headers(), "options": self._options(candidate, instrumented),
         }  # fmt: skip
         try:
@@ -181,7 +195,7 @@ class NvrtcToolchain:
             options.append("--generate-line-info")
         if self._compiler.version >= (12, 9):
             options.append("--no-cache")  # an image out of NVRTC's own cache comes without the resource report
-        return [*options, *flags]
+        return [*options, *split_defines(flags)[0]]
 
     def _image(self, candidate: Candidate, answer: Any, instrumented: bool, seconds: float) -> Image | CompileFailure:
         if "bad" in answer:

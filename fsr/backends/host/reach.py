@@ -19,7 +19,7 @@ _MAY = re.compile(
     rf"({'|'.join(_MATH.split())})[fl]?"
     r"|mem(cpy|move|set|cmp)|bcmp|malloc|free|__tls_get_addr|_GLOBAL_OFFSET_TABLE_"
     r"|fsr_\w+|_ZNK?3fsr\w*|_Z\w*fsr\w*|__(tsan|sanitizer_cov|ubsan)_\w+"
-    r"|__[a-z]+(hf|bf|sf|df|xf|tf|si|di|ti)[a-z0-9]*"  # the compiler's own arithmetic: libgcc, compiler-rt
+    r"|__[a-z]+(hf|bf|sf|df|xf|tf|si|di|ti|sc|dc)[a-z0-9]*"  # the compiler's own arithmetic: libgcc, compiler-rt
 )
 
 
