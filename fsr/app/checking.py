@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fsr.contract.passing import misfit
 from fsr.contract.stored import stored_plan
 from fsr.errors import SourceError
 from fsr.evaluation.faults import outcome_of_fault
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, PromotionPart, SessionSpec
 from fsr.identity import to_json
-from fsr.records import Candidate, DeviceInfo, Json, Outcome, Plan, Status
+from fsr.records import Candidate, DeviceInfo, Json, Outcome, Plan, Role, Status
 from fsr.runs.awaiting import completed
 from fsr.runs.baseline import qualify
 from fsr.runs.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S
@@ -73,13 +74,12 @@ def load_candidate(path: Path, kernel: Kernel) -> Candidate:
             f"the candidate holds no kernel {missing[0]!r}", expected=f"the kernels {', '.join(names)}",
             where=str(path), fix=_SAY_HOW,
         )  # fmt: skip
+    scalars = {a.name: a.dtype for a in kernel.contract.args if a.role is Role.SCALAR}
     for launch in plan.launches:
-        wanted = [p.type for p in signature(file, launch.entry).params]
-        if len(wanted) != len(launch.args):
+        if why := misfit(launch, signature(file, launch.entry), scalars):
             raise SourceError(
-                f"the candidate's {launch.entry} takes {len(wanted)} arguments and is launched with {len(launch.args)}",
-                expected=f"({', '.join(wanted)})", where=str(path),
-                fix=_SAY_HOW,
+                f"the candidate does not fit its launch: {why}", expected="parameters as the plan passes them",
+                where=str(path), fix=_SAY_HOW,
             )  # fmt: skip
     entries = dict.fromkeys(launch.entry for launch in plan.launches)
     return Candidate(file.cut(*entries).text, plan, ("given",))

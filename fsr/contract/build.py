@@ -11,6 +11,7 @@ from typing import Any
 
 from fsr.contract.fields import VALUE_KEYS, Fields, constraints_of, did_you_mean
 from fsr.contract.model import Argument, Contract, Size, Tolerance
+from fsr.contract.passing import misfit
 from fsr.contract.read import RawContract
 from fsr.contract.symbols import Symbol, is_symbol, stated_symbols, symbols_of
 from fsr.errors import ContractError, FsrError
@@ -45,6 +46,7 @@ def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
         *stated_symbols(top, params, {s.name for s in sizes}, symbols),
     )
     plan = _plan(top, signatures, main, args)
+    _require_fitting(top, plan, args, signatures)
     return Contract(
         entry=main,
         sizes=sizes,
@@ -55,6 +57,14 @@ def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
         aliasing=_aliasing(top, args),
         origin=raw.origin,
     )
+
+
+def _require_fitting(top: Fields, plan: Plan, args: tuple[Argument, ...], signatures: Mapping[str, Signature]) -> None:
+    scalars = {a.name: a.dtype for a in args if a.role is Role.SCALAR}
+    for index, launch in enumerate(plan.launches):
+        if why := misfit(launch, signatures[launch.entry], scalars):
+            keys = ("launch", index, "args") if isinstance(top.data.get("launch"), list) else ("args",)
+            raise top.bad(why, "numbers of the width and kind that the kernel takes", *keys, fix="correct the dtype")
 
 
 def stated_folders(raw: RawContract, folder: Path) -> tuple[str, ...]:

@@ -241,7 +241,7 @@ def _as_poly(text: str) -> Poly | None:
 
 def _argument(found: _Finding, param: Parameter) -> Argument | None:
     """The argument when it is clear; otherwise None, with the open point noted."""
-    if param.dtype is None:
+    if param.dtype is None or (param.lanes > 1 and not param.pointer):
         found.open[f"args.{param.name}"] = f"the type {param.type!r} is none that values can be made of"
         return None
     if not param.pointer:
