@@ -25,6 +25,10 @@ from fsr.computation.expression import (
     Op,
     Recurrence,
     Remainder,
+    children,
+    rebuilt,
+    renamed,
+    walk,
 )  # fmt: skip
 from fsr.computation.types import type_of
 from fsr.expressions import evaluate_int
@@ -57,6 +61,41 @@ def interpret(
         start = made.get(s.target, memory.get(s.target))
         made[s.target] = _executed(s, _Evaluator(dict(sizes), state, wide), shape, start)
     return {name: made[name] for name in c.outputs}
+
+
+def interpret_at(
+    c: Computation, sizes: Mapping[str, int], inputs: Mapping[str, Array], target: str, at: Sequence[Array], *,
+    wide: bool = False,
+) -> Array:  # fmt: skip
+    """Some elements of an output, as :func:`interpret` would have them: ``at`` are their indices, an array a dimension,
+    all of one length. Raises NoMeaning."""
+    (s,) = (s for s in c.statements if s.target == target)
+    if s.value is None or s.kind == "scatter" or not all(isinstance(p, Number) for p in s.place):
+        raise NoMeaning(f"{target} is opaque, or data decides where its elements go")
+    run = _Evaluator(dict(sizes), {name: _opened(value, wide) for name, value in inputs.items()}, wide)
+    run.axes = 1
+    run.dims = {name: index for (name, _), index in zip(s.domain, at, strict=True)}
+    return np.broadcast_to(run.value(inlined(c, s.value)), at[0].shape if at else (1,))
+
+
+def inlined(c: Computation, e: Expr) -> Expr:
+    """An expression with what statements make for it in place of their reads."""
+    e = rebuilt(e, tuple(inlined(c, part) for part in children(e)))
+    if not (isinstance(e, Load) and e.buffer.startswith("_")):
+        return e
+    (made,) = (s for s in c.statements if s.target == e.buffer)
+    if made.value is None or not all(isinstance(i, Number) and isinstance(i.index, Affine) for i in e.indices):
+        raise NoMeaning(f"{e.buffer} is opaque")
+    bound = [n for x in walk(made.value) if isinstance(x, Fold) for n, _ in x.dims]
+    bound += [x.dim for x in walk(made.value) if isinstance(x, Recurrence)]
+    names = {n: f"{n} of {e.buffer}" for n in bound}
+    for (dim, _), i in zip(made.domain, e.indices, strict=True):
+        assert isinstance(i, Number)
+        assert isinstance(i.index, Affine)
+        if len(i.index.terms) != 1 or i.index.constant or i.index.terms[0][1] != 1:
+            raise NoMeaning(f"{e.buffer} is read at another place")
+        names[dim] = i.index.terms[0][0]
+    return inlined(c, renamed(made.value, lambda n: names.get(n, n)))
 
 
 def _opened(value: Array, wide: bool) -> Array:
@@ -157,7 +196,7 @@ class _Evaluator:
         return value if inside.all() else np.where(inside, value, _outside(buffer.dtype))
 
     def _fold(self, e: Fold) -> Array:
-        axes, within = self.axes, np.array(True)
+        axes, within, around = self.axes, np.array(True), dict(self.dims)
         for name, extent in e.dims:
             lengths = self.affine(extent)
             if lengths.size:
@@ -177,9 +216,7 @@ class _Evaluator:
             raise TooLarge("a fold over too many points")
         over = tuple(range(len(shape) - self.axes, len(shape) - axes))
         found = _reduced(e.op, np.broadcast_to(body, shape), np.broadcast_to(within, shape), over, place)
-        for name, _ in e.dims:
-            del self.dims[name]
-        self.axes = axes
+        self.axes, self.dims = axes, around
         return found
 
     def _recurrence(self, e: Recurrence) -> Array:

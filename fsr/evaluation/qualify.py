@@ -33,7 +33,7 @@ def check_baseline(session: Session, cases: list[Case]) -> list[str]:
         differs = _differs(session, case, expected)
         if differs is not None:
             raise session.baseline_error(case, Fault(FaultKind.DIFFERS, str(differs)))
-    return [*_watch_some(session, cases), *_uncontained(session)]
+    return [*_watch_some(session, cases), *_uncontained(session), *session.notes]
 
 
 def _differs(session: Session, case: Case, expected: Expected) -> Mismatch | None:

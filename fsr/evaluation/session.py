@@ -40,6 +40,9 @@ TIMED_POISON = 3
 LARGE_ELEMENTS = 1 << 22
 LARGE_S = 0.3  # what the original may take on a large case: candidates meet it twice, and bounds cost more
 LARGE_TOTAL_S, LARGE_SHARE = 6.0, 0.02  # on all cases at the upper end: seconds, and of the run's budget
+# Where even the smallest case is dear, as many cases as the original answers in this share of the run's budget, each
+# twice; of a list at least so many.
+CASES_SHARE, CASES_LEAST, DEAR_S = 0.2, 6, 0.25
 
 
 class Session:
@@ -56,6 +59,7 @@ class Session:
         self.device: Device = open_device(parse_device(spec.device))
         self.baseline = self._compile_baseline()
         self.stopwatch = Stopwatch(spec.backend.limits.least_s)
+        self.notes: list[str] = []  # on what is not tested as it would be
         self._expected: dict[Case, Expected] = {}
         self._shelf = DataShelf()
         self._search_cases: list[Case] = []
@@ -178,21 +182,38 @@ class Session:
         """The cases of every candidate that is worth full tests: the same list for all, so that the original
         answers each once."""
         if not self._search_cases:
-            self._search_cases = case_lists.search_cases(
+            self._search_cases = self.affordable(case_lists.search_cases(
                 self.contract, self.spec.baseline, self.spec.seed, max_elements=self.max_elements
-            )
+            ))  # fmt: skip
         return list(self._search_cases)
+
+    def affordable(self, cases: list[Case]) -> list[Case]:
+        """All of the cases; where the original takes long even for the smoke case, as for sizes that are fixed, those
+        that a share of the run's budget suffices for, ordinary values first."""
+        if not self.spec.backend.confined:
+            return cases
+        smoke = self.smoke_case()
+        self.expected(smoke)
+        one_s = self.stopwatch.took_s(smoke)
+        most = max(CASES_LEAST, int(CASES_SHARE * self.spec.budget_s / (2 * max(one_s, DEAR_S))))
+        if one_s < DEAR_S or len(cases) <= most:
+            return cases
+        self.notes.append(f"{most} of {len(cases)} test cases: the smallest takes the original {one_s:.1f} s")
+        ordinary = sorted(cases, key=lambda case: case.family not in ("normal", "uniform", "wide", "mixed"))
+        kept = set(ordinary[:most])
+        return [case for case in cases if case in kept]
 
     def candidate_cases(self, candidate: Candidate) -> list[Case]:
         """Cases around the numbers that only this candidate names: its tiles, and sizes and values that it treats
         apart."""
         baseline, seed = self.spec.baseline, self.spec.seed
         tailored = case_lists.tailored_cases(self.contract, candidate, baseline, seed, max_elements=self.max_elements)
-        return [*tailored, *value_cases(self.contract, candidate, baseline, seed)]
+        return self.affordable([*tailored, *value_cases(self.contract, candidate, baseline, seed)])
 
     def held_out_cases(self) -> list[Case]:
         """The cases that decide promotion."""
-        return case_lists.held_out_cases(self.contract, self.spec.seed, max_elements=self.max_elements)
+        found = case_lists.held_out_cases(self.contract, self.spec.seed, max_elements=self.max_elements)
+        return self.affordable(found)
 
     def large_cases(self) -> list[Case]:
         """Cases at the upper end of the sizes, as far as this machine answers them soon."""

@@ -36,7 +36,7 @@ def value_of(a: Affine, points: Points) -> npt.NDArray[np.int64]:
 
 def comparisons(points: Points, sizes: Sequence[str]) -> Iterator[tuple[Affine, Affine, Mask]]:
     """Conditions that some samples meet and some do not, the simplest first: i <= j + c, i <= c, i <= n - c,
-    and on whole multiples (i <= 2 j + c)."""
+    and on whole multiples (i <= 2 j + c); then at any number."""
     loops = [n for n in points.columns if n not in sizes]
     pairs: list[tuple[Affine, Affine]] = []
     for a in loops:
@@ -46,6 +46,11 @@ def comparisons(points: Points, sizes: Sequence[str]) -> Iterator[tuple[Affine, 
         pairs += [(affine(a), shifted(affine(s), -1 - c)) for s in sizes if s in points.columns for c in (0, 1, 2)]
     for a in loops:
         pairs += [(affine(a), shifted(affine(b), c)) for b in loops if a != b for c in (1, 2, -2)]
+    for a in loops:  # a number of the source's own, known to the unit only between neighbours
+        seen = np.unique(points.columns[a])
+        if len(np.unique(points.run)) == 1:  # sizes that are fixed: the last ones may be an edge
+            pairs += [(affine(a), Affine((), int(seen[-1]) - c)) for c in (1, 2)]
+        pairs += [(affine(a), Affine((), int(c))) for c in seen[:-1][np.diff(seen) == 1] if c > 2]
     for left, right in pairs:
         hit = value_of(left, points) <= value_of(right, points)
         if hit.any() and not hit.all():

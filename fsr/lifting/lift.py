@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -19,18 +20,20 @@ from fsr.computation.printing import affine_text
 from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError, MissingToolError
 from fsr.lifting.check import FAMILIES, Checker
+from fsr.lifting.forms import Forms
 from fsr.lifting.generalise import Generaliser
 from fsr.lifting.graph import Graph
 from fsr.lifting.merging import guarded, merged
 from fsr.lifting.points import Points
 from fsr.lifting.refused import Refused
-from fsr.lifting.sampling import cells, checked_sizes, watched_sizes
+from fsr.lifting.sampling import checked_sizes, least_sizes, watched_sizes
 from fsr.lifting.watching import Run, Watcher
 from fsr.records import Candidate, Case, CompileFailure, Image, Role
 
 LIMIT_S = 10.0  # for all watched runs and generalising of one candidate, compiling aside
-_MOST_FILLS = 12
+_MOST_FILLS, _MOST_FILLS_IN_PART = 12, 9
 _DEEP = 20_000
+_MOST_EDGES = 6  # of one dimension of an output in one run
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +87,16 @@ class _Attempt:
 
     def lifted(self, started: float) -> Lifting:
         """By the first sizes and algebra whose result stands the check."""
-        choices = watched_sizes(self.contract)
+        choices, least = watched_sizes(self.contract), None
         if not choices:
-            raise Refused("even the smallest sizes that the contract allows are too many elements to watch")
+            least = least_sizes(self.contract)
+            if least is None:
+                raise Refused("even the smallest sizes that the contract allows are too many elements to watch")
+            choices = [[least]]
         why = ""
         for sizes in choices:
-            self.runs = [[self.watcher.run(s, 11 + n)] for n, s in enumerate(sizes)]
-            cases = self._cases(sizes)
+            self.runs = [[self.watcher.run(s, 11 + n, part=least is not None)] for n, s in enumerate(sizes)]
+            cases = self._cases(sizes, part=least is not None)
             for algebra in (1, 2, 0):
                 try:
                     found = canonical(self._computation(Graph(algebra)))
@@ -110,8 +116,11 @@ class _Attempt:
         more = [*lost, *(f"it has {words}" for words in self.blind if lost)]
         return f"{why} ({'; '.join(more)})" if more else why
 
-    def _cases(self, watched: Sequence[Mapping[str, int]]) -> list[Case]:
-        """Every family at the first sizes that were not watched, ordinary values at the others."""
+    def _cases(self, watched: Sequence[Mapping[str, int]], *, part: bool) -> list[Case]:
+        """Every family at the first sizes that were not watched, ordinary values at the others. ``part``: two families
+        at the sizes watched, of which most elements were not looked at."""
+        if part:
+            return [Case("lifted", tuple(watched[0].items()), family, 1001) for family in FAMILIES[:2]]
         sizes = checked_sizes(self.contract, watched)
         named = [("normal", s) for s in sizes] + [(family, s) for family in FAMILIES[1:] for s in sizes[:1]]
         return [Case("lifted", tuple(s.items()), family, 1001 + n) for n, (family, s) in enumerate(named)]
@@ -136,8 +145,9 @@ class _Attempt:
         number, terms = list[int](), list[int]()
         for n in range(len(self.runs)):
             shape = self.runs[n][0].shapes[output.name]
-            at = cells(shape)
+            at = self.runs[n][0].cells(output.name)
             found = self._elements(graph, n, output.name, at)
+            at, found = self._up_to_edges(graph, n, output.name, dict(zip(at, found, strict=True)))
             rows = {**self.runs[n][0].sizes, **{DIMS[d]: 0 for d in range(len(shape))}}
             for place, term in zip(at, found, strict=True):
                 for name, value in {**rows, **dict(zip(DIMS, place, strict=False))}.items():
@@ -164,14 +174,30 @@ class _Attempt:
         runs = self.runs[n]
         found = self.watcher.terms(graph, runs[0], output, at)
         fills = 1
-        while fills < _MOST_FILLS and any(guarded(graph, t) for t in found):
+        while fills < (_MOST_FILLS_IN_PART if runs[0].part else _MOST_FILLS) and any(guarded(graph, t) for t in found):
             if fills == len(runs):
-                runs.append(self.watcher.run(runs[0].sizes, 101 * fills + n))
+                runs.append(self.watcher.run(runs[0].sizes, 101 * fills + n, part=runs[0].part))
             others = self.watcher.terms(graph, runs[fills], output, at)
             home = [graph.make("load", output, tuple(graph.integer(i, "int64") for i in c)) for c in at]
             found = [self._merged(graph, a, b, h) for a, b, h in zip(found, others, home, strict=True)]
             fills += 1
         return found
+
+    def _up_to_edges(
+        self, graph: Graph, n: int, output: str, known: dict[tuple[int, ...], int]
+    ) -> tuple[list[tuple[int, ...]], list[int]]:
+        """More elements between neighbours of different forms, until the edge between the forms is known."""
+        forms, run = Forms(graph), self.runs[n][0]
+        for d in range(len(run.shapes[output])):
+            for low, high in _edges(known, d, forms):
+                while high[d] - low[d] > 1:
+                    middle = (*low[:d], (low[d] + high[d]) // 2, *low[d + 1 :])
+                    if run.part and not run.wrote(output, middle):
+                        break
+                    (known[middle],) = self._elements(graph, n, output, [middle])
+                    same = forms.skeleton(known[middle]) == forms.skeleton(known[low])
+                    low, high = (middle, high) if same else (low, middle)
+        return list(known), list(known.values())
 
     def _merged(self, graph: Graph, a: int, b: int, home: int) -> int:
         try:
@@ -214,6 +240,19 @@ class _Attempt:
         _, value, address = graph.terms[term]
         shape = run.shapes[output]
         return graph.make("chosen_at", value, *reader.indices(output, address, (0,) * len(shape)))
+
+
+def _edges(known: Mapping[tuple[int, ...], int], d: int, forms: Forms) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Elements of different forms next to each other along a dimension, once for each two indices."""
+    rows: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for place in sorted(known):
+        rows.setdefault((*place[:d], *place[d + 1 :]), []).append(place)
+    found: dict[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
+    for row in rows.values():
+        for low, high in itertools.pairwise(row):
+            if high[d] - low[d] > 1 and forms.skeleton(known[low]) != forms.skeleton(known[high]):
+                found.setdefault((low[d], high[d]), (low, high))
+    return list(found.values())[:_MOST_EDGES]
 
 
 def _scattered(found: Fold, output: str, combine: str) -> Statement:

@@ -128,7 +128,8 @@ class Reader:
             case "integer":
                 return g.integer(bits - (bits >> 63 << 64), dtype)
             case "load":
-                return self._load(a, b)
+                found = self._load(a, b)
+                return g.make("int8", found) if dtype == "bool" else found  # memory holds it as a byte
             case "gathered":
                 return g.make("gathered", self._term(a), self._term(b))
             case "chosen":
@@ -147,9 +148,11 @@ class Reader:
             sides = [self._decided(int(x[1])), self._decided(int(x[2]))]
             strong = x[0] == "or"
             return strong if strong in sides else (not strong) if None not in sides else None
-        if x[0] not in ("gt", "ge"):
+        if x[0] not in ("gt", "ge", "eq", "ne"):
             return None
         (low, high), (least, most) = self._range(int(x[1])), self._range(int(x[2]))
+        if x[0] in ("eq", "ne"):
+            return (x[0] == "ne") if low > most or high < least else None
         if low > most or (x[0] == "ge" and low >= most):
             return True
         return False if high < least or (x[0] == "gt" and high <= least) else None
@@ -158,8 +161,11 @@ class Reader:
         x = self.graph.terms[e]
         if x[0] == "int":
             return float(x[1]), float(x[1])
-        if x[0] in ("int32", "int64") or x[0].startswith("zext_"):
+        if x[0] in ("int8", "int16", "int32", "int64") or x[0].startswith("zext_"):
             return self._range(int(x[1]))
+        if x[0] == "sum":
+            ends = [self._range(k) for k in x[1]]
+            return sum(low for low, _ in ends), sum(high for _, high in ends)
         return self.ranges.get(x[1], _ANY) if x[0] == "load" else _ANY
 
     def _selected(self, condition: int, a: int, b: int) -> int:

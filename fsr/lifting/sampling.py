@@ -6,11 +6,15 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from fsr.contract.model import Contract, Size, concrete_launches
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
 
+Ints = np.ndarray[Any, np.dtype[np.int32]]
 # Small, unlike each other in every column and every row, so that no relation between sizes looks like a law.
 _STEPS = ((3, 5, 4, 6, 2, 7, 8), (6, 4, 7, 3, 5, 2, 9), (5, 7, 3, 8, 4, 6, 2), (4, 9, 6, 2, 7, 3, 5))
 _LONG = (301, 530, 263)  # more than a block, each size in its turn
@@ -19,6 +23,10 @@ _LONG_CHECKS = (2311, 700, 290, 150)
 WATCHED_ELEMENTS, CHECKED_ELEMENTS = 1 << 15, 1 << 17
 _WATCHED_THREADS, _CHECKED_THREADS = 1 << 15, 1 << 17
 MOST_CELLS, _ALONG = 81, 5
+PART_ELEMENTS = 1 << 26  # where even the least sizes are too many
+FEW_BLOCKS, MOST_BLOCKS = 2, 12  # that run then
+_PART_NODES = 60_000  # beneath all elements that are looked at
+ROOM_NODES = 300_000  # of a run with more blocks
 
 
 def watched_sizes(contract: Contract) -> list[list[dict[str, int]]]:
@@ -63,6 +71,45 @@ def checked_sizes(contract: Contract, watched: Sequence[Mapping[str, int]]) -> l
                 found.append(sizes)
                 break
     return _distinct([*found, dict(watched[-1])])
+
+
+def least_sizes(contract: Contract) -> dict[str, int] | None:
+    """The smallest sizes that are any, to be watched in part; None where even they are too large."""
+    sizes = {s.name: max(s.minimum, 1) for s in contract.sizes}
+    return sizes if _fits(contract, sizes, PART_ELEMENTS, PART_ELEMENTS) else None
+
+
+def part_of(grid: Sequence[int], count: int) -> list[int]:
+    """The numbers of so many blocks of a grid at most: the first, the last, and some between, where a row of data may
+    begin or end."""
+    x, y, _ = grid
+    chosen = []
+    for turn in range(count):
+        ends = [
+            [0, n - 1, n // 2, n // 2 - 1, n // 3, 1, n - 2, n // 5, n // 7, n // 4, n // 4 - 1, n // 9] for n in grid
+        ]
+        steps = (1, 1 if turn < 2 else 5, 1)
+        at = [min(max(0, e[(turn * k) % len(e)]), n - 1) for e, k, n in zip(ends, steps, grid, strict=True)]
+        chosen.append((at[2] * y + at[1]) * x + at[0])
+    return list(dict.fromkeys(chosen))
+
+
+def written_cells(nodes: Ints, shape: Sequence[int], beneath: float) -> list[tuple[int, ...]]:
+    """Of a run in part, elements to look at: of those that were written some near every edge and some within.
+    ``beneath``: how many nodes an element has."""
+    flat = np.flatnonzero(nodes)
+    if not flat.size:
+        return []
+    most = int(np.clip(_PART_NODES / max(beneath, 1.0), 10, MOST_CELLS))
+    draw = np.random.default_rng(0)
+    at = np.stack(np.unravel_index(flat, shape)) if shape else np.zeros((0, 1), np.int64)
+    chosen = list(draw.choice(flat.size, min(flat.size, most // 2), replace=False))
+    edges = [d_at == e for d_at, n in zip(at, shape, strict=True) for e in (0, 1, n - 2, n - 1)]
+    for edge in edges:
+        near = np.flatnonzero(edge)
+        if near.size:
+            chosen += list(draw.choice(near, min(near.size, max(1, most // (2 * len(edges)))), replace=False))
+    return [tuple(int(x) for x in at[:, n]) for n in dict.fromkeys(int(c) for c in chosen)]
 
 
 def _row(contract: Contract, row: Sequence[int]) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,16 @@ from fsr.expressions import evaluate
 from fsr.lifting.graph import Graph
 from fsr.lifting.reading import Reader
 from fsr.lifting.refused import Refused
-from fsr.lifting.sampling import shape_at, view
+from fsr.lifting.sampling import (
+    FEW_BLOCKS,
+    MOST_BLOCKS,
+    ROOM_NODES,
+    cells,
+    part_of,
+    shape_at,
+    view,
+    written_cells,
+)  # fmt: skip
 from fsr.records import Candidate, Case, Role, ScalarArgument
 from fsr.testgen.placing import place
 from fsr.testgen.values import build, integer_bounds
@@ -27,11 +37,24 @@ RUN_S = 2.0  # one watched run may take so long
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One watched run: its sizes, the shape of every buffer, and its trace."""
+    """One watched run: its sizes, the shape of every buffer, and its trace. ``part``: not all blocks ran."""
 
     sizes: Mapping[str, int]
     shapes: Mapping[str, tuple[int, ...]]
     trace: Trace
+    part: bool = False
+
+    def cells(self, output: str) -> list[tuple[int, ...]]:
+        """Elements of an output to look at."""
+        shape, nodes = self.shapes[output], self.trace.results[output]
+        if not self.part:
+            return cells(shape)
+        return written_cells(nodes, shape, len(self.trace.nodes) / max(1, int(np.count_nonzero(nodes))))
+
+    def wrote(self, output: str, at: tuple[int, ...]) -> bool:
+        """Whether a block that ran wrote an element."""
+        shape = self.shapes[output]
+        return bool(self.trace.results[output][int(np.ravel_multi_index(at, shape)) if shape else 0])
 
 
 class Watcher:
@@ -44,11 +67,11 @@ class Watcher:
         self.deadline = deadline
         self.views = {a.name: view(a.shape) for a in contract.buffers()}
 
-    def run(self, sizes: Mapping[str, int], seed: int) -> Run:
-        """One run at these sizes with data of that seed. Raises Refused."""
+    def run(self, sizes: Mapping[str, int], seed: int, *, part: bool = False) -> Run:
+        """One run at these sizes with data of that seed, ``part``: of a few blocks. Raises Refused."""
         case = Case("watched", tuple(sizes.items()), "normal", seed)
         launches, buffers = place(self.contract, self.candidate.plan, case, build(self.contract, case))
-        left_s = min(RUN_S, self.deadline - time.monotonic())
+        left_s = min(2 * RUN_S if part else RUN_S, self.deadline - time.monotonic())
         if left_s <= 0:
             raise Refused("watching took too long")
         names = [
@@ -57,13 +80,23 @@ class Watcher:
         ]
         if len(launches) != len(names):
             raise Refused("a launch has nothing to do at small sizes")
+        if part and (len(launches) != 1 or math.prod(launches[0].grid) <= MOST_BLOCKS):
+            raise Refused("only single launches of many blocks are watched in part")
+
+        def traced(count: int) -> Trace:
+            blocks = [part_of(launches[0].grid, count)] if part else []
+            return self.device.trace(self.image.image, launches, buffers, names, left_s, blocks)
+
         try:
-            trace = self.device.trace(self.image.image, launches, buffers, names, left_s)
+            trace = traced(FEW_BLOCKS)
+            more = FEW_BLOCKS * ROOM_NODES // max(1, len(trace.nodes))
+            if part and more > FEW_BLOCKS:
+                trace = traced(min(more, MOST_BLOCKS))
         except DeviceFault as fault:
             raise Refused(f"the watched run failed: {fault}") from None
         except KeyError as name:
             raise Refused(f"values of type {name} are not followed") from None
-        return Run(sizes, self._shapes(sizes, buffers), trace)
+        return Run(sizes, self._shapes(sizes, buffers), trace, part)
 
     def _scalar(self, name: str) -> str:
         """The name of a scalar that is no size."""
@@ -97,6 +130,8 @@ class Watcher:
             if a.role is Role.IN and a.dtype.startswith(("int", "uint")):
                 low, high = integer_bounds(a, sizes)
                 found[a.name] = (float(low), float(high))
+            if a.dtype == "bool":
+                found[a.name] = (0.0, 1.0)
         return found
 
     def _given(self, graph: Graph, run: Run, term: int) -> int:

@@ -97,7 +97,7 @@ def tailored_cases(
         *((n, 0) for n in multiplied),
     ]:
         for size in contract.sizes:
-            room = FOLDED_ELEMENTS if number in hidden else max_elements
+            room = FOLDED_ELEMENTS if number in hidden and number not in new else max_elements
             modest = bool(offset) or number not in new
             case = _named_case(contract, size, number + offset, max(room, max_elements), rng, modest)
             if case is not None:

@@ -177,3 +177,41 @@ def _with(c, at, value):
     statements = list(c.statements)
     statements[at] = dataclasses.replace(statements[at], value=value)
     return dataclasses.replace(c, statements=tuple(statements))
+
+
+LIFE = """// /// fsr
+// entry = "k"
+// [args]
+// x = {dtype = "bool", role = "in", shape = [1024, 1024]}
+// y = {dtype = "bool", role = "out", shape = [1024, 1024]}
+// [launch]
+// grid = 4096
+// block = 256
+// ///
+__global__ void k(const bool* x, bool* y) {
+  int at = blockIdx.x * blockDim.x + threadIdx.x, r = at / 1024, c = at % 1024;
+  if (c > 0 && c < 1023) {
+    int near = x[at - 1] + x[at + 1] + (r > 0 ? x[at - 1024] : 0);
+    y[at] = near == 3 || (near == 2 && x[at]);
+  } else y[at] = false;
+}"""
+
+
+def test_sizes_that_are_fixed_and_large_are_watched_in_part(tmp_path):
+    (tmp_path / "k.cu").write_text(LIFE)
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    (line,) = lines(found.computation)
+    assert "int8(x[i, j + 1])" in line
+    assert "j <= 1022" in line
+
+
+def test_an_edge_at_a_number_of_the_source_is_found(tmp_path):
+    body = """__global__ void k(const float* x, float* y, int rows, int cols) {
+  int r = blockIdx.x, c = threadIdx.x;
+  for (; c < cols; c += blockDim.x) y[r * cols + c] = c < 13 ? x[r * cols + c] : x[r * cols + c] * 2.0f;
+}"""
+    found = lifted(tmp_path, body)
+    assert found.computation is not None, found.why
+    assert lines(found.computation) == ["y[i, j] = (x[i, j] if j <= 12 else x[i, j] * 2.0)"]

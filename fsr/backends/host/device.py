@@ -131,11 +131,11 @@ class HostDevice:
 
     def trace(
         self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer],
-        scalars: Sequence[Sequence[str]], timeout_s: float = 2.0,
+        scalars: Sequence[Sequence[str]], timeout_s: float = 2.0, blocks: Sequence[Sequence[int]] = (),
     ) -> Trace:  # fmt: skip
         """Run a plan compiled by TracingToolchain once, watched; see fsr.backends.host.tracing.trace."""
         with self.prepare(image, launches, buffers) as prepared:
-            return trace(prepared, scalars, timeout_s)
+            return trace(prepared, scalars, timeout_s, blocks)
 
     def sm_clock_mhz(self) -> int | None:
         """None: a CPU has no SM clock."""

@@ -196,7 +196,8 @@ class Server:
 
     def do_trace(self, request: Any, files: list[int]) -> Any:
         """As run, with every value's expression made (tracer.h). The file takes the numbers of the elements' nodes,
-        then the nodes. Answers how many there are and what was lost."""
+        then the nodes. Answers how many there are and what was lost. ``blocks``: of each launch those that run, or
+        none for all; then only what was written is told."""
         image = self.images[request["image"]]
         at = _map(None, request["size"], _PROT_RW, _MAP_SHARED, files[0])
         try:
@@ -207,18 +208,29 @@ class Server:
                     raise MemoryError("no room for the nodes")
                 for begin, *rest in request["regions"]:
                     image.fsr_trace_region(ctypes.c_void_p(begin), *rest)
-                for launch, scalars in zip(request["launches"], request["scalars"], strict=True):
+                for launch, scalars, blocks in zip(
+                    request["launches"], request["scalars"], request["blocks"], strict=True
+                ):
                     entry, pointers, grid, block, shared, keep = self._unpack(image, launch)
                     for value, region in zip(keep, scalars, strict=True):
                         if region:
                             image.fsr_trace_region(value, 1, region[1], region[0], 0)
                     image.fsr_trace_launch()
-                    if not image.fsr_host_run(entry, pointers, grid, block, shared):
-                        return {"fault": True}
+                    chosen = (ctypes.c_uint64 * len(blocks))(*blocks)
+                    good = (
+                        image.fsr_host_run_blocks(
+                            entry, pointers, grid, block, shared, chosen, ctypes.c_uint64(len(blocks))
+                        )
+                        if blocks
+                        else image.fsr_host_run(entry, pointers, grid, block, shared)
+                    )
                     del keep
+                    if not good:
+                        return {"fault": True}
+                part = int(any(request["blocks"]))
                 for begin, count, kind, offset in request["reads"]:
                     result = ctypes.c_void_p(at + 4 * offset)
-                    image.fsr_trace_read(ctypes.c_void_p(begin), count, kind, result)
+                    image.fsr_trace_read(ctypes.c_void_p(begin), count, kind, result, part)
             return {"nodes": image.fsr_trace_launch(), "lost": image.fsr_trace_lost()}
         finally:
             libc.munmap(ctypes.c_void_p(at), request["size"])

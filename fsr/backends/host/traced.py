@@ -13,6 +13,7 @@ from fsr.backends.host.compiler import ARCH, default_cache_folder, failure
 from fsr.backends.host.instrument import instrument
 from fsr.backends.host.reach import strangers
 from fsr.backends.host.runtime import COMMON, INCLUDE, Compiler, find_compiler, precompiled_header, runtime_objects
+from fsr.backends.host.switches import branches_for_switches
 from fsr.backends.host.unit import SOURCE_NAME, unit_text
 from fsr.errors import MissingToolError
 from fsr.records import Candidate, CompileFailure, Image
@@ -84,7 +85,7 @@ class TracingToolchain:
                 if code:
                     return failure(log, code)
                 if result is None:
-                    result = instrument((folder / "unit.ll").read_text())
+                    result = instrument(branches_for_switches((folder / "unit.ll").read_text()))
                     (folder / "traced.ll").write_text(result.text)
             assert result is not None
             if names := strangers((folder / "unit.o").read_bytes()):

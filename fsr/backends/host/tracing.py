@@ -6,7 +6,6 @@ import mmap
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ NODE = np.dtype([("kind", "i4"), ("type", "i4"), ("a", "i4"), ("b", "i4"), ("c",
 # tracer.h: Kind and Type, in order from 1 and from 0.
 KINDS = ("", "const", "integer", "load", "gathered", "chosen", "guard", "select", "pair")
 TYPES = ("bool", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
-CAPACITY = 1 << 21
+CAPACITY = 1 << 22
 _LOST = {1: "too many operations", 2: "too many branches on data at once", LOST_VOTE: "threads vote on data",
          LOST_ELSEWHERE: "data goes where it cannot be followed"}  # fmt: skip
 
@@ -32,10 +31,10 @@ _LOST = {1: "too many operations", 2: "too many branches on data at once", LOST_
 class Trace:
     """What a watched run left.
 
-    nodes: all expression nodes, of dtype NODE; number 0 is none. results: for each buffer that is no scratch the
-    node of every element, flat. places: for each buffer its first address (data-dependent addresses are told in these),
-    element size and elements. regions: buffer or scalar by the number that loads name. lost: why some values are not
-    known.
+    nodes: all expression nodes, of dtype NODE; number 0 is none. results: for each buffer that a kernel may write and
+    that is no scratch the node of every element, flat; 0 where only some blocks ran and none of them wrote it. places:
+    for each buffer its first address (data-dependent addresses are told in these), element size and elements. regions:
+    buffer or scalar by the number that loads name. lost: why some values are not known.
     """
 
     nodes: npt.NDArray[Any]
@@ -44,13 +43,10 @@ class Trace:
     regions: tuple[str, ...]
     lost: tuple[str, ...]
 
-    @cached_property
-    def _columns(self) -> tuple[list[int], ...]:
-        return tuple(self.nodes[name].tolist() for name in ("kind", "type", "a", "b", "c", "value"))
-
-    def columns(self) -> tuple[list[int], ...]:
+    def columns(self) -> tuple[memoryview, ...]:
         """The nodes' kinds, types, three operands and values."""
-        return self._columns
+        fields = ("kind", "type", "a", "b", "c", "value")
+        return tuple(np.ascontiguousarray(self.nodes[name]).data for name in fields)
 
 
 def type_number(dtype: np.dtype[Any]) -> int:
@@ -59,10 +55,12 @@ def type_number(dtype: np.dtype[Any]) -> int:
     return {name_: number for number, name_ in enumerate(TYPES)}[name]
 
 
-def trace(prepared: HostPrepared, scalars: Sequence[Sequence[str]], timeout_s: float) -> Trace:
-    """Run the plan once, watched. ``scalars``: for each launch the name of the scalar that each argument is, '' for
-    one that is none or has no name of its own. Raises DeviceFault; KeyError for an element type that is not
-    followed."""
+def trace(
+    prepared: HostPrepared, scalars: Sequence[Sequence[str]], timeout_s: float, blocks: Sequence[Sequence[int]] = ()
+) -> Trace:
+    """Run the plan once, watched. ``blocks``: for each launch those that run, or nothing for all; nothing for all
+    launches. ``scalars``: for each launch the name of the scalar that each argument is, '' for one that is none or has
+    no name of its own. Raises DeviceFault; KeyError for an element type that is not followed."""
     prepared.pack()
     arena, regions, rows, reads, offset = prepared.arena, list[str](), [], [], 0
     for buffer, place, address in zip(arena.buffers, arena.places, prepared.addresses(), strict=True):
@@ -70,7 +68,7 @@ def trace(prepared: HostPrepared, scalars: Sequence[Sequence[str]], timeout_s: f
         if not (buffer.zeroed and buffer.role is None):
             rows.append([address, count, number, len(regions), 1])
         regions.append(buffer.name)
-        if buffer.role is not None and place.size:
+        if buffer.role not in (None, Role.IN) and place.size:
             reads.append([address, count, number, offset])
             offset += count
     room = -(-4 * max(offset, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -83,6 +81,7 @@ def trace(prepared: HostPrepared, scalars: Sequence[Sequence[str]], timeout_s: f
             "constants": prepared.constants(),
             "timeout_s": timeout_s, "regions": rows, "reads": reads, "room": room, "capacity": CAPACITY, "size": size,
             "scalars": _scalar_regions(prepared, scalars, regions),
+            "blocks": [list(b) for b in blocks] or [[] for _ in prepared.launches],
         }  # fmt: skip
         names = " + ".join(launch.entry for launch in prepared.launches)
         answer = prepared.device.ask(request, [file], timeout_s, names)
@@ -97,7 +96,7 @@ def trace(prepared: HostPrepared, scalars: Sequence[Sequence[str]], timeout_s: f
     places, results, at = {}, {}, 0
     for buffer, place, address in zip(arena.buffers, arena.places, prepared.addresses(), strict=True):
         places[buffer.name] = (address, buffer.array.itemsize, buffer.array.size)
-        if buffer.role is not None and place.size:
+        if buffer.role not in (None, Role.IN) and place.size:
             results[buffer.name] = found[at : at + buffer.array.size]
             at += buffer.array.size
     lost = tuple(words for bit, words in _LOST.items() if int(answer["lost"]) & bit)

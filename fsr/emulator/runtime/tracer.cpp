@@ -32,8 +32,13 @@ struct Path {
   int32_t depth, popped;  // guards[depth, depth + popped) were closed at the last join
 };
 Path* paths;
-unsigned char* regions_begin[64];
-size_t regions_bytes[64];
+// A buffer. Its elements are leaves as long as they have no cell: what is stored there makes one.
+struct Region {
+  uintptr_t begin;
+  size_t bytes;
+  int32_t type, number;
+};
+Region regions[64];
 int region_count;
 
 enum Lost : uint32_t { kFull = 1, kDeep = 2, kVote = 4, kPartial = 8 };
@@ -73,37 +78,56 @@ int32_t make(int32_t kind, int32_t type, int32_t a, int32_t b, int32_t c, uint64
 int32_t constant(int32_t type, uint64_t value) { return make(kConst, type, 0, 0, 0, value); }
 int32_t given(int32_t node, int32_t type, uint64_t value) { return node ? node : constant(type, value); }
 
+uint64_t truncated(uint64_t value, int32_t bytes) { return bytes == 8 ? value : value & ((1ull << 8 * bytes) - 1); }
+
 Cell& cell_at(uintptr_t address) {
   for (size_t at = mix(address) & (kCells - 1);; at = (at + 1) & (kCells - 1))
     if (cells[at].address == address || !cells[at].address) return cells[at];
 }
 
-bool in_region(uintptr_t address) {
+const Region* region_at(uintptr_t address) {
   for (int i = 0; i < region_count; i++)
-    if (address - reinterpret_cast<uintptr_t>(regions_begin[i]) < regions_bytes[i]) return true;
-  return false;
+    if (address - regions[i].begin < regions[i].bytes) return &regions[i];
+  return nullptr;
+}
+
+bool begins_element(const Region* r, uintptr_t address) {
+  return r && (address - r->begin) % static_cast<size_t>(kBytes[r->type]) == 0;
+}
+
+// The node of an element that nobody has written; 0 where none begins at the address.
+int32_t leaf_at(uintptr_t address, int32_t bytes, uint64_t value) {
+  const Region* r = region_at(address);
+  if (!begins_element(r, address) || kBytes[r->type] != bytes) return 0;
+  auto element = static_cast<int32_t>((address - r->begin) / static_cast<size_t>(bytes));
+  return make(kLoad, r->type, r->number, element, 0, truncated(value, bytes));
 }
 
 void put(uintptr_t address, int32_t node, int32_t bytes) {
-  Cell& c = cell_at(address);
-  if (!c.address) {
-    if (!node) return;
+  if (!cell_at(address).address) {
+    const Region* r = region_at(address);
+    if (!node && !begins_element(r, address)) return;
+    if (r && !begins_element(r, address))
+      put(address - (address - r->begin) % static_cast<size_t>(kBytes[r->type]), 0, 0);
     if (++used_cells > kCells / 2) {
       lost |= kFull;
       return;
     }
-    c.address = address;
+    cell_at(address).address = address;
+    int32_t width = r ? kBytes[r->type] : bytes;
+    for (int32_t at = width; at < bytes; at += width)  // other elements that it covers
+      put(address + static_cast<uintptr_t>(at), 0, 0);
   }
+  Cell& c = cell_at(address);
   c.node = node;
   c.bytes = bytes;
 }
 
-uint64_t truncated(uint64_t value, int32_t bytes) { return bytes == 8 ? value : value & ((1ull << 8 * bytes) - 1); }
-
 // The node whose bits lie at an address now; 0 where no data took part in them, or where somebody else has written.
 int32_t get(uintptr_t address, int32_t bytes, uint64_t value) {
   const Cell& c = cell_at(address);
-  if (!c.address || !c.node || c.bytes != bytes) return 0;
+  if (!c.address) return leaf_at(address, bytes, value);
+  if (!c.node || c.bytes != bytes) return 0;
   return truncated(nodes[c.node].value, bytes) == truncated(value, bytes) ? c.node : 0;
 }
 
@@ -140,7 +164,7 @@ void store(uintptr_t address, int32_t node, int32_t type, uint64_t value) {
     return;
   }
   node = guarded(node, type, value);
-  if (!node && in_region(address)) node = constant(type, value);
+  if (!node && region_at(address)) node = constant(type, value);
   put(address, node, bytes);
 }
 
@@ -165,7 +189,13 @@ void traced_copy(void* to, const void* from, size_t bytes) {
   if (!cells) return;
   auto t = reinterpret_cast<uintptr_t>(to), f = reinterpret_cast<uintptr_t>(from);
   for (size_t i = 0; i < bytes; i++) {
-    const Cell c = cell_at(f + i);
+    Cell c = cell_at(f + i);
+    const Region* r = c.address ? nullptr : region_at(f + i);
+    if (begins_element(r, f + i) && static_cast<size_t>(kBytes[r->type]) <= bytes - i) {
+      uint64_t value = 0;
+      std::memcpy(&value, static_cast<const char*>(from) + i, static_cast<size_t>(kBytes[r->type]));
+      c = {f + i, leaf_at(f + i, kBytes[r->type], value), kBytes[r->type]};
+    }
     int32_t node = c.address && static_cast<size_t>(c.bytes) <= bytes - i ? c.node : 0;
     if (node) {
       uint64_t value = 0;
@@ -209,30 +239,38 @@ EXPORT int fsr_trace_begin(void* nodes_at, int room) {
 // Elements of a buffer (of which constants are followed too), or a scalar argument: what is read from there is called
 // (region, element).
 EXPORT void fsr_trace_region(void* begin, unsigned elements, int type, int region, int buffer) {
-  auto* at = static_cast<unsigned char*>(begin);
-  int32_t bytes = kBytes[type];
-  for (unsigned i = 0; i < elements; i++, at += bytes) {
-    uint64_t value = 0;
-    std::memcpy(&value, at, static_cast<size_t>(bytes));
-    put(reinterpret_cast<uintptr_t>(at), make(kLoad, type, region, static_cast<int32_t>(i), 0, value), bytes);
-  }
+  size_t bytes = static_cast<size_t>(elements) * static_cast<size_t>(kBytes[type]);
   if (buffer && region_count < 64) {
-    regions_begin[region_count] = static_cast<unsigned char*>(begin);
-    regions_bytes[region_count++] = static_cast<size_t>(elements) * static_cast<size_t>(bytes);
+    regions[region_count++] = {reinterpret_cast<uintptr_t>(begin), bytes, type, region};
+    return;
+  }
+  auto* at = static_cast<unsigned char*>(begin);
+  for (unsigned i = 0; i < elements; i++, at += kBytes[type]) {
+    uint64_t value = 0;
+    std::memcpy(&value, at, static_cast<size_t>(kBytes[type]));
+    put(reinterpret_cast<uintptr_t>(at), make(kLoad, type, region, static_cast<int32_t>(i), 0, value), kBytes[type]);
   }
 }
 
-// The nodes of a buffer's elements after the run.
-EXPORT void fsr_trace_read(void* begin, unsigned elements, int type, int32_t* result) {
-  auto* at = static_cast<unsigned char*>(begin);
-  int32_t bytes = kBytes[type];
-  for (unsigned i = 0; i < elements; i++, at += bytes) {
+// The nodes of a buffer's elements after the run; `written`: only of those that somebody has written.
+EXPORT void fsr_trace_read(void* begin, unsigned elements, int type, int32_t* result, int written) {
+  auto first = reinterpret_cast<uintptr_t>(begin);
+  auto bytes = static_cast<size_t>(kBytes[type]);
+  auto one = [&](size_t i) {
     uint64_t value = 0;
-    std::memcpy(&value, at, static_cast<size_t>(bytes));
-    int32_t n = get(reinterpret_cast<uintptr_t>(at), bytes, value);
-    if (!n && (type == kI32 || type == kI64)) n = wide_load(reinterpret_cast<uintptr_t>(at), type, value);
+    uintptr_t at = first + i * bytes;
+    std::memcpy(&value, reinterpret_cast<void*>(at), bytes);
+    int32_t n = get(at, kBytes[type], value);
+    if (!n && (type == kI32 || type == kI64)) n = wide_load(at, type, value);
     result[i] = given(n, type, value);
+  };
+  if (!written) {
+    for (unsigned i = 0; i < elements; i++) one(i);
+    return;
   }
+  for (size_t c = 0; c < kCells; c++)
+    if (cells[c].address - first < elements * bytes && (cells[c].address - first) % bytes == 0)
+      one((cells[c].address - first) / bytes);
 }
 
 // A launch begins: no thread stands behind a branch. Answers how many nodes there are.
@@ -375,8 +413,7 @@ void fsr_t_lost(int s, int why) {
 void fsr_t_copy(void* to, const void* from, uint64_t bytes) { traced_copy(to, from, bytes); }
 void fsr_t_fill(void* to, uint64_t bytes) {
   for (uint64_t i = 0; i < bytes; i++) {
-    Cell& c = cell_at(reinterpret_cast<uintptr_t>(to) + i);
-    if (c.address) c.node = 0;
+    put(reinterpret_cast<uintptr_t>(to) + i, 0, 0);
   }
 }
 }
