@@ -6,6 +6,7 @@ runs again, on perturbed inputs, and in float64.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,7 +23,7 @@ from fsr.evaluation.spec import Binaries
 from fsr.evaluation.testing import CaseFailure
 from fsr.hardware.dtypes import is_float
 from fsr.records import Candidate, Case, FaultKind, Image, Plan, Role
-from fsr.testgen.cases import elements, large_cases
+from fsr.testgen.cases import elements, large_cases, largest_case
 from fsr.testgen.compare import ARRAY_ERROR_CAP, OVERFLOWED_NEAR, TIMES_LESS_ACCURATE, Mismatch, flushes, tolerance
 from fsr.testgen.draws import Kind, word
 from fsr.testgen.oracle import PERTURBED_RUNS, perturbation
@@ -90,23 +91,57 @@ def failure_on_device(
 def large_failure(
     session: Session, device: JudgingDevice, candidate: Candidate, binaries: Binaries, budget_s: float
 ) -> tuple[int, CaseFailure | None]:
-    """(cases passed, the first failure) at sizes as large as the contract, the memory and the budget allow. They grow
-    by steps: a size is tried when the time that the original took on the one before says that it will end in time."""
-    deadline, passed, seconds, reached = time.monotonic() + budget_s, 0, 0.0, 1
-    for most in STEPS:
-        for case in large_cases(session.contract, session.spec.seed, most):
-            size = elements(session.contract, case.size_map())
-            growth = max(size / reached, 1.0) ** 2
-            if time.monotonic() + seconds * growth > deadline or not _has_room(session, case):
-                continue
-            if size <= reached and passed > 0:
-                continue  # of this size or larger already
-            started = time.monotonic()
+    """(cases passed, the first failure) at sizes as large as the contract, the memory and the budget allow: first one
+    case of each step, upwards while the times of those before say that it will end in time, then the others, the
+    largest first."""
+    pace = _Pace(time.monotonic() + budget_s)
+    tried: dict[tuple[tuple[str, int], ...], Case] = {}
+    ladder = [_cases_of_step(session, most) for most in STEPS]
+    for case in [*(step[0] for step in ladder if step), *(c for step in reversed(ladder) for c in step[1:])]:
+        size = elements(session.contract, case.size_map())
+        if case.sizes in tried or not pace.allows(size):
+            continue
+        tried[case.sizes] = case
+        with pace.noting(size):
             failure = _run_and_judge(session, device, candidate, binaries, case)
-            if failure is not None:
-                return passed, failure
-            passed, seconds, reached = passed + 1, time.monotonic() - started, max(size // 2, reached)
-    return passed, None
+        if failure is not None:
+            return len(tried) - 1, failure
+    return len(tried), None
+
+
+def _cases_of_step(session: Session, most: int) -> list[Case]:
+    """The largest first."""
+    contract, seed = session.contract, session.spec.seed
+    found = [largest_case(contract, seed, most), *reversed(large_cases(contract, seed, most))]
+    return [case for case in found if _has_room(session, case)]
+
+
+class _Pace:
+    """What a larger case will take, from those before: at least in proportion to its size, at most by its square."""
+
+    def __init__(self, deadline: float) -> None:
+        self._deadline, self._taken = deadline, dict[int, float]()
+
+    def allows(self, size: int) -> bool:
+        """Whether a case of so many elements is expected to end before the deadline."""
+        return time.monotonic() + self._expected_s(size) <= self._deadline
+
+    @contextmanager
+    def noting(self, size: int) -> Iterator[None]:
+        """Note what is run inside as a case of so many elements."""
+        started = time.monotonic()
+        yield
+        self._taken[size] = time.monotonic() - started
+
+    def _expected_s(self, size: int) -> float:
+        if not self._taken:
+            return 0.0
+        largest = max(self._taken)
+        power, smaller = 2.0, [n for n in self._taken if 2 * n <= largest]
+        if smaller:
+            ratio = self._taken[largest] / max(self._taken[max(smaller)], 1e-6)
+            power = min(max(math.log(max(ratio, 1.0)) / math.log(largest / max(smaller)), 1.0), 2.0)
+        return float(self._taken[largest] * (max(size, 1) / largest) ** power)
 
 
 def _has_room(session: Session, case: Case) -> bool:
@@ -151,8 +186,11 @@ def _judged(
     else:
         with ExitStack() as stack:
             scale = _scale(original, stack, want, name)
-            truth, usual = _truth(original, stack, want, name, scale, how)
-            found = judge.compare((got, want, again), how, (truth, scale, usual))
+            truth = _truth(original, stack, name)
+            found = judge.compare((got, want, again), how, _known(judge, want, truth, scale, how))
+            if found is not None and found.kind == "value":
+                _widen_scale(original, want, truth, name, scale, how)
+                found = judge.compare((got, want, again), how, _known(judge, want, truth, scale, how))
     if found is None:
         return None
     shape = session.contract.shape(session.contract.argument(name), case.size_map())
@@ -190,25 +228,47 @@ def _scale(original: _Original, stack: ExitStack, want: Any, name: str) -> int:
     return at
 
 
-def _truth(
-    original: _Original, stack: ExitStack, want: Any, name: str, scale: int, how: Comparison
-) -> tuple[int, float]:
-    """Address of the float64 answer (0: there is none) and the original's usual error, relative to the scale."""
-    session, built = original.session, original.session.wide_on_device()
+def _truth(original: _Original, stack: ExitStack, name: str) -> Any:
+    """Where the float64 answer lies; None where there is none."""
+    return _ran_wide(original, stack, name, original.session.wide_on_device())
+
+
+def _ran_wide(original: _Original, stack: ExitStack, name: str, built: tuple[Candidate, Image] | None) -> Any:
     if built is None:
-        return 0, 0.0
+        return None
     candidate, image = built
-    data = _widened(_drawn(session, original.case, WANT_SEED))
-    precise = replace(original, contract=in_float64(session.contract))
+    data = _widened(_drawn(original.session, original.case, WANT_SEED))
+    precise = replace(original, contract=in_float64(original.session.contract))
     try:
-        prepared = stack.enter_context(precise.ran(data, image, candidate.plan))
+        return stack.enter_context(precise.ran(data, image, candidate.plan)).region(name)
     except DeviceFault as fault:
         if fault.fatal:
             raise
-        return 0, 0.0
-    truth = int(prepared.region(name).address)
-    largest, root = original.device.judge.usual_error(want, truth, scale, how)
-    return truth, min(largest, ARRAY_ERROR_CAP * root)
+        return None
+
+
+def _known(judge: Any, want: Any, truth: Any, scale: int, how: Comparison) -> tuple[int, int, float]:
+    """Addresses of the float64 answer (0: none) and of the scale, and the original's usual error relative to it."""
+    if truth is None:
+        return 0, scale, 0.0
+    largest, root = judge.usual_error(want, int(truth.address), scale, how)
+    return int(truth.address), scale, min(largest, ARRAY_ERROR_CAP * root)
+
+
+def _widen_scale(original: _Original, want: Any, truth: Any, name: str, scale: int, how: Comparison) -> None:
+    """A second opinion of the scale: more perturbed runs, and how far rounding in the original's own types carries."""
+    session, judge = original.session, original.device.judge
+    data = _drawn(session, original.case, WANT_SEED)
+    step = min((perturbation(f.dtype) for f in data.arrays.values() if is_float(f.dtype)), default=1.0)
+    for number in range(PERTURBED_RUNS + 1, 2 * PERTURBED_RUNS + 1):
+        with original.ran(data, session.baseline.run, session.spec.baseline.plan, number) as moved:
+            judge.scale(scale, want, moved.region(name), step)
+    if truth is None or not how.relative:
+        return
+    with ExitStack() as stack:
+        noisy = _ran_wide(original, stack, name, session.wide_on_device(noisy=True))
+        if noisy is not None:  # the bound is relative * scale, and of the noise TIMES_LESS_ACCURATE times as much
+            judge.scale(scale, truth, noisy, how.relative / TIMES_LESS_ACCURATE)
 
 
 def _widened(data: CaseData) -> CaseData:

@@ -67,7 +67,7 @@ class Session:
         self._checked: Image | bool | None = None
         self._wide: dict[bool, tuple[Candidate, Image] | None] = {}
         self._host: Device | None = self.device if spec.backend.records else None
-        self._device_wide: list[tuple[Candidate, Image] | None] = []
+        self._device_wide: dict[bool, tuple[Candidate, Image] | None] = {}
         self._timed: list[tuple[Case, CaseData]] = []
 
     # ------------------------------------------------------------ the original
@@ -91,15 +91,18 @@ class Session:
             self._wide[noisy] = _built_wide(self.spec.baseline, noisy=noisy)
         return self._wide[noisy]
 
-    def wide_on_device(self) -> tuple[Candidate, Image] | None:
-        """The original in float64 for the session's own device, a GPU; None where it has no such form."""
-        if not self._device_wide:
-            from fsr.testgen.widen import widen_candidate
+    def wide_on_device(self, *, noisy: bool = False) -> tuple[Candidate, Image] | None:
+        """The original in float64 for the session's own device, a GPU, ``noisy`` as in
+        :func:`fsr.testgen.widen.noisy_candidate`; None where it has no such form."""
+        if noisy not in self._device_wide:
+            from fsr.testgen.widen import noisy_candidate, widen_candidate
 
-            widened = widen_candidate(self.spec.baseline) if self.contract.reference is None else None
+            form = noisy_candidate if noisy else widen_candidate
+            widened = form(self.spec.baseline) if self.contract.reference is None else None
             image = run_toolchain(self.spec).compile(widened) if widened is not None else None
-            self._device_wide.append((widened, image) if widened is not None and isinstance(image, Image) else None)
-        return self._device_wide[0]
+            found = (widened, image) if widened is not None and isinstance(image, Image) else None
+            self._device_wide[noisy] = found
+        return self._device_wide[noisy]
 
     def host(self) -> Device:
         """The host device of this process, for precise answers and recordings."""

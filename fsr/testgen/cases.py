@@ -156,6 +156,15 @@ def large_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
     return sorted(cases, key=lambda case: elements(contract, case.size_map()))
 
 
+def largest_case(contract: Contract, seed: int, max_elements: int) -> Case:
+    """All sizes near their upper ends, as large as ``max_elements`` in all buffers allow: where no size alone makes
+    an index overflow, their product may."""
+    sizes = _fit(contract, {s.name: s.maximum for s in contract.sizes}, max_elements)
+    for size in sorted(contract.sizes, key=lambda s: sizes[s.name]):
+        sizes = _grown(contract, sizes, size, max_elements)
+    return _case("largest", sizes, "normal", _stream("largest", contract, seed), CaseKind.LARGE)
+
+
 def far_cases(contract: Contract, seed: int) -> list[Case]:
     """Cases beyond what can be run in full: past 2^24 and 2^31 elements of the largest buffer, and near the upper ends
     of all sizes. None for contracts whose arrays cannot be drawn in parts."""

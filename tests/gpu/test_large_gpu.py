@@ -1,0 +1,83 @@
+"""On a GPU the sizes that make an index overflow are run, and a right kernel that rounds otherwise stands them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fsr.app.api import evaluate
+
+BIG = """// /// fsr
+// entry = "thrice"
+// [sizes]
+// rows = {min = 0, max = 1048576, timed = 256}
+// cols = {min = 1, max = 8192, timed = 2048}
+// [args]
+// x = {role = "in", shape = ["rows", "cols"]}
+// y = {role = "out", shape = ["rows", "cols"]}
+// rows = {value = "rows"}
+// cols = {value = "cols"}
+// [launch]
+// grid = "ceil_div(rows * cols, 256)"
+// block = 256
+// ///
+__global__ void thrice(const float *x, float *y, int rows, int cols)
+{
+    long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < (long long)rows * cols) y[i] = x[i] * 3.0f;
+}
+"""
+MOMENTS = """// /// fsr
+// entry = "moments"
+// [sizes]
+// rows = {min = 0, max = 65536, timed = 2048}
+// cols = {min = 1, max = 16384, timed = 512}
+// [args]
+// x = {role = "in", shape = ["rows", "cols"]}
+// mean = {role = "out", shape = ["rows"]}
+// variance = {role = "out", shape = ["rows"]}
+// rows = {value = "rows"}
+// cols = {value = "cols"}
+// [launch]
+// grid = "ceil_div(rows, 128)"
+// block = 128
+// [tolerance]
+// sum_length = "cols"
+// ///
+__global__ void moments(const float *x, float *mean, float *variance, int rows, int cols)
+{
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= rows) return;
+    const float *row = x + (size_t)r * cols;
+    BODY
+}
+"""
+TWO_PASSES = """float m = 0, v = 0;
+    for (int j = 0; j < cols; j++) m += row[j];
+    m /= cols;
+    for (int j = 0; j < cols; j++) v += (row[j] - m) * (row[j] - m);
+    mean[r] = m; variance[r] = v / cols;"""
+RUNNING = """float m = 0, v = 0;
+    for (int j = 0; j < cols; j++) { float d = row[j] - m; m += d / (j + 1); v += d * (row[j] - m); }
+    mean[r] = m; variance[r] = v / cols;"""
+
+
+def judged(folder: Path, original: str, candidate: str) -> str:
+    (folder / "original.cu").write_text(original)
+    (folder / "candidate.cu").write_text(candidate)
+    found = evaluate(folder / "candidate.cu", folder / "original.cu", device="cuda:0", budget_s=60.0)
+    return f"{found.status} {found.stage} {found.evidence}"
+
+
+@pytest.mark.timeout(300)
+def test_a_narrow_index_is_found_out_where_it_overflows(tmp_path: Path) -> None:
+    narrow = BIG.replace("long long i = (long long)", "int i = ").replace("(long long)rows", "rows")
+    assert judged(tmp_path, BIG, BIG.replace("x[i] * 3.0f", "3.0f * x[i]")).startswith("passed")
+    assert not judged(tmp_path, BIG, narrow).startswith("passed")
+
+
+@pytest.mark.timeout(300)
+def test_a_running_mean_stands_the_largest_sizes(tmp_path: Path) -> None:
+    said = judged(tmp_path, MOMENTS.replace("BODY", TWO_PASSES), MOMENTS.replace("BODY", RUNNING))
+    assert said.startswith("passed"), said
