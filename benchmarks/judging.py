@@ -35,6 +35,7 @@ class Judge:
             self.cases = self._cases()
             for case in self.cases:
                 self.session.expected(case)
+            self.failed = self._own_fault(subject.candidate)
         except (FsrError, DeviceFault) as error:
             self.failed = str(error).splitlines()[0]
 
@@ -75,12 +76,23 @@ class Judge:
             return "right", ""
         return "wrong", _told(failure.evidence())
 
+    def _own_fault(self, original: Candidate) -> str:
+        """Of an original that races, or reads what was never written, nothing else can be said to be wrong."""
+        case = self._recorded_case()
+        built = images(_Instrumented(), [original])[0] if case is not None else None
+        fault = self._fault(case, *built) if case is not None and isinstance(built, tuple) else ""
+        return f"the kernel itself: {fault}" if fault else ""
+
+    def _recorded_case(self) -> Case | None:
+        """The largest case that the recorder takes."""
+        small = [c for c in self.cases if elements(self.session.contract, c.size_map()) <= RECORDED_ELEMENTS]
+        return max(small, key=lambda c: elements(self.session.contract, c.size_map()), default=None)
+
     def _recorded(self, attempts: Sequence[Attempt]) -> None:
         """Races, reads of what was never written and accesses out of bounds, which a right answer may hide."""
-        small = [c for c in self.cases if elements(self.session.contract, c.size_map()) <= RECORDED_ELEMENTS]
-        if not attempts or not small:
+        case = self._recorded_case()
+        if not attempts or case is None:
             return
-        case = max(small, key=lambda c: elements(self.session.contract, c.size_map()))
         candidates = [a.candidate for a in attempts if a.candidate is not None]
         for index, built in images(_Instrumented(), candidates).items():
             if isinstance(built, tuple):

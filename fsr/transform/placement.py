@@ -9,10 +9,9 @@ from fsr.analysis.aliasing import any_alias
 from fsr.analysis.domain import Axis, Domain
 from fsr.analysis.polynomial import Poly, symbol
 from fsr.contract.model import Contract
-from fsr.errors import FsrError
-from fsr.expressions import evaluate
 from fsr.records import Launch, Role, ScalarArgument
-from fsr.source.form import Binary, Name, Param
+from fsr.source.form import Binary, KernelForm, Name, Param
+from fsr.transform.sizes import always
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +30,20 @@ def placed(found: Domain, contract: Contract) -> Placed | None:
     becomes a parameter. None when the number of points is no size expression."""
     params, args, points, axes = list(found.form.params), list(found.launch.args), {}, {}
     for name, axis in found.axes.items():
-        launched = _launched(found.launch, name)
-        if axis.extent is not None:
-            text = size_text(axis.extent, found, contract)
-            if text is None and found.flat is not None:
-                return None
-            points[name] = text if text is not None and _agree(text, launched, contract, found) else launched
-            axes[name] = axis
-        else:
+        launched = launched_along(found.launch, name)
+        text = None if axis.extent is None else size_text(axis.extent, found.form, found.launch, contract)
+        if found.flat is not None and text is None:
+            return None
+        if text is not None and (found.flat is not None or always(contract, f"({text}) <= ({launched})")):
+            points[name], axes[name] = text, axis
+        else:  # without a guard, or where the launch stops short of it: the launch is what counts
             bound = f"fsr_{name}_points"
             params.append(Param("int", bound))
             args.append(ScalarArgument("int32", launched))
-            points[name] = launched
-            axes[name] = _bounded(axis, bound)
+            points[name], axes[name] = launched, _bounded(axis, bound)
+    whole = " * ".join(f"({text})" for text in points.values())
+    if found.flat is not None and not always(contract, f"{whole} <= ({launched_along(found.launch, 'x')})"):
+        return None
     return Placed(replace(found, axes=axes), points, tuple(params), tuple(args))
 
 
@@ -51,26 +51,16 @@ def _bounded(axis: Axis, bound: str) -> Axis:
     return replace(axis, inside=(*axis.inside, Binary("<", Name(axis.var), Name(bound))), extent=symbol(bound))
 
 
-def _launched(launch: Launch, axis: str) -> str:
+def launched_along(launch: Launch, axis: str) -> str:
     """The number of threads along an axis, as a size expression."""
     grid, block = launch.grid["xyz".index(axis)], launch.block["xyz".index(axis)]
     return f"({grid}) * ({block})"
 
 
-def _agree(text: str, launched: str, contract: Contract, found: Domain) -> bool:
-    """Whether the launch covers the guarded extent at the timed sizes (else the launch is what counts)."""
-    if found.flat is not None:
-        return True
-    try:
-        return all(evaluate(text, s) <= evaluate(launched, s) for s in contract.timed_sizes())
-    except FsrError:
-        return False
-
-
-def size_text(value: Poly, found: Domain, contract: Contract) -> str | None:
+def size_text(value: Poly, form: KernelForm, launch: Launch, contract: Contract) -> str | None:
     """A polynomial of kernel parameters as a size expression; None when a parameter's value is drawn per case."""
     values: dict[str, str] = {}
-    for param, argument in zip(found.form.params, found.launch.args, strict=False):
+    for param, argument in zip(form.params, launch.args, strict=False):
         if isinstance(argument, ScalarArgument):
             values[param.name] = argument.value
             continue

@@ -82,6 +82,14 @@ def test_swap_ids_where_memory_runs_along_y(subject_from, apply_move, runner):
     assert list(SwapIds().moves(subject_from(CONTRACT + BY_BLOCK_DIM))) == []
 
 
+@pytest.mark.parametrize("ending", ["[x=32,y=8]", "[x=128,y=1]"])
+@pytest.mark.parametrize("action", [BlockShape(), SwapIds()], ids=lambda a: a.name)
+def test_a_launch_that_stops_short_of_the_guards_computes_no_more(action, ending, subject_from, apply_move, runner):
+    """Its grid is for the other order of the ids, so that of tall or wide matrices a part stays as it was."""
+    subject = subject_from(CONTRACT + ALONG_Y)
+    runner.check(subject, apply_move(action, subject, ending), *SIZES)
+
+
 @pytest.mark.parametrize("action", [BlockShape(), SwapIds(), CoarsenRows()], ids=lambda a: a.name)
 @pytest.mark.parametrize(
     "code",

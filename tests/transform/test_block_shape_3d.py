@@ -65,7 +65,8 @@ def test_every_shape_covers_the_same_points(body, subject_from, runner) -> None:
 
 
 def test_the_present_shape_is_no_move_and_a_kept_launch_has_none(subject_from) -> None:
-    present = subject_from(kernel(HEAT, block="[32, 4, 2]"))
+    text = kernel(HEAT, block="[32, 4, 2]").replace("ceil_div(ny, 8)", "ceil_div(ny, 4)")
+    present = subject_from(text.replace("ceil_div(nz, 4)", "ceil_div(nz, 2)"))
     assert len(list(BlockShape3D().moves(present))) == len(SHAPES) - 1
     assert list(BlockShape3D().moves(subject_from(kernel(HEAT), keep_launch=True))) == []
 
@@ -87,6 +88,10 @@ def test_the_present_shape_is_no_move_and_a_kept_launch_has_none(subject_from) -
 def test_no_move_where_the_text_needs_its_block(old: str, new: str, subject_from) -> None:
     assert old in RETURNS
     assert list(BlockShape3D().moves(subject_from(kernel(RETURNS.replace(old, new))))) == []
+
+
+def test_a_launch_that_stops_short_of_the_guards_keeps_its_block(subject_from) -> None:
+    assert list(BlockShape3D().moves(subject_from(kernel(HEAT, block="[8, 8, 2]")))) == []
 
 
 def test_a_bound_declared_for_the_block_stops_the_move(subject_from) -> None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from fsr.analysis.calls import COOPERATES
 from fsr.analysis.functions import thread_aware
-from fsr.analysis.guards import peel
+from fsr.analysis.guards import Guard, peel
 from fsr.analysis.macros import constants, expanded
 from fsr.analysis.threads import global_ids
 from fsr.analysis.types import is_integer
 from fsr.records import Candidate, Launch
 from fsr.source.form import Declare, KernelForm
 from fsr.source.walk import BUILTINS, contains_opaque, identifiers, names_changed, names_mentioned, walk_stmts
+from fsr.transform.placement import launched_along, size_text
 from fsr.transform.plan import with_launch
 from fsr.transform.protocol import Move, Subject
+from fsr.transform.sizes import always
 from fsr.transform.target import Target, target_for
 
 SHAPES = ((32, 4, 2), (32, 8, 1), (64, 4, 1), (32, 4, 4), (64, 2, 2), (128, 2, 1), (16, 8, 2), (32, 2, 2))
@@ -69,8 +71,14 @@ def any_block(subject: Subject, kernel: KernelForm) -> Target | None:
     if peeled is None:
         return None
     guards = peeled[1]
-    bounded = all(any(guard.extent is not None for guard in guards.get(axis, ())) for axis in "xyz")
-    return found if bounded else None
+    return found if all(_covered(found, axis, guards.get(axis, ())) for axis in "xyz") else None
+
+
+def _covered(found: Target, axis: str, guards: Iterable[Guard]) -> bool:
+    """Whether the launch reaches every point that the guards let through, so that a wider one handles no more."""
+    extents = [size_text(g.extent, found.kernel, found.launch, found.contract) for g in guards if g.extent is not None]
+    launched = launched_along(found.launch, axis)
+    return any(text is not None and always(found.contract, f"({text}) <= ({launched})") for text in extents)
 
 
 def _ids(form: KernelForm) -> dict[str, str]:
