@@ -89,7 +89,7 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
         failure, inspections = _inspected(session, candidate, binaries, cases)
     seconds = time.monotonic() - started
     if failure is not None:
-        return Outcome(Status.WRONG, "promotion", len(cases), passed, evidence=failure.evidence(), seconds=seconds)
+        return Outcome(Status.WRONG, "promotion", passed + 1, passed, evidence=failure.evidence(), seconds=seconds)
     evidence: dict[str, Json] = {"sanitizers": inspections}
     return Outcome(
         Status.CORRECT, "promotion", passed, passed, resources=binaries.resources, evidence=evidence, seconds=seconds

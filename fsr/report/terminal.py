@@ -28,6 +28,7 @@ from fsr.report.words import (
 
 REFRESH_S = 0.25
 PLAIN_EVERY_S = 10.0
+SURVIVORS = 5  # named in a summary
 
 
 class Shown(Protocol):
@@ -155,6 +156,7 @@ def summary(result: Mapping[str, Any]) -> str:
         if best.get("roofline"):
             lines.append(f"  roofline   {roofline_text(best['roofline'])}")
         lines.append("  by         " + "\n             ".join(best["actions"]))
+        lines += adequacy_text(best.get("adequacy") or {})
     causes = (best or result["baseline"]).get("bottlenecks") or ()
     lines += [f"  held back  {bottleneck_text(causes[0])}"] if causes else []
     tests = result["tests"]
@@ -169,6 +171,18 @@ def summary(result: Mapping[str, Any]) -> str:
         lines.append(f"  interrupted: the best so far is kept; go on with fsr refine --resume {result['run']}")
     lines.append(f"  run        {result['run']}, {duration_text(result['seconds'])}")
     return "\n".join(lines)
+
+
+def adequacy_text(told: Mapping[str, Any]) -> list[str]:
+    """How many of the faults planted in a winner its tests found, and by name those that they did not."""
+    if not told.get("tried"):
+        return []
+    judged = told["killed"] + told["survived"]
+    lines = [f"  adequacy   the tests find {told['killed']} of {judged} faults planted in it"]
+    shown = told["survivors"][:SURVIVORS]
+    lines += [f"             not found: {one['name']} ({one['why']})" for one in shown]
+    rest = len(told["survivors"]) - len(shown)
+    return [*lines, f"             and {rest} more: best.adequacy of --json"] if rest else lines
 
 
 def check_summary(result: Mapping[str, Any]) -> str:

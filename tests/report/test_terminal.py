@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from fsr.report import terminal
-from fsr.report.terminal import Display, check_summary, progress_line, progress_table, spread_of, summary
+from fsr.report.terminal import Display, adequacy_text, check_summary, progress_line, progress_table, spread_of, summary
 from fsr.report.words import duration_text, ratio_text, time_text
 
 SEARCHED = {
@@ -133,3 +133,13 @@ def test_the_summary_of_a_check():
 )  # fmt: skip
 def test_figures_in_words(told, words):
     assert told == words
+
+
+def test_faults_that_the_tests_did_not_find_are_named():
+    told = {"tried": 60, "killed": 51, "survived": 7, "survivors": [
+        {"name": f"drop-fence@{n}", "why": "differs within rounding", "diff": ""} for n in range(7)]}  # fmt: skip
+    lines = adequacy_text(told)
+    assert lines[0].split(maxsplit=1) == ["adequacy", "the tests find 51 of 58 faults planted in it"]
+    assert "drop-fence@4 (differs within rounding)" in lines[5]
+    assert lines[6].strip() == "and 2 more: best.adequacy of --json"
+    assert adequacy_text({}) == adequacy_text({"tried": 0}) == []
