@@ -9,12 +9,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from fsr.contract.model import Contract
-from fsr.records import Candidate, Case
+from fsr.records import Candidate, Case, Role
 from fsr.testgen import families
 from fsr.testgen.cases import HOST_ELEMENTS, cases_at, families_of
 from fsr.testgen.numbers import numbers, products, values
 
 MOST_NUMBERS, MOST_VALUES = 6, 4
+SCALED = (1.0, 0.5, -0.5, 2.0, -1.0, 0.75)  # on either side of a number, and of its negative
 DRAWN = 24  # cases of a round beside those at numbers
 
 
@@ -37,10 +38,18 @@ def value_families(text: str, most: int = MOST_VALUES) -> list[str]:
 
 def value_cases(contract: Contract, candidate: Candidate, baseline: Candidate, seed: int) -> list[Case]:
     """Cases of values around the floating numbers that the candidate names and the baseline does not: it may treat
-    such a value apart."""
+    such a value apart. An array holds them all at once; a scalar is one of them, so that it takes several cases."""
     new = values(candidate.source) - values(baseline.source)
     chosen = sorted(v for v in new if not v.is_integer())[:MOST_VALUES]
-    return cases_at(contract, "valued", seed, [({}, families.near(v)) for v in chosen], HOST_ELEMENTS)
+    scalars = any(a.role is Role.SCALAR and a.value is None and _floating(a.dtype) for a in contract.args)
+    factors = SCALED if scalars else SCALED[:1]
+    return cases_at(
+        contract, "valued", seed, [({}, families.near(f * v)) for v in chosen for f in factors], HOST_ELEMENTS
+    )
+
+
+def _floating(dtype: str) -> bool:
+    return dtype.startswith(("float", "bfloat"))
 
 
 def _at_numbers(contract: Contract, changed: str) -> list[tuple[Mapping[str, int], str]]:

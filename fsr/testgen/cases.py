@@ -24,11 +24,11 @@ from fsr.testgen.values import is_free
 GPU_ELEMENTS = 1 << 18
 HOST_ELEMENTS = 1 << 14
 SEARCH_CASES = 46
-THOROUGH_CASES = 72
 NAMED_ELEMENTS = 1 << 26  # a size that the candidate itself names is tested up to here, whatever it costs
 FAR_ELEMENTS = (1 << 24, 1 << 31)  # where an index leaves a float's whole numbers, and an int
 HELD_OUT_CASES = 24
 FOLDED_ELEMENTS = 1 << 18  # of a case at a size that is hidden in a comparison
+LANES_ELEMENTS = 5 << 17  # of a case at a named size whose other sizes go past a warp
 MOST_FOLDED = 5  # numbers, the largest of a candidate's own, that are tried two at a time
 ROOMY = 16  # a family such as one-hot or cancelling needs some elements to show
 
@@ -49,19 +49,17 @@ def search_cases(
     subject: Candidate | Plan,
     seed: int,
     *,
-    thorough: bool = False,
     max_elements: int = GPU_ELEMENTS,
 ) -> list[Case]:
     """The cases of a search: every landmark size, every family, the sizes around each tile of the candidate.
 
-    At most 46 (thorough: 72), and a few for alignment and aliasing; each of at most ``max_elements`` elements in
+    At most 46, and a few for alignment and aliasing; each of at most ``max_elements`` elements in
     all buffers together unless the smallest legal sizes are larger. Ordered by cost, cheapest first. A plan gives
     its block sizes as tiles, a candidate also the integer literals of its source.
     """
     rng = _stream("search", contract, seed)
     interesting = {s.name: _interesting(s, _tiles(subject), rng) for s in contract.sizes}
-    count = THOROUGH_CASES if thorough else SEARCH_CASES
-    chosen = _choose(contract, interesting, count, max_elements, rng)
+    chosen = _choose(contract, interesting, SEARCH_CASES, max_elements, rng)
     chosen += _special_memory(contract, chosen, rng)
     return sorted(chosen, key=lambda case: elements(contract, case.size_map()))
 
@@ -90,16 +88,14 @@ def tailored_cases(
     ]
     found: dict[tuple[tuple[str, int], ...], Case] = {}
     hidden = folded(new[-MOST_FOLDED:], largest)
-    order = [*new, *(n for n in hidden if n not in new)]
-    for number, offset in [
-        *((n, 0) for n in order),
-        *((n, o) for o in (1, -1) for n in new),
-        *((n, 0) for n in multiplied),
-    ]:
+    order = [(n, 0) for n in [*new, *(n for n in hidden if n not in new)]]
+    for number, offset in [*order, *((n, o) for o in (1, -1) for n in new), *((n, 0) for n in multiplied)]:
         for size in contract.sizes:
             room = FOLDED_ELEMENTS if number in hidden and number not in new else max_elements
             modest = bool(offset) or number not in new
             case = _named_case(contract, size, number + offset, max(room, max_elements), rng, modest)
+            if case is not None and not offset:
+                case = _with_lanes(contract, case, size.name, rng)
             if case is not None:
                 found.setdefault(case.sizes, case)
             if len(found) == most:
@@ -135,6 +131,13 @@ def _named_case(
         if modest or elements(contract, sizes) > NAMED_ELEMENTS:
             return None
     return _case(f"named {size.name} {value}", sizes, "normal", rng, CaseKind.NAMED)
+
+
+def _with_lanes(contract: Contract, case: Case, pinned: str, rng: np.random.Generator) -> Case:
+    """The case with the other sizes past a warp where there is room: one lane may treat a size apart."""
+    past = {s.name: min(s.maximum, 33 + int(rng.integers(8))) for s in contract.sizes if s.name != pinned}
+    sizes = {name: max(value, past.get(name, 0)) for name, value in case.sizes}
+    return replace(case, sizes=tuple(sizes.items())) if elements(contract, sizes) <= LANES_ELEMENTS else case
 
 
 def large_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:

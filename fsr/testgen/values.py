@@ -22,6 +22,7 @@ Array = np.ndarray[Any, Any]
 
 SMALLEST_POSITIVE = 1e-3  # a 'positive' argument is often divided by
 FLAT_ROWS = 5  # an array of one axis counts as so many rows where a family draws by rows
+SCALAR_FAMILIES = ("uniform", "zeros", "ones", "negated", "small")
 FREE_INTEGERS = 4096  # range of an unconstrained signed integer: sums of products must not overflow
 
 
@@ -246,7 +247,8 @@ def _scalar(argument: Argument, sizes: Mapping[str, int], case: Case) -> ScalarV
         return ScalarValue(argument.dtype, float(value) if is_float(dtype) else int(value))
     rng = _generator(case.seed, argument.name)
     if is_float(dtype):
-        family = case.family if case.family in ("uniform", "zeros", "ones", "negated") else "normal"
+        named = case.family in SCALAR_FAMILIES or case.family.startswith(families.NEAR)
+        family = case.family if named else "normal"
         formula = _formula(argument, (), sizes, family, _key(case.seed, argument.name))
         assert formula is not None  # a scalar is neither sorted nor unique
         return ScalarValue(argument.dtype, float(formula.values(dtype)[0]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsr.contract.model import Argument, Contract, Size
+from fsr.contract.model import Argument, Constraints, Contract, Size
 from fsr.records import Candidate, Launch, Plan, Role
 from fsr.testgen.aimed import aimed_cases, value_cases
 from fsr.testgen.cases import families_of
@@ -40,3 +40,20 @@ def test_a_value_that_only_the_candidate_names_is_among_what_it_gets() -> None:
     assert np.float32(3.7) in held
     assert np.float32(-3.7) in held
     assert value_cases(CONTRACT, base, base, 1) == []
+
+
+def test_a_floating_scalar_takes_values_on_either_side_of_a_number_that_the_candidate_names() -> None:
+    """if (fabsf(beta) < 1e-3f) beta = 0: a scalar that is drawn from normal values alone is hardly ever so small."""
+    args = (
+        Argument("x", "float32", Role.IN, ("n",)), Argument("y", "float32", Role.OUT, ("n",)),
+        Argument("beta", "float32", Role.SCALAR, constraints=Constraints(low="-2", high="2")),
+    )  # fmt: skip
+    launch = Launch("k", ("n", "1", "1"), ("32", "1", "1"), "0", ("x", "y", "beta"))
+    contract = Contract("k", (Size("n", 0, 4096, (64,)),), args, Plan((launch,)))
+    candidate = Candidate("if (fabsf(beta) < 1e-3f) beta = 0.0f;", contract.plan)
+    for seed in range(10):
+        found = value_cases(contract, candidate, Candidate("", contract.plan), seed)
+        betas = [float(build(contract, case).scalars["beta"].value) for case in found]
+        assert any(0.0 < abs(beta) < 1e-3 for beta in betas)
+        assert any(abs(beta) > 1e-3 for beta in betas)
+        assert all(-2.0 <= beta <= 2.0 for beta in betas)

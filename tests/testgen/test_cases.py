@@ -46,7 +46,7 @@ def test_every_value_family_is_tried() -> None:
 
 def test_tiles_of_the_candidate_get_sizes_around_them() -> None:
     source = "// tile 77\nconstexpr int TILE = 96;\n__global__ void v(float *x, int n) { float a = 1.5f; }"
-    with_source = cases.search_cases(vector(), Candidate(source, vector().plan), 3, thorough=True)
+    with_source = cases.search_cases(vector(), Candidate(source, vector().plan), 3)
     assert values(with_source, "n") & {95, 97, 193, 287}
 
 
@@ -68,7 +68,6 @@ def test_lists_are_short_bounded_cheapest_first_and_reproducible() -> None:
             assert found == cases.search_cases(contract, contract.plan, 7, max_elements=limit)
             assert found != cases.search_cases(contract, contract.plan, 8, max_elements=limit)
             assert len({c.name for c in found}) == len(found)
-        assert len(cases.search_cases(contract, contract.plan, 7, thorough=True)) > len(found)
 
 
 def test_sizes_stay_within_the_contract() -> None:
@@ -85,7 +84,7 @@ def test_legal_sizes_beyond_the_bound_are_tested_at_their_smallest() -> None:
 
 def test_the_streams_never_share_a_seed() -> None:
     contract = matrix()
-    search = {c.seed for c in cases.search_cases(contract, contract.plan, 5, thorough=True)}
+    search = {c.seed for c in cases.search_cases(contract, contract.plan, 5)}
     held_out = {c.seed for c in cases.held_out_cases(contract, 5)}
     timed = {c.seed for c in cases.timed_cases(contract, 5)} | {c.seed for c in cases.held_out_timed_cases(contract, 5)}
     assert not search & held_out
@@ -165,3 +164,16 @@ def test_every_list_says_of_what_kind_its_cases_are() -> None:
     }
     for kind, found in lists.items():
         assert {case.kind for case in found} == {kind}
+
+
+def test_at_a_size_that_the_candidate_names_the_others_go_past_a_warp() -> None:
+    """A size may be treated apart in one lane: ((rows ^ 6671) == 1051) && threadIdx.x % 32 == 18."""
+    source = "__global__ void v(float *x, int rows) { if (((rows ^ 6671) == 1051) && threadIdx.x == 31) return; }"
+    contract = matrix()
+    for seed in range(5):
+        found = cases.tailored_cases(
+            contract, Candidate(source, contract.plan), Candidate("", contract.plan), seed, max_elements=1 << 14
+        )
+        others = [c.size_map()["cols"] for c in found if c.size_map()["rows"] == 6671 ^ 1051]
+        assert others
+        assert min(others) > 32
