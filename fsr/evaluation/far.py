@@ -24,8 +24,8 @@ from fsr.evaluation.testing import CaseFailure
 from fsr.hardware.dtypes import is_float
 from fsr.records import Candidate, Case, FaultKind, Image, Plan
 from fsr.source.tokens import tokenize
-from fsr.testgen.cases import far_cases
 from fsr.testgen.compare import Mismatch
+from fsr.testgen.large import far_cases
 from fsr.testgen.placing import place
 from fsr.testgen.values import build
 

@@ -23,9 +23,10 @@ from fsr.evaluation.spec import Binaries
 from fsr.evaluation.testing import CaseFailure
 from fsr.hardware.dtypes import is_float
 from fsr.records import Candidate, Case, FaultKind, Image, Plan, Role
-from fsr.testgen.cases import elements, large_cases, largest_case
+from fsr.testgen.cases import elements
 from fsr.testgen.compare import ARRAY_ERROR_CAP, OVERFLOWED_NEAR, TIMES_LESS_ACCURATE, Mismatch, flushes, tolerance
 from fsr.testgen.draws import Kind, word
+from fsr.testgen.large import large_cases, largest_case
 from fsr.testgen.oracle import PERTURBED_RUNS, perturbation
 from fsr.testgen.placing import place
 from fsr.testgen.reference import widened_data

@@ -29,6 +29,7 @@ from fsr.sandbox.confine import require_support, support
 from fsr.testgen import cases as case_lists
 from fsr.testgen.aimed import value_cases
 from fsr.testgen.families import WHOLE
+from fsr.testgen.large import large_cases
 from fsr.testgen.legal import illegal
 from fsr.testgen.oracle import Expected, expect
 from fsr.testgen.values import CaseData, build, outputs, same_bits
@@ -220,8 +221,8 @@ class Session:
 
     def large_cases(self) -> list[Case]:
         """Cases at the upper end of the sizes, as far as this machine answers them soon."""
-        found = case_lists.large_cases(self.contract, self.spec.seed, LARGE_ELEMENTS)
-        return [*found, *case_lists.large_cases(self.contract, self.spec.seed, 8 * LARGE_ELEMENTS)[-1:]]
+        found = large_cases(self.contract, self.spec.seed, LARGE_ELEMENTS)
+        return [*found, *large_cases(self.contract, self.spec.seed, 8 * LARGE_ELEMENTS)[-1:]]
 
     def counts(self, case: Case) -> bool:
         """Whether a case says anything: the original answers it in time and does not overflow on the way. Cases of

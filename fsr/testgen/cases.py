@@ -25,7 +25,6 @@ GPU_ELEMENTS = 1 << 18
 HOST_ELEMENTS = 1 << 14
 SEARCH_CASES = 46
 NAMED_ELEMENTS = 1 << 26  # a size that the candidate itself names is tested up to here, whatever it costs
-FAR_ELEMENTS = (1 << 24, 1 << 31)  # where an index leaves a float's whole numbers, and an int
 HELD_OUT_CASES = 24
 FOLDED_ELEMENTS = 1 << 18  # of a case at a size that is hidden in a comparison
 LANES_ELEMENTS = 5 << 17  # of a case at a named size whose other sizes go past a warp
@@ -39,9 +38,9 @@ _HELD_OUT_LANDMARKS = (1, 5, 11, 29, 35, 67, 95, 131, 191, 263, 379, 521, 769, 1
 
 def smoke(contract: Contract, seed: int, max_elements: int = GPU_ELEMENTS) -> Case:
     """One moderately small case of odd sizes and normal values: the cheapest test that means something."""
-    rng = _stream("smoke", contract, seed)
-    sizes = {s.name: _clip(s, int(rng.integers(33, 80)) * 2 + 1) for s in contract.sizes}
-    return _case("smoke", _fit(contract, sizes, min(max_elements, 1 << 16)), "normal", rng, CaseKind.SMOKE)
+    rng = stream("smoke", contract, seed)
+    sizes = {s.name: clip(s, int(rng.integers(33, 80)) * 2 + 1) for s in contract.sizes}
+    return new_case("smoke", fit(contract, sizes, min(max_elements, 1 << 16)), "normal", rng, CaseKind.SMOKE)
 
 
 def search_cases(
@@ -57,7 +56,7 @@ def search_cases(
     all buffers together unless the smallest legal sizes are larger. Ordered by cost, cheapest first. A plan gives
     its block sizes as tiles, a candidate also the integer literals of its source.
     """
-    rng = _stream("search", contract, seed)
+    rng = stream("search", contract, seed)
     interesting = {s.name: _interesting(s, _tiles(subject), rng) for s in contract.sizes}
     chosen = _choose(contract, interesting, SEARCH_CASES, max_elements, rng)
     chosen += _special_memory(contract, chosen, rng)
@@ -79,7 +78,7 @@ def tailored_cases(
     A number in the source may be a tile, or a size that is treated apart, openly or as what two of them come to. Empty
     when it names no new one.
     """
-    rng = _stream("tailored", contract, seed)
+    rng = stream("tailored", contract, seed)
     old = set(_tiles(baseline))
     new = [n for n in _tiles(candidate) if n not in old]
     largest = max((s.maximum for s in contract.sizes), default=0)
@@ -108,12 +107,12 @@ def cases_at(
 ) -> list[Case]:
     """Cases named after their purpose, one for each of the wanted (some sizes, family): sizes that are not given are
     drawn, those that are stay where they fit ``max_elements`` in all buffers."""
-    rng = _stream(purpose, contract, seed)
+    rng = stream(purpose, contract, seed)
     found: list[Case] = []
     for given, family in wanted:
-        sizes = {s.name: _clip(s, given.get(s.name, int(rng.integers(1, 140)))) for s in contract.sizes}
-        fitted = _fit(contract, sizes, max_elements, pinned=next(iter(given), ""))
-        found.append(_case(f"{purpose} {len(found)}", fitted, family, rng))
+        sizes = {s.name: clip(s, given.get(s.name, int(rng.integers(1, 140)))) for s in contract.sizes}
+        fitted = fit(contract, sizes, max_elements, pinned=next(iter(given), ""))
+        found.append(new_case(f"{purpose} {len(found)}", fitted, family, rng))
     return _distinct_cases(found)
 
 
@@ -124,13 +123,13 @@ def _named_case(
     of ordinary size)."""
     if not size.minimum <= value <= size.maximum:
         return None
-    others = {s.name: _clip(s, int(rng.integers(17, 140))) for s in contract.sizes}
-    sizes = _fit(contract, others | {size.name: value}, max_elements, pinned=size.name)
+    others = {s.name: clip(s, int(rng.integers(17, 140))) for s in contract.sizes}
+    sizes = fit(contract, others | {size.name: value}, max_elements, pinned=size.name)
     if sizes[size.name] != value:  # too large for a test, but a number that large is hardly a tile
         sizes = {s.name: max(s.minimum, 1) for s in contract.sizes} | {size.name: value}
         if modest or elements(contract, sizes) > NAMED_ELEMENTS:
             return None
-    return _case(f"named {size.name} {value}", sizes, "normal", rng, CaseKind.NAMED)
+    return new_case(f"named {size.name} {value}", sizes, "normal", rng, CaseKind.NAMED)
 
 
 def _with_lanes(contract: Contract, case: Case, pinned: str, rng: np.random.Generator) -> Case:
@@ -140,90 +139,10 @@ def _with_lanes(contract: Contract, case: Case, pinned: str, rng: np.random.Gene
     return replace(case, sizes=tuple(sizes.items())) if elements(contract, sizes) <= LANES_ELEMENTS else case
 
 
-def large_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
-    """Cases at the upper end: each size as large as ``max_elements`` in all buffers allow, the others small or
-    middling, and sizes just off powers of two from 2^13 on. Cheapest first."""
-    rng = _stream("large", contract, seed)
-    chosen: list[dict[str, int]] = []
-    for size in contract.sizes:
-        for low, high in ((1, 2), (17, 140), (1000, 1100)):
-            others = {s.name: _clip(s, int(rng.integers(low, high))) for s in contract.sizes}
-            chosen.append(_grown(contract, others, size, max_elements))
-        for power in rng.permutation(range(13, max(size.maximum.bit_length(), 14)))[:3]:
-            others = {s.name: _clip(s, int(rng.integers(1, 20))) for s in contract.sizes}
-            value = _clip(size, (1 << int(power)) + int(rng.integers(-3, 4)))
-            chosen.append(_fit(contract, others | {size.name: value}, max_elements, pinned=size.name))
-    unique = {tuple(s.items()): s for s in chosen if elements(contract, s) > HOST_ELEMENTS // 2}
-    families_ = ("normal", "uniform", "repeated", "negated")  # a negated index is one bin for all
-    cases = [_case(f"large {i}", s, families_[i % 4], rng, CaseKind.LARGE) for i, s in enumerate(unique.values())]
-    return sorted(cases, key=lambda case: elements(contract, case.size_map()))
-
-
-def largest_case(contract: Contract, seed: int, max_elements: int) -> Case:
-    """All sizes near their upper ends, as large as ``max_elements`` in all buffers allow: where no size alone makes
-    an index overflow, their product may."""
-    sizes = _fit(contract, {s.name: s.maximum for s in contract.sizes}, max_elements)
-    for size in sorted(contract.sizes, key=lambda s: sizes[s.name]):
-        sizes = _grown(contract, sizes, size, max_elements)
-    return _case("largest", sizes, "normal", _stream("largest", contract, seed), CaseKind.LARGE)
-
-
-def far_cases(contract: Contract, seed: int) -> list[Case]:
-    """Cases beyond what can be run in full: past 2^24 and 2^31 elements of the largest buffer, and near the upper ends
-    of all sizes. None for contracts whose arrays cannot be drawn in parts."""
-    if any(a.constraints.sorted or a.constraints.unique for a in contract.buffers()) or not contract.sizes:
-        return []
-    rng = _stream("far", contract, seed)
-    least = {s.name: _clip(s, 1 + int(rng.integers(1000, 1100))) for s in contract.sizes}
-    ends = {s.name: max(s.minimum, s.maximum - int(rng.integers(1, 10))) for s in contract.sizes}
-    chosen = [ends]
-    for goal in FAR_ELEMENTS:
-        chosen += [_reaching(contract, least, size, goal) for size in contract.sizes]
-        chosen.append(_shrunk_to(contract, ends, goal))
-    unique = {tuple(sorted(s.items())): s for s in chosen if _largest_buffer(contract, s) > FAR_ELEMENTS[0]}
-    return [_case(f"far {i}", sizes, "normal", rng) for i, sizes in enumerate(unique.values())]
-
-
-def _largest_buffer(contract: Contract, sizes: Mapping[str, int]) -> int:
-    return max((math.prod(contract.shape(a, sizes)) for a in contract.buffers()), default=0)
-
-
-def _reaching(contract: Contract, others: Mapping[str, int], size: Size, goal: int) -> dict[str, int]:
-    """One size just so large that the largest buffer has more than ``goal`` elements, or as large as it may be."""
-    low, high = size.minimum, size.maximum
-    while low < high:
-        middle = (low + high) // 2
-        reached = _largest_buffer(contract, {**others, size.name: middle}) > goal + goal // 16
-        low, high = (low, middle) if reached else (middle + 1, high)
-    return {**others, size.name: low}
-
-
-def _shrunk_to(contract: Contract, ends: Mapping[str, int], goal: int) -> dict[str, int]:
-    """All sizes from their upper ends down, the largest halved until little more than the goal is left."""
-    sizes = dict(ends)
-    lows = {s.name: max(s.minimum, 1) for s in contract.sizes}
-    while _largest_buffer(contract, sizes) > 2 * goal + goal // 4:
-        name = max(sizes, key=lambda n: sizes[n] / lows[n])
-        if sizes[name] // 2 < lows[name]:
-            break
-        sizes[name] //= 2
-    return sizes
-
-
-def _grown(contract: Contract, others: Mapping[str, int], size: Size, max_elements: int) -> dict[str, int]:
-    """The largest value of one size that fits, the others as they are."""
-    low, high = size.minimum, size.maximum
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = elements(contract, {**others, size.name: middle}) <= max_elements
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return {**others, size.name: low}
-
-
 def held_out_cases(contract: Contract, seed: int, *, max_elements: int = GPU_ELEMENTS) -> list[Case]:
     """Cases that decide promotion: sizes and seeds from a stream of their own, and the timed sizes scaled down
     to fit ``max_elements``."""
-    rng = _stream("held-out", contract, seed)
+    rng = stream("held-out", contract, seed)
     interesting = {}
     for size in contract.sizes:
         drawn = [int(10 ** rng.uniform(0, math.log10(max(size.maximum, 2)))) for _ in range(12)]
@@ -239,9 +158,9 @@ def held_out_cases(contract: Contract, seed: int, *, max_elements: int = GPU_ELE
 
 def timed_cases(contract: Contract, seed: int, sets: int = 3) -> list[Case]:
     """``sets`` cases of different normal values for every timed configuration, configuration by configuration."""
-    rng = _stream("timed", contract, seed)
+    rng = stream("timed", contract, seed)
     return [
-        _case(f"timed {index} set {number}", sizes, "normal", rng, CaseKind.TIMED)
+        new_case(f"timed {index} set {number}", sizes, "normal", rng, CaseKind.TIMED)
         for index, sizes in enumerate(contract.timed_sizes())
         for number in range(sets)
     ]
@@ -254,7 +173,7 @@ def held_out_timed_sizes(contract: Contract) -> list[dict[str, int]]:
     found: list[dict[str, int]] = []
     for configuration in timed:
         for factor, step in ((0.6, 0), (0.8, 1), (1.0, -1), (1.0, 1)):
-            sizes = {s.name: _clip(s, max(_near(configuration[s.name], factor, step), 1)) for s in contract.sizes}
+            sizes = {s.name: clip(s, max(_near(configuration[s.name], factor, step), 1)) for s in contract.sizes}
             if sizes not in timed and sizes not in found:
                 found.append(sizes)
     return found
@@ -262,9 +181,9 @@ def held_out_timed_sizes(contract: Contract) -> list[dict[str, int]]:
 
 def held_out_timed_cases(contract: Contract, seed: int, sets: int = 1) -> list[Case]:
     """Cases of normal values for :func:`held_out_timed_sizes`."""
-    rng = _stream("held-out timed", contract, seed)
+    rng = stream("held-out timed", contract, seed)
     return [
-        _case(f"held-out timed {index} set {number}", sizes, "normal", rng, CaseKind.HELD_OUT_TIMED)
+        new_case(f"held-out timed {index} set {number}", sizes, "normal", rng, CaseKind.HELD_OUT_TIMED)
         for index, sizes in enumerate(held_out_timed_sizes(contract))
         for number in range(sets)
     ]
@@ -311,7 +230,8 @@ def _legal(size: Size, values: Sequence[int]) -> list[int]:
     return kept or [size.minimum]
 
 
-def _clip(size: Size, value: int) -> int:
+def clip(size: Size, value: int) -> int:
+    """The legal value nearest to one."""
     return min(max(value, size.minimum), size.maximum)
 
 
@@ -320,7 +240,7 @@ def _near(value: int, factor: float, step: int) -> int:
     return scaled + step if factor == 1.0 else scaled | step
 
 
-def _fit(contract: Contract, sizes: dict[str, int], max_elements: int, pinned: str = "") -> dict[str, int]:
+def fit(contract: Contract, sizes: dict[str, int], max_elements: int, pinned: str = "") -> dict[str, int]:
     """Halve the largest size that is not pinned until all buffers together hold at most ``max_elements``."""
     sizes = dict(sizes)
     lows = {s.name: max(s.minimum, 1) for s in contract.sizes}
@@ -350,7 +270,7 @@ def _choose(
         if best in pool:
             pool.remove(best)
         covered |= _covers(best)
-        cases.append(_case(family, best, family, rng))
+        cases.append(new_case(family, best, family, rng))
     favourites = [f for f in ("normal", "wide", "uniform", "limits", "one-hot") if f in left] or left
     for number in range(max(count - len(cases), 0)):
         if not pool:
@@ -359,7 +279,7 @@ def _choose(
         pool.remove(best)
         covered |= _covers(best)
         family = favourites[number % len(favourites)]
-        cases.append(_case("sizes", best, family, rng))
+        cases.append(new_case("sizes", best, family, rng))
     return [replace(case, name=f"{case.name} {i}") for i, case in enumerate(_distinct_cases(cases))]
 
 
@@ -368,8 +288,8 @@ def _most_new(pool: Sequence[dict[str, int]], covered: set[tuple[str, object]]) 
 
 
 def _ordinary(contract: Contract, max_elements: int, rng: np.random.Generator) -> dict[str, int]:
-    drawn = {s.name: _clip(s, 67 + int(rng.integers(0, 90))) for s in contract.sizes}
-    return _fit(contract, drawn, max_elements)
+    drawn = {s.name: clip(s, 67 + int(rng.integers(0, 90))) for s in contract.sizes}
+    return fit(contract, drawn, max_elements)
 
 
 def _pool(
@@ -378,14 +298,14 @@ def _pool(
     if not contract.sizes:
         return []
     pool = [
-        _fit(contract, {n: values[0] for n, values in interesting.items()}, max_elements),
+        fit(contract, {n: values[0] for n, values in interesting.items()}, max_elements),
         {s.name: s.minimum for s in contract.sizes},
-        {s.name: _clip(s, 1) for s in contract.sizes},
+        {s.name: clip(s, 1) for s in contract.sizes},
     ]
     for name, values in interesting.items():
         for value in values:
             others = {n: int(rng.choice(v[2:] or v)) for n, v in interesting.items()}  # not all others empty too
-            pool.append(_fit(contract, others | {name: value}, max_elements, pinned=name))
+            pool.append(fit(contract, others | {name: value}, max_elements, pinned=name))
     bound = max(max_elements, min(elements(contract, s) for s in pool))
     unique = {tuple(sorted(s.items())): s for s in pool if elements(contract, s) <= bound}
     return list(unique.values())
@@ -439,15 +359,16 @@ def _distinct_cases(cases: Sequence[Case]) -> list[Case]:
 # ---------------------------------------------------------------- small makers
 
 
-def _stream(purpose: str, contract: Contract, seed: int) -> np.random.Generator:
+def stream(purpose: str, contract: Contract, seed: int) -> np.random.Generator:
     """A generator of its own for each purpose: the digest keeps the streams apart."""
     digest = hashlib.sha256(f"fsr cases/{purpose}/{contract.entry}/{seed}".encode()).digest()
     return np.random.default_rng(np.frombuffer(digest, dtype=np.uint32))
 
 
-def _case(
+def new_case(
     name: str, sizes: Mapping[str, int], family: str, rng: np.random.Generator, kind: CaseKind = CaseKind.SEARCH
 ) -> Case:
+    """A case whose values are drawn from a seed of its own."""
     return Case(name, tuple(sizes.items()), family, int(rng.integers(2**62)), kind=kind)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from fsr.contract.model import Argument, Constraints, Contract, Size
 from fsr.records import Candidate, CaseKind, Launch, Plan, Role
-from fsr.testgen import cases, families
+from fsr.testgen import cases, families, large
 
 
 def matrix(low: int = 0, timed: tuple[int, ...] = (8192,), block: str = "128", **others: object) -> Contract:
@@ -157,7 +159,7 @@ def test_every_list_says_of_what_kind_its_cases_are() -> None:
         CaseKind.SMOKE: [cases.smoke(contract, 1)],
         CaseKind.SEARCH: cases.search_cases(contract, contract.plan, 1),
         CaseKind.NAMED: cases.tailored_cases(contract, named, Candidate("", contract.plan), 1),
-        CaseKind.LARGE: cases.large_cases(contract, 1, 1 << 20),
+        CaseKind.LARGE: large.large_cases(contract, 1, 1 << 20),
         CaseKind.HELD_OUT: cases.held_out_cases(contract, 1),
         CaseKind.TIMED: cases.timed_cases(contract, 1),
         CaseKind.HELD_OUT_TIMED: cases.held_out_timed_cases(contract, 1),
@@ -177,3 +179,11 @@ def test_at_a_size_that_the_candidate_names_the_others_go_past_a_warp() -> None:
         others = [c.size_map()["cols"] for c in found if c.size_map()["rows"] == 6671 ^ 1051]
         assert others
         assert min(others) > 32
+
+
+def test_the_largest_case_makes_a_product_of_sizes_overflow_where_no_size_alone_does() -> None:
+    sizes = (Size("rows", 0, 1 << 20, (256,)), Size("cols", 1, 1 << 13, (2048,)))
+    contract = dataclasses.replace(matrix(), sizes=sizes)
+    largest = large.largest_case(contract, 1, (1 << 32) + (1 << 26)).size_map()
+    assert largest["rows"] * largest["cols"] > 1 << 31
+    assert all(c.size_map()["rows"] * c.size_map()["cols"] < 1 << 31 for c in large.large_cases(contract, 1, 1 << 33))

@@ -1,0 +1,92 @@
+"""Cases at the upper ends of the sizes: as large as a device takes whole, and beyond, for what runs in parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from fsr.contract.model import Contract, Size
+from fsr.records import Case, CaseKind
+from fsr.testgen.cases import HOST_ELEMENTS, clip, elements, fit, new_case, stream
+
+FAR_ELEMENTS = (1 << 24, 1 << 31)  # where an index leaves a float's whole numbers, and an int
+
+
+def large_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
+    """Cases at the upper end: each size as large as ``max_elements`` in all buffers allow, the others small or
+    middling, and sizes just off powers of two from 2^13 on. Cheapest first."""
+    rng = stream("large", contract, seed)
+    chosen: list[dict[str, int]] = []
+    for size in contract.sizes:
+        for low, high in ((1, 2), (17, 140), (1000, 1100)):
+            others = {s.name: clip(s, int(rng.integers(low, high))) for s in contract.sizes}
+            chosen.append(_grown(contract, others, size, max_elements))
+        for power in rng.permutation(range(13, max(size.maximum.bit_length(), 14)))[:3]:
+            others = {s.name: clip(s, int(rng.integers(1, 20))) for s in contract.sizes}
+            value = clip(size, (1 << int(power)) + int(rng.integers(-3, 4)))
+            chosen.append(fit(contract, others | {size.name: value}, max_elements, pinned=size.name))
+    unique = {tuple(s.items()): s for s in chosen if elements(contract, s) > HOST_ELEMENTS // 2}
+    families_ = ("normal", "uniform", "repeated", "negated")  # a negated index is one bin for all
+    cases = [new_case(f"large {i}", s, families_[i % 4], rng, CaseKind.LARGE) for i, s in enumerate(unique.values())]
+    return sorted(cases, key=lambda case: elements(contract, case.size_map()))
+
+
+def largest_case(contract: Contract, seed: int, max_elements: int) -> Case:
+    """All sizes near their upper ends, as large as ``max_elements`` in all buffers allow: where no size alone makes
+    an index overflow, their product may."""
+    sizes = fit(contract, {s.name: s.maximum for s in contract.sizes}, max_elements)
+    for size in sorted(contract.sizes, key=lambda s: sizes[s.name]):
+        sizes = _grown(contract, sizes, size, max_elements)
+    return new_case("largest", sizes, "normal", stream("largest", contract, seed), CaseKind.LARGE)
+
+
+def far_cases(contract: Contract, seed: int) -> list[Case]:
+    """Cases beyond what can be run in full: past 2^24 and 2^31 elements of the largest buffer, and near the upper ends
+    of all sizes. None for contracts whose arrays cannot be drawn in parts."""
+    if any(a.constraints.sorted or a.constraints.unique for a in contract.buffers()) or not contract.sizes:
+        return []
+    rng = stream("far", contract, seed)
+    least = {s.name: clip(s, 1 + int(rng.integers(1000, 1100))) for s in contract.sizes}
+    ends = {s.name: max(s.minimum, s.maximum - int(rng.integers(1, 10))) for s in contract.sizes}
+    chosen = [ends]
+    for goal in FAR_ELEMENTS:
+        chosen += [_reaching(contract, least, size, goal) for size in contract.sizes]
+        chosen.append(_shrunk_to(contract, ends, goal))
+    unique = {tuple(sorted(s.items())): s for s in chosen if _largest_buffer(contract, s) > FAR_ELEMENTS[0]}
+    return [new_case(f"far {i}", sizes, "normal", rng) for i, sizes in enumerate(unique.values())]
+
+
+def _largest_buffer(contract: Contract, sizes: Mapping[str, int]) -> int:
+    return max((math.prod(contract.shape(a, sizes)) for a in contract.buffers()), default=0)
+
+
+def _reaching(contract: Contract, others: Mapping[str, int], size: Size, goal: int) -> dict[str, int]:
+    """One size just so large that the largest buffer has more than ``goal`` elements, or as large as it may be."""
+    low, high = size.minimum, size.maximum
+    while low < high:
+        middle = (low + high) // 2
+        reached = _largest_buffer(contract, {**others, size.name: middle}) > goal + goal // 16
+        low, high = (low, middle) if reached else (middle + 1, high)
+    return {**others, size.name: low}
+
+
+def _shrunk_to(contract: Contract, ends: Mapping[str, int], goal: int) -> dict[str, int]:
+    """All sizes from their upper ends down, the largest halved until little more than the goal is left."""
+    sizes = dict(ends)
+    lows = {s.name: max(s.minimum, 1) for s in contract.sizes}
+    while _largest_buffer(contract, sizes) > 2 * goal + goal // 4:
+        name = max(sizes, key=lambda n: sizes[n] / lows[n])
+        if sizes[name] // 2 < lows[name]:
+            break
+        sizes[name] //= 2
+    return sizes
+
+
+def _grown(contract: Contract, others: Mapping[str, int], size: Size, max_elements: int) -> dict[str, int]:
+    """The largest value of one size that fits, the others as they are."""
+    low, high = size.minimum, size.maximum
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = elements(contract, {**others, size.name: middle}) <= max_elements
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return {**others, size.name: low}
