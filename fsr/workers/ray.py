@@ -98,7 +98,7 @@ class RayBackend:
             try:
                 if address is None:
                     with _environment_of_ray(gpus):
-                        ray.init(include_dashboard=False, num_gpus=len(gpus), **quiet)
+                        ray.init(address="local", include_dashboard=False, num_gpus=len(gpus), **quiet)
                 else:
                     _require_answer(address)
                     ray.init(address=address, **quiet)

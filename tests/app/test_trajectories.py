@@ -59,6 +59,19 @@ def test_rows_are_valid_and_only_what_was_judged_is_told(folder: Path, form: str
     assert rows[0]["reward"]["total"] == pytest.approx(0.1 + 0.2 + 0.7 + 1.386294)
 
 
+@pytest.mark.parametrize("form", ["grpo", "sft"])
+def test_rows_load_with_the_datasets_library(folder: Path, form: str) -> None:
+    datasets = pytest.importorskip("datasets", reason="the package datasets is not installed")
+    out = folder / "out.jsonl"
+    count = write_jsonl(trajectories(folder, form), out)
+    loaded = datasets.load_dataset("json", data_files=str(out), split="train", cache_dir=str(folder / "cache"))
+    assert len(loaded) == count
+    told = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["reward"]["total"] for row in loaded] == [row["reward"]["total"] for row in told]
+    asked = "messages" if form == "sft" else "prompt"
+    assert [row[asked][0]["role"] for row in loaded] == ["system"] * count
+
+
 def test_rewards_rise_with_what_an_answer_is_worth() -> None:
     steps = [
         (None, None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.llm.kernels import WARP
 from tests.llm.server import Reply, Request, ScriptedServer, refusal
 
 pytest.importorskip("openai", reason="the package openai is not installed")
+psutil = pytest.importorskip("psutil", reason="the package psutil is not installed")
 KEY = "sk-never-to-be-seen-7f3a91"
 EXAMPLE = "https://api.example.com/v1#m"
 WRONG = WARP.replace("j = lane", "j = lane + 1")
@@ -72,9 +74,10 @@ def test_a_model_that_misbehaves_is_killed_resumed_replayed_and_leaks_no_key(fsr
     fsr.env["SCRIPTED_API_KEY"] = KEY
     arguments = ("--device", "host", "--evaluations", 4, "--workers", 1, "--llm", "bad", "--no-cache", "--budget", "3m")
     process = started(fsr, "refine", row_sum, *arguments)
-    folder = None
+    folder, environments = None, list[bytes]()
     try:
         for _ in process.stderr or ():
+            environments += environments_below(process.pid)
             folder = next(iter((fsr.home / "runs").glob("*")), None)
             log = folder / "events.jsonl" if folder else None
             if log is not None and log.is_file() and log.read_text().count('"kind":"tell"') > 1 and server.charged[0]:
@@ -85,6 +88,8 @@ def test_a_model_that_misbehaves_is_killed_resumed_replayed_and_leaks_no_key(fsr
         process.stdout.close()  # type: ignore[union-attr]
         process.stderr.close()  # type: ignore[union-attr]
     assert folder is not None
+    assert environments
+    assert not [e for e in environments if KEY.encode() in e]
     before = [e for e in fsr.events(folder.name) if e["kind"] == "tell"]
     result = json.loads(fsr.run("refine", "--resume", folder.name, "--json", timeout_s=250).stdout)
     after = fsr.events(folder.name)
@@ -109,6 +114,15 @@ def test_a_model_that_misbehaves_is_killed_resumed_replayed_and_leaks_no_key(fsr
     leaks = [p for p in fsr.home.parent.rglob("*") if p.is_file() and KEY.encode() in p.read_bytes()]
     assert leaks == []
     assert KEY not in json.dumps([server.requests, result])
+
+
+def environments_below(process: int) -> list[bytes]:
+    """The environments of all processes that a process has started, as the kernel keeps them (proc(5))."""
+    found = []
+    for child in psutil.Process(process).children(recursive=True):
+        with contextlib.suppress(OSError):  # it has ended
+            found.append(Path(f"/proc/{child.pid}/environ").read_bytes())
+    return [environment for environment in found if environment]
 
 
 def book(folder: Path) -> list[dict[str, Any]]:
