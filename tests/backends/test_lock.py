@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -24,14 +23,12 @@ with DeviceLock("cuda:0", Path(sys.argv[1])):
 
 
 def test_a_second_claim_waits_and_then_names_the_holder(tmp_path: Path) -> None:
-    with DeviceLock("cuda:0", tmp_path):
-        started = time.monotonic()
-        with (
-            pytest.raises(FsrError, match=f"cuda:0 is in use by process {os.getpid()}"),
-            DeviceLock("cuda:0", tmp_path, timeout_s=0.2),
-        ):
-            pass
-        assert 0.2 <= time.monotonic() - started < 5
+    with (
+        DeviceLock("cuda:0", tmp_path),
+        pytest.raises(FsrError, match=f"cuda:0 is in use by process {os.getpid()}"),
+        DeviceLock("cuda:0", tmp_path, timeout_s=0.2),
+    ):
+        pass
 
 
 def test_devices_are_locked_each_for_itself(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from fsr.identity import candidate_from_json, candidate_hash, to_json
 from fsr.records import Candidate, Outcome
@@ -74,11 +76,26 @@ def search(*proposers: Proposer) -> Refinement:
     return refinement
 
 
+@contextmanager
+def at_once() -> Iterator[None]:
+    """What is done inside neither thinks nor waits for long. That other processes had the cores does not count:
+    ``schedstat`` tells how long this thread was ready and was not let run (Documentation/scheduler/sched-stats)."""
+    kept = Path("/proc/thread-self/schedstat")
+
+    def let_run_s() -> float:
+        held_up_ns = int(kept.read_text().split()[1]) if kept.exists() else 0
+        return time.monotonic() - held_up_ns / 1e9
+
+    began = let_run_s()
+    yield
+    assert let_run_s() - began < AT_ONCE_S
+
+
 class ProposerConformance:
     """A subclass gives :meth:`proposer`, a new one of the same seed and script at every call."""
 
     steps = 8
-    patience_s = 5.0  # for what thinks in the background
+    patience_s = 60.0  # for what thinks in the background
 
     def proposer(self) -> Proposer:
         raise NotImplementedError
@@ -118,14 +135,12 @@ class ProposerConformance:
         proposer = self.proposer()
         refinement = search(proposer)
         for _ in range(self.steps):
-            started = time.monotonic()
-            suggestion = proposer.suggest(refinement.view())
-            assert time.monotonic() - started < AT_ONCE_S
+            with at_once():
+                suggestion = proposer.suggest(refinement.view())
             if suggestion is not None:
                 proposer.asked(1, suggestion)
-        started = time.monotonic()
-        proposer.close()
-        assert time.monotonic() - started < AT_ONCE_S
+        with at_once():
+            proposer.close()
 
     def test_it_comes_to_an_end_or_says_that_it_thinks(self) -> None:
         refinement = search(self.proposer())

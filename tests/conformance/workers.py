@@ -75,12 +75,10 @@ class WorkersConformance:
 
     def test_a_task_past_its_time_is_killed_and_its_worker_replaced(self, workers: Workers) -> None:
         before = one(workers, "device", "where", None)
-        started = time.monotonic()
-        fault = one(workers, "device", "sleep", 60.0, timeout_s=0.5)
+        fault = one(workers, "device", "sleep", 3600.0, timeout_s=0.5)  # longer than any test may take
         assert isinstance(fault, WorkerFault)
         assert fault.kind == "timed_out"
         assert "0.5 s" in fault.detail
-        assert time.monotonic() - started < 20
         assert one(workers, "device", "where", None) != before
 
     def test_an_exception_is_told_and_the_worker_stays(self, workers: Workers) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -55,9 +54,7 @@ def test_stopping_ends_a_pause_and_wakes_who_waits() -> None:
     control = Control()
     control.pause()
     threading.Timer(0.05, control.stop).start()
-    began = time.monotonic()
-    control.wait(10)
-    assert time.monotonic() - began < 5
+    control.wait(3600)  # longer than any test may take
     assert (control.stopped, control.paused) == (True, False)
     control.pause()
     assert not control.paused

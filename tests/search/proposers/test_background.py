@@ -32,17 +32,16 @@ def test_nothing_waits_for_it_and_its_suggestion_is_taken_when_it_has_one() -> N
     release = threading.Event()
 
     def slow(view: View) -> Iterator[Suggestion]:
-        release.wait(10)
+        release.wait()  # whoever waited for it would wait forever
         yield Suggestion(noted(1), 0, "at last", "model")
 
     refinement = search(Deterministic(0), Background("slow", slow))
-    started = time.monotonic()
     for _ in range(5):
         proposal = refinement.ask()
         assert proposal is not None
         assert proposal.proposer == "deterministic"
         refinement.tell(proposal.id, timed(1000.0))
-    assert time.monotonic() - started < 2.0
+    assert not release.is_set()
     release.set()
     for _ in range(200):
         proposal = refinement.ask()
@@ -64,7 +63,7 @@ def test_what_it_raises_costs_the_run_this_proposer_only() -> None:
     told: list[tuple[str, str]] = []
     refinement = search(Background("broken", broken), Deterministic(0))
     refinement._on_fault = lambda name, fault: told.append((name, str(fault)))
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while not told and time.monotonic() < until:
         proposal = refinement.ask()
         if proposal is not None:
