@@ -9,7 +9,7 @@ import click
 
 from fsr.cache.store import Store
 from fsr.errors import EXIT_DONE, StorageError, UsageError
-from fsr.settings import read_settings
+from fsr.settings import Settings, read_settings
 
 
 @click.command("key")
@@ -56,26 +56,41 @@ def export_command(file: Path, prefixes: tuple[str, ...]) -> None:
 
 
 @click.command("import")
-@click.argument("file", type=click.Path(path_type=Path))
-def import_command(file: Path) -> int:
-    """Take the winners of a signed FILE into quarantine, where they are kept until `fsr cache verify KERNEL...` has
-    tested and timed them on this machine."""
+@click.argument("source", metavar="FILE|URL")
+def import_command(source: str) -> int:
+    """Take the winners of a signed FILE, or of one behind a URL, into quarantine, where they are kept until `fsr cache
+    verify KERNEL...` has tested and timed them on this machine. A URL is fetched again only when it changed."""
+    from fsr.cache.remote import Remote, is_address
+
+    settings = read_settings()
+    if not is_address(source):
+        try:
+            data = Path(source).read_bytes()
+        except OSError as fault:
+            raise UsageError(f"the bundle cannot be read: {fault.strerror}", where=source) from None
+        _take_in(data, settings)
+        return EXIT_DONE
+    remote = Remote(source, Path(f"{settings.cache}.remote"))
+    fetched = remote.fetch()
+    if fetched.data is None:
+        click.echo(f"{source} is as it was: nothing is new")
+        return EXIT_DONE
+    _take_in(fetched.data, settings)
+    remote.taken(fetched)
+    return EXIT_DONE
+
+
+def _take_in(data: bytes, settings: Settings) -> None:
     from fsr.cache.bundle import unpacked
     from fsr.cache.quarantine import take_in
     from fsr.cache.signing import Keys
 
-    settings = read_settings()
-    try:
-        data = file.read_bytes()
-    except OSError as fault:
-        raise UsageError(f"the bundle cannot be read: {fault.strerror}", where=str(file)) from None
     bundle = unpacked(data, Keys(settings.home))
     with Store(Path(settings.cache)) as store:
         count = take_in(store, bundle)
     click.echo(
         f"{count} winners of {bundle.name} in quarantine; `fsr cache verify KERNEL...` has them tested and served"
     )
-    return EXIT_DONE
 
 
 SHARING = (key_command, trust_command, export_command, import_command)

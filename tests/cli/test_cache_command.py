@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -156,6 +158,52 @@ def test_winners_travel_signed_and_wait_in_quarantine(cli, database, kernel, tmp
     bundle.write_bytes(bundle.read_bytes().replace(b"winner", b"loser!"))
     assert "content was changed" in cli("cache", "import", bundle).err
     assert cli("cache", "import", tmp_path / "absent").code == EXIT_USAGE
+
+
+class Bucket(BaseHTTPRequestHandler):
+    """One object behind a plain GET, with its tag."""
+
+    data, tag, sent = b"", '"1"', 0
+
+    def do_GET(self):
+        known = self.headers.get("If-None-Match") == self.tag
+        found = self.path == "/winners.json"
+        self.send_response(304 if known and found else 200 if found else 404)
+        self.send_header("ETag", self.tag)
+        body = b"" if known or not found else self.data
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+        type(self).sent += len(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_teams_winners_come_from_a_web_server_once_and_only_as_signed(cli, database, kernel, tmp_path, monkeypatch):
+    pytest.importorskip("cryptography", reason="the extra 'share' is not installed")
+    publish(database, kernel)
+    bundle = tmp_path / "winners.json"
+    cli("cache", "export", bundle)
+    monkeypatch.setenv("FSR_CACHE", str(tmp_path / "other" / "cache.db"))
+    whole = bundle.read_bytes()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Bucket) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/winners.json"
+        Bucket.data = whole.replace(b"winner", b"loser!")
+        for _ in range(2):  # what was refused is not remembered as known
+            assert "content was changed" in cli("cache", "import", address).err
+        Bucket.data, Bucket.sent = whole, 0
+        assert "1 winners of own in quarantine" in cli("cache", "import", address).out
+        assert "nothing is new" in cli("cache", "import", address).out
+        assert Bucket.sent == len(whole)
+        Bucket.tag = '"2"'
+        assert "not newer" in cli("cache", "import", address).err  # an old one that is put back: replayed
+        absent = cli("cache", "import", f"{address}x")
+        assert (absent.code, "404" in absent.err) == (EXIT_USAGE, True)
+        server.shutdown()
+    gone = cli("cache", "import", address)
+    assert (gone.code, "cannot be fetched" in gone.err) == (EXIT_USAGE, True)
 
 
 def test_prune_keeps_the_cache_to_a_size(cli, database, kernel):
