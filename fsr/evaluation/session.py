@@ -43,7 +43,7 @@ LARGE_S = 0.3  # what the original may take on a large case: candidates meet it 
 LARGE_TOTAL_S, LARGE_SHARE = 6.0, 0.02  # on all cases at the upper end: seconds, and of the run's budget
 # Where even the smallest case is dear, as many cases as the original answers in this share of the run's budget, each
 # twice; of a list at least so many.
-CASES_SHARE, CASES_LEAST, DEAR_S = 0.2, 6, 0.25
+CASES_SHARE, CASES_LEAST, DEAR_S = 0.2, 6, 0.5
 
 
 class Session:

@@ -18,6 +18,7 @@ LARGEST_SHARE = 0.45  # where promoting costs more
 LARGEST_REST = 0.6  # of what testing the original has left
 # Of the original's qualification: a promotion opens a session anew, and tests and times as much again.
 PROMOTION_OF_BASELINE = 1.2
+PREDICTED_OF_BASELINE = 2.4  # where held-out sizes are recorded, and mutants run, on the same cores
 EVALUATION_OF_BASELINE = 0.35
 OVERRUN_SHARE, OVERRUN_S = 0.08, 3.0
 HOPEFUL = 0.3  # a stage may cost this much of what is expected; where not even that is left, it is not begun
@@ -29,11 +30,14 @@ CHECKED_BYTES_PER_S = 20e6
 @dataclass(slots=True)
 class Budget:
     """The seconds of one run. ``total_s``: asked for. ``spent_s``: in earlier lives of a resumed run. ``timed_bytes``:
-    of the buffers at timed sizes where they must be checked on the CPU beside a GPU, else 0. Pauses do not count."""
+    of the buffers at timed sizes where they must be checked on the CPU beside a GPU, else 0. ``predicted``: there is no
+    GPU. ``found``: there is something to promote. Pauses do not count."""
 
     total_s: float
     spent_s: float = 0.0
     timed_bytes: int = 0
+    predicted: bool = False
+    found: bool = True
     clock: Callable[[], float] = time.monotonic
     _began: float = field(init=False)
     _paused: float | None = field(default=None, init=False)
@@ -106,14 +110,16 @@ class Budget:
         """What a promotion is expected to take."""
         if self._promotion_s is not None:
             return self._promotion_s
-        return PROMOTION_OF_BASELINE * (self._baseline_s or 0.0) + self.timed_bytes / CHECKED_BYTES_PER_S
+        times = PREDICTED_OF_BASELINE if self.predicted else PROMOTION_OF_BASELINE
+        return times * (self._baseline_s or 0.0) + self.timed_bytes / CHECKED_BYTES_PER_S
 
     @property
     def reserve_s(self) -> float:
         """Seconds of the budget that the search leaves to promotion."""
         usual = min(PROMOTION_MOST_S, PROMOTION_SHARE * self.total_s)
         most = LARGEST_SHARE * self.total_s if self._rest_s is None else LARGEST_REST * self._rest_s
-        return min(most, max(usual, self.promotion_s))
+        whole = min(most, max(usual, self.promotion_s))
+        return whole if self.found else max(HOPEFUL * whole, min(usual, whole))
 
     # ------------------------------------------------------------ is it enough?
 

@@ -91,6 +91,7 @@ def carry_out(job: Job) -> Result:
 def _qualify(context: RunContext, kernel: Kernel, *, resumed: bool) -> None:
     """Test and time the original, and learn from it what the rest will cost. Raises BaselineError and BudgetError."""
     state, budget, spec = context.state, context.budget, context.spec
+    budget.predicted = spec.predicted
     if not spec.predicted:
         budget.timed_bytes = sum(buffer_bytes(spec.contract, sizes) for sizes in spec.contract.timed_sizes())
     context.take_device()
@@ -159,6 +160,7 @@ class Refining:
             context.log.append("resume")
             replay_into(self.refinement, context.log.folder, state)
         state.best = self.refinement.archive.best
+        context.budget.found = state.best is not None and state.best.proposal.id > 0
 
     def _begin(self, start: RunStart) -> None:
         log, state = self.context.log, self.context.state

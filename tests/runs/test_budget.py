@@ -104,3 +104,13 @@ def test_a_verdict_may_overrun_the_budget_within_what_is_promised() -> None:
     assert found.left_s < 2.0
     clock[0] += found.verdict_left_s
     assert 60.0 < clock[0] <= 60.0 * 1.1 + 5.0
+
+
+def test_the_search_goes_on_while_there_is_nothing_to_promote() -> None:
+    found, clock = budget(60.0)
+    clock.now += 15.0
+    found.baseline_took(15.0)
+    kept = found.search_left_s
+    found.found = False
+    assert found.search_left_s > kept
+    assert found.left_s > found.search_left_s > 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Iterable
 
 from fsr.identity import to_json
@@ -21,6 +22,8 @@ ELITES_CONSIDERED = 8  # parents looked at for each suggestion
 RETUNED = 3  # of the fastest, whose parameters are changed
 RETUNE_SHARE = 0.5  # suggestions that change one parameter on the path of an elite
 RETUNE_TRIES = 6
+UNKNOWN_AT_ONCE = 2  # moves of one kind that are asked for before one of them is told
+PROMISING = 1.5  # the gain that others must be guessed to have
 NOISE = 0.08  # in log speed-up: breaks ties differently for each seed
 
 
@@ -36,7 +39,8 @@ class Deterministic:
         self._random = random.Random(seed)
         self._untried: dict[int, list[tuple[Action, Move]]] = {}
         self._tried: set[tuple[int | None, str]] = set()  # parent and move
-        self._own: dict[int, Move] = {}
+        self._own: dict[int, Move] = {}  # by proposal, until it is told
+        self._answered: set[str] = set()  # kinds of moves of which one was told
 
     def suggest(self, view: View) -> Suggestion | None:
         """The next suggestion; None while nothing new can be thought of."""
@@ -62,6 +66,8 @@ class Deterministic:
     def told(self, trial: Trial, parent: Trial | None) -> None:
         """Learn what the move gained over its parent."""
         move = self._own.pop(trial.proposal.id, None)
+        if move is not None:
+            self._answered.add(kind_of(move))
         if move is not None and parent is not None and parent.time_ns is not None:
             self.policy.learn(move, parent.time_ns, trial.outcome)
 
@@ -79,6 +85,7 @@ class Deterministic:
         """The most promising untried move on any of the elites."""
         options = [(t, pair) for t in elites for pair in self._moves_at(view, t)]
         options = [(t, (a, m)) for t, (a, m) in options if not self.policy.refused(m.name)]
+        options = self._varied(options)
         scores = [self._score(view, trial, *pair) for trial, pair in options]
         while options:
             chosen = best_of((score, i) for i, score in enumerate(scores))
@@ -91,6 +98,14 @@ class Deterministic:
                 assert isinstance(told, dict)
                 return Suggestion(candidate, trial.proposal.id, move.name, "action", told)
         return None
+
+    def _varied(self, options: list[tuple[Trial, tuple[Action, Move]]]) -> list[tuple[Trial, tuple[Action, Move]]]:
+        """Without moves of a kind of which two are under way and nothing is known yet, where there are others that
+        promise a gain: a guess that is wrong must not take all that is asked for before the first answer."""
+        waiting = Counter(kind_of(move) for move in self._own.values())
+        full = {kind for kind, count in waiting.items() if count >= UNKNOWN_AT_ONCE and kind not in self._answered}
+        others = [o for o in options if kind_of(o[1][1]) not in full]
+        return others if full and any(move.gain >= PROMISING for _, (_, move) in others) else options
 
     def _score(self, view: View, trial: Trial, action: Action, move: Move) -> float:
         estimate = self.policy.estimate(action, move, bottlenecks_of(trial.outcome.features))
@@ -118,6 +133,12 @@ class Deterministic:
             if candidate is not None and not view.known(candidate):
                 return Suggestion(candidate, elite.proposal.id, move.name, "retune")
         return None
+
+
+def kind_of(move: Move) -> str:
+    """A move's action; of one that makes another on a form that it wrote, that one's too."""
+    inner = next((str(value).split("@")[0] for key, value in move.params if key == "as"), "")
+    return f"{move.action} {inner}"
 
 
 def _move_of(provenance: object) -> Move:

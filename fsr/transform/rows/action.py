@@ -46,6 +46,7 @@ BLOCKS = (128, 256, 512, 1024)
 FIRST_GAIN = {"none": 6.0, "shared": 9.0, "register": 12.0}
 LIFTED_GAIN = {"none": 1.05, "shared": 1.2, "register": 1.4}  # its loads are whole sectors already
 SHORTEST = 16  # iterations: half a warp has nothing to do below
+IDLE = 4  # a block may be so many times as large as its longest loop: the other threads have nothing to do
 SCATTERED_GAIN = 1.1  # nothing lies side by side in a row: more threads may help all the same
 AIMS = frozenset(["uncoalesced", "latency", "occupancy", "bandwidth"])
 
@@ -64,7 +65,10 @@ class RowsToGroups:
             rows = _rows(subject, kernel)
             if rows is None or not _fits(rows, subject) or _all_short(rows):
                 continue
+            longest = _longest(rows)
             for threads in self._blocks(rows, subject.keep_launch):
+                if longest is not None and not self.warp and threads > IDLE * longest:
+                    continue
                 yield from self._of_threads(rows, threads, subject.keep_launch)
 
     def _blocks(self, rows: RowKernel, keep_launch: bool) -> tuple[int, ...]:
@@ -163,6 +167,12 @@ def _fits(rows: RowKernel, subject: Subject) -> bool:
         if bound is None or bound > INT_LIMIT - 65536:
             return False
     return True
+
+
+def _longest(rows: RowKernel) -> int | None:
+    """Iterations of the longest loop at the sizes that are timed; None where one is not known."""
+    lengths = [rows.target.timed(u.loop.loop.bound) for u in flatten(rows.units) if u.loop is not None]
+    return max((n for n in lengths if n is not None), default=None) if None not in lengths else None
 
 
 def _all_short(rows: RowKernel) -> bool:

@@ -33,6 +33,8 @@ from fsr.source.walk import (
     kernel_names,
     names_changed,
     names_in,
+    names_mentioned,
+    opaque_names,
     taken_names,
     walk_expr,
     walk_stmts,
@@ -65,7 +67,7 @@ class RowKernel:
 def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
     """The kernel as one row a thread with at least one loop to share; None where that cannot be shown."""
     found = target_for(subject, kernel)
-    if found is None or kernel.template is not None:
+    if found is None or mentions_template(kernel):
         return None
     threads = found.row_threads
     position = next((i for i, s in enumerate(kernel.body) if isinstance(s, Declare) and is_row(s, threads)), None)
@@ -84,6 +86,14 @@ def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
     if any(u.kind != "all" or u.accesses for u in heads) or not any(u.kind == "loop" for u in flatten(units)):
         return None
     return RowKernel(found, before, row, units, scene, threads, _rows(found, row.name, after, threads))
+
+
+def mentions_template(kernel: KernelForm) -> bool:
+    """Whether a kernel's text depends on what its template is given."""
+    names = {name for _, name in kernel.template_parameters}
+    return bool(
+        names and names & (names_mentioned(kernel.body) | {w for p in kernel.params for w in opaque_names(p.type)})
+    )
 
 
 def is_row(stmt: Declare, threads: int | None) -> bool:

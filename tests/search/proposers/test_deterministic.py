@@ -5,6 +5,7 @@ from __future__ import annotations
 from fsr.search.proposal import Proposal
 from fsr.search.proposers.deterministic import Deterministic
 from tests.conformance.proposers import ProposerConformance, cost, noted, search
+from tests.search.scripted import Knob, deterministic, timed
 
 
 class TestDeterministic(ProposerConformance):
@@ -21,3 +22,12 @@ class TestDeterministic(ProposerConformance):
             resumed.tell(proposal.id, cost(proposal.candidate))
         assert [p.hash for p in log] + self.drive(resumed, 7) == whole
         assert self.drive(search(Deterministic(8)), 16) != whole
+
+
+def test_a_guess_takes_no_more_than_two_of_what_is_asked_before_the_first_answer() -> None:
+    actions = (Knob("wrong", (1, 2, 3, 4, 5, 6), 8.0), Knob("right", (1, 2), 2.0))
+    refinement = deterministic(actions, 0)
+    refinement.tell(refinement.ask().id, timed(1000.0))  # type: ignore[union-attr]
+    asked = [refinement.ask().move for _ in range(4)]  # type: ignore[union-attr]
+    assert sum(move.startswith("wrong") for move in asked) == 2
+    assert sum(move.startswith("right") for move in asked) == 2

@@ -11,7 +11,7 @@ from fsr.backends.host.compiler import HostToolchain
 from fsr.backends.host.device import open_host_device
 from fsr.computation.canonical import canonical
 from fsr.computation.computation import Buffer, Computation, Statement
-from fsr.computation.expression import Load, Number, affine
+from fsr.computation.expression import Affine, Fold, Load, Number, affine
 from fsr.records import Case, Image
 from fsr.runs.kernel import load_kernel
 from fsr.source.parse import parse_kernels
@@ -82,3 +82,60 @@ def test_nothing_is_offered_without_a_computation_or_twice(subject):
     assert list(action.moves(replace(subject, computation=None))) == []
     assert list(action.moves(replace(subject, keep_launch=True))) == []
     assert list(action.moves(replace(subject, candidate=action.apply(subject, first)))) == []
+
+
+SUMS = """// /// fsr
+// entry = "k<float>"
+// [sizes]
+// n = {min = 0, max = 100000, timed = 100000}
+// [args]
+// x = {role = "in", shape = ["n"]}
+// y = {role = "out", shape = ["ceil_div(n, 256)"]}
+// n = {value = "n"}
+// [launch]
+// grid = "ceil_div(n, 256)"
+// block = 256
+// [tolerance]
+// sum_length = 256
+// ///
+template <class T> __global__ void k(const T* x, T* y, unsigned n) {
+  __shared__ T part[256];
+  unsigned at = blockIdx.x * 256 + threadIdx.x;
+  part[threadIdx.x] = at < n ? x[at] : T(0);
+  for (unsigned s = 128; s; s /= 2) {
+    __syncthreads();
+    if (threadIdx.x < s) part[threadIdx.x] += part[threadIdx.x + s];
+  }
+  if (!threadIdx.x) y[blockIdx.x] = part[0];
+}
+"""
+
+
+def test_a_template_with_types_is_written_with_those_of_the_launch(tmp_path):
+    (tmp_path / "k.cu").write_text(SUMS)
+    kernel = load_kernel(tmp_path / "k.cu")
+    at = Number(Affine((("i", 256), ("k0", 1))), "int64")
+    value = Fold("sum", (("k0", Affine((), 256)),), Load("x", (at,), "float32"), inside=True)
+    blocks = "ceil_div(n, 256)"
+    buffers = (Buffer("x", "float32", ("n",)), Buffer("y", "float32", (blocks,)))
+    statement = Statement("fold", "y", (("i", blocks),), value, (Number(affine("i"), "int64"),))
+    found = Computation(("n",), buffers, (statement,))
+    start = Subject(kernel.baseline, parse_kernels(kernel.baseline.source), kernel.contract, False, "sm_90", found)
+    moves = {str(m.param("as")): m for m in Restate(STRUCTURAL).moves(start)}
+    name = next(n for n in moves if n.startswith("row-per-warp"))
+    written = Restate(STRUCTURAL).apply(start, moves[name])
+    assert "const float" in written.source
+    device = open_host_device()
+    for n in (1, 255, 5000):
+        case = Case("case", (("n", n),), "normal", 1)
+        results = []
+        for candidate in (kernel.baseline, written):
+            image = HostToolchain().compile(candidate)
+            assert isinstance(image, Image)
+            with device.prepare(
+                image, *place(kernel.contract, candidate.plan, case, build(kernel.contract, case))
+            ) as p:
+                p.run(10.0)
+                results.append(p.read()["y"])
+        np.testing.assert_allclose(results[1], results[0], rtol=1e-4, atol=1e-5)
+    device.close()
