@@ -64,8 +64,9 @@ class Engine:
                 return Ended.BUDGET
             full = self._fill(evaluations)
             if not self._flying() and (full or self.context.control.paused):
-                if not self.context.control.paused and not self.refinement.thinking:
-                    return Ended.EVALUATIONS if self._used_up(evaluations) else Ended.SPACE
+                used_up = self._used_up(evaluations)  # whoever still thinks would think in vain
+                if not self.context.control.paused and (used_up or not self.refinement.thinking):
+                    return Ended.EVALUATIONS if used_up else Ended.SPACE
                 self._idle()
                 continue
             self._feed()

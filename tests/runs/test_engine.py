@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +25,7 @@ from fsr.search.proposers.background import Background
 from fsr.search.proposers.deterministic import Deterministic
 from fsr.search.proposers.protocol import Proposer, Suggestion
 from fsr.workers.protocol import Completion, Task
-from tests.conformance.proposers import cost, noted, search
+from tests.conformance.proposers import Scripted, cost, noted, search
 from tests.runs.test_lease import FakeLock
 from tests.search.scripted import BASELINE, CONTRACT
 
@@ -132,6 +133,18 @@ def test_with_one_worker_of_each_kind_equal_seeds_give_equal_runs(bench: Any) ->
     assert all(run == runs[0] for run in runs)
     told = [number for kind, number in runs[0][1] if kind == "tell"]
     assert told == sorted(told)
+
+
+def test_a_proposer_that_still_thinks_does_not_keep_a_run_whose_evaluations_are_used_up(bench: Any) -> None:
+    script = (Suggestion(noted(number), 0, f"edit {number}", "coder") for number in range(1000))
+    found = bench(Workers(random.Random(2)), deterministic(), Scripted("model", script, thinking=True))
+    end = threading.Timer(10.0, found.context.control.stop, ("it would wait for ever",))
+    end.start()
+    try:
+        assert found.search(5) is Ended.EVALUATIONS
+    finally:
+        end.cancel()
+    assert len([kind for kind, _ in log_of(found) if kind == "tell"]) == 5
 
 
 def test_with_several_compilers_outcomes_are_told_as_they_come_and_each_once(bench: Any) -> None:
