@@ -70,7 +70,14 @@ __device__ float one(float x) { return x; }
 #endif
 __global__ void k(float *x, int n) { x[0] = one(SCALE) + width(); }
 """.replace("__global__", "__device__ uint width() { return 4; }\n__global__")
-SOURCES = {"limits": LIMITS, "traits": TRAITS, "halves": HALVES, "library": LIBRARY, "asked": ASKED}
+ROUNDED = """
+#include <cuda_bf16.h>
+__global__ void k(float *x, int n) {
+  x[0] = (float)__int2bfloat16_rz(n) + (float)__ull2bfloat16_ru(257ull) + __bfloat162ushort_rd(__short_as_bfloat16(7));
+  x[1] = (float)__int2half_rd(n) + __half2char_rz(__float2half(x[2])) + __low2float(__bfloat162bfloat162(x[3]));
+}
+"""
+SOURCES = {"rounded": ROUNDED, "limits": LIMITS, "traits": TRAITS, "halves": HALVES, "library": LIBRARY, "asked": ASKED}
 
 
 def result_of(toolchain, source):
