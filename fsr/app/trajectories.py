@@ -48,7 +48,7 @@ def trajectories(folder: Path, form: str) -> Iterator[dict[str, Json]]:
     outcomes = _outcomes(events)
     refused: dict[str, dict[str, Any]] = {}
     answers = []
-    for entry in read_book(folder / ANSWERS):
+    for entry in read_book(_book_of(folder, events)):
         if entry.get("kind") == "refused":
             refused[entry["hash"]] = entry
         elif entry.get("kind") == "answer":
@@ -57,6 +57,12 @@ def trajectories(folder: Path, form: str) -> Iterator[dict[str, Json]]:
         row = _row(folder.name, entry, outcomes.get(entry["hash"]), refused.get(entry["hash"]))
         if row is not None and (form == "grpo" or row.pop("good")):
             yield _formed(row, form)
+
+
+def _book_of(folder: Path, events: list[dict[str, Any]]) -> Path:
+    """Where the answers of a run are: of one that replays another, in that one's folder."""
+    options = next((event["options"] for event in events if event["kind"] == "start"), {})
+    return (folder.parent / options["replay"] if options.get("replay") else folder) / ANSWERS
 
 
 def _outcomes(events: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -72,6 +72,20 @@ def test_rows_load_with_the_datasets_library(folder: Path, form: str) -> None:
     assert [row[asked][0]["role"] for row in loaded] == ["system"] * count
 
 
+def test_a_run_that_replays_another_has_the_others_answers_and_rewards_of_its_own(folder: Path) -> None:
+    again = folder.parent / "again"
+    again.mkdir()
+    start = {"kind": "start", "options": {"replay": folder.name}}
+    events = (folder / "events.jsonl").read_text().replace("250.0", "500.0")
+    (again / "events.jsonl").write_text(json.dumps(start) + "\n" + events)
+    first, second = (list(trajectories(run, "grpo")) for run in (folder, again))
+    assert [row["question"] for row in first] == [row["question"] for row in second]
+    assert [row["completion"] for row in first] == [row["completion"] for row in second]
+    totals = [[row["reward"]["total"] for row in rows] for rows in (first, second)]  # type: ignore[call-overload,index]
+    assert totals[0][1:] == totals[1][1:]
+    assert totals[0][0] - totals[1][0] == pytest.approx(0.693147, abs=1e-5)
+
+
 def test_rewards_rise_with_what_an_answer_is_worth() -> None:
     steps = [
         (None, None),
