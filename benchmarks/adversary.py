@@ -51,7 +51,8 @@ def judged(spec: SessionSpec, composed: Composed) -> tuple[bool, str]:
     try:
         outcome = evaluate_task(EvaluateRequest(spec, composed.candidate, built))
         if outcome.status >= Status.CORRECT:
-            outcome = promote_task(PromoteRequest(spec, composed.candidate, built, part=PromotionPart.TESTS))
+            final = PromoteRequest(spec, composed.candidate, built, part=PromotionPart.TESTS, own_tested=True)
+            outcome = promote_task(final)
     except DeviceFault as fault:
         return False, f"{fault.fault.kind}: {fault.fault.detail}"
     return outcome.status >= Status.SLOW, told(outcome)

@@ -167,7 +167,7 @@ def _judged(stored: Stored, candidate: Candidate) -> tuple[Outcome, Outcome | No
             return outcome, None
         if now.median_ns >= first.median_ns:
             return outcome, None
-        request = PromoteRequest(spec, candidate, binaries, stored.options.budget_s, untrusted=True)
+        request = PromoteRequest(spec, candidate, binaries, stored.options.budget_s, untrusted=True, own_tested=True)
         return outcome, promoted(workers, request)
 
 

@@ -155,7 +155,7 @@ def _stages(
     if compiled is None or outcome.status < Status.CORRECT:
         return outcome
     part = PromotionPart.WHOLE if timed else PromotionPart.TESTS
-    final = promoted(workers, PromoteRequest(spec, candidate, compiled, options.budget_s, part))
+    final = promoted(workers, PromoteRequest(spec, candidate, compiled, options.budget_s, part, own_tested=True))
     return replace(final, cases=outcome.cases + final.cases, passed=outcome.passed + final.passed)
 
 

@@ -79,14 +79,15 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     """Held-out cases, the largest sizes, sanitizers and other orders."""
     started = time.monotonic()
     candidate, binaries = request.candidate, request.binaries
-    cases = session.held_out_cases()
+    held_out = session.held_out_cases()
+    cases = [*(() if request.own_tested else session.candidate_cases(candidate)), *held_out]
     passed, failure = session.first_failure(binaries.run, candidate.plan, cases)
     if failure is None:
         more, failure = _large(session, candidate, binaries, request.budget_s)
         passed += more
     inspections: dict[str, Json] = {}
     if failure is None:
-        failure, inspections = _inspected(session, candidate, binaries, cases)
+        failure, inspections = _inspected(session, candidate, binaries, held_out)
     seconds = time.monotonic() - started
     if failure is not None:
         return Outcome(Status.WRONG, "promotion", passed + 1, passed, evidence=failure.evidence(), seconds=seconds)

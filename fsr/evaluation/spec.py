@@ -76,7 +76,8 @@ class CompileRequest:
 @dataclass(frozen=True, slots=True)
 class EvaluateRequest:
     """Payload of ``jobs.evaluate_task``. ``incumbent_ns``: the best time so far; a candidate clearly slower is
-    cut short. ``deadline_s``: seconds that this task may take before it is killed; None for no limit but its own."""
+    cut short, and one that is no faster keeps the cases that aim at it for its promotion. ``deadline_s``: seconds that
+    this task may take before it is killed; None for no limit but its own."""
 
     spec: SessionSpec
     candidate: Candidate
@@ -97,7 +98,8 @@ class PromotionPart(Enum):
 @dataclass(frozen=True, slots=True)
 class PromoteRequest:
     """Payload of ``promotion.promote_task``. ``budget_s``: seconds that this task may take, its final among them.
-    ``untrusted``: a model wrote the candidate."""
+    ``untrusted``: a model wrote the candidate. ``own_tested``: its evaluation went through the cases that aim at what
+    this candidate names."""
 
     spec: SessionSpec
     candidate: Candidate
@@ -105,6 +107,7 @@ class PromoteRequest:
     budget_s: float = 20.0
     part: PromotionPart = PromotionPart.WHOLE
     untrusted: bool = False
+    own_tested: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,10 @@ class Promoter:
                 return None if cut else outcome_of(done, "compile", context.state)
             binaries = done.result
         context.take_device()
-        whole = partial(PromoteRequest, context.spec, proposal.candidate, binaries, untrusted=proposal.untrusted)
+        whole = partial(
+            PromoteRequest, context.spec, proposal.candidate, binaries, untrusted=proposal.untrusted,
+            own_tested=trial.outcome is not None and "own_cases" in trial.outcome.evidence,
+        )  # fmt: skip
         shared = context.spec.predicted and context.workers.size("device") > 1
         parts = (PromotionPart.TESTS, PromotionPart.TIMES) if shared else (PromotionPart.WHOLE,)
         mutants = self._mutants(proposal)

@@ -40,7 +40,7 @@ def judged(path: Path, attacked: str, device: str = "host") -> Outcome:
         outcome = evaluate_task(EvaluateRequest(spec, candidate, built))
         if outcome.status < Status.CORRECT:
             return outcome
-        return promote_task(PromoteRequest(spec, candidate, built, part=PromotionPart.TESTS))
+        return promote_task(PromoteRequest(spec, candidate, built, part=PromotionPart.TESTS, own_tested=True))
     except DeviceFault as fault:  # the worker process would be lost and replaced
         if not fault.fatal:
             raise

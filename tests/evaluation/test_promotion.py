@@ -226,6 +226,14 @@ def test_evaluation_stops_early_on_what_is_clearly_slower(world: World) -> None:
     assert outcome.features.source.threads_per_block == 32
 
 
+def test_cases_that_aim_at_a_candidate_are_run_for_the_best_and_before_a_promotion(world: World) -> None:
+    """At 113 rows, a number that only this candidate names."""
+    source = ROW_SUM.replace("y[row] = sum;", "y[row] = rows == 113 ? 0.0f : sum;")
+    assert world.evaluate(world.candidate(32, source), incumbent_ns=1e6).status is Status.WRONG
+    assert world.evaluate(world.candidate(32, source), incumbent_ns=4.9e5).status is Status.CORRECT
+    assert world.promote(world.candidate(32, source)).status is Status.WRONG
+
+
 def test_a_wrong_answer_is_told_with_its_smallest_case(world: World) -> None:
     outcome = world.evaluate(world.candidate(32, ROW_SUM.replace("j = 0;", "j = 1;")))
     assert (outcome.status, outcome.stage) == (Status.WRONG, "smoke")

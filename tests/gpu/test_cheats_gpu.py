@@ -72,7 +72,7 @@ def judged(workers: Workers, path: Path, example: str, device: str, target: str)
     outcome = result_of(workers, "device", "jobs:evaluate_task", request, 120)
     if outcome.status < Status.CORRECT:
         return outcome
-    final = PromoteRequest(spec, candidate, built, FINAL_BUDGET_S)
+    final = PromoteRequest(spec, candidate, built, FINAL_BUDGET_S, own_tested=True)
     return result_of(workers, "device", "promotion:promote_task", final, 300, fresh=True)
 
 
