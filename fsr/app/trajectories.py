@@ -61,7 +61,7 @@ def trajectories(folder: Path, form: str) -> Iterator[dict[str, Json]]:
 
 def _book_of(folder: Path, events: list[dict[str, Any]]) -> Path:
     """Where the answers of a run are: of one that replays another, in that one's folder."""
-    options = next((event["options"] for event in events if event["kind"] == "start"), {})
+    options: dict[str, Any] = next((event["options"] for event in events if event["kind"] == "start"), {})
     return (folder.parent / options["replay"] if options.get("replay") else folder) / ANSWERS
 
 
