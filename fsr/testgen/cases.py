@@ -86,8 +86,9 @@ def tailored_cases(
         int(n) for n in rng.permutation(sorted(products(_tiles(candidate), largest) - products(old, largest)))
     ]
     found: dict[tuple[tuple[str, int], ...], Case] = {}
-    hidden = folded(new[-MOST_FOLDED:], largest)
-    order = [(n, 0) for n in [*new, *(n for n in hidden if n not in new)]]
+    masks = [n for n in new if n > 2 and not n & (n + 1)]  # cut to k bits: wrong from two past it
+    hidden = folded([n for n in new if n not in masks or n <= largest][-MOST_FOLDED:], largest)
+    order = [*((n, 2) for n in masks), *((n, 0) for n in [*new, *(n for n in hidden if n not in new)])]
     for number, offset in [*order, *((n, o) for o in (1, -1) for n in new), *((n, 0) for n in multiplied)]:
         for size in contract.sizes:
             room = FOLDED_ELEMENTS if number in hidden and number not in new else max_elements
@@ -333,13 +334,15 @@ def families_of(contract: Contract) -> tuple[str, ...]:
 
 def _special_memory(contract: Contract, cases: Sequence[Case], rng: np.random.Generator) -> list[Case]:
     """Cases at the smallest alignment promised and at the odd multiples of 4 and 8 above it (an access of 16 bytes may
-    rely on more), and one for every group that may share memory."""
+    rely on more), one of them at sizes that vectors divide, and one for every group that may share memory."""
     if not cases or not contract.buffers():
         return []
     middling = sorted(cases, key=lambda c: elements(contract, c.size_map()))[len(cases) // 2 :]
     found = []
     least = smallest_alignment(contract)
     steps = [(least, middling[-1]), *((a, middling[0]) for a in sorted({least, 4, 8}) if a >= least)]
+    whole = replace(middling[0], name=f"vectors {middling[0].name}", sizes=_divisible(contract, middling[0]))
+    steps.append((least, whole))
     found += [
         _replaced(case, f"alignment {step} {case.name}", rng, alignment_bytes=step)
         for step, case in steps
@@ -350,6 +353,15 @@ def _special_memory(contract: Contract, cases: Sequence[Case], rng: np.random.Ge
         if len(shapes) == 1:
             found.append(_replaced(middling[0], f"aliased {'='.join(group)}", rng, aliased=tuple(group)))
     return found
+
+
+def _divisible(contract: Contract, case: Case) -> tuple[tuple[str, int], ...]:
+    """The case's sizes as multiples of 8 where the contract allows it: paths for whole vectors are taken there only."""
+    found = []
+    for size in contract.sizes:
+        value = min(-(-case.size_map()[size.name] // 8), size.maximum // 8) * 8
+        found.append((size.name, value if value >= max(size.minimum, 1) else case.size_map()[size.name]))
+    return tuple(found)
 
 
 def _distinct_cases(cases: Sequence[Case]) -> list[Case]:

@@ -113,7 +113,7 @@ def test_held_out_timed_sizes_are_near_the_timed_ones_but_others() -> None:
 def test_alignment_and_aliasing_get_cases_of_their_own() -> None:
     contract = matrix(aliasing=(("x", "y"),))
     found = cases.search_cases(contract, contract.plan, 1)
-    assert [c.alignment_bytes for c in found if c.alignment_bytes < 256] == [4, 8, 4]
+    assert [c.alignment_bytes for c in found if c.alignment_bytes < 256] == [4, 8, 4, 4]
     assert [c.aliased for c in found if c.aliased] == [("x", "y")]
     assert cases.smallest_alignment(contract) == 4
 
@@ -187,3 +187,16 @@ def test_the_largest_case_makes_a_product_of_sizes_overflow_where_no_size_alone_
     largest = large.largest_case(contract, 1, (1 << 32) + (1 << 26)).size_map()
     assert largest["rows"] * largest["cols"] > 1 << 31
     assert all(c.size_map()["rows"] * c.size_map()["cols"] < 1 << 31 for c in large.large_cases(contract, 1, 1 << 33))
+
+
+def test_pointers_stand_low_at_sizes_that_vectors_divide_too() -> None:
+    """if (cols % 4 == 0) a path of whole vectors: it runs at no other size."""
+    for seed in range(5):
+        found = [c for c in cases.search_cases(matrix(), matrix().plan, seed) if c.alignment_bytes == 4]
+        assert any(v % 8 == 0 and v for c in found for v in [c.size_map()["cols"]] if not c.size_map()["rows"] % 8)
+
+
+def test_a_mask_in_the_source_brings_the_size_that_it_cuts() -> None:
+    source = "__global__ void v(float *x, int n) { int i = blockIdx.x & 2047; int lane = threadIdx.x & 0xffffffffu; }"
+    found = cases.tailored_cases(vector(), Candidate(source, vector().plan), Candidate("", vector().plan), 1)
+    assert 2049 in values(found, "n")
