@@ -18,7 +18,7 @@ from fsr.evaluation.orders import ORDERS
 from fsr.evaluation.session import Session
 from fsr.evaluation.testing import CaseFailure
 from fsr.records import Candidate, Case, Fault, FaultKind, Image
-from fsr.testgen.cases import HOST_ELEMENTS, elements, smallest_alignment
+from fsr.testgen.cases import HOST_ELEMENTS, divisible, elements, smallest_alignment
 from fsr.testgen.compare import Mismatch, compare
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build
@@ -67,11 +67,15 @@ def _matched(session: Session, cases: list[Case]) -> list[tuple[Case, BlockOrder
 
 
 def _shifted(session: Session, case: Case, number: int) -> Case:
-    """The case on pointers that are aligned no better than the contract promises, or at 4 or 8 bytes."""
+    """The case on pointers that are aligned no better than the contract promises, or at 4 or 8 bytes; at each of these
+    once at sizes that vectors divide, since paths for whole vectors are taken there only."""
     least = smallest_alignment(session.contract)
     steps = sorted({least, *(step for step in (4, 8) if step > least)})
     step = steps[-1 - number % len(steps)]
-    return case if case.aliased or step >= 256 else replace(case, alignment_bytes=step)
+    if case.aliased or step >= 256:
+        return case
+    sizes = divisible(session.contract, case) if number < len(steps) else case.sizes
+    return replace(case, alignment_bytes=step, sizes=sizes)
 
 
 def _largest(cases: list[Case]) -> list[Case]:

@@ -341,7 +341,7 @@ def _special_memory(contract: Contract, cases: Sequence[Case], rng: np.random.Ge
     found = []
     least = smallest_alignment(contract)
     steps = [(least, middling[-1]), *((a, middling[0]) for a in sorted({least, 4, 8}) if a >= least)]
-    whole = replace(middling[0], name=f"vectors {middling[0].name}", sizes=_divisible(contract, middling[0]))
+    whole = replace(middling[0], name=f"vectors {middling[0].name}", sizes=divisible(contract, middling[0]))
     steps.append((least, whole))
     found += [
         _replaced(case, f"alignment {step} {case.name}", rng, alignment_bytes=step)
@@ -355,7 +355,7 @@ def _special_memory(contract: Contract, cases: Sequence[Case], rng: np.random.Ge
     return found
 
 
-def _divisible(contract: Contract, case: Case) -> tuple[tuple[str, int], ...]:
+def divisible(contract: Contract, case: Case) -> tuple[tuple[str, int], ...]:
     """The case's sizes as multiples of 8 where the contract allows it: paths for whole vectors are taken there only."""
     found = []
     for size in contract.sizes:
