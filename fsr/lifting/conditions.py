@@ -34,9 +34,9 @@ def value_of(a: Affine, points: Points) -> npt.NDArray[np.int64]:
     return sum((points.columns[n] * k for n, k in a.terms), start)
 
 
-def comparisons(points: Points, sizes: Sequence[str]) -> Iterator[tuple[Affine, Affine, Mask]]:
+def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -> Iterator[tuple[Affine, Affine, Mask]]:
     """Conditions that some samples meet and some do not, the simplest first: i <= j + c, i <= c, i <= n - c,
-    and on whole multiples (i <= 2 j + c); then at any number."""
+    and on whole multiples (i <= 2 j + c); then, with ``numbers``, at any number."""
     loops = [n for n in points.columns if n not in sizes]
     pairs: list[tuple[Affine, Affine]] = []
     for a in loops:
@@ -50,21 +50,32 @@ def comparisons(points: Points, sizes: Sequence[str]) -> Iterator[tuple[Affine, 
         seen = np.unique(points.columns[a])
         if len(np.unique(points.run)) == 1:  # sizes that are fixed: the last ones may be an edge
             pairs += [(affine(a), Affine((), int(seen[-1]) - c)) for c in (1, 2)]
-        pairs += [(affine(a), Affine((), int(c))) for c in seen[:-1][np.diff(seen) == 1] if c > 2]
+        if numbers:
+            pairs += [(affine(a), Affine((), int(c))) for c in seen[:-1][np.diff(seen) == 1] if c > 2]
     for left, right in pairs:
         hit = value_of(left, points) <= value_of(right, points)
         if hit.any() and not hit.all():
             yield left, right, hit
 
 
-def decision(points: Points, labels: Sequence[Hashable], sizes: Sequence[str], depth: int = 6) -> object:
-    """A label, or the Branch that tells which. Raises Refused."""
+def decision(points: Points, labels: Sequence[Hashable], sizes: Sequence[str]) -> object:
+    """A label, or the Branch that tells which; by numbers of the source's own where nothing else tells. Raises
+    Refused."""
+    try:
+        return _decision(points, labels, sizes, numbers=False)
+    except Refused:
+        return _decision(points, labels, sizes, numbers=True)
+
+
+def _decision(
+    points: Points, labels: Sequence[Hashable], sizes: Sequence[str], depth: int = 6, *, numbers: bool
+) -> object:
     if len(set(labels)) == 1:
         return labels[0]
-    numbers = {label: n for n, label in enumerate(dict.fromkeys(labels))}
-    array = np.array([numbers[label] for label in labels])
+    places = {label: n for n, label in enumerate(dict.fromkeys(labels))}
+    array = np.array([places[label] for label in labels])
     best = None
-    for left, right, hit in comparisons(points, sizes):
+    for left, right, hit in comparisons(points, sizes, numbers=numbers):
         mixed = _mixture(array[hit]) + _mixture(array[~hit])
         if best is None or mixed < best[0] - 1e-9:
             best = mixed, left, right, hit
@@ -72,7 +83,9 @@ def decision(points: Points, labels: Sequence[Hashable], sizes: Sequence[str], d
         raise Refused("no condition on indices tells the cases apart")
     _, left, right, hit = best
     sides = [
-        decision(points.where(side), [x for x, h in zip(labels, side, strict=True) if h], sizes, depth - 1)
+        _decision(
+            points.where(side), [x for x, h in zip(labels, side, strict=True) if h], sizes, depth - 1, numbers=numbers
+        )
         for side in (hit, ~hit)
     ]
     return Branch(left, right, *sides)
