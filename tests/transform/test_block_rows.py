@@ -270,3 +270,16 @@ def test_what_thread_0_alone_holds_is_seen_by_it_alone(old: str, new: str, subje
     assert old in CASES["layer"]
     subject = subject_from(CASES["layer"].replace(old, new))
     assert block_row_kernel(subject, subject.kernels["k"]) is None
+
+
+def test_sums_keep_their_order_where_results_must_be_exact(subject_from) -> None:
+    def moves(body: str, dtype: str, helpers: str) -> int:
+        text = kernel(
+            body, helpers=helpers, dtype=dtype, tolerance="exact = true", entry="k<64>", template="template <int BLOCK>"
+        )
+        subject = subject_from(text)
+        return len([*ROW_PER_WARP.moves(subject), *ROW_PER_BLOCK.moves(subject)])
+
+    whole = RMS.replace("real", "int").replace("1.0f / sqrtf(squares / cols + 1e-6f)", "squares")
+    assert moves(RMS, "float", SUM_FUNCTION) == 0
+    assert moves(whole, "int", SUM_FUNCTION.replace("float", "int")) > 0

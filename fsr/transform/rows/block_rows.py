@@ -69,11 +69,12 @@ def block_row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
     try:
         row, body = _with_row(_without_thread_names(plain.body), kernel)
         body = _settled_pointers(body, plain)
-        body = _Lift(replace(found, kernel=plain), threads).level(body, {})
+        exact = subject.contract.tolerance.exact
+        body = _Lift(replace(found, kernel=plain), threads, exact=exact).level(body, {})
         if row.name in names_changed(body) or uses_threads(body):
             return None
         place = replace(found, kernel=replace(plain, body=(row, *body)))
-        scene = scene_of(place, exact=subject.contract.tolerance.exact)
+        scene = scene_of(place, exact=exact)
         units = units_of(body, scene)
     except Unclear:
         return None
@@ -161,8 +162,11 @@ class _Lift:
 
     ``arrays``: shared arrays to their element types; ``totals``: what element 0 of each holds now."""
 
-    def __init__(self, found: Target, threads: int) -> None:
+    def __init__(self, found: Target, threads: int, *, exact: bool) -> None:
         self.threads, self.kernel = threads, found.kernel
+        declared = {s.name: s.type for s in walk_stmts(found.kernel.body) if isinstance(s, Declare)}
+        # where results must be exact, nothing may be summed in another order than the block's
+        self.in_order = {name for name, type_ in declared.items() if exact and not is_integer(type_)}
         self.combiners = Combiners.of(found, threads)
         self.arrays: dict[str, str] = {}
         self.totals: dict[str, Name] = {}
@@ -225,6 +229,8 @@ class _Lift:
         """The loop over all iterations; what it folds is a part from here on."""
         folds = folds_of(s, self.kernel)
         for name, operator in folds.items():
+            if operator in ("sum", "product") and name in self.in_order:
+                raise Unclear
             again = parts.get(name)
             if not (again == Partial(operator) if again is not None else starts_neutral(name, operator, before)):
                 raise Unclear
