@@ -33,6 +33,7 @@ TIMES_LESS_ACCURATE = 4.0
 FLOOR_ULPS = {2: 1.0, 4: 32.0, 8: 32.0}
 ARRAY_ERROR_CAP = 16.0  # one freak element of the original must not widen the bound of all others
 OVERFLOWED_NEAR = 2.0**-7  # how near to the truth, relatively, counts where the original has no number at all
+ORDERED = frozenset({"sorted", "reverse"})
 FREE_LENGTH = 8.0  # sums of up to 64 terms are covered by the floor itself; longer ones need more room
 
 
@@ -122,7 +123,8 @@ def flushes(flags: Sequence[str]) -> bool:
 
 def tolerance(contract: Contract, case: Case, dtype: np.dtype[Any], *, flushed: bool = False) -> tuple[float, float]:
     """(relative, absolute) floor of the bound: the contract's own where given, else from the type; the relative one
-    grows with the square root of the length of the sum, as rounding does. ``flushed``: float32 arithmetic has no
+    grows with the square root of the length of the sum, as rounding does, and with the length where the values are in
+    order. ``flushed``: float32 arithmetic has no
     denormal values."""
     stated = contract.tolerance
     if not is_float(dtype):
@@ -133,7 +135,10 @@ def tolerance(contract: Contract, case: Case, dtype: np.dtype[Any], *, flushed: 
         length = max(float(evaluate(stated.sum_length, case.size_map())), 1.0)
     relative = stated.rtol
     if relative is None:
-        relative = FLOOR_ULPS.get(dtype.itemsize, 1.0) * limits.eps * max(1.0, math.sqrt(length) / FREE_LENGTH)
+        growth = max(1.0, math.sqrt(length) / FREE_LENGTH)
+        if case.family in ORDERED:  # what rounds one way all along does not average out
+            growth *= growth
+        relative = FLOOR_ULPS.get(dtype.itemsize, 1.0) * limits.eps * growth
     absolute = (1.0 + math.sqrt(length)) * limits.smallest  # terms may be scaled before they are summed
     if flushed and dtype.itemsize in (2, 4) and limits.largest > 1e38:  # float32, and bfloat16, computed as float32
         absolute = 4.0 * limits.tiny

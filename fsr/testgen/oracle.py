@@ -29,6 +29,7 @@ WideRun = Callable[[Case, CaseData], Mapping[str, Array] | None]
 PERTURBED_RUNS = 3
 ALONE_MOST = 4  # inputs shaken one at a time
 MORE_RUNS = 8  # of a perturbation that all cancel to a tenth of what is usual: 0.08^8, about 2e-9 an element
+DRIFTING_RUNS = 3  # of those
 NOISY_RUNS = 6
 NOISY_STEP = 2.0**-40  # far below float's rounding, far above double's: another sample of the noise, the same problem
 
@@ -163,7 +164,8 @@ def _movable(contract: Contract, case: Case, data: CaseData) -> list[str]:
 def _perturbed(contract: Contract, case: Case, data: CaseData, more: int = 0) -> list[CaseData]:
     """All floating inputs shaken together, three times; then each alone. Together they may cancel (a result near zero
     whose terms move the same way), which would hide how large its terms are; alone they do not. ``more``: so many
-    others, all together."""
+    others, all together, the first few of them one way up to some place of each row and the other way behind it: what a
+    running sum or mean carries along in ordered data errs like that, not at random."""
     movable = _movable(contract, case, data)
     chosen = [movable] * (more or PERTURBED_RUNS)
     if len(movable) > 1 and not more:
@@ -171,8 +173,11 @@ def _perturbed(contract: Contract, case: Case, data: CaseData, more: int = 0) ->
     found = []
     for number, names in enumerate(chosen, start=100 if more else 0):
         rng = np.random.default_rng([case.seed % 2**32, 7 + number])
+        drifts = bool(more) and number - 100 < DRIFTING_RUNS
         arrays = {
-            name: _shaken(contract, name, array, perturbation(array.dtype), rng) if name in names else array.copy()
+            name: _shaken(contract, name, array, perturbation(array.dtype), rng, drifts=drifts)
+            if name in names
+            else array.copy()
             for name, array in data.arrays.items()
         }
         found.append(CaseData(arrays, data.scalars))
@@ -208,12 +213,18 @@ def perturbation(dtype: np.dtype[Any]) -> float:
     return max(2.0**-12, 4.0 * float_limits(dtype).eps)
 
 
-def _shaken(contract: Contract, name: str, array: Array, step: float, rng: np.random.Generator) -> Array:
+def _shaken(
+    contract: Contract, name: str, array: Array, step: float, rng: np.random.Generator, *, drifts: bool = False
+) -> Array:
     """Each element off by a relative amount of up to ``step`` and at least half of it, either way. The amounts differ,
-    so that two terms that cancel hardly ever move alike, which would leave no trace of how large they are."""
+    so that two terms that cancel hardly ever move alike, which would leave no trace of how large they are.
+    ``drifts``: one way up to some place of each row, the other way behind it."""
     wanted = contract.argument(name).constraints
     amounts = rng.random(array.shape, dtype=np.float32) - np.float32(0.5)
     amounts += np.copysign(np.float32(0.5), amounts)
+    if drifts and array.ndim and array.shape[-1]:
+        place = np.arange(array.shape[-1]) < rng.integers(array.shape[-1] // 4, array.shape[-1] // 4 * 3 + 1)
+        amounts = np.where(place, np.abs(amounts), -np.abs(amounts))
     with np.errstate(over="ignore", invalid="ignore"):
         # In float64 throughout: a step far below float32's own must not be lost.
         shaken = (array.astype(np.float64) * (1.0 + step * amounts.astype(np.float64))).astype(array.dtype)

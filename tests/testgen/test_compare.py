@@ -330,3 +330,40 @@ def test_samples_of_rounding_noise_start_from_inputs_that_differ_in_their_last_b
     for other in others:
         assert (other != first).mean() > 0.9
         assert np.allclose(other, first, rtol=1e-11)
+
+
+def test_ordered_values_may_err_with_the_length_of_the_sum_others_with_its_root() -> None:
+    summed = contract(tolerance=Tolerance(sum_length="m"))
+    normal, ordered = (tolerance(summed, case(m=4096, family=f), np.dtype("f4"))[0] for f in ("normal", "sorted"))
+    assert normal == pytest.approx(32 * 2**-23 * 64 / 8)
+    assert ordered == pytest.approx(32 * 2**-23 * 4096 / 64)
+
+
+def variance(x: Array) -> Array:
+    return row_sum((x - (row_sum(x) / x.shape[1]).astype(x.dtype)[:, None]) ** 2) / x.dtype.type(x.shape[1])
+
+
+def running_variance(x: Array) -> Array:
+    """Welford's update, in the type of its input."""
+    mean, sums = np.zeros(x.shape[0], x.dtype), np.zeros(x.shape[0], x.dtype)
+    for j in range(x.shape[1]):
+        off = x[:, j] - mean
+        mean = mean + off / x.dtype.type(j + 1)
+        sums = sums + off * (x[:, j] - mean)
+    return np.asarray(sums / x.dtype.type(x.shape[1]))
+
+
+def variance_of_squares(x: Array) -> Array:
+    n = x.dtype.type(x.shape[1])
+    return np.asarray(row_sum(x * x) / n - (row_sum(x) / n) ** 2)
+
+
+@pytest.mark.parametrize("family", ["sorted", "reverse", "normal"])
+def test_a_running_mean_is_right_on_narrow_ordered_rows(family: str) -> None:
+    """Each row is a narrow part of a ramp: the errors of the mean go one way, and the variance is small beside it."""
+    at = case(n=29, m=3199, family=family)
+    assert not verdict(variance, running_variance, at=at)
+
+
+def test_squares_less_the_squared_mean_are_wrong_on_rows_far_from_zero() -> None:
+    assert verdict(variance, variance_of_squares, at=case(n=29, m=3199, family="raised"))
