@@ -142,10 +142,6 @@ class Stopwatch:
         """Record the time since ``started`` (time.monotonic) as the original's on this case."""
         self._seen[case] = max(time.monotonic() - started, self._seen.get(case, 0.0))
 
-    def took_s(self, case: Case) -> float:
-        """How long the original took on a case; 0 where it was not run."""
-        return self._seen.get(case, 0.0)
-
     def limit_s(self, case: Case) -> float:
         """A candidate's time-out on this case, in seconds."""
         return max(self._floor_s, self._factor * self._seen.get(case, 0.0))

@@ -23,19 +23,18 @@ EVALUATION_OF_BASELINE = 0.35
 OVERRUN_SHARE, OVERRUN_S = 0.08, 3.0
 HOPEFUL = 0.3  # a stage may cost this much of what is expected; where not even that is left, it is not begun
 ROOM = 1.25  # what is told to be enough is this much more than what is expected
-# Of buffers at timed sizes, as seen beside an H200: several input sets, held-out sizes, perturbations.
-CHECKED_BYTES_PER_S = 20e6
+SANITIZERS_S = 4.0  # the start of compute-sanitizer's tools, as seen beside an H200
 
 
 @dataclass(slots=True)
 class Budget:
-    """The seconds of one run. ``total_s``: asked for. ``spent_s``: in earlier lives of a resumed run. ``timed_bytes``:
-    of the buffers at timed sizes where they must be checked on the CPU beside a GPU, else 0. ``predicted``: there is no
-    GPU. ``found``: there is something to promote. Pauses do not count."""
+    """The seconds of one run. ``total_s``: asked for. ``spent_s``: in earlier lives of a resumed run. ``sanitized``: a
+    promotion runs sanitizers. ``predicted``: there is no GPU. ``found``: there is something to promote. Pauses do not
+    count."""
 
     total_s: float
     spent_s: float = 0.0
-    timed_bytes: int = 0
+    sanitized: bool = False
     predicted: bool = False
     found: bool = True
     clock: Callable[[], float] = time.monotonic
@@ -111,7 +110,7 @@ class Budget:
         if self._promotion_s is not None:
             return self._promotion_s
         times = PREDICTED_OF_BASELINE if self.predicted else PROMOTION_OF_BASELINE
-        return times * (self._baseline_s or 0.0) + self.timed_bytes / CHECKED_BYTES_PER_S
+        return times * (self._baseline_s or 0.0) + (SANITIZERS_S if self.sanitized else 0.0)
 
     @property
     def reserve_s(self) -> float:

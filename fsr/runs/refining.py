@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from fsr.errors import StorageError
-from fsr.evaluation.capacity import buffer_bytes
 from fsr.identity import to_json
 from fsr.records import Outcome
 from fsr.runs.baseline import TIMEOUT_S, qualify
@@ -91,9 +90,7 @@ def carry_out(job: Job) -> Result:
 def _qualify(context: RunContext, kernel: Kernel, *, resumed: bool) -> None:
     """Test and time the original, and learn from it what the rest will cost. Raises BaselineError and BudgetError."""
     state, budget, spec = context.state, context.budget, context.spec
-    budget.predicted = spec.predicted
-    if not spec.predicted:
-        budget.timed_bytes = sum(buffer_bytes(spec.contract, sizes) for sizes in spec.contract.timed_sizes())
+    budget.predicted, budget.sanitized = spec.predicted, spec.backend.sanitizes
     context.take_device()
     began = budget.elapsed_s
     # One that is resumed has spent its budget in part, and must be judged all the same.

@@ -21,19 +21,23 @@ def budget(total_s: float, **more: float) -> tuple[Budget, Clock]:
 
 
 @pytest.mark.parametrize(
-    ("total_s", "timed_bytes", "reserve_s"),
+    ("total_s", "baseline_s", "sanitized", "reserve_s"),
     [
-        (60.0, 0, 12.0),  # the usual share
-        (60.0, 402_653_184, 20.13),  # 403 MB beside a GPU
-        (300.0, 402_653_184, 30.0),
-        (5.0, 402_653_184, 2.25),  # the largest share
+        (60.0, 2.0, True, 12.0),  # the usual share
+        (60.0, 10.0, True, 16.0),  # a promotion is expected to cost more
+        (60.0, 10.0, False, 12.0),  # but not without sanitizers
+        (300.0, 40.0, True, 52.0),
+        (10.0, 3.0, True, 3.9),  # most of what testing the original has left
     ],
 )
-def test_large_timed_sizes_leave_more_of_the_budget_to_promotion(
-    total_s: float, timed_bytes: int, reserve_s: float
+def test_what_testing_the_original_took_and_sanitizers_decide_the_room_for_promotion(
+    total_s: float, baseline_s: float, sanitized: bool, reserve_s: float
 ) -> None:
-    found, _ = budget(total_s, timed_bytes=timed_bytes)
+    found, clock = budget(total_s, sanitized=sanitized)
+    clock.now += baseline_s
+    found.baseline_took(baseline_s)
     assert found.reserve_s == pytest.approx(reserve_s, rel=1e-3)
+    assert found.enough_to_try()
 
 
 def test_the_search_leaves_room_for_what_a_promotion_costs_here() -> None:
