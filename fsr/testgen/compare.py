@@ -141,7 +141,7 @@ def tolerance(contract: Contract, case: Case, dtype: np.dtype[Any], *, flushed: 
         relative = FLOOR_ULPS.get(dtype.itemsize, 1.0) * limits.eps * growth
     absolute = (1.0 + math.sqrt(length)) * limits.smallest  # terms may be scaled before they are summed
     if flushed and dtype.itemsize in (2, 4) and limits.largest > 1e38:  # float32, and bfloat16, computed as float32
-        absolute = 4.0 * limits.tiny
+        absolute = 4.0 * length * limits.tiny  # of every term
     return relative, stated.atol if stated.atol is not None else absolute
 
 

@@ -367,3 +367,15 @@ def test_a_running_mean_is_right_on_narrow_ordered_rows(family: str) -> None:
 
 def test_squares_less_the_squared_mean_are_wrong_on_rows_far_from_zero() -> None:
     assert verdict(variance, variance_of_squares, at=case(n=29, m=3199, family="raised"))
+
+
+def test_a_candidate_whose_flags_flush_may_lose_every_denormal_term_of_a_sum() -> None:
+    def flushed(x: Array) -> Array:
+        return row_sum(np.where(np.abs(x) < np.finfo(np.float32).tiny, np.float32(0), x))
+
+    the, at = contract(tolerance=Tolerance(sum_length="m")), case(m=256, family="denormals")
+    expected = expect(the, at, runner(row_sum), precise=runner(row_sum))
+    data = build(the, at, poison_seed=5)
+    got = runner(flushed)(at, data)
+    assert not compare(the, at, got, expected, data.arrays, flushes=True)
+    assert compare(the, at, got, expected, data.arrays)
