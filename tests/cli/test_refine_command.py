@@ -92,13 +92,13 @@ def test_remembered_failures_are_not_tried_again(fsr: Fsr, row_sum: Path) -> Non
     """What an earlier run left behind as failed is known to the next, which proposes other things."""
     from fsr.cache.store import Store
 
-    first = fsr.refine(row_sum, "--evaluations", 3)
+    first = fsr.refine(row_sum, "--evaluations", 4)
     tried = {e["hash"] for e in fsr.events(first["run"]) if e["kind"] == "ask"} - {first["best"]["candidate"]}
     with Store(fsr.home / "cache.db") as store:
         context = next(iter(store.entries()))[0]["context"]
         for candidate in tried:
             store.remember_failure(context, candidate, "wrong", {})
-    second = fsr.refine(row_sum, "--evaluations", 3)
+    second = fsr.refine(row_sum, "--evaluations", 4)
     asked = {e["hash"] for e in fsr.events(second["run"]) if e["kind"] == "ask" and e["id"] != 0}
     assert not asked & tried
 
