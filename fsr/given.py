@@ -59,3 +59,10 @@ def as_key(kernel: str | os.PathLike[str], include_dirs: Iterable[str], defines:
     base = os.path.dirname(os.path.abspath(kernel))  # noqa: PTH100, PTH120
     folders = (f"-I{os.path.relpath(folder, base)}" for folder in include_dirs)
     return (*folders, *(f"-D{text}" for text in sorted(latest(defines))))
+
+
+def of_key(kernel: str | os.PathLike[str], given: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The folders and the macros that :func:`as_key` made a list of."""
+    base, texts = os.path.dirname(os.path.abspath(kernel)), tuple(given)  # noqa: PTH100, PTH120
+    folders = [os.path.join(base, text[2:]) for text in texts if text.startswith("-I")]  # noqa: PTH118
+    return folders, [text[2:] for text in texts if text.startswith("-D")]

@@ -65,8 +65,14 @@ def load_candidate(path: Path, kernel: Kernel) -> Candidate:
     the lines at its top (:mod:`fsr.testgen.candidate_file`), else the plan of the kernel's contract. Raises SourceError
     when it lacks a kernel that the plan launches, and for evidence that is damaged or absurd: the candidate would be
     tested under a launch that is not its own."""
+    return _read(path, kernel)[0]
+
+
+def _read(path: Path, kernel: Kernel) -> tuple[Candidate, bool]:
+    """The candidate, and whether it says its launch itself."""
     file = KernelFile.read(path, kernel.file.include_dirs, kernel.file.defines)
-    plan = _own_plan(path, file, kernel) or kernel.baseline.plan
+    own = stored_plan(path, kernel.contract) or stated_plan(file.text, kernel.contract, str(path))
+    plan = own or kernel.baseline.plan
     names = tuple(dict.fromkeys(bare_name(launch.entry) for launch in plan.launches))
     missing = [n for n in names if n not in {k.rpartition("::")[2] for k in file.kernels} | set(file.kernels)]
     if missing:
@@ -82,11 +88,7 @@ def load_candidate(path: Path, kernel: Kernel) -> Candidate:
                 where=str(path), fix=_SAY_HOW,
             )  # fmt: skip
     entries = dict.fromkeys(launch.entry for launch in plan.launches)
-    return Candidate(file.cut(*entries).text, plan, ("given",))
-
-
-def _own_plan(path: Path, file: KernelFile, kernel: Kernel) -> Plan | None:
-    return stored_plan(path, kernel.contract) or stated_plan(file.text, kernel.contract, str(path))
+    return Candidate(file.cut(*entries).text, plan, ("given",)), own is not None
 
 
 def judge(path: Path, options: RefineOptions, *, timed: bool) -> Judgement:
@@ -95,8 +97,7 @@ def judge(path: Path, options: RefineOptions, *, timed: bool) -> Judgement:
     no other and was visibly written for one is tested under those that it may mean; ``evidence`` then names the launch.
     Raises FsrError."""
     kernel = kernel_of(options)
-    candidate = load_candidate(path, kernel)
-    stated = _own_plan(path, KernelFile.read(path), kernel) is not None
+    candidate, stated = _read(path, kernel)
     others = () if stated else tuple(meant_plans(candidate.source, kernel.contract))
     return judge_candidate(kernel, candidate, options, timed=timed, others=others).judgement
 

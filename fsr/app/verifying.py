@@ -17,6 +17,7 @@ from fsr.cache.entry import Entry
 from fsr.cache.quarantine import held, let_go
 from fsr.cache.store import Store
 from fsr.errors import FsrError
+from fsr.given import of_key
 from fsr.identity import candidate_from_json, to_json
 from fsr.records import Candidate
 from fsr.runs.caching import cache_key, device_fields
@@ -52,10 +53,7 @@ def verify(store: Store, kernel: Path, options: RefineOptions) -> Iterator[Verif
 def _verified(store: Store, path: Path, entry: Entry, options: RefineOptions, quarantined: bool) -> Verified:
     key = entry.key.digest()
     try:
-        given = entry.key.given
-        folders = [str(path.parent / text[2:]) for text in given if text.startswith("-I")]
-        defines = [text[2:] for text in given if text.startswith("-D")]
-        kernel = load_kernel(path, entry.key.entry, folders, defines)
+        kernel = load_kernel(path, entry.key.entry, *of_key(path, entry.key.given))
         candidate = candidate_from_json(dict(entry.candidate))
         judged = judge_candidate(kernel, candidate, options, timed=True, untrusted=quarantined)
     except FsrError as fault:

@@ -157,7 +157,7 @@ class Refining:
             context.log.append("resume")
             replay_into(self.refinement, context.log.folder, state)
         state.best = self.refinement.archive.best
-        context.budget.found = state.best is not None and state.best.proposal.id > 0
+        context.budget.found = state.found
 
     def _begin(self, start: RunStart) -> None:
         log, state = self.context.log, self.context.state

@@ -53,6 +53,11 @@ class RunState:
     models: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def found(self) -> bool:
+        """Whether the best so far is not the original itself."""
+        return self.best is not None and self.best.proposal.id > 0
+
     def count(self, outcome: Outcome) -> None:
         """Note a told candidate."""
         self.told += 1

@@ -90,7 +90,6 @@ class CudaPrepared:
             if buffer.formula is None:
                 self._originals[buffer.name] = self._device.originals.take(buffer.array, self._layouts[buffer.name])
         self._add_set()
-        self._checker = Checker(self._driver, self._device.pool, self._device.check_function, self._zones())
 
     def _add_set(self) -> None:
         new = _MemorySet()
@@ -116,9 +115,7 @@ class CudaPrepared:
         with self._faults():
             for side in (self, other):
                 side._bind(side._sets[0])
-                if side._checker is not None:
-                    side._checker.close()
-                side._checker = Checker(side._driver, side._device.pool, side._device.check_function, side._zones())
+                side._close_checker()  # of other addresses; the next look makes another
 
     def _restore(self, buffers: Sequence[Buffer], memory: _MemorySet) -> None:
         for buffer in buffers:
@@ -152,9 +149,13 @@ class CudaPrepared:
                     self._device.pool.give(block)
             for original in self._originals.values():
                 self._device.originals.give(original)
-            if self._checker is not None:
-                self._checker.close()
+            self._close_checker()
         self._sets, self._originals, self._checker = [], {}, None
+
+    def _close_checker(self) -> None:
+        if self._checker is not None:
+            self._checker.close()
+        self._checker = None
 
     # ------------------------------------------------------------ running
 
@@ -251,7 +252,8 @@ class CudaPrepared:
         return faults
 
     def _misfits(self) -> list[int | None]:
-        assert self._checker is not None  # released only on exit
+        if self._checker is None:
+            self._checker = Checker(self._driver, self._device.pool, self._device.check_function, self._zones())
         found = self._checker.first_misfits()
         for index, buffer in enumerate(self._buffers):
             if buffer.role is Role.IN and buffer.formula is not None:
