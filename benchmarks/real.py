@@ -57,6 +57,7 @@ EDITS: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "27-vllm-rms_norm": [("layernorm_kernels.cu", "<cub/cub.cuh>", "<cub/block/block_reduce.cuh>")],
 }
 _HALVES = """#pragma once
+#define C10_WARP_SIZE 32
 #include <cuda_fp16.h>
 #include <cuda_bf16.h>
 namespace c10 { typedef __half Half; typedef __nv_bfloat16 BFloat16; }
