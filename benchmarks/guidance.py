@@ -1,16 +1,18 @@
 """What features are worth to the search: the same seeds with bottlenecks guiding and without.
 
-    python benchmarks/guidance.py OUT_DIR [KERNEL ...] [--device auto] [--seeds 5] [--evaluations 40] [--seconds 60]
-                                  [--predicted]
+    python benchmarks/guidance.py OUT_DIR [KERNEL ...] [--device auto] [--seeds 5] [--evaluations 40] [--limit 60]
+                                  [--predicted] [--workers N] [--seconds S]
 
 For every kernel (all examples by default) and seed two searches run, each with one proposal out at a time: one knows
 what holds its elites back, the other does not; all else is equal. Told is after how many evaluations each first has
 90 % of the better one's final speed-up (one more than were made, if never), and the ratio guided / unguided, with its
 median over kernels and seeds. A candidate is compiled, timed and, beside a GPU, recorded once, and all searches are
 told the same, so that noise of timing favours neither; a guided search knows its causes at once, where in a refinement
-they come when a core is idle. Counters are not read. ``--seconds`` bounds one kernel: searches are compared over as
-many evaluations as both had made by then. ``--predicted`` takes times from one recording a candidate on the CPU, and
-tests nothing. Results go to OUT_DIR/guidance.json after every kernel.
+they come when a core is idle. Counters are not read. ``--limit`` bounds the searches that run together: they are
+compared over as many evaluations as both had made by then. ``--predicted`` takes times from one recording a candidate
+on the CPU, and tests nothing: the two searches of each kernel and seed are then a task of their own, ``--workers`` of
+them at a time. A line goes to OUT_DIR/guidance.jsonl for each pair of searches; after ``--seconds`` it stops, ends with
+2, and the same command once more goes on. The summary is printed and goes to OUT_DIR/guidance.json.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import statistics
 import sys
 import time
@@ -30,6 +33,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.tasks import Lost, each  # noqa: E402
 from fsr.backends.protocol import DeviceFault  # noqa: E402
 from fsr.evaluation.clock import recorded_features  # noqa: E402
 from fsr.evaluation.compiling import build  # noqa: E402
@@ -58,11 +62,13 @@ from fsr.search.proposers.deterministic import Deterministic  # noqa: E402
 from fsr.search.refinement import Refinement  # noqa: E402
 from fsr.testgen.placing import place  # noqa: E402
 from fsr.transform.registry import all_actions  # noqa: E402
-from fsr.workers.protocol import Completion, Pool, Task, WorkerFault, Workers  # noqa: E402
+from fsr.workers import protocol  # noqa: E402
+from fsr.workers.protocol import Completion, Pool, WorkerFault, Workers  # noqa: E402
 
 SHARE = 0.9  # of the final speed-up
 FEWEST = 5  # evaluations that a pair of searches must have made to be compared
 LIMIT_S = 120.0
+SETUP_S = 120.0  # what searches may take beyond their limit: the original's outcome, and candidates under way
 
 
 @dataclass
@@ -124,7 +130,7 @@ class Evaluations:
     def _submit(
         self, pool: Pool, function: str, request: Any, step: str, key: str, candidate: Candidate, kept: Any = None
     ) -> None:
-        self._flying[self.workers.submit(pool, Task(function, request, LIMIT_S))] = step, key, candidate, kept
+        self._flying[self.workers.submit(pool, protocol.Task(function, request, LIMIT_S))] = step, key, candidate, kept
 
     def wait(self) -> None:
         """Take what is done."""
@@ -220,7 +226,7 @@ def outcome_of(completion: Completion) -> Outcome:
 
 def qualified(workers: Workers, spec: SessionSpec) -> Outcome:
     """The original's outcome, recorded. Raises what its task raises."""
-    ticket = workers.submit("device", Task("fsr.evaluation.jobs:baseline_task", spec, 300.0))
+    ticket = workers.submit("device", protocol.Task("fsr.evaluation.jobs:baseline_task", spec, 300.0))
     report: Any = awaited(workers, ticket)
     if isinstance(report, WorkerFault):
         raise report.error or RuntimeError(report.detail)
@@ -230,11 +236,13 @@ def qualified(workers: Workers, spec: SessionSpec) -> Outcome:
     binaries = awaited(
         workers,
         workers.submit(
-            "compile", Task("fsr.evaluation.jobs:compile_task", CompileRequest(spec, spec.baseline), LIMIT_S)
+            "compile", protocol.Task("fsr.evaluation.jobs:compile_task", CompileRequest(spec, spec.baseline), LIMIT_S)
         ),
     )
     look = EnrichRequest(spec, spec.baseline, binaries)
-    found = awaited(workers, workers.submit("compile", Task("fsr.evaluation.enriching:record_task", look, LIMIT_S)))
+    found = awaited(
+        workers, workers.submit("compile", protocol.Task("fsr.evaluation.enriching:record_task", look, LIMIT_S))
+    )
     features = found.features if isinstance(found, Enriched) else report.outcome.features
     return replace(report.outcome, features=report.outcome.features.merged(features))
 
@@ -247,35 +255,50 @@ def awaited(workers: Workers, ticket: int) -> Any:
                 return completion.result
 
 
-def searched(path: Path, wanted: argparse.Namespace) -> list[Search]:
-    """All searches of one kernel, whether they ended in time or not."""
-    options = RefineOptions(path, wanted.device, wanted.target, use_cache=False)
-    kernel = load_kernel(path, None)
-    if wanted.predicted:
-        spec = SessionSpec(kernel.contract, kernel.baseline, "host", wanted.target, 0, str(kernel.folder))
-        predictions = Predictions(spec, wanted.workers or 2)
-        try:
-            return _search(kernel, spec, predictions, predictions.now(kernel.baseline), wanted)
-        finally:
-            predictions.close()
-    with open_fleet(options, wanted.workers, single=True) as fleet:
-        spec = fleet.spec(kernel, options)
-        baseline = qualified(fleet.workers, spec)
-        assert baseline.timing is not None
-        evaluations = Evaluations(fleet.workers, spec, baseline.timing.median_ns)
-        return _search(kernel, spec, evaluations, baseline, wanted)
+@dataclass(frozen=True)
+class Task:
+    """Searches that share what they find out about candidates: guided and unguided, of one kernel and some seeds."""
+
+    path: Path
+    seeds: tuple[int, ...]
+    wanted: argparse.Namespace
+
+    def pairs(self) -> list[dict[str, Any]]:
+        """Each pair of searches, as it is kept."""
+        begun = time.monotonic()
+        found = list(pairs(self._searched()))
+        return [{"kernel": self.path.stem, **pair, "seconds": time.monotonic() - begun} for pair in found]
+
+    def _searched(self) -> list[Search]:
+        """All searches, whether they ended in time or not."""
+        wanted = self.wanted
+        options = RefineOptions(self.path, wanted.device, wanted.target, use_cache=False)
+        kernel = load_kernel(self.path, None)
+        if wanted.predicted:
+            spec = SessionSpec(kernel.contract, kernel.baseline, "host", wanted.target, 0, str(kernel.folder))
+            predictions = Predictions(spec, len(self.seeds))
+            try:
+                return _search(kernel, spec, predictions, predictions.now(kernel.baseline), self)
+            finally:
+                predictions.close()
+        with open_fleet(options, wanted.workers, single=True) as fleet:
+            spec = fleet.spec(kernel, options)
+            baseline = qualified(fleet.workers, spec)
+            assert baseline.timing is not None
+            evaluations = Evaluations(fleet.workers, spec, baseline.timing.median_ns)
+            return _search(kernel, spec, evaluations, baseline, self)
 
 
 def _search(
-    kernel: Kernel, spec: SessionSpec, evaluations: Evaluations | Predictions, baseline: Outcome, wanted: Any
+    kernel: Kernel, spec: SessionSpec, evaluations: Evaluations | Predictions, baseline: Outcome, task: Task
 ) -> list[Search]:
     assert baseline.timing is not None
     searches = [
-        Search.begin(kernel, spec.target, seed, guided, wanted.evaluations, baseline)
-        for seed in range(wanted.seeds)
+        Search.begin(kernel, spec.target, seed, guided, task.wanted.evaluations, baseline)
+        for seed in task.seeds
         for guided in (True, False)
     ]
-    deadline = time.monotonic() + wanted.seconds
+    deadline = time.monotonic() + task.wanted.limit
     while time.monotonic() < deadline and not all(search.over for search in searches):
         for search in searches:
             _advance(search, evaluations, baseline.timing.median_ns)
@@ -318,32 +341,74 @@ def pairs(searches: Sequence[Search]) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Search, compare, print a line a kernel and the median over all."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def tasks(wanted: argparse.Namespace, known: Sequence[dict[str, Any]]) -> list[Task]:
+    """What is not known yet: by kernel and seed where many run at a time, by kernel where a device is shared."""
+    done = {(p["kernel"], p["seed"]) for p in known}
+    found = []
+    for path in wanted.kernels or sorted((ROOT / "examples").glob("*.cu")):
+        left = [seed for seed in range(wanted.seeds) if (path.stem, seed) not in done]
+        shared = [tuple(left)] if left else []
+        found += [Task(path, seeds, wanted) for seeds in ([(s,) for s in left] if wanted.predicted else shared)]
+    return found
+
+
+def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Medians by kernel and over all pairs."""
+    by_kernel = {name: [p for p in found if p["kernel"] == name] for name in sorted({p["kernel"] for p in found})}
+    ratios = [p["ratio"] for p in found]
+    return {
+        "median_ratio": statistics.median(ratios) if ratios else None,
+        "pairs": len(ratios),
+        "kernels": {
+            name: {
+                "median_ratio": statistics.median(p["ratio"] for p in own),
+                "guided/unguided": ", ".join(f"{p['guided']}/{p['unguided']}" for p in own),
+            }
+            for name, own in by_kernel.items()
+        },
+    }
+
+
+def options_of(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("kernels", nargs="*", type=Path)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--target", default="sm_90")
-    parser.add_argument("--workers", type=int)
+    parser.add_argument("--workers", type=int, help="tasks at a time with --predicted; else workers of the one task")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--evaluations", type=int, default=40)
     parser.add_argument("--predicted", action="store_true", help="times from a recording each, without tests")
-    parser.add_argument("--seconds", type=float, default=60.0)
-    wanted = parser.parse_args(arguments)
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds for searches that run together")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long; another call goes on")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Search, compare, print a line a pair and the medians: 0, 1 where nothing could be compared, 2 where the time was
+    over first."""
+    wanted = options_of(arguments)
     wanted.out.mkdir(parents=True, exist_ok=True)
-    told: dict[str, list[dict[str, Any]]] = {}
-    for path in wanted.kernels or sorted((ROOT / "examples").glob("*.cu")):
-        begun = time.monotonic()
-        found = told[path.stem] = list(pairs(searched(path, wanted)))
-        median = statistics.median(p["ratio"] for p in found) if found else float("nan")
-        counts = ", ".join(f"{p['guided']}/{p['unguided']}" for p in found)
-        print(f"{path.stem:<14} {median:5.2f}  {counts}  ({time.monotonic() - begun:.0f} s)", flush=True)
-        ratios = [p["ratio"] for one in told.values() for p in one]
-        summary = {"median_ratio": statistics.median(ratios) if ratios else None, "pairs": len(ratios)}
-        (wanted.out / "guidance.json").write_text(json.dumps({"summary": summary, "kernels": told}, indent=1))
-    print(f"median of {len(ratios)} pairs: {summary['median_ratio']}")
-    return 0 if ratios else 1
+    book = wanted.out / "guidance.jsonl"
+    found = [json.loads(line) for line in book.read_text().splitlines()] if book.exists() else []
+    left = tasks(wanted, found)
+    workers = (wanted.workers or os.cpu_count() or 1) if wanted.predicted else 1
+    ended = 0
+    for task, result in each(Task.pairs, left, workers, seconds=wanted.seconds, limit_s=wanted.limit + SETUP_S):
+        ended += 1
+        if isinstance(result, Lost):
+            print(f"{task.path.stem} {task.seeds}: {result.why}", file=sys.stderr)
+            continue
+        with book.open("a") as file:
+            file.writelines(json.dumps(pair) + "\n" for pair in result)
+        found += result
+        print(
+            "\n".join(f"{p['kernel']:<14} seed {p['seed']}: {p['guided']}/{p['unguided']}" for p in result), flush=True
+        )
+    told = summary(found)
+    (wanted.out / "guidance.json").write_text(json.dumps(told, indent=1) + "\n")
+    print(json.dumps(told, indent=1))
+    return 2 if ended < len(left) else 0 if found else 1
 
 
 if __name__ == "__main__":

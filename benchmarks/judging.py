@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from benchmarks.kernels.sources import Subject
 from fsr.backends.host.compiler import HostToolchain
@@ -12,16 +13,24 @@ from fsr.errors import FsrError
 from fsr.evaluation.batches import images
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import SessionSpec
-from fsr.records import Candidate, Case, Image, Plan
+from fsr.records import Candidate, Case, FaultKind, Image, Plan
 from fsr.testgen.cases import elements
 from fsr.testgen.placing import place
 from fsr.testgen.values import build
 
-if TYPE_CHECKING:
-    from benchmarks.moves import Attempt
-
 EVERY = 3  # of the search's cases; all of those for alignment and aliasing
 RECORDED_ELEMENTS = 2048
+TRIES = 3  # of what did not end in time, which on a busy machine says little
+
+
+@dataclass
+class Attempt:
+    """One way from a kernel: the moves on it, where it led, and what became of that ('' while undecided)."""
+
+    moves: tuple[str, ...]
+    candidate: Candidate | None
+    status: str = ""
+    detail: str = ""
 
 
 class Judge:
@@ -68,13 +77,19 @@ class Judge:
 
     def _verdict(self, candidate: Candidate, image: Image, plan: Plan) -> tuple[str, str]:
         cases = [*self.cases, *self.session.candidate_cases(candidate)]
-        try:
-            _passed, failure = self.session.first_failure(image, plan, cases)
-        except DeviceFault as fault:
-            return "wrong", f"{fault.fault.kind}: {fault.fault.detail}"
-        if failure is None:
-            return "right", ""
-        return "wrong", _told(failure.evidence())
+        told = ""
+        for _ in range(TRIES):
+            try:
+                _passed, failure = self.session.first_failure(image, plan, cases)
+            except DeviceFault as fault:
+                return "wrong", f"{fault.fault.kind}: {fault.fault.detail}"
+            if failure is None:
+                return "right", ""
+            told = _told(failure.evidence())
+            if failure.fault is None or failure.fault.kind is not FaultKind.HANG:
+                break
+            cases = [failure.case, *(c for c in cases if c is not failure.case)]
+        return "wrong", told
 
     def _own_fault(self, original: Candidate) -> str:
         """Of an original that races, or reads what was never written, nothing else can be said to be wrong."""

@@ -1,24 +1,26 @@
 """Every action on every kernel, and a seeded sample of pairs of moves: what raises, does not compile, or is wrong.
 
     python benchmarks/moves.py OUT_DIR [--pairs 2000] [--seed 0] [--level one|two] [--check [--most N]]
-                               [--kernels FOLDER ...]
+                               [--kernels FOLDER ...] [--workers N] [--seconds S]
 
 Kernels: the examples, the honest candidates of the corpus, those that tests are made of, 66 generated ones
 (benchmarks/kernels/), and the folders given. Each result passes the guard and is compiled with NVRTC down to a
 binary; with --check it is compiled for the host device too and judged there by the generated tests and the recorder
 against the original. Writes OUT_DIR/moves.jsonl as it goes, from which an interrupted run goes on, and then
-OUT_DIR/results.json; prints a table by action. Ends with 1 when anything is not right.
+OUT_DIR/results.json; prints a table by action. Ends with 1 when anything is not right, and with 2 when the time that
+``--seconds`` gives was over before the work: the same command once more goes on.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import random
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,8 +29,9 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.batches import QuickToolchain, SyntaxToolchain, failures  # noqa: E402  # the checkout
-from benchmarks.judging import Judge  # noqa: E402
+from benchmarks.judging import Attempt, Judge  # noqa: E402
 from benchmarks.kernels.sources import Subject, of_folder, of_repository, of_tests, unique  # noqa: E402
+from benchmarks.tasks import Lost, each  # noqa: E402
 from fsr.guard.check import guard  # noqa: E402
 from fsr.records import Candidate, CompileFailure  # noqa: E402
 from fsr.search.proposal import Rules, applied, moves_of  # noqa: E402
@@ -37,17 +40,10 @@ from fsr.transform.registry import all_actions  # noqa: E402
 
 TARGET = "sm_90"
 COLUMNS = ("raised", "refused", "not compiled", "wrong", "not judged", "compiled", "right")
+FINE = ("right", "compiled", "not judged")
+PART = 6  # pairs in a task: small, so that many cores end together and little is lost when the time is over
+LIMIT_S = 480.0
 Record = dict[str, Any]
-
-
-@dataclass
-class Attempt:
-    """One way from a kernel: the moves on it, where it led, and what became of that ('' while undecided)."""
-
-    moves: tuple[str, ...]
-    candidate: Candidate | None
-    status: str = ""
-    detail: str = ""
 
 
 def first_level(subject: Subject) -> list[Attempt]:
@@ -176,39 +172,60 @@ def first_error(log: str) -> str:
     return next((line for line in lines if "error" in line), lines[0])[:300]
 
 
-def work(task: tuple[Subject, str, int, int, bool, int]) -> list[Record]:
-    """All of one kernel on one level, as records; none for a kernel that does not compile as it is."""
-    subject, level, count, seed, check, most = task
-    if isinstance(QuickToolchain(TARGET).compile(subject.candidate), CompileFailure):
-        return []
-    attempts = first_level(subject) if level == "one" else pairs(subject, count, seed)
-    decide(subject, attempts, check=check, most=most)
-    return [{"kernel": subject.name, "level": level, "moves": a.moves, "status": a.status, "detail": a.detail}
-            for a in attempts]  # fmt: skip
+@dataclass(frozen=True)
+class Piece:
+    """What one process works on: the moves on a kernel, or every ``parts``-th of its ``count`` pairs from ``part``."""
+
+    subject: Subject
+    level: str
+    count: int
+    part: int
+    parts: int
+    options: argparse.Namespace
+
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        """What it is called in the book."""
+        return self.subject.name, self.level, self.part, self.parts
+
+    def records(self) -> list[Record]:
+        """What became of its attempts; none for a kernel that does not compile as it is."""
+        subject, wanted = self.subject, self.options
+        if isinstance(QuickToolchain(TARGET).compile(subject.candidate), CompileFailure):
+            return []
+        attempts = first_level(subject) if self.level == "one" else pairs(subject, self.count, wanted.seed)
+        attempts = attempts[self.part :: self.parts]
+        decide(subject, attempts, check=wanted.check, most=wanted.most)
+        return [self.record(a.moves, a.status, a.detail) for a in attempts]
+
+    def record(self, moves: Sequence[str], status: str, detail: str) -> Record:
+        """One attempt as it is kept."""
+        return {
+            "kernel": self.subject.name, "level": self.level, "moves": moves, "status": status, "detail": detail
+        }  # fmt: skip
 
 
 # ---------------------------------------------------------------- the run
 
 
 class Book:
-    """Records on disk, a line for each kernel and level done; reading it again is how a run goes on."""
+    """Records on disk, a line for each piece done; reading it again is how a run goes on."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.records: list[Record] = []
-        self.done: set[tuple[str, str]] = set()
+        self.done: set[tuple[str, str, int, int]] = set()
         for line in path.read_text().splitlines() if path.exists() else []:
-            self._take(json.loads(line))
+            entry = json.loads(line)
+            self.done.add(tuple(entry["piece"]))
+            self.records += entry["records"]
 
-    def _take(self, entry: Record) -> None:
-        self.done.add((entry["kernel"], entry["level"]))
-        self.records += entry["records"]
-
-    def add(self, kernel: str, level: str, records: list[Record]) -> None:
-        entry = {"kernel": kernel, "level": level, "records": records}
+    def add(self, piece: Piece, records: list[Record]) -> None:
+        """Keep what a piece gave."""
         with self.path.open("a") as file:
-            file.write(json.dumps(entry) + "\n")
-        self._take(entry)
+            file.write(json.dumps({"piece": piece.key, "records": records}) + "\n")
+        self.done.add(piece.key)
+        self.records += records
 
 
 def table(records: Iterable[Record]) -> list[str]:
@@ -237,35 +254,48 @@ def collected(options: argparse.Namespace) -> list[Subject]:
     from benchmarks.kernels.writer import of_generator
 
     found = [*of_repository(), *of_generator(options.generated, options.seed)]
-    found += of_tests(options.out / "tests") if not options.only else []
+    if not options.only:
+        tests = options.out / "tests"
+        if not tests.exists():
+            part = tests.with_suffix(".part")
+            of_tests(part)
+            part.rename(tests)
+        found += of_folder(tests, "tests")
     for folder in options.kernels:
         found += of_folder(folder)
     return [s for s in unique(found) if options.only in s.name]
 
 
-def run(options: argparse.Namespace) -> list[Record]:
-    """Work through everything that OUT_DIR does not hold yet."""
+def pieces(subjects: Sequence[Subject], options: argparse.Namespace) -> list[Piece]:
+    """All there is to do, the dearest first."""
+    counts = shares(subjects, options.pairs, options.seed)
+    found = []
+    for subject in sorted(subjects, key=lambda s: -counts[s.name]):
+        parts = math.ceil(counts[subject.name] / PART)
+        found += [Piece(subject, "two", counts[subject.name], part, parts, options) for part in range(parts)]
+    singles = [Piece(subject, "one", 0, 0, 1, options) for subject in subjects]
+    return [piece for piece in (*found, *singles) if options.level in (piece.level, "both")]
+
+
+def run(options: argparse.Namespace) -> tuple[list[Record], int]:
+    """Work through what OUT_DIR does not hold yet, as far as the time goes: (all records, pieces left)."""
     book = Book(options.out / "moves.jsonl")
     subjects = collected(options)
-    counts = shares(subjects, options.pairs, options.seed)
-    levels = [(s, "one", 0) for s in subjects] if options.level != "two" else []
-    levels += [(s, "two", counts[s.name]) for s in subjects if counts[s.name] and options.level != "one"]
-    tasks = [(*level, options.seed, options.check, options.most) for level in levels]
-    tasks = [t for t in tasks if (t[0].name, t[1]) not in book.done]
-    with ProcessPoolExecutor(options.processes) as pool:
-        waiting = [(task, pool.submit(work, task)) for task in tasks]
-        for number, (task, future) in enumerate(waiting):
-            records = future.result()
-            book.add(task[0].name, task[1], records)
-            bad = sum(r["status"] not in ("right", "compiled") for r in records)
-            print(f"{number + 1}/{len(tasks)} {task[0].name} {task[1]}: {len(records)} moves, {bad} bad",
-                  file=sys.stderr, flush=True)  # fmt: skip
+    tasks = [piece for piece in pieces(subjects, options) if piece.key not in book.done]
+    ended = each(Piece.records, tasks, options.workers, seconds=options.seconds, limit_s=LIMIT_S)
+    done = 0
+    for done, (piece, result) in enumerate(ended, 1):
+        records = [piece.record((), "not judged", result.why)] if isinstance(result, Lost) else result
+        book.add(piece, records)
+        bad = sum(r["status"] not in FINE for r in records)
+        print(f"{done}/{len(tasks)} {piece.subject.name} {piece.level}: {len(records)} moves, {bad} bad",
+              file=sys.stderr, flush=True)  # fmt: skip
     kept = {s.name for s in subjects}
-    return [r for r in book.records if r["kernel"] in kept]
+    return [r for r in book.records if r["kernel"] in kept], len(tasks) - done
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Ends with 0 when every result compiles and, if judged, is right."""
+    """Ends with 0 when every result compiles and, if judged, is right; 1 when one is not; 2 when pieces are left."""
     parser = argparse.ArgumentParser(description="All actions on all kernels, and pairs of moves.")
     parser.add_argument("out", type=Path)
     parser.add_argument("--pairs", type=int, default=2000)
@@ -276,17 +306,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--most", type=int, default=0, help="judge at most so many moves an action and kernel; 0: all")
     parser.add_argument("--kernels", type=Path, nargs="*", default=[], help="folders of kernels with contracts")
     parser.add_argument("--only", default="", help="only kernels whose name holds this")
-    parser.add_argument("--processes", type=int, default=2, choices=(1, 2))
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes at a time")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long; another call goes on")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
-    records = run(options)
-    bad = [r for r in records if r["status"] not in ("right", "compiled", "not judged")]
+    records, left = run(options)
+    bad = [r for r in records if r["status"] not in FINE]
     for level, title in (("one", "Every move"), ("two", "Pairs of moves")):
         print(f"\n{title}, {len({r['kernel'] for r in records})} kernels")
         print("\n".join(table(r for r in records if r["level"] == level)))
-    (options.out / "results.json").write_text(json.dumps({"bad": bad, "records": len(records)}, indent=1) + "\n")
+    (options.out / "results.json").write_text(
+        json.dumps({"bad": bad, "records": len(records), "left": left}, indent=1) + "\n"
+    )
     for record in bad[:200]:
         print(record["kernel"], " ".join(record["moves"]), "::", record["status"], "::", record["detail"])
+    if left:
+        print(f"{left} pieces left: the same command once more goes on", file=sys.stderr)
+        return 2
     return 1 if bad else 0
 
 

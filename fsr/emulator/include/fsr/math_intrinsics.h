@@ -11,7 +11,9 @@ inline float __fdividef(float a, float b) {
   float size = __builtin_fabsf(b);
   // Documented: for 2^126 < |b| < 2^128 the result is 0 (a finite) or NaN (a infinite).
   if (size > 0x1p126f && size < __builtin_inff()) return __builtin_isinf(a) ? __builtin_nanf("") : 0.0f * a;
-  return a * (1.0f / b);
+  float quotient = a * (1.0f / b);
+  __asm__("" : "+x"(quotient));  // one instruction of the device: its product never fuses with a sum behind it
+  return quotient;
 }
 inline float __exp2f(float x) { return exp2f(x); }
 inline float __expf(float x) { return exp2f(x * 1.4426950408889634f); }
