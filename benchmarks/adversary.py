@@ -1,30 +1,37 @@
 """Composed candidates against the checker: how many wrong ones it takes, how many right ones it refuses.
 
-    python benchmarks/adversary.py OUT.jsonl [--wrong 5000] [--right 2000] [--seed 0] [--kernels FOLDER ...]
+    python benchmarks/adversary.py OUT.jsonl [--wrong 5000] [--right 2000] [--seed 0] [--workers N] [--seconds S]
+                                   [--kernels FOLDER ...]
 
-Originals: the examples, the honest candidates of the corpus, and every kernel with a contract in the folders. A wrong
-candidate counts only where a witness proves it: a case that its trigger names, on which its outputs are beyond what
-the tests allow. Each is judged by the tasks of ``fsr check`` on the host device. One line a candidate; a run goes on
-where OUT ends (``--seconds`` ends one early), and prints the counts so far. Exit code 1 where anything is misjudged.
+Originals: the examples, the honest candidates of the corpus, and every kernel with a contract in the folders, in an
+order drawn by the seed, right and wrong ones of each mixed, so that a sweep that is cut off is still a fair sample. A
+candidate that was judged before, but for blanks, is not judged again. Each is judged by the tasks of ``fsr check`` on
+the host device. A wrong one that is taken counts only where a witness proves it wrong: a case that its trigger names,
+on which its outputs are beyond what the tests allow ('unproven' otherwise: mostly triggers that nothing fires). One
+line a candidate; a sweep goes on where OUT ends, and prints the counts so far. Exit code 1 where anything is misjudged.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
-import json
+import functools
+import itertools
 import random
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.composing import Composed, right, wrong  # noqa: E402  # the checkout, installed or not
+from benchmarks.composing import Composed, wrong  # noqa: E402  # the checkout, installed or not
 from benchmarks.kernels.sources import Subject, of_folder, of_repository  # noqa: E402
+from benchmarks.rewriting import reshaped  # noqa: E402
+from benchmarks.spreading import Record, Spread, read  # noqa: E402
 from fsr.backends.protocol import DeviceFault  # noqa: E402
 from fsr.backends.select import recording_backend  # noqa: E402
 from fsr.errors import FsrError  # noqa: E402
@@ -33,6 +40,7 @@ from fsr.evaluation.promotion import promote_task  # noqa: E402
 from fsr.evaluation.session import Session, session_of  # noqa: E402
 from fsr.evaluation.spec import CompileRequest, EvaluateRequest, PromoteRequest, PromotionPart, SessionSpec  # noqa: E402
 from fsr.evaluation.testing import Runnable, run_once  # noqa: E402
+from fsr.identity import digest  # noqa: E402
 from fsr.records import Case, Image, Outcome, Status  # noqa: E402
 from fsr.testgen.cases import HOST_ELEMENTS, cases_at, elements, families_of  # noqa: E402
 from fsr.testgen.compare import compare  # noqa: E402
@@ -40,7 +48,8 @@ from fsr.testgen.values import build  # noqa: E402
 
 WITNESSES = 10
 WITNESS_ELEMENTS = 1 << 21
-TOGETHER = 4  # candidates of one original in a row: its session is opened once for them
+TOGETHER = {"wrong": 10, "right": 4}  # candidates of one original in a row: its session is opened once for them
+JUDGED = ("taken", "refused")
 
 
 def judged(spec: SessionSpec, composed: Composed) -> tuple[bool, str]:
@@ -75,12 +84,16 @@ def witness(session: Session, composed: Composed) -> str:
             continue
         data = build(session.contract, case, 1)
         try:
+            expected = session.expected(case)
+        except FsrError:  # too large for the original, here and now
+            continue
+        try:
             got = run_once(
                 Runnable(session.host(), image, composed.candidate.plan, session.contract), case, data, 1, 20.0
             )
         except DeviceFault as fault:
             return f"{case.size_map()} {case.family}: {fault.fault.kind}"
-        found = compare(session.contract, case, got, session.expected(case), data.arrays)
+        found = compare(session.contract, case, got, expected, data.arrays)
         if found:
             return f"{case.size_map()} {case.family}: {found[0]}"
     return ""
@@ -95,45 +108,122 @@ def _triggering(session: Session, composed: Composed) -> list[Case]:
     return found + cases_at(contract, "large witness", 11, [(given, "normal"), *large], WITNESS_ELEMENTS)
 
 
-def attempts(subjects: list[Subject], seed: int, kind: str) -> Iterator[tuple[int, Subject, Composed]]:
-    """Candidates without end, a few of each original in a row."""
-    number = 0
-    while True:
-        subject = subjects[(number // TOGETHER) % len(subjects)]
-        chance = random.Random(f"{seed}/{kind}/{number}")
-        if kind == "wrong":
-            composed = wrong(subject.candidate, subject.contract, chance)
-        else:
-            composed = right(subject.candidate, chance)
-        if composed is not None:
-            yield number, subject, composed
-        number += 1
+# ---------------------------------------------------------------- the sweep
 
 
-def one(subject: Subject, composed: Composed, kind: str, seed: int) -> dict[str, Any]:
-    """The record of one candidate: 'taken', 'refused', or 'unproven' for a wrong one without witness."""
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Candidates of one original: ``numbers`` of each kind, less those that are ``known`` (kind and number, or the
+    digest of a candidate)."""
+
+    original: str
+    folders: tuple[Path, ...]
+    numbers: tuple[tuple[str, int], ...]
+    seed: int
+    known: frozenset[Any]
+
+
+def unit_records(unit: Unit, until: float) -> Iterator[Record]:
+    """The record of each candidate of a unit: 'taken', 'refused', 'unproven', 'not judged', or 'again'."""
+    subject = next(s for s in originals(unit.folders) if s.name == unit.original)
+    seen = set(unit.known)
+    for kind, number in unit.numbers:
+        if time.monotonic() > until:
+            return
+        chance = random.Random(f"{unit.seed}/{kind}/{unit.original}/{number}")
+        composed = wrong(subject.candidate, subject.contract, chance) if kind == "wrong" else reshaped(subject, chance)
+        name = "" if composed is None else digest([*composed.candidate.source.split(), str(composed.candidate.plan)])
+        record = {"kind": kind, "number": number, "original": unit.original, "digest": name}
+        if composed is None or name in seen:
+            yield record | {"verdict": "again"}
+            continue
+        seen.add(name)
+        started = time.monotonic()
+        found = one(subject, composed, kind, unit.seed)
+        yield record | found | {"seconds": round(time.monotonic() - started, 2)}
+
+
+def one(subject: Subject, composed: Composed, kind: str, seed: int) -> Record:
+    """What became of one candidate."""
     spec = SessionSpec(subject.contract, subject.candidate, "host", "sm_90", seed, subject.folder)
-    record: dict[str, Any] = {"kind": kind, "original": subject.name, "parts": composed.parts}
+    record: Record = {"parts": composed.parts}
     try:
-        seen = witness(session_of(spec), composed) if kind == "wrong" else ""
-        if kind == "wrong" and not seen:
-            return record | {"verdict": "unproven"}
         passed, why = judged(spec, composed)
+        seen = witness(session_of(spec), composed) if kind == "wrong" and passed else ""
     except (FsrError, DeviceFault) as fault:
         return record | {"verdict": "not judged", "why": str(fault)[:300]}
+    if kind == "wrong" and ((passed and not seen) or why.startswith("compile ")):
+        return record | {"verdict": "unproven", "why": why}
     record |= {"verdict": "taken" if passed else "refused", "why": why, "witness": seen}
-    return record | ({"source": composed.candidate.source} if passed == (kind == "wrong") else {})
+    misjudged = passed == (kind == "wrong")
+    plan = {"source": composed.candidate.source, "plan": str(composed.candidate.plan)}
+    return record | (plan if misjudged else {})
 
 
-def originals(folders: list[Path]) -> list[Subject]:
+@functools.cache
+def originals(folders: tuple[Path, ...]) -> list[Subject]:
     """The examples, the honest candidates, and what the folders hold."""
     found = [*of_repository(), *(s for folder in folders for s in of_folder(folder))]
     return [s for s in found if len(s.candidate.source) < 8000]
 
 
-def counts(records: list[dict[str, Any]]) -> dict[str, int]:
-    """How many of each kind and verdict."""
-    return dict(sorted(collections.Counter(f"{r['kind']} {r['verdict']}" for r in records).items()))
+class Sweep:
+    """Which units are still to be judged, and the counts so far. ``wanted``: candidates of each kind."""
+
+    def __init__(self, given: argparse.Namespace, records: list[Record]) -> None:
+        self.given, self.wanted = given, {"wrong": given.wrong, "right": given.right}
+        self.folders = tuple(given.kernels)
+        self.counts: collections.Counter[tuple[str, str]] = collections.Counter()
+        self.known: collections.defaultdict[str, set[Any]] = collections.defaultdict(set)
+        self.unfit: collections.Counter[str] = collections.Counter()  # originals that cannot be judged here
+        self.records: list[Record] = []
+        for record in records:
+            self.told(record)
+        self.ahead = self._units()
+
+    def told(self, record: Record) -> None:
+        """Count a record."""
+        self.records.append(record)
+        self.counts[record["kind"], record["verdict"]] += 1
+        self.known[record["original"]] |= {(record["kind"], record["number"]), record["digest"]}
+        self.unfit[record["original"]] += record["verdict"] == "not judged"
+
+    def missing(self, kind: str) -> bool:
+        """Whether more of a kind are wanted."""
+        return sum(self.counts[kind, verdict] for verdict in JUDGED) < self.wanted[kind]
+
+    def next_unit(self) -> Unit | None:
+        """The next unit; None where all is done."""
+        for name, turn in self.ahead:
+            if not any(map(self.missing, self.wanted)):
+                return None
+            kinds = [k for k in self.wanted if self.missing(k)]
+            numbers = [(k, turn * TOGETHER[k] + i) for k in kinds for i in range(TOGETHER[k])]
+            random.Random(f"{self.given.seed}/{turn}/{name}").shuffle(numbers)
+            known = self.known[name]
+            left = tuple(n for n in numbers if n not in known)
+            if left and self.unfit[name] < 3:
+                return Unit(name, self.folders, left, self.given.seed, frozenset(known))
+        return None
+
+    def _units(self) -> Iterator[tuple[str, int]]:
+        names = [s.name for s in originals(self.folders)]
+        for turn in itertools.count():
+            random.Random(f"{self.given.seed}/{turn}").shuffle(names)
+            yield from ((name, turn) for name in names)
+
+
+def summary(records: list[Record]) -> str:
+    """How many of each kind and verdict, and what a candidate took."""
+    counts = collections.Counter(f"{r['kind']} {r['verdict']}" for r in records)
+    judged_ = [r for r in records if r["verdict"] in JUDGED]
+    lines = [f"{len({r['original'] for r in judged_})} originals; {dict(sorted(counts.items()))}"]
+    for kind, bad in (("wrong", "taken"), ("right", "refused")):
+        mine = [r for r in judged_ if r["kind"] == kind]
+        share = sum(r["verdict"] == bad for r in mine) / max(len(mine), 1)
+        mean_s = sum(r["seconds"] for r in mine) / max(len(mine), 1)
+        lines.append(f"{kind}: {len(mine)} judged, {bad} {100 * share:.2f} %, {mean_s:.1f} s each")
+    return "\n".join(lines)
 
 
 def main() -> int:
@@ -143,30 +233,14 @@ def main() -> int:
     parser.add_argument("--wrong", type=int, default=5000)
     parser.add_argument("--right", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--kernels", type=Path, nargs="*", default=[])
     given = parser.parse_args()
-    records = [json.loads(line) for line in given.out.read_text().splitlines()] if given.out.exists() else []
-    subjects, until = originals(given.kernels), time.monotonic() + given.seconds
-    random.Random(given.seed).shuffle(subjects)
-    with given.out.open("a") as stream:
-        for kind, most in (("wrong", given.wrong), ("right", given.right)):
-            last = max((r["number"] for r in records if r["kind"] == kind), default=-1)
-            judged_ = sum(r["kind"] == kind and r["verdict"] in ("taken", "refused") for r in records)
-            for number, subject, composed in attempts(subjects, given.seed, kind):
-                if judged_ >= most or time.monotonic() > until:
-                    break
-                if number <= last:
-                    continue
-                record = one(subject, composed, kind, given.seed) | {"number": number}
-                judged_ += record["verdict"] in ("taken", "refused")
-                records.append(record)
-                stream.write(json.dumps(record) + "\n")
-                stream.flush()
-            until += 0.4 * given.seconds if kind == "wrong" else 0.0
-    found = counts(records)
-    print(f"{len({r['original'] for r in records})} originals; {found}")
-    return int(bool(found.get("wrong taken") or found.get("right refused")))
+    sweep = Sweep(given, read(given.out))
+    Spread(unit_records, sweep.next_unit, sweep.told, given.out, given.workers, given.seconds).run()
+    print(summary(sweep.records))
+    return int(bool(sweep.counts["wrong", "taken"] or sweep.counts["right", "refused"]))
 
 
 if __name__ == "__main__":

@@ -1,24 +1,20 @@
-"""Candidates that nobody wrote by hand: wrong ones composed of a site, a trigger and an effect, and right ones.
+"""Wrong candidates that nobody wrote by hand, composed of a site, a trigger and an effect.
 
-A wrong one computes what the original does but for one store, which goes wrong when its trigger holds: at one size
-(spelt in many ways), past a size, at a value, in a block, a thread, a lane, at an element. A right one is the original
-rewritten as any programmer may: another type of index, a float64 sum, a fused operation, unrolled loops.
+Each computes what the original does but for one store, which goes wrong when its trigger holds: at one size (spelt in
+many ways), past a size, at a value, in a block, a thread, a lane, at an element.
 """
 
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from fsr.contract.model import Contract, Size
 from fsr.mutation.ground import FLOATS, Function, functions
 from fsr.records import Candidate
-from fsr.source.form import Assign, Declare, For, Index, Literal
+from fsr.source.form import Assign, Index
 from fsr.source.walk import base_name
-
-WHOLE = ("int", "unsigned int", "unsigned", "long long", "size_t", "int64_t", "long")
 
 
 @dataclass(frozen=True)
@@ -75,7 +71,7 @@ def _sites(original: Candidate) -> Iterator[_Site]:
                 continue
             name = base_name(statement.target) or ""
             left, _, value = function.text(start, end).partition("=")
-            if name in given and value.rstrip().endswith(";"):
+            if name in given and value.rstrip().endswith(";") and "cast" not in left:  # of vectors: no plain values
                 yield _Site(function, start, end, left.strip(), value.strip()[:-1], function.types.get(name, ""))
 
 
@@ -185,52 +181,3 @@ def _effects(site: _Site, chance: random.Random) -> list[tuple[str, str]]:
 def base_of(target: str) -> str:
     """``y`` of ``y[i * n + j]``."""
     return target.partition("[")[0].strip()
-
-
-# ---------------------------------------------------------------- right ones
-
-
-def right(original: Candidate, chance: random.Random) -> Composed | None:
-    """A right candidate; None where no rewrite applies."""
-    ways = [way for function in functions(original) if function.is_kernel for way in _rewrites(function)]
-    if not ways:
-        return None
-    what, start, end, text = chance.choice(ways)
-    source = original.source[:start] + text + original.source[end:]
-    return Composed(replace(original, source=source), (what,))
-
-
-def _rewrites(function: Function) -> Iterator[tuple[str, int, int, str]]:
-    for statement, start, end in function.statements:
-        text = function.text(start, end)
-        if isinstance(statement, For) and not statement.pragmas:
-            yield "unrolled", start, start, "\n#pragma unroll 4\n"
-            yield "not unrolled", start, start, "\n#pragma unroll 1\n"
-        if isinstance(statement, Declare) and statement.init is not None and "," not in text:
-            yield from _wider(function, statement, start, text)
-        if isinstance(statement, Assign) and statement.op == "+=" and text.endswith(";"):
-            left, _, value = text.partition("+=")
-            product = re.fullmatch(r"\s*(\w+(?:\[[^\][]*\])?)\s*\*\s*(\w+(?:\[[^\][]*\])?)\s*;", value)
-            if product and function.types.get(left.strip()) == "float":
-                yield "fused", start, end, f"{left.strip()} = fmaf({product[1]}, {product[2]}, {left.strip()});"
-
-
-def _wider(function: Function, declared: Declare, start: int, text: str) -> Iterator[tuple[str, int, int, str]]:
-    indexes = re.match(r"int\s+\w+\s*=", text) and "blockDim" in text
-    if indexes and not _pointed_at(function, declared.name):
-        yield "a wider index", start, start + 3, "long long"
-    sums = re.match(r"float\s+\w+\s*=\s*0", text) and isinstance(declared.init, Literal)
-    if sums and _is_sum(function, declared.name):
-        yield "a sum in float64", start, start + 5, "double"
-
-
-def _is_sum(function: Function, name: str) -> bool:
-    """Whether a variable is only added to and then read in what is stored."""
-    text = function.source[function.start : function.end]
-    return re.search(rf"\b{name}\s*\+=", text) is not None and re.search(rf"[(&,]\s*{name}\s*[,)]", text) is None
-
-
-def _pointed_at(function: Function, name: str) -> bool:
-    """Whether the index is used where its type matters: in a call or with other operators than + - *."""
-    text = function.source[function.start : function.end]
-    return re.search(rf"&\s*{name}\b|[(,]\s*{name}\s*[,)]", text) is not None

@@ -7,7 +7,8 @@ import random
 import pytest
 
 from benchmarks.adversary import judged, witness
-from benchmarks.composing import right, wrong
+from benchmarks.composing import wrong
+from benchmarks.rewriting import right
 from fsr.evaluation.session import session_of
 from fsr.evaluation.spec import SessionSpec
 from fsr.runs.kernel import Kernel, load_kernel
