@@ -21,15 +21,19 @@ demo: setup
 	$(BIN)/fsr refine examples/softmax.cu --budget $(BUDGET) -o .fsr/softmax.fsr.cu
 
 DEMO_HOME := $(CURDIR)/.fsr/daemon
+DEMO_RUN := budget = "2m"\nevaluations = 8
+DEMO_DAEMON := FSR_HOME=$(DEMO_HOME) $(BIN)/fsr daemon
 
 demo-daemon: setup
-	mkdir -p $(DEMO_HOME)
-	printf '[run]\nbudget = "80s"\n[polite]\nbattery = true\nnice = 0\nidle_disk = false\n' > $(DEMO_HOME)/daemon.toml
-	touch examples/softmax.cu  # what was saved last goes first
-	FSR_HOME=$(DEMO_HOME) $(BIN)/fsr daemon start examples
-	@for i in $$(seq 150); do ls examples/.fsr/*.fsr.cu 2> /dev/null && break; sleep 1; done
-	FSR_HOME=$(DEMO_HOME) $(BIN)/fsr daemon status
-	@echo "it goes on; to end it: FSR_HOME=$(DEMO_HOME) $(BIN)/fsr daemon stop"
+	@mkdir -p $(DEMO_HOME)
+	@printf '[run]\n$(DEMO_RUN)\n[polite]\nbattery = true\nnice = 0\nidle_disk = false\n' > $(DEMO_HOME)/daemon.toml
+	@touch examples/softmax.cu  # what was saved last goes first
+	@$(DEMO_DAEMON) start examples
+	@echo "waiting for the first winner in examples/.fsr/, a minute or two; the page shows how it goes"
+	@for i in $$(seq 180); do ls examples/.fsr/*.fsr.cu 2> /dev/null && break; sleep 1; done
+	@$(DEMO_DAEMON) status
+	@ls examples/.fsr/*.fsr.cu > /dev/null 2>&1 || { echo "no winner yet; what happened:"; $(DEMO_DAEMON) logs | tail -n 5; }
+	@echo "it goes on with the other examples; to end it: $(DEMO_DAEMON) stop"
 
 test: setup check
 	$(BIN)/python -m pytest -n 2 --dist loadgroup tests
