@@ -14,6 +14,7 @@ from fsr.errors import EXIT_FAILED, EXIT_USAGE, FsrError, of_the_machine, one_li
 # name -> (module, attribute, help); the help stands here so that `fsr --help` imports no command.
 COMMANDS = {
     "refine": ("fsr.cli.refine", "refine_command", "Find a faster kernel, proven to do the same."),
+    "generate": ("fsr.cli.generate", "generate_command", "Have a model write a first kernel from a description."),
     "check": ("fsr.cli.check", "check_command", "Test a candidate against a kernel."),
     "evaluate": ("fsr.cli.check", "evaluate_command", "Test and time a candidate against a kernel."),
     "contract": ("fsr.cli.contract", "contract_command", "Show or infer what a kernel promises."),

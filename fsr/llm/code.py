@@ -25,21 +25,27 @@ _BLOCK = re.compile(
 )
 _CUDA = {"", "cuda", "cu", "c", "cpp", "c++", "cxx", "cc", "h", "hip"}
 _KEYS = {"grid", "block", "shared", "entry", "args", "scratch", "launch", "flags"}
-_OTHER = (
-    (
-        re.compile(r"^\s*(?:import|from)\s+\w+|@triton\.jit|@cuda\.jit|\btl\.load\b|^\s*def \w+\(", re.MULTILINE),
-        "Python",
-    ),
-    (re.compile(r"\bRawKernel\b|\bcupy\b", re.MULTILINE), "CuPy"),
-    (re.compile(r"#pragma\s+(?:omp|acc)\b"), "OpenMP or OpenACC"),
-    (re.compile(r"\bsycl::|\bcl::sycl\b|\bparallel_for\s*\("), "SYCL"),
+# Programming models by their marks. Those in the first table may hold a CUDA kernel in a text of their own, or be taken
+# for one; the others are looked for only where no __global__ stands.
+_BESIDE = (
+    (re.compile(r"\b(?:import|from)\s+pycuda\b|\bSourceModule\s*\("), "PyCUDA"),
+    (re.compile(r"\bRawKernel\b|\b(?:import|from)\s+cupy\b"), "CuPy"),
+    (re.compile(r"#\s*include\s*<hip/|\bhip(?:LaunchKernelGGL|Malloc|Memcpy|Free|DeviceSynchronize)\b"), "HIP"),
+    (re.compile(r"#pragma\s+omp\b"), "OpenMP"),
+    (re.compile(r"#pragma\s+acc\b"), "OpenACC"),
+    (re.compile(r"\bsycl::|\bcl::sycl\b"), "SYCL"),
     (re.compile(r"\bKokkos::"), "Kokkos"),
+)
+_OTHER = (
+    *_BESIDE,
+    (re.compile(r"@triton\.jit|\btl\.load\b"), "Triton"),
+    (re.compile(r"@(?:numba\.)?cuda\.jit|\b(?:import|from)\s+numba\b"), "Numba"),
+    (re.compile(r"@cuda\s+threads|\busing\s+(?:CUDA|AMDGPU|KernelAbstractions)\b|@kernel\s+function\b"), "Julia"),
+    (re.compile(r"^\s*(?:import|from)\s+\w+|^\s*def \w+\(", re.MULTILINE), "Python"),
+    (re.compile(r"\bparallel_for\s*\("), "SYCL"),
     (re.compile(r"\b__kernel\b|\bget_global_id\s*\("), "OpenCL"),
-    (
-        re.compile(r"^\s*(?:fn|func|function|subroutine|program)\s+\w+", re.MULTILINE | re.IGNORECASE),
-        "another language",
-    ),
     (re.compile(r"#include\s*<metal_stdlib>|\bthread_position_in_grid\b"), "Metal"),
+    (re.compile(r"^\s*(?:fn|func|function|subroutine|program)\s+\w+", re.MULTILINE | re.I), "another language"),
 )
 _HOST = re.compile(
     r"\bint\s+main\s*\(|<<<|\bcuda(?:Malloc|Memcpy|Free|Launch|DeviceSynchronize|Stream|Event)\w*\s*\("
@@ -168,13 +174,9 @@ def _bounded(text: str) -> None:
 
 
 def _language(content: str) -> None:
-    if "__global__" in content:
-        for pattern, name in _OTHER[2:5]:  # what could stand beside a kernel all the same
-            if pattern.search(_bare(content)):
-                raise Unusable("other language", name)
-        return
-    for pattern, name in _OTHER:
-        if pattern.search(content):
+    own = "__global__" in content
+    for pattern, name in _BESIDE if own else _OTHER:
+        if pattern.search(_bare(content) if own else content):
             raise Unusable("other language", name)
 
 

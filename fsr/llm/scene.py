@@ -70,7 +70,12 @@ def composed(sections: Iterable[Section], characters: int) -> str:
 
 def room(scene: Scene, answer_tokens: int) -> int:
     """Characters that a prompt may have beside an answer of so many tokens."""
-    return max(600, int((scene.tokens - answer_tokens - 64) * CHARACTERS_A_TOKEN))
+    return room_in(scene.tokens, answer_tokens)
+
+
+def room_in(context: int, answer_tokens: int) -> int:
+    """The same of a context of so many tokens."""
+    return max(600, int((context - answer_tokens - 64) * CHARACTERS_A_TOKEN))
 
 
 def contract_words(contract: Contract) -> str:

@@ -34,13 +34,17 @@ ENDPOINTS, HOSTS = "endpoints.json", "hosts.json"
 
 def named_models(options: RefineOptions, settings: Settings) -> list[ModelSpec]:
     """The models that a run asks. Raises UsageError for one that cannot be, and for two of one name."""
-    names = options.llm or settings.llm
+    return models_named(options.llm or settings.llm, options.max_cost, settings)
+
+
+def models_named(names: Iterable[str], max_cost: float | None, settings: Settings) -> list[ModelSpec]:
+    """The same by their names; ``max_cost``: a cap in dollars that their prices must allow to keep."""
     specs = [read_spec(name, settings.models) for name in names if name != NONE]
     twice = sorted({s.name for s in specs if sum(o.name == s.name for o in specs) > 1})
     if twice:
         raise UsageError(f"the model {twice[0]!r} is named twice", where="--llm", fix="name it once")
     unpriced = [s.name for s in specs if s.leaves and s.dollars(1, 1) is None]
-    if options.max_cost is not None and unpriced:
+    if max_cost is not None and unpriced:
         raise UsageError(
             f"no price is known for {unpriced[0]}, so that --max-cost cannot be kept",
             expected="dollars_in and dollars_out, for a million tokens", where=f"{settings.home}/config.toml",
@@ -62,6 +66,18 @@ def agree(hosts: Iterable[str], settings: Settings) -> None:
     path.write_text(json.dumps(sorted(_agreed(settings) | set(hosts))))
 
 
+def require_consent(specs: Iterable[ModelSpec], settings: Settings, *, given: bool) -> None:
+    """Raises UsageError where source would go to a host that nobody agreed to; ``given``: somebody does so now."""
+    strange = unknown_hosts(specs, settings)
+    if strange and not given:
+        raise UsageError(
+            f"the kernel's source would go to {', '.join(strange)}", expected="your consent, once for each host",
+            where="--llm", fix="say --yes, or answer the question that is asked on a terminal",
+        )  # fmt: skip
+    if strange:
+        agree(strange, settings)
+
+
 def _agreed(settings: Settings) -> set[str]:
     with suppress(OSError, ValueError, TypeError):
         return set(json.loads(Path(settings.home, HOSTS).read_text()))
@@ -77,14 +93,7 @@ def open_models(
         source = Path(settings.runs, options.replay)
         return [Replayed(name, script) for name, script in script_of(read_events(source), source / ANSWERS).items()]
     specs = named_models(options, settings)
-    strange = unknown_hosts(specs, settings)
-    if strange and not options.yes:
-        raise UsageError(
-            f"the kernel's source would go to {', '.join(strange)}", expected="your consent, once for each host",
-            where="--llm", fix="say --yes, or answer the question of fsr refine on a terminal",
-        )  # fmt: skip
-    if strange:
-        agree(strange, settings)
+    require_consent(specs, settings, given=options.yes)
     ledger = Ledger(options.max_cost)
     book = Book(folder / ANSWERS, ledger)
     lines = _won_elsewhere(settings, features) if specs and options.use_cache else ()
