@@ -40,15 +40,15 @@ def _share(part: float, whole: float) -> float | None:
 
 
 def as_vector(site: AccessSite) -> AccessSite:
-    """The site as the GPU's compiler makes it. Where each thread walks over two or four neighbouring elements and
+    """The site as the GPU's compiler makes it. Where each thread walks over 2, 4, 8 or 16 neighbouring elements and
     the warp covers whole lines, the recording (of the CPU's code, which copies structs by their members) has an
-    access an element; the GPU's code has one of 8 or 16 bytes."""
+    access an element; the GPU's code has one of up to 16 bytes."""
     if site.kind == "atomic" or not site.requests or site.bytes >= _WIDEST:
         return site
     factor = round(site.sectors / useful_sectors(site)) if site.sectors else 1
     fills = site.sectors <= 1.1 * factor * useful_sectors(site) and request_lines(site) <= 1.5 * factor * site.requests
     again = site.sectors >= 0.9 * factor * max(site.unique_sectors, 1.0)
-    if factor not in (2, 4) or factor * site.bytes > _WIDEST or not (fills and again):
+    if factor not in (2, 4, 8, 16) or factor * site.bytes > _WIDEST or not (fills and again):
         return site
     return replace(
         site, bytes=site.bytes * factor, requests=site.requests / factor, lanes=site.lanes / factor,

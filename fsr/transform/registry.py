@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fsr.transform.atomics.action import PRIVATE_BINS, REDUCE_ATOMICS
+from fsr.transform.computed.action import FROM_COMPUTATION
 from fsr.transform.details.compiling import CompileFlags, LaunchBounds
 from fsr.transform.details.fast_math import FastMath, Reciprocal
 from fsr.transform.details.index32 import Index32
@@ -37,4 +38,4 @@ DETAILS: tuple[Action, ...] = (
 
 def all_actions() -> tuple[Action, ...]:
     """Every action, stateless and shared."""
-    return (*STRUCTURAL, Restate(STRUCTURAL), *DETAILS)
+    return (*STRUCTURAL, *FROM_COMPUTATION, Restate(STRUCTURAL), *DETAILS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fsr.computation.expression import (
     Affine,
@@ -42,15 +42,19 @@ class NotPlain(Exception):  # noqa: N818
 @dataclass(frozen=True)
 class Writer:
     """Writes expressions. ``affine``: C text of an affine value of sizes and dimensions; ``by``: of a divisor.
-    ``extents``: of each buffer the C texts of its extents. ``names``: what buffers and values are called."""
+    ``extents``: of each buffer the C texts of its extents. ``names``: what buffers and values are called. ``held``:
+    expressions whose value stands in a variable."""
 
     affine: Callable[[Affine], str]
     extents: Mapping[str, tuple[str, ...]]
     names: Mapping[str, str]
     by: Callable[[str | int], str]
+    held: Mapping[Expr, str] = field(default_factory=dict)
 
     def text(self, e: Expr) -> str:
         """An expression, in brackets where it is no single word. Raises NotPlain."""
+        if e in self.held:
+            return self.held[e]
         match e:
             case Const():
                 return literal(e)

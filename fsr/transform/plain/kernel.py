@@ -3,62 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from fsr.computation.computation import Computation, Statement
-from fsr.computation.expression import Affine, Expr, Fold, Load, Number, walk
+from fsr.computation.expression import Expr, Fold, Load, Number, walk
 from fsr.computation.types import type_of
-from fsr.errors import ContractError
 from fsr.expressions import evaluate
-from fsr.records import Role, ScalarArgument
-from fsr.transform.plain.c_text import TYPES, NotPlain, Writer
+from fsr.transform.plain.c_text import TYPES, NotPlain
+from fsr.transform.plain.names import Names
 from fsr.transform.target import Target
 
-_SAMPLES = ((3, 5, 7, 11, 13, 17), (19, 8, 23, 6, 29, 4), (10, 31, 9, 37, 12, 41))
 _START = {"sum": "0", "prod": "1", "max": "-INFINITY", "min": "INFINITY"}
 _INT = 2**31 - 1
 _MAX_GRID_Z = 65535
 _ROWS, _COLUMNS, _LINE = 8, 32, 128  # threads a block: of points in two dimensions, of points or rows in one
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """What sizes are called in a kernel: by its integer parameters. ``more``: those that no parameter says."""
-
-    target: Target
-    more: dict[str, str] = field(default_factory=dict)
-
-    def _values(self, text: str) -> tuple[object, ...] | None:
-        try:
-            names = [s.name for s in self.target.contract.sizes]
-            return tuple(evaluate(text, dict(zip(names, row, strict=False))) for row in _SAMPLES)
-        except (ContractError, ZeroDivisionError):
-            return None
-
-    def text(self, size: str) -> str:
-        """C text of a size expression. Raises NotPlain."""
-        if size.strip().isdigit():
-            return size.strip()
-        wanted = self._values(size)
-        if wanted is None:
-            raise NotPlain(size)
-        if len(set(wanted)) == 1 and re.fullmatch(r"[\d\s*+()-]+", size):
-            return str(wanted[0])
-        for name, value in self._parameters():
-            if self._values(value) == wanted:
-                return name
-        return self.more.setdefault(size, f"$extent{len(self.more)}")
-
-    def _parameters(self) -> Iterator[tuple[str, str]]:
-        for p, arg in zip(self.target.kernel.params, self.target.launch.args, strict=True):
-            if isinstance(arg, ScalarArgument):
-                yield p.name, arg.value
-                continue
-            found = [a for a in self.target.contract.args if a.name == arg and a.role is Role.SCALAR]
-            if found and found[0].value is not None and found[0].dtype.startswith(("int", "uint")):
-                yield p.name, found[0].value
 
 
 @dataclass(frozen=True)
@@ -81,33 +40,13 @@ def plain_kernel(c: Computation, target: Target) -> Plain:
 
 class _Kernel:
     def __init__(self, c: Computation, target: Target) -> None:
-        self.c, self.target, self.sizes = c, target, Sizes(target)
+        self.c, self.target = c, target
+        self.called = Names(c, target)
+        self.sizes, self.writer = self.called.sizes, self.called.writer
+        self.names, self.extents, self.affine = self.called.names, self.called.extents, self.called.affine
         self.made = [s for s in c.statements if s.target.startswith("_")]
         self.outputs = [s for s in c.statements if not s.target.startswith("_")]
         self.domain = self.made[0].domain if self.made else self.outputs[0].domain
-        names = {arg: param for param, arg in target.passed.items()}
-        scalars = {
-            a: p.name for p, a in zip(target.kernel.params, target.launch.args, strict=True) if isinstance(a, str)
-        }
-        self.names = {**scalars, **names, **{s.target: "$" + s.target[1:] for s in self.made}}
-        self.extents = {b.name: tuple(map(self.sizes.text, b.shape)) for b in c.buffers if not b.name.startswith("_")}
-        self.writer = Writer(self.affine, self.extents, self.names, self._by)
-
-    def _by(self, by: str | int) -> str:
-        return str(by) if isinstance(by, int) else self.sizes.text(by)
-
-    def affine(self, a: Affine) -> str:
-        """C text of sizes and dimensions."""
-        parts = []
-        for name, k in a.terms:
-            text = f"${name}" if self._is_dimension(name) else self.sizes.text(name)
-            parts.append(text if k == 1 else f"-{text}" if k == -1 else f"{k} * {text}")
-        if a.constant or not parts:
-            parts.append(str(a.constant))
-        return " + ".join(parts).replace("+ -", "- ")
-
-    def _is_dimension(self, name: str) -> bool:
-        return name not in self.c.sizes
 
     def written(self) -> Plain:
         """The whole kernel."""

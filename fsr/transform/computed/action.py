@@ -1,0 +1,91 @@
+"""Schedules of what is computed as actions: each a list of named decisions, whatever the original's threads did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fsr.records import Candidate
+from fsr.transform.computed import columns, elements, permute
+from fsr.transform.computed.assembly import Written, assembled
+from fsr.transform.computed.scene import Scene, scenes
+from fsr.transform.plain.c_text import NotPlain
+from fsr.transform.protocol import Move, Subject
+
+Params = Mapping[str, int | str]
+
+
+@dataclass(frozen=True)
+class Family:
+    """One way to make a part. ``configurations``: its decisions with guesses of the gain, best first, none where it
+    does not apply; ``written``: the kernels (NotPlain where the text cannot be written)."""
+
+    configurations: Callable[[Scene], Iterator[tuple[dict[str, int | str], float]]]
+    written: Callable[[Scene, Params], list[Written]]
+
+
+@dataclass(frozen=True)
+class FromComputation:
+    """Writes the kernel anew from what it computes: every part that the family can make by its decisions, what is left
+    by the first decisions of the first of ``others`` that can. Legal because what is computed was checked against the
+    original, and no part touches what another writes."""
+
+    name: str
+    family: Family
+    aims_at: frozenset[str]
+    others: tuple[Family, ...] = ()
+
+    def moves(self, subject: Subject) -> Iterator[Move]:
+        """Each configuration of the first part that the family can make, as a move."""
+        found = scenes(subject)
+        first = next((s for s in found if _possible(self.family, s)), None)
+        if first is None:
+            return
+        for params, gain in self.family.configurations(first):
+            move = Move(self.name, "plan", tuple(params.items()), gain)
+            if self._kernels(found, params) is not None:
+                yield move
+
+    def apply(self, subject: Subject, move: Move) -> Candidate:
+        """See Action.apply."""
+        kernels = self._kernels(scenes(subject), dict(move.params))
+        assert kernels is not None
+        return assembled(kernels, move.name)
+
+    def _kernels(self, found: Sequence[Scene], params: Params) -> list[Written] | None:
+        kernels: list[Written] = []
+        for scene in found:
+            made = _tried(self.family, scene, params) if _possible(self.family, scene) else None
+            made = made or next(filter(None, (_by_default(other, scene) for other in self.others)), None)
+            if made is None:
+                return None
+            kernels += made
+        return kernels
+
+
+def _possible(family: Family, scene: Scene) -> bool:
+    return next(family.configurations(scene), None) is not None
+
+
+def _tried(family: Family, scene: Scene, params: Params) -> list[Written] | None:
+    try:
+        return family.written(scene, params)
+    except NotPlain:
+        return None
+
+
+def _by_default(family: Family, scene: Scene) -> list[Written] | None:
+    first = next(family.configurations(scene), None)
+    return None if first is None else _tried(family, scene, first[0])
+
+
+_COLUMNS = Family(columns.configurations, columns.written)
+_ELEMENTS = Family(elements.configurations, elements.written)
+_PERMUTE = Family(permute.configurations, permute.written)
+_EVERY = (_COLUMNS, _PERMUTE, _ELEMENTS)
+
+FROM_COMPUTATION: tuple[FromComputation, ...] = (
+    FromComputation("fold-columns", _COLUMNS, frozenset({"uncoalesced", "bandwidth", "latency", "atomics"}), _EVERY),
+    FromComputation("tile-permute", _PERMUTE, frozenset({"uncoalesced", "bandwidth"}), _EVERY),
+    FromComputation("pack-elements", _ELEMENTS, frozenset({"bandwidth", "instructions", "latency"}), _EVERY),
+)

@@ -1,0 +1,108 @@
+"""From the texts of kernels to a candidate: they take the place of the original, one launch after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from fsr.hardware.c_types import BY_DTYPE
+from fsr.records import Candidate, Launch, Plan, ScalarArgument, Scratch
+from fsr.source.emit import emit_kernel
+from fsr.source.form import KernelForm, OpaqueStmt, Param
+from fsr.source.names import indent, settle, words
+from fsr.source.rewrite import insert_helpers
+from fsr.source.tokens import skeleton
+from fsr.transform.collectives import missing_helpers
+from fsr.transform.computed.scene import Scene
+from fsr.transform.plain.c_text import TYPES
+from fsr.transform.target import Target
+
+Dim3 = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Written:
+    """One kernel: its lines (``$names`` are settled), its launch, the threads a block has, and what it is called
+    behind the original's name where it is not alone ('finish'). ``scratch``: buffers of the plan that it takes, under
+    their ``$names``."""
+
+    scene: Scene
+    lines: Sequence[str]
+    grid: Dim3
+    block: Dim3
+    threads: int
+    suffix: str = ""
+    scratch: tuple[Scratch, ...] = ()
+    blocks: int = 0  # on a multiprocessor at least; 0: as many as fit
+    shared_bytes: str = "0"
+
+
+def assembled(kernels: Sequence[Written], move: str) -> Candidate:
+    """The candidate with these kernels in place of the original's one."""
+    target = kernels[0].scene.target
+    source, taken = target.source, words(skeleton(target.source))
+    forms, launches = [], []
+    for n, kernel in enumerate(kernels):
+        name = target.kernel.name if n == 0 else f"{target.kernel.name}_{kernel.suffix or n + 1}"
+        while n and name in taken:
+            name += "_"
+        forms.append(_form(kernel, name, n == 0, taken))
+        launches.append(_launch(kernel, name if n else "", taken))
+    data = source.encode()
+    start, end = target.kernel.span or (0, 0)
+    text = "\n".join(emit_kernel(form) for form in forms).rstrip("\n")
+    changed = data[:start].decode() + text + data[end:].decode()
+    wanted = {name for kernel in kernels for name in kernel.scene.helpers if name + "<" in text or name + "(" in text}
+    changed = insert_helpers(changed, missing_helpers(changed, wanted))
+    old = target.candidate
+    plan = _plan(old.plan, launches, kernels, taken)
+    return replace(old, source=changed, plan=plan, actions=(*old.actions, move))
+
+
+def _plan(old: Plan, launches: Sequence[Launch], kernels: Sequence[Written], taken: frozenset[str]) -> Plan:
+    scratch = {settle(f"${s.name}", taken): s for kernel in kernels for s in kernel.scratch}
+    return replace(
+        old, launches=tuple(launches), scratch=(*old.scratch, *(replace(s, name=n) for n, s in scratch.items()))
+    )
+
+
+def _form(kernel: Written, name: str, first: bool, taken: frozenset[str]) -> KernelForm:
+    target = kernel.scene.target
+    own = tuple(replace(_settled(p, target), restrict=p.name in target.unaliased) for p in target.kernel.params)
+    more = tuple(Param("int", settle(called, taken)) for called, _ in _extra(kernel))
+    pointers = tuple(Param(f"{BY_DTYPE[s.dtype].spelling} *", settle(f"${s.name}", taken)) for s in kernel.scratch)
+    body = settle("\n".join(indent(list(kernel.lines))), taken)
+    bounds = (str(kernel.threads), *([str(kernel.blocks)] if kernel.blocks else []))
+    form = replace(
+        target.kernel, name=name, params=(*own, *more, *pointers), body=(OpaqueStmt(body.strip()),),
+        launch_bounds=bounds,
+    )  # fmt: skip
+    return form if first else replace(form, template=None)
+
+
+def _launch(kernel: Written, name: str, taken: frozenset[str]) -> Launch:
+    old = kernel.scene.target.launch
+    entry = old.entry
+    if name:
+        outside = entry.split("<")[0].rpartition("::")
+        entry = f"{outside[0]}{outside[1]}{name}"
+    sizes = tuple(ScalarArgument("int32", size) for _, size in _extra(kernel))
+    buffers = tuple(settle(f"${s.name}", taken) for s in kernel.scratch)
+    return Launch(entry, kernel.grid, kernel.block, kernel.shared_bytes, (*old.args, *sizes, *buffers))
+
+
+def _extra(kernel: Written) -> list[tuple[str, str]]:
+    """Names and size expressions of the parameters beside the original's."""
+    used = words("\n".join(kernel.lines).replace("$", " "))
+    return [(called, size) for size, called in kernel.scene.names.sizes.more.items() if called[1:] in used]
+
+
+def _settled(param: Param, target: Target) -> Param:
+    """A parameter whose type is a template's as what it is in this launch."""
+    types = {name for kind, name in target.kernel.template_parameters if kind in ("typename", "class")}
+    words_ = param.type.replace("*", " * ").split()
+    argument = target.argument(param.name)
+    if argument is None or argument.dtype not in TYPES:
+        return param
+    known = [TYPES[argument.dtype] if word in types else word for word in words_]
+    return replace(param, type=" ".join(known)) if known != words_ else param

@@ -1,0 +1,240 @@
+"""fold-columns: results along the contiguous dimension, folded over another: a block reads a band of columns.
+
+Lanes of a warp lie along the columns, each with a pack of them; the warps of a block take every so many rows, and their
+partial results meet in shared memory. Where columns are too few blocks, the rows are split among blocks too, whose
+results a second launch folds in a fixed order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fsr.computation.computation import Statement
+from fsr.computation.expression import Expr, Fold, Load, names_in
+from fsr.computation.types import type_of
+from fsr.records import Scratch
+from fsr.source.names import indent
+from fsr.transform.computed.assembly import Written
+from fsr.transform.computed.folding import c_type, checked, extent, folds_in, identity, step
+from fsr.transform.computed.packs import Packs, each, widths
+from fsr.transform.computed.parts import value_of
+from fsr.transform.computed.scene import Scene, along, loads_in
+from fsr.transform.plain.c_text import NotPlain
+
+Params = Mapping[str, int | str]
+_LANES = 32
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the schedule works on: the outputs, all over ``lead`` dimensions and then ``dim``, and their folds."""
+
+    scene: Scene
+    outputs: tuple[Statement, ...]
+    folds: tuple[Fold, ...]
+
+    @property
+    def dim(self) -> tuple[str, str]:
+        """The columns: name and extent."""
+        return self.scene.part.domain[-1]
+
+    @property
+    def lead(self) -> tuple[tuple[str, str], ...]:
+        """The dimensions before them."""
+        return self.scene.part.domain[:-1]
+
+    @property
+    def rows(self) -> str:
+        """How far the folds go, as C text."""
+        return self.scene.names.affine(extent(self.folds[0]))
+
+
+def columns(scene: Scene) -> Columns | None:
+    """The part as folds along columns; None where it is none."""
+    outputs = scene.part.whole
+    if not scene.part.domain:
+        return None
+    dim = scene.part.domain[-1][0]
+    found = [f for s in outputs for f in folds_in(value_of(s))]
+    try:
+        folds = tuple(dict.fromkeys(map(checked, found)))
+    except NotPlain:
+        return None
+    if not folds or len({extent(f) for f in folds}) != 1 or len({f.dims[0][0] for f in folds}) != 1:
+        return None
+    over = folds[0].dims[0][0]
+    reads = loads_in(f.body for f in folds)
+    if not any(along(x, dim) and over in names_in(x) for x in reads):
+        return None
+    if any(dim in names_in(x) and over in names_in(x) and not along(x, dim) for x in reads):
+        return None
+    lengths = {n for n, _ in extent(folds[0]).terms}
+    return Columns(scene, outputs, folds) if lengths <= set(scene.part.sizes) else None
+
+
+# ---------------------------------------------------------------- decisions
+
+
+def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]:
+    """Decisions worth trying with a guess of their gain, best first."""
+    found = columns(scene)
+    if found is None:
+        return
+    width = scene.timed(found.dim[1])
+    rows = max(1, int(_value(found)))
+    lead = 1
+    for _, x in found.lead:
+        lead *= scene.timed(x)
+    seen = set()
+    for pack in widths([f.body for f in found.folds], found.dim[0]):
+        for warps in (8, 16):
+            blocks = lead * -(-width // (_LANES * pack))
+            for waves in (4, 2, 8):
+                wanted = max(1, min(132 * waves * 8 // warps // blocks, rows // (warps * 8)))
+                parts = 1 << (wanted.bit_length() - 1)
+                key = (pack, warps, parts)
+                if key not in seen:
+                    seen.add(key)
+                    yield {"pack": pack, "warps": warps, "parts": parts}, 4.0 * 0.97 ** len(seen)
+
+
+def _value(found: Columns) -> float:
+    sizes = found.scene.target.contract.timed_sizes()[0]
+    over = extent(found.folds[0])
+    return over.constant + sum(k * sizes[n] for n, k in over.terms)
+
+
+# ---------------------------------------------------------------- text
+
+
+def written(scene: Scene, params: Params) -> list[Written]:
+    """The kernel, and the one that finishes where rows are split. Raises NotPlain."""
+    found = columns(scene)
+    if found is None:
+        raise NotPlain("no folds along columns")
+    pack, warps, parts = (int(params[k]) for k in ("pack", "warps", "parts"))
+    exprs = [f.body for f in found.folds]
+    reads = Packs.of(scene, exprs, found.dim[0], pack)
+    if parts == 1:
+        return [_kernel(found, reads, warps, 1, ())]
+    scratch = _scratch(found, parts)
+    return [_kernel(found, reads, warps, parts, scratch), _finish(found, parts, scratch)]
+
+
+def _scratch(found: Columns, parts: int) -> tuple[Scratch, ...]:
+    count = " * ".join(f"({x})" for _, x in found.scene.part.domain)
+    kinds = [type_of(f) for f in found.folds]
+    return tuple(Scratch(f"partial{n + 1}", kind, f"{parts} * {count}") for n, kind in enumerate(kinds))
+
+
+def _kernel(found: Columns, reads: Packs, warps: int, parts: int, scratch: tuple[Scratch, ...]) -> Written:
+    scene, (dim, width) = found.scene, found.dim
+    over, pack = found.folds[0].dims[0][0], reads.width
+    limit = scene.size(width)
+    lines = [
+        f"const {scene.index} ${dim}_first = (blockIdx.x * {_LANES} + threadIdx.x) * {pack};",
+        *lead_dims(scene, found.lead, "blockIdx.z"),
+        *(f"{c_type(f)} $result{n + 1}[{pack}];" for n, f in enumerate(found.folds)),
+        *each("$lane", pack, [f"$result{n + 1}[$lane] = {identity(f)};" for n, f in enumerate(found.folds)]),
+    ]
+    first, apart = "threadIdx.y", str(warps)
+    if parts > 1:
+        first, apart = f"blockIdx.y * {warps} + threadIdx.y", f"{warps * parts}"
+    head = f"for ({scene.index} ${over} = {first}; ${over} < {found.rows}; ${over} += {apart}) {{"
+    packed = [
+        "#pragma unroll 4",
+        head,
+        *indent([*reads.fetch(), *reads.lanes(_steps(found, reads.held("$lane")))]),
+        "}",
+    ]
+    single = [head, *indent(reads.lanes(_steps(found, {}), f"${dim} < {limit}")), "}"]
+    inside = f"${dim}_first + {pack} <= {limit}"
+    if pack == 1:
+        lines += [f"if ({inside}) {{", *indent(packed), "}"]
+    else:
+        test = reads.aligned()
+        lines += [f"if ({inside} && {test}) {{", *indent(packed), "} else {", *indent(single), "}"]
+    lines += _meet(found, pack, warps, parts, scratch)
+    layers = " * ".join(f"({x})" for _, x in found.lead) or "1"
+    grid = (f"ceil_div({width}, {_LANES * pack})", str(parts), layers)
+    return Written(scene, lines, grid, (str(_LANES), str(warps), "1"), _LANES * warps, "columns", scratch)
+
+
+def _steps(found: Columns, held: dict[Expr, str]) -> list[str]:
+    return [step(f, f"$result{n + 1}[$lane]", found.scene.text(f.body, held)) for n, f in enumerate(found.folds)]
+
+
+def _meet(found: Columns, pack: int, warps: int, parts: int, scratch: Sequence[Scratch]) -> list[str]:
+    """The warps' results in shared memory, folded by as many threads as there are columns."""
+    scene, (dim, width), across = found.scene, found.dim, _LANES * pack
+    lines = ["// The warps of the block meet: a thread a column folds what they found."]
+    for n, f in enumerate(found.folds):
+        lines.append(f"__shared__ {c_type(f)} $shared{n + 1}[{warps}][{across}];")
+    put = [f"$shared{n + 1}[threadIdx.y][threadIdx.x * {pack} + $lane] = $result{n + 1}[$lane];"
+           for n in range(len(found.folds))]  # fmt: skip
+    lines += [*each("$lane", pack, put), "__syncthreads();"]
+    inner = [f"const {scene.index} ${dim} = blockIdx.x * {across} + $column;"]
+    for n, f in enumerate(found.folds):
+        inner.append(f"{c_type(f)} $total{n + 1} = $shared{n + 1}[0][$column];")
+    rest = [step(f, f"$total{n + 1}", f"$shared{n + 1}[$warp][$column]") for n, f in enumerate(found.folds)]
+    inner += ["#pragma unroll", f"for (int $warp = 1; $warp < {warps}; ++$warp) {{", *indent(rest), "}"]
+    if parts > 1:
+        row = flat_index(found, "blockIdx.y")
+        out = [f"${s.name}[{row}] = $total{n + 1};" for n, s in enumerate(scratch)]
+    else:
+        out = stored(found)
+    inner += [f"if (${dim} < {scene.size(width)}) {{", *indent(out), "}"]
+    start = f"int $column = threadIdx.y * {_LANES} + threadIdx.x"
+    return [*lines, f"for ({start}; $column < {across}; $column += {_LANES * warps}) {{", *indent(inner), "}"]
+
+
+def flat_index(found: Columns, part: str) -> str:
+    """Where a part's result stands: parts apart from each other, columns together."""
+    scene = found.scene
+    text = f"({scene.index}){part}"
+    for n, (name, x) in enumerate(scene.part.domain):
+        text = f"{f'({text})' if n else text} * {scene.size(x)} + ${name}"
+    return text
+
+
+def stored(found: Columns) -> list[str]:
+    """The outputs of one column, from its totals."""
+    held: dict[Expr, str] = {f: f"$total{n + 1}" for n, f in enumerate(found.folds)}
+    pairs = [(found.scene.element(Load(s.target, s.place, "")), value_of(s)) for s in found.outputs]
+    return found.scene.assigned(pairs, held)
+
+
+def _finish(found: Columns, parts: int, scratch: tuple[Scratch, ...]) -> Written:
+    """A second launch: what the blocks of a column found, folded in their order."""
+    scene, (dim, width), warps = found.scene, found.dim, min(8, parts)
+    totals = [f"{c_type(f)} $result{n + 1}[1];" for n, f in enumerate(found.folds)]
+    begin = [f"$result{n + 1}[0] = {identity(f)};" for n, f in enumerate(found.folds)]
+    at = flat_index(found, "$part")
+    steps = [step(f, f"$result{n + 1}[0]", f"${s.name}[{at}]")
+             for n, (f, s) in enumerate(zip(found.folds, scratch, strict=True))]  # fmt: skip
+    loop = f"for (int $part = threadIdx.y; $part < {parts}; $part += {warps}) {{"
+    lines = [
+        f"const {scene.index} ${dim} = blockIdx.x * {_LANES} + threadIdx.x;",
+        *lead_dims(scene, found.lead, "blockIdx.z"),
+        *totals, *begin,
+        f"if (${dim} < {scene.size(width)}) {{", *indent(["#pragma unroll 4", loop, *indent(steps), "}"]), "}",
+    ]  # fmt: skip
+    meet = _meet(found, 1, warps, 1, ())
+    layers = " * ".join(f"({x})" for _, x in found.lead) or "1"
+    grid = (f"ceil_div({width}, {_LANES})", "1", layers)
+    return Written(scene, [*lines, *meet], grid, (str(_LANES), str(warps), "1"), _LANES * warps, "finish", scratch)
+
+
+def lead_dims(scene: Scene, lead: Sequence[tuple[str, str]], index: str) -> list[str]:
+    """Declarations of the dimensions before the last, from a number of a block that counts through all of them."""
+    lines = []
+    for n, (name, _) in enumerate(lead):
+        below = [scene.size(x) for _, x in lead[n + 1 :]]
+        text = f"({scene.index}){index}"
+        if below:
+            text = f"{text} / ({' * '.join(below)})"
+        if n:
+            text = f"{text} % {scene.size(lead[n][1])}"
+        lines.append(f"const {scene.index} ${name} = {text};")
+    return lines

@@ -1,0 +1,131 @@
+"""pack-elements: values that depend on no neighbour, several a thread: packs of 16 bytes along contiguous memory.
+
+The place of a pack is taken apart once for all its elements, so that what an index costs (`at / C % T`) is shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from fsr.computation.expression import Expr, Fold, Load, Recurrence, names_in, walk
+from fsr.source.names import indent
+from fsr.transform.computed.assembly import Written
+from fsr.transform.computed.packs import MOST_BYTES, Packs, each, pack_type
+from fsr.transform.computed.parts import name_of, value_of
+from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, plain
+from fsr.transform.plain.c_text import NotPlain
+
+Params = Mapping[str, int | str]
+
+
+def stores(scene: Scene) -> list[Load]:
+    """What the outputs write, as reads of the same elements."""
+    dtypes = {b.name: b.dtype for b in scene.part.buffers}
+    return [Load(s.target, s.place, dtypes[s.target]) for s in scene.part.outputs]
+
+
+def is_map(scene: Scene) -> bool:
+    """Whether every output is a value of its own point, written where the point is."""
+    part = scene.part
+    if part.made or not part.domain:
+        return False
+    if any(isinstance(e, Fold | Recurrence) for s in part.outputs for e in walk(value_of(s))):
+        return False
+    names = [n for n, _ in part.domain]
+    return all([name_of(i) for i in s.place] == names for s in part.outputs)
+
+
+def _applies(scene: Scene) -> bool:
+    """Also: what is read goes along the last dimension, or does not move with it, or data decides where it is."""
+    if not is_map(scene):
+        return False
+    last = scene.part.domain[-1][0]
+    reads = loads_in(value_of(s) for s in scene.part.outputs)
+    return not any(plain(x) and any(last in names_in(i) for i in x.indices[:-1]) for x in reads)
+
+
+# ---------------------------------------------------------------- decisions
+
+
+def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]:
+    """Decisions worth trying with a guess of their gain, best first."""
+    if not _applies(scene):
+        return
+    last = scene.part.domain[-1][0]
+    reads = [x for x in loads_in(value_of(s) for s in scene.part.outputs) if along(x, last)]
+    sizes = [bytes_of(x) for x in (*reads, *stores(scene))]
+    widest = MOST_BYTES // max(sizes)
+    gain = 1.3
+    for pack in dict.fromkeys((widest, max(1, widest // 2))):
+        for packs in (1, 2, 4):
+            for threads in (256, 128):
+                yield {"pack": pack, "packs": packs, "threads": threads}, gain
+                gain *= 0.98
+
+
+# ---------------------------------------------------------------- text
+
+
+def written(scene: Scene, params: Params) -> list[Written]:
+    """The kernel. Raises NotPlain."""
+    if not _applies(scene):
+        raise NotPlain("no map along the last dimension")
+    pack, packs, threads = (int(params[k]) for k in ("pack", "packs", "threads"))
+    (last, length), lead = scene.part.domain[-1], scene.part.domain[:-1]
+    reads = Packs.of(scene, [value_of(s) for s in scene.part.outputs], last, pack)
+    limit = scene.size(length)
+    inner = [*_place(scene, pack), *_whole_or_single(scene, reads, limit)]
+    count = f"${last}_packs" if lead else f"({limit} + {pack - 1}) / {pack}"
+    if lead:
+        rows = " * ".join(scene.size(x) for _, x in lead)
+        count = f"({scene.index}){rows} * {count}"
+    each_pack = [
+        f"const {scene.index} $pack = ({scene.index})blockIdx.x * {threads * packs} + $turn * {threads} + threadIdx.x;",
+        f"if ($pack < {count}) {{", *indent(inner), "}",
+    ]  # fmt: skip
+    if packs == 1:
+        each_pack[0] = each_pack[0].replace(" + $turn * " + str(threads), "")
+        body = each_pack
+    else:
+        body = each("$turn", packs, each_pack)
+    head = [f"const {scene.index} ${last}_packs = ({limit} + {pack - 1}) / {pack};"] if lead else []
+    rows_ = "".join(f"({x}) * " for _, x in lead)
+    grid = f"ceil_div({rows_}ceil_div({length}, {pack}), {threads * packs})"
+    return [Written(scene, [*head, *body], (grid, "1", "1"), (str(threads), "1", "1"), threads, "elements")]
+
+
+def _place(scene: Scene, pack: int) -> list[str]:
+    """The dimensions' values at the first element of a pack."""
+    (last, _), lead = scene.part.domain[-1], scene.part.domain[:-1]
+    if not lead:
+        return [f"const {scene.index} ${last}_first = $pack * {pack};"]
+    lines = [f"const {scene.index} ${last}_first = $pack % ${last}_packs * {pack};"]
+    for n, (name, extent) in enumerate(lead):
+        below = [f"${last}_packs", *(scene.size(x) for _, x in lead[n + 1 :])]
+        text = f"$pack / ({' * '.join(below)})" if len(below) > 1 else f"$pack / {below[0]}"
+        lines.append(f"const {scene.index} ${name} = {text}{f' % {scene.size(extent)}' if n else ''};")
+    return lines
+
+
+def _whole_or_single(scene: Scene, reads: Packs, limit: str) -> list[str]:
+    last, outputs = scene.part.domain[-1][0], stores(scene)
+    single = reads.lanes(_values(scene, outputs, {}, None), f"${last} < {limit}")
+    if reads.width == 1:
+        return single
+    kept = {o: f"${scene.names.names[o.buffer]}_made" for o in outputs}
+    whole = [
+        *reads.fetch(),
+        *(f"{pack_type(scene, o, reads.width)} {kept[o]};" for o in outputs),
+        *reads.lanes(_values(scene, outputs, reads.held("$lane"), kept)),
+        *(f"*reinterpret_cast<{pack_type(scene, o, reads.width)} *>(&{reads.first(o)}) = {kept[o]};" for o in outputs),
+    ]
+    test = f"${last}_first + {reads.width} <= {limit} && {reads.aligned(outputs)}"
+    return [f"if ({test}) {{", *indent(whole), "} else {", *indent(single), "}"]
+
+
+def _values(
+    scene: Scene, outputs: Sequence[Load], held: Mapping[Expr, str], kept: Mapping[Load, str] | None
+) -> list[str]:
+    """Statements that set every output; in its pack, or in memory."""
+    places = [f"{kept[o]}.v[$lane]" if kept else scene.element(o) for o in outputs]
+    return scene.assigned(list(zip(places, map(value_of, scene.part.outputs), strict=True)), held)

@@ -1,0 +1,52 @@
+"""Folds as text: where they begin, one step, and how threads' partial results come together."""
+
+from __future__ import annotations
+
+from fsr.computation.expression import Affine, Expr, Fold, walk
+from fsr.computation.types import type_of
+from fsr.transform.plain.c_text import TYPES, NotPlain
+
+_FLOATS = {"float32": ("0.0f", "1.0f"), "float64": ("0.0", "1.0")}
+_TYPES = (*_FLOATS, "int32", "int64")
+OPERATORS = {"sum": "sum", "prod": "product", "max": "max", "min": "min"}  # as fsr.transform.collectives calls them
+
+
+def folds_in(e: Expr) -> list[Fold]:
+    """The outermost folds of an expression, each once."""
+    return list(dict.fromkeys(x for x in walk(e) if isinstance(x, Fold)))
+
+
+def checked(fold: Fold) -> Fold:
+    """The fold, if it is one dimension's sum, product, maximum or minimum of a type that has one. Raises NotPlain."""
+    dtype = type_of(fold)
+    if fold.op not in OPERATORS or fold.inside or len(fold.dims) != 1 or dtype not in _TYPES:
+        raise NotPlain(f"a fold by {fold.op} of {dtype}")
+    if any(isinstance(e, Fold) for e in walk(fold.body)) or (fold.op in ("max", "min") and dtype not in _FLOATS):
+        raise NotPlain("a fold of folds")
+    return fold
+
+
+def extent(fold: Fold) -> Affine:
+    """How far the one dimension goes."""
+    return fold.dims[0][1]
+
+
+def c_type(fold: Fold) -> str:
+    """The C type of the result."""
+    return TYPES[type_of(fold)]
+
+
+def identity(fold: Fold) -> str:
+    """The literal that changes nothing."""
+    if fold.op in ("max", "min"):
+        return "-INFINITY" if fold.op == "max" else "INFINITY"
+    at = 0 if fold.op == "sum" else 1
+    return _FLOATS.get(type_of(fold), ("0", "1"))[at]
+
+
+def step(fold: Fold, result: str, value: str) -> str:
+    """The statement that takes one more value in."""
+    if fold.op in ("sum", "prod"):
+        return f"{result} {'+' if fold.op == 'sum' else '*'}= {value};"
+    call = f"f{fold.op}{'f' if type_of(fold) == 'float32' else ''}"
+    return f"{result} = {call}({result}, {value});"

@@ -1,0 +1,193 @@
+"""What a schedule looks at: one part of a computation, and what the kernel to be written calls everything."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+
+from fsr.computation.computation import Computation
+from fsr.computation.expression import Expr, Load, Number, Op, children, names_in, walk
+from fsr.computation.types import type_of
+from fsr.contract.model import Contract
+from fsr.errors import ContractError
+from fsr.expressions import evaluate
+from fsr.hardware.c_types import BY_DTYPE
+from fsr.records import Candidate
+from fsr.source.parse import parse_kernels
+from fsr.transform.computed.joining import joined
+from fsr.transform.computed.parts import Part, name_of, parts_of
+from fsr.transform.plain.c_text import TYPES, NotPlain, Writer
+from fsr.transform.plain.names import Names
+from fsr.transform.protocol import Subject
+from fsr.transform.target import Target, targets
+
+_INT = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One part of what a target computes, to be made by a kernel. ``position``: of the part among the others."""
+
+    target: Target
+    part: Part
+    position: int
+    wide: bool  # whether some buffer has more elements than an int counts
+    helpers: set[str] = field(default_factory=set, compare=False)  # those that the text written so far calls
+
+    @cached_property
+    def names(self) -> Names:
+        """What sizes, buffers and scalars are called."""
+        return Names(self.part.computation, self.target)
+
+    @property
+    def index(self) -> str:
+        """The C type of an index."""
+        return "long long" if self.wide else "int"
+
+    def size(self, text: str) -> str:
+        """C text of a size expression, signed. Raises NotPlain."""
+        found = self.names.sizes.text(text)
+        types = {p.name: p.type for p in self.target.kernel.params}
+        return found if found.isdigit() or types.get(found, "int") in ("int", "const int") else f"({self.index}){found}"
+
+    def timed(self, text: str) -> int:
+        """The value of a size expression at the first timed sizes."""
+        return max(1, int(evaluate(text, self.target.contract.timed_sizes()[0])))
+
+    def shape(self, buffer: str) -> tuple[str, ...]:
+        """A buffer's extents as size expressions."""
+        return next(b.shape for b in self.part.buffers if b.name == buffer)
+
+    def text(self, e: Expr, held: Mapping[Expr, str] | None = None) -> str:
+        """An expression as C text, without brackets around all of it. ``held``: what stands in a variable already.
+        Raises NotPlain."""
+        found = replace(self.names.writer, held=held or {}).text(e)
+        return found[1:-1] if found.startswith("(") and is_whole(found) else found
+
+    def assigned(self, pairs: Sequence[tuple[str, Expr]], held: Mapping[Expr, str]) -> list[str]:
+        """Statements that set each place to its value; what stands in the values several times gets a name first."""
+        known, lines = dict(held), list[str]()
+        for e in repeated([value for _, value in pairs], set(held)):
+            name = f"$t{len(lines) + 1}"
+            lines.append(f"const {TYPES[type_of(e)]} {name} = {self.text(e, known)};")
+            known[e] = name
+        return [*lines, *(f"{place} = {self.text(value, known)};" for place, value in pairs)]
+
+    def element(self, load: Load, held: Mapping[Expr, str] | None = None) -> str:
+        """The lvalue of an element."""
+        writer: Writer = replace(self.names.writer, held=held or {})
+        return f"{self.names.names[load.buffer]}[{writer.flat(load.buffer, load.indices)}]"
+
+
+def repeated(exprs: Sequence[Expr], held: set[Expr]) -> list[Expr]:
+    """The operations that stand in the expressions more than once, smallest first; none within what is held."""
+    counts: dict[Expr, int] = {}
+
+    def visit(e: Expr) -> None:
+        if e in held:
+            return
+        if isinstance(e, Op | Load) and (not isinstance(e, Load) or e.indices):
+            counts[e] = counts.get(e, 0) + 1
+            if counts[e] > 1:
+                return
+        for part in children(e):
+            visit(part)
+
+    for one in exprs:
+        visit(one)
+    order = {e: n for n, e in enumerate(dict.fromkeys(x for one in exprs for x in postorder(one)))}
+    return sorted((e for e, n in counts.items() if n > 1 and type_of(e) in TYPES), key=order.__getitem__)
+
+
+def postorder(e: Expr) -> Iterator[Expr]:
+    """An expression after all beneath it."""
+    for part in children(e):
+        yield from postorder(part)
+    yield e
+
+
+def is_whole(text: str) -> bool:
+    """Whether the first bracket closes at the end."""
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if not depth:
+            return at == len(text) - 1
+    return False
+
+
+def scenes(subject: Subject) -> list[Scene]:
+    """A scene for each part of what the original computes; empty where it is not known, cannot be told by maps and
+    folds, or its parts cannot be made one after the other in any order."""
+    candidate = subject.candidate
+    if subject.computation is None or subject.keep_launch or candidate.actions or len(candidate.plan.launches) != 1:
+        return []
+    return list(_scenes(candidate, subject.contract, subject.computation))
+
+
+@lru_cache(maxsize=16)
+def _scenes(candidate: Candidate, contract: Contract, computation: Computation) -> tuple[Scene, ...]:
+    subject = Subject(candidate, parse_kernels(candidate.source), contract)
+    target = next(iter(targets(subject)), None)
+    if target is None:
+        return ()
+    wide = any(_most(contract, " * ".join(f"({x})" for x in b.shape) or "1") > _INT for b in computation.buffers)
+    parts = parts_of(computation)
+    if not parts or not _independent(parts, target):
+        return ()
+    found = [Scene(target, joined(part, lambda x: _most(contract, x) <= _INT), n, wide) for n, part in enumerate(parts)]
+    try:
+        assert all(scene.names for scene in found)
+    except NotPlain:
+        return ()
+    return tuple(found)
+
+
+def _most(contract: Contract, size: str) -> float:
+    try:
+        return float(evaluate(size, {s.name: s.maximum for s in contract.sizes}))
+    except ContractError:
+        return math.inf
+
+
+def _independent(parts: Sequence[Part], target: Target) -> bool:
+    """Whether no part reads or writes what another writes, by any name, and none what it reads itself elsewhere."""
+    groups = target.contract.aliasing
+    written = {s.target for part in parts for s in part.outputs}
+    for part in parts:
+        own = {s.target for s in part.outputs}
+        touched = {b.name for b in part.buffers if not b.name.startswith("_")}
+        if touched & (written - own):
+            return False
+    return not any(len(set(group) & {b.name for p in parts for b in p.buffers}) > 1 for group in groups)
+
+
+# ---------------------------------------------------------------- reads
+
+
+def loads_in(exprs: Iterable[Expr]) -> list[Load]:
+    """The reads of elements, each once, in order."""
+    return list(dict.fromkeys(e for one in exprs for e in walk(one) if isinstance(e, Load) and e.indices))
+
+
+def along(load: Load, dim: str) -> bool:
+    """Whether neighbours along a dimension are neighbours in memory: it is the last index and no other's part."""
+    return name_of(load.indices[-1]) == dim and not any(dim in names_in(i) for i in load.indices[:-1])
+
+
+def plain(load: Load) -> bool:
+    """Whether every index is one of dimensions and sizes alone."""
+    return all(isinstance(i, Number) for i in load.indices)
+
+
+def bytes_of(load: Load) -> int:
+    """Bytes of the element that is read."""
+    return BY_DTYPE[load.dtype].bytes
+
+
+def word(text: str, old: str, new: str) -> str:
+    """A text with one ``$name`` replaced."""
+    return re.sub(rf"\${old}\b", lambda _: new, text)

@@ -1,0 +1,84 @@
+"""What a kernel calls the sizes, buffers, scalars and dimensions of a computation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from fsr.computation.computation import Computation
+from fsr.computation.expression import Affine
+from fsr.errors import ContractError
+from fsr.expressions import evaluate
+from fsr.records import Role, ScalarArgument
+from fsr.transform.plain.c_text import NotPlain, Writer
+from fsr.transform.target import Target
+
+_SAMPLES = ((3, 5, 7, 11, 13, 17), (19, 8, 23, 6, 29, 4), (10, 31, 9, 37, 12, 41))
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What sizes are called in a kernel: by its integer parameters. ``more``: those that no parameter says."""
+
+    target: Target
+    more: dict[str, str] = field(default_factory=dict)
+
+    def _values(self, text: str) -> tuple[object, ...] | None:
+        try:
+            names = [s.name for s in self.target.contract.sizes]
+            return tuple(evaluate(text, dict(zip(names, row, strict=False))) for row in _SAMPLES)
+        except (ContractError, ZeroDivisionError):
+            return None
+
+    def text(self, size: str) -> str:
+        """C text of a size expression. Raises NotPlain."""
+        if size.strip().isdigit():
+            return size.strip()
+        wanted = self._values(size)
+        if wanted is None:
+            raise NotPlain(size)
+        if len(set(wanted)) == 1 and re.fullmatch(r"[\d\s*+()-]+", size):
+            return str(wanted[0])
+        for name, value in self._parameters():
+            if self._values(value) == wanted:
+                return name
+        return self.more.setdefault(size, f"$extent{len(self.more)}")
+
+    def _parameters(self) -> Iterator[tuple[str, str]]:
+        for p, arg in zip(self.target.kernel.params, self.target.launch.args, strict=True):
+            if isinstance(arg, ScalarArgument):
+                yield p.name, arg.value
+                continue
+            found = [a for a in self.target.contract.args if a.name == arg and a.role is Role.SCALAR]
+            if found and found[0].value is not None and found[0].dtype.startswith(("int", "uint")):
+                yield p.name, found[0].value
+
+
+class Names:
+    """``sizes``: as the kernel's parameters say them; ``names``: of buffers, scalars, and values between statements;
+    ``extents``: of each buffer, as C text; ``writer``: of expressions. Dimensions are ``$`` and their name. Raises
+    NotPlain where a size is no whole number of known ones."""
+
+    def __init__(self, c: Computation, target: Target) -> None:
+        self.c, self.sizes = c, Sizes(target)
+        scalars = {
+            a: p.name for p, a in zip(target.kernel.params, target.launch.args, strict=True) if isinstance(a, str)
+        }
+        made = {s.target: "$" + s.target[1:] for s in c.statements if s.target.startswith("_")}
+        self.names = {**scalars, **{arg: param for param, arg in target.passed.items()}, **made}
+        self.extents = {b.name: tuple(map(self.sizes.text, b.shape)) for b in c.buffers if not b.name.startswith("_")}
+        self.writer = Writer(self.affine, self.extents, self.names, self._by)
+
+    def _by(self, by: str | int) -> str:
+        return str(by) if isinstance(by, int) else self.sizes.text(by)
+
+    def affine(self, a: Affine) -> str:
+        """C text of sizes and dimensions."""
+        parts = []
+        for name, k in a.terms:
+            text = self.sizes.text(name) if name in self.c.sizes else f"${name}"
+            parts.append(text if k == 1 else f"-{text}" if k == -1 else f"{k} * {text}")
+        if a.constant or not parts:
+            parts.append(str(a.constant))
+        return " + ".join(parts).replace("+ -", "- ")

@@ -1,0 +1,188 @@
+"""Kernels written from what is computed: offered whatever the original's threads did, and right at awkward sizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fsr.computation.canonical import DIMS, canonical
+from fsr.computation.computation import Buffer, Computation, Statement
+from fsr.computation.expression import Affine, Const, Expr, Fold, Load, Number, Op
+from fsr.transform.computed.action import FROM_COMPUTATION
+from tests.transform.conftest import subject_of
+
+FAMILY = {action.name: action for action in FROM_COMPUTATION}
+
+
+def at(*dims: str) -> tuple[Expr, ...]:
+    """Indices, each a dimension."""
+    return tuple(Number(Affine(((d, 1),)), "int64") for d in dims)
+
+
+def over(op: str, extent: str, body: Expr, dim: str = "k0") -> Fold:
+    return Fold(op, ((dim, Affine(((extent, 1),))),), body)
+
+
+def computed(subject, values, sizes):
+    """The subject with its computation: a value for each output, over the output's own dimensions."""
+    buffers = tuple(Buffer(a.name, a.dtype, a.shape) for a in subject.contract.buffers())
+    statements = []
+    for name, value in values.items():
+        shape = next(b.shape for b in buffers if b.name == name)
+        dims = tuple(zip(DIMS, shape, strict=False))
+        statements.append(Statement("map", name, dims, value, at(*(d for d, _ in dims))))
+    return replace(subject, computation=canonical(Computation(tuple(sizes), buffers, tuple(statements))))
+
+
+def check(runner, subject, family, many_sizes, most=3, **options):
+    """Every one of the family's first and last moves leaves what the original leaves."""
+    moves = list(FAMILY[family].moves(subject))
+    assert moves
+    for move in [*moves[: most - 1], moves[-1]]:
+        made = FAMILY[family].apply(subject, move)
+        assert made.actions == (move.name,)
+        for sizes in many_sizes:
+            names = dict(zip((s.name for s in subject.contract.sizes), sizes, strict=True))
+            want = runner.outputs(subject.candidate, subject.contract, names, **options)
+            got = runner.outputs(made, subject.contract, names, **options)
+            for name, values in want.items():
+                np.testing.assert_allclose(got[name].astype(float), values.astype(float), rtol=1e-5, err_msg=move.name)
+    return moves
+
+
+SUMS = """// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 4096, timed = 2048}
+// m = {min = 1, max = 4096, timed = 1000}
+// [args]
+// g = {role = "in", shape = ["n", "m"]}
+// w = {role = "in", shape = ["n"]}
+// s = {role = "inout", shape = ["m"]}
+// n = {value = "n"}
+// m = {value = "m"}
+// [launch]
+// grid = "BLOCKS"
+// block = 64
+// [tolerance]
+// sum_length = "n"
+// ///
+"""
+SUM_SPELLINGS = {
+    "a thread a column": ("ceil_div(m, 64)", """__global__ void
+k(const float* g, const float* w, float* s, int n, int m) {
+  int c = blockIdx.x * 64 + threadIdx.x;
+  if (c < m) for (int r = 0; r < n; r++) s[c] += g[r * m + c] * w[r];
+}"""),
+    "a block a column": ("m", """__global__ void
+k(const float* g, const float* w, float* s, int n, int m) {
+  __shared__ float part[64];
+  float own = 0;
+  for (int r = threadIdx.x; r < n; r += 64) own += w[r] * g[r * m + blockIdx.x];
+  part[threadIdx.x] = own;
+  for (int half = 32; half; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+  }
+  if (threadIdx.x == 0) s[blockIdx.x] += part[0];
+}"""),
+    "an atomic an element": ("ceil_div(n * m, 64)", """__global__ void
+k(const float* g, const float* w, float* s, int n, int m) {
+  int at = blockIdx.x * 64 + threadIdx.x;
+  if (at < n * m) atomicAdd(&s[at % m], g[at] * w[at / m]);
+}"""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("spelling", SUM_SPELLINGS)
+def test_column_sums(runner, spelling):
+    grid, kernel = SUM_SPELLINGS[spelling]
+    value = over("sum", "n", Op("prod", (Load("g", at("k0", "i"), "float32"), Load("w", at("k0"), "float32"))))
+    whole = Op("sum", (value, Load("s", at("i"), "float32")))
+    subject = computed(subject_of(SUMS.replace("BLOCKS", grid) + kernel), {"s": whole}, ("n", "m"))
+    check(runner, subject, "fold-columns", [(37, 70), (100, 128), (1, 1)], most=2)
+
+
+def test_a_scale_by_the_number_of_rows_is_applied_once(runner):
+    kernel = (
+        SUM_SPELLINGS["a thread a column"][1]
+        .replace("s[c] += g[r * m + c] * w[r]", "{}")
+        .replace(
+            "for (int r = 0; r < n; r++) {};",
+            "{ float t = 0; for (int r = 0; r < n; r++) t += g[r * m + c]; s[c] = t / n; }",
+        )
+    )
+    total = over("sum", "n", Load("g", at("k0", "i"), "float32"))
+    value = Op("div", (total, Number(Affine((("n", 1),)), "float32")))
+    subject = subject_of(SUMS.replace("BLOCKS", "ceil_div(m, 64)") + kernel)
+    check(runner, computed(subject, {"s": value}, ("n", "m")), "fold-columns", [(64, 96)], most=2)
+
+
+PERMUTED = """// /// fsr
+// entry = "k"
+// [sizes]
+// a = {min = 1, max = 100, timed = 8}
+// b = {min = 1, max = 1000, timed = 300}
+// c = {min = 1, max = 1000, timed = 64}
+// [args]
+// x = {role = "in", shape = ["a", "b", "c"], dtype = "DTYPE"}
+// y = {role = "out", shape = ["a", "c", "b"], dtype = "DTYPE"}
+// b = {value = "b"}
+// c = {value = "c"}
+// [launch]
+// grid = ["ceil_div(b, 32)", "c", "a"]
+// block = 32
+// ///
+__global__ void k(const CTYPE* x, CTYPE* y, int b, int c) {
+  int i = blockIdx.x * 32 + threadIdx.x;
+  if (i < b) y[(blockIdx.z * c + blockIdx.y) * b + i] = x[(blockIdx.z * b + i) * c + blockIdx.y];
+}
+"""
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [("float32", "float"), ("int16", "short")])
+def test_permutes_through_tiles(runner, dtype, kind):
+    text = PERMUTED.replace("DTYPE", dtype).replace("CTYPE", kind)
+    subject = computed(subject_of(text), {"y": Load("x", at("i", "i2", "j"), dtype)}, ("a", "b", "c"))
+    check(runner, subject, "tile-permute", [(3, 37, 70), (2, 64, 66), (1, 1, 5)], most=2)
+
+
+POINTS = """// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 1000, timed = 300}
+// c = {min = 1, max = 1000, timed = 64}
+// [args]
+// x = {role = "in", shape = ["n", "c"]}
+// w = {role = "in", shape = ["c"]}
+// y = {role = "out", shape = ["n", "c"]}
+// c = {value = "c"}
+// all = {value = "n * c"}
+// [launch]
+// grid = "ceil_div(n * c, 64)"
+// block = 64
+// ///
+__global__ void k(const float* x, const float* w, float* y, int c, int all) {
+  int at = blockIdx.x * blockDim.x + threadIdx.x;
+  if (at < all) y[at] = x[at] * (1.0f + x[at]) + w[at % c];
+}
+"""
+
+
+def test_points_in_packs_with_an_index_taken_apart_once(runner):
+    x = Load("x", at("i", "j"), "float32")
+    value = Op("sum", (Op("prod", (x, Op("sum", (Const(1.0, "float32"), x)))), Load("w", at("j"), "float32")))
+    subject = computed(subject_of(POINTS), {"y": value}, ("n", "c"))
+    check(runner, subject, "pack-elements", [(5, 64), (7, 33), (1, 1)])
+    check(runner, subject, "pack-elements", [(5, 64)], most=1, alignment=4)
+
+
+def test_nothing_is_offered_where_a_result_is_read_by_another_point():
+    kernel = SUM_SPELLINGS["a thread a column"]
+    subject = subject_of(SUMS.replace("BLOCKS", kernel[0]) + kernel[1])
+    shifted = Load("s", (Number(Affine((("i", 1),), 1), "int64"),), "float32")
+    wrong = computed(subject, {"s": shifted}, ("n", "m"))
+    assert [m for action in FROM_COMPUTATION for m in action.moves(wrong)] == []
+    assert [m for action in FROM_COMPUTATION for m in action.moves(replace(wrong, keep_launch=True))] == []
