@@ -1,12 +1,14 @@
 """One computation in many disguises: do they lift to the same, and never to a different one?
 
-    python benchmarks/disguises.py OUT.jsonl [--each 12] [--seed 0] [--only NAME ...] [--seconds 600]
+    python benchmarks/disguises.py OUT.jsonl [--each 12] [--seed 0] [--only NAME ...]
+        [--workers 4] [--seconds 600]
 
 Each computation is written by a seeded writer in ``--each`` ways: a thread a point in two dimensions or in one that is
 taken apart by / and %, a grid-stride loop, a thread, a warp or a block a row, folds in a register, in memory, unrolled,
 backwards, by shuffles, by a tree in shared memory; indices of several types, guards either way round, values staged
 through shared memory, templates. Every one is lifted. Two that differ in the fold's order are the same computation.
-Told are the pairs that lifted to the same one, those of which one was not lifted, and those that differ.
+Told are the pairs that lifted to the same one, those of which one was not lifted, and those that differ. OUT.jsonl gets
+a line a disguise as soon as it is lifted; disguises that have one are left out, so that a sweep that was cut off goes on.
 """
 
 from __future__ import annotations
@@ -17,15 +19,18 @@ import json
 import random
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from fsr.computation.canonical import same  # noqa: E402
-from fsr.computation.computation import Computation  # noqa: E402
+from fsr.computation.computation import from_record, to_record  # noqa: E402
 from fsr.computation.printing import lines  # noqa: E402
 from fsr.contract.load import load_contract  # noqa: E402
 from fsr.lifting.lift import lift  # noqa: E402
@@ -33,14 +38,19 @@ from fsr.records import Candidate  # noqa: E402
 from fsr.source.file import KernelFile  # noqa: E402
 
 
+LIMIT_S = 30.0  # of one lifting, and of compiling for it
+
+
 @dataclass(frozen=True)
 class Work:
     """``folds``: name, operation and text of what is folded along a row; ``point``: what each element becomes, or
-    ``row``: what each row becomes. Texts are over X(i, j), Z(i, j), W(j) and the folds before."""
+    ``row``: what each row becomes. Texts are over X(i, j), Z(i, j), W(j) and the folds before. ``columns``: x and z
+    lie by columns, so that X(i, j) is x[j][i]."""
 
     folds: tuple[tuple[str, str, str], ...] = ()
     point: str = ""
     row: str = ""
+    columns: bool = False
 
 
 WORK = {
@@ -72,6 +82,13 @@ WORK = {
     "softmax": Work((("m", "max", "X(i, j)"), ("s", "sum", "expf(X(i, j) - m)")), point="expf(X(i, j) - m) / s"),
     "rms norm": Work((("s", "sum", "X(i, j) * X(i, j)"),), point="X(i, j) * rsqrtf(s / cols + 1e-5f) * W(j)"),
     "centred": Work((("s", "sum", "X(i, j)"),), point="X(i, j) - s / cols"),
+    "transpose": Work(point="X(i, j)", columns=True),
+    "add turned": Work(point="X(i, j) + Z(i, j) * W(j)", columns=True),
+    "column sums": Work((("s", "sum", "X(i, j)"),), row="s", columns=True),
+    "column largest": Work((("s", "max", "X(i, j)"),), row="s", columns=True),
+    "column softmax": Work((("m", "max", "X(i, j)"), ("s", "sum", "expf(X(i, j) - m)")), point="expf(X(i, j) - m) / s",
+                           columns=True),
+    "gemv turned": Work((("s", "sum", "X(i, j) * W(j)"),), row="s", columns=True),
 }  # fmt: skip
 START = {"sum": "0.0f", "max": "-INFINITY", "min": "INFINITY"}
 JOIN = {"sum": "{a} + {b}", "max": "fmaxf({a}, {b})", "min": "fminf({a}, {b})"}
@@ -108,12 +125,14 @@ class Disguise:
         entry = {"": "k", "T": "k<float>"}.get("T" if out == "T" else "", "k")
         entry = f"k<{self.block}>" if "BLOCK" in self.template else entry
         shape = '["rows"]' if self.work.row else '["rows", "cols"]'
+        given = '["cols", "rows"]' if self.work.columns else '["rows", "cols"]'
         head = ["/// fsr", f'entry = "{entry}"', "[sizes]", "rows = {min = 1, max = 3000, timed = 2000}",
-                "cols = {min = 1, max = 3000, timed = 1500}", "[args]", 'x = {role = "in", shape = ["rows", "cols"]}',
-                'z = {role = "in", shape = ["rows", "cols"]}', 'w = {role = "in", shape = ["cols"]}',
+                "cols = {min = 1, max = 3000, timed = 1500}", "[args]", f'x = {{role = "in", shape = {given}}}',
+                f'z = {{role = "in", shape = {given}}}', 'w = {role = "in", shape = ["cols"]}',
                 f'y = {{role = "out", shape = {shape}}}', 'rows = {value = "rows"}', 'cols = {value = "cols"}',
                 "[launch]", *self._launch(), "///"]  # fmt: skip
-        macros = ["#define X(i, j) x[(i) * cols + (j)]", "#define Z(i, j) z[(i) * cols + (j)]", "#define W(j) w[j]"]
+        at = "(j) * rows + (i)" if self.work.columns else "(i) * cols + (j)"
+        macros = [f"#define X(i, j) x[{at}]", f"#define Z(i, j) z[{at}]", "#define W(j) w[j]"]
         sign = f"const {out}* x, const {out}* z, const {out}* w, {out}* y, int rows, int cols"
         body = self._rows() if self.work.folds else self._points()
         kernel = [f"{self.template}__global__ void k({sign}) {{", *("  " + line for line in body), "}"]
@@ -227,6 +246,34 @@ def disguises(work: Work, count: int, seed: str) -> list[Disguise]:
     return list(found.values())
 
 
+def lifted(work: str, disguise: Disguise) -> dict[str, Any]:
+    """What is told of one disguise."""
+    source = KernelFile.from_text(disguise.text())
+    contract = load_contract(source)
+    began = time.monotonic()
+    found = lift(contract, Candidate(source.text, contract.plan), limit_s=LIMIT_S, compile_s=LIMIT_S)
+    c = found.computation
+    return {"work": work, "disguise": disguise.told(), "why": found.why, "lines": lines(c) if c else [],
+            "seconds": round(time.monotonic() - began, 2), "text": disguise.text(),
+            "computation": to_record(c) if c else None}  # fmt: skip
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], int]:
+    """A line a computation and the counts; how many pairs differ."""
+    told, total, alike, different = list[str](), 0, 0, 0
+    for name in dict.fromkeys(r["work"] for r in rows):
+        found = [from_record(r["computation"]) if r["computation"] else None for r in rows if r["work"] == name]
+        both = list(itertools.combinations(found, 2))
+        good = sum(a is not None and b is not None and same(a, b) for a, b in both)
+        wrong = sum(a is not None and b is not None and not same(a, b) for a, b in both)
+        total, alike, different = total + len(both), alike + good, different + wrong
+        told.append(f"{name:14} {sum(f is not None for f in found)} of {len(found)} lifted, pairs: {good} of "
+                    f"{len(both)} the same, {wrong} differ")  # fmt: skip
+    share = 100 * alike / max(total, 1)
+    told.append(f"{len(told)} computations: {alike} of {total} pairs the same ({share:.1f} %), {different} differ")
+    return told, different
+
+
 def main() -> int:
     """See the module's text."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -234,30 +281,26 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=12)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--seconds", type=float, default=1e9, help="begin no other computation later than this")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no other disguise later than this")
     options = parser.parse_args()
-    began, pairs, alike, different, count = time.monotonic(), 0, 0, 0, 0
-    with options.out.open("w") as file:
-        for name, work in WORK.items():
-            if (options.only and name not in options.only) or time.monotonic() - began > options.seconds:
-                continue
-            found: list[Computation | None] = []
-            for one in disguises(work, options.each, f"{options.seed}:{name}"):
-                source = KernelFile.from_text(one.text())
-                contract = load_contract(source)
-                lifting = lift(contract, Candidate(source.text, contract.plan))
-                found.append(lifting.computation)
-                told = lines(lifting.computation) if lifting.computation else []
-                row = {"work": name, "disguise": one.told(), "why": lifting.why, "lines": told, "text": one.text()}
-                print(json.dumps(row), file=file, flush=True)
-            both = list(itertools.combinations(found, 2))
-            good = sum(a is not None and b is not None and same(a, b) for a, b in both)
-            wrong = sum(a is not None and b is not None and not same(a, b) for a, b in both)
-            count, pairs, alike, different = count + 1, pairs + len(both), alike + good, different + wrong
-            print(f"{name:12} {sum(f is not None for f in found)} of {len(found)} lifted, pairs: {good} of {len(both)}"
-                  f" the same, {wrong} differ", flush=True)  # fmt: skip
-    share = 100 * alike / max(pairs, 1)
-    print(f"{count} computations: {alike} of {pairs} pairs the same ({share:.1f} %), {different} differ")
+    rows = [json.loads(line) for line in options.out.open()] if options.out.exists() else []
+    done, began = {r["text"] for r in rows}, time.monotonic()
+    asked = [(name, one) for name, work in WORK.items() if not options.only or name in options.only
+             for one in disguises(work, options.each, f"{options.seed}:{name}")]  # fmt: skip
+    todo = iter([(name, one) for name, one in asked if one.text() not in done])
+    with ProcessPoolExecutor(options.workers, get_context("spawn")) as pool, options.out.open("a") as file:
+        running = {pool.submit(lifted, *one) for one in itertools.islice(todo, options.workers)}
+        while running:
+            ended, running = wait(running, return_when=FIRST_COMPLETED)
+            for one in ended:
+                rows.append(one.result())
+                print(json.dumps(rows[-1]), file=file, flush=True)
+            left = time.monotonic() - began < options.seconds
+            running |= {pool.submit(lifted, *one) for one in itertools.islice(todo, len(ended) if left else 0)}
+    texts = {one.text(): n for n, (_, one) in enumerate(asked)}
+    told, different = table(sorted((r for r in rows if r["text"] in texts), key=lambda r: texts[r["text"]]))
+    print("\n".join(told))
     return int(different > 0)
 
 

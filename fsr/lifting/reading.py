@@ -62,7 +62,7 @@ class Reader:
         todo, needed = list(wanted), set[int]()
         while todo:
             n = todo.pop()
-            if n in needed:
+            if n in needed or n in self._made:
                 continue
             needed.add(n)
             parts = self._parts(kinds[n], [c[n] for c in columns])

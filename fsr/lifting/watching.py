@@ -66,6 +66,8 @@ class Watcher:
         self.contract, self.candidate, self.image, self.device = contract, candidate, image, device
         self.deadline = deadline
         self.views = {a.name: view(a.shape) for a in contract.buffers()}
+        self._blocks = FEW_BLOCKS  # of a run in part: as many as there is room for, once that is known
+        self._readers: dict[tuple[int, int], tuple[Graph, Run, Reader]] = {}  # by what they are of
 
     def run(self, sizes: Mapping[str, int], seed: int, *, part: bool = False) -> Run:
         """One run at these sizes with data of that seed, ``part``: of a few blocks. Raises Refused."""
@@ -88,10 +90,11 @@ class Watcher:
             return self.device.trace(self.image.image, launches, buffers, names, left_s, blocks)
 
         try:
-            trace = traced(FEW_BLOCKS)
-            more = FEW_BLOCKS * ROOM_NODES // max(1, len(trace.nodes))
-            if part and more > FEW_BLOCKS:
-                trace = traced(min(more, MOST_BLOCKS))
+            trace = traced(self._blocks)
+            more = self._blocks * ROOM_NODES // max(1, len(trace.nodes))
+            if part and more > self._blocks < MOST_BLOCKS:
+                self._blocks = min(more, MOST_BLOCKS)
+                trace = traced(self._blocks)
         except DeviceFault as fault:
             raise Refused(f"the watched run failed: {fault}") from None
         except KeyError as name:
@@ -118,10 +121,13 @@ class Watcher:
         return [self._given(graph, run, t) for t in reader.read([int(run.trace.results[output][f]) for f in flat])]
 
     def reader(self, graph: Graph, run: Run) -> Reader:
-        """Makes terms of that run's nodes."""
-        found = Reader(graph, run.trace, self.image.operations, run.shapes, self._ranges(run.sizes))
-        found.deadline = self.deadline
-        return found
+        """Makes terms of that run's nodes, each once."""
+        key = id(graph), id(run)
+        if key not in self._readers:
+            made = Reader(graph, run.trace, self.image.operations, run.shapes, self._ranges(run.sizes))
+            made.deadline = self.deadline
+            self._readers[key] = graph, run, made
+        return self._readers[key][2]
 
     def _ranges(self, sizes: Mapping[str, int]) -> dict[str, tuple[float, float]]:
         """What the contract says of integer elements."""

@@ -129,6 +129,29 @@ def test_a_causal_bound_is_a_scan(tmp_path):
     assert found.computation.statements[0].kind == "scan"
 
 
+def test_constants_that_host_code_fills_are_read_like_buffers(tmp_path):
+    (tmp_path / "k.cu").write_text("""// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 300, timed = 300}
+// [args]
+// taps = {symbol = "taps", shape = [3]}
+// x = {role = "in", shape = ["n"]}
+// y = {role = "out", shape = ["n"]}
+// n = {value = "n"}
+// [launch]
+// grid = "ceil_div(n, 64)"
+// block = 64
+// ///
+__constant__ float taps[3];
+__global__ void k(const float* x, float* y, int n) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  if (i < n) y[i] = taps[0] * x[i] + taps[2];
+}""")
+    kernel = load_kernel(tmp_path / "k.cu")
+    assert lines(lift(kernel.contract, kernel.baseline).computation) == ["y[i] = taps[2] + taps[0] * x[i]"]
+
+
 def test_what_is_not_lifted_says_why(tmp_path):
     found = lifted(tmp_path, PLAIN.replace("m = fmaxf(m, x[r * cols + j])", "if (x[r * cols + j] > m * m) m += 1"),
                    launch=A_ROW_A_THREAD)  # fmt: skip

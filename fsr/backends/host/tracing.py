@@ -63,7 +63,8 @@ def trace(
     no name of its own. Raises DeviceFault; KeyError for an element type that is not followed."""
     prepared.pack()
     arena, regions, rows, reads, offset = prepared.arena, list[str](), [], [], 0
-    for buffer, place, address in zip(arena.buffers, arena.places, prepared.addresses(), strict=True):
+    starts = _starts(prepared)
+    for buffer, place, address in zip(arena.buffers, arena.places, starts, strict=True):
         number, count = type_number(buffer.array.dtype), buffer.array.size
         if not (buffer.zeroed and buffer.role is None):
             rows.append([address, count, number, len(regions), 1])
@@ -94,13 +95,19 @@ def trace(
     finally:
         os.close(file)
     places, results, at = {}, {}, 0
-    for buffer, place, address in zip(arena.buffers, arena.places, prepared.addresses(), strict=True):
+    for buffer, place, address in zip(arena.buffers, arena.places, starts, strict=True):
         places[buffer.name] = (address, buffer.array.itemsize, buffer.array.size)
         if buffer.role not in (None, Role.IN) and place.size:
             results[buffer.name] = found[at : at + buffer.array.size]
             at += buffer.array.size
     lost = tuple(words for bit, words in _LOST.items() if int(answer["lost"]) & bit)
     return Trace(nodes, results, places, tuple(regions), lost)
+
+
+def _starts(prepared: HostPrepared) -> list[int]:
+    """Where each buffer is read: what fills a ``__constant__`` variable there."""
+    rows = zip(prepared.arena.buffers, prepared.arena.places, prepared.addresses(), strict=True)
+    return [prepared.loaded.constant(b.symbol, p.size) if b.symbol and p.size else address for b, p, address in rows]
 
 
 def _scalar_regions(
