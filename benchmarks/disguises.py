@@ -37,7 +37,6 @@ from fsr.lifting.lift import lift  # noqa: E402
 from fsr.records import Candidate  # noqa: E402
 from fsr.source.file import KernelFile  # noqa: E402
 
-
 LIMIT_S = 30.0  # of one lifting, and of compiling for it
 
 
