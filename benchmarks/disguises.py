@@ -8,7 +8,7 @@ taken apart by / and %, a grid-stride loop, a thread, a warp or a block a row, f
 backwards, by shuffles, by a tree in shared memory; indices of several types, guards either way round, values staged
 through shared memory, templates. Every one is lifted. Two that differ in the fold's order are the same computation.
 Told are the pairs that lifted to the same one, those of which one was not lifted, and those that differ. OUT.jsonl gets
-a line a disguise as soon as it is lifted; disguises that have one are left out, so that a sweep that was cut off goes on.
+a line a disguise as soon as it is lifted; disguises that have one are left out: a sweep that was cut off goes on.
 """
 
 from __future__ import annotations
