@@ -63,6 +63,12 @@ def as_key(kernel: str | os.PathLike[str], include_dirs: Iterable[str], defines:
 
 def of_key(kernel: str | os.PathLike[str], given: Iterable[str]) -> tuple[list[str], list[str]]:
     """The folders and the macros that :func:`as_key` made a list of."""
-    base, texts = os.path.dirname(os.path.abspath(kernel)), tuple(given)  # noqa: PTH100, PTH120
-    folders = [os.path.join(base, text[2:]) for text in texts if text.startswith("-I")]  # noqa: PTH118
-    return folders, [text[2:] for text in texts if text.startswith("-D")]
+    base = os.path.dirname(os.path.abspath(kernel))  # noqa: PTH100, PTH120
+    folders, defines = split_given(given)
+    return [os.path.join(base, folder) for folder in folders], defines  # noqa: PTH118
+
+
+def split_given(given: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Folders and macros of a list of -I and -D."""
+    texts = tuple(given)
+    return [text[2:] for text in texts if text.startswith("-I")], [text[2:] for text in texts if text.startswith("-D")]

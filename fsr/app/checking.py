@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fsr.contract.passing import misfit
+from fsr.contract.passing import plan_misfit
 from fsr.contract.stored import stored_plan
 from fsr.errors import SourceError
 from fsr.evaluation.faults import outcome_of_fault
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, PromotionPart, SessionSpec
 from fsr.identity import to_json
-from fsr.records import Candidate, DeviceInfo, Json, Outcome, Plan, Role, Status
+from fsr.records import Candidate, DeviceInfo, Json, Outcome, Plan, Status
 from fsr.runs.awaiting import completed
 from fsr.runs.baseline import qualify
 from fsr.runs.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S
@@ -24,7 +24,6 @@ from fsr.runs.options import RefineOptions
 from fsr.runs.promoting import PROMOTE_TIMEOUT_S
 from fsr.source.entry import bare_name
 from fsr.source.file import KernelFile
-from fsr.source.signature import signature
 from fsr.testgen.candidate_file import plan_notes, stated_plan
 from fsr.testgen.meant import meant_plans
 from fsr.workers.protocol import Pool, Task, WorkerFault, Workers
@@ -80,13 +79,11 @@ def _read(path: Path, kernel: Kernel) -> tuple[Candidate, bool]:
             f"the candidate holds no kernel {missing[0]!r}", expected=f"the kernels {', '.join(names)}",
             where=str(path), fix=_SAY_HOW,
         )  # fmt: skip
-    scalars = {a.name: a.dtype for a in kernel.contract.args if a.role is Role.SCALAR}
-    for launch in plan.launches:
-        if why := misfit(launch, signature(file, launch.entry), scalars):
-            raise SourceError(
-                f"the candidate does not fit its launch: {why}", expected="parameters as the plan passes them",
-                where=str(path), fix=_SAY_HOW,
-            )  # fmt: skip
+    if why := plan_misfit(file, plan, kernel.contract.args):
+        raise SourceError(
+            f"the candidate does not fit its launch: {why}", expected="parameters as the plan passes them",
+            where=str(path), fix=_SAY_HOW,
+        )  # fmt: skip
     entries = dict.fromkeys(launch.entry for launch in plan.launches)
     return Candidate(file.cut(*entries).text, plan, ("given",)), own is not None
 

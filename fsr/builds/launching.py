@@ -8,6 +8,7 @@ does not fit, and a winner that does not compile, ends with the compiler called 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from contextlib import suppress
@@ -20,6 +21,7 @@ from fsr.builds.queue import queue_of
 from fsr.builds.serving import Served, served, unfit
 from fsr.cache.layers import Found, Layers
 from fsr.errors import EXIT_USAGE, FsrError
+from fsr.given import latest, why_no_define
 
 USAGE = """usage: fsr-launch COMPILER ARGUMENT...
 
@@ -43,7 +45,7 @@ def main(arguments: list[str], layers: Layers, home: str) -> int:
     try:
         found = layers.find(command.path, given=None)
         if found is None:
-            queue(command.path, home)
+            queue(command, home)
         chosen = "no winner for this GPU and these includes" if found is None else chosen_for(command, found)
     except (FsrError, OSError, KeyError, TypeError, ValueError) as fault:
         chosen = f"the cache cannot be used: {fault}"
@@ -107,11 +109,27 @@ def as_it_is(words: list[str], why: str) -> int:
     return 127
 
 
-def queue(kernel: str, home: str) -> None:
+def queue(command: Command, home: str) -> None:
     """Leave a job for the daemon where FSR_LAUNCH asks for it; a queue that cannot be written never stops a build."""
     if asked("queue") and home:
-        with suppress(OSError, ValueError):
-            put_job(queue_of(home), Path(kernel))
+        with suppress(OSError, ValueError, FsrError):
+            put_job(queue_of(home), Path(command.path), *seen(command))
+
+
+def seen(command: Command) -> tuple[list[str], list[str]]:
+    """The command's folders of includes and macros that its kernel sees: where a file comes from that is not found
+    without them, and what a file names. Whatever else it sets makes no other kernel. Raises FsrError."""
+    from fsr.source.file import KernelFile  # 60 ms that only a miss pays
+
+    kernel = Path(command.path)
+    folders = [folder for value in command.values("include") for folder in value.split(",")]
+    plain, whole = KernelFile.read(kernel).included, KernelFile.read(kernel, [Path(f) for f in folders]).included
+    more = [path.resolve() for path in whole - plain]
+    used = [f for f in dict.fromkeys(folders) if any(path.is_relative_to(Path(f).resolve()) for path in more)]
+    texts = [path.read_text(errors="surrogateescape") for path in (kernel, *whole)]
+    named = {word for text in texts for word in re.findall(r"[A-Za-z_]\w*", text)}
+    macros = [text for text in latest(command.values("define")) if text.partition("=")[0] in named]
+    return used, [text for text in macros if not why_no_define(text)]
 
 
 def asked(word: str) -> bool:

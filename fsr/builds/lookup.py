@@ -46,10 +46,10 @@ def main(arguments: list[str], layers: Layers, home: str = "") -> int:
         if options is None:
             print(USAGE)
             return EXIT_DONE
+        options["home"] = home
         if options["batch"] or options["manifest"] or options["explain"] or options["unused"]:
             from fsr.builds.many import answer
 
-            options["home"] = home
             return answer(options, _index(options["device"]), layers)
         kernel = str(options["kernels"][0])
         found = layers.find(
@@ -60,7 +60,7 @@ def main(arguments: list[str], layers: Layers, home: str = "") -> int:
             if options["queue"]:
                 from fsr.builds.many import queue
 
-                queue(kernel, home)
+                queue(kernel, options)
             print(f"fsr lookup: no winner for {kernel} on this hardware; `fsr refine {kernel}` finds one",
                   file=sys.stderr)  # fmt: skip
             return EXIT_MISS

@@ -55,7 +55,7 @@ def _answer_for(name: str, options: dict[str, Any], index: int, layers: Layers) 
         found = layers.find(name, entry=options["entry"], device=index, tier=options["tier"] or "exact", given=given)
         if found is None:
             if options["queue"]:
-                queue(name, options["home"])
+                queue(name, options)
             return {"kernel": name, "status": "miss"}
         folder = f"{options['o']}/{found.hit.key}" if options["o"] else found.place
         paths = write_files(found.hit, folder)
@@ -69,12 +69,13 @@ def _answer_for(name: str, options: dict[str, Any], index: int, layers: Layers) 
     }  # fmt: skip
 
 
-def queue(kernel: str, home: str) -> None:
-    """Leave a job for the daemon of this home. Raises StorageError when it cannot be written."""
+def queue(kernel: str, options: dict[str, Any]) -> None:
+    """Leave a job for the daemon of the home that the options name. Raises StorageError when it cannot be written."""
+    place = queue_of(options["home"])
     try:
-        put_job(queue_of(home), Path(kernel))
+        put_job(place, Path(kernel), options["include_dirs"], options["defines"])
     except (OSError, ValueError) as fault:
-        raise StorageError(f"the job cannot be queued: {fault}", where=str(queue_of(home))) from None
+        raise StorageError(f"the job cannot be queued: {fault}", where=str(place)) from None
 
 
 def manifest(options: dict[str, Any], index: int, layers: Layers) -> int:

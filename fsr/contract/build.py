@@ -11,7 +11,7 @@ from typing import Any
 
 from fsr.contract.fields import VALUE_KEYS, Fields, constraints_of, did_you_mean
 from fsr.contract.model import Argument, Contract, Size, Tolerance
-from fsr.contract.passing import misfit
+from fsr.contract.passing import misfit, scalar_dtypes
 from fsr.contract.read import RawContract
 from fsr.contract.symbols import Symbol, is_symbol, stated_symbols, symbols_of
 from fsr.errors import ContractError, FsrError
@@ -60,7 +60,7 @@ def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
 
 
 def _require_fitting(top: Fields, plan: Plan, args: tuple[Argument, ...], signatures: Mapping[str, Signature]) -> None:
-    scalars = {a.name: a.dtype for a in args if a.role is Role.SCALAR}
+    scalars = scalar_dtypes(args)
     for index, launch in enumerate(plan.launches):
         if why := misfit(launch, signatures[launch.entry], scalars):
             keys = ("launch", index, "args") if isinstance(top.data.get("launch"), list) else ("args",)

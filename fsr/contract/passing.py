@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from fsr.contract.model import Argument
 from fsr.hardware.c_types import BY_DTYPE
-from fsr.records import Launch, ScalarArgument
-from fsr.source.signature import Parameter, Signature
+from fsr.records import Launch, Plan, Role, ScalarArgument
+from fsr.source.file import KernelFile
+from fsr.source.signature import Parameter, Signature, signature
+
+
+def plan_misfit(file: KernelFile, plan: Plan, args: Iterable[Argument]) -> str:
+    """:func:`misfit` of the first launch of a plan that has one; '' when all fit. ``args``: the contract's. Raises
+    SourceError where a kernel's head cannot be read."""
+    dtypes = scalar_dtypes(args)
+    found = (misfit(launch, signature(file, launch.entry), dtypes) for launch in plan.launches)
+    return next(filter(None, found), "")
+
+
+def scalar_dtypes(args: Iterable[Argument]) -> dict[str, str]:
+    """The types of a contract's scalars by name."""
+    return {a.name: a.dtype for a in args if a.role is Role.SCALAR}
 
 
 def misfit(launch: Launch, taken: Signature, dtypes: Mapping[str, str]) -> str:

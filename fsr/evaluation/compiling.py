@@ -8,11 +8,13 @@ from dataclasses import replace
 
 from fsr.backends.select import backend_for
 from fsr.backends.toolchain import Toolchain
-from fsr.errors import MissingToolError
+from fsr.contract.passing import plan_misfit
+from fsr.errors import MissingToolError, SourceError
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.guard.check import guard
 from fsr.guard.settled import settled_pair
 from fsr.records import Candidate, CompileFailure, Fault, Resources
+from fsr.source.file import KernelFile
 
 COMPILE_TIMEOUT_S = 60.0
 
@@ -28,7 +30,8 @@ def settled(spec: SessionSpec, candidate: Candidate) -> Candidate:
 
 
 def build(spec: SessionSpec, candidate: Candidate) -> Binaries | CompileFailure | Fault:
-    """Guard and compile a candidate. A Fault is the guard's refusal, a CompileFailure the compiler's.
+    """Guard and compile a candidate. A Fault is the guard's refusal, a CompileFailure the compiler's, or says which
+    argument of a launch is not what its kernel takes.
 
     For the host device the target's compiler runs too, where it is installed: what it refuses is refused, and
     its registers, spills and shared memory feed the prediction."""
@@ -38,6 +41,8 @@ def build(spec: SessionSpec, candidate: Candidate) -> Binaries | CompileFailure 
         if refused is not None:
             return refused
     candidate = settled(spec, candidate)
+    if why := _unfit(spec, candidate):
+        return CompileFailure(f"the launch does not fit its kernel: {why}")
     resources: Mapping[str, Resources] = {}
     if spec.predicted:
         checked = _target_resources(spec, candidate)
@@ -49,6 +54,14 @@ def build(spec: SessionSpec, candidate: Candidate) -> Binaries | CompileFailure 
         return image
     seconds = time.monotonic() - started
     return Binaries(replace(image, log=image.log[-2000:]), resources or image.resources, seconds)
+
+
+def _unfit(spec: SessionSpec, candidate: Candidate) -> str:
+    """Why a launch does not fit its kernel's head, which only some devices notice; '' too where it cannot be read."""
+    try:
+        return plan_misfit(KernelFile.from_text(candidate.source), candidate.plan, spec.contract.args)
+    except SourceError:
+        return ""
 
 
 def _target_resources(spec: SessionSpec, candidate: Candidate) -> Mapping[str, Resources] | CompileFailure:

@@ -78,6 +78,19 @@ def test_a_changed_include_is_a_miss(machine: Machine) -> None:
     assert [job and job.kernel for job in map(read, waiting(queue))] == [machine.kernel]
 
 
+def test_a_job_has_the_folders_and_macros_that_its_kernel_sees(machine: Machine) -> None:
+    (machine.folder / "more").mkdir()
+    (machine.folder / "more" / "width.cuh").write_text("#define WIDTH (SCALE * BASE)\n")
+    machine.kernel.write_text('#include "width.cuh"\n' + KERNEL + "// touched\n")
+    more = f"-I{machine.folder / 'more'}"
+    command = [*COMPILE, "-I/usr", more, "-DBASE=1", "-DBASE=3", "-DNDEBUG", "-DWIDTH='1'"]
+    assert machine.run(*command, FSR_LAUNCH="queue").returncode == 0
+    (place,) = waiting(machine.folder / "home" / "queue")
+    job = read(place)
+    assert job is not None
+    assert job.given == (more, "-DBASE=3")
+
+
 def test_a_winner_that_does_not_compile_is_not_used(machine: Machine) -> None:
     machine.publish(winner_of(machine.kernel, {"k.fsr.cu": "does not compile"}))
     told = machine.run(*COMPILE, FSR_LAUNCH="verbose")

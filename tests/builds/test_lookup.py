@@ -97,6 +97,8 @@ def test_a_miss_is_queued_where_asked_for(machine: Machine) -> None:
     more.write_text("__global__ void more() {}\n")
     assert machine.run("fsr", "lookup", "--batch", "k.cu", "more.cu", "absent.cu", "--queue").returncode == 2
     assert {job and job.kernel for job in map(read, waiting(queue))} == {other, more}
+    assert machine.run("fsr", "lookup", "more.cu", "-I", ".", "-DN=2", "--queue").returncode == 3
+    assert {job.given for job in map(read, waiting(queue)) if job} == {(), (f"-I{more.parent}", "-DN=2")}
 
 
 def test_a_batch_reads_standard_input(

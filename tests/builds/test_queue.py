@@ -33,6 +33,15 @@ def test_jobs_come_oldest_first_and_once(tmp_path: Path) -> None:
     assert not jobs[1].current
 
 
+def test_each_set_of_folders_and_macros_is_a_job_of_its_own(tmp_path: Path) -> None:
+    queue, kernel = queue_of(tmp_path), tmp_path / "k.cu"
+    kernel.write_text("// k")
+    for defines in ((), ("N=4",), ("N=8",), ("N=8",)):
+        put(queue, kernel, [str(tmp_path / "a folder")] if defines else [], defines)
+    found = {job.given for job in map(read, waiting(queue)) if job is not None and job.current}
+    assert found == {(), *((f"-I{tmp_path}/a folder", f"-DN={n}") for n in (4, 8))}
+
+
 @pytest.mark.parametrize("text", ["", "x", "fsr-queue 2\nkernel /a\nsource b\n", "fsr-queue 1\nkernel a\nsource b\n"])
 def test_what_is_no_job_is_not_given(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.job").write_text(text)

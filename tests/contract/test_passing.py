@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 from fsr.app.checking import load_candidate
 from fsr.contract.load import load_contract
 from fsr.errors import ContractError, SourceError
+from fsr.evaluation.compiling import build
+from fsr.evaluation.spec import Binaries, SessionSpec
+from fsr.records import CompileFailure
 from fsr.runs.kernel import load_kernel
 from fsr.source.file import KernelFile
 
@@ -85,3 +89,25 @@ def test_a_candidate_must_take_what_its_plan_passes(tmp_path: Path) -> None:
     candidate.write_text(text.replace("int n", "size_t n"))
     with pytest.raises(SourceError, match=r"k takes n as 'size_t' \(uint64, 8 bytes\) and is passed 'n' as int32"):
         load_candidate(candidate, load_kernel(path))
+
+
+@pytest.mark.parametrize("type_", ["size_t", "double", "int *"])
+def test_a_searched_candidate_is_told_before_a_device_sees_it(type_: str, tmp_path: Path) -> None:
+    text = "__global__ void k(float *y, int n) { int i = threadIdx.x; if (i < (long)n) y[i] = 1; }\n"
+    path = tmp_path / "k.cu"
+    path.write_text(ONE.replace("{ARG}", '{value = "n"}') + text)
+    kernel = load_kernel(path)
+    spec = SessionSpec(kernel.contract, kernel.baseline, "host", "sm_90", 0, str(tmp_path))
+    candidate = replace(kernel.baseline, source=text.replace("int n", f"{type_} n"))
+    built = build(spec, candidate)
+    assert isinstance(built, CompileFailure)
+    assert "k takes n as" in built.log
+
+
+def test_a_searched_candidate_that_takes_as_many_bytes_is_compiled(tmp_path: Path) -> None:
+    path = tmp_path / "k.cu"
+    path.write_text(ONE.replace("{ARG}", '{value = "n"}') + "__global__ void k(float *y, int n) { y[0] = n; }\n")
+    kernel = load_kernel(path)
+    spec = SessionSpec(kernel.contract, kernel.baseline, "host", "sm_90", 0, str(tmp_path))
+    candidate = replace(kernel.baseline, source=kernel.baseline.source.replace("int n", "unsigned n"))
+    assert isinstance(build(spec, candidate), Binaries)

@@ -37,7 +37,8 @@ class Priority(enum.IntEnum):
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is asked for. kernel: absolute path. digest: of the kernel and all it includes locally. hardware: which
-    kind of device, as the slots of the service name it. reason: in words. stack: driver and compiler there now."""
+    kind of device, as the slots of the service name it. reason: in words. stack: driver and compiler there now. given:
+    -I (absolute) and -D in their order, of a build's command; empty: what the configuration says of its folder."""
 
     kernel: str
     digest: str
@@ -45,6 +46,7 @@ class Request:
     priority: int = Priority.SAVED
     reason: str = "saved"
     stack: str = ""
+    given: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class Job:
     run: name of its run, '' before it has one; a job that is queued again goes on with it. attempts: how often it
     failed. wanted: 'cancel' or 'supersede' when a running job is to end. token: of whoever holds it, '' while nobody
     does. progress: of its run, as last told. result: of its run (``fsr refine --json``), None before the end. error:
-    of the last failure, in words. stack: driver and compiler that it was last worked on with, '' where not known."""
+    of the last failure, in words. stack: driver and compiler that it was last worked on with, '' where not known.
+    given: as asked for."""
 
     id: int
     kernel: str
@@ -75,6 +78,7 @@ class Job:
     result: Mapping[str, Any] | None = None
     error: str = ""
     stack: str = ""
+    given: tuple[str, ...] = ()
 
     @property
     def won(self) -> bool:

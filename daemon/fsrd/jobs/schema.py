@@ -42,6 +42,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE spent (day TEXT PRIMARY KEY, seconds REAL NOT NULL)""",
     ),
     ("""ALTER TABLE jobs ADD COLUMN stack TEXT NOT NULL DEFAULT ''""",),
+    ("""ALTER TABLE jobs ADD COLUMN given TEXT NOT NULL DEFAULT '[]'""",),
 )
 
 

@@ -27,6 +27,7 @@ BACK_OFF_S, MOST_BACK_OFF_S = 5.0, 600.0
 CANCEL, SUPERSEDE = "cancel", "supersede"
 ENDS = {CANCEL: State.CANCELLED, SUPERSEDE: State.SUPERSEDED}
 LIVE = "state IN ('queued', 'running')"
+SAME = "kernel = ? AND hardware = ? AND given = ?"  # contents of one kernel, of which the last alone counts
 HIDDEN = ("boot", "beat_s", "ready_s")
 
 
@@ -69,8 +70,8 @@ class JobStore:
             return self._numbered(made)
 
     def _submit(self, request: Request, touched: list[int]) -> int | None:
-        where = [request.kernel, request.hardware]
-        last = self._one("kernel = ? AND hardware = ? ORDER BY id DESC", where)
+        where = [request.kernel, request.hardware, json.dumps(request.given)]
+        last = self._one(f"{SAME} ORDER BY id DESC", where)
         if last is not None and last.digest == request.digest and last.state is not State.SUPERSEDED:
             if last.won and "" != last.stack != request.stack != "":
                 reason = f"its winner was found with {last.stack}"
@@ -81,7 +82,7 @@ class JobStore:
                 self._set(last.id, touched, wanted="")
             return None
         back = None
-        for job in self._some(f"kernel = ? AND hardware = ? AND {LIVE}", where):
+        for job in self._some(f"{SAME} AND {LIVE}", where):
             if job.digest == request.digest and job.state is State.RUNNING and job.wanted != CANCEL:
                 back = job  # its content was replaced and is back before it ended
                 self._set(job.id, touched, wanted="")
@@ -99,9 +100,11 @@ class JobStore:
         """Queue an ended job's content once more; None when there is no such job or its kernel has a live one."""
         with self._changing() as touched:
             old = self._one("id = ?", [job])
-            if old is None or self._some(f"kernel = ? AND hardware = ? AND {LIVE}", [old.kernel, old.hardware]):
+            same = [] if old is None else [old.kernel, old.hardware, json.dumps(old.given)]
+            if old is None or self._some(f"{SAME} AND {LIVE}", same):
                 return None
-            made = self._insert(Request(old.kernel, old.digest, old.hardware, priority, "asked for again"), touched)
+            request = Request(old.kernel, old.digest, old.hardware, priority, "asked for again", given=old.given)
+            made = self._insert(request, touched)
             return self._one("id = ?", [made])
 
     def cancel(self, job: int) -> bool:
@@ -283,7 +286,7 @@ class JobStore:
         row = {
             "kernel": request.kernel, "digest": request.digest, "hardware": request.hardware,
             "priority": int(request.priority), "state": State.QUEUED.value, "reason": request.reason,
-            "created": now, "changed": now,
+            "created": now, "changed": now, "given": json.dumps(request.given),
         }  # fmt: skip
         cursor = self._connection.execute(
             f"INSERT INTO jobs ({', '.join(row)}) VALUES ({', '.join('?' for _ in row)})", [*row.values()]
@@ -325,5 +328,6 @@ def _job(row: Mapping[str, Any]) -> Job:
     fields = {name: value for name, value in row.items() if name not in HIDDEN}
     fields["state"] = State(fields["state"])
     fields["progress"] = json.loads(fields["progress"])
+    fields["given"] = tuple(json.loads(fields["given"]))
     fields["result"] = None if fields["result"] is None else json.loads(fields["result"])
     return Job(**fields)

@@ -8,26 +8,33 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fsr.builds.queue import read, waiting
+from fsr.given import split_given
 from fsrd.watching.content import Content, Contents
 
 LOG = logging.getLogger(__name__)
 
-Submit = Callable[[str, str], object]
-"""Called with a kernel and the digest of its content."""
+Given = tuple[str, ...]
+Submit = Callable[[str, str, Given], object]
+"""Called with a kernel, the digest of its content, and the -I and -D of a build that are not its folder's own."""
 
 
-def take_queued(folder: Path, watched: Callable[[str], Content | None], submit: Submit) -> None:
+def take_queued(folder: Path, watched: Callable[[str, Given], Content | None], submit: Submit) -> None:
     """Hand every job of a queue folder on and remove it, oldest first. What was saved again since, or holds no kernel,
-    is dropped. ``watched``: the content of a kernel that is watched, None for any other."""
+    is dropped. ``watched``: the content of a kernel that is watched with these -I and -D, None for any other."""
     for place in waiting(folder):
         try:
             job = read(place)
             kernel = "" if job is None or not job.current else os.path.realpath(job.kernel)
-            content = (watched(kernel) or Contents(os.path.realpath).read(kernel)) if kernel else None
-            if content is not None:
-                submit(kernel, content.digest)
+            if kernel and job is not None and (content := watched(kernel, job.given)) is not None:
+                submit(kernel, content.digest, ())
+            elif kernel and job is not None and (content := _content(kernel, job.given)) is not None:
+                submit(kernel, content.digest, job.given)
             elif job is not None:
                 LOG.info("%s: a build left a job, and the file changed since or holds no kernel", job.kernel)
             place.unlink(missing_ok=True)
         except OSError as fault:
             LOG.warning("%s cannot be read: %s", place, fault)
+
+
+def _content(kernel: str, given: Given) -> Content | None:
+    return Contents(os.path.realpath).read(kernel, *split_given(given))

@@ -7,11 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fsr.builds.queue import queue_of
+from fsr.cache.digest import text_digest
 from fsr.errors import FsrError
+from fsr.given import as_key, split_given
 from fsr.settings import Settings
 from fsrd.config import Config
 from fsrd.jobs.job import Job, Priority, Request, State
@@ -187,9 +190,13 @@ class Service:
 
     def process_for(self, job: Job, slot: Slot) -> RunProcess:
         """The process of a job's run, started."""
-        variant = slot.hardware if len(self.hardware) > 1 else ""
-        output = output_of(self.config, Path(job.kernel), variant)
+        variant = [slot.hardware] if len(self.hardware) > 1 else []
+        variant += [text_digest("\n".join(job.given).encode("utf-8", "surrogateescape"))[:8]] if job.given else []
+        output = output_of(self.config, Path(job.kernel), " ".join(variant))
         options = self.config.options(job.kernel, slot.device, output)
+        if job.given:
+            folders, defines = split_given(job.given)
+            options = replace(options, include_dirs=tuple(folders), defines=tuple(defines))
         fields = {name: getattr(options, name) for name in options.__dataclass_fields__}
         order = {
             "options": fields | {"kernel": job.kernel, "output": str(output)}, "run": job.run,
@@ -223,11 +230,13 @@ class Service:
 
     # ------------------------------------------------------------ inside
 
-    def _requests(self, kernel: str, digest: str, priority: Priority, reason: str) -> Iterator[Request]:
+    def _requests(
+        self, kernel: str, digest: str, priority: Priority, reason: str, given: tuple[str, ...] = ()
+    ) -> Iterator[Request]:
         """A content of a kernel, for each kind of device."""
         stacks = {worker.slot.hardware: worker.slot.stack for worker in reversed(self.workers)}
         for hardware in self.hardware:
-            yield Request(kernel, digest, hardware, priority, reason, stacks[hardware])
+            yield Request(kernel, digest, hardware, priority, reason, stacks[hardware], given)
 
     def restack(self, slots: Sequence[Slot]) -> None:
         """The same devices with their drivers and compilers as they are now. Where one is another, winners of the
@@ -260,9 +269,15 @@ class Service:
             LOG.info("%d job(s) queued: %s", len(jobs), ", ".join(Path(job.kernel).name for job in jobs[:5]))
         self._wake()
 
-    def _missed(self, kernel: str, digest: str) -> None:
+    def _watched(self, kernel: str, given: tuple[str, ...]) -> Content | None:
+        """The content of a kernel that is watched and compiled under just these -I and -D."""
+        options = self.config.options(kernel, "", Path())
+        own = as_key(kernel, options.include_dirs, options.defines)
+        return self.content(kernel) if as_key(kernel, *split_given(given)) == own else None
+
+    def _missed(self, kernel: str, digest: str, given: tuple[str, ...]) -> None:
         """A build compiled a kernel without a winner; it need not lie in a watched folder."""
-        if self.store.submit(self._requests(kernel, digest, Priority.MISSED, "a build missed")):
+        if self.store.submit(self._requests(kernel, digest, Priority.MISSED, "a build missed", given)):
             LOG.info("%s: queued, a build had no winner for it", kernel)
             self._wake()
 
@@ -283,7 +298,7 @@ class Service:
             with suppress(Exception):  # tried again in a moment; health says when this thread is gone
                 self._spend()
                 self.store.reclaim()
-                take_queued(queue_of(self.settings.home), self.content, self._missed)
+                take_queued(queue_of(self.settings.home), self._watched, self._missed)
 
     def _spend(self) -> None:
         with self._lock:

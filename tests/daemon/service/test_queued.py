@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,6 +36,31 @@ def test_kernels_that_builds_left_are_refined_wherever_they_lie(
         put(queue, outside)  # built again before its winner is taken: the job is done, and stays so
         assert eventually(lambda: list(waiting(queue)) == [])
         assert len(service.store.jobs()) == 2
+    finally:
+        service.close()
+
+
+def test_a_build_with_macros_of_its_own_is_another_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "MIND_S", 0.1)
+    service = service_of(tmp_path)
+    queue, orders = queue_of(service.settings.home), []
+    started = services.RunProcess
+
+    def noted(order: Any, command: Any) -> Any:
+        orders.append(order["options"])
+        return started(order, command)
+
+    monkeypatch.setattr(services, "RunProcess", noted)
+    path = kernel(tmp_path / "kernels", "in")
+    for defines in ((), ("N=4",), ("N=8",)):
+        put(queue, path, [str(tmp_path)] if defines else [], defines)
+    service.start()
+    try:
+        assert eventually(lambda: list(waiting(queue)) == [] and service.store.counts()["done"] == 3)
+        assert {(o["include_dirs"], o["defines"]) for o in orders} == {
+            ((), ()), ((str(tmp_path),), ("N=4",)), ((str(tmp_path),), ("N=8",))
+        }  # fmt: skip
+        assert len({o["output"] for o in orders}) == 3
     finally:
         service.close()
 
