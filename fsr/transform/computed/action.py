@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fsr.records import Candidate
-from fsr.transform.computed import columns, elements, permute
+from fsr.transform.computed import columns, contraction, elements, permute
 from fsr.transform.computed.assembly import Written, assembled
 from fsr.transform.computed.scene import Scene, scenes
 from fsr.transform.plain.c_text import NotPlain
@@ -82,10 +82,15 @@ def _by_default(family: Family, scene: Scene) -> list[Written] | None:
 _COLUMNS = Family(columns.configurations, columns.written)
 _ELEMENTS = Family(elements.configurations, elements.written)
 _PERMUTE = Family(permute.configurations, permute.written)
-_EVERY = (_COLUMNS, _PERMUTE, _ELEMENTS)
+_CONTRACTION = Family(contraction.configurations, contraction.written)
+_EVERY = (_CONTRACTION, _COLUMNS, _PERMUTE, _ELEMENTS)
 
 FROM_COMPUTATION: tuple[FromComputation, ...] = (
+    FromComputation(
+        "tile-contraction", _CONTRACTION, frozenset({"bandwidth", "latency", "compute", "instructions", "uncoalesced"}),
+        _EVERY,
+    ),
     FromComputation("fold-columns", _COLUMNS, frozenset({"uncoalesced", "bandwidth", "latency", "atomics"}), _EVERY),
     FromComputation("tile-permute", _PERMUTE, frozenset({"uncoalesced", "bandwidth"}), _EVERY),
     FromComputation("pack-elements", _ELEMENTS, frozenset({"bandwidth", "instructions", "latency"}), _EVERY),
-)
+)  # fmt: skip

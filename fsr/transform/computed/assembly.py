@@ -35,6 +35,7 @@ class Written:
     scratch: tuple[Scratch, ...] = ()
     blocks: int = 0  # on a multiprocessor at least; 0: as many as fit
     shared_bytes: str = "0"
+    before: str = ""  # declarations to stand before the kernel
 
 
 def assembled(kernels: Sequence[Written], move: str) -> Candidate:
@@ -50,7 +51,7 @@ def assembled(kernels: Sequence[Written], move: str) -> Candidate:
         launches.append(_launch(kernel, name if n else "", taken))
     data = source.encode()
     start, end = target.kernel.span or (0, 0)
-    text = "\n".join(emit_kernel(form) for form in forms).rstrip("\n")
+    text = "\n".join(k.before + emit_kernel(form) for k, form in zip(kernels, forms, strict=True)).rstrip("\n")
     changed = data[:start].decode() + text + data[end:].decode()
     wanted = {name for kernel in kernels for name in kernel.scene.helpers if name + "<" in text or name + "(" in text}
     changed = insert_helpers(changed, missing_helpers(changed, wanted))

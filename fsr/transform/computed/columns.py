@@ -91,7 +91,7 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
         for warps in (8, 16):
             blocks = lead * -(-width // (_LANES * pack))
             for waves in (4, 2, 8):
-                wanted = max(1, min(132 * waves * 8 // warps // blocks, rows // (warps * 8)))
+                wanted = max(1, min(scene.gpu.sm_count * waves * 8 // warps // blocks, rows // (warps * 8)))
                 parts = 1 << (wanted.bit_length() - 1)
                 key = (pack, warps, parts)
                 if key not in seen:

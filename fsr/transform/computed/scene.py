@@ -15,6 +15,8 @@ from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.expressions import evaluate
 from fsr.hardware.c_types import BY_DTYPE
+from fsr.hardware.gpus import Target as Gpu
+from fsr.hardware.gpus import closest_target
 from fsr.records import Candidate
 from fsr.source.parse import parse_kernels
 from fsr.transform.computed.joining import joined
@@ -35,6 +37,7 @@ class Scene:
     part: Part
     position: int
     wide: bool  # whether some buffer has more elements than an int counts
+    gpu: Gpu = field(compare=False)
     helpers: set[str] = field(default_factory=set, compare=False)  # those that the text written so far calls
 
     @cached_property
@@ -125,11 +128,11 @@ def scenes(subject: Subject) -> list[Scene]:
     candidate = subject.candidate
     if subject.computation is None or subject.keep_launch or candidate.actions or len(candidate.plan.launches) != 1:
         return []
-    return list(_scenes(candidate, subject.contract, subject.computation))
+    return list(_scenes(candidate, subject.contract, subject.computation, subject.target))
 
 
 @lru_cache(maxsize=16)
-def _scenes(candidate: Candidate, contract: Contract, computation: Computation) -> tuple[Scene, ...]:
+def _scenes(candidate: Candidate, contract: Contract, computation: Computation, gpu: str) -> tuple[Scene, ...]:
     subject = Subject(candidate, parse_kernels(candidate.source), contract)
     target = next(iter(targets(subject)), None)
     if target is None:
@@ -138,7 +141,10 @@ def _scenes(candidate: Candidate, contract: Contract, computation: Computation) 
     parts = parts_of(computation)
     if not parts or not _independent(parts, target):
         return ()
-    found = [Scene(target, joined(part, lambda x: _most(contract, x) <= _INT), n, wide) for n, part in enumerate(parts)]
+    found = [
+        Scene(target, joined(part, lambda x: _most(contract, x) <= _INT), n, wide, closest_target(gpu))
+        for n, part in enumerate(parts)
+    ]
     try:
         assert all(scene.names for scene in found)
     except NotPlain:

@@ -52,8 +52,9 @@ class GemmParts:
 
     ``start(m, n, acc)``: statements that set an accumulator; ``combine(acc, a, b)``: statements of one step;
     ``zero_is_neutral``: a step with a = b = 0 leaves the accumulator as it was; ``finish(m, n, acc)``: statements
-    that write one output. ``uniform``: statements that all threads share, before everything. ``k_type``,
-    ``k_start``, ``k_end``: the loop, names or numbers.
+    that write one output; ``finish_run(m, n, acc, run)``: in its place, statements that write that many neighbouring
+    ones from (m, n) on, ``acc`` being that of ``$lane``. ``uniform``: statements that all threads share, before
+    everything. ``k_type``, ``k_start``, ``k_end``: the loop, names or numbers.
     """
 
     a: Operand
@@ -67,6 +68,7 @@ class GemmParts:
     k_start: str
     k_end: str
     uniform: str = ""
+    finish_run: Callable[[str, str, str, int], str] | None = None
 
 
 def vector_structs(p: GemmParts) -> str:
@@ -242,6 +244,12 @@ def _loop(p: GemmParts, c: GemmConfig) -> list[str]:
 
 def _write(p: GemmParts, c: GemmConfig) -> list[str]:
     """Every output of the thread that lies inside, finished as the original kernel does."""
+    if p.finish_run is not None:
+        run = min(c.tn, CHUNK)
+        m, n = _place(c)
+        n = n.replace("$j", f"($run * {run})")
+        lines = p.finish_run(m, n, f"$acc[$i][$run * {run} + $lane]", run).splitlines()
+        return _unrolled("$i", c.tm, _unrolled("$run", c.tn // run, lines))
     return _each(c, p.finish(*_place(c), "$acc[$i][$j]"))
 
 

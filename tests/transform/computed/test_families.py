@@ -40,7 +40,7 @@ def check(runner, subject, family, many_sizes, most=3, **options):
     """Every one of the family's first and last moves leaves what the original leaves."""
     moves = list(FAMILY[family].moves(subject))
     assert moves
-    for move in [*moves[: most - 1], moves[-1]]:
+    for move in [*moves[: most - 1], moves[-1 if most > 1 else 0]]:
         made = FAMILY[family].apply(subject, move)
         assert made.actions == (move.name,)
         for sizes in many_sizes:
@@ -177,6 +177,50 @@ def test_points_in_packs_with_an_index_taken_apart_once(runner):
     subject = computed(subject_of(POINTS), {"y": value}, ("n", "c"))
     check(runner, subject, "pack-elements", [(5, 64), (7, 33), (1, 1)])
     check(runner, subject, "pack-elements", [(5, 64)], most=1, alignment=4)
+
+
+PRODUCT = """// /// fsr
+// entry = "k"
+// [sizes]
+// b = {min = 1, max = 64, timed = 4}
+// m = {min = 1, max = 2048, timed = 512}
+// n = {min = 1, max = 2048, timed = 512}
+// d = {min = 1, max = 2048, timed = 512}
+// [args]
+// x = {role = "in", shape = ["b", "m", "d"]}
+// w = {role = "in", shape = ["n", "b", "d"]}
+// v = {role = "in", shape = ["n"]}
+// y = {role = "inout", shape = ["b", "m", "n"]}
+// b = {value = "b"}
+// m = {value = "m"}
+// n = {value = "n"}
+// d = {value = "d"}
+// [launch]
+// grid = ["ceil_div(m, 8)", "ceil_div(n, 8)", "b"]
+// block = [8, 8]
+// [tolerance]
+// sum_length = "d"
+// ///
+__global__ void k(const float* x, const float* w, const float* v, float* y, int b, int m, int n, int d) {
+  int row = blockIdx.x * 8 + threadIdx.x, col = blockIdx.y * 8 + threadIdx.y, z = blockIdx.z;
+  if (row >= m || col >= n) return;
+  float t = y[(z * m + row) * n + col];
+  for (int e = 0; e < d; e++) t += x[(z * m + row) * d + e] * w[(col * b + z) * d + e];
+  t += v[col];
+  y[(z * m + row) * n + col] = t > 0 ? t : 0;
+}
+"""
+
+
+def test_products_of_any_layout_with_what_is_made_of_them(runner):
+    body = Op("prod", (Load("x", at("i", "j", "k0"), "float32"), Load("w", at("i2", "i", "k0"), "float32")))
+    own = Load("y", at("i", "j", "i2"), "float32")
+    total = Op("sum", (over("sum", "d", body), own, Load("v", at("i2"), "float32")))
+    zero = Const(0.0, "float32")
+    subject = computed(
+        subject_of(PRODUCT), {"y": Op("select", (Op("gt", (total, zero)), total, zero))}, ("b", "m", "n", "d")
+    )
+    check(runner, subject, "tile-contraction", [(2, 37, 70, 21), (1, 64, 64, 16), (1, 1, 1, 1)], most=1)
 
 
 def test_nothing_is_offered_where_a_result_is_read_by_another_point():

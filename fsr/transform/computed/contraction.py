@@ -1,0 +1,244 @@
+"""tile-contraction: a fold over one dimension of what two operands have there: products of matrices in any layout.
+
+Each operand may be contiguous along the folded dimension, along its own, or neither; dimensions that both have
+(batches, heads) become layers of the grid. What is made of the fold (a start value, bias, scale, activation) is done
+in registers before the result is written, in packs. The tiles are those of ``tile-gemm``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from fsr.computation.computation import Statement
+from fsr.computation.expression import Const, Expr, Fold, Load, Op, names_in
+from fsr.computation.types import CASTS, type_of
+from fsr.hardware.c_types import BY_DTYPE
+from fsr.hardware.limits import REGISTERS_PER_SM
+from fsr.source.names import indent
+from fsr.transform.computed.assembly import Written
+from fsr.transform.computed.columns import lead_dims
+from fsr.transform.computed.elements import stores
+from fsr.transform.computed.folding import c_type, checked, extent, folds_in, identity, step
+from fsr.transform.computed.packs import Packs, pack_type
+from fsr.transform.computed.parts import name_of, value_of
+from fsr.transform.computed.scene import Scene, along, loads_in, plain, word
+from fsr.transform.gemm.config import CHUNK, FIRST, GemmConfig, fits, promise
+from fsr.transform.gemm.text import GemmParts, Operand, gemm_body, vector_structs
+from fsr.transform.plain.c_text import TYPES, NotPlain
+
+Params = Mapping[str, int | str]
+Dim = tuple[str, str]
+_MOST_LAYERS = 65535
+
+
+@dataclass(frozen=True)
+class Side:
+    """One operand: what is read, as which value, and its own dimension."""
+
+    load: Load
+    value: Expr
+    dim: Dim
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """``a`` goes along rows of the output, ``b`` along its last dimension; ``batch``: dimensions that both have."""
+
+    scene: Scene
+    output: Statement
+    fold: Fold
+    a: Side
+    b: Side
+    batch: tuple[Dim, ...]
+
+    @property
+    def k(self) -> str:
+        """The dimension that is folded."""
+        return self.fold.dims[0][0]
+
+
+def contraction(scene: Scene) -> Contraction | None:
+    """The part as a contraction; None where it is none."""
+    part = scene.part
+    if len(part.outputs) != 1 or len(part.domain) < 2:
+        return None
+    output = part.whole[0]
+    folds = folds_in(value_of(output))
+    if len(folds) != 1 or [name_of(i) for i in output.place] != [n for n, _ in part.domain]:
+        return None
+    try:
+        fold = checked(folds[0])
+    except NotPlain:
+        return None
+    reads = loads_in([fold.body])
+    if len(reads) != 2 or not all(plain(x) for x in reads) or {n for n, _ in extent(fold).terms} - set(part.sizes):
+        return None
+    sides = [_side(x, reads[1 - n], fold, scene) for n, x in enumerate(reads)]
+    last = part.domain[-1][0]
+    a, b = sides if sides[1] and sides[1].dim[0] == last else sides[::-1]
+    if a is None or b is None or b.dim[0] != last:
+        return None
+    batch = tuple(d for d in part.domain if d not in (a.dim, b.dim))
+    if any(n not in names_in(x) for n, _ in batch for x in reads):
+        return None
+    return Contraction(scene, output, fold, a, b, batch)
+
+
+def _side(load: Load, other: Load, fold: Fold, scene: Scene) -> Side | None:
+    """An operand, if one dimension of the output is its own and it moves with the fold."""
+    own = [d for d in scene.part.domain if d[0] in names_in(load) and d[0] not in names_in(other)]
+    if len(own) != 1 or fold.dims[0][0] not in names_in(load):
+        return None
+    casts = [e for e in _above(fold.body, load) if isinstance(e, Op) and e.name in CASTS]
+    return Side(load, casts[0] if casts else load, own[0])
+
+
+def _above(e: Expr, load: Load) -> Iterator[Expr]:
+    """What a read stands in directly."""
+    if isinstance(e, Op):
+        if load in e.args:
+            yield e
+        for part in e.args:
+            yield from _above(part, load)
+
+
+def _neutral(c: Contraction) -> bool:
+    """Whether operands that are zero change nothing: a sum of products of both."""
+    body = c.fold.body
+    if c.fold.op != "sum" or not isinstance(body, Op) or body.name != "prod":
+        return False
+    factors = [x for x in body.args if not isinstance(x, Const)]
+    return len(factors) == 2 and set(factors) == {c.a.value, c.b.value}
+
+
+# ---------------------------------------------------------------- decisions
+
+
+def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]:
+    """Decisions worth trying with a guess of their gain, best first."""
+    c = contraction(scene)
+    if c is None:
+        return
+    m, n = scene.timed(c.a.dim[1]), scene.timed(c.b.dim[1])
+    layers = 1
+    for _, x in c.batch:
+        layers *= scene.timed(x)
+    gpu = scene.gpu
+    ranked = sorted(FIRST, key=lambda config: -promise(config, m * layers, n, gpu))
+    for config in ranked:
+        if fits(config, *_bytes(c)):
+            yield dict(config.params()), 4.0 + 9.0 * promise(config, m * layers, n, gpu)
+
+
+def _bytes(c: Contraction) -> tuple[int, int, int]:
+    sizes = [BY_DTYPE[type_of(e)].bytes for e in (c.fold, c.a.value, c.b.value)]
+    return sizes[0], sizes[1], sizes[2]
+
+
+# ---------------------------------------------------------------- text
+
+
+def written(scene: Scene, params: Params) -> list[Written]:
+    """The kernel. Raises NotPlain."""
+    c = contraction(scene)
+    if c is None:
+        raise NotPlain("no contraction")
+    config = GemmConfig(**{k: int(v) for k, v in params.items()})
+    parts = _parts(c)
+    blocks = REGISTERS_PER_SM // (config.threads * config.registers(*_bytes(c)))
+    layers = " * ".join(f"({x})" for _, x in c.batch) or "1"
+    grid = (f"ceil_div({c.b.dim[1]}, {config.bn})", f"ceil_div({c.a.dim[1]}, {config.bm})", layers)
+    lines = gemm_body(parts, config).splitlines()
+    lines = [line.removeprefix("    ") for line in lines]
+    return [Written(scene, lines, grid, (str(config.threads), "1", "1"), config.threads, "product",
+                    blocks=blocks if blocks > 1 else 0, before=vector_structs(parts))]  # fmt: skip
+
+
+def _parts(c: Contraction) -> GemmParts:
+    scene = c.scene
+    k_end = scene.names.affine(extent(c.fold))
+    return GemmParts(
+        a=_operand(c, c.a, "y"),
+        b=_operand(c, c.b, "x"),
+        acc_type=c_type(c.fold),
+        start=lambda m, n, acc: f"{acc} = {identity(c.fold)};",
+        combine=lambda acc, a, b: step(c.fold, acc, scene.text(c.fold.body, {c.a.value: a, c.b.value: b})),
+        finish=lambda m, n, acc: "",
+        zero_is_neutral=_neutral(c),
+        k_type=scene.index,
+        k_start="0",
+        k_end=k_end if k_end.isidentifier() or k_end.isdigit() else f"({k_end})",
+        uniform="\n".join(_own(c, line) for line in lead_dims(scene, c.batch, "blockIdx.z")),
+        finish_run=lambda m, n, acc, run: "\n".join(
+            _own(c, line).replace("$PLACE_M", m).replace("$PLACE_N", n).replace("$ACC", acc)
+            for line in _finished(c, run)
+        ),
+    )
+
+
+def _operand(c: Contraction, side: Side, axis: str) -> Operand:
+    scene, load = c.scene, side.load
+    where = "k" if along(load, c.k) else "outer" if along(load, side.dim[0]) else ""
+    other = side.dim[0] if where == "k" else c.k
+
+    def at(row: str, k: str) -> str:
+        element = word(_own(c, scene.element(load)), f"at_{side.dim[0]}", _bracketed(row))
+        return word(element, f"at_{c.k}", _bracketed(k))
+
+    def value(element: str) -> str:
+        return scene.text(side.value, {load: element})
+
+    held = BY_DTYPE[type_of(side.value)].spelling
+    kind = TYPES.get(type_of(side.value), held)
+    stride = scene.size(scene.shape(load.buffer)[-1]) if len(load.indices) > 1 and other in names_in(load) else "0"
+    return Operand(
+        load.dtype, kind, at, value, lambda row: f"{row} < {scene.size(side.dim[1])}", where, stride, axis, scene.index
+    )
+
+
+def _bracketed(text: str) -> str:
+    return text if text.lstrip("$").isidentifier() or text.isdigit() else f"({text})"
+
+
+def _own(c: Contraction, line: str) -> str:
+    """The line with dimensions called otherwise than the tiles' own variables."""
+    for name in (*(n for n, _ in c.scene.part.domain), c.k):
+        line = word(line, name, f"$at_{name}")
+        line = word(line, f"{name}_first", f"$at_{name}_first")
+    return line
+
+
+def _finished(c: Contraction, run: int) -> list[str]:
+    """Statements that make ``run`` neighbouring outputs of their folds, from row ``$PLACE_M`` and column ``$PLACE_N``
+    on, and write them. ``$ACC``: the fold of lane ``$lane``."""
+    scene, (m, m_extent), (n, n_extent) = c.scene, c.a.dim, c.b.dim
+    out, value = stores(scene)[0], value_of(c.output)
+    reads = Packs.of(scene, [_without(value, c.fold)], n, run)
+    limit, made = scene.size(n_extent), f"${scene.names.names[out.buffer]}_made"
+    single = reads.lanes(scene.assigned([(scene.element(out), value)], {c.fold: "$ACC"}), f"${n} < {limit}")
+    lines = single
+    if run * BY_DTYPE[out.dtype].bytes in (4, 8, 16) and run > 1:
+        kind = pack_type(scene, out, run)
+        whole = [
+            *reads.fetch(), f"{kind} {made};",
+            *reads.lanes(scene.assigned([(f"{made}.v[$lane]", value)], {c.fold: "$ACC", **reads.held("$lane")})),
+            f"*reinterpret_cast<{kind} *>(&{reads.first(out)}) = {made};",
+        ]  # fmt: skip
+        test = f"${n}_first + {run} <= {limit} && {reads.aligned([out])}"
+        lines = [f"if ({test}) {{", *indent(whole), "} else {", *indent(single), "}"]
+    return [
+        f"const {scene.index} ${m} = $PLACE_M;",
+        f"const {scene.index} ${n}_first = $PLACE_N;",
+        f"if (${m} < {scene.size(m_extent)}) {{", *indent(lines), "}",
+    ]  # fmt: skip
+
+
+def _without(e: Expr, fold: Fold) -> Expr:
+    """The expression with its fold as a constant."""
+    if e == fold:
+        return Const(0.0, type_of(fold))
+    return replace(e, args=tuple(_without(x, fold) for x in e.args)) if isinstance(e, Op) else e
+
+
+__all__ = ["CHUNK", "configurations", "contraction", "written"]
