@@ -50,7 +50,8 @@ def row(d: Definition, counted: bool) -> str:
     """One feature."""
     span = "" if d.kind == "str" else "0 and up" if math.isinf(d.most) else f"0 to {d.most:g}"
     metric = " or ".join(f"`{name}`" for name in d.metric.split(" or "))
-    return f"| `{d.name}` | {d.unit} | {span} | {d.meaning} |{f' {metric} |' if counted else ''}"
+    meaning = f"{d.meaning}, {d.over}" if d.over else d.meaning
+    return f"| `{d.name}` | {d.unit} | {span} | {meaning} |{f' {metric} |' if counted else ''}"
 
 
 def page() -> str:

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 VERSION = 1  # of the schema: raised when a field changes its meaning or goes
+LONGEST, SUM, LEAST = "", "sum over launches", "least of all launches"
 
 
-def _said(unit: str, meaning: str, most: float = math.inf, metric: str = "") -> Any:
+def _said(unit: str, meaning: str, most: float = math.inf, metric: str = "", over: str = LONGEST) -> Any:
     """A field: its ``unit``, its range (0 to ``most``), and for counters Nsight Compute's name (' or ' others,
-    on GPUs that lack the first)."""
-    return dataclasses.field(default=None, metadata={"unit": unit, "meaning": meaning, "most": most, "metric": metric})
+    on GPUs that lack the first) and what stands for a plan of several launches."""
+    said = {"unit": unit, "meaning": meaning, "most": most, "metric": metric, "over": over}
+    return dataclasses.field(default=None, metadata=said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +80,22 @@ _STALLED = "smsp__warp_issue_stalled_{}_per_warp_active.pct"
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """From Nsight Compute: hardware counters of one run on cold caches. Of several launches, what is counted in bytes,
-    cycles or instructions is summed, limits are the least, and the others are the longest launch's."""
+    """From Nsight Compute: hardware counters of one run on cold caches. Of several launches the longest counts, where
+    the table does not say otherwise."""
 
-    cycles: float | None = _said("cycles", "a multiprocessor had work", metric="sm__cycles_active.avg")
+    cycles: float | None = _said("cycles", "a multiprocessor had work", metric="sm__cycles_active.avg", over=SUM)
     warps_active: float | None = _said("%", "resident warps of those that fit", 100, "sm__warps_active" + _ACTIVE)
-    limit_blocks: float | None = _said("blocks", "that fit by number", metric="launch__occupancy_limit_blocks")
-    limit_registers: float | None = _said("blocks", "that fit by registers", metric="launch__occupancy_limit_registers")
+    limit_blocks: float | None = _said(
+        "blocks", "that fit by number", metric="launch__occupancy_limit_blocks", over=LEAST
+    )
+    limit_registers: float | None = _said(
+        "blocks", "that fit by registers", metric="launch__occupancy_limit_registers", over=LEAST
+    )
     limit_shared: float | None = _said(
-        "blocks", "that fit by shared memory", metric="launch__occupancy_limit_shared_mem"
+        "blocks", "that fit by shared memory", metric="launch__occupancy_limit_shared_mem", over=LEAST
     )
     registers: float | None = _said("registers", "of a thread", 255, "launch__registers_per_thread")
-    instructions: float | None = _said("instructions", "of warps executed", metric="sm__inst_executed.sum")
+    instructions: float | None = _said("instructions", "of warps executed", metric="sm__inst_executed.sum", over=SUM)
     fp32: float | None = _said(
         "%",
         "of the FP32 pipe's peak",
@@ -97,8 +103,8 @@ class Counters:
         f"sm__inst_executed_pipe_fp32{_ACTIVE} or sm__inst_executed_pipe_fma{_ACTIVE}",
     )
     tensor: float | None = _said("%", "of the tensor pipe's peak", 100, "sm__inst_executed_pipe_tensor" + _ACTIVE)
-    dram_read_bytes: float | None = _said("bytes", "read from DRAM", metric="dram__bytes_read.sum")
-    dram_write_bytes: float | None = _said("bytes", "written to DRAM", metric="dram__bytes_write.sum")
+    dram_read_bytes: float | None = _said("bytes", "read from DRAM", metric="dram__bytes_read.sum", over=SUM)
+    dram_write_bytes: float | None = _said("bytes", "written to DRAM", metric="dram__bytes_write.sum", over=SUM)
     dram: float | None = _said("%", "of DRAM's peak rate", 100, "dram__throughput" + _ELAPSED)
     dram_bytes_per_s: float | None = _said("bytes/s", "moved by DRAM", metric="dram__bytes.sum.per_second")
     dram_gpu: float | None = _said(
@@ -242,7 +248,8 @@ def _over(under: Any, over: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One feature of the schema. ``most``: the end of its range, which begins at 0; ``metric``: of Nsight Compute."""
+    """One feature of the schema. ``most``: the end of its range, which begins at 0; ``metric``: of Nsight Compute;
+    ``over``: what stands for a plan of several launches, LONGEST, SUM or LEAST."""
 
     group: str
     name: str
@@ -251,6 +258,7 @@ class Definition:
     meaning: str
     most: float
     metric: str
+    over: str
 
 
 DEFINITIONS: tuple[Definition, ...] = tuple(

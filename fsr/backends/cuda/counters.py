@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import dataclasses
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fsr.backends.backend import Counted
 from fsr.backends.cuda.watching import find_tool, watch_replay
 from fsr.backends.protocol import Buffer
-from fsr.features.schema import DEFINITIONS, Counters
+from fsr.features.schema import DEFINITIONS, LEAST, SUM, Counters
 from fsr.records import ConcreteLaunch, Image
 
 TIMEOUT_S = 18.0
@@ -21,8 +20,7 @@ METRICS: dict[str, list[str]] = {d.name: d.metric.split(" or ") for d in DEFINIT
 _REFUSED = re.compile(r".*(?:ERR_NVGPUCTRPERM|does not have permission|LibraryNotLoaded|not supported on).*")
 _ERROR = re.compile(r"==ERROR== .*")
 _UNKNOWN = re.compile(r"(?:Failed to find metric|metrics? (?:was|were) not found:?)\s+([\w.]+)")
-_SUMMED = {"cycles", "instructions", "dram_read_bytes", "dram_write_bytes"}
-_LEAST = {"limit_blocks", "limit_registers", "limit_shared"}
+_OVER: dict[str, Callable[[list[float]], float]] = {SUM: sum, LEAST: min}
 
 _not_here: set[str] = set()  # metrics that this process's GPU does not have
 
@@ -83,16 +81,11 @@ def _values(row: Mapping[str, str]) -> dict[str, float]:
 
 
 def over_launches(rows: Iterable[Mapping[str, float]]) -> Counters:
-    """One record for a plan: see Counters for how each field is taken over its launches (at least one)."""
+    """One record for a plan: its definition says how each field is taken over the launches (at least one)."""
     rows = list(rows)
     longest = max(rows, key=lambda row: row.get("cycles", 0.0))
     values: dict[str, float | None] = {}
-    for field in dataclasses.fields(Counters):
-        present = [row[field.name] for row in rows if field.name in row]
-        if field.name in _SUMMED and present:
-            values[field.name] = sum(present)
-        elif field.name in _LEAST and present:
-            values[field.name] = min(present)
-        else:
-            values[field.name] = longest.get(field.name)
+    for told in (d for d in DEFINITIONS if d.metric):
+        present = [row[told.name] for row in rows if told.name in row]
+        values[told.name] = _OVER[told.over](present) if present and told.over in _OVER else longest.get(told.name)
     return Counters(**values)
