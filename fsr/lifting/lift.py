@@ -236,8 +236,7 @@ class _Attempt:
         """A term of the value and its indices."""
         reader = self.watcher.reader(graph, run)
         _, value, address = graph.terms[term]
-        shape = run.shapes[output]
-        return graph.make("chosen_at", value, *reader.indices(output, address, (0,) * len(shape)))
+        return graph.make("chosen_at", value, *reader.indices(output, address))
 
 
 def _edges(known: Mapping[tuple[int, ...], int], d: int, forms: Forms) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:

@@ -237,28 +237,28 @@ class Reader:
         indices = self.indices(name, address, [int(g.terms[i][1]) for i in found[2]])
         return g.make("load", name, indices)
 
-    def indices(self, name: str, address: int, place: Sequence[int]) -> tuple[int, ...]:
+    def indices(self, name: str, address: int, place: Sequence[int] | None = None) -> tuple[int, ...]:
         """The indices of an address in a buffer: terms that data takes part in, by the strides that they are scaled
-        with, and the rest as it is in this run. Raises Refused."""
+        with, and the rest as it is in this run: at ``place``, where that is known. Raises Refused."""
         g = self.graph
         shape, width = self.shapes[name], self.trace.places[name][1]
         strides = [int(np.prod(shape[d + 1 :])) * width for d in range(len(shape))]
-        whole = address
-        terms = g.terms[whole][1] if g.terms[whole][0] == "sum" else (whole,)
-        data = [t for t in terms if g.terms[t][0] != "int"]
         parts: list[list[int]] = [[] for _ in shape]
-        values = {t: self._scaled(t) for t in data}
-        for t in data:
-            inner, scale = values[t]
+        flat = -self.trace.places[name][0]
+        for inner, scale in self._linear(address):
+            if inner is None:
+                flat += scale
+                continue
             fits = [d for d, stride in enumerate(strides) if scale % stride == 0 and scale // stride < max(shape[d], 2)]
             if not fits:
                 raise Refused("an address is made of data in a way that fits no dimension")
-            d = fits[0]
-            factor = scale // strides[d]
+            factor = scale // strides[fits[0]]
             many = [g.integer(factor, "int64")] if factor != 1 else []
-            parts[d].append(g.list_of("prod", [inner, *many]) if many else inner)
-        flat = sum(int(g.terms[t][1]) for t in terms if g.terms[t][0] == "int") - self.trace.places[name][0]
-        return self._placed(parts, flat // width, shape, place)
+            parts[fits[0]].append(g.list_of("prod", [inner, *many]) if many else inner)
+        flat //= width
+        if place is None:
+            place = [flat // int(np.prod(shape[d + 1 :])) % max(n, 1) for d, n in enumerate(shape)]
+        return self._placed(parts, flat, shape, place)
 
     def _placed(self, parts: list[list[int]], flat: int, shape: Sequence[int], place: Sequence[int]) -> tuple[int, ...]:
         """The remaining constant spread over the dimensions: those without data take their index of this run."""
@@ -279,16 +279,20 @@ class Reader:
             raise Refused("an address is made of data in a way that fits no dimension")
         return tuple(result)
 
-    def _scaled(self, t: int) -> tuple[int, int]:
-        """A product's terms that data takes part in, and its whole number."""
+    def _linear(self, t: int) -> list[tuple[int | None, int]]:
+        """An integer term as a sum: terms that data takes part in and their whole factors; None beside a number. A
+        wider type is taken within sums and products, which do not overflow in addresses."""
         g, x = self.graph, self.graph.terms[t]
-        if x[0] != "prod":
-            return t, 1
-        scale = 1
-        rest = []
-        for k in x[1]:
-            if g.terms[k][0] == "int":
-                scale *= int(g.terms[k][1])
-            else:
-                rest.append(k)
-        return g.list_of("prod", rest), scale
+        if x[0] == "int":
+            return [(None, int(x[1]))]
+        if x[0] == "sum":
+            return [part for k in x[1] for part in self._linear(k)]
+        if x[0] in ("int64", "zext_int64") and g.terms[x[1]][0] in ("sum", "prod", "int"):
+            return [(k if k is None else g.op(x[0], k), scale) for k, scale in self._linear(int(x[1]))]
+        if x[0] == "prod":
+            numbers = [int(g.terms[k][1]) for k in x[1] if g.terms[k][0] == "int"]
+            rest = [k for k in x[1] if g.terms[k][0] != "int"]
+            factor = math.prod(numbers)
+            inner = self._linear(rest[0]) if len(rest) == 1 else [(g.list_of("prod", rest), 1)]
+            return [(k, scale * factor) for k, scale in inner]
+        return [(t, 1)]
