@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any
 
 from fsr.computation.expression import ASSOCIATIVE
+from fsr.lifting.running import rescaled
 
 Term = tuple[Any, ...]  # ("const", value, dtype), ("int", value, dtype), ("load", buffer, ids), (op, ...)
 LISTS = (*ASSOCIATIVE, "argmax", "argmin")  # their second item is a tuple of operands
@@ -226,9 +227,11 @@ class Graph:
             bare = [int(self.terms[k][1]) if k in negative else k for k in kept]
             return self.negated(self.list_of("prod", bare)) if len(negative) % 2 else self.list_of("prod", bare)
         if self.algebra == 1 and len(kept) > 1:
-            powers = [k for k in kept if self.terms[k][0] == "exp"]
+            powers = [k for k in kept if self.exponent(k) is not None]
             if len(powers) > 1:
-                total = self.exponential(self.list_of("sum", [int(self.terms[k][1]) for k in powers]))
+                total = self.exponential(self.list_of("sum", [self.exponent(k) or 0 for k in powers]))
+                wide = any(self.terms[k][0] == "float64" for k in powers)
+                total = self.op("float64", total) if wide else total
                 return self.list_of("prod", [total] + [k for k in kept if k not in powers])
             sums = [k for k in kept if self.terms[k][0] == "sum" and all(map(self._has_power, self.terms[k][1]))]
             if len(powers) == 1 and len(sums) == 1:
@@ -237,10 +240,14 @@ class Graph:
         return kept or flat[:1]
 
     def _has_power(self, e: int) -> bool:
+        factors = self._factors(e)
+        return self.is_value(e, 1.0) or any(self.exponent(k) is not None for k in factors)
+
+    def exponent(self, e: int) -> int | None:
+        """What e is raised to in a term that is a power of it, in whatever width; None for another."""
         x = self.terms[e]
-        return (
-            x[0] == "exp" or self.is_value(e, 1.0) or (x[0] == "prod" and any(self.terms[k][0] == "exp" for k in x[1]))
-        )
+        x = self.terms[x[1]] if x[0] == "float64" else x
+        return int(x[1]) if x[0] == "exp" else None
 
     def _factors(self, e: int) -> list[int]:
         return list(self.terms[e][1]) if self.terms[e][0] == "prod" else [e]
@@ -293,7 +300,9 @@ class Graph:
             return self.selected(self.opposite(c), b, a)
         if x[0] in ("gt", "ge") and {x[1], x[2]} == {a, b}:
             return self.list_of("max" if x[1] == a else "min", [a, b])
-        return self._place(x, a, b) or self.make("select", c, a, b)
+        if x[0] in ("gt", "ge") and self.terms[x[2]][0] == "const" and self.terms[x[2]][1] <= -_HUGE:
+            return a  # against the bound that a maximum begins with
+        return self._place(x, a, b) or rescaled(self, x, a, b) or self.make("select", c, a, b)
 
     def _place(self, x: Term, a: int, b: int) -> int | None:
         """The place of a maximum or minimum, when ``a`` is the place of what has just beaten all before it."""
@@ -343,6 +352,12 @@ def _narrow(g: Graph, a: int) -> int:
     return g.make("float32", a)
 
 
+def _wide(g: Graph, a: int) -> int:
+    """Casting to double: a literal is one of that type."""
+    x = g.terms[a]
+    return g.const(x[1], "float64") if x[0] == "const" and x[2] == "float32" else g.make("float64", a)
+
+
 def _not(g: Graph, a: int, b: int) -> int:
     for one, other in ((a, b), (b, a)):
         x = g.terms[one]
@@ -355,5 +370,5 @@ _MAKERS: dict[str, Callable[..., int]] = {
     **{op: (lambda g, *args, _op=op: g.list_of(_op, args)) for op in ASSOCIATIVE},
     **{op: (lambda g, a, b, _op=op: g.compared(_op, a, b)) for op in ("gt", "ge", "lt", "le", "eq", "ne")},
     "neg": Graph.negated, "div": Graph.divided, "exp": Graph.exponential, "exp2": _peeled_exp2, "inv": Graph.inverse,
-    "select": Graph.selected, "not": Graph.opposite, "float32": _narrow, "xor": _not,
+    "select": Graph.selected, "not": Graph.opposite, "float32": _narrow, "float64": _wide, "xor": _not,
 }  # fmt: skip
