@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any
 
 from fsr.computation.expression import ASSOCIATIVE
-from fsr.lifting.running import rescaled
+from fsr.lifting.running import joined, rescaled
 
 Term = tuple[Any, ...]  # ("const", value, dtype), ("int", value, dtype), ("load", buffer, ids), (op, ...)
 LISTS = (*ASSOCIATIVE, "argmax", "argmin")  # their second item is a tuple of operands
@@ -133,8 +133,8 @@ class Graph:
     def exponential(self, a: int) -> int:
         """e to a term."""
         x = self.terms[a]
-        if x[0] == "const" and x[1] == 0.0:
-            return self.const(1.0, x[2])
+        if x[0] == "const" and (x[1] == 0.0 or x[1] <= -_HUGE):
+            return self.const(0.0 if x[1] else 1.0, x[2])
         if self.algebra == 2 and x[0] == "sum":
             low = [k for k in x[1] if self._is_maximum(k)]
             if low:
@@ -168,10 +168,14 @@ class Graph:
             flat = list(dict.fromkeys(flat))
             real = [k for k in flat if not (self.terms[k][0] == "const" and self.terms[k][1] * low >= _HUGE)]
             flat = real or flat[:1]
+            lowest = [k for k in flat if self.terms[k][0] == "const" and self.terms[k][1] * low <= -_HUGE]
+            flat = lowest[:1] or flat
         if not flat:
             return self._neutral(op, neutral)
         if len(flat) == 1 and op not in ("argmax", "argmin"):
             return flat[0]
+        if op == "sum" and self.algebra == 1 and (found := joined(self, flat)) is not None:
+            return found
         return self._pulled(flat) if op == "sum" and self.algebra == 2 else self.make(op, tuple(flat))
 
     def _neutral(self, op: str, like: int) -> int:
@@ -195,6 +199,9 @@ class Graph:
 
     def _sum(self, flat: list[int]) -> list[int]:
         flat = self._whole(flat, lambda a, b: a + b, 0)
+        lowest = [k for k in flat if self.terms[k][0] == "const" and self.terms[k][1] <= -_HUGE]
+        if lowest and self.algebra:
+            return lowest[:1]
         kept = [k for k in flat if not self.is_value(k, 0.0)]
         if any(self.terms[k][0] == "neg" for k in kept) and self.algebra:
             left: list[int] = []
@@ -302,6 +309,8 @@ class Graph:
             return self.list_of("max" if x[1] == a else "min", [a, b])
         if x[0] in ("gt", "ge") and self.terms[x[2]][0] == "const" and self.terms[x[2]][1] <= -_HUGE:
             return a  # against the bound that a maximum begins with
+        if x[0] in ("gt", "ge") and self.terms[x[1]][0] == "const" and self.terms[x[1]][1] <= -_HUGE:
+            return b
         return self._place(x, a, b) or rescaled(self, x, a, b) or self.make("select", c, a, b)
 
     def _place(self, x: Term, a: int, b: int) -> int | None:

@@ -54,6 +54,66 @@ def rescaled(g: Terms, condition: tuple[Any, ...], a: int, b: int) -> int | None
     return g.list_of("sum", total)
 
 
+def joined(g: Terms, flat: list[int]) -> int | None:
+    """A sum in which selects by ``a > b`` say which of two sums has the larger maximum (as shuffles of pairs do): one sum
+    of powers, as :func:`rescaled`. None for another."""
+    both = _both(g, flat)
+    if both is not None:
+        return g.list_of("sum", both)
+    factors = [f for k in flat for f in _parts(g, k, "prod")]
+    conditions = [g.terms[g.terms[f][1]] for f in factors if g.terms[f][0] == "select"]
+    if not conditions or conditions[0][0] not in ("gt", "ge"):
+        return None
+    condition = conditions[0]
+    sides = [g.list_of("sum", [_side(g, k, condition, holds) for k in flat]) for holds in (True, False)]
+    return rescaled(g, condition, sides[0], sides[1])
+
+
+def _both(g: Terms, flat: list[int]) -> list[int] | None:
+    """A sum in which a power of the larger and one of the smaller of two values stand: powers of the two."""
+    for e in flat:
+        for f in _parts(g, e, "prod"):
+            power = g.exponent(f)
+            for least in _parts(g, power, "sum") if power is not None else ():
+                if g.terms[least][0] != "min" or len(g.terms[least][1]) != 2:
+                    continue
+                one, other = g.terms[least][1]
+                partner = _with_power(g, e, f, least, g.list_of("max", [one, other]))
+                if partner in flat and partner != e:
+                    rest = [k for k in flat if k != e]
+                    rest.remove(partner)
+                    return [*rest, *(_with_power(g, e, f, least, k) for k in (one, other))]
+    return None
+
+
+def _with_power(g: Terms, e: int, factor: int, old: int, new: int) -> int:
+    """A product with another term in the exponent of a factor."""
+    power = g.exponent(factor)
+    assert power is not None
+    inner = g.exponential(g.list_of("sum", [new if k == old else k for k in _parts(g, power, "sum")]))
+    inner = g.op("float64", inner) if g.terms[factor][0] == "float64" else inner
+    return g.list_of("prod", [inner if k == factor else k for k in _parts(g, e, "prod")])
+
+
+def _side(g: Terms, e: int, condition: tuple[Any, ...], holds: bool) -> int:
+    """A product where the condition holds, or where not."""
+    _, new, old = condition
+    most, least = (g.list_of(op, [new, old]) for op in ("max", "min"))
+    known = {most: new if holds else old, least: old if holds else new}
+    known |= {g.negated(a): g.negated(b) for a, b in known.items()}
+    found = []
+    for f in _parts(g, e, "prod"):
+        x, power = g.terms[f], g.exponent(f)
+        if x[0] == "select" and g.terms[x[1]] == condition:
+            found.append(int(x[2 if holds else 3]))
+        elif power is not None:
+            inner = g.exponential(g.list_of("sum", [known.get(k, k) for k in _parts(g, power, "sum")]))
+            found.append(g.op("float64", inner) if x[0] == "float64" else inner)
+        else:
+            found.append(f)
+    return g.list_of("prod", found)
+
+
 def _parts(g: Terms, e: int, op: str) -> list[int]:
     return list(g.terms[e][1]) if g.terms[e][0] == op else [e]
 

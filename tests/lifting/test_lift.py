@@ -69,6 +69,25 @@ __global__ void k(const float* x, float* y, int rows, int cols) {
   }
   for (int j = lane; j < cols; j += 32) y[r * cols + j] = __expf(x[r * cols + j] - m) / s;
 }"""
+BY_BRANCHES = """struct Pair { float m, s; };
+__device__ Pair both(Pair a, Pair b) {
+  bool more = a.m > b.m;
+  Pair big = more ? a : b, small = more ? b : a;
+  return {big.m, big.s + small.s * expf(small.m - big.m)};
+}
+__global__ void k(const float* x, float* y, int rows, int cols) {
+  const float* row = x + blockIdx.x * cols;
+  Pair p = {-FLT_MAX, 0};
+  for (int j = threadIdx.x; j < cols; j += 4) {
+    float m = p.m, v = row[j];
+    if (v > m) { p.m = v; p.s = p.s * expf(m - v) + expf(v - p.m); } else p.s += expf(v - p.m);
+  }
+  __shared__ Pair held[4];
+  held[threadIdx.x] = p;
+  __syncthreads();
+  p = both(both(held[0], held[1]), both(held[2], held[3]));
+  for (int j = threadIdx.x; j < cols; j += 4) y[blockIdx.x * cols + j] = expf(row[j] - p.m) / p.s;
+}"""
 SOFTMAX = [
     "_max[i] = max(x[i, k0] for k0 in range(cols))",
     "_sum[i] = sum(exp(x[i, k0] - _max[i]) for k0 in range(cols))",
@@ -81,6 +100,7 @@ def test_disguises_of_a_softmax_lift_to_one_computation(tmp_path):
     online = lifted(tmp_path, ONLINE, launch=("ceil_div(rows, 2)", 64))
     assert lines(plain.computation) == SOFTMAX
     assert online.computation == plain.computation
+    assert lifted(tmp_path, BY_BRANCHES, launch=("rows", 4)).computation == plain.computation
     assert plain.cases > 3
     assert plain.checked[0] not in plain.watched
 
@@ -127,6 +147,38 @@ def test_a_causal_bound_is_a_scan(tmp_path):
 }""", launch=A_ROW_A_THREAD)  # fmt: skip
     assert lines(found.computation) == ["y[i, j] = sum(x[i, k0] for k0 in range(j + 1))"]
     assert found.computation.statements[0].kind == "scan"
+
+
+def test_rows_that_data_chooses_are_read_and_written(tmp_path):
+    (tmp_path / "k.cu").write_text("""// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 300, timed = 300}
+// c = {min = 1, max = 300, timed = 300}
+// v = {min = 1, max = 300, timed = 300}
+// [args]
+// at = {role = "in", shape = ["n"], low = 0, high = "v - 1"}
+// x = {role = "in", shape = ["v", "c"]}
+// y = {role = "out", shape = ["n", "c"]}
+// z = {role = "inout", shape = ["v", "c"]}
+// n = {value = "n"}
+// c = {value = "c"}
+// [launch]
+// grid = "ceil_div(n * c, 64)"
+// block = 64
+// ///
+__global__ void k(const int* at, const float* x, float* y, float* z, int n, int c) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  if (i >= n * c) return;
+  int row = at[i / c];
+  y[i] = x[row * c + i % c];
+  atomicAdd(z + row * c + i % c, 2.0f);
+}""")
+    kernel = load_kernel(tmp_path / "k.cu")
+    assert lines(lift(kernel.contract, kernel.baseline).computation) == [
+        "y[i, j] = x[int64(at[i]), j]",
+        "z[int64(at[i]), j] += 2.0",
+    ]
 
 
 def test_constants_that_host_code_fills_are_read_like_buffers(tmp_path):

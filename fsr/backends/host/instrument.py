@@ -253,12 +253,8 @@ class _Function:
             done = yield from self.vectors.value(op, rest, dest)
             if done:
                 return
-        if op in _ARITHMETIC or op in ("fneg", "freeze", "select"):
-            made = self._arithmetic(op, rest, dest)
-        elif op in ("fcmp", "icmp"):
-            made = self._comparison(op, rest, dest)
-        elif op in _CASTS:
-            made = yield from self._cast(op, rest, dest)
+        if op in _ARITHMETIC or op in ("fneg", "freeze", "select", "fcmp", "icmp") or op in _CASTS:
+            made = yield from self.scalar(op, rest, dest)
         elif op == "load":
             made = self._load(rest, dest)
         elif op == "getelementptr":
@@ -267,11 +263,15 @@ class _Function:
             made = yield from self._call(line, dest)
         if made is None:
             self._unseen(op, rest)
-            for operand in dict.fromkeys(re.findall(r"%[\w.$-]+", rest)):
-                if operand in self.tainted:
-                    yield "  " + self.losing(operand, LOST_ELSEWHERE)
+            yield from self.vectors.losing(rest)
             made = "add i32 0, 0"
         yield f"  {self.shadow(dest)} = {made}"
+
+    def scalar(self, op: str, rest: str, dest: str) -> Generator[str, None, str | None]:
+        """The shadow of an instruction without memory; None for one that is not followed."""
+        if op in ("fcmp", "icmp"):
+            return self._comparison(op, rest, dest)
+        return (yield from self._cast(op, rest, dest)) if op in _CASTS else self._arithmetic(op, rest, dest)
 
     def _unseen(self, op: str, rest: str) -> None:
         if op != "call":

@@ -10,7 +10,11 @@ from typing import Any
 from fsr.backends.host.llvm_text import size_of, split_arguments
 
 _VECTOR = re.compile(r"^<(\d+) x (i1|i8|i16|i32|i64|half|float|double)>")
-_LANEWISE = frozenset(re.findall(r"\w+", "fadd fsub fmul fdiv frem add sub mul shl lshr ashr and or xor"))
+_COMPARISONS = ("fcmp", "icmp")
+_CASTS = frozenset(re.findall(r"\w+", "trunc zext sext fpext fptrunc fptosi fptoui sitofp uitofp"))
+_LANEWISE = _CASTS | frozenset(
+    re.findall(r"\w+", "fadd fsub fmul fdiv frem add sub mul shl lshr ashr and or xor fcmp icmp fneg select")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +69,10 @@ class Vectors:
             yield f"  {name} = shufflevector {both}, {parts[2]}"
         elif op in ("freeze", "bitcast") and vector and (op == "freeze" or f" to <{vector.lanes} x" in rest):
             yield f"  {name} = add {vector.shadow} {self._of(parts[0].split(' to ')[0])}, zeroinitializer"
-        elif op == "select" and len(parts) == 3 and parts[0].startswith("i1 ") and (vector := of(parts[1])):
-            sides = f"{vector.shadow} {self._of(parts[1])}, {vector.shadow} {self._of(parts[2])}"
-            yield "  " + self.function.losing(parts[0].split(" ", 1)[1])
-            yield f"  {name} = select {parts[0]}, {sides}"
         elif op == "load" and vector:
             yield from self._load(vector, parts[1], dest, name)
-        elif op in _LANEWISE and vector:
-            yield from self._lanewise(op, vector, (parts[0].split("> ", 1)[1], parts[1]), dest)
+        elif op in _LANEWISE and " to i" not in rest:
+            yield from self._lanewise(op, rest, dest)
         else:
             return False
         return True
@@ -87,18 +87,53 @@ class Vectors:
         yield f"  {shadow} = extractelement {vector.shadow} {self.shadow(value)}, i64 {lane}"
         return one, shadow
 
-    def _lanewise(self, op: str, vector: Vector, operands: tuple[str, str], dest: str) -> Iterator[str]:
-        unit, held = self.function.unit, "zeroinitializer"
-        for lane in range(vector.lanes):
-            a, sa = yield from self._lane(vector, operands[0], lane)
-            b, sb = yield from self._lane(vector, operands[1], lane)
-            r = self.function.temporary()
-            yield f"  {r} = extractelement {vector.text} {dest}, i64 {lane}"
-            args = [("i32", str(unit.number(op))), ("i32", sa), ("i32", sb)]
-            args += [(vector.element, x) for x in (a, b, r)]
-            made = self.function.temporary()
-            yield f"  {made} = " + unit.call(f"fsr_t_binary_{vector.element}", "i32", args)
-            held = yield from self._put(vector, held, made, lane, dest)
+    def _lanewise(self, op: str, rest: str, dest: str) -> Iterator[str]:
+        """As the scalar instruction, lane by lane."""
+        predicate, rest = rest.split(" ", 1) if op in _COMPARISONS else ("", rest)
+        rest, _, to = rest.partition(" to ")
+        parts, operands, first = [p.strip() for p in split_arguments(rest)], list[tuple[Vector, str]](), list[str]()
+        if op == "select" and not of(parts[0]):  # one condition for all lanes
+            first.append(parts.pop(0))
+        for part in parts:
+            vector = of(part.strip()) or operands[-1][0]
+            operands.append((vector, part.strip().removeprefix(vector.text).strip()))
+        last = operands[-1][0]
+        result = of(to) or (Vector(last.lanes, "i1") if predicate else last)
+        held, function = "zeroinitializer", self.function
+        for lane in range(result.lanes):
+            words = first.copy()
+            for vector, value in operands:
+                one = yield from self._single(vector, value, lane)
+                words.append(one if words and op != "select" else f"{vector.element} {one}")
+            text = " ".join(w for w in (predicate, ", ".join(words), f"to {result.element}" if to else "") if w)
+            r = function.temporary()
+            yield f"  {r} = extractelement {result.text} {dest}, i64 {lane}"
+            shadow = yield from function.scalar(op, text, r)
+            made = function.temporary()
+            yield f"  {made} = {shadow}"
+            held = yield from self._put(result, held, made, lane, dest)
+
+    def _single(self, vector: Vector, value: str, lane: int) -> Generator[str, None, str]:
+        """A lane of a value as a value of its own, with its shadow."""
+        one = self.function.temporary()
+        yield f"  {one} = extractelement {vector.text} {value}, i64 {lane}"
+        if value in self.function.tainted:
+            self.function.tainted.add(one)
+            yield f"  {self.function.shadow(one)} = extractelement {vector.shadow} {self.shadow(value)}, i64 {lane}"
+        return str(one)
+
+    def losing(self, rest: str) -> Iterator[str]:
+        """Data in the vectors of an instruction that is not followed is lost."""
+        kind: Vector | None = None
+        for type_, value in re.findall(r"(<\d+ x \w+>|\b(?:i\d+|half|float|double|ptr)\b)?[ ,(]*(%[\w.$-]+)", rest):
+            kind = of(type_) if type_ else kind
+            if value not in self.function.tainted:
+                continue
+            if kind is None:
+                yield "  " + self.function.losing(value)
+                continue
+            for lane in range(kind.lanes):
+                yield "  " + self.function.losing((yield from self._single(kind, value, lane)))
 
     def _load(self, vector: Vector, pointer: str, dest: str, name: str) -> Iterator[str]:
         unit, held, width = self.function.unit, "zeroinitializer", size_of(vector.element)
