@@ -174,8 +174,8 @@ class Graph:
             return self._neutral(op, neutral)
         if len(flat) == 1 and op not in ("argmax", "argmin"):
             return flat[0]
-        if op == "sum" and self.algebra == 1 and (found := joined(self, flat)) is not None:
-            return found
+        if op == "sum" and self.algebra == 1 and (one := joined(self, flat)) is not None:
+            return one
         return self._pulled(flat) if op == "sum" and self.algebra == 2 else self.make(op, tuple(flat))
 
     def _neutral(self, op: str, like: int) -> int:

@@ -55,8 +55,8 @@ def rescaled(g: Terms, condition: tuple[Any, ...], a: int, b: int) -> int | None
 
 
 def joined(g: Terms, flat: list[int]) -> int | None:
-    """A sum in which selects by ``a > b`` say which of two sums has the larger maximum (as shuffles of pairs do): one sum
-    of powers, as :func:`rescaled`. None for another."""
+    """A sum in which selects by ``a > b`` say which of two sums has the larger maximum (as shuffles of pairs do): one
+    sum of powers, as :func:`rescaled`. None for another."""
     both = _both(g, flat)
     if both is not None:
         return g.list_of("sum", both)
