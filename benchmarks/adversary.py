@@ -41,11 +41,12 @@ from fsr.evaluation.session import Session, session_of  # noqa: E402
 from fsr.evaluation.spec import CompileRequest, EvaluateRequest, PromoteRequest, PromotionPart, SessionSpec  # noqa: E402
 from fsr.evaluation.testing import Runnable, run_once  # noqa: E402
 from fsr.identity import digest  # noqa: E402
-from fsr.records import Case, Image, Outcome, Status  # noqa: E402
+from fsr.records import Case, FaultKind, Image, Outcome, Status  # noqa: E402
 from fsr.testgen.cases import HOST_ELEMENTS, cases_at, elements, families_of  # noqa: E402
 from fsr.testgen.compare import compare  # noqa: E402
 from fsr.testgen.values import build  # noqa: E402
 
+BUDGET_S = 300.0  # as fsr check's
 WITNESSES = 10
 WITNESS_ELEMENTS = 1 << 21
 TOGETHER = {"wrong": 10, "right": 4}  # candidates of one original in a row: its session is opened once for them
@@ -60,11 +61,17 @@ def judged(spec: SessionSpec, composed: Composed) -> tuple[bool, str]:
     try:
         outcome = evaluate_task(EvaluateRequest(spec, composed.candidate, built))
         if outcome.status >= Status.CORRECT:
-            final = PromoteRequest(spec, composed.candidate, built, part=PromotionPart.TESTS, own_tested=True)
+            final = PromoteRequest(spec, composed.candidate, built, BUDGET_S, PromotionPart.TESTS, own_tested=True)
             outcome = promote_task(final)
     except DeviceFault as fault:
         return False, f"{fault.fault.kind}: {fault.fault.detail}"
     return outcome.status >= Status.SLOW, told(outcome)
+
+
+@functools.cache
+def judged_itself(spec: SessionSpec) -> bool:
+    """Whether the original compiles as a candidate of its own: it may lack what its build would have given it."""
+    return not isinstance(compile_task(CompileRequest(spec, spec.baseline)), Outcome)
 
 
 def told(outcome: Outcome) -> str:
@@ -92,6 +99,8 @@ def witness(session: Session, composed: Composed) -> str:
                 Runnable(session.host(), image, composed.candidate.plan, session.contract), case, data, 1, 20.0
             )
         except DeviceFault as fault:
+            if fault.fault.kind in (FaultKind.HANG, FaultKind.MEMORY):  # so it may be with a right one
+                continue
             return f"{case.size_map()} {case.family}: {fault.fault.kind}"
         found = compare(session.contract, case, got, expected, data.arrays)
         if found:
@@ -149,6 +158,8 @@ def one(subject: Subject, composed: Composed, kind: str, seed: int) -> Record:
     record: Record = {"parts": composed.parts}
     try:
         passed, why = judged(spec, composed)
+        if why.startswith("compile ") and not judged_itself(spec):
+            return record | {"verdict": "not judged", "why": f"the original: {why}"}
         seen = witness(session_of(spec), composed) if kind == "wrong" and passed else ""
     except (FsrError, DeviceFault) as fault:
         return record | {"verdict": "not judged", "why": str(fault)[:300]}

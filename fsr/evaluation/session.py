@@ -33,6 +33,7 @@ from fsr.testgen.families import WHOLE
 from fsr.testgen.large import large_cases
 from fsr.testgen.legal import illegal
 from fsr.testgen.oracle import Expected, expect
+from fsr.testgen.turning import turning_cases
 from fsr.testgen.values import CaseData, build, outputs, same_bits
 
 BASELINE_TIMEOUT_S = 30.0
@@ -214,10 +215,11 @@ class Session:
 
     def candidate_cases(self, candidate: Candidate) -> list[Case]:
         """Cases around the numbers that only this candidate names: its tiles, and sizes and values that it treats
-        apart."""
+        apart; and on both sides of the conditions on sizes and blocks that only it has."""
         baseline, seed = self.spec.baseline, self.spec.seed
         tailored = case_lists.tailored_cases(self.contract, candidate, baseline, seed, max_elements=self.max_elements)
-        return self.affordable([*tailored, *value_cases(self.contract, candidate, baseline, seed)])
+        turning = turning_cases(self.contract, candidate, baseline, seed)
+        return self.affordable([*tailored, *turning, *value_cases(self.contract, candidate, baseline, seed)])
 
     def held_out_cases(self) -> list[Case]:
         """The cases that decide promotion."""
