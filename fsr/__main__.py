@@ -23,7 +23,7 @@ def for_builds(command: str, arguments: list[str]) -> int:
     home = ""
     try:
         settings = read_settings()
-        home, layers = settings.home, Layers(settings.cache, settings.system_cache)
+        home, layers = settings.home, Layers(*settings.layers)
     except FsrError as fault:
         print(f"fsr: {fault}", file=sys.stderr)
         if command == "lookup":

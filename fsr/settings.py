@@ -11,16 +11,20 @@ import os
 from fsr.errors import UsageError
 from fsr.files import Unreadable, read_file
 
-VARIABLES = {"home": "FSR_HOME", "cache": "FSR_CACHE", "system_cache": "FSR_SYSTEM_CACHE", "workers": "FSR_WORKERS"}
+VARIABLES = {
+    "home": "FSR_HOME", "cache": "FSR_CACHE", "system_cache": "FSR_SYSTEM_CACHE", "remote_cache": "FSR_REMOTE_CACHE",
+    "remote_token": "FSR_REMOTE_TOKEN", "workers": "FSR_WORKERS",
+}  # fmt: skip
 
 
 class Settings:
     """home: folder of runs and caches. cache: path of the SQLite database of winners. workers: compile
-    processes, None for one a core. system_cache: a read-only database that lookups ask next, '' for none. llm: models
-    of every run that names none; models: the tables that describe them (fsr.llm.named).
+    processes, None for one a core. system_cache: a read-only database that lookups ask next, '' for none. remote_cache:
+    the address of a daemon that they ask last; remote_token: what opens it, from the environment alone. llm: models of
+    every run that names none; models: the tables that describe them (fsr.llm.named).
     (Plain strings and no dataclass: ``fsr lookup`` reads settings too.)"""
 
-    __slots__ = ("cache", "home", "llm", "models", "system_cache", "workers")
+    __slots__ = ("cache", "home", "llm", "models", "remote_cache", "remote_token", "system_cache", "workers")
 
     def __init__(
         self, home: str, cache: str, workers: int | None = None, system_cache: str = "", llm: tuple[str, ...] = (),
@@ -28,6 +32,12 @@ class Settings:
     ) -> None:  # fmt: skip
         self.home, self.cache, self.workers, self.system_cache = home, cache, workers, system_cache
         self.llm, self.models = llm, models or {}
+        self.remote_cache = self.remote_token = ""
+
+    @property
+    def layers(self) -> tuple[str, str, str, str, str]:
+        """What lookups ask, as fsr.cache.layers.Layers takes it."""
+        return self.cache, self.system_cache, self.remote_cache, self.remote_token, self.home
 
     @property
     def runs(self) -> str:
@@ -62,7 +72,21 @@ def read_settings() -> Settings:
         )  # fmt: skip
     llm, models = _models(data, f"{home}/config.toml")
     system_cache = os.path.expanduser(str(system))  # noqa: PTH111
-    return Settings(home, os.path.expanduser(str(cache)), count, system_cache, llm, models)  # noqa: PTH111
+    settings = Settings(home, os.path.expanduser(str(cache)), count, system_cache, llm, models)  # noqa: PTH111
+    settings.remote_cache = _address(os.environ.get(VARIABLES["remote_cache"]) or data.get("remote_cache") or "", home)
+    settings.remote_token = os.environ.get(VARIABLES["remote_token"]) or ""
+    return settings
+
+
+def _address(told: object, home: str) -> str:
+    text = str(told)
+    if text and not text.startswith(("http://", "https://")):
+        raise UsageError(
+            f"the remote cache is {text!r}", expected="an address: http://127.0.0.1:8477",
+            where=VARIABLES["remote_cache"] if os.environ.get(VARIABLES["remote_cache"]) else f"{home}/config.toml",
+            fix="name the daemon that serves it",
+        )  # fmt: skip
+    return text
 
 
 def _models(data: dict[str, object], where: str) -> tuple[tuple[str, ...], dict[str, object]]:
@@ -89,11 +113,11 @@ def _read_file(path: str) -> dict[str, object]:
         data = tomllib.loads(text.decode())
     except (ValueError, RecursionError) as fault:  # no TOML, or no UTF-8
         raise UsageError(f"the configuration cannot be read: {fault}", where=path, fix="correct it") from None
-    for key in ("cache", "system_cache"):
+    for key in ("cache", "system_cache", "remote_cache"):
         value = data.get(key, "")
         if not isinstance(value, str) or "\0" in value:
-            raise UsageError(f"{key} is {value!r}", expected="a path in quotes", where=path, fix="correct it")
-    known = ("cache", "llm", "models", "system_cache", "workers")
+            raise UsageError(f"{key} is {value!r}", expected="a text in quotes", where=path, fix="correct it")
+    known = ("cache", "llm", "models", "remote_cache", "system_cache", "workers")
     unknown = sorted(set(data) - set(known))
     if unknown:
         raise UsageError(f"unknown setting {unknown[0]!r}", expected=", ".join(known), where=path, fix="remove it")

@@ -18,4 +18,4 @@ def lookup_source(kernel: str | PathLike[str], *, flags: Sequence[str] = (), dev
     given. The kernel is launched as before. Never searches and needs no GPU library; takes milliseconds. Raises
     UsageError when the file cannot be read."""
     settings = read_settings()
-    return source_for(Path(kernel), flags, device, Layers(settings.cache, settings.system_cache))
+    return source_for(Path(kernel), flags, device, Layers(*settings.layers))

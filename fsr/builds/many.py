@@ -30,7 +30,7 @@ def answer(options: dict[str, Any], index: int, layers: Layers) -> int:
     if options["manifest"]:
         return manifest(options, index, layers)
     if options["unused"]:
-        found = list(unused(_kernels(options["kernels"]), filter(None, (layers.user, layers.system))))
+        found = list(unused(_kernels(options["kernels"]), [path for _, path in layers.databases]))
         if found or options["json"]:
             print(told(found, bool(options["json"])))
         return EXIT_FAILED if found else EXIT_DONE
@@ -122,9 +122,7 @@ def explained(options: dict[str, Any], index: int, layers: Layers) -> int:
     kernel = Path(options["kernels"][0])
     given = as_key(kernel, options["include_dirs"], options["defines"])
     rows = []
-    for name, database in (("user", layers.user), ("system", layers.system)):
-        if not database:
-            continue
+    for name, database in layers.databases:
         answer = considered(kernel, Path(database), index, given)
         if options["json"]:
             rows.append({"layer": name, "database": database, "winners": _rows(answer[1], kernel) if answer else []})

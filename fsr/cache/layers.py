@@ -1,4 +1,5 @@
-"""The caches that a lookup asks, one after another: the user's, then a read-only one of the system.
+"""The caches that a lookup asks, one after another: the user's, then a read-only one of the system, then copies of what
+another machine serves.
 
 Standard library alone, and no more of it than a lookup needs: ``fsr lookup`` goes through here.
 """
@@ -9,13 +10,17 @@ import os
 import sqlite3
 
 from fsr.cache.connection import damaged, open_for_reading
+from fsr.cache.digest import text_digest
 from fsr.cache.hardware import Hardware, known_device
 from fsr.cache.lookup import Hit, find
 from fsr.errors import StorageError
+from fsr.files import Unreadable, read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from fsr.cache.readthrough import ReadThrough
 
 
 class Found:
@@ -40,12 +45,24 @@ class Found:
 
 
 class Layers:
-    """user: path of the user's database. system: of a read-only one that is asked next, '' for none."""
+    """user: path of the user's database. system: of a read-only one that is asked next, '' for none. remote, token:
+    address of the daemon that is asked last, and what opens it; home: where the keys lie that it must sign with."""
 
-    __slots__ = ("system", "user")
+    __slots__ = ("remote", "system", "user")
 
-    def __init__(self, user: str, system: str = "") -> None:
+    def __init__(self, user: str, system: str = "", remote: str = "", token: str = "", home: str = "") -> None:
         self.user, self.system = user, system
+        self.remote: ReadThrough | None = None
+        if remote:
+            from fsr.cache.readthrough import ReadThrough
+
+            self.remote = ReadThrough(remote, token, home, user)
+
+    @property
+    def databases(self) -> list[tuple[str, str]]:
+        """(name, path) of every layer, in the order in which they are asked."""
+        found = [("user", self.user), ("system", self.system)]
+        return [pair for pair in (*found, ("remote", self.remote.database if self.remote else "")) if pair[1]]
 
     def find(
         self, kernel: str, *, entry: str | None = None, device: int = 0, tier: str = "exact",
@@ -54,7 +71,7 @@ class Layers:
         """The best winner of the first layer that has one. The device may be known to either; ``given``: as of
         :func:`fsr.cache.lookup.find`.
 
-        Raises UsageError when the kernel cannot be read, StorageError when the user's database cannot be; a system
+        Raises UsageError when the kernel cannot be read, StorageError when the user's database cannot be; another
         cache that cannot be read is as good as none."""
         wanted = self.hardware(device)
         if wanted is None:
@@ -63,17 +80,30 @@ class Layers:
         if hit is not None:
             used(self.user, hit.key)
             return Found(hit, self.user, self.user)
-        if not self.system:
-            return None
+        if self.remote is not None:
+            self._read_through(kernel)
+        for _, database in self.databases[1:]:
+            try:
+                hit = find(kernel, database, entry=entry, device=wanted, tier=tier, given=given)
+            except StorageError:
+                continue
+            if hit is not None:
+                return Found(hit, database, self.user)
+        return None
+
+    def _read_through(self, kernel: str) -> None:
+        """Ask the other side, where that was not done lately."""
+        assert self.remote is not None
         try:
-            hit = find(kernel, self.system, entry=entry, device=wanted, tier=tier, given=given)
-        except StorageError:
-            return None
-        return None if hit is None else Found(hit, self.system, self.user)
+            source = text_digest(read_file(kernel))
+        except Unreadable:
+            return
+        if not self.remote.asked_lately(source):
+            self.remote.ask(source)
 
     def hardware(self, index: int) -> Hardware | None:
         """GPU ``index`` as the first layer that has seen it knows it; None without one."""
-        for database in filter(None, (self.user, self.system)):
+        for _, database in self.databases:
             try:
                 connection = open_for_reading(database)
                 if connection is None:

@@ -16,13 +16,7 @@ def take_in(store: Store, bundle: Bundle) -> int:
     """Put a bundle's winners into quarantine; how many. Raises TrustError for a bundle that is not newer than the last
     of its signer: one that comes again could bring back what was withdrawn since."""
     with store.transaction():
-        row = store.connection.execute("SELECT serial FROM signers WHERE signer = ?", (bundle.signer,)).fetchone()
-        if row is not None and bundle.serial <= row[0]:
-            raise TrustError(
-                f"a bundle of {bundle.name} that is not newer than the last one taken in",
-                expected=f"a serial above {row[0]}, it has {bundle.serial}", fix="export it again",
-            )  # fmt: skip
-        store.connection.execute("INSERT OR REPLACE INTO signers VALUES (?, ?)", (bundle.signer, bundle.serial))
+        _require_newer(store, bundle)
         for entry in bundle.entries:
             body = entry.to_body()
             store.connection.execute(
@@ -30,6 +24,22 @@ def take_in(store: Store, bundle: Bundle) -> int:
                 (entry.key.digest(), entry.key.source, body, text_digest(body.encode()), bundle.signer, time.time()),
             )
     return len(bundle.entries)
+
+
+def note_serial(store: Store, bundle: Bundle) -> None:
+    """Remember that this bundle came. Raises TrustError when it is not newer than the last of its signer."""
+    with store.transaction():
+        _require_newer(store, bundle)
+
+
+def _require_newer(store: Store, bundle: Bundle) -> None:
+    row = store.connection.execute("SELECT serial FROM signers WHERE signer = ?", (bundle.signer,)).fetchone()
+    if row is not None and bundle.serial <= row[0]:
+        raise TrustError(
+            f"a bundle of {bundle.name} that is not newer than the last one taken in",
+            expected=f"a serial above {row[0]}, it has {bundle.serial}", fix="export it again",
+        )  # fmt: skip
+    store.connection.execute("INSERT OR REPLACE INTO signers VALUES (?, ?)", (bundle.signer, bundle.serial))
 
 
 def held(store: Store, source: str | None = None) -> Iterator[tuple[str, Entry | None]]:

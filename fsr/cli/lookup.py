@@ -14,4 +14,4 @@ from fsr.settings import read_settings
 def lookup_command(arguments: tuple[str, ...]) -> int:
     """The winner for this hardware, for build systems."""
     settings = read_settings()
-    return main(list(arguments), Layers(settings.cache, settings.system_cache))
+    return main(list(arguments), Layers(*settings.layers))

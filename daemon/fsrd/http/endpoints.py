@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 
 from fsr.cache import lookup
+from fsr.cache.entry import Entry
 from fsr.cache.store import Store
 from fsr.errors import FsrError
 from fsr.given import as_key
@@ -66,6 +67,12 @@ class RunPath(Strict, frozen=True):
     """run: its name."""
 
     run: Annotated[str, msgspec.Meta(pattern=f"^{RUN_NAME.pattern}$")]
+
+
+class SourcePath(Strict, frozen=True):
+    """source: the SHA-256 of a kernel file, in hex."""
+
+    source: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
 
 class Jobs(Strict, frozen=True):
@@ -195,6 +202,22 @@ def _winners(service: Service, _: Any, query: RunsQuery) -> dict[str, Any]:
     return {"winners": rows}
 
 
+def _bundle(service: Service, path: SourcePath, _: Any) -> dict[str, Any]:
+    """What another machine's lookups read through: this one's measured winners of a source, signed with its key."""
+    found: list[Entry] = []
+    if Path(service.settings.cache).exists():
+        with Store(Path(service.settings.cache)) as store:
+            found = [entry for row, entry in store.entries() if row["source"] == path.source and entry is not None]
+    found = [entry for entry in found if entry.basis == "measured"]
+    if not found:
+        raise Refused(404, "the cache holds no measured winner for this source")
+    from fsr.cache.bundle import packed  # the package cryptography is an extra
+    from fsr.cache.signing import Keys
+
+    told: dict[str, Any] = msgspec.json.decode(packed(found, Keys(service.settings.home)))
+    return told
+
+
 # ---------------------------------------------------------------- the service
 
 
@@ -250,6 +273,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/api/lookup", _lookup, "The winner of a watched kernel for this hardware.", given=KernelQuery,
              refusals=(404, 409)),
     Endpoint("GET", "/api/winners", _winners, "What the cache holds, newest first.", given=RunsQuery, refusals=(409,)),
+    Endpoint("GET", "/api/winners/{source}", _bundle, "The measured winners of a kernel file, signed.", SourcePath,
+             refusals=(404, 409)),
     Endpoint("POST", "/api/pause", _pause, "Begin nothing new and pause what runs.", answer=Done),
     Endpoint("POST", "/api/resume", _resume, "End a pause.", answer=Done),
     Endpoint("POST", "/api/reload", _reload, "Read the configuration anew.", answer=Done, refusals=(409,)),

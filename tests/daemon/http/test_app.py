@@ -7,11 +7,15 @@ import json
 import stat
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from fsr.cache.bundle import unpacked
+from fsr.cache.signing import Keys
+from fsr.cache.store import Store
 from fsr.errors import FsrError, UsageError
 from fsrd.control.client import ask
 from fsrd.http.app import application
@@ -19,6 +23,7 @@ from fsrd.http.endpoints import ENDPOINTS
 from fsrd.http.openapi import document
 from fsrd.http.server import Server
 from fsrd.service.service import Service
+from tests.builds.conftest import winner_of
 from tests.daemon.stand_in import eventually, kernel, service_of
 
 
@@ -75,7 +80,11 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 
 
 def every(method: str) -> list[str]:
-    return [e.path.replace("{job}", "1").replace("{run}", "x") for e in ENDPOINTS if e.method == method]
+    return [
+        e.path.replace("{job}", "1").replace("{run}", "x").replace("{source}", "0" * 64)
+        for e in ENDPOINTS
+        if e.method == method
+    ]
 
 
 def test_nobody_without_the_token_is_answered(api: Api) -> None:
@@ -187,6 +196,20 @@ def test_the_document_names_every_operation_and_its_refusals() -> None:
     assert job["parameters"][0]["required"] is True
     assert {"200", "401", "403", "404", "421"} <= set(job["responses"])
     assert "requestBody" in told["paths"]["/api/jobs"]["post"]
+
+
+def test_winners_of_a_source_are_served_signed(api: Api) -> None:
+    pytest.importorskip("cryptography", reason="the extra 'share' is not installed")
+    watched = Path(api.service.store.jobs(limit=1)[0].kernel)
+    (watched.parent / "scale.cuh").write_text("")
+    mine = winner_of(watched)
+    with Store(Path(api.service.settings.cache)) as store:
+        for entry in (mine, replace(mine, basis="predicted", key=replace(mine.key, driver="another"))):
+            store.publish(entry)
+    told = api.ask("GET", f"/api/winners/{mine.key.source}").body
+    assert unpacked(json.dumps(told).encode(), Keys(api.service.settings.home)).entries == (mine,)
+    assert api.ask("GET", f"/api/winners/{'0' * 64}").status == 404
+    assert api.ask("GET", "/api/winners/x").status == 400
 
 
 def test_the_unix_socket_is_for_its_user_and_needs_no_token(api: Api) -> None:
