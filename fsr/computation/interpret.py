@@ -81,9 +81,9 @@ def interpret_at(
 def inlined(c: Computation, e: Expr) -> Expr:
     """An expression with what statements make for it in place of their reads."""
     e = rebuilt(e, tuple(inlined(c, part) for part in children(e)))
-    if not (isinstance(e, Load) and e.buffer.startswith("_")):
+    made = next((s for s in c.statements if isinstance(e, Load) and s.target == e.buffer), None)
+    if not isinstance(e, Load) or made is None or not e.buffer.startswith("_"):
         return e
-    (made,) = (s for s in c.statements if s.target == e.buffer)
     if made.value is None or not all(isinstance(i, Number) and isinstance(i.index, Affine) for i in e.indices):
         raise NoMeaning(f"{e.buffer} is opaque")
     bound = [n for x in walk(made.value) if isinstance(x, Fold) for n, _ in x.dims]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,37 +14,51 @@ from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.hardware.dtypes import float_limits, is_float
 from fsr.lifting.sampling import shape_at, view
-from fsr.records import Candidate, Case, Image, Role
+from fsr.records import Candidate, Case, FaultKind, Image, Role
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build
 
 Array = np.ndarray[Any, Any]
+_NOT_EXECUTED = (NoMeaning, ValueError, KeyError, IndexError, TypeError, MemoryError)
 FAMILIES = ("normal", "uniform", "tripled", "negated")
-RUN_S = 5.0
+RUN_S, RUN_IN_PART_S = 5.0, 1.5  # so long may the original take; where it could be observed instead
 SAMPLED = 1500  # elements that are compared where all are too many
 MOST_WHOLE = 1 << 19  # elements of an output that are all compared
 # Of one output's spacing, per operation behind an element: regrouped sums, fused products, fast intrinsics.
 _ULPS = 512.0
 
 
-class Checker:
-    """Compares computations with a candidate. ``image``: its ordinary one."""
+Elements = tuple[tuple[Array, ...], Array]  # their indices, an array a dimension, and their values
 
-    def __init__(self, contract: Contract, candidate: Candidate, image: Image, device: Device) -> None:
+
+class Checker:
+    """Compares computations with a candidate. ``image``: its ordinary one. ``observe``: single elements of a case, for
+    plans that take too long as a whole."""
+
+    def __init__(
+        self, contract: Contract, candidate: Candidate, image: Image, device: Device,
+        observe: Callable[[Case], tuple[CaseData, Mapping[str, Elements]]] | None = None,
+    ) -> None:  # fmt: skip
         self.contract, self.candidate, self.image, self.device = contract, candidate, image, device
+        self._observe = observe
         self._known: dict[Case, tuple[CaseData, dict[str, Array]] | str] = {}
+        self.in_part = False  # cases are observed, no more run as a whole
+        self.run_s = RUN_S
 
     def disagreement(self, c: Computation, cases: Sequence[Case]) -> str:
         """Where the computation and the original differ, in words; '' where they agree on all cases. Cases that are
         too large for the interpreter do not count; at least half must be others."""
         agreed = 0
         for case in cases:
-            if case not in self._known:
+            if case not in self._known and not self.in_part:
                 self._known[case] = self._original(case)
-            held = self._known[case]
-            if isinstance(held, str):
-                return held
-            found = self._differs(c, case.size_map(), *held)
+            if self.in_part and self._observe is not None:
+                found: str | None = self._differs_in_part(c, case.size_map(), *self._observe(case))
+            else:
+                held = self._known[case]
+                if isinstance(held, str):
+                    return held
+                found = self._differs(c, case.size_map(), *held)
             if found:
                 return found
             agreed += found is not None
@@ -55,20 +69,45 @@ class Checker:
             data = build(self.contract, case)
             launches, buffers = place(self.contract, self.candidate.plan, case, data)
             with self.device.prepare(self.image, launches, buffers) as prepared:
-                prepared.run(RUN_S)
+                prepared.run(self.run_s)
                 return data, prepared.read()
         except (DeviceFault, ContractError) as fault:
+            if isinstance(fault, DeviceFault) and fault.fault.kind is FaultKind.HANG and self._observe is not None:
+                self.in_part = True
             return f"the original could not be run for the check: {fault}"
 
-    def _differs(
-        self, c: Computation, sizes: Mapping[str, int], data: CaseData, want: Mapping[str, Array]
-    ) -> str | None:
-        """None where the case is too large for the interpreter."""
+    def _opened(self, sizes: Mapping[str, int], data: CaseData) -> tuple[dict[str, tuple[int, ...]], dict[str, Array]]:
         shapes = {a.name: shape_at(view(a.shape), sizes) for a in self.contract.buffers()}
         inputs = {name: a.reshape(shapes[name]) for name, a in data.arrays.items()}
         inputs |= {
             name: np.asarray(s.value, np.dtype(s.dtype)) for name, s in data.scalars.items() if s.dtype != "bfloat16"
         }
+        return shapes, inputs
+
+    def _differs_in_part(
+        self, c: Computation, sizes: Mapping[str, int], data: CaseData, want: Mapping[str, Elements]
+    ) -> str | None:
+        """As _differs, of single elements."""
+        _, inputs = self._opened(sizes, data)
+        for name, (at, values) in want.items():
+            few = np.random.default_rng(2).permutation(len(values))[:SAMPLED]
+            places = [np.asarray(a)[few] for a in at]
+            try:
+                with np.errstate(all="ignore"):
+                    wide, narrow = (interpret_at(c, sizes, inputs, name, places, wide=w) for w in (True, False))
+            except TooLarge:
+                return None
+            except _NOT_EXECUTED as why:
+                return f"it cannot be executed: {why}"
+            if not len(few) or not agree(narrow, wide, values[few]):
+                return f"{name} differs from the original"
+        return ""
+
+    def _differs(
+        self, c: Computation, sizes: Mapping[str, int], data: CaseData, want: Mapping[str, Array]
+    ) -> str | None:
+        """None where the case is too large for the interpreter."""
+        shapes, inputs = self._opened(sizes, data)
         where = ", ".join(f"{name} = {value}" for name, value in sizes.items())
         outputs = [a.name for a in self.contract.buffers() if a.role is not Role.IN]
         asked = {name: np.asarray(want[name]).reshape(shapes[name]) for name in outputs}
@@ -86,7 +125,7 @@ class Checker:
                     asked = {n: asked[n][at[n]] for n in outputs}
         except TooLarge:
             return None
-        except (NoMeaning, ValueError, KeyError, IndexError, TypeError, MemoryError) as why:
+        except _NOT_EXECUTED as why:
             return f"at {where} it cannot be executed: {why}"
         for name in outputs:
             if name not in wide:

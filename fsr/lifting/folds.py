@@ -72,10 +72,12 @@ class Folding:
                 raise Refused("a few terms")
             return [self.fold(op, points, by)]
         except Refused as why:
-            try:
-                return [self._clipped(op, points, by)]
-            except Refused:
-                return self._unrolled(op, points, by, why)
+            for way in (self._clipped, self._parted):
+                try:
+                    return way(op, points, by)
+                except Refused:
+                    continue
+            return self._unrolled(op, points, by, why)
 
     # ------------------------------------------------------------ boxes
 
@@ -128,16 +130,42 @@ class Folding:
             raise Refused("a fold's domain is no box")
         return [tuple(r[v[b]] for b, r in zip(basis, ranks, strict=True)) for v in vectors]
 
-    def _clipped(self, op: str, points: Points, by: Lists) -> Fold:
+    def _parted(self, op: str, points: Points, by: Lists) -> list[Expr]:
+        """Several folds of one form, told apart by the dimensions that their indices are: ``a[i, k] * b[j, k]`` and
+        ``b[i, k] * a[j, k]``. Samples at which dimensions coincide do not count. Raises Refused."""
+        loops = [n for n in points.columns if n not in self.fitter.sizes]
+        vectors = [[self.fitter.forms.indices(k) for k in items] for items in by]
+        here = [{v: int(points.columns[v][n]) for v in loops} for n in range(len(points))]
+        apart = np.array([len(set(x.values())) == len(x) for x in here])
+        bound = [
+            c
+            for c in range(len(next((v[0] for v in vectors if v), ())))
+            if all(v[c] in here[n].values() for n, items in enumerate(vectors) if apart[n] for v in items)
+        ]
+        parts: dict[tuple[str, ...], list[list[int]]] = {}
+        for n in map(int, np.flatnonzero(apart)):
+            names = {value: v for v, value in here[n].items()}
+            for k, vector in zip(by[n], vectors[n], strict=True):
+                label = tuple(names[vector[c]] for c in bound)
+                parts.setdefault(label, [[] for _ in by])[n].append(k)
+        if len(parts) < 2 or 2 * apart.sum() < len(points) or max(map(len, by)) < _FEWEST:
+            raise Refused("one fold")
+        kept = points.where(apart)
+        return [
+            self.fold(op, kept, [items for items, a in zip(found, apart, strict=True) if a])
+            for _, found in sorted(parts.items())
+        ]
+
+    def _clipped(self, op: str, points: Points, by: Lists) -> list[Expr]:
         """A fold over a box, less the points that would read outside of a buffer (zero padding). Raises Refused."""
         if op == "prod":
             raise Refused("a product at an edge")
         counts = np.array([len(items) for items in by])
         most = np.array([max(counts[points.run == r]) for r in points.run])
         try:
-            return self._clipped_to(op, points, by, counts == most)
+            return [self._clipped_to(op, points, by, counts == most)]
         except Refused:  # a box of fixed lengths, which small sizes never fill
-            return self._clipped_to(op, points, by, counts == counts.max())
+            return [self._clipped_to(op, points, by, counts == counts.max())]
 
     def _clipped_to(self, op: str, points: Points, by: Lists, full: Mask) -> Fold:
         if full.all() or max(map(len, by)) < 2:
@@ -208,16 +236,17 @@ class Folding:
         width = len(forms.indices(some)) if some is not None else 0
         if not loops or not width:
             raise why
+        beside = {v: points.columns[v] for v in loops} | {"": np.zeros(len(points), np.int64)}  # or a fixed index
         near = []
         for c in range(width):
-            spread = {v: {forms.indices(k)[c] - int(points.columns[v][n]) for n, items in enumerate(by) for k in items}
-                      for v in loops}  # fmt: skip
-            near.append(min(loops, key=lambda v: len(spread[v])))
+            spread = {v: {forms.indices(k)[c] - int(at[n]) for n, items in enumerate(by) for k in items}
+                      for v, at in beside.items()}  # fmt: skip
+            near.append(beside[min(beside, key=lambda v: len(spread[v]))])
         offsets: dict[tuple[int, ...], dict[int, int]] = {}
         for n, items in enumerate(by):
             for k in items:
                 vector = forms.indices(k)
-                key = tuple(vector[c] - int(points.columns[near[c]][n]) for c in range(width))
+                key = tuple(vector[c] - int(near[c][n]) for c in range(width))
                 offsets.setdefault(key, {})[n] = k
         if len(offsets) > _MOST_TAPS:
             raise why

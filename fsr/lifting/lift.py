@@ -19,7 +19,7 @@ from fsr.computation.expression import Affine, Expr, Fold, Number, Op
 from fsr.computation.printing import affine_text
 from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError, MissingToolError
-from fsr.lifting.check import FAMILIES, Checker
+from fsr.lifting.check import FAMILIES, RUN_IN_PART_S, Checker
 from fsr.lifting.forms import Forms
 from fsr.lifting.generalise import Generaliser
 from fsr.lifting.graph import Graph
@@ -69,7 +69,8 @@ def lift(contract: Contract, candidate: Candidate, *, limit_s: float = LIMIT_S, 
     sys.setrecursionlimit(max(deep, _DEEP))
     try:
         watcher = Watcher(contract, candidate, traced, device, time.monotonic() + limit_s)
-        return _Attempt(watcher, Checker(contract, candidate, image, device), traced.blind).lifted(started)
+        checker = Checker(contract, candidate, image, device, watcher.observed)
+        return _Attempt(watcher, checker, traced.blind).lifted(started)
     except (Refused, ContractError) as why:
         return Lifting(None, str(why), time.monotonic() - started)
     finally:
@@ -90,7 +91,7 @@ class _Attempt:
             least = least_sizes(self.contract)
             if least is None:
                 raise Refused("even the smallest sizes that the contract allows are too many elements to watch")
-            choices = [[least]]
+            choices, self.checker.run_s = [[least]], RUN_IN_PART_S
         why = ""
         for sizes in choices:
             self.runs = [[self.watcher.run(s, 11 + n, part=least is not None)] for n, s in enumerate(sizes)]

@@ -79,9 +79,9 @@ def least_sizes(contract: Contract) -> dict[str, int] | None:
     return sizes if _fits(contract, sizes, PART_ELEMENTS, PART_ELEMENTS) else None
 
 
-def part_of(grid: Sequence[int], count: int) -> list[int]:
+def part_of(grid: Sequence[int], count: int, others: Sequence[int] = ()) -> list[int]:
     """The numbers of so many blocks of a grid at most: the first, the last, and some between, where a row of data may
-    begin or end."""
+    begin or end. ``others``: numbers to take blocks by in the middle's place."""
     x, y, _ = grid
     chosen = []
     for turn in range(count):
@@ -91,7 +91,32 @@ def part_of(grid: Sequence[int], count: int) -> list[int]:
         steps = (1, 1 if turn < 2 else 5, 1)
         at = [min(max(0, e[(turn * k) % len(e)]), n - 1) for e, k, n in zip(ends, steps, grid, strict=True)]
         chosen.append((at[2] * y + at[1]) * x + at[0])
+    if others:
+        chosen[2:] = [others[n] % math.prod(grid) for n in range(len(chosen[2:]))]
     return list(dict.fromkeys(chosen))
+
+
+def some_threads(block: Sequence[int]) -> tuple[int, ...]:
+    """The numbers of some threads of a block: of each dimension the first four, the last two, one in the middle."""
+    along = [sorted({*range(min(n, 4)), n // 2, *range(max(n - 2, 0), n)}) for n in block]
+    return tuple((z * block[1] + y) * block[0] + x for z in along[2] for y in along[1] for x in along[0])
+
+
+def untouched_cells(nodes: Ints, shape: Sequence[int]) -> list[tuple[int, ...]]:
+    """Of a run in part, elements within three of an edge that nobody wrote though the next ones inward are written."""
+    full, found = nodes.reshape(shape), dict[tuple[int, ...], None]()
+    draw = np.random.default_rng(3)
+    for d, n in enumerate(shape):
+        for step in (1, -1):
+            lines = np.moveaxis(full, d, 0)[::step][:4]
+            for depth in range(1, min(len(lines), 4)):
+                here = np.argwhere((lines[depth] != 0) & ~(lines[:depth] != 0).any(0))
+                for rest in here[draw.permutation(len(here))[:_ALONG]]:
+                    for k in range(depth):
+                        at = [int(x) for x in rest]
+                        at.insert(d, k if step == 1 else n - 1 - k)
+                        found[tuple(at)] = None
+    return list(found)
 
 
 def written_cells(nodes: Ints, shape: Sequence[int], beneath: float) -> list[tuple[int, ...]]:

@@ -6,15 +6,17 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fsr.backends.host.device import HostDevice
 from fsr.backends.host.traced import TracedImage
-from fsr.backends.host.tracing import Trace
+from fsr.backends.host.tracing import ALL, Part, Trace
 from fsr.backends.protocol import Buffer, DeviceFault
 from fsr.contract.model import Contract
 from fsr.expressions import evaluate
+from fsr.hardware.dtypes import numpy_dtype
 from fsr.lifting.graph import Graph
 from fsr.lifting.reading import Reader
 from fsr.lifting.refused import Refused
@@ -25,31 +27,42 @@ from fsr.lifting.sampling import (
     cells,
     part_of,
     shape_at,
+    some_threads,
+    untouched_cells,
     view,
     written_cells,
 )  # fmt: skip
 from fsr.records import Candidate, Case, Role, ScalarArgument
 from fsr.testgen.placing import place
-from fsr.testgen.values import build, integer_bounds
+from fsr.testgen.values import CaseData, build, integer_bounds
 
+Array = np.ndarray[Any, Any]
+Ints = np.ndarray[Any, np.dtype[np.int64]]
 RUN_S = 2.0  # one watched run may take so long
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One watched run: its sizes, the shape of every buffer, and its trace. ``part``: not all blocks ran."""
+    """One watched run: its sizes, the shape of every buffer, and its trace. ``part``: not all blocks ran. ``kept``:
+    outputs that keep what they held where nobody writes."""
 
     sizes: Mapping[str, int]
     shapes: Mapping[str, tuple[int, ...]]
     trace: Trace
     part: bool = False
+    kept: tuple[str, ...] = ()
 
     def cells(self, output: str) -> list[tuple[int, ...]]:
         """Elements of an output to look at."""
         shape, nodes = self.shapes[output], self.trace.results[output]
         if not self.part:
             return cells(shape)
-        return written_cells(nodes, shape, len(self.trace.nodes) / max(1, int(np.count_nonzero(nodes))))
+        found = written_cells(nodes, shape, len(self.trace.nodes) / max(1, int(np.count_nonzero(nodes))))
+        return [*found, *(self.untouched(output) if output in self.kept else ())]
+
+    def untouched(self, output: str) -> list[tuple[int, ...]]:
+        """Of a run in part, elements at an edge that nobody writes though their neighbours are written."""
+        return untouched_cells(self.trace.results[output], self.shapes[output])
 
     def wrote(self, output: str, at: tuple[int, ...]) -> bool:
         """Whether a block that ran wrote an element."""
@@ -66,13 +79,35 @@ class Watcher:
         self.contract, self.candidate, self.image, self.device = contract, candidate, image, device
         self.deadline = deadline
         self.views = {a.name: view(a.shape) for a in contract.buffers()}
-        self._blocks = FEW_BLOCKS  # of a run in part: as many as there is room for, once that is known
+        # Of a run in part: as many as there is room for, once that is known.
+        self._blocks, self._threads, self._known = FEW_BLOCKS, tuple[int, ...](), False
         self._readers: dict[tuple[int, int], tuple[Graph, Run, Reader]] = {}  # by what they are of
 
     def run(self, sizes: Mapping[str, int], seed: int, *, part: bool = False) -> Run:
         """One run at these sizes with data of that seed, ``part``: of a few blocks. Raises Refused."""
-        case = Case("watched", tuple(sizes.items()), "normal", seed)
-        launches, buffers = place(self.contract, self.candidate.plan, case, build(self.contract, case))
+        return self._run(Case("watched", tuple(sizes.items()), "normal", seed), part, ())[1]
+
+    def observed(self, case: Case) -> tuple[CaseData, dict[str, tuple[tuple[Ints, ...], Array]]]:
+        """A case run in part, in other blocks too: its data, and for each output the indices and the values of elements
+        that were written, or that nobody writes. Raises Refused."""
+        data, run = self._run(case, True, range(case.seed % 7, 10**9, 977))
+        found = {}
+        for a in self.contract.buffers():
+            if a.role is Role.IN:
+                continue
+            shape, dtype = run.shapes[a.name], numpy_dtype(a.dtype)
+            flat = np.flatnonzero(run.trace.results[a.name])
+            values = run.trace.values(a.name, dtype)[flat]
+            if a.role is Role.INOUT:
+                edges = [int(np.ravel_multi_index(c, shape)) for c in run.untouched(a.name)]
+                flat = np.concatenate([flat, np.array(edges, flat.dtype)])
+                values = np.concatenate([values, data.arrays[a.name].reshape(-1)[edges]])
+            found[a.name] = np.unravel_index(flat, shape), values
+        return data, found
+
+    def _run(self, case: Case, part: bool, others: Sequence[int]) -> tuple[CaseData, Run]:
+        data = build(self.contract, case)
+        launches, buffers = place(self.contract, self.candidate.plan, case, data)
         left_s = min(2 * RUN_S if part else RUN_S, self.deadline - time.monotonic())
         if left_s <= 0:
             raise Refused("watching took too long")
@@ -82,24 +117,37 @@ class Watcher:
         ]
         if len(launches) != len(names):
             raise Refused("a launch has nothing to do at small sizes")
-        if part and (len(launches) != 1 or math.prod(launches[0].grid) <= MOST_BLOCKS):
-            raise Refused("only single launches of many blocks are watched in part")
+        if part and len(launches) != 1:
+            raise Refused("of several launches none is watched in part")
 
-        def traced(count: int) -> Trace:
-            blocks = [part_of(launches[0].grid, count)] if part else []
-            return self.device.trace(self.image.image, launches, buffers, names, left_s, blocks)
+        def traced() -> Trace:
+            some = Part([part_of(launches[0].grid, self._blocks, others)], self._threads) if part else ALL
+            return self.device.trace(self.image.image, launches, buffers, names, left_s, some)
 
         try:
-            trace = traced(self._blocks)
-            more = self._blocks * ROOM_NODES // max(1, len(trace.nodes))
-            if part and more > self._blocks < MOST_BLOCKS:
-                self._blocks = min(more, MOST_BLOCKS)
-                trace = traced(self._blocks)
+            if part and not self._known and self.image.alone:
+                self._threads = some_threads(launches[0].block)
+            trace = traced()
+            if part and not self._known:
+                self._known = True
+                if self._widened(len(trace.nodes), math.prod(launches[0].block)):
+                    trace = traced()
         except DeviceFault as fault:
             raise Refused(f"the watched run failed: {fault}") from None
         except KeyError as name:
             raise Refused(f"values of type {name} are not followed") from None
-        return Run(sizes, self._shapes(sizes, buffers), trace, part)
+        sizes = case.size_map()
+        kept = tuple(a.name for a in self.contract.buffers() if a.role is Role.INOUT)
+        return data, Run(sizes, self._shapes(sizes, buffers), trace, part, kept)
+
+    def _widened(self, nodes: int, threads: int) -> bool:
+        """Whether there is room for more threads or blocks of a run in part than the first one had."""
+        before = self._blocks, self._threads
+        whole = nodes * threads // len(self._threads) if self._threads else nodes
+        if whole <= ROOM_NODES:
+            self._threads, nodes = (), whole
+        self._blocks = max(FEW_BLOCKS, min(FEW_BLOCKS * ROOM_NODES // max(1, nodes), MOST_BLOCKS))
+        return before != (self._blocks, self._threads)
 
     def _scalar(self, name: str) -> str:
         """The name of a scalar that is no size."""
@@ -118,7 +166,11 @@ class Watcher:
         reader = self.reader(graph, run)
         shape = run.shapes[output]
         flat = [int(np.ravel_multi_index(c, shape)) if shape else 0 for c in at]
-        return [self._given(graph, run, t) for t in reader.read([int(run.trace.results[output][f]) for f in flat])]
+        nodes = [int(run.trace.results[output][f]) for f in flat]
+        found = iter(reader.read([n for n in nodes if n]))
+        homes = [graph.make("load", output, tuple(graph.integer(i, "int64") for i in c)) for c in at]
+        terms = [next(found) if n else home for n, home in zip(nodes, homes, strict=True)]
+        return [self._given(graph, run, t) for t in terms]
 
     def reader(self, graph: Graph, run: Run) -> Reader:
         """Makes terms of that run's nodes, each once."""

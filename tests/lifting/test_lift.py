@@ -282,6 +282,60 @@ def test_sizes_that_are_fixed_and_large_are_watched_in_part(tmp_path):
     assert "j <= 1022" in line
 
 
+def test_of_long_loops_over_fixed_sizes_some_threads_are_watched(tmp_path):
+    (tmp_path / "k.cu").write_text("""// /// fsr
+// entry = "k"
+// [args]
+// x = {role = "in", shape = [2048, 256]}
+// y = {role = "inout", shape = [256]}
+// [launch]
+// grid = 4
+// block = 64
+// ///
+__global__ void k(const float* x, float* y) {
+  int j = blockIdx.x * 64 + threadIdx.x;
+  if (j == 0 || j == 255) return;
+  for (int i = 0; i < 2048; ++i) y[j] += x[i * 256 + j];
+}""")
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert lines(found.computation) == [
+        "_sum[i] = sum(x[k0, i] for k0 in range(2048))",
+        "y[i] = (y[i] if i <= 0 else ((_sum[i] + y[i]) if i <= 254 else y[i]))",
+    ]
+
+
+def test_two_folds_of_one_form_are_told_apart(tmp_path):
+    (tmp_path / "k.cu").write_text("""// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 300, timed = 300}
+// m = {min = 1, max = 300, timed = 300}
+// [args]
+// a = {role = "in", shape = ["n", "m"]}
+// b = {role = "in", shape = ["n", "m"]}
+// c = {role = "out", shape = ["n", "n"]}
+// n = {value = "n"}
+// m = {value = "m"}
+// [launch]
+// grid = ["ceil_div(n, 8)", "ceil_div(n, 8)"]
+// block = [8, 8]
+// ///
+__global__ void k(const float* a, const float* b, float* c, int n, int m) {
+  int i = blockIdx.y * 8 + threadIdx.y, j = blockIdx.x * 8 + threadIdx.x;
+  if (i >= n || j >= n) return;
+  float s = 0;
+  for (int k = 0; k < m; ++k) s += a[i * m + k] * b[j * m + k] + b[i * m + k] * a[j * m + k];
+  c[i * n + j] = s;
+}""")
+    kernel = load_kernel(tmp_path / "k.cu")
+    assert lines(lift(kernel.contract, kernel.baseline, limit_s=60).computation) == [
+        "_sum[i, j] = sum(a[i, k0] * b[j, k0] for k0 in range(m))",
+        "_sum2[i, j] = sum(a[j, k0] * b[i, k0] for k0 in range(m))",
+        "c[i, j] = _sum[i, j] + _sum2[i, j]",
+    ]
+
+
 def test_an_edge_at_a_number_of_the_source_is_found(tmp_path):
     body = """__global__ void k(const float* x, float* y, int rows, int cols) {
   int r = blockIdx.x, c = threadIdx.x;

@@ -17,7 +17,7 @@ from fsr.backends.host.launches import check_limits
 from fsr.backends.host.prepared import HostPrepared, LoadedImage
 from fsr.backends.host.recording import record, watch
 from fsr.backends.host.sparse import FarPlan, SparseArena
-from fsr.backends.host.tracing import Trace, trace
+from fsr.backends.host.tracing import ALL, Part, Trace, trace
 from fsr.backends.protocol import AccessProfile, Array, BlockOrder, Buffer, DeviceFault
 from fsr.backends.toolchain import Toolchain
 from fsr.errors import HarnessError
@@ -131,11 +131,11 @@ class HostDevice:
 
     def trace(
         self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer],
-        scalars: Sequence[Sequence[str]], timeout_s: float = 2.0, blocks: Sequence[Sequence[int]] = (),
+        scalars: Sequence[Sequence[str]], timeout_s: float = 2.0, part: Part = ALL,
     ) -> Trace:  # fmt: skip
         """Run a plan compiled by TracingToolchain once, watched; see fsr.backends.host.tracing.trace."""
         with self.prepare(image, launches, buffers) as prepared:
-            return trace(prepared, scalars, timeout_s, blocks)
+            return trace(prepared, scalars, timeout_s, part)
 
     def sm_clock_mhz(self) -> int | None:
         """None: a CPU has no SM clock."""

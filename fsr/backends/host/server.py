@@ -197,7 +197,8 @@ class Server:
     def do_trace(self, request: Any, files: list[int]) -> Any:
         """As run, with every value's expression made (tracer.h). The file takes the numbers of the elements' nodes,
         then the nodes. Answers how many there are and what was lost. ``blocks``: of each launch those that run, or
-        none for all; then only what was written is told."""
+        none for all; then only what was written is told. ``threads``: of each block those that are watched, or none for
+        all."""
         image = self.images[request["image"]]
         at = _map(None, request["size"], _PROT_RW, _MAP_SHARED, files[0])
         try:
@@ -217,6 +218,7 @@ class Server:
                             image.fsr_trace_region(value, 1, region[1], region[0], 0)
                     image.fsr_trace_launch()
                     chosen = (ctypes.c_uint64 * len(blocks))(*blocks)
+                    follow_threads(image, request["threads"])
                     good = (
                         image.fsr_host_run_blocks(
                             entry, pointers, grid, block, shared, chosen, ctypes.c_uint64(len(blocks))
@@ -228,6 +230,7 @@ class Server:
                     if not good:
                         return {"fault": True}
                 part = int(any(request["blocks"]))
+                follow_threads(image, [])
                 for begin, count, kind, offset in request["reads"]:
                     result = ctypes.c_void_p(at + 4 * offset)
                     image.fsr_trace_read(ctypes.c_void_p(begin), count, kind, result, part)
@@ -245,6 +248,11 @@ class Server:
         pointers, keep = arguments(launch["args"])
         entry = ctypes.byref(Entry.in_dll(image, launch["symbol"]))
         return entry, pointers, triple(launch["grid"]), triple(launch["block"]), ctypes.c_uint(launch["shared"]), keep
+
+
+def follow_threads(image: ctypes.CDLL, numbers: list[int]) -> None:
+    """Of each block only these are watched; all with none."""
+    image.fsr_trace_threads((ctypes.c_uint * len(numbers))(*numbers), ctypes.c_uint(len(numbers)))
 
 
 @contextmanager

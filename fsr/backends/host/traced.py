@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 from collections.abc import Sequence
@@ -28,17 +29,20 @@ _OPTIONS = (
     "-mllvm", "-inline-threshold=100000", "-mllvm", "-two-entry-phi-node-folding-threshold=1000",
     "-mllvm", "-phi-node-folding-threshold=1000", "-mllvm", "-simplifycfg-merge-cond-stores-aggressively=true",
 )  # fmt: skip
+# Barriers, votes and shuffles of the runtime, and atomics.
+_TALK = re.compile(r"@fsr_(?!t_|entry_|bfloat16)\w+\(|\b(?:atomicrmw|cmpxchg)\b")
 OLDEST_CLANG = 16  # whose text has opaque pointers, and _Float16 in every function
 
 
 @dataclass(frozen=True, slots=True)
 class TracedImage:
     """An image that HostDevice.trace runs. ``operations``: names by number, see instrument.py; ``blind``: what in it
-    cannot be followed."""
+    cannot be followed. ``alone``: its threads do not talk to each other."""
 
     image: Image
     operations: tuple[str, ...]
     blind: tuple[str, ...]
+    alone: bool = False
 
 
 def watches(compiler: Compiler) -> bool:
@@ -96,7 +100,7 @@ class TracingToolchain:
             data = (folder / "unit.so").read_bytes()
         symbols = {entry: f"fsr_entry_{index}" for index, entry in enumerate(entries)}
         image = Image("host", ARCH, data, symbols, {}, "", time.monotonic() - started, True)
-        return TracedImage(image, result.operations, result.blind)
+        return TracedImage(image, result.operations, result.blind, _TALK.search(result.text) is None)
 
     def _readable(self, compiler: Compiler) -> list[str]:
         program = Path(compiler.path).resolve()

@@ -43,6 +43,11 @@ class Trace:
     regions: tuple[str, ...]
     lost: tuple[str, ...]
 
+    def values(self, name: str, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """What each element of a buffer was in the end, where a node tells it."""
+        bits = np.ascontiguousarray(self.nodes["value"][self.results[name]])
+        return bits.astype(f"u{dtype.itemsize}").view(dtype)
+
     def columns(self) -> tuple[memoryview, ...]:
         """The nodes' kinds, types, three operands and values."""
         fields = ("kind", "type", "a", "b", "c", "value")
@@ -55,12 +60,21 @@ def type_number(dtype: np.dtype[Any]) -> int:
     return {name_: number for number, name_ in enumerate(TYPES)}[name]
 
 
-def trace(
-    prepared: HostPrepared, scalars: Sequence[Sequence[str]], timeout_s: float, blocks: Sequence[Sequence[int]] = ()
-) -> Trace:
-    """Run the plan once, watched. ``blocks``: for each launch those that run, or nothing for all; nothing for all
-    launches. ``scalars``: for each launch the name of the scalar that each argument is, '' for one that is none or has
-    no name of its own. Raises DeviceFault; KeyError for an element type that is not followed."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What of a plan is run and watched. ``blocks``: for each launch those that run, or nothing for all. ``threads``:
+    of each block those that are watched, or nothing for all."""
+
+    blocks: Sequence[Sequence[int]] = ()
+    threads: Sequence[int] = ()
+
+
+ALL = Part()
+
+
+def trace(prepared: HostPrepared, scalars: Sequence[Sequence[str]], timeout_s: float, part: Part = ALL) -> Trace:
+    """Run the plan once, watched. ``scalars``: for each launch the name of the scalar that each argument is, '' for one
+    that is none or has no name of its own. Raises DeviceFault; KeyError for an element type that is not followed."""
     prepared.pack()
     arena, regions, rows, reads, offset = prepared.arena, list[str](), [], [], 0
     starts = _starts(prepared)
@@ -82,7 +96,8 @@ def trace(
             "constants": prepared.constants(),
             "timeout_s": timeout_s, "regions": rows, "reads": reads, "room": room, "capacity": CAPACITY, "size": size,
             "scalars": _scalar_regions(prepared, scalars, regions),
-            "blocks": [list(b) for b in blocks] or [[] for _ in prepared.launches],
+            "blocks": [list(b) for b in part.blocks] or [[] for _ in prepared.launches],
+            "threads": list(part.threads),
         }  # fmt: skip
         names = " + ".join(launch.entry for launch in prepared.launches)
         answer = prepared.device.ask(request, [file], timeout_s, names)
@@ -129,4 +144,4 @@ def _scalar_regions(
     return rows
 
 
-__all__ = ["CAPACITY", "KINDS", "NODE", "TYPES", "Role", "Trace", "trace", "type_number"]
+__all__ = ["ALL", "CAPACITY", "KINDS", "NODE", "TYPES", "Part", "Role", "Trace", "trace", "type_number"]

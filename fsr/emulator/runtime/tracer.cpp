@@ -32,6 +32,9 @@ struct Path {
   int32_t depth, popped;  // guards[depth, depth + popped) were closed at the last join
 };
 Path* paths;
+// Of threads that do not talk to each other only some need be followed: the others run, and leave nothing.
+bool left_out[kThreads];
+bool some_left_out, in_part;
 // A buffer. Its elements are leaves as long as they have no cell: what is stored there makes one.
 struct Region {
   uintptr_t begin;
@@ -56,9 +59,12 @@ T* pages(size_t n) {
   return p == MAP_FAILED ? nullptr : static_cast<T*>(p);
 }
 
+bool unfollowed();
+
 bool known_by_value(int32_t kind) { return kind == kConst || kind == kInteger; }
 
 int32_t make(int32_t kind, int32_t type, int32_t a, int32_t b, int32_t c, uint64_t value) {
+  if (unfollowed()) return 0;
   uint64_t h = mix(mix(mix(static_cast<uint64_t>(kind) << 8 | static_cast<uint64_t>(type)) ^ static_cast<uint32_t>(a)) ^
                    (static_cast<uint64_t>(static_cast<uint32_t>(b)) << 32 | static_cast<uint32_t>(c)));
   if (known_by_value(kind)) h = mix(h ^ value);
@@ -155,6 +161,7 @@ int32_t guarded(int32_t node, int32_t type, uint64_t value) {
 }
 
 void store(uintptr_t address, int32_t node, int32_t type, uint64_t value) {
+  if (unfollowed()) return;
   int32_t bytes = kBytes[type];
   if (node && nodes[node].kind == kPair && bytes >= 4) {
     const Node x = nodes[node];
@@ -232,6 +239,7 @@ EXPORT int fsr_trace_begin(void* nodes_at, int room) {
   }
   used_cells = 0;
   region_count = 0;
+  some_left_out = in_part = false;
   lost = 0;
   return table && cells && paths;
 }
@@ -252,6 +260,15 @@ EXPORT void fsr_trace_region(void* begin, unsigned elements, int type, int regio
   }
 }
 
+// Which threads of a block are followed from now on: their numbers, or none for all.
+EXPORT void fsr_trace_threads(const unsigned* numbers, unsigned many) {
+  some_left_out = many != 0;
+  in_part = in_part || many;
+  for (bool& left : left_out) left = many != 0;
+  for (unsigned i = 0; i < many; i++)
+    if (numbers[i] < kThreads) left_out[numbers[i]] = false;
+}
+
 // The nodes of a buffer's elements after the run; `written`: only of those that somebody has written.
 EXPORT void fsr_trace_read(void* begin, unsigned elements, int type, int32_t* result, int written) {
   auto first = reinterpret_cast<uintptr_t>(begin);
@@ -262,7 +279,7 @@ EXPORT void fsr_trace_read(void* begin, unsigned elements, int type, int32_t* re
     std::memcpy(&value, reinterpret_cast<void*>(at), bytes);
     int32_t n = get(at, kBytes[type], value);
     if (!n && (type == kI32 || type == kI64)) n = wide_load(at, type, value);
-    result[i] = given(n, type, value);
+    result[i] = n || !in_part ? given(n, type, value) : 0;
   };
   if (!written) {
     for (unsigned i = 0; i < elements; i++) one(i);
@@ -286,6 +303,7 @@ EXPORT unsigned fsr_trace_lost() { return lost; }
 namespace fsr {
 namespace {
 Path& path() { return paths[fsr_thread]; }
+bool unfollowed() { return some_left_out && left_out[fsr_thread]; }
 
 int32_t type_of(int32_t node) { return nodes[node].type; }
 
@@ -329,6 +347,7 @@ void fsr_t_enter() {
     return a == b ? a : make(kSelect, type, s, a, b, c ? raw(x) : raw(y));                                          \
   }                                                                                                                 \
   int fsr_t_load_##name(const void* p, int s, T r) {                                                                \
+    if (unfollowed()) return 0;                                                                                     \
     int32_t n = wide_load(reinterpret_cast<uintptr_t>(p), type, raw(r));                                            \
     return s ? make(kGathered, type, given(n, type, raw(r)), s, 0, raw(r)) : n;                                     \
   }                                                                                                                 \
