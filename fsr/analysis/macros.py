@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
+from fsr.source.entry import template_arguments
 from fsr.source.form import Assign, Call, Expr, Index, KernelForm, Literal, Member, Name, OpaqueExpr
+from fsr.source.integers import integer_of, integers
 from fsr.source.macros import macros
 from fsr.source.mapping import rewrite, substitute
 from fsr.source.names import words
@@ -18,19 +20,11 @@ from fsr.source.walk import integer, nodes
 
 def constants(source: str, form: KernelForm, entry: str) -> dict[str, int]:
     """Integers known at compile time by name: object-like macros, file-level constants, template arguments."""
-    found: dict[str, int] = {}
-    words_before = r"^(?:(?:static|inline|__device__|__constant__)\s+)*(?:constexpr|const)\s+(?:static\s+)?"
-    constant = words_before + r"(?:int|unsigned|size_t|unsigned int)\s+(\w+)\s*=\s*(\w+)\s*;"
-    given = {m.name: m.body.strip("() \t") for m in macros(source) if m.params is None}
-    for name, text in (given | dict(re.findall(constant, source, re.MULTILINE))).items():
-        value = integer(Literal(text))
-        if value is not None:
-            found[name] = value
+    found = dict(integers(source))
     if form.template and "<" in entry:
         declared = [name for _, name in form.template_parameters]
-        listed = entry[entry.index("<") + 1 : entry.rindex(">")].split(",")
-        for name, text in zip(declared, listed, strict=False):
-            value = integer(Literal(text.strip()))
+        for name, text in zip(declared, template_arguments(entry), strict=False):
+            value = integer_of(text, found)
             if value is not None:
                 found[name] = value
     return found

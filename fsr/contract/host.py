@@ -12,9 +12,9 @@ from fsr.errors import ContractError
 from fsr.expressions import parse
 from fsr.records import Launch
 from fsr.source.file import KernelFile
+from fsr.source.integers import integers
 from fsr.source.launches import HostLaunch
 from fsr.source.macros import read_define
-from fsr.source.pieces import Piece
 from fsr.source.tokens import close_of, split_commas, tokenize
 
 _CAST = re.compile(r"\(\s*(?:unsigned|int|long|size_t|u?int\d+_t|std::size_t)(?:\s+(?:int|long))*\s*\)")
@@ -40,44 +40,9 @@ class HostScope:
     wholes: dict[str, str] = field(default_factory=dict)
 
 
-def constants(file: KernelFile) -> dict[str, int]:
+def constants(file: KernelFile) -> Mapping[str, int]:
     """File-level integers: ``#define N 256``, ``static const int N = 256;``, ``constexpr int N = 256;``."""
-    scope = HostScope()
-    found: dict[str, int] = {}
-    for piece in file.pieces:
-        name, text = _constant(piece)
-        if name:
-            value = to_expression(text, scope)
-            try:
-                number = ast.literal_eval(value or "")
-            except (ValueError, SyntaxError):
-                number = _folded(value)
-            if isinstance(number, int) and not isinstance(number, bool):
-                found[name] = number
-                scope.values[name] = str(number)
-    return found
-
-
-def _constant(piece: Piece) -> tuple[str, str]:
-    """(name, value) of an object-like macro or a constant variable; empty for anything else."""
-    if piece.item.kind == "define":
-        macro = read_define(piece.text)
-        return ("", "") if macro is None or macro.params is not None else (macro.name, macro.body)
-    pattern = r"(?:static |inline |__device__ |__constant__ )*(?:const|constexpr) .*?(\w+) ?= ?([^,;{]+);"
-    match = re.fullmatch(pattern, " ".join(piece.text.split())) if piece.item.kind == "variable" else None
-    return (match[1], match[2]) if match else ("", "")
-
-
-def _folded(value: str | None) -> int | None:
-    from fsr.expressions import evaluate
-
-    if value is None:
-        return None
-    try:
-        number = evaluate(value, {})
-    except ContractError:
-        return None
-    return number if isinstance(number, int) else None
+    return integers("\n".join(p.text for p in file.pieces if p.item.kind in ("define", "variable")))
 
 
 def resolve_launch(

@@ -63,7 +63,7 @@ def infer(file: KernelFile, entry: str | None = None) -> Contract:
     parsed = _parsed(file, name)
     found = _Finding(file, signature(file, name), parsed)
     _launch(found, name)
-    known = constants(file) | {k: int(v) for k, v in found.signature.template if re.fullmatch(r"\d+", v)}
+    known = {**constants(file)} | {k: int(v) for k, v in found.signature.template if re.fullmatch(r"\d+", v)}
     known |= {k: known[v] for k, v in found.signature.template if v in known}
     found.walk = walk_kernel(parsed, known, _block_extents(found.launch))
     _index_bounds(found, name)
