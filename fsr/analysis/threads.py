@@ -65,27 +65,6 @@ def global_axis(value: Poly) -> tuple[str, Poly | None] | None:
     return None
 
 
-def guards(kernel: KernelForm, names: frozenset[str] | None = None) -> list[Guard]:
-    """The guards at the kernel's top level (and inside the last of them), outermost first.
-
-    ``names``: the variables whose bounds count; by default the kernel's global ids.
-    """
-    wanted = frozenset(global_ids(kernel)) if names is None else names
-    found: list[Guard] = []
-    body: tuple[Stmt, ...] = kernel.body
-    while True:
-        inner: tuple[Stmt, ...] | None = None
-        for s in body:
-            guard = guard_of(s, wanted)
-            if guard is not None:
-                found.append(guard)
-                if not guard.returns:
-                    inner = guard.statement.then
-        if inner is None:
-            return found
-        body = inner
-
-
 def guard_of(s: Stmt, names: frozenset[str]) -> Guard | None:
     """The guard that a statement is for the given variables, or None."""
     if not isinstance(s, If) or s.orelse:

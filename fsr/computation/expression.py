@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 ASSOCIATIVE = ("sum", "prod", "max", "min")
-FOLDS = (*ASSOCIATIVE, "argmax", "argmin")
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,11 +65,6 @@ class Target:
     launch_ns: float = 2300.0
     next_launch_ns: float = 1100.0
 
-    @property
-    def clock_per_ns(self) -> float:
-        """Cycles in a nanosecond."""
-        return self.clock_ghz
-
 
 _KIB, _MIB = 1024, 1024 * 1024
 

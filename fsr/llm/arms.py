@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from fsr.search.tally import Tally
+
 GUESS_EARNED, GUESS_COST = 0.06, 1.0
 EXPLORE = 0.7
 RIGHT, OVER_PARENT = 0.01, 0.1  # what counts beside an improvement of the best: it works, it beats its parent
@@ -22,15 +24,10 @@ def answer_cost(tokens_in: int, tokens_out: int) -> float:
 
 
 @dataclass(slots=True)
-class Arm:
-    """Statistics of one arm. cost: see ``answer_cost``."""
+class Arm(Tally):
+    """Statistics of one arm. tried: questions asked; cost: of their answers, see ``answer_cost``."""
 
     tried: int = 0
-    proposed: int = 0
-    right: int = 0
-    gains: int = 0
-    earned: float = 0.0
-    cost: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -67,9 +64,8 @@ class Arms:
     def earned(self, name: str, gain: float, over_parent: float, *, right: bool) -> None:
         """What became of it. ``gain``: log improvement of the best; ``over_parent``: of its parent, 0 for none."""
         arm = self._arm(name)
-        arm.right += right
-        arm.gains += gain > 0.0
-        arm.earned += gain + (RIGHT + OVER_PARENT * over_parent if right else 0.0)
+        arm.ended(gain, right=right)
+        arm.earned += RIGHT + OVER_PARENT * over_parent if right else 0.0
 
     def _arm(self, name: str) -> Arm:
         return self.arms.setdefault(name, Arm())

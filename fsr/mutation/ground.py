@@ -145,16 +145,6 @@ class Function:
                 start = self.tokens[index].end
         return [*found, (start, self.tokens[close].start)] if close is not None else []
 
-    def statement_end(self, at: int) -> int:
-        """The index of the semicolon that ends the statement in which a token stands."""
-        depth = 0
-        for index in range(at, len(self.tokens)):
-            text = self.tokens[index].text
-            depth += (text in ("(", "[", "{")) - (text in (")", "]", "}"))
-            if depth < 0 or (depth == 0 and text == ";"):
-                return index
-        return len(self.tokens) - 1
-
 
 def functions(candidate: Candidate) -> list[Function]:
     """The kernels that the plan launches and the device functions of the text, kernels first."""

@@ -9,7 +9,6 @@ from pathlib import Path
 
 REQUEST = "request"
 STOP, PAUSE, GO_ON = "stop", "pause", "go on"
-WORDS = (STOP, PAUSE, GO_ON)
 
 
 class StopNow(Exception):  # noqa: N818  # not an error: somebody asked for it
@@ -83,7 +82,7 @@ class Control:
 
 
 def request(folder: Path, word: str) -> None:
-    """Leave one of WORDS for the process that runs in this folder, which looks several times a second."""
+    """Leave STOP, PAUSE or GO_ON for the process that runs in this folder, which looks several times a second."""
     draft = folder / f".{REQUEST}.{os.getpid()}.{threading.get_ident()}"
     draft.write_text(word, encoding="ascii")
     draft.replace(folder / REQUEST)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fsr.records import Status
+from fsr.search.tally import Tally
 
 FLOOR = 0.04  # of the evaluations, for each proposer
 FADING = 0.985  # of what was earned and paid, an evaluation
@@ -24,17 +25,11 @@ PRICES: Mapping[Status, float] = {
 
 
 @dataclass(slots=True)
-class Account:
-    """What is known of one proposer. ``proposed``, ``right`` and ``gains`` count its proposals; ``cost`` is what they
-    took, in evaluations, never fading."""
+class Account(Tally):
+    """What is known of one proposer. ``earned`` and ``paid`` fade; ``cost`` is all that was paid, in evaluations."""
 
-    earned: float = 0.0
     paid: float = 0.0
     credit: float = 0.0
-    proposed: int = 0
-    right: int = 0
-    gains: int = 0
-    cost: float = 0.0
 
     @property
     def worth(self) -> float:
@@ -74,11 +69,9 @@ class Sharing:
         for each in self.accounts.values():
             each.earned *= FADING
             each.paid *= FADING
-        account.earned += gain
+        account.ended(gain, right=status >= Status.SLOW)
         account.paid += price
         account.cost += price
-        account.right += status >= Status.SLOW
-        account.gains += gain > 0.0
 
     def _pay(self, name: str, price: float) -> None:
         account = self._account(name)

@@ -45,10 +45,3 @@ _INCLUDES = re.compile(r"(?:(?:[ \t]*(?://[^\n]*)?\n)*[ \t]*#[ \t]*(?:include|pr
 _HELPER = re.compile(
     r"\n*(?://[^\n]*\n)*template <[^\n]*>\n[^\n]*\bfsr_\w+[^;]*?\{.*?^\};?\n\n*", re.DOTALL | re.MULTILINE
 )
-
-
-def add_include(text: str, header: str) -> str:
-    """The text with ``#include <header>`` as its first line, unless it is included already."""
-    if re.search(rf'^[ \t]*#[ \t]*include[ \t]*[<"]{re.escape(header)}[>"]', text, re.MULTILINE):
-        return text
-    return f"#include <{header}>\n{text}"

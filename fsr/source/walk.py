@@ -261,33 +261,6 @@ def written_by(e: Expr) -> frozenset[str]:
     return frozenset(found)
 
 
-def names_read(stmts: Iterable[Stmt]) -> frozenset[str]:
-    """Names whose value the statements use (callees excepted). A plain ``x = e`` does not read x; ``x += e``,
-    ``x[i] = e`` and ``&x`` do (the pointer, the index)."""
-    found: set[str] = set()
-    for s in walk_stmts(stmts):
-        match s:
-            case Assign(Name(), "=", value):
-                found |= _values(value)
-            case OpaqueStmt(text):
-                found |= opaque_names(text)
-            case _:
-                for e in exprs_of(s):
-                    found |= _values(e)
-        if isinstance(s, For):
-            found.add(s.var)
-    return frozenset(found)
-
-
-def _values(e: Expr) -> frozenset[str]:
-    match e:
-        case Call(Name(), args):
-            return frozenset(n for a in args for n in _values(a))
-        case Name() | OpaqueExpr():
-            return names_in(e)
-    return frozenset(n for part in subexprs(e) for n in _values(part))
-
-
 def fresh(name: str, taken: Iterable[str]) -> str:
     """``name``, or ``name`` with the first number that makes it differ from every taken name."""
     used = frozenset(taken)

@@ -19,7 +19,6 @@ LOOK_S = 0.5  # between two looks at whether somebody needs the machine: it is l
 BEAT_S = 3.0
 GRACE_S = 1.0  # for what is under way to end by itself; the run is killed then, and resumed from its log
 PARKED_S = 60.0  # a run that is paused for longer gives its memory back too
-STOPPING_S = 10.0
 IDLE_S = 1.0
 
 
