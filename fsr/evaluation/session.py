@@ -43,6 +43,7 @@ TIMED_POISON = 3
 LARGE_ELEMENTS = 1 << 22
 LARGE_S = 0.3  # what the original may take on a large case: candidates meet it twice, and bounds cost more
 LARGE_TOTAL_S, LARGE_SHARE = 6.0, 0.02  # on all cases at the upper end: seconds, and of the run's budget
+OTHER_VALUES = 6  # cases at sizes that a candidate names that come with other values as well: a path may need both
 # Where even the smallest case is dear, as many cases as the original answers in this share of the run's budget, each
 # twice; of a list at least so many.
 CASES_SHARE, CASES_LEAST, DEAR_S = 0.2, 6, 0.5
@@ -219,7 +220,9 @@ class Session:
         baseline, seed = self.spec.baseline, self.spec.seed
         tailored = case_lists.tailored_cases(self.contract, candidate, baseline, seed, max_elements=self.max_elements)
         turning = turning_cases(self.contract, candidate, baseline, seed)
-        return self.affordable([*tailored, *turning, *value_cases(self.contract, candidate, baseline, seed)])
+        named = [*tailored, *turning]
+        others = [replace(c, name=f"{c.name} outliers", family="outliers") for c in named[:OTHER_VALUES]]
+        return self.affordable([*named, *others, *value_cases(self.contract, candidate, baseline, seed)])
 
     def held_out_cases(self) -> list[Case]:
         """The cases that decide promotion."""

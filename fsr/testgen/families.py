@@ -55,6 +55,13 @@ def _alternating(draw: Draw, limits: FloatLimits) -> Draw:
     return replace(draw, kind=Kind.CYCLE, table=(size, -size), row=0)
 
 
+def _outliers(draw: Draw, limits: FloatLimits) -> Draw:
+    """A few elements far above or below all others, the last among them: what is cut short misses one."""
+    large = min(1e4, limits.largest / 16.0)
+    places = ((_place(draw, 1), large), (_place(draw, 2), -large), (draw.count - 1, large))
+    return replace(_normal()(draw, limits), planted=places if draw.count else ())
+
+
 def _near_overflow(draw: Draw, limits: FloatLimits) -> Draw:
     # Plain sums of all elements stay finite, so that overflow does not depend on the order of summing;
     # products overflow far beyond the edge, whatever the order.
@@ -116,6 +123,7 @@ FLOAT: dict[str, FloatFamily] = {
     "repeated": _repeated,
     "wide": _normal(100.0),  # exp() of these overflows: stable formulas must stay stable
     "raised": _normal(1.0, 1000.0),  # differences of large numbers
+    "outliers": _outliers,
     "sunk": _normal(100.0, -1000.0),  # a maximum that starts at 0 never moves
     "mixed": lambda draw, limits: replace(draw, kind=Kind.EXPONENTS, a=-10, b=20, row=0),
     "denormals": lambda draw, limits: replace(

@@ -88,3 +88,14 @@ def test_right_kernels_of_other_shapes_pass(session: Session, body: str, grid: s
     cases, failure = judged(session, body, grid)
     assert failure is None
     assert cases >= 1
+
+
+STRIDED = "unsigned n = (unsigned)rows * cols; for (unsigned i = blockIdx.x * 256u + threadIdx.x; i < n; i += 16384u) "
+
+
+def test_few_blocks_that_go_over_all_are_run_in_whole(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fsr.evaluation.far.WHOLE_S", 300.0)
+    body = STRIDED + "y[i] = x[i] + b[min(rows - 1, (int)((float)i / (float)cols))];"
+    failure = judged(session, body, "64")[1]
+    assert failure is not None
+    assert failure.case.name == "far, in whole"
