@@ -6,8 +6,6 @@ memory costs this process alone; where memory runs out, the kernel is asked to e
 
 from __future__ import annotations
 
-import ctypes
-import os
 import signal
 import socket
 import sys
@@ -18,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from fsr.sandbox.channel import receive, send
+from fsr.sandbox.parent import die_with_parent
 
-PR_SET_PDEATHSIG = 1
 TEMPERATURE = 0.8
 BATCH = 512
 
@@ -62,10 +60,8 @@ class Model:
         }  # fmt: skip
 
 
-def die_with_parent() -> None:
-    """End when the parent does, and before others where memory runs out (Linux)."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def die_before_others() -> None:
+    """End first where memory runs out (Linux)."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
 
@@ -94,9 +90,8 @@ def serve(connection: socket.socket) -> None:
 def main() -> None:
     """Serve on an inherited socket; what llama.cpp prints is nobody's business."""
     die_with_parent()
+    die_before_others()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if os.getppid() == 1:
-        return
     serve(socket.socket(fileno=int(sys.argv[1])))
 
 

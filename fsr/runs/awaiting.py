@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fsr.workers.protocol import Completion, Pool, Task, WorkerFault, Workers
@@ -14,7 +15,7 @@ def completed(
     workers: Workers, pool: Pool, task: Task, tick: Callable[[], None] = lambda: None, *, tries: int = 1
 ) -> Completion:
     """The task's completion; ``tick`` is called while it runs. ``tries``: how often it is begun in all when the
-    worker's process dies under it, which need not be the task's doing."""
+    worker's process dies under it, which need not be the task's doing; all within the task's time."""
     return all_completed(workers, pool, [task], lambda _: True, tick, tries=tries)[0]
 
 
@@ -37,7 +38,8 @@ def all_completed(
                 continue
             number, left = under_way.pop(completion.ticket)
             if died(completion) and left > 1:
-                under_way[workers.submit(pool, tasks[number])] = number, left - 1
+                again = replace(tasks[number], timeout_s=max(TICK_S, tasks[number].timeout_s - completion.seconds))
+                under_way[workers.submit(pool, again)] = number, left - 1
                 continue
             found[number] = completion
             if not good(completion.result):

@@ -33,7 +33,9 @@ def main(arguments: list[str]) -> None:
     """Confine this process and become the command."""
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
     from fsr.sandbox.confine import confine_compiler, limit
+    from fsr.sandbox.parent import die_with_parent
 
+    die_with_parent()
     at = arguments.index("--")
     options = [option.partition("=")[::2] for option in arguments[:at]]
     command = arguments[at + 1 :]

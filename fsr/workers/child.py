@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import gc
 import importlib
-import os
 import pickle
 import signal
 import sys
@@ -14,9 +11,8 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
+from fsr.sandbox.parent import die_with_parent
 from fsr.workers.protocol import Task, WorkerFault
-
-PR_SET_PDEATHSIG = 1
 
 
 def call(task: Task) -> tuple[Any, bool]:
@@ -35,12 +31,6 @@ def _picklable(error: Exception) -> Exception | None:
     except Exception:
         return None
     return error
-
-
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent thread ends (Linux)."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def serve(connection: Connection) -> None:
@@ -68,8 +58,6 @@ def main() -> None:
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     connection = Connection(int(sys.argv[1]))
-    if os.getppid() == 1:  # the parent ended before prctl took effect
-        return
     serve(connection)
 
 

@@ -105,7 +105,9 @@ def main() -> None:
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))))  # noqa: PTH100, PTH120
     from fsr.sandbox.channel import send
     from fsr.sandbox.confine import limit
+    from fsr.sandbox.parent import die_with_parent
 
+    die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     connection = socket.socket(fileno=int(sys.argv[-1]))
     try:

@@ -20,6 +20,7 @@ from fsr.backends.cuda.pycuda_driver import PyCudaDriver
 from fsr.backends.protocol import Buffer, DeviceFault
 from fsr.identity import to_json
 from fsr.records import ConcreteLaunch, Image, Role, ScalarValue
+from fsr.sandbox.parent import die_with_parent
 
 EXIT_REFUSED = 3  # the plan could not be launched; the message is on standard error
 
@@ -76,6 +77,7 @@ def replay(folder: Path, driver: Driver) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Replay the folder named; 0, or EXIT_REFUSED with a message."""
+    die_with_parent()
     driver = PyCudaDriver(int(arguments[1]) if len(arguments) > 1 else 0)
     try:
         replay(Path(arguments[0]), driver)

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fsr.sandbox.parent import dying
+
 
 @dataclass(frozen=True, slots=True)
 class Watched:
@@ -32,7 +34,7 @@ def find_tool(name: str, *folders: str) -> str | None:
 
 def watch_replay(tool: Sequence[str], folder: Path, index: int, timeout_s: float) -> Watched:
     """Replay the plan in ``folder`` (fsr.backends.cuda.replay) once on GPU ``index`` under a tool's command."""
-    command = [*tool, sys.executable, "-m", "fsr.backends.cuda.replay", str(folder), str(index)]
+    command = [*dying([*tool]), sys.executable, "-m", "fsr.backends.cuda.replay", str(folder), str(index)]
     root = str(Path(__file__).parents[3])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]).rstrip(":")}
     process = subprocess.Popen(

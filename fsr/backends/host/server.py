@@ -20,6 +20,7 @@ from typing import Any
 
 from fsr.backends.host.abi import BasicBlock, Entry, FaultRecord, FoundFault, Order, RecordSummary, Site
 from fsr.sandbox.channel import receive, send
+from fsr.sandbox.parent import die_with_parent
 
 PAGE = 4096
 STACK_BYTES, STACK_COUNT = 256 * 1024, 16384
@@ -334,6 +335,7 @@ def restrict(contain: str) -> None:
 
 def main(arguments_: list[str]) -> None:
     """``server FAULT_FILE CONTAIN CONNECTION``: file numbers inherited from the parent."""
+    die_with_parent()
     fault_file, contain, connection = int(arguments_[0]), arguments_[1], socket.socket(fileno=int(arguments_[2]))
     server = Server(connection, fault_file)
     os.close(fault_file)
