@@ -1,10 +1,11 @@
 """Every action on every kernel, and a seeded sample of pairs of moves: what raises, does not compile, or is wrong.
 
     python benchmarks/moves.py OUT_DIR [--pairs 2000] [--seed 0] [--level one|two] [--check [--most N]]
-                               [--kernels FOLDER ...] [--workers N] [--seconds S]
+                               [--kernels FOLDER ...] [--workers N] [--seconds S] [--no-lift]
 
 Kernels: the examples, the honest candidates of the corpus, those that tests are made of, 66 generated ones
-(benchmarks/kernels/), and the folders given. Each result passes the guard and is compiled with NVRTC down to a
+(benchmarks/kernels/), and the folders given. Each is lifted first, for the actions that begin at what a kernel
+computes. Each result passes the guard and is compiled with NVRTC down to a
 binary; with --check it is compiled for the host device too and judged there by the generated tests and the recorder
 against the original. Writes OUT_DIR/moves.jsonl as it goes, from which an interrupted run goes on, and then
 OUT_DIR/results.json; prints a table by action. Ends with 1 when anything is not right, and with 2 when the time that
@@ -21,7 +22,7 @@ import random
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from benchmarks.judging import Attempt, Judge  # noqa: E402
 from benchmarks.kernels.sources import Subject, of_folder, of_repository, of_tests, unique  # noqa: E402
 from benchmarks.tasks import Lost, each  # noqa: E402
 from fsr.guard.check import guard  # noqa: E402
+from fsr.lifting.lift import lift  # noqa: E402
 from fsr.records import Candidate, CompileFailure  # noqa: E402
 from fsr.search.proposal import Rules, applied, moves_of  # noqa: E402
 from fsr.transform import protocol  # noqa: E402
@@ -79,7 +81,7 @@ def _view(
 ) -> protocol.Subject | None:
     """A candidate as actions see it; None when it cannot be read, which is added to the attempts."""
     try:
-        return Rules(subject.contract, target=TARGET).subject(candidate)
+        return Rules(subject.contract, target=TARGET, computation=subject.computation).subject(candidate)
     except Exception as fault:
         attempts.append(Attempt(before, None, "raised", f"unreadable: {fault!r}"))
         return None
@@ -193,6 +195,8 @@ class Piece:
         subject, wanted = self.subject, self.options
         if isinstance(QuickToolchain(TARGET).compile(subject.candidate), CompileFailure):
             return []
+        if wanted.lift:
+            subject = replace(subject, computation=lift(subject.contract, subject.candidate).computation)
         attempts = first_level(subject) if self.level == "one" else pairs(subject, self.count, wanted.seed)
         attempts = attempts[self.part :: self.parts]
         decide(subject, attempts, check=wanted.check, most=wanted.most)
@@ -303,6 +307,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--level", choices=("one", "two", "both"), default="both", help="single moves, pairs, or both")
     parser.add_argument("--generated", type=int, default=66, help="how many generated kernels")
     parser.add_argument("--check", action="store_true", help="judge results on the host device")
+    parser.add_argument("--no-lift", dest="lift", action="store_false", help="without what kernels compute")
     parser.add_argument("--most", type=int, default=0, help="judge at most so many moves an action and kernel; 0: all")
     parser.add_argument("--kernels", type=Path, nargs="*", default=[], help="folders of kernels with contracts")
     parser.add_argument("--only", default="", help="only kernels whose name holds this")

@@ -19,7 +19,8 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from fsr.contract.load import load_contract  # noqa: E402  # the checkout, installed or not
+from fsr.computation.computation import Computation  # noqa: E402  # the checkout, installed or not
+from fsr.contract.load import load_contract  # noqa: E402
 from fsr.contract.model import Contract  # noqa: E402
 from fsr.errors import FsrError  # noqa: E402
 from fsr.records import Candidate  # noqa: E402
@@ -38,12 +39,14 @@ _OURS = ("tests/transform/test_every_action.py",)  # what collects, itself
 
 @dataclass(frozen=True)
 class Subject:
-    """A kernel with its contract, as the search starts from it. ``name`` is unique in a collection."""
+    """A kernel with its contract, as the search starts from it. ``name`` is unique in a collection. ``computation``:
+    what it computes, where somebody found out."""
 
     name: str
     candidate: Candidate
     contract: Contract
     folder: str = ""
+    computation: Computation | None = None
 
 
 def of_repository() -> list[Subject]:
