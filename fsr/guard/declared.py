@@ -89,8 +89,28 @@ def _is_type(code: Sequence[Token], at: int, *, pointers: bool) -> bool:
         at -= 1
     token = code[at]
     if token.text == ">":
-        return pointers
+        return pointers or _begins_a_statement(code, at)
     return token.kind == "name" and token.text not in _NO_TYPE
+
+
+def _begins_a_statement(code: Sequence[Token], at: int) -> bool:
+    """Whether ``ns::name<...>``, whose last token is at ``at``, stands where a statement begins: it is a type there,
+    no comparison."""
+    depth, begin = 0, at
+    while begin > 0:
+        text = code[begin].text
+        depth += (text == ">") - (text == "<")
+        if depth == 0:
+            break
+        if text in (";", "{", "}", "&&", "||", "="):
+            return False
+        begin -= 1
+    begin -= 1
+    while begin > 2 and code[begin].kind == "name" and code[begin - 1].text in ("::", ":"):
+        begin -= 1
+        while code[begin].text in ("::", ":"):
+            begin -= 1
+    return code[begin].kind == "name" and code[begin - 1].text in (";", "{", "}", ")", "const", "static")
 
 
 def _defines(code: Sequence[Token], at: int) -> bool:

@@ -139,6 +139,10 @@ ALLOWED = {
     "template <> struct D<0> { static constexpr int v = 0; };\n" + BODY.format("x[i] = D<16>::v;"),
     "lambda and static function member": "struct S { static __device__ int f(int a) { return a; } };\n"
     + BODY.format("auto g = [=](int a) { return a + n; }; x[i] = g(S::f(i));"),
+    "lambda for the device": BODY.format("auto g = [=] __device__ (int a) { return a + n; }; x[i] = g(i);"),
+    "object of a template": "#include <cuda/atomic>\ntemplate <class T, int N> struct Pack { T v[N]; };\n"
+    + BODY.format("cuda::atomic_ref<float, cuda::thread_scope_device> c(*x); c.fetch_add(1.f);"
+                  "if (n) Pack<Pack<int, 1>, 2> p(i);"),
     "members with clumsy names": "struct R { int time; int read; };\n"
     + BODY.format("R r; r.time = 1; r.read = 2; x[i] = r.time;"),
 }  # fmt: skip
