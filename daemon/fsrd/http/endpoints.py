@@ -194,9 +194,10 @@ def _winners(service: Service, _: Any, query: RunsQuery) -> dict[str, Any]:
             kept = {name: row[name] for name in ("key", "basis", "hardware", "arch", "driver", "created")}
             told: Mapping[str, Any] = entry.evidence if entry is not None else {}
             best: Any = told.get("best") or {}
+            device = dict(told.get("device") or {})
             rows.append(kept | {
                 "damaged": entry is None, "entry": told.get("entry", ""), "run": told.get("run", ""),
-                "device": dict(told.get("device") or {}).get("name", ""), "speedup": best.get("speedup"),
+                "device": device.get("name", ""), "target": device.get("target", ""), "speedup": best.get("speedup"),
                 "actions": best.get("actions", []), "files": sorted(entry.files) if entry is not None else [],
             })  # fmt: skip
     return {"winners": rows}

@@ -38,9 +38,9 @@ function Job({ job, live, changed }) {
   const best = job.result?.best;
   return (
     <tr>
-      <td class="number">{job.id}</td>
-      <td><code title={job.kernel}>{name(job.kernel)}</code></td>
-      <td>{job.hardware}</td>
+      <td class="number extra">{job.id}</td>
+      <td><code class="whole" title={job.kernel}>{name(job.kernel)}</code></td>
+      <td class="extra">{job.hardware}</td>
       <td class={job.state === "failed" ? "bad" : ""}>{job.state}</td>
       <td>
         <Progress job={job} live={live} />
@@ -55,6 +55,9 @@ function Job({ job, live, changed }) {
     </tr>
   );
 }
+
+const EXTRA = ["job", "hardware", "times are", "found", "files"];  // columns that a phone has no room for
+const runningFirst = (jobs) => [...jobs].sort((a, b) => (b.state === "running") - (a.state === "running"));
 
 function Jobs({ version, live, changed }) {
   const jobs = useAsked("api/jobs?limit=200", version);
@@ -81,10 +84,10 @@ function Jobs({ version, live, changed }) {
       {jobs.told && (
         <section class="card"><div class="scroll" tabIndex={0} role="region" aria-label="Jobs">
           <table>
-            <caption>{jobs.told.jobs.length ? "Newest first" : "No jobs yet: save a kernel in a watched folder"}</caption>
+            <caption>{jobs.told.jobs.length ? "What runs, then newest first" : "No jobs yet: save a kernel in a watched folder"}</caption>
             <thead><tr>{["job", "kernel", "hardware", "state", "how it stands", "do"].map((head) =>
-              <th scope="col" key={head}>{head}</th>)}</tr></thead>
-            <tbody>{jobs.told.jobs.map((job) => <Job key={job.id} job={job} live={live[job.id]} changed={changed} />)}</tbody>
+              <th scope="col" key={head} class={EXTRA.includes(head) ? "extra" : ""}>{head}</th>)}</tr></thead>
+            <tbody>{runningFirst(jobs.told.jobs).map((job) => <Job key={job.id} job={job} live={live[job.id]} changed={changed} />)}</tbody>
           </table>
         </div></section>
       )}
@@ -124,12 +127,13 @@ function Winners({ version }) {
       {state.told && <section class="card"><div class="scroll" tabIndex={0} role="region" aria-label="Winners"><table>
         <caption>{rows.length} of {state.told.winners.length} winners</caption>
         <thead><tr>{["kernel", "speed-up", "times are", "for", "what was done", "found", "files"].map((head) =>
-          <th scope="col" key={head}>{head}</th>)}</tr></thead>
+          <th scope="col" key={head} class={EXTRA.includes(head) ? "extra" : ""}>{head}</th>)}</tr></thead>
         <tbody>{rows.map((row) => <tr key={row.key}>
           <td>{row.run ? <a href={`#/runs/${row.run}`}>{row.entry || row.run}</a> : row.entry}{row.damaged && <span class="bad"> damaged</span>}</td>
-          <td class="number win">{ratio(row.speedup)}</td><td>{row.basis}</td><td>{row.arch}, {row.device}</td>
+          <td class="number win">{ratio(row.speedup)}</td><td class="extra">{row.basis}</td><td>{row.target ? `${row.target}, predicted on ${row.device}` : `${row.arch}, ${row.device}`}</td>
           <td>{row.actions.map((action) => <span key={action}><code>{action}</code> </span>)}</td>
-          <td>{when(row.created)}</td><td><code>{row.files.join(" ")}</code></td></tr>)}</tbody></table></div></section>}
+          <td class="extra">{when(row.created)}</td>
+          <td class="extra">{row.files.map((file) => <span key={file}><code class="whole">{file}</code> </span>)}</td></tr>)}</tbody></table></div></section>}
     </>
   );
 }

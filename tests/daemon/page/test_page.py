@@ -78,6 +78,8 @@ def test_every_view_shows_what_there_is(browser: Any, address: str, folder: Path
     page.goto(address)
     page.wait_for_selector("text=waiting.cu")
     assert "#/jobs" in page.url  # the token is out of sight
+    button = page.get_by_role("button", name="Cancel job 1").bounding_box()
+    assert button["x"] + button["width"] <= tab.width  # a job can be steered without moving the table
     tab.is_sound()
     page.click("nav >> text=Cache")
     page.wait_for_selector("text=row_sum")
