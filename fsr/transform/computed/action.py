@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fsr.records import Candidate
-from fsr.transform.computed import columns, contraction, elements, permute
+from fsr.transform.computed import columns, contraction, elements, permute, rows
 from fsr.transform.computed.assembly import Written, assembled
 from fsr.transform.computed.scene import Scene, scenes
 from fsr.transform.plain.c_text import NotPlain
@@ -83,13 +83,15 @@ _COLUMNS = Family(columns.configurations, columns.written)
 _ELEMENTS = Family(elements.configurations, elements.written)
 _PERMUTE = Family(permute.configurations, permute.written)
 _CONTRACTION = Family(contraction.configurations, contraction.written)
-_EVERY = (_CONTRACTION, _COLUMNS, _PERMUTE, _ELEMENTS)
+_ROWS = Family(rows.configurations, rows.written)
+_EVERY = (_CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS)
 
 FROM_COMPUTATION: tuple[FromComputation, ...] = (
     FromComputation(
         "tile-contraction", _CONTRACTION, frozenset({"bandwidth", "latency", "compute", "instructions", "uncoalesced"}),
         _EVERY,
     ),
+    FromComputation("fold-rows", _ROWS, frozenset({"uncoalesced", "bandwidth", "latency", "occupancy"}), _EVERY),
     FromComputation("fold-columns", _COLUMNS, frozenset({"uncoalesced", "bandwidth", "latency", "atomics"}), _EVERY),
     FromComputation("tile-permute", _PERMUTE, frozenset({"uncoalesced", "bandwidth"}), _EVERY),
     FromComputation("pack-elements", _ELEMENTS, frozenset({"bandwidth", "instructions", "latency"}), _EVERY),

@@ -70,13 +70,18 @@ class Scene:
         found = replace(self.names.writer, held=held or {}).text(e)
         return found[1:-1] if found.startswith("(") and is_whole(found) else found
 
-    def assigned(self, pairs: Sequence[tuple[str, Expr]], held: Mapping[Expr, str]) -> list[str]:
-        """Statements that set each place to its value; what stands in the values several times gets a name first."""
+    def named(self, exprs: Sequence[Expr], held: Mapping[Expr, str]) -> tuple[list[str], dict[Expr, str]]:
+        """Declarations of what stands in the expressions several times, and ``held`` with it."""
         known, lines = dict(held), list[str]()
-        for e in repeated([value for _, value in pairs], set(held)):
+        for e in repeated(exprs, set(held)):
             name = f"$t{len(lines) + 1}"
             lines.append(f"const {TYPES[type_of(e)]} {name} = {self.text(e, known)};")
             known[e] = name
+        return lines, known
+
+    def assigned(self, pairs: Sequence[tuple[str, Expr]], held: Mapping[Expr, str]) -> list[str]:
+        """Statements that set each place to its value; what stands in the values several times gets a name first."""
+        lines, known = self.named([value for _, value in pairs], held)
         return [*lines, *(f"{place} = {self.text(value, known)};" for place, value in pairs)]
 
     def element(self, load: Load, held: Mapping[Expr, str] | None = None) -> str:

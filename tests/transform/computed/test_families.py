@@ -102,7 +102,7 @@ def test_column_sums(runner, spelling):
     value = over("sum", "n", Op("prod", (Load("g", at("k0", "i"), "float32"), Load("w", at("k0"), "float32"))))
     whole = Op("sum", (value, Load("s", at("i"), "float32")))
     subject = computed(subject_of(SUMS.replace("BLOCKS", grid) + kernel), {"s": whole}, ("n", "m"))
-    check(runner, subject, "fold-columns", [(37, 70), (100, 128), (1, 1)], most=2)
+    check(runner, subject, "fold-columns", [(37, 70), (100, 128), (1, 1)], most=1)
 
 
 def test_a_scale_by_the_number_of_rows_is_applied_once(runner):
@@ -117,7 +117,7 @@ def test_a_scale_by_the_number_of_rows_is_applied_once(runner):
     total = over("sum", "n", Load("g", at("k0", "i"), "float32"))
     value = Op("div", (total, Number(Affine((("n", 1),)), "float32")))
     subject = subject_of(SUMS.replace("BLOCKS", "ceil_div(m, 64)") + kernel)
-    check(runner, computed(subject, {"s": value}, ("n", "m")), "fold-columns", [(64, 96)], most=2)
+    check(runner, computed(subject, {"s": value}, ("n", "m")), "fold-columns", [(64, 96)], most=1)
 
 
 PERMUTED = """// /// fsr
@@ -146,7 +146,7 @@ __global__ void k(const CTYPE* x, CTYPE* y, int b, int c) {
 def test_permutes_through_tiles(runner, dtype, kind):
     text = PERMUTED.replace("DTYPE", dtype).replace("CTYPE", kind)
     subject = computed(subject_of(text), {"y": Load("x", at("i", "i2", "j"), dtype)}, ("a", "b", "c"))
-    check(runner, subject, "tile-permute", [(3, 37, 70), (2, 64, 66), (1, 1, 5)], most=2)
+    check(runner, subject, "tile-permute", [(3, 37, 70), (2, 64, 66), (1, 1, 5)], most=1)
 
 
 POINTS = """// /// fsr
@@ -175,7 +175,7 @@ def test_points_in_packs_with_an_index_taken_apart_once(runner):
     x = Load("x", at("i", "j"), "float32")
     value = Op("sum", (Op("prod", (x, Op("sum", (Const(1.0, "float32"), x)))), Load("w", at("j"), "float32")))
     subject = computed(subject_of(POINTS), {"y": value}, ("n", "c"))
-    check(runner, subject, "pack-elements", [(5, 64), (7, 33), (1, 1)])
+    check(runner, subject, "pack-elements", [(5, 64), (7, 33), (1, 1)], most=1)
     check(runner, subject, "pack-elements", [(5, 64)], most=1, alignment=4)
 
 
@@ -221,6 +221,51 @@ def test_products_of_any_layout_with_what_is_made_of_them(runner):
         subject_of(PRODUCT), {"y": Op("select", (Op("gt", (total, zero)), total, zero))}, ("b", "m", "n", "d")
     )
     check(runner, subject, "tile-contraction", [(2, 37, 70, 21), (1, 64, 64, 16), (1, 1, 1, 1)], most=1)
+
+
+ROWS = """// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 500, timed = 300}
+// c = {min = 1, max = 70000, timed = TIMED}
+// [args]
+// x = {role = "in", shape = ["n", "c"]}
+// w = {role = "in", shape = ["c"]}
+// y = {role = "out", shape = ["n", "c"]}
+// c = {value = "c"}
+// [launch]
+// grid = "n"
+// block = 1
+// [tolerance]
+// sum_length = "c"
+// ///
+__global__ void k(const float* x, const float* w, float* y, int c) {
+  float high = -INFINITY, total = 0;
+  for (int e = 0; e < c; e++) high = fmaxf(high, x[blockIdx.x * c + e]);
+  for (int e = 0; e < c; e++) total += w[e] * (x[blockIdx.x * c + e] - high);
+  for (int e = 0; e < c; e++) y[blockIdx.x * c + e] = x[blockIdx.x * c + e] * w[e] - total;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("timed", "keep", "sizes"), [(203, "registers", [(3, 203), (2, 61)]), (45001, "shared", [(2, 45001), (2, 61)])]
+)
+def test_rows_that_begin_anywhere_stay_where_there_is_room(runner, timed, keep, sizes):
+    x, w = Load("x", at("i", "k0"), "float32"), Load("w", at("k0"), "float32")
+    high = over("max", "c", x)
+    total = over("sum", "c", Op("prod", (w, Op("sum", (x, Op("neg", (high,)))))))
+    own = Op("prod", (Load("x", at("i", "j"), "float32"), Load("w", at("j"), "float32")))
+    text = ROWS.replace("TIMED", str(timed))
+    subject = computed(subject_of(text), {"y": Op("sum", (own, Op("neg", (total,))))}, ("n", "c"))
+    moves = [m for m in FAMILY["fold-rows"].moves(subject) if m.param("keep") == keep and m.param("pack") == 4]
+    for move in moves[:1]:
+        made = FAMILY["fold-rows"].apply(subject, move)
+        for n, c in sizes:
+            want = runner.outputs(subject.candidate, subject.contract, {"n": n, "c": c})
+            got = runner.outputs(made, subject.contract, {"n": n, "c": c})
+            np.testing.assert_array_equal(got["y"], want["y"])
+    assert moves
 
 
 def test_nothing_is_offered_where_a_result_is_read_by_another_point():

@@ -1,0 +1,153 @@
+"""Rows: folds over the contiguous dimension of what stands in a row, and what is made of them for each element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from fsr.computation.computation import Statement
+from fsr.computation.expression import Const, Expr, Fold, Load, Op, children, names_in, rebuilt, renamed, walk
+from fsr.computation.types import type_of
+from fsr.transform.computed.folding import checked, folds_in
+from fsr.transform.computed.parts import name_of, value_of
+from fsr.transform.computed.scene import Scene, along, loads_in, plain
+from fsr.transform.plain.c_text import NotPlain
+
+ELEMENT = "k"  # the dimension along a row, in all that belongs to one
+
+
+@dataclass(frozen=True)
+class RowFold:
+    """A fold over a row. ``value``: what stands for its result elsewhere: a read of the value between statements, or
+    the fold itself. ``body``: over the dimension ``k``."""
+
+    value: Expr
+    fold: Fold
+    body: Expr
+
+
+@dataclass(frozen=True)
+class Rows:
+    """``dims``: those that number the rows; ``length``: the elements of a row, as a size expression; ``phases``: folds
+    that can be made in one walk over the row, one walk after the other; ``results``: one a row; ``elements``: one an
+    element, over the dimension ``k``."""
+
+    scene: Scene
+    dims: tuple[tuple[str, str], ...]
+    length: str
+    phases: tuple[tuple[RowFold, ...], ...]
+    results: tuple[Statement, ...]
+    elements: tuple[tuple[Load, Expr], ...]  # what is written, as a read of it, and its value
+
+    @property
+    def walks(self) -> tuple[tuple[Expr, ...], ...]:
+        """What each walk over the row reckons, the one that writes last."""
+        found = [tuple(f.body for f in phase) for phase in self.phases]
+        return (*found, tuple(v for _, v in self.elements)) if self.elements else tuple(found)
+
+
+def rows(scene: Scene) -> Rows | None:
+    """The part as rows; None where it is none."""
+    part = scene.part
+    domain = part.made[0].domain if part.made else part.domain
+    if any(s.domain != domain for s in part.made) or part.domain[: len(domain)] != domain or not domain:
+        return None
+    more = part.domain[len(domain) :]
+    if len(more) > 1 or any([name_of(i) for i in s.place] != [n for n, _ in part.domain] for s in part.outputs):
+        return None
+    try:
+        folds = [RowFold(_written(s, scene), *_checked(value_of(s))) for s in part.made]
+        folds += [RowFold(f, *_checked(f)) for s in part.outputs for f in folds_in(value_of(s))] if not more else []
+    except NotPlain:
+        return None
+    lengths = {_length(f.fold) for f in folds} | {x for _, x in more}
+    if not folds or len(lengths) != 1 or None in lengths:
+        return None
+    results = () if more else part.outputs
+    elements = tuple((_row_load(_written(s, scene), more), _value(s, more, scene)) for s in part.outputs)
+    found = Rows(scene, domain, lengths.pop() or "", _phases(folds), results, elements if more else ())
+    return found if _contiguous(found) else None
+
+
+def _written(s: Statement, scene: Scene) -> Load:
+    return Load(s.target, s.place, next(b.dtype for b in scene.part.buffers if b.name == s.target))
+
+
+def _checked(value: Expr) -> tuple[Fold, Expr]:
+    if not isinstance(value, Fold):
+        raise NotPlain("a value between statements that is no fold")
+    fold = checked(value)
+    dim = fold.dims[0][0]
+    return fold, renamed(fold.body, lambda n: ELEMENT if n == dim else n)
+
+
+def _along_row(e: Expr, more: tuple[tuple[str, str], ...]) -> Expr:
+    return renamed(e, lambda n: ELEMENT if more and n == more[0][0] else n)
+
+
+def _row_load(e: Load, more: tuple[tuple[str, str], ...]) -> Load:
+    return replace(e, indices=tuple(_along_row(i, more) for i in e.indices))
+
+
+def _value(s: Statement, more: tuple[tuple[str, str], ...], scene: Scene) -> Expr:
+    """An element's value; what is divided by something that a row shares is multiplied by its inverse, which is
+    reckoned once, unless results must stay bit for bit."""
+    value = _along_row(value_of(s), more)
+    return value if scene.target.exact else _inverses(value)
+
+
+def _inverses(e: Expr) -> Expr:
+    e = rebuilt(e, tuple(map(_inverses, children(e))))
+    if (
+        isinstance(e, Op)
+        and e.name == "div"
+        and type_of(e) in ("float32", "float64")
+        and type_of(e.args[1]) == type_of(e)
+    ):
+        over, under = e.args
+        if ELEMENT in names_in(over) and ELEMENT not in names_in(under) and not isinstance(under, Const):
+            return Op("prod", (over, Op("inv", (under,))))
+    return e
+
+
+def shared_by_row(e: Expr) -> list[Expr]:
+    """The largest operations in an expression that are the same for all elements of a row."""
+    if isinstance(e, Op) and ELEMENT not in names_in(e):
+        return [e]
+    return [x for part in children(e) for x in shared_by_row(part)]
+
+
+def _length(fold: Fold) -> str | None:
+    terms, constant = fold.dims[0][1].terms, fold.dims[0][1].constant
+    if not terms:
+        return str(constant)
+    return terms[0][0] if len(terms) == 1 and terms[0][1] == 1 and not constant else None
+
+
+def _phases(folds: list[RowFold]) -> tuple[tuple[RowFold, ...], ...]:
+    level: dict[str, int] = {}
+    found: dict[int, list[RowFold]] = {}
+    for f in folds:
+        needs = [level[e.buffer] + 1 for e in walk(f.body) if isinstance(e, Load) and e.buffer in level]
+        own = max(needs, default=0)
+        if isinstance(f.value, Load):
+            level[f.value.buffer] = own
+        found.setdefault(own, []).append(f)
+    return tuple(tuple(found[n]) for n in sorted(found))
+
+
+def reads(exprs: Iterable[Expr]) -> list[Load]:
+    """The reads of memory; values between statements are none."""
+    return [x for x in loads_in(exprs) if not x.buffer.startswith("_")]
+
+
+def _contiguous(found: Rows) -> bool:
+    """Whether a row's reads go along it, and some are of the row's own elements."""
+    every = reads(e for walked in found.walks for e in walked)
+    if any(plain(x) and any(ELEMENT in names_in(i) for i in x.indices[:-1]) for x in every):
+        return False
+    known = {n for n, _ in found.dims} | set(found.scene.part.sizes) | {ELEMENT}
+    if any(names_in(e) - known for walked in found.walks for e in walked):
+        return False
+    last = found.dims[-1][0]
+    return any(along(x, ELEMENT) and last in names_in(x) for x in every)

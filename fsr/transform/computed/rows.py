@@ -1,0 +1,389 @@
+"""fold-rows: a warp or a block a row, packs of neighbouring elements, the row in registers while it is worked on.
+
+A row need not begin where a pack may: packs begin at multiples of their width in memory, and of the first, elements
+before the row are left out. Rows that are longer than the registers hold are read again for every walk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fsr.computation.expression import Expr, Load, Op, children, names_in, walk
+from fsr.computation.types import CASTS, type_of
+from fsr.source.names import indent
+from fsr.transform.computed.assembly import Written
+from fsr.transform.computed.columns import lead_dims
+from fsr.transform.computed.folding import OPERATORS, c_type, identity, step
+from fsr.transform.computed.packs import MOST_BYTES, each, pack_type
+from fsr.transform.computed.parts import value_of
+from fsr.transform.computed.row_form import ELEMENT, RowFold, Rows, reads, rows, shared_by_row
+from fsr.transform.computed.scene import Scene, along, bytes_of, word
+from fsr.transform.plain.c_text import TYPES, NotPlain
+
+Params = Mapping[str, int | str]
+_WARP, _WARPS_A_BLOCK = 32, 4
+_OTHER_REGISTERS = 24
+_REGISTERS = 65536
+_MOST_SLOTS = 32
+_RESERVED = 2048  # of shared memory, for what warps exchange
+
+
+# ---------------------------------------------------------------- decisions
+
+
+def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]:
+    """Decisions worth trying with a guess of their gain, best first."""
+    found = rows(scene)
+    if found is None:
+        return
+    length = scene.timed(found.length)
+    streams = _streams(found)
+    if not streams:
+        return
+    widest = max(1, MOST_BYTES // max(bytes_of(x) for x in streams))
+    tried = []
+    for threads in (32, 64, 128, 256, 512, 1024):
+        for pack in dict.fromkeys((widest, max(1, widest // 2), 1)):
+            before = pack - 1 if length % pack else 0  # elements that the first pack may have before the row
+            slots = -(-(length + before) // (threads * pack))
+            busy = min(1.0, length / (threads * pack))  # threads that have an element at all
+            worth = busy * (1.0 if pack == widest else 0.8)
+            for keep, factor in _places(found, threads, pack, slots):
+                params = {"threads": threads, "pack": pack, "slots": slots if keep != "none" else 0, "keep": keep}
+                tried.append((worth * factor * _steps_worth(slots), params))
+    for worth, params in sorted(tried, key=lambda t: -t[0])[:8]:
+        yield dict(params), 1.0 + 3.0 * worth
+
+
+def _places(found: Rows, threads: int, pack: int, slots: int) -> Iterator[tuple[str, float]]:
+    """Where a row may be kept between walks, with how good that is."""
+    size = slots * pack * sum(bytes_of(x) for x in _kept(found))  # bytes a thread
+    if size:
+        most = 0.8 * min(255, _REGISTERS // max(threads, 128)) - _OTHER_REGISTERS
+        if size / 4 <= most and slots <= _MOST_SLOTS:
+            yield "registers", 1.0
+        elif threads > _WARP and size * threads + _RESERVED <= found.scene.gpu.max_shared_bytes:
+            resident = found.scene.gpu.shared_bytes_per_sm // (size * threads + _RESERVED) * threads
+            yield "shared", 0.9 * min(1.0, resident / 1024)
+    yield "none", 0.6 if size else 1.0
+
+
+def _steps_worth(slots: int) -> float:
+    """Few steps a thread leave latency to be seen, very many leave other multiprocessors without work."""
+    return 0.8 if slots < 2 else 1.0 if slots <= 26 else 0.9
+
+
+def _streams(found: Rows) -> list[Load]:
+    """Reads along the row."""
+    return [x for x in reads(e for walked in found.walks for e in walked) if along(x, ELEMENT)]
+
+
+def _kept(found: Rows) -> list[Load]:
+    """Reads of the row's own elements that several walks need."""
+    counts = {x: sum(x in reads(walked) for walked in found.walks) for x in _streams(found)}
+    return [x for x, n in counts.items() if n > 1 and found.dims[-1][0] in names_in(x)]
+
+
+# ---------------------------------------------------------------- text
+
+
+def written(scene: Scene, params: Params) -> list[Written]:
+    """The kernel. Raises NotPlain."""
+    found = rows(scene)
+    if found is None:
+        raise NotPlain("no rows")
+    threads, pack, slots = (int(params[k]) for k in ("threads", "pack", "slots"))
+    return [_Kernel(found, threads, pack, slots, str(params["keep"])).written()]
+
+
+@dataclass
+class _Kernel:
+    rows: Rows
+    threads: int
+    pack: int
+    slots: int
+    keep: str
+    names: dict[Load, str] = field(default_factory=dict)
+    low: bool = False  # whether an element may lie before the row,
+    high: bool = True  # or behind it, in the lines being written
+    sure: bool = False  # whether it is known there that the row's own packs are whole
+
+    def __post_init__(self) -> None:
+        scene = self.rows.scene
+        for x in [*_streams(self.rows), *(w for w, _ in self.rows.elements)]:
+            base = f"${scene.names.names[x.buffer]}"
+            self.names.setdefault(x, base if base not in self.names.values() else f"{base}{len(self.names)}")
+        self.totals: dict[Expr, str] = {}
+        for f in (f for phase in self.rows.phases for f in phase):
+            made = isinstance(f.value, Load) and scene.names.names[f.value.buffer]
+            self.totals[f.value] = made or f"$result{len(self.totals) + 1}"
+        self.limit = scene.size(self.rows.length)
+
+    def written(self) -> Written:
+        """The whole kernel."""
+        scene, rows_ = self.rows.scene, self.rows
+        count = " * ".join(f"({x})" for _, x in rows_.dims)
+        per_block = _WARPS_A_BLOCK if self.threads == _WARP else 1
+        lines = [*self._row(), *self._shift()]
+        if self.slots:
+            words = "registers" if self.keep == "registers" else "shared memory"
+            lines += [
+                f"if ({self._fits()}) {{  // the row stays in {words}",
+                *indent(self._walked(kept=True)), "} else {", *indent(self._walked(kept=False)), "}",
+            ]  # fmt: skip
+        else:
+            lines += self._walked(kept=False)
+        threads = self.threads * per_block
+        grid = f"ceil_div({count}, {per_block})" if per_block > 1 else count
+        size = self.slots * self.threads * self.pack * sum(bytes_of(x) for x in _kept(rows_))
+        shared = str(size) if self.keep == "shared" else "0"
+        return Written(scene, lines, (grid, "1", "1"), (str(threads), "1", "1"), threads, "rows", shared_bytes=shared)
+
+    def _fits(self) -> str:
+        """The condition under which every slot but the first and the last is within the row, and packs are whole."""
+        across, shift = self.threads * self.pack, " + $shift" if self.pack > 1 else ""
+        tests = [f"{self.limit}{shift} <= {self.slots * across}"]
+        if self.slots > 1 and self.keep == "registers":
+            tests.insert(0, f"{self.limit}{shift} > {(self.slots - 1) * across}")
+        if self.pack > 1 and self.keep == "registers":
+            tests += [f"{n}_whole" for x, n in self.names.items() if self._offset(x) == self._first_offset]
+        return " && ".join(tests)
+
+    @property
+    def _first_offset(self) -> str:
+        """The number of the row's first element, as most streams have it."""
+        return self._offset(next(x for x in self.names if self.rows.dims[-1][0] in names_in(x)))
+
+    def _row(self) -> list[str]:
+        """Which row, and the thread's number in it."""
+        scene = self.rows.scene
+        if self.threads > _WARP:
+            return ["const int $thread = threadIdx.x;", *lead_dims(scene, self.rows.dims, "blockIdx.x")]
+        number = f"({scene.index})blockIdx.x * {_WARPS_A_BLOCK} + threadIdx.x / {_WARP}"
+        count = " * ".join(scene.size(x) for _, x in self.rows.dims)
+        return [
+            f"const {scene.index} $number = {number};",
+            f"if ($number >= {count}) return;",
+            f"const int $thread = threadIdx.x % {_WARP};",
+            *lead_dims(scene, self.rows.dims, "$number"),
+        ]
+
+    def _shift(self) -> list[str]:
+        """Where packs begin, and for each stream whether they may be read whole."""
+        if self.pack == 1:
+            return []
+        scene = self.rows.scene
+        first = self._first_offset
+        lines = ["// Packs begin where memory lets them: so many elements before the row.",
+                 f"const int $shift = ({first}) % {self.pack};"]  # fmt: skip
+        for x, name in self.names.items():
+            needed = bytes_of(x) * self.pack
+            tests = []
+            if self._offset(x) != first:
+                tests.append(f"({self._offset(x)}) % {self.pack} == $shift")
+            buffer = scene.names.names[x.buffer]
+            if scene.target.alignment(buffer) % needed:
+                scene.helpers.add("fsr_aligned")
+                tests.append(f"fsr_aligned<{needed}>({buffer})")
+            lines.append(f"const bool {name}_whole = {' && '.join(tests) or 'true'};")
+        return lines
+
+    def _offset(self, x: Load) -> str:
+        text = self.rows.scene.element(x).split("[", 1)[1][:-1]
+        return word(text, ELEMENT, "0").removesuffix(" + 0")
+
+    # ------------------------------------------------------------ walks
+
+    def _walked(self, *, kept: bool) -> list[str]:
+        scene, stay = self.rows.scene, _kept(self.rows) if kept else []
+        lines = self._room(stay)
+        seen: set[Load] = set()
+        for phase in self.rows.phases:
+            lines += [f"{c_type(f.fold)} {self.totals[f.value]} = {identity(f.fold)};" for f in phase]
+            again = self._replacing(phase, stay)
+            lines += self._walk([f.body for f in phase], self._steps(phase, stay, again), stay if kept else None, seen)
+            lines += [self._joined(f) for f in phase]
+            if again is not None:
+                self.totals[_uncast(again[0].body)] = self._lane(again[1])
+        if self.rows.elements:
+            lines += self._stored(stay if kept else None, seen)
+        if self.rows.results:
+            pairs = [(scene.element(Load(s.target, s.place, "")), value_of(s)) for s in self.rows.results]
+            lines += ["if ($thread == 0) {", *indent(scene.assigned(pairs, self.totals)), "}"]
+        self.totals = {e: t for e, t in self.totals.items() if not t.endswith(".v[$lane]")}
+        return lines
+
+    def _room(self, stay: Sequence[Load]) -> list[str]:
+        """Declarations of what holds a row between walks; in shared memory every thread has its own packs."""
+        kinds = {x: pack_type(self.rows.scene, x, self.pack) for x in stay}
+        if self.keep == "registers" or not stay:
+            return [f"{kinds[x]} {self.names[x]}_kept[{self.slots}];" for x in stay]
+        lines, start = ["extern __shared__ __align__(16) unsigned char $room[];"], 0
+        for x in stay:
+            at = f"$room + {start}" if start else "$room"
+            lines.append(f"{kinds[x]} *{self.names[x]}_kept = reinterpret_cast<{kinds[x]} *>({at}) + $thread;")
+            start += self.slots * self.threads * self.pack * bytes_of(x)
+        return lines
+
+    def _replacing(self, phase: Sequence[RowFold], stay: Sequence[Load]) -> tuple[RowFold, str] | None:
+        """A fold whose values are all that is still needed of the row, and the stream whose place they can take."""
+        if phase is not self.rows.phases[-1] or len(stay) != 1 or not self.rows.elements:
+            return None
+        values = [v for _, v in self.rows.elements]
+        for f in phase:
+            body = _uncast(f.body)
+            used = any(body == e for v in values for e in walk(v)) and not isinstance(body, Load)
+            left = any(stay[0] in _beneath(v, body) for v in values)
+            if used and not left and type_of(body) == stay[0].dtype and len(phase) == 1:
+                return f, self.names[stay[0]]
+        return None
+
+    def _steps(self, phase: Sequence[RowFold], stay: Sequence[Load], again: tuple[RowFold, str] | None) -> list[str]:
+        scene, held = self.rows.scene, self._held([f.body for f in phase], stay)
+        if again is not None:
+            place = self._lane(again[1])
+            f, body = again[0], _uncast(again[0].body)
+            value = scene.text(f.body, {body: place})
+            return [*scene.assigned([(place, body)], held), step(f.fold, self.totals[f.value], value)]
+        lines, known = scene.named([f.body for f in phase], held)
+        return [*lines, *(step(f.fold, self.totals[f.value], scene.text(f.body, known)) for f in phase)]
+
+    def _held(self, exprs: Sequence[Expr], stay: Sequence[Load]) -> dict[Expr, str]:
+        held: dict[Expr, str] = dict(self.totals)
+        for x in reads(exprs):
+            if x in self.names:
+                held[x] = self._lane(self.names[x]) if x in stay else f"{self.names[x]}_pack.v[$lane]"
+        return held
+
+    def _lane(self, name: str) -> str:
+        """An element of a pack that stays, in the lines of one slot."""
+        return f"{name}_kept[$slot].v[$lane]" if self.keep == "registers" else f"{name}_pack.v[$lane]"
+
+    def _walk(
+        self, exprs: Sequence[Expr], inner: list[str], stay: Sequence[Load] | None, seen: set[Load],
+        after: Callable[[], list[str]] = lambda: [], before: Sequence[str] = (),
+    ) -> list[str]:  # fmt: skip
+        """One walk over the row. ``stay``: streams that stay in registers, None where the row is read again."""
+        scene, across = self.rows.scene, self.threads * self.pack
+        at, first = f"${ELEMENT}_first", f"$thread * {self.pack} - $shift" if self.pack > 1 else "$thread"
+        fresh = [x for x in dict.fromkeys(reads(exprs)) if x in self.names and x not in seen]
+        seen |= set(stay or ())
+
+        def body() -> list[str]:
+            lines, back = list(before), list[str]()
+            for x in dict.fromkeys((*fresh, *(stay or ()))):
+                name, kept = self.names[x], stay is not None and x in stay
+                mentioned = any(f"{name}_pack.v" in line for line in inner)
+                if kept and self.keep == "registers":
+                    lines += self._fetch(x, f"{name}_kept[$slot]") if x in fresh else []
+                elif x in fresh:
+                    lines += [f"{pack_type(scene, x, self.pack)} {name}_pack;", *self._fetch(x, f"{name}_pack")]
+                elif mentioned:
+                    lines.append(f"{pack_type(scene, x, self.pack)} {name}_pack = {name}_kept[$slot];")
+                changed = x in fresh or any(line.startswith(f"{name}_pack.v[$lane] =") for line in inner)
+                back += [f"{name}_kept[$slot] = {name}_pack;"] if kept and changed and self.keep == "shared" else []
+            return [*lines, *self._lanes(inner), *back, *after()]
+
+        if stay is None or self.keep == "shared":
+            self.low, self.high, self.sure = self.pack > 1, True, False
+            head = f"for (int {at} = {first}; {at} < {self.limit}; {at} += {across}) {{"
+            number = f"({at} + $shift) / {across}" if self.pack > 1 else f"{at} / {across}"
+            counted = [f"const int $slot = {number} * {self.threads};"] if stay else []
+            return ["#pragma unroll 4", head, *indent([*counted, *body()]), "}"]
+        lines, last = list[str](), self.slots - 1
+        for slot in dict.fromkeys(("0", "$slot" if last > 1 else "0", str(last))):
+            self.low, self.high, self.sure = slot == "0" and self.pack > 1, slot == str(last), True
+            place = f"const int {at} = {slot} * {across} + {first};"
+            part = [word(line, "slot", slot) for line in (place, *body())] if slot != "$slot" else [place, *body()]
+            loop = f"for (int $slot = 1; $slot < {last}; ++$slot) {{"
+            lines += ["#pragma unroll", loop, *indent(part), "}"] if slot == "$slot" else ["{", *indent(part), "}"]
+        return lines
+
+    def _lanes(self, inner: Sequence[str]) -> list[str]:
+        tests = [f"${ELEMENT} >= 0"] if self.low else []
+        tests += [f"${ELEMENT} < {self.limit}"] if self.high else []
+        lines = [f"if ({' && '.join(tests)}) {{", *indent(list(inner)), "}"] if tests else list(inner)
+        if any(f"${ELEMENT}" in line for line in lines):
+            lines = [f"const int ${ELEMENT} = ${ELEMENT}_first + $lane;", *lines]
+        return each("$lane", self.pack, lines)
+
+    def _chosen(self, x: Load, whole: str, single: list[str]) -> list[str]:
+        """The access of a pack where it may be whole, else an element at a time."""
+        own = self._offset(x) == self._first_offset and self.sure
+        tests = [] if own else [f"{self.names[x]}_whole"]
+        tests += [f"${ELEMENT}_first >= 0"] if self.low else []
+        tests += [f"${ELEMENT}_first + {self.pack} <= {self.limit}"] if self.high else []
+        if not tests:
+            return [whole]
+        return [f"if ({' && '.join(tests)}) {{", f"    {whole}", "} else {", *indent(single), "}"]
+
+    def _fetch(self, x: Load, place: str) -> list[str]:
+        scene = self.rows.scene
+        single = self._lanes([f"{place}.v[$lane] = {scene.element(x)};"])
+        if self.pack == 1:
+            return single
+        kind = pack_type(scene, x, self.pack)
+        whole = f"{place} = *reinterpret_cast<const {kind} *>(&{word(scene.element(x), ELEMENT, f'${ELEMENT}_first')});"
+        return self._chosen(x, whole, single)
+
+    def _stored(self, stay: Sequence[Load] | None, seen: set[Load]) -> list[str]:
+        """The last walk: a value for each element."""
+        scene, values = self.rows.scene, [v for _, v in self.rows.elements]
+        held = self._held(values, stay or [])
+        row_wide = []
+        for n, e in enumerate(dict.fromkeys(x for v in values for x in shared_by_row(v))):
+            row_wide.append(f"const {TYPES[type_of(e)]} $shared{n + 1} = {scene.text(e, held)};")
+            held[e] = f"$shared{n + 1}"
+        made = {w: f"{self.names[w]}_made" for w, _ in self.rows.elements}
+        before = [f"{pack_type(scene, w, self.pack)} {name};" for w, name in made.items()]
+        inner = scene.assigned([(f"{made[w]}.v[$lane]", v) for w, v in self.rows.elements], held)
+        needed = [v for v in values if v not in held]
+
+        def after() -> list[str]:
+            lines = list[str]()
+            for w, name in made.items():
+                single = self._lanes([f"{scene.element(w)} = {name}.v[$lane];"])
+                at = word(scene.element(w), ELEMENT, f"${ELEMENT}_first")
+                whole = f"*reinterpret_cast<{pack_type(scene, w, self.pack)} *>(&{at}) = {name};"
+                lines += single if self.pack == 1 else self._chosen(w, whole, single)
+            return lines
+
+        return [*row_wide, *self._walk(self._still(needed), inner, stay, seen, after, before)]
+
+    def _still(self, exprs: Sequence[Expr]) -> list[Expr]:
+        """What is read for the expressions when values that stand in registers are taken from there."""
+        held = {e for e, t in self.totals.items() if t.endswith(".v[$lane]")}
+        return [x for e in exprs for x in _leaves(e, held)]
+
+    def _joined(self, f: RowFold) -> str:
+        """The threads' results as one."""
+        name, op = self.totals[f.value], OPERATORS[f.fold.op]
+        if self.threads == _WARP:
+            self.rows.scene.helpers.add(f"fsr_warp_{op}")
+            return f"{name} = fsr_warp_{op}({name});"
+        self.rows.scene.helpers.add(f"fsr_block_{op}")
+        return f"{name} = fsr_block_{op}<{self.threads}>({name});"
+
+
+def _uncast(e: Expr) -> Expr:
+    """What is converted, or the expression itself."""
+    return e.args[0] if isinstance(e, Op) and e.name in CASTS else e
+
+
+def _beneath(e: Expr, without: Expr) -> set[Expr]:
+    """All that stands in an expression, other than in one of its parts."""
+    if e == without:
+        return set()
+    found: set[Expr] = {e}
+    for part in children(e):
+        found |= _beneath(part, without)
+    return found
+
+
+def _leaves(e: Expr, held: set[Expr]) -> list[Expr]:
+    if e in held:
+        return []
+    if isinstance(e, Load):
+        return [e]
+    return [x for part in children(e) for x in _leaves(part, held)]
