@@ -45,7 +45,7 @@ def loaded(file: KernelFile, entry: str | None = None) -> tuple[KernelFile, Cont
         defines = latest((*stated_defines(raw), *file.defines))
     file = replace(file, include_dirs=tuple(folder / name for name in names), defines=defines)
     if raw is None:
-        from fsr.contract.infer import infer  # needs the parser, which costs 40 ms
+        from fsr.contract.infer.infer import infer  # needs the parser, which costs 40 ms
 
         contract, where = infer(file, entry), None
     else:

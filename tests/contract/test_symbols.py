@@ -3,7 +3,7 @@
 import pytest
 
 from fsr.contract.build import build
-from fsr.contract.infer import infer
+from fsr.contract.infer.infer import infer
 from fsr.contract.read import read_contract
 from fsr.contract.show import with_block
 from fsr.contract.validate import validate

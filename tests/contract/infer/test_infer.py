@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from fsr.contract.infer import infer
+from fsr.contract.infer.infer import infer
 from fsr.contract.load import load_contract
 from fsr.contract.show import contract_block, contract_toml, with_block
 from fsr.errors import ContractError, SourceError
 from fsr.records import Role
 from fsr.source.file import KernelFile
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def inferred(text: str, entry: str | None = None):

@@ -1,0 +1,1 @@
+"""The contract of a kernel that has none, from its code."""
