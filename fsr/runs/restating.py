@@ -11,7 +11,7 @@ from fsr.runs.budget import Budget
 from fsr.runs.kernel import Kernel
 from fsr.runs.options import RefineOptions
 
-_LEAST_S, _SHARE, _MOST_S = 40.0, 0.15, 10.0
+_LEAST_S, _SHARE, _MOST_S = 10.0, 0.2, 12.0
 _TICK_S = 0.1
 
 
@@ -25,7 +25,7 @@ class Restating:
         self._limit_s = min(_MOST_S, _SHARE * budget.left_s)
         self._until_s = budget.elapsed_s + 2 * self._limit_s
         few = options.evaluations is not None or budget.left_s < _LEAST_S
-        if not (few or options.keep_launch or len(kernel.contract.plan.launches) != 1):
+        if not (few or options.keep_launch):
             self._thread.start()
 
     def _lift(self, kernel: Kernel) -> None:

@@ -57,5 +57,5 @@ def test_a_run_of_few_candidates_does_without(
     monkeypatch.setattr(restating, "lift", lambda *_, **__: pytest.fail("asked"))
     found = restating.Restating(kernel, RefineOptions(Path("k.cu"), **options), Budget(300.0))  # type: ignore[arg-type]
     assert found.computation(lambda: None, []) is None
-    short = restating.Restating(kernel, RefineOptions(Path("k.cu")), Budget(20.0))
+    short = restating.Restating(kernel, RefineOptions(Path("k.cu")), Budget(8.0))
     assert short.computation(lambda: None, []) is None
