@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -172,7 +173,7 @@ class Generaliser:
         if kind == "chosen" and len(rows[0]) == 3:
             raise Refused("data decides where an element goes")
         if kind == "const":
-            return Const(rows[0][1], rows[0][2]) if len(set(rows)) == 1 else None
+            return Const(rows[0][1], rows[0][2]) if len(set(rows)) == 1 else self._counted(points, rows)
         if kind == "int":
             return Number(self.index(points, [r[1] for r in rows]), rows[0][2])
         if kind == "load":
@@ -182,6 +183,14 @@ class Generaliser:
             return Load(rows[0][1], tuple(parts), self.dtypes[rows[0][1]])
         parts = [self.fit(points.of([r[c] for r in rows])) for c in range(1, len(rows[0]))]
         return Op(kind, tuple(parts))
+
+    def _counted(self, points: Points, rows: Sequence[tuple[Any, ...]]) -> Expr | None:
+        """Floating literals that a kernel counted up to: a number that sizes alone tell. None for others."""
+        if any(r[1] != r[1] // 1 or abs(r[1]) > 2**24 or r[2] != rows[0][2] for r in rows):
+            return None
+        held = {name: points.columns[name] for name in self.sizes if name in points.columns}
+        found = affine_fit(Points(held, points.run, points.terms), np.array([r[1] for r in rows], np.int64), self.sizes)
+        return Number(Affine(tuple(sorted(found[0].items())), found[1]), rows[0][2]) if found and found[0] else None
 
     # ------------------------------------------------------------ cases
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any
 
 from fsr.computation.expression import ASSOCIATIVE
+from fsr.lifting.moments import collected
 from fsr.lifting.running import joined, rescaled
 
 Term = tuple[Any, ...]  # ("const", value, dtype), ("int", value, dtype), ("load", buffer, ids), (op, ...)
@@ -128,7 +129,7 @@ class Graph:
         """A quotient of floating values."""
         if self.algebra == 2:
             return self.list_of("prod", [a, self.inverse(b)])
-        return a if self.is_value(b, 1.0) else self.make("div", a, b)
+        return a if self.is_value(b, 1.0) or self.terms[b][:2] == ("int", 1) else self.make("div", a, b)
 
     def exponential(self, a: int) -> int:
         """e to a term."""
@@ -173,9 +174,12 @@ class Graph:
         if not flat:
             return self._neutral(op, neutral)
         if len(flat) == 1 and op not in ("argmax", "argmin"):
-            return flat[0]
-        if op == "sum" and self.algebra == 1 and (one := joined(self, flat)) is not None:
-            return one
+            two = collected(self, flat) if op == "sum" and self.algebra == 1 else None  # the first two's deviations
+            return flat[0] if two is None else two
+        if op == "sum" and self.algebra == 1:
+            for rule in (joined, collected):
+                if (one := rule(self, flat)) is not None:
+                    return one
         return self._pulled(flat) if op == "sum" and self.algebra == 2 else self.make(op, tuple(flat))
 
     def _neutral(self, op: str, like: int) -> int:

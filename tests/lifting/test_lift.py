@@ -181,6 +181,29 @@ __global__ void k(const int* at, const float* x, float* y, float* z, int n, int 
     ]
 
 
+def test_moments_kept_up_to_date_are_sums(tmp_path):
+    """Welford's recurrence in each lane, joined by shuffles."""
+    body = """__global__ void k(const float* x, float* y, int rows, int cols) {
+  const float* row = x + blockIdx.x * cols;
+  float m = 0, s = 0, n = 0;
+  for (int j = threadIdx.x; j < cols; j += 2) {
+    n += 1;
+    float d = row[j] - m;
+    m += d / n;
+    s += d * (row[j] - m);
+  }
+  float om = __shfl_xor_sync(3, m, 1), os = __shfl_xor_sync(3, s, 1), on = __shfl_xor_sync(3, n, 1);
+  float all = n + on, d = om - m;
+  s += os + d * d * (n * on / all);
+  if (!threadIdx.x) y[blockIdx.x] = s / all;
+}"""
+    assert lines(lifted(tmp_path, body, shape='["rows"]', launch=("rows", 2)).computation) == [
+        "_sum[i] = sum(x[i, k0] for k0 in range(cols))",
+        "_sum2[i] = sum((x[i, k0] - (_sum[i] / cols)) * (x[i, k0] - (_sum[i] / cols)) for k0 in range(cols))",
+        "y[i] = _sum2[i] / cols",
+    ]
+
+
 def test_constants_that_host_code_fills_are_read_like_buffers(tmp_path):
     (tmp_path / "k.cu").write_text("""// /// fsr
 // entry = "k"
