@@ -5,27 +5,25 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fsr.contract.fields import VALUE_KEYS, Fields, constraints_of, did_you_mean
+from fsr.contract.arguments import arguments_of
+from fsr.contract.fields import Fields, did_you_mean
+from fsr.contract.launches import plan_of
 from fsr.contract.model import Argument, Contract, Size, Tolerance
 from fsr.contract.passing import misfit, scalar_dtypes
 from fsr.contract.read import RawContract
-from fsr.contract.symbols import Symbol, is_symbol, stated_symbols, symbols_of
-from fsr.errors import ContractError, FsrError
+from fsr.contract.symbols import stated_symbols, symbols_of
+from fsr.errors import FsrError
 from fsr.files import Unreadable, read_file
 from fsr.given import latest, why_no_define
-from fsr.hardware.c_types import BY_DTYPE
-from fsr.records import Launch, Plan, Role, ScalarArgument, Scratch
+from fsr.records import Plan, Role
 from fsr.source.file import KernelFile
-from fsr.source.signature import Parameter, Signature, signature
+from fsr.source.signature import Signature, signature
 
 TOP_KEYS = ("entry", "sizes", "args", "launch", "scratch", "tolerance", "reference", "aliasing", "flags",
             "include_dirs", "defines")  # fmt: skip
-ARG_KEYS = ("dtype", "role", "shape", "value", "alignment", *VALUE_KEYS)
-ALL_DTYPES = tuple(BY_DTYPE)
 
 
 def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
@@ -42,10 +40,10 @@ def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
     symbols = symbols_of(file, list(signatures))
     params = {p.name for one in signatures.values() for p in one.params}
     args = (
-        *_args(top, signatures, main, sizes, symbols),
+        *arguments_of(top, signatures, main, sizes, symbols),
         *stated_symbols(top, params, {s.name for s in sizes}, symbols),
     )
-    plan = _plan(top, signatures, main, args)
+    plan = plan_of(top, signatures, main, args)
     _require_fitting(top, plan, args, signatures)
     return Contract(
         entry=main,
@@ -71,7 +69,7 @@ def stated_folders(raw: RawContract, folder: Path) -> tuple[str, ...]:
     """The folders of includes that a contract names, from the kernel file's ``folder``. Raises ContractError for one
     that is not there."""
     top = Fields(raw, raw.data)
-    found = _texts(top, "include_dirs", '["include", "../common"]')
+    found = top.texts("include_dirs", '["include", "../common"]')
     for name in found:
         if not (folder / name).is_dir():
             raise top.bad(
@@ -83,19 +81,12 @@ def stated_folders(raw: RawContract, folder: Path) -> tuple[str, ...]:
 def stated_defines(raw: RawContract) -> tuple[str, ...]:
     """The macros that a contract names, in ``defines`` or as -D among its ``flags``. Raises ContractError."""
     top = Fields(raw, raw.data)
-    found = _texts(top, "defines", '["BLOCK=128", "FAST"]')
+    found = top.texts("defines", '["BLOCK=128", "FAST"]')
     for text in found:
         if why := why_no_define(text):
             raise top.bad(f"the macro {text!r} cannot be used: {why}", "NAME or NAME=VALUE", "defines")
-    flags = _texts(top, "flags", '["--use_fast_math"]')
+    flags = top.texts("flags", '["--use_fast_math"]')
     return latest((*found, *(flag[2:].strip() for flag in flags if flag.startswith("-D"))))
-
-
-def _texts(top: Fields, key: str, example: str) -> tuple[str, ...]:
-    value = top.data.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise top.bad(f"{key} is {value!r}", f"a list of texts, for example {example}", key)
-    return tuple(value)
 
 
 def _signatures(top: Fields, file: KernelFile, entry: str | None) -> tuple[str, dict[str, Signature]]:
@@ -151,227 +142,6 @@ def _size(top: Fields, name: str, value: Any) -> Size:
         if not low <= one <= high:
             raise fields.bad(f"the size {name} is timed at {one}", f"a value from {low} to {high}", "timed")
     return Size(name, low, high, timed)
-
-
-# ---------------------------------------------------------------- arguments
-
-
-def _args(
-    top: Fields, signatures: Mapping[str, Signature], main: str, sizes: tuple[Size, ...], symbols: Mapping[str, Symbol]
-) -> tuple[Argument, ...]:
-    params_ = {p.name for one in signatures.values() for p in one.params}
-    table = {n: v for n, v in top.table("args").items() if n in params_ or not is_symbol(n, v, symbols)}
-    is_plan = isinstance(top.data.get("launch"), list)
-    params: dict[str, Parameter] = {}
-    for one in signatures.values():
-        for param in one.params:
-            params.setdefault(param.name, param)
-    if is_plan:
-        names = list(table)
-        known = {**{n: params[n] for n in table if n in params}}
-    else:
-        known = {p.name: p for p in signatures[main].params}
-        names = list(known)
-        for name in table:
-            if name not in known:
-                raise Fields(top.raw, top.data).bad(
-                    f"the contract names the argument {name!r}, which {signatures[main].kernel} does not have",
-                    "one of: " + (", ".join(names) or "none, the kernel has no parameters"),
-                    "args", name, fix=did_you_mean(name, names),
-                )  # fmt: skip
-    size_names = {s.name for s in sizes}
-    return tuple(_arg(top, name, table.get(name), known.get(name), size_names, signatures[main]) for name in names)
-
-
-def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[str], owner: Signature) -> Argument:
-    implicit = param is not None and not param.pointer and name in sizes
-    if data is None and not implicit:
-        raise ContractError(
-            f"the contract says nothing of the argument {name!r} ({param.type if param else '?'})",
-            expected=f"an entry in [args]: {_example(name, param, sizes)}",
-            where=top.raw.where("args"),
-            fix="add it",
-        )
-    fields = Fields(top.raw, {} if data is None else data, "args", name)
-    fields.only(ARG_KEYS)
-    dtype, lanes = _dtype(fields, param)
-    role = _role(fields, param)
-    value = fields.expression("value", name if implicit else None)
-    constraints = constraints_of(fields)
-    shape: tuple[str, ...] = ()
-    if role is not Role.SCALAR:
-        if "shape" not in fields.data:
-            raise fields.bad(
-                f"the buffer {name} has no shape", 'shape = ["rows", "cols"], outermost first', fix="add it"
-            )
-        shape = fields.expressions("shape")
-        if value is not None:  # every element holds it on entry: outputs that the caller clears
-            constraints, value = replace(constraints, low=value, high=value), None
-    elif "shape" in fields.data:
-        raise fields.bad(f"the scalar {name} has a shape", "shape on pointers only", "shape")
-    alignment = fields.count("alignment", 0) or 0
-    if alignment & (alignment - 1) or alignment > 256:
-        raise fields.bad(f"the alignment of {name} is {alignment}", "a power of two up to 256", "alignment")
-    return Argument(name, dtype, role, shape, value, max(alignment, _natural(dtype, lanes)), constraints)
-
-
-def _example(name: str, param: Parameter | None, sizes: set[str]) -> str:
-    size = next(iter(sorted(sizes)), "n")
-    if param is None or param.pointer:
-        role = "in" if param is None or param.const else "out"
-        return f'{name} = {{role = "{role}", shape = ["{size}"]}}'
-    return (
-        f'{name} = {{value = "{size}"}}' if param.dtype and "int" in param.dtype else f"{name} = {{low = 0, high = 1}}"
-    )
-
-
-def _dtype(fields: Fields, param: Parameter | None) -> tuple[str, int]:
-    """The dtype stated, checked against the parameter's; the parameter's when none is stated."""
-    stated = fields.text("dtype")
-    if stated is not None and stated not in ALL_DTYPES:
-        raise fields.bad(
-            f"the dtype {stated!r} is unknown", "one of: " + ", ".join(ALL_DTYPES), "dtype",
-            fix=did_you_mean(stated, ALL_DTYPES),
-        )  # fmt: skip
-    own = param.dtype if param is not None else None
-    if stated is not None and own is not None and stated != own:
-        raise fields.bad(
-            f"the contract says that {fields.keys[-1]} is {stated}; the kernel declares {param.type if param else ''}",
-            own, "dtype", fix="leave dtype out, or correct it",
-        )  # fmt: skip
-    dtype = stated or own
-    if dtype is None:
-        kind = f"the type {param.type!r}" if param else "no known type"
-        raise fields.bad(
-            f"the argument {fields.keys[-1]} has {kind}, which fsr cannot make values of",
-            "a number, a pointer to numbers, or dtype = ... to say what the pointer holds",
-            fix="add dtype, or wrap the kernel in one with plain parameters",
-        )
-    return dtype, param.lanes if param is not None and stated is None else 1
-
-
-def _natural(dtype: str, lanes: int) -> int:
-    """Bytes of alignment that the type itself promises beyond its element: 16 for float4; 0 for plain types."""
-    if lanes == 1:
-        return 0
-    return BY_DTYPE[dtype].bytes * (4 if lanes == 4 else 2 if lanes == 2 else 1)
-
-
-def _role(fields: Fields, param: Parameter | None) -> Role:
-    stated = fields.text("role")
-    roles = tuple(r.value for r in Role)
-    name = fields.keys[-1]
-    if stated is not None and stated not in roles:
-        raise fields.bad(
-            f"the role of {name} is {stated!r}", "one of: " + ", ".join(roles), "role", fix=did_you_mean(stated, roles)
-        )
-    if param is not None and not param.pointer:
-        if stated not in (None, "scalar"):
-            raise fields.bad(f"{name} is passed by value and has the role {stated!r}", "scalar", "role")
-        return Role.SCALAR
-    if stated is None and param is not None and param.const:
-        return Role.IN
-    if stated is None:
-        kind = param.type if param else "buffer"
-        raise fields.bad(
-            f"the role of {name} ({kind}) is not stated",
-            '"in", "out" (written only) or "inout"',
-            fix='add role = "out"',
-        )
-    if stated == "scalar" and param is not None:
-        raise fields.bad(f"{name} is a pointer and has the role 'scalar'", "in, out or inout", "role")
-    if stated in ("out", "inout") and param is not None and param.const:
-        raise fields.bad(f"{name} is a pointer to const and has the role {stated!r}", '"in"', "role")
-    return Role(stated)
-
-
-# ---------------------------------------------------------------- launches
-
-
-def _plan(top: Fields, signatures: Mapping[str, Signature], main: str, args: tuple[Argument, ...]) -> Plan:
-    data = top.data.get("launch")
-    if data is None:
-        raise top.bad(
-            "the contract has no [launch]", 'grid = "ceil_div(n, 256)" and block = 256 under [launch]', fix="add it"
-        )
-    scratch = tuple(_scratch(top, name, value) for name, value in top.table("scratch").items())
-    for one in scratch:
-        if any(a.name == one.name for a in args):
-            raise top.bad(f"{one.name} is an argument and a scratch buffer", "another name", "scratch", one.name)
-    if isinstance(data, list):
-        known = {a.name for a in args if not a.symbol} | {s.name for s in scratch}
-        launches = tuple(_plan_launch(top, d, i, main, signatures, known) for i, d in enumerate(data))
-    else:
-        fields = Fields(top.raw, data, "launch")
-        fields.only(("grid", "block", "shared_bytes"))
-        launches = (_launch(fields, main, tuple(a.name for a in args if not a.symbol)),)
-    flags = tuple(f for f in _texts(top, "flags", '["--use_fast_math"]') if not f.startswith("-D"))
-    return Plan(launches, scratch, flags)
-
-
-def _launch(fields: Fields, entry: str, args: tuple[str | ScalarArgument, ...]) -> Launch:
-    grid, block = (_dimensions(fields, key) for key in ("grid", "block"))
-    return Launch(entry, grid, block, fields.expression("shared_bytes", "0") or "0", args)
-
-
-def _dimensions(fields: Fields, key: str) -> tuple[str, str, str]:
-    if key not in fields.data:
-        raise fields.bad(
-            f"{fields.title} has no {key}", f'{key} = "ceil_div(n, 256)" or {key} = [16, 16]', fix="add it"
-        )
-    parts = fields.expressions(key)
-    if not 1 <= len(parts) <= 3:
-        raise fields.bad(f"{key} has {len(parts)} dimensions", "one to three: x, y, z", key)
-    x, y, z = (*parts, "1", "1")[:3]
-    return x, y, z
-
-
-def _plan_launch(
-    top: Fields, data: Any, index: int, main: str, signatures: Mapping[str, Signature], named: set[str]
-) -> Launch:
-    fields = Fields(top.raw, data, "launch", index)
-    fields.only(("entry", "grid", "block", "shared_bytes", "args"))
-    entry = fields.text("entry") or main
-    params = signatures[entry].params
-    given = fields.data.get("args", [p.name for p in params])
-    if not isinstance(given, list) or len(given) != len(params):
-        raise fields.bad(
-            f"the launch of {entry} passes {len(given) if isinstance(given, list) else given!r} arguments",
-            f"{len(params)}: {', '.join(p.name for p in params)}", "args",
-        )  # fmt: skip
-    found: list[str | ScalarArgument] = []
-    for arg, param in zip(given, params, strict=True):
-        if isinstance(arg, Mapping):
-            inner = Fields(top.raw, arg, "launch", index, "args")
-            inner.only(("dtype", "value"))
-            dtype = inner.text("dtype", param.dtype) or "int32"
-            found.append(ScalarArgument(dtype, inner.as_expression(arg.get("value"), "value")))
-        elif isinstance(arg, str) and arg in named:
-            found.append(arg)
-        elif not param.pointer and isinstance(arg, str | int | float):
-            found.append(ScalarArgument(param.dtype or "int32", fields.as_expression(arg, "args")))
-        else:
-            raise fields.bad(
-                f"the launch of {entry} passes {arg!r} for {param.name}", "one of: " + ", ".join(sorted(named)), "args",
-                fix=did_you_mean(str(arg), sorted(named)),
-            )  # fmt: skip
-    return _launch(fields, entry, tuple(found))
-
-
-def _scratch(top: Fields, name: str, data: Any) -> Scratch:
-    fields = Fields(top.raw, data, "scratch", name)
-    fields.only(("dtype", "count", "zeroed"))
-    dtype = fields.text("dtype")
-    if dtype not in ALL_DTYPES:
-        raise fields.bad(
-            f"the scratch buffer {name} has the dtype {dtype!r}", "one of: " + ", ".join(ALL_DTYPES), "dtype"
-        )
-    count = fields.expression("count")
-    if count is None:
-        raise fields.bad(
-            f"the scratch buffer {name} has no count", 'count = "ceil_div(n, 256)" (elements)', fix="add it"
-        )
-    return Scratch(name, dtype, count, fields.flag("zeroed"))
 
 
 # ---------------------------------------------------------------- the rest

@@ -116,6 +116,13 @@ class Fields:
             raise self.bad(f"{self.title}: {key} is {value!r}", "a whole number or a list of them", key)
         return tuple(parts)
 
+    def texts(self, key: str, example: str) -> tuple[str, ...]:
+        """A list of texts; () when not there. ``example``: as the error shows it."""
+        value = self.data.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+            raise self.bad(f"{key} is {value!r}", f"a list of texts, for example {example}", key)
+        return tuple(value)
+
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
     """A ``next`` line for a misspelt word."""

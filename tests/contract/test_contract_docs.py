@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from fsr.contract.build import ARG_KEYS, TOP_KEYS
+from fsr.contract.arguments import ARG_KEYS
+from fsr.contract.build import TOP_KEYS
 from fsr.contract.load import load_contract
 from fsr.source.file import KernelFile
 

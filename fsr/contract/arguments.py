@@ -1,0 +1,149 @@
+"""The arguments that a contract states, held against the parameters of its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from fsr.contract.fields import VALUE_KEYS, Fields, constraints_of, did_you_mean
+from fsr.contract.model import Argument, Size
+from fsr.contract.symbols import Symbol, is_symbol
+from fsr.errors import ContractError
+from fsr.hardware.c_types import BY_DTYPE
+from fsr.records import Role
+from fsr.source.signature import Parameter, Signature
+
+ARG_KEYS = ("dtype", "role", "shape", "value", "alignment", *VALUE_KEYS)
+ALL_DTYPES = tuple(BY_DTYPE)
+
+
+def arguments_of(
+    top: Fields, signatures: Mapping[str, Signature], main: str, sizes: tuple[Size, ...], symbols: Mapping[str, Symbol]
+) -> tuple[Argument, ...]:
+    """Those of ``[args]``, in the kernel's order or, in a plan of several launches, the table's; scalars named like a
+    size need no entry. Raises ContractError."""
+    params_ = {p.name for one in signatures.values() for p in one.params}
+    table = {n: v for n, v in top.table("args").items() if n in params_ or not is_symbol(n, v, symbols)}
+    is_plan = isinstance(top.data.get("launch"), list)
+    params: dict[str, Parameter] = {}
+    for one in signatures.values():
+        for param in one.params:
+            params.setdefault(param.name, param)
+    if is_plan:
+        names = list(table)
+        known = {**{n: params[n] for n in table if n in params}}
+    else:
+        known = {p.name: p for p in signatures[main].params}
+        names = list(known)
+        for name in table:
+            if name not in known:
+                raise Fields(top.raw, top.data).bad(
+                    f"the contract names the argument {name!r}, which {signatures[main].kernel} does not have",
+                    "one of: " + (", ".join(names) or "none, the kernel has no parameters"),
+                    "args", name, fix=did_you_mean(name, names),
+                )  # fmt: skip
+    size_names = {s.name for s in sizes}
+    return tuple(_arg(top, name, table.get(name), known.get(name), size_names, signatures[main]) for name in names)
+
+
+def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[str], owner: Signature) -> Argument:
+    implicit = param is not None and not param.pointer and name in sizes
+    if data is None and not implicit:
+        raise ContractError(
+            f"the contract says nothing of the argument {name!r} ({param.type if param else '?'})",
+            expected=f"an entry in [args]: {_example(name, param, sizes)}",
+            where=top.raw.where("args"),
+            fix="add it",
+        )
+    fields = Fields(top.raw, {} if data is None else data, "args", name)
+    fields.only(ARG_KEYS)
+    dtype, lanes = _dtype(fields, param)
+    role = _role(fields, param)
+    value = fields.expression("value", name if implicit else None)
+    constraints = constraints_of(fields)
+    shape: tuple[str, ...] = ()
+    if role is not Role.SCALAR:
+        if "shape" not in fields.data:
+            raise fields.bad(
+                f"the buffer {name} has no shape", 'shape = ["rows", "cols"], outermost first', fix="add it"
+            )
+        shape = fields.expressions("shape")
+        if value is not None:  # every element holds it on entry: outputs that the caller clears
+            constraints, value = replace(constraints, low=value, high=value), None
+    elif "shape" in fields.data:
+        raise fields.bad(f"the scalar {name} has a shape", "shape on pointers only", "shape")
+    alignment = fields.count("alignment", 0) or 0
+    if alignment & (alignment - 1) or alignment > 256:
+        raise fields.bad(f"the alignment of {name} is {alignment}", "a power of two up to 256", "alignment")
+    return Argument(name, dtype, role, shape, value, max(alignment, _natural(dtype, lanes)), constraints)
+
+
+def _example(name: str, param: Parameter | None, sizes: set[str]) -> str:
+    size = next(iter(sorted(sizes)), "n")
+    if param is None or param.pointer:
+        role = "in" if param is None or param.const else "out"
+        return f'{name} = {{role = "{role}", shape = ["{size}"]}}'
+    return (
+        f'{name} = {{value = "{size}"}}' if param.dtype and "int" in param.dtype else f"{name} = {{low = 0, high = 1}}"
+    )
+
+
+def _dtype(fields: Fields, param: Parameter | None) -> tuple[str, int]:
+    """The dtype stated, checked against the parameter's; the parameter's when none is stated."""
+    stated = fields.text("dtype")
+    if stated is not None and stated not in ALL_DTYPES:
+        raise fields.bad(
+            f"the dtype {stated!r} is unknown", "one of: " + ", ".join(ALL_DTYPES), "dtype",
+            fix=did_you_mean(stated, ALL_DTYPES),
+        )  # fmt: skip
+    own = param.dtype if param is not None else None
+    if stated is not None and own is not None and stated != own:
+        raise fields.bad(
+            f"the contract says that {fields.keys[-1]} is {stated}; the kernel declares {param.type if param else ''}",
+            own, "dtype", fix="leave dtype out, or correct it",
+        )  # fmt: skip
+    dtype = stated or own
+    if dtype is None:
+        kind = f"the type {param.type!r}" if param else "no known type"
+        raise fields.bad(
+            f"the argument {fields.keys[-1]} has {kind}, which fsr cannot make values of",
+            "a number, a pointer to numbers, or dtype = ... to say what the pointer holds",
+            fix="add dtype, or wrap the kernel in one with plain parameters",
+        )
+    return dtype, param.lanes if param is not None and stated is None else 1
+
+
+def _natural(dtype: str, lanes: int) -> int:
+    """Bytes of alignment that the type itself promises beyond its element: 16 for float4; 0 for plain types."""
+    if lanes == 1:
+        return 0
+    return BY_DTYPE[dtype].bytes * (4 if lanes == 4 else 2 if lanes == 2 else 1)
+
+
+def _role(fields: Fields, param: Parameter | None) -> Role:
+    stated = fields.text("role")
+    roles = tuple(r.value for r in Role)
+    name = fields.keys[-1]
+    if stated is not None and stated not in roles:
+        raise fields.bad(
+            f"the role of {name} is {stated!r}", "one of: " + ", ".join(roles), "role", fix=did_you_mean(stated, roles)
+        )
+    if param is not None and not param.pointer:
+        if stated not in (None, "scalar"):
+            raise fields.bad(f"{name} is passed by value and has the role {stated!r}", "scalar", "role")
+        return Role.SCALAR
+    if stated is None and param is not None and param.const:
+        return Role.IN
+    if stated is None:
+        kind = param.type if param else "buffer"
+        raise fields.bad(
+            f"the role of {name} ({kind}) is not stated",
+            '"in", "out" (written only) or "inout"',
+            fix='add role = "out"',
+        )
+    if stated == "scalar" and param is not None:
+        raise fields.bad(f"{name} is a pointer and has the role 'scalar'", "in, out or inout", "role")
+    if stated in ("out", "inout") and param is not None and param.const:
+        raise fields.bad(f"{name} is a pointer to const and has the role {stated!r}", '"in"', "role")
+    return Role(stated)

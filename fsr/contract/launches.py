@@ -1,0 +1,100 @@
+"""The plan that a contract states: its launches, what each passes, and its scratch buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fsr.contract.fields import Fields, did_you_mean
+from fsr.contract.model import Argument
+from fsr.hardware.c_types import BY_DTYPE
+from fsr.records import Launch, Plan, ScalarArgument, Scratch
+from fsr.source.signature import Signature
+
+
+def plan_of(top: Fields, signatures: Mapping[str, Signature], main: str, args: tuple[Argument, ...]) -> Plan:
+    """The plan of ``[launch]``, or of a list of them. ``main``: the entry that a launch has by default. Raises
+    ContractError."""
+    data = top.data.get("launch")
+    if data is None:
+        raise top.bad(
+            "the contract has no [launch]", 'grid = "ceil_div(n, 256)" and block = 256 under [launch]', fix="add it"
+        )
+    scratch = tuple(_scratch(top, name, value) for name, value in top.table("scratch").items())
+    for one in scratch:
+        if any(a.name == one.name for a in args):
+            raise top.bad(f"{one.name} is an argument and a scratch buffer", "another name", "scratch", one.name)
+    if isinstance(data, list):
+        known = {a.name for a in args if not a.symbol} | {s.name for s in scratch}
+        launches = tuple(_plan_launch(top, d, i, main, signatures, known) for i, d in enumerate(data))
+    else:
+        fields = Fields(top.raw, data, "launch")
+        fields.only(("grid", "block", "shared_bytes"))
+        launches = (_launch(fields, main, tuple(a.name for a in args if not a.symbol)),)
+    flags = tuple(f for f in top.texts("flags", '["--use_fast_math"]') if not f.startswith("-D"))
+    return Plan(launches, scratch, flags)
+
+
+def _launch(fields: Fields, entry: str, args: tuple[str | ScalarArgument, ...]) -> Launch:
+    grid, block = (_dimensions(fields, key) for key in ("grid", "block"))
+    return Launch(entry, grid, block, fields.expression("shared_bytes", "0") or "0", args)
+
+
+def _dimensions(fields: Fields, key: str) -> tuple[str, str, str]:
+    if key not in fields.data:
+        raise fields.bad(
+            f"{fields.title} has no {key}", f'{key} = "ceil_div(n, 256)" or {key} = [16, 16]', fix="add it"
+        )
+    parts = fields.expressions(key)
+    if not 1 <= len(parts) <= 3:
+        raise fields.bad(f"{key} has {len(parts)} dimensions", "one to three: x, y, z", key)
+    x, y, z = (*parts, "1", "1")[:3]
+    return x, y, z
+
+
+def _plan_launch(
+    top: Fields, data: Any, index: int, main: str, signatures: Mapping[str, Signature], named: set[str]
+) -> Launch:
+    fields = Fields(top.raw, data, "launch", index)
+    fields.only(("entry", "grid", "block", "shared_bytes", "args"))
+    entry = fields.text("entry") or main
+    params = signatures[entry].params
+    given = fields.data.get("args", [p.name for p in params])
+    if not isinstance(given, list) or len(given) != len(params):
+        raise fields.bad(
+            f"the launch of {entry} passes {len(given) if isinstance(given, list) else given!r} arguments",
+            f"{len(params)}: {', '.join(p.name for p in params)}", "args",
+        )  # fmt: skip
+    found: list[str | ScalarArgument] = []
+    for arg, param in zip(given, params, strict=True):
+        if isinstance(arg, Mapping):
+            inner = Fields(top.raw, arg, "launch", index, "args")
+            inner.only(("dtype", "value"))
+            dtype = inner.text("dtype", param.dtype) or "int32"
+            found.append(ScalarArgument(dtype, inner.as_expression(arg.get("value"), "value")))
+        elif isinstance(arg, str) and arg in named:
+            found.append(arg)
+        elif not param.pointer and isinstance(arg, str | int | float):
+            found.append(ScalarArgument(param.dtype or "int32", fields.as_expression(arg, "args")))
+        else:
+            raise fields.bad(
+                f"the launch of {entry} passes {arg!r} for {param.name}", "one of: " + ", ".join(sorted(named)), "args",
+                fix=did_you_mean(str(arg), sorted(named)),
+            )  # fmt: skip
+    return _launch(fields, entry, tuple(found))
+
+
+def _scratch(top: Fields, name: str, data: Any) -> Scratch:
+    fields = Fields(top.raw, data, "scratch", name)
+    fields.only(("dtype", "count", "zeroed"))
+    dtype = fields.text("dtype")
+    if dtype not in BY_DTYPE:
+        raise fields.bad(
+            f"the scratch buffer {name} has the dtype {dtype!r}", "one of: " + ", ".join(BY_DTYPE), "dtype"
+        )
+    count = fields.expression("count")
+    if count is None:
+        raise fields.bad(
+            f"the scratch buffer {name} has no count", 'count = "ceil_div(n, 256)" (elements)', fix="add it"
+        )
+    return Scratch(name, dtype, count, fields.flag("zeroed"))
