@@ -35,7 +35,7 @@ from fsr.expressions import evaluate_int
 from fsr.hardware.dtypes import is_float, numpy_dtype
 
 Array = np.ndarray[Any, Any]
-MOST_POINTS = 1 << 24
+MOST_POINTS = 1 << 22
 
 
 class NoMeaning(Exception):  # noqa: N818

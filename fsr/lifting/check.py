@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 _NOT_EXECUTED = (NoMeaning, ValueError, KeyError, IndexError, TypeError, MemoryError)
 FAMILIES = ("normal", "uniform", "tripled", "negated")
 RUN_S, RUN_IN_PART_S = 5.0, 1.5  # so long may the original take; where it could be observed instead
-SAMPLED = 1500  # elements that are compared where all are too many
+SAMPLED = (1500, 200)  # elements that are compared where all are too many; where those are, too
 MOST_WHOLE = 1 << 19  # elements of an output that are all compared
 # Of one output's spacing, per operation behind an element: regrouped sums, fused products, fast intrinsics.
 _ULPS = 512.0
@@ -90,16 +90,16 @@ class Checker:
         """As _differs, of single elements."""
         _, inputs = self._opened(sizes, data)
         for name, (at, values) in want.items():
-            few = np.random.default_rng(2).permutation(len(values))[:SAMPLED]
-            places = [np.asarray(a)[few] for a in at]
+            chosen = np.random.default_rng(2).permutation(len(values))
             try:
-                with np.errstate(all="ignore"):
-                    wide, narrow = (interpret_at(c, sizes, inputs, name, places, wide=w) for w in (True, False))
+                _, wide, narrow = _elements(
+                    c, sizes, inputs, name, [[np.asarray(a)[chosen[:count]] for a in at] for count in SAMPLED]
+                )
             except TooLarge:
                 return None
             except _NOT_EXECUTED as why:
                 return f"it cannot be executed: {why}"
-            if not len(few) or not agree(narrow, wide, values[few]):
+            if not wide.size or not agree(narrow, wide, values[chosen[: len(wide)]]):
                 return f"{name} differs from the original"
         return ""
 
@@ -119,10 +119,11 @@ class Checker:
                     wide = interpret(c, sizes, inputs, wide=True)
                     narrow = interpret(c, sizes, inputs)
                 except TooLarge:
-                    at = {name: _sampled(shapes[name]) for name in outputs}
-                    wide = {n: interpret_at(c, sizes, inputs, n, x, wide=True) for n, x in at.items()}
-                    narrow = {n: interpret_at(c, sizes, inputs, n, x) for n, x in at.items()}
-                    asked = {n: asked[n][at[n]] for n in outputs}
+                    wide, narrow = {}, {}
+                    for n in outputs:
+                        choices = [_sampled(shapes[n], count) for count in SAMPLED]
+                        at, wide[n], narrow[n] = _elements(c, sizes, inputs, n, choices)
+                        asked[n] = asked[n][tuple(at)]
         except TooLarge:
             return None
         except _NOT_EXECUTED as why:
@@ -141,12 +142,29 @@ def _picked(c: Computation, outputs: Sequence[str]) -> bool:
     return len(made) == len(outputs) and all(s.value is not None and s.kind != "scatter" for s in made)
 
 
-def _sampled(shape: Sequence[int]) -> tuple[Array, ...]:
+def _elements(
+    c: Computation, sizes: Mapping[str, int], inputs: Mapping[str, Array], name: str,
+    choices: Sequence[Sequence[Array]],
+) -> tuple[Sequence[Array], Array, Array]:  # fmt: skip
+    """Elements of an output, in float64 and in the source's types: at the first indices of the choices that are not too
+    many. Raises NoMeaning."""
+    for last, at in enumerate(choices, 1):
+        try:
+            wide, narrow = (interpret_at(c, sizes, inputs, name, at, wide=w) for w in (True, False))
+        except TooLarge:
+            if last == len(choices):
+                raise
+            continue
+        return at, wide, narrow
+    raise TooLarge(name)
+
+
+def _sampled(shape: Sequence[int], count: int) -> tuple[Array, ...]:
     """Indices of some elements, a half of them along the edges."""
     draw = np.random.default_rng(1)
-    at = [draw.integers(0, n, SAMPLED) for n in shape]
+    at = [draw.integers(0, n, count) for n in shape]
     for d, n in enumerate(shape):
-        part = slice(d, SAMPLED // 2, max(len(shape), 1))
+        part = slice(d, count // 2, max(len(shape), 1))
         at[d][part] = draw.choice([0, 1, n - 2, n - 1], len(at[d][part])) % n
     return tuple(at)
 

@@ -125,7 +125,7 @@ def written_cells(nodes: Ints, shape: Sequence[int], beneath: float) -> list[tup
     flat = np.flatnonzero(nodes)
     if not flat.size:
         return []
-    most = int(np.clip(_PART_NODES / max(beneath, 1.0), 10, MOST_CELLS))
+    most = int(np.clip(_PART_NODES / max(beneath, 1.0), 8, MOST_CELLS))
     draw = np.random.default_rng(0)
     at = np.stack(np.unravel_index(flat, shape)) if shape else np.zeros((0, 1), np.int64)
     chosen = list(draw.choice(flat.size, min(flat.size, most // 2), replace=False))
