@@ -30,23 +30,23 @@ ROOT = Path(__file__).parents[1]
 # What an expert would do first, by folder, as patterns of moves that do it.
 EXPERT: Mapping[str, str] = {
     "01-reduction": r"row-per-|reduce-atomics|fold-",
-    "03-transpose": r"tile-transpose",
+    "03-transpose": r"tile-transpose|tile-permute",
     "04-convolutionSeparable": r"(tile|march)-stencil|coarsen|thread-coarsening|shared-padding",
     "06-nbody": r"row-per-|split-|coarsen",
-    "07-matrixMul": r"tile-gemm",
+    "07-matrixMul": r"tile-gemm|tile-contraction",
     "12-hotspot": r"block-shape@.*x=32|fast-math|tile-stencil|float-literals",
-    "14-kmeans": r"tile-transpose",
+    "14-kmeans": r"tile-transpose|tile-permute",
     "16-pathfinder": r"march-|registers|shuffle",
-    "18-lud": r"tile-gemm",
-    "19-polybench-gemm": r"tile-gemm",
-    "21-polybench-atax": r"row-per-",
+    "18-lud": r"tile-gemm|tile-contraction",
+    "19-polybench-gemm": r"tile-gemm|tile-contraction",
+    "21-polybench-atax": r"row-per-|fold-(rows|columns)",
     "26-apex-scaled_masked_softmax": r"fast-math",
-    "27-vllm-rms_norm": r"row-per-.*(cache=register|width=4)",
-    "30-ggml-im2col": r"index32|block-shape|swap-ids|restate.*itself",
+    "27-vllm-rms_norm": r"row-per-.*(cache=register|width=4)|fold-rows.*(keep=registers|pack=4)",
+    "30-ggml-im2col": r"index32|block-shape|swap-ids|restate.*itself|pack-elements",
     "33-flash-attention-minimal": r"row-per-|split-|shared-padding|online|more-warps",
     "36-game-of-life": r"tile-stencil|march-stencil|coarsen|restate.*(stencil|coarsen)",
     "38-sobel": r"tile-stencil|march-stencil|coarsen-rows",
-    "40-sgemm-naive": r"tile-gemm",
+    "40-sgemm-naive": r"tile-gemm|tile-contraction",
 }  # fmt: skip
 
 # What a kernel's own build gives it and its folder lacks: text to replace in a file, and headers.

@@ -14,8 +14,7 @@ from fsr.source.rewrite import insert_helpers
 from fsr.source.tokens import skeleton
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.computed.scene import Scene
-from fsr.transform.plain.c_text import TYPES
-from fsr.transform.target import Target
+from fsr.transform.plain.names import settled_type
 
 Dim3 = tuple[str, str, str]
 
@@ -69,7 +68,7 @@ def _plan(old: Plan, launches: Sequence[Launch], kernels: Sequence[Written], tak
 
 def _form(kernel: Written, name: str, first: bool, taken: frozenset[str]) -> KernelForm:
     target = kernel.scene.target
-    own = tuple(replace(_settled(p, target), restrict=p.name in target.unaliased) for p in target.kernel.params)
+    own = tuple(replace(settled_type(p, target), restrict=p.name in target.unaliased) for p in target.kernel.params)
     more = tuple(Param("int", settle(called, taken)) for called, _ in _extra(kernel))
     pointers = tuple(Param(f"{BY_DTYPE[s.dtype].spelling} *", settle(f"${s.name}", taken)) for s in kernel.scratch)
     body = settle("\n".join(indent(list(kernel.lines))), taken)
@@ -96,14 +95,3 @@ def _extra(kernel: Written) -> list[tuple[str, str]]:
     """Names and size expressions of the parameters beside the original's."""
     used = words("\n".join(kernel.lines).replace("$", " "))
     return [(called, size) for size, called in kernel.scene.names.sizes.more.items() if called[1:] in used]
-
-
-def _settled(param: Param, target: Target) -> Param:
-    """A parameter whose type is a template's as what it is in this launch."""
-    types = {name for kind, name in target.kernel.template_parameters if kind in ("typename", "class")}
-    words_ = param.type.replace("*", " * ").split()
-    argument = target.argument(param.name)
-    if argument is None or argument.dtype not in TYPES:
-        return param
-    known = [TYPES[argument.dtype] if word in types else word for word in words_]
-    return replace(param, type=" ".join(known)) if known != words_ else param

@@ -21,7 +21,7 @@ from fsr.records import Candidate
 from fsr.source.parse import parse_kernels
 from fsr.transform.computed.joining import joined
 from fsr.transform.computed.parts import Part, name_of, parts_of
-from fsr.transform.plain.c_text import TYPES, NotPlain, Writer
+from fsr.transform.plain.c_text import TYPES, NotPlain, Writer, is_whole
 from fsr.transform.plain.names import Names
 from fsr.transform.protocol import Subject
 from fsr.transform.target import Target, targets
@@ -115,16 +115,6 @@ def postorder(e: Expr) -> Iterator[Expr]:
     for part in children(e):
         yield from postorder(part)
     yield e
-
-
-def is_whole(text: str) -> bool:
-    """Whether the first bracket closes at the end."""
-    depth = 0
-    for at, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if not depth:
-            return at == len(text) - 1
-    return False
 
 
 def scenes(subject: Subject) -> list[Scene]:

@@ -18,11 +18,12 @@ from fsr.source.form import OpaqueStmt, Param
 from fsr.source.names import settle, words
 from fsr.source.parse import parse_kernels
 from fsr.source.tokens import skeleton
-from fsr.transform.plain.c_text import TYPES, NotPlain
+from fsr.transform.plain.c_text import NotPlain
 from fsr.transform.plain.kernel import plain_kernel
+from fsr.transform.plain.names import settled_type
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Action, Move, Subject
-from fsr.transform.target import Target, targets
+from fsr.transform.target import targets
 
 _PLAIN_GAIN = 1.05
 _ITSELF = "itself"
@@ -75,17 +76,6 @@ def _plain(subject: Subject) -> Subject | None:
     return replace(subject, candidate=written, kernels=parse_kernels(written.source))
 
 
-def _settled(param: Param, target: Target) -> Param:
-    """A parameter whose type is a template's as what it is in this launch."""
-    types = {name for kind, name in target.kernel.template_parameters if kind in ("typename", "class")}
-    words_ = param.type.replace("*", " * ").split()
-    argument = next((a for a in target.contract.args if a.name == target.passed.get(param.name)), None)
-    if argument is None or argument.dtype not in TYPES:
-        return param
-    known = [TYPES[argument.dtype] if word in types else word for word in words_]
-    return replace(param, type=" ".join(known)) if known != words_ else param
-
-
 @lru_cache(maxsize=16)
 def _written(candidate: Candidate, contract: Contract, computation: Computation) -> Candidate | None:
     subject = Subject(candidate, parse_kernels(candidate.source), contract)
@@ -100,7 +90,7 @@ def _written(candidate: Candidate, contract: Contract, computation: Computation)
     taken = words(skeleton(candidate.source))
     more = tuple(Param("int", settle(name, taken)) for name, _ in plain.parameters)
     args = tuple(ScalarArgument("int32", size) for _, size in plain.parameters)
-    own = tuple(_settled(p, target) for p in target.kernel.params)
+    own = tuple(settled_type(p, target) for p in target.kernel.params)
     form = replace(target.kernel, body=(OpaqueStmt(text),), launch_bounds=(), params=(*own, *more))
     move = Move("restate", "plan", (("as", _ITSELF),))
     return rewritten(

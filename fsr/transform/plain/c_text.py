@@ -134,6 +134,16 @@ def is_word(text: str) -> bool:
     return text.isdigit() or text.removeprefix("$").isidentifier()
 
 
+def is_whole(text: str) -> bool:
+    """Whether the first bracket closes at the end."""
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if not depth:
+            return at == len(text) - 1
+    return False
+
+
 def _grouped(text: str) -> str:
     return text if is_word(text) or (text.startswith("(") and text.endswith(")")) else f"({text})"
 
@@ -155,4 +165,4 @@ def literal(e: Const) -> str:
     return f"{text}f" if e.value >= 0 else f"({text}f)"
 
 
-__all__ = ["TYPES", "NotPlain", "Writer", "is_word", "literal"]
+__all__ = ["TYPES", "NotPlain", "Writer", "is_whole", "is_word", "literal"]

@@ -10,7 +10,7 @@ from fsr.computation.computation import Computation, Statement
 from fsr.computation.expression import Expr, Fold, Load, Number, walk
 from fsr.computation.types import type_of
 from fsr.expressions import evaluate
-from fsr.transform.plain.c_text import TYPES, NotPlain
+from fsr.transform.plain.c_text import TYPES, NotPlain, is_whole
 from fsr.transform.plain.names import Names
 from fsr.transform.target import Target
 
@@ -126,7 +126,7 @@ class _Kernel:
             value = name
         else:
             value = self.writer.text(s.value)
-            value = value[1:-1] if value.startswith("(") and _is_whole(value) else value
+            value = value[1:-1] if value.startswith("(") and is_whole(value) else value
         if kept:
             return [*lines, ""]
         at = self.writer.flat(s.target, s.place)
@@ -145,7 +145,7 @@ class _Kernel:
         if start.isdigit():
             start += {"float32": ".0f", "float64": ".0"}.get(dtype, "")
         value = self.writer.text(fold.body)
-        value = value[1:-1] if value.startswith("(") and _is_whole(value) else value
+        value = value[1:-1] if value.startswith("(") and is_whole(value) else value
         call = {"float32": f"f{fold.op}f", "float64": f"f{fold.op}"}.get(dtype, fold.op)
         step = {"sum": f"{name} += {value};", "prod": f"{name} *= {value};"}.get(
             fold.op, f"{name} = {call}({name}, {value});"
@@ -170,16 +170,6 @@ class _Kernel:
         if not tests:
             raise NotPlain("an edge that no index shows")
         return list(tests)
-
-
-def _is_whole(text: str) -> bool:
-    """Whether the first bracket closes at the end."""
-    depth = 0
-    for at, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if not depth:
-            return at == len(text) - 1
-    return False
 
 
 def _deeper(lines: Sequence[str]) -> list[str]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fsr.computation.computation import Computation
 from fsr.computation.expression import Affine
 from fsr.errors import ContractError
 from fsr.expressions import evaluate
 from fsr.records import Role, ScalarArgument
-from fsr.transform.plain.c_text import NotPlain, Writer
+from fsr.source.form import Param
+from fsr.transform.plain.c_text import TYPES, NotPlain, Writer
 from fsr.transform.target import Target
 
 _SAMPLES = ((3, 5, 7, 11, 13, 17), (19, 8, 23, 6, 29, 4), (10, 31, 9, 37, 12, 41))
@@ -82,3 +83,14 @@ class Names:
         if a.constant or not parts:
             parts.append(str(a.constant))
         return " + ".join(parts).replace("+ -", "- ")
+
+
+def settled_type(param: Param, target: Target) -> Param:
+    """A parameter whose type is a template's as what it is in this launch."""
+    types = {name for kind, name in target.kernel.template_parameters if kind in ("typename", "class")}
+    words_ = param.type.replace("*", " * ").split()
+    argument = next((a for a in target.contract.args if a.name == target.passed.get(param.name)), None)
+    if argument is None or argument.dtype not in TYPES:
+        return param
+    known = [TYPES[argument.dtype] if word in types else word for word in words_]
+    return replace(param, type=" ".join(known)) if known != words_ else param
