@@ -53,6 +53,16 @@ def models_named(names: Iterable[str], max_cost: float | None, settings: Setting
     return specs
 
 
+def require_models(options: RefineOptions, settings: Settings) -> None:
+    """Raises, before anything is tested, what :func:`open_models` would: a name that is none, a host that nobody agreed
+    to, a missing key, a missing package."""
+    if options.replay is None:
+        specs = named_models(options, settings)
+        require_consent(specs, settings, given=options.yes)
+        for spec in specs:
+            provider_of(spec, settings).close()
+
+
 def unknown_hosts(specs: Iterable[ModelSpec], settings: Settings) -> list[str]:
     """Hosts that would get the source for the first time, and that nobody has agreed to yet."""
     agreed = _agreed(settings)

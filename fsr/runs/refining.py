@@ -22,7 +22,7 @@ from fsr.runs.fleet import open_fleet
 from fsr.runs.kernel import Kernel, kernel_of
 from fsr.runs.lease import LEASES, Leases
 from fsr.runs.log import EventLog
-from fsr.runs.models import open_models, reports
+from fsr.runs.models import open_models, reports, require_models
 from fsr.runs.options import RefineOptions
 from fsr.runs.outputs import default_output, published, render_files, require_writable, write_outputs
 from fsr.runs.promoting import Promoter
@@ -64,6 +64,7 @@ def carry_out(job: Job) -> Result:
     budget = Budget(options.budget_s, job.since_s + (earlier.seconds if earlier is not None else 0.0))
     output = options.output or default_output(options.kernel)
     require_writable(output, options.kernel)
+    require_models(options, job.settings)
     kernel = kernel_of(options)
     if earlier is not None:
         earlier.require_same(kernel)

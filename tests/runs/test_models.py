@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from fsr.app.api import refine
 from fsr.errors import UsageError
 from fsr.features.schema import Features
 from fsr.runs.models import named_models, open_models, unknown_hosts
 from fsr.runs.options import RefineOptions
 from fsr.settings import Settings
-from tests.commandline import Fsr
+from tests.commandline import ROW_SUM, Fsr
 from tests.llm.kernels import WARP
 from tests.llm.server import Reply, Request, ScriptedServer, refusal
 
@@ -157,6 +158,16 @@ def test_the_source_goes_nowhere_without_consent(settings: Settings, monkeypatch
     assert unknown_hosts(named_models(options, settings), settings) == []
     for model in opened(options, settings):  # type: ignore[attr-defined]
         model.close()
+
+
+def test_a_model_that_cannot_be_asked_is_told_before_anything_is_tested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FSR_HOME", str(tmp_path / "home"))
+    kernel = tmp_path / "k.cu"
+    kernel.write_text(ROW_SUM.replace("float sum", "flot sum"))  # whose test would fail
+    with pytest.raises(UsageError, match=r"would go to api\.example\.com"):
+        refine(kernel, device="host", llm=(EXAMPLE,))
 
 
 def test_a_cap_needs_a_price_and_a_model_one_name(settings: Settings) -> None:
