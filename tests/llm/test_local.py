@@ -8,6 +8,7 @@ import random
 import signal
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -51,7 +52,7 @@ class Llama:
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Local:
     (tmp_path / "llama_cpp.py").write_text(FAKE)
     monkeypatch.syspath_prepend(str(tmp_path))
-    return Local(ModelSpec("m", path=str(tmp_path / "m.gguf"), context=4096, timeout_s=1.0))
+    return Local(ModelSpec("m", path=str(tmp_path / "m.gguf"), context=4096, timeout_s=120.0))
 
 
 def ask(model: Local, words: str) -> str:
@@ -66,10 +67,13 @@ def test_it_answers_and_a_form_is_a_grammar(model: Local) -> None:
 
 
 def test_a_crash_and_a_hang_cost_one_answer_each(model: Local) -> None:
+    patient = model.spec
     for words, kind in (("crash", "died"), ("hang", "time-out"), ("memory", "refused")):
+        model.spec = replace(patient, timeout_s=0.5) if words == "hang" else patient
         with pytest.raises(ModelFailure) as failure:
             ask(model, words)
         assert failure.value.kind == kind
+        model.spec = patient
         assert ask(model, "again") == "again"
     model.close()
 

@@ -122,7 +122,7 @@ def test_threads_never_overlap_and_all_get_their_turns() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(200)
     assert set(turns.values()) == {20}
 
 

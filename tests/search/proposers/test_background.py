@@ -43,14 +43,10 @@ def test_nothing_waits_for_it_and_its_suggestion_is_taken_when_it_has_one() -> N
         refinement.tell(proposal.id, timed(1000.0))
     assert not release.is_set()
     release.set()
-    for _ in range(200):
-        proposal = refinement.ask()
-        if proposal is not None and proposal.proposer == "slow":
-            break
+    while (proposal := refinement.ask()) is None or proposal.proposer != "slow":  # the test's own limit ends it
         time.sleep(0.01)
         if proposal is not None:
             refinement.tell(proposal.id, timed(1000.0))
-    assert proposal is not None
     assert (proposal.proposer, proposal.move) == ("slow", "at last")
     refinement.close()
 
@@ -63,8 +59,7 @@ def test_what_it_raises_costs_the_run_this_proposer_only() -> None:
     told: list[tuple[str, str]] = []
     refinement = search(Background("broken", broken), Deterministic(0))
     refinement._on_fault = lambda name, fault: told.append((name, str(fault)))
-    until = time.monotonic() + 60
-    while not told and time.monotonic() < until:
+    while not told:
         proposal = refinement.ask()
         if proposal is not None:
             refinement.tell(proposal.id, timed(1000.0))
@@ -83,9 +78,11 @@ def test_suggestions_ahead_are_bounded_and_closing_ends_the_thread() -> None:
 
     proposer = Background("endless", endless)
     proposer.suggest(search().view())
+    while not made:
+        time.sleep(0.01)
     time.sleep(0.3)
-    assert 1 <= len(made) <= 8
+    assert len(made) <= 8
     proposer.close()
     assert proposer._thread is not None
-    proposer._thread.join(5)
+    proposer._thread.join(120)
     assert not proposer._thread.is_alive()
