@@ -16,7 +16,6 @@ from fsrd.politeness.rules import PoliteTable
 from fsrd.strict import Strict
 from fsrd.watching.folder import INCLUDE, Folder
 
-NAME = "daemon.toml"
 RESULTS = ".fsr"
 
 

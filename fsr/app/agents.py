@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,6 @@ class OneGiven:
     suggestion: Suggestion | None
     name: str = AGENT
     thinking: bool = False
-    heard: list[Trial] = field(default_factory=list)
 
     def suggest(self, view: View) -> Suggestion | None:
         """The agent's candidate, unless it is known."""
