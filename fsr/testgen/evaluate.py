@@ -22,10 +22,18 @@ _WHOLE: Mapping[str, Callable[..., Values]] = {
 }  # fmt: skip
 _ANY: Mapping[str, Callable[..., Values]] = {"+": np.add, "-": np.subtract, "*": np.multiply}
 _CALLS: Mapping[str, Callable[..., Values]] = {
-    "min": np.minimum, "max": np.maximum, "abs": np.abs, "__popc": np.bitwise_count, "__umul24": np.multiply,
+    "min": np.minimum, "max": np.maximum, "abs": np.abs, "__popc": lambda v: _ones(v), "__umul24": np.multiply,
     "__mul24": np.multiply,
 }  # fmt: skip
 _WORD = np.int64(0xFFFFFFFF)
+
+
+def _ones(value: Values) -> Values:
+    """How many of the low 32 bits are set (as Warren's Hacker's Delight adds them up)."""
+    value = value.astype(np.int64) & _WORD
+    for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF), (16, 0x0000FFFF)):
+        value = (value & mask) + ((value >> shift) & mask)
+    return value
 
 
 class UnknownValueError(Exception):
@@ -38,7 +46,7 @@ def evaluated(e: Expr, lookup: Lookup) -> Values:
     try:
         with np.errstate(all="ignore"):
             return _value(e, lookup)
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise UnknownValueError(str(error)) from None
 
 

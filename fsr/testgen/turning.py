@@ -39,8 +39,11 @@ def turning_cases(contract: Contract, candidate: Candidate, baseline: Candidate,
     """Cases on both sides of every condition on sizes that only the candidate has, in launches that have the blocks
     which it tells apart; where it has none on sizes, one with those blocks."""
     rng = stream("turning", contract, seed)
-    views = list(_views(contract, candidate))
-    old = {c for view in _views(contract, baseline) for c in view.conditions}
+    try:
+        views = list(_views(contract, candidate))
+        old = {c for view in _views(contract, baseline) for c in view.conditions}
+    except RecursionError:  # nested deeper than anybody writes
+        return []
     wanted = [sizes for view in views for sizes in _sizes(contract, view, old, rng)]
     blocks = tuple(max((_blocks(view, axis, old) for view in views), default=1) for axis in range(3))
     if not wanted and max(blocks) > 3:

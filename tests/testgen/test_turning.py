@@ -56,6 +56,7 @@ def sizes_for(original, condition: str) -> list[dict[str, int]]:  # type: ignore
         ("rows * cols == 6000", lambda s: s["rows"] * s["cols"] == 6000),
         ("(float)rows * 0.5f > 9000.0f", lambda s: s["rows"] > 18000),
         ("cols % 1024 == 451 && blockIdx.x == 20", lambda s: s["cols"] % 1024 == 451 and s["rows"] > 640),
+        ("__popc(rows) == 15", lambda s: bin(s["rows"]).count("1") == 15),
         ("blockIdx.x == 41", lambda s: s["rows"] > 41 * 32),
     ],
 )  # fmt: skip
@@ -69,6 +70,10 @@ def test_a_launch_has_the_blocks_that_are_told_apart(original) -> None:  # type:
     assert any(s["cols"] == 3000 and dim3(grid, s)[0] > 9 for s in found)
 
 
-@pytest.mark.parametrize("condition", ["cols % 2 == 1", "x[r] > 3.0f", "r == 77", "false"])
+@pytest.mark.parametrize(
+    "condition",
+    ["cols % 2 == 1", "x[r] > 3.0f", "r == 77", "false", " + ".join(["cols"] * 1500) + " == 5"],
+    ids=["parity", "a value", "a row", "never", "very deep"],
+)
 def test_what_ordinary_cases_meet_or_what_depends_on_more_gets_none(original, condition) -> None:  # type: ignore[no-untyped-def]
     assert sizes_for(original, condition) == []
