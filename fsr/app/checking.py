@@ -11,7 +11,7 @@ from typing import Any
 from fsr.contract.passing import plan_misfit
 from fsr.contract.stored import stored_plan
 from fsr.errors import SourceError
-from fsr.evaluation.faults import outcome_of_fault
+from fsr.evaluation.faults import OriginalFails, outcome_of_fault
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, PromotionPart, SessionSpec
 from fsr.identity import to_json
 from fsr.records import Candidate, DeviceInfo, Json, Outcome, Plan, Status
@@ -174,8 +174,12 @@ def evaluated(
 
 
 def promoted(workers: Workers, request: PromoteRequest) -> Outcome:
-    """Held-out tests, sanitizers and the paired final on one candidate."""
-    final = _run(workers, "device", "promotion:promote_task", request, PROMOTE_TIMEOUT_S, PROMOTION)
+    """Held-out tests, sanitizers and the paired final on one candidate, at sizes that the original itself survives."""
+    try:
+        final = _run(workers, "device", "promotion:promote_task", request, PROMOTE_TIMEOUT_S, PROMOTION)
+    except OriginalFails as limit:
+        below = promoted(workers, replace(request, below=limit.elements))
+        return replace(below, evidence={"untested": str(limit), **below.evidence})
     assert isinstance(final, Outcome)
     return final
 

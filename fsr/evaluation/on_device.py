@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,11 +18,12 @@ import numpy as np
 from fsr.backends.protocol import Comparison, DeviceFault, JudgingDevice
 from fsr.contract.model import Contract
 from fsr.evaluation.capacity import buffer_bytes
+from fsr.evaluation.faults import OriginalFails
 from fsr.evaluation.session import Session, in_float64
 from fsr.evaluation.spec import Binaries
 from fsr.evaluation.testing import CaseFailure
 from fsr.hardware.dtypes import is_float
-from fsr.records import Candidate, Case, FaultKind, Image, Plan, Role
+from fsr.records import Candidate, Case, Fault, FaultKind, Image, Plan, Role
 from fsr.testgen.cases import elements
 from fsr.testgen.compare import ARRAY_ERROR_CAP, OVERFLOWED_NEAR, TIMES_LESS_ACCURATE, Mismatch, flushes, tolerance
 from fsr.testgen.draws import Kind, word
@@ -47,6 +48,11 @@ class _Original:
     case: Case
     contract: Contract
 
+    def answered(self, poison_seed: int) -> AbstractContextManager[Any]:
+        """The original itself after one run on the case, its outputs poisoned with that seed."""
+        data = _drawn(self.session, self.case, poison_seed)
+        return self.ran(data, self.session.baseline.run, self.session.spec.baseline.plan)
+
     @contextmanager
     def ran(self, data: CaseData, image: Image, plan: Plan, shaken: int = 0) -> Iterator[Any]:
         """A prepared plan after one run; ``shaken``: number of the perturbation, 0 for none."""
@@ -67,40 +73,48 @@ def failure_on_device(
 ) -> CaseFailure | None:
     """What is wrong with the outputs that a prepared candidate left (drawn with ``poison_seed``); None when all is
     right. Raises BaselineError when the original fails the case."""
-    broken = prepared.violations()
-    if broken:
-        return CaseFailure(case, fault=broken[0])
-    original, baseline = _Original(session, device, case, session.contract), session.spec.baseline.plan
+    original = _Original(session, device, case, session.contract)
     try:
-        with ExitStack() as stack:
-            want = stack.enter_context(original.ran(_drawn(session, case, WANT_SEED), session.baseline.run, baseline))
-            differing = [n for n in outputs(session.contract, case) if _differs(original, prepared, want, n)]
-            if not differing:
-                return None
-            again = stack.enter_context(original.ran(_drawn(session, case, AGAIN_SEED), session.baseline.run, baseline))
-            for name in differing:
-                found = _judged(original, (prepared, want, again), name, candidate, poison_seed)
-                if found is not None:
-                    return CaseFailure(case, mismatch=found)
+        with original.answered(WANT_SEED) as want:
+            return _compared(original, candidate, prepared, want, poison_seed)
     except DeviceFault as fault:
         if fault.fatal:
             raise
         raise session.baseline_error(case, fault.fault) from None
+
+
+def _compared(
+    original: _Original, candidate: Candidate, prepared: Any, want: Any, poison_seed: int
+) -> CaseFailure | None:
+    """What is wrong with what a prepared candidate left, beside the original's answer."""
+    broken = prepared.violations()
+    if broken:
+        return CaseFailure(original.case, fault=broken[0])
+    names = outputs(original.session.contract, original.case)
+    differing = [name for name in names if _differs(original, prepared, want, name)]
+    if not differing:
+        return None
+    with original.answered(AGAIN_SEED) as again:
+        for name in differing:
+            found = _judged(original, (prepared, want, again), name, candidate, poison_seed)
+            if found is not None:
+                return CaseFailure(original.case, mismatch=found)
     return None
 
 
 def large_failure(
-    session: Session, device: JudgingDevice, candidate: Candidate, binaries: Binaries, budget_s: float
-) -> tuple[int, CaseFailure | None]:
+    session: Session, device: JudgingDevice, candidate: Candidate, binaries: Binaries, budget_s: float,
+    below: int | None = None,
+) -> tuple[int, CaseFailure | None]:  # fmt: skip
     """(cases passed, the first failure) at sizes as large as the contract, the memory and the budget allow: first one
     case of each step, upwards while the times of those before say that it will end in time, then the others, the
-    largest first."""
+    largest first. ``below``: elements at which the original is known to fail. Raises OriginalFails where it does."""
     pace = _Pace(time.monotonic() + budget_s)
     tried: dict[tuple[tuple[str, int], ...], Case] = {}
     ladder = [_cases_of_step(session, most) for most in STEPS]
     for case in [*(step[0] for step in ladder if step), *(c for step in reversed(ladder) for c in step[1:])]:
         size = elements(session.contract, case.size_map())
-        if case.sizes in tried or not pace.allows(size):
+        if case.sizes in tried or not pace.allows(size) or (below is not None and size >= below):
             continue
         tried[case.sizes] = case
         with pace.noting(size):
@@ -156,14 +170,27 @@ def _run_and_judge(
     launches, buffers = place(session.contract, candidate.plan, case, _drawn(session, case, 3))
     if not launches:
         return None
-    try:
-        with device.prepare(binaries.run, launches, buffers) as prepared:
+    original = _Original(session, device, case, session.contract)
+    with ExitStack() as stack:
+        try:
+            want = stack.enter_context(original.answered(WANT_SEED))
+        except DeviceFault as fault:  # first, so that what it does is not held against the candidate
+            if fault.fault.kind == FaultKind.MEMORY:
+                return None
+            raise _original_fails(session, case, fault.fault) from None
+        try:
+            prepared = stack.enter_context(device.prepare(binaries.run, launches, buffers))
             prepared.run(max(10.0, session.stopwatch.limit_s(case)))
-            return failure_on_device(session, device, candidate, case, prepared, 3)
-    except DeviceFault as fault:
-        if fault.fatal:
-            raise
-        return None if fault.fault.kind == FaultKind.MEMORY else CaseFailure(case, fault=fault.fault)
+            return _compared(original, candidate, prepared, want, 3)
+        except DeviceFault as fault:
+            if fault.fatal:
+                raise
+            return None if fault.fault.kind == FaultKind.MEMORY else CaseFailure(case, fault=fault.fault)
+
+
+def _original_fails(session: Session, case: Case, fault: Fault) -> OriginalFails:
+    sizes = ", ".join(f"{name}={value}" for name, value in case.sizes)
+    return OriginalFails(elements(session.contract, case.size_map()), sizes, fault.detail)
 
 
 def _drawn(session: Session, case: Case, poison_seed: int) -> CaseData:

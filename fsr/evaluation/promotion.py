@@ -83,7 +83,7 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     cases = [*(() if request.own_tested else session.candidate_cases(candidate)), *held_out]
     passed, failure = session.first_failure(binaries.run, candidate.plan, cases)
     if failure is None:
-        more, failure = _large(session, candidate, binaries, request.budget_s)
+        more, failure = _large(session, request)
         passed += more
     inspections: dict[str, Json] = {}
     if failure is None:
@@ -126,12 +126,11 @@ def _timed(session: Session, request: PromoteRequest) -> Outcome:
     )  # fmt: skip
 
 
-def _large(
-    session: Session, candidate: Candidate, binaries: Binaries, budget_s: float
-) -> tuple[int, CaseFailure | None]:
-    device = session.device
+def _large(session: Session, request: PromoteRequest) -> tuple[int, CaseFailure | None]:
+    device, candidate, binaries, budget_s = session.device, request.candidate, request.binaries, request.budget_s
     if can_judge(device):
-        return large_failure(session, device, candidate, binaries, min(LARGE_S, LARGE_SHARE * budget_s))
+        seconds = min(LARGE_S, LARGE_SHARE * budget_s)
+        return large_failure(session, device, candidate, binaries, seconds, request.below)
     passed, failure = session.first_failure(binaries.run, candidate.plan, session.large_cases())
     if failure is not None:
         return passed, failure

@@ -99,7 +99,7 @@ class PromotionPart(Enum):
 class PromoteRequest:
     """Payload of ``promotion.promote_task``. ``budget_s``: seconds that this task may take, its final among them.
     ``untrusted``: a model wrote the candidate. ``own_tested``: its evaluation went through the cases that aim at what
-    this candidate names."""
+    this candidate names. ``below``: elements of all buffers; at so many the original itself is known to fail."""
 
     spec: SessionSpec
     candidate: Candidate
@@ -108,6 +108,7 @@ class PromoteRequest:
     part: PromotionPart = PromotionPart.WHOLE
     untrusted: bool = False
     own_tested: bool = False
+    below: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,9 @@ EVALUATION_OF_BASELINE = 0.35
 OVERRUN_SHARE, OVERRUN_S = 0.08, 3.0
 HOPEFUL = 0.3  # a stage may cost this much of what is expected; where not even that is left, it is not begun
 ROOM = 1.25  # what is told to be enough is this much more than what is expected
-SANITIZERS_S = 4.0  # the start of compute-sanitizer's tools, as seen beside an H200
+# Beside an H200: the start of compute-sanitizer's tools takes 4 s; the largest sizes and the final of an original that
+# takes tens of milliseconds took 5 s or more.
+BESIDE_GPU_S = 9.0
 
 
 @dataclass(slots=True)
@@ -110,7 +112,7 @@ class Budget:
         if self._promotion_s is not None:
             return self._promotion_s
         times = PREDICTED_OF_BASELINE if self.predicted else PROMOTION_OF_BASELINE
-        return times * (self._baseline_s or 0.0) + (SANITIZERS_S if self.sanitized else 0.0)
+        return times * (self._baseline_s or 0.0) + (BESIDE_GPU_S if self.sanitized else 0.0)
 
     @property
     def reserve_s(self) -> float:

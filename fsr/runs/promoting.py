@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import cast
 
+from fsr.evaluation.faults import OriginalFails
 from fsr.evaluation.promotion import SLOWER_ELSEWHERE, joined
 from fsr.evaluation.spec import Binaries, CompileRequest, Enriched, PromoteRequest, PromotionPart
 from fsr.identity import to_json
@@ -39,6 +40,7 @@ class Promoter:
     on_failure: Callable[[str, Outcome], None]
     enricher: Enricher
     _slower_elsewhere: set[tuple[str, ...]] = field(default_factory=set)
+    _below: int | None = None  # elements at which the original itself was seen to fail
 
     def promote(self) -> Trial | None:
         """The winner; None when no candidate stands, or time does not suffice (then the state says so)."""
@@ -113,7 +115,7 @@ class Promoter:
         context.take_device()
         whole = partial(
             PromoteRequest, context.spec, proposal.candidate, binaries, untrusted=proposal.untrusted,
-            own_tested=trial.outcome is not None and "own_cases" in trial.outcome.evidence,
+            own_tested=trial.outcome is not None and "own_cases" in trial.outcome.evidence, below=self._below,
         )  # fmt: skip
         shared = context.spec.predicted and context.workers.size("device") > 1
         parts = (PromotionPart.TESTS, PromotionPart.TIMES) if shared else (PromotionPart.WHOLE,)
@@ -124,7 +126,13 @@ class Promoter:
         context.budget.promotion_took(CUT * took_s if cut else took_s)
         if cut:
             return None
-        found = [outcome_of(one, "promotion", context.state) for one in judged]
+        try:
+            found = [outcome_of(one, "promotion", context.state) for one in judged]
+        except OriginalFails as limit:
+            context.workers.cancel_all()
+            context.state.notes.append(str(limit))
+            self._below = limit.elements
+            return self._judged(trial)
         outcome = joined(*found) if len(found) > 1 else found[0]
         if outcome.status is Status.PROMOTED:
             mutants.wait(min(GRACE_S, context.budget.left_s), context.tick)

@@ -62,6 +62,28 @@ RUNNING = """float m = 0, v = 0;
     for (int j = 0; j < cols; j++) { float d = row[j] - m; m += d / (j + 1); v += d * (row[j] - m); }
     mean[r] = m; variance[r] = v / cols;"""
 
+SUMS = """// /// fsr
+// entry = "column_sums"
+// [sizes]
+// rows = {min = 1, max = 65536, timed = 1024}
+// cols = {min = 1, max = 65536, timed = 1024}
+// [args]
+// x = {role = "in", shape = ["rows", "cols"]}
+// y = {role = "out", shape = ["cols"]}
+// [launch]
+// grid = "ceil_div(cols, 128)"
+// block = 128
+// ///
+__global__ void column_sums(const float *x, float *y, int rows, int cols)
+{
+    int j = blockIdx.x * blockDim.x + threadIdx.x;
+    if (j >= cols) return;
+    float sum = 0.0f;
+    for (int i = 0; i < rows; i++) sum += x[i * cols + j];
+    y[j] = sum;
+}
+"""
+
 
 def judged(folder: Path, original: str, candidate: str) -> str:
     (folder / "original.cu").write_text(original)
@@ -81,3 +103,10 @@ def test_a_narrow_index_is_found_out_where_it_overflows(tmp_path: Path) -> None:
 def test_a_running_mean_stands_the_largest_sizes(tmp_path: Path) -> None:
     said = judged(tmp_path, MOMENTS.replace("BODY", TWO_PASSES), MOMENTS.replace("BODY", RUNNING))
     assert said.startswith("passed"), said
+
+
+@pytest.mark.timeout(300)
+def test_sizes_at_which_the_original_overflows_refuse_nobody(tmp_path: Path) -> None:
+    said = judged(tmp_path, SUMS, SUMS.replace("for (int i", "#pragma unroll 4\n    for (int i"))
+    assert said.startswith("passed"), said
+    assert "the original itself fails at rows=" in said

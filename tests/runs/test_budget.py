@@ -24,9 +24,9 @@ def budget(total_s: float, **more: float) -> tuple[Budget, Clock]:
     ("total_s", "baseline_s", "sanitized", "reserve_s"),
     [
         (60.0, 2.0, True, 12.0),  # the usual share
-        (60.0, 10.0, True, 16.0),  # a promotion is expected to cost more
+        (60.0, 10.0, True, 21.0),  # a promotion is expected to cost more
         (60.0, 10.0, False, 12.0),  # but not without sanitizers
-        (300.0, 40.0, True, 52.0),
+        (300.0, 40.0, True, 57.0),
         (10.0, 3.0, True, 3.9),  # most of what testing the original has left
     ],
 )

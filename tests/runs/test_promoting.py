@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fsr.evaluation.faults import OriginalFails
 from fsr.evaluation.mutation import MutantsReport, MutantsRequest
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.identity import candidate_hash
@@ -22,7 +24,7 @@ from fsr.runs.promoting import Promoter, reason
 from fsr.runs.state import RunState
 from fsr.search.proposal import Trial
 from fsr.search.refinement import Refinement
-from fsr.workers.protocol import Completion, Task
+from fsr.workers.protocol import Completion, Task, WorkerFault
 from tests.search.scripted import BASELINE, CONTRACT, Knob, deterministic, timed
 
 
@@ -34,6 +36,7 @@ class Judges:
     asked: list[tuple[str, ...]] = field(default_factory=list)
     done: list[Completion] = field(default_factory=list)
     mutants: MutantsReport = field(default_factory=MutantsReport)
+    original_fails_from: int | None = None  # elements
     told: int = 0
 
     def submit(self, pool: str, task: Task) -> int:
@@ -47,6 +50,9 @@ class Judges:
             kind = next((kind for start, kind in self.refused.items() if actions[0].startswith(start)), None)
             evidence: dict[str, Json] = {} if kind is None else {"kind": kind, "detail": "slower at n = 3"}
             result = Outcome(Status.PROMOTED if kind is None else Status.CORRECT, "promotion", evidence=evidence)
+            if self.original_fails_from is not None and task.payload.below != self.original_fails_from:
+                error = OriginalFails(self.original_fails_from, "n=65536", "an illegal memory access")
+                result = WorkerFault("raised", "", pickle.loads(pickle.dumps(error)))
         self.done.append(Completion(len(self.done), result, 0, 0.1))
         return len(self.done) - 1
 
@@ -170,3 +176,12 @@ def test_when_all_were_slower_elsewhere_nothing_is_promoted(refinement: Refineme
     judges = Judges({"": "slower elsewhere"})
     assert promoted(refinement, judges, tmp_path) is None
     assert len(judges.asked) == len(set(judges.asked)) == len(refinement.trials) - 1
+
+
+def test_where_the_original_itself_fails_nothing_is_held_against_a_candidate(
+    refinement: Refinement, tmp_path: Path
+) -> None:
+    judges = Judges({}, original_fails_from=1 << 31)
+    winner = promoted(refinement, judges, tmp_path)
+    assert winner is not None
+    assert judges.asked == [winner.proposal.candidate.actions] * 2  # the fastest, once more below those sizes
