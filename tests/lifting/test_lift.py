@@ -158,8 +158,8 @@ def test_rows_that_data_chooses_are_read_and_written(tmp_path):
 // v = {min = 1, max = 300, timed = 300}
 // [args]
 // at = {role = "in", shape = ["n"], low = 0, high = "v - 1"}
-// x = {role = "in", shape = ["v", "c"]}
-// y = {role = "out", shape = ["n", "c"]}
+// x = {dtype = "float16", role = "in", shape = ["v", "c"]}
+// y = {dtype = "float16", role = "out", shape = ["n", "c"]}
 // z = {role = "inout", shape = ["v", "c"]}
 // n = {value = "n"}
 // c = {value = "c"}
@@ -167,7 +167,8 @@ def test_rows_that_data_chooses_are_read_and_written(tmp_path):
 // grid = "ceil_div(n * c, 64)"
 // block = 64
 // ///
-__global__ void k(const int* at, const float* x, float* y, float* z, int n, int c) {
+#include <cuda_fp16.h>
+__global__ void k(const int* at, const __half* x, __half* y, float* z, int n, int c) {
   int i = blockIdx.x * 64 + threadIdx.x;
   if (i >= n * c) return;
   int row = at[i / c];

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from fsr.backends.host import vectors
 from fsr.backends.host.control_flow import EXIT, meeting_points
-from fsr.backends.host.llvm_text import joined, plain_name, size_of, split_arguments
+from fsr.backends.host.llvm_text import joined, plain_name, size_of, split_arguments, structures
 
 FIRST_NAMED = 16  # tracer.h: kNamed
 TYPES = ("i1", "i8", "i16", "i32", "i64", "half", "float", "double")
@@ -55,6 +55,7 @@ class _Unit:
     used: dict[str, str] = field(default_factory=dict)  # declarations
     fresh: int = 0
     joins: int = 0
+    structures: dict[str, int] = field(default_factory=dict)  # bytes of those whose fields are of one size
 
     def number(self, name: str) -> int:
         return self.operations.setdefault(name, FIRST_NAMED + len(self.operations))
@@ -68,7 +69,7 @@ class _Unit:
 
 def instrument(text: str) -> Instrumented:
     """The text with shadows. Lines that are not understood stay as they are and are told in ``blind``."""
-    unit, out, lines = _Unit(), list[str](), text.split("\n")
+    unit, out, lines = _Unit(structures=structures(text)), list[str](), text.split("\n")
     defined = set(re.findall(r"^define [^\n]*?@([\w.$]+)\(", text, re.MULTILINE))
     at = 0
     while at < len(lines):
@@ -358,7 +359,8 @@ class _Function:
         element = re.match(r"^\[\d+ x (.+)\]$", shape)
         if inside and not element:
             return None
-        scale = size_of(element[1] if inside and element else shape)
+        unit = element[1] if inside and element else shape
+        scale = size_of(unit) or self.unit.structures.get(unit)
         if scale is None:
             return None
         wide = index

@@ -45,3 +45,13 @@ def size_of(shape: str) -> int | None:
         inner = size_of(array[2])
         return None if inner is None else int(array[1]) * inner
     return _BYTES.get(shape)
+
+
+def structures(text: str) -> dict[str, int]:
+    """Bytes of the named structures whose fields are of one size: there is no room between those."""
+    found: dict[str, int] = {}
+    for name, body in re.findall(r"^(%[\w.:$-]+) = type \{ (.+) \}$", text, re.MULTILINE):
+        sizes = [size_of(part.strip()) or found.get(part.strip()) for part in split_arguments(body)]
+        if sizes[0] is not None and len(set(sizes)) == 1:
+            found[name] = sizes[0] * len(sizes)
+    return found
