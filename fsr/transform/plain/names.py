@@ -67,7 +67,9 @@ class Names:
             a: p.name for p, a in zip(target.kernel.params, target.launch.args, strict=True) if isinstance(a, str)
         }
         made = {s.target: "$" + s.target[1:] for s in c.statements if s.target.startswith("_")}
-        self.names = {**scalars, **{arg: param for param, arg in target.passed.items()}, **made}
+        constants = {a.name: a.symbol for a in target.contract.symbols()}
+        passed = {arg: param for param, arg in target.passed.items()}
+        self.names = {**constants, **scalars, **passed, **made}
         self.extents = {b.name: tuple(map(self.sizes.text, b.shape)) for b in c.buffers if not b.name.startswith("_")}
         self.writer = Writer(self.affine, self.extents, self.names, self._by)
 
