@@ -47,21 +47,27 @@ _MUTUAL = ("atomic", "__threadfence", "asm", "cooperative_groups", "red_", "__nv
 
 @dataclass(slots=True)
 class _Kernel:
-    """One kernel on one case: runs some of its blocks. ``seen``: all that any of them wrote."""
+    """One kernel on one case: runs some of its blocks. ``last``: the largest place that any of them wrote, by output;
+    ``step``: the widest gap in what a block wrote when it ran alone."""
 
     plan: FarPlan
     grid: int
-    seen: dict[str, list[Array]] = field(default_factory=dict)
+    last: dict[str, int] = field(default_factory=dict)
+    step: dict[str, int] = field(default_factory=dict)
 
     def run(self, blocks: Sequence[int]) -> Written:
-        found = self.plan.run(sorted(set(blocks)), BLOCK_S)
+        chosen = sorted(set(blocks))
+        found = self.plan.run(chosen, BLOCK_S)
         for name, (places, _) in found.items():
-            self.seen.setdefault(name, []).append(places[-1:])
+            self.last[name] = max(self.last.get(name, -1), int(places[-1]) if len(places) else -1)
+            if len(chosen) == 1 and len(places) > 1:
+                self.step[name] = max(self.step.get(name, 0), int(np.diff(places).max()))
         return found
 
     def reach(self, name: str) -> int:
-        """The largest place written so far; -1 for none."""
-        return max((int(p[-1]) for p in self.seen.get(name, []) if len(p)), default=-1)
+        """The largest place that a block may be thought to write; -1 for none. Blocks that go over the data in steps
+        end anywhere in the last of them."""
+        return self.last.get(name, -1) + max(self.step.get(name, 0) - 1, 0)
 
 
 def far_failure(
@@ -231,9 +237,27 @@ def _far_off(want: Array, have: Array) -> tuple[Array, float]:
     return wrong, share * usual
 
 
+def _in_steps(subject: _Kernel, name: str, target: int) -> int | None:
+    """The block that writes an element where each writes a stretch, and again one step further; None where they do not
+    seem to."""
+    if subject.grid < 2:
+        return None
+    first, second = (subject.run([block])[name][0] for block in (0, 1))
+    ends = np.flatnonzero(np.diff(first) > 1)
+    if not len(ends) or not len(second) or second[0] <= first[0]:
+        return None
+    step, width = int(first[ends[0] + 1]) - int(first[0]), int(second[0]) - int(first[0])
+    block = (target - int(first[0])) % step // width
+    return block if block < subject.grid else None
+
+
 def _searched(case: Case, subject: _Kernel, name: str, target: int, wanted: tuple[Array, Array]) -> CaseFailure | None:
-    """Look for the block that writes an element which none wrote yet: by bisection, as blocks mostly come in the order
-    of what they write, and at random. An element beyond all that any of them writes is written by none."""
+    """Look for the block that writes an element which none wrote yet: where it stands if blocks go over the data in
+    steps; by bisection, as blocks mostly come in the order of what they write; and at random. An element beyond all
+    that any of them writes is written by none."""
+    likely = _in_steps(subject, name, target)
+    if likely is not None and target in (got := subject.run([likely]))[name][0]:
+        return _differing(case, name, wanted, got[name])
     low, high = 0, subject.grid - 1
     for _ in range(SEARCHED):
         if low > high:

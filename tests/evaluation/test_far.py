@@ -81,8 +81,10 @@ def test_what_only_large_sizes_show_is_found(session: Session, body: str) -> Non
          "ceil_div(rows * cols, 2048)"),
         ("for (int r = blockIdx.x; r < rows; r += gridDim.x) for (int c = threadIdx.x; c < cols; c += 256)"
          "y[(size_t)r * cols + c] = x[(size_t)r * cols + c] + b[r];", "rows"),
+        (WIDE + "for (; i < n; i += 256ll * gridDim.x) y[i] = x[i] + b[i / cols];",
+         "min(ceil_div(rows * cols, 256), 65536)"),
     ],
-    ids=["blocks from the end", "blocks that idle", "fewer blocks", "a row a block"],
+    ids=["blocks from the end", "blocks that idle", "fewer blocks", "a row a block", "blocks in steps"],
 )  # fmt: skip
 def test_right_kernels_of_other_shapes_pass(session: Session, body: str, grid: str) -> None:
     cases, failure = judged(session, body, grid)
