@@ -9,7 +9,7 @@ from fsr.records import Candidate
 from fsr.transform.computed import columns, contraction, elements, permute, rows
 from fsr.transform.computed.assembly import Written, assembled
 from fsr.transform.computed.scene import Scene, scenes
-from fsr.transform.plain.c_text import NotPlain
+from fsr.transform.plain.c_text import LONGEST_LINE, NotPlain
 from fsr.transform.protocol import Move, Subject
 
 Params = Mapping[str, int | str]
@@ -69,9 +69,10 @@ def _possible(family: Family, scene: Scene) -> bool:
 
 def _tried(family: Family, scene: Scene, params: Params) -> list[Written] | None:
     try:
-        return family.written(scene, params)
+        made = family.written(scene, params)
     except NotPlain:
         return None
+    return made if all(len(line) <= LONGEST_LINE for kernel in made for line in kernel.lines) else None
 
 
 def _by_default(family: Family, scene: Scene) -> list[Written] | None:

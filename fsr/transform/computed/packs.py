@@ -25,8 +25,10 @@ class Packs:
 
     @staticmethod
     def of(scene: Scene, exprs: Iterable[Expr], dim: str, width: int) -> Packs:
-        """Those of the expressions' reads that are at most 16 bytes wide as packs."""
-        found = [x for x in loads_in(exprs) if along(x, dim) and bytes_of(x) * width <= MOST_BYTES]
+        """Those of the expressions' reads that are at most 16 bytes wide as packs, and that no condition guards."""
+        exprs = list(exprs)
+        fitting = (x for x in loads_in(exprs) if along(x, dim) and bytes_of(x) * width <= MOST_BYTES)
+        found = [x for x in fitting if scene.harmless(x, exprs)]
         names: dict[Load, str] = {}
         for load in found:
             base = f"${scene.names.names[load.buffer]}_pack"

@@ -332,7 +332,8 @@ class _Kernel:
         scene, values = self.rows.scene, [v for _, v in self.rows.elements]
         held = self._held(values, stay or [])
         row_wide = []
-        for n, e in enumerate(dict.fromkeys(x for v in values for x in shared_by_row(v))):
+        wanted = dict.fromkeys(x for v in values for x in shared_by_row(v))
+        for n, e in enumerate(x for x in wanted if scene.harmless(x, values)):
             row_wide.append(f"const {TYPES[type_of(e)]} $shared{n + 1} = {scene.text(e, held)};")
             held[e] = f"$shared{n + 1}"
         made = {w: f"{self.names[w]}_made" for w, _ in self.rows.elements}

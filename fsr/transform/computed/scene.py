@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from fsr.computation.computation import Computation
-from fsr.computation.expression import Expr, Load, Number, Op, children, names_in, walk
+from fsr.computation.expression import Case, Expr, Load, Number, Op, children, names_in, walk
 from fsr.computation.types import type_of
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
@@ -74,10 +74,23 @@ class Scene:
         """Declarations of what stands in the expressions several times, and ``held`` with it."""
         known, lines = dict(held), list[str]()
         for e in repeated(exprs, set(held)):
+            if not self.harmless(e, exprs):
+                continue
             name = f"$t{len(lines) + 1}"
             lines.append(f"const {TYPES[type_of(e)]} {name} = {self.text(e, known)};")
             known[e] = name
         return lines, known
+
+    def harmless(self, e: Expr, exprs: Iterable[Expr]) -> bool:
+        """Whether a part of the expressions may be computed before it is known that it is wanted: it is in any case, or
+        what it reads is there at every point. A neighbour beyond the edge is neither."""
+        sure = surely(exprs)
+        return e in sure or all(x in sure or self._inside(x) for x in loads_in([e]))
+
+    def _inside(self, load: Load) -> bool:
+        extents, shape = dict(self.part.domain), self.shape(load.buffer)
+        names = map(name_of, load.indices)
+        return all(n is not None and extents.get(n) == extent for n, extent in zip(names, shape, strict=True))
 
     def assigned(self, pairs: Sequence[tuple[str, Expr]], held: Mapping[Expr, str]) -> list[str]:
         """Statements that set each place to its value; what stands in the values several times gets a name first."""
@@ -108,6 +121,20 @@ def repeated(exprs: Sequence[Expr], held: set[Expr]) -> list[Expr]:
         visit(one)
     order = {e: n for n, e in enumerate(dict.fromkeys(x for one in exprs for x in postorder(one)))}
     return sorted((e for e, n in counts.items() if n > 1 and type_of(e) in TYPES), key=order.__getitem__)
+
+
+def surely(exprs: Iterable[Expr]) -> set[Expr]:
+    """The parts of expressions that are computed whichever way their conditions turn out."""
+    found = set[Expr]()
+    left = list(exprs)
+    while left:
+        e = left.pop()
+        if e in found:
+            continue
+        found.add(e)
+        if not isinstance(e, Case):
+            left += e.args[:1] if isinstance(e, Op) and e.name == "select" else children(e)
+    return found
 
 
 def postorder(e: Expr) -> Iterator[Expr]:

@@ -18,7 +18,7 @@ from fsr.source.form import OpaqueStmt, Param
 from fsr.source.names import settle, words
 from fsr.source.parse import parse_kernels
 from fsr.source.tokens import skeleton
-from fsr.transform.plain.c_text import NotPlain
+from fsr.transform.plain.c_text import LONGEST_LINE, NotPlain
 from fsr.transform.plain.kernel import plain_kernel
 from fsr.transform.plain.names import settled_type
 from fsr.transform.plan import rewritten
@@ -85,6 +85,8 @@ def _written(candidate: Candidate, contract: Contract, computation: Computation)
     try:
         plain = plain_kernel(computation, target)
     except (NotPlain, KeyError):
+        return None
+    if any(len(line) > LONGEST_LINE for line in plain.body.split("\n")):
         return None
     text = settle(plain.body, words(skeleton(candidate.source)))
     taken = words(skeleton(candidate.source))

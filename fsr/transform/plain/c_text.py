@@ -35,6 +35,9 @@ _FUNCTIONS = frozenset(
 )  # fmt: skip
 
 
+LONGEST_LINE = 3000  # characters: nobody reads more, and the guard refuses what is a little longer
+
+
 class NotPlain(Exception):  # noqa: N818
     """A computation that is not written as plain loops."""
 
@@ -165,4 +168,4 @@ def literal(e: Const) -> str:
     return f"{text}f" if e.value >= 0 else f"({text}f)"
 
 
-__all__ = ["TYPES", "NotPlain", "Writer", "is_whole", "is_word", "literal"]
+__all__ = ["LONGEST_LINE", "TYPES", "NotPlain", "Writer", "is_whole", "is_word", "literal"]

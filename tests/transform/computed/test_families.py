@@ -9,7 +9,7 @@ import pytest
 
 from fsr.computation.canonical import DIMS, canonical
 from fsr.computation.computation import Buffer, Computation, Statement
-from fsr.computation.expression import Affine, Const, Expr, Fold, Load, Number, Op
+from fsr.computation.expression import Affine, Case, Const, Expr, Fold, Load, Number, Op
 from fsr.transform.computed.action import FROM_COMPUTATION
 from tests.transform.conftest import subject_of
 
@@ -177,6 +177,21 @@ def test_points_in_packs_with_an_index_taken_apart_once(runner):
     subject = computed(subject_of(POINTS), {"y": value}, ("n", "c"))
     check(runner, subject, "pack-elements", [(5, 64), (7, 33), (1, 1)], most=1)
     check(runner, subject, "pack-elements", [(5, 64)], most=1, alignment=4)
+
+
+def test_what_only_some_points_read_is_read_by_no_other(runner):
+    """The row above, where there is one: what stands there twice is not read before it is known that there is."""
+    text = POINTS.replace(
+        "y[at] = x[at] * (1.0f + x[at]) + w[at % c]", "y[at] = at < c ? w[at] : x[at - c] * x[at - c]"
+    )
+    above = Load("x", (Number(Affine((("i", 1),), -1), "int64"), *at("j")), "float32")
+    value = Case(Affine((("i", 1),)), Affine(()), Load("w", at("j"), "float32"), Op("prod", (above, above)))
+    subject = computed(subject_of(text), {"y": value}, ("n", "c"))
+    moves = check(runner, subject, "pack-elements", [(1, 100000), (3, 64)], most=1)
+    made = FAMILY["pack-elements"].apply(subject, moves[0])
+    reads = [line for line in made.source.splitlines() if "x[(i - 1)" in line]
+    assert reads
+    assert all("?" in line for line in reads)  # none stands before the condition
 
 
 PRODUCT = """// /// fsr
