@@ -80,7 +80,8 @@ def functions_of(source: str) -> Functions:
     written = {**defined, **_macro_functions(source)}
     own = frozenset(written) | {m.name for m in macros(source)}
     pure = _pure({n: f for n, f in written.items() if not kernel_names(f) & hiding_macros(source)}, own)
-    alone = {name for name, form in defined.items() if _is_local(form)} | pure
+    shown = {n: f for n, f in defined.items() if not kernel_names(f) & hiding_macros(source)}
+    alone = {name for name, form in shown.items() if _is_local(form)} | pure
     while True:
         found = Functions(own, pure, frozenset(alone))
         steady = {n for n in alone if n in pure or all(found.stays_in_thread(e) for e in walk_exprs(defined[n].body))}

@@ -7,6 +7,7 @@ import dataclasses
 
 import pytest
 
+from fsr.transform.launch.block_size import BlockSize
 from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 
 HEAD = """
@@ -162,3 +163,15 @@ def test_loops_in_packs_keep_their_results_and_order(subject_from, apply_move, r
 def test_loops_that_carry_or_stride_are_left_alone(subject_from):
     regions = {m.region for m in VectorizeLoop().moves(subject_from(ROWS))}
     assert regions == {"loop:j", "loop:j#2"}
+
+
+@pytest.mark.parametrize("action", [Vectorize(), BlockSize()], ids=lambda a: a.name)
+@pytest.mark.parametrize("call", ["f(x[i])", "ME * x[i]"], ids=["in a function", "in the kernel"])
+def test_a_macro_that_hides_the_thread_stops_what_moves_points(subject_from, action, call) -> None:
+    def moves(me: str) -> list[object]:
+        helper = f"#define ME {me}\n__device__ float f(float v) {{ return v + ME; }}\n"
+        source = text(f"{ID}if (i < n) y[i] = {call};").replace("__global__", helper + "__global__")
+        return list(action.moves(subject_from(source)))
+
+    assert moves("threadIdx.x") == []
+    assert moves("3") != []

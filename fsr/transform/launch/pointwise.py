@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from fsr.analysis.functions import thread_aware
 from fsr.analysis.threads import AXES, GlobalId, global_ids, guard_of
 from fsr.source.form import (
     Binary,
@@ -97,7 +98,8 @@ def pointwise(target: Target) -> Pointwise | None:
         return None
     lead, bounds, core = split
     sized = {axis: (bound, text) for axis, bound in bounds.items() if (text := target.size_text(bound)) is not None}
-    if set(sized) != set(ids) or names_mentioned((*lead, *core)) & BUILTINS:
+    of_threads = BUILTINS | thread_aware(target.source) - {target.kernel.name}
+    if set(sized) != set(ids) or names_mentioned((*lead, *core)) & of_threads:
         return None
     if not all(_covered(target, axis, text) for axis, (_, text) in sized.items()):
         return None
