@@ -32,10 +32,10 @@ TOY_BACKEND = """
 from fsr.backends.backend import Gpu
 from fsr.backends.host.backend import HostBackend
 class ToyBackend(HostBackend):
-    name = "toy"
+    name = "plaything"
     numbered = True
-    def gpus(self): return (Gpu("TOY-1", "Toy", "toy_1"),)
-    def compiles(self, target): return target.startswith("toy_")
+    def gpus(self): return (Gpu("TOY-1", "Toy", "plaything_1"),)
+    def compiles(self, target): return target.startswith("plaything_")
 BACKEND = ToyBackend()
 """
 # Nsight Compute's name of a counter, in a schema of one more line.
@@ -105,25 +105,25 @@ def saxpy() -> Kernel:
 
 
 @pytest.fixture
-def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def plaything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A backend in a folder of its own."""
-    (tmp_path / "toy").mkdir()
-    (tmp_path / "toy" / "__init__.py").touch()
-    (tmp_path / "toy" / "backend.py").write_text(TOY_BACKEND)
+    (tmp_path / "plaything").mkdir()
+    (tmp_path / "plaything" / "__init__.py").touch()
+    (tmp_path / "plaything" / "backend.py").write_text(TOY_BACKEND)
     monkeypatch.setattr(fsr.backends, "__path__", [*fsr.backends.__path__, str(tmp_path)])
     backends.cache_clear()
     yield
     backends.cache_clear()
-    for name in [name for name in sys.modules if name.startswith("fsr.backends.toy")]:
+    for name in [name for name in sys.modules if name.startswith("fsr.backends.plaything")]:
         del sys.modules[name]
 
 
-@pytest.mark.usefixtures("toy")
+@pytest.mark.usefixtures("plaything")
 def test_a_backend_is_a_folder(saxpy: Kernel) -> None:
-    device = parse_device("toy:0")
-    assert str(resolve_device(device)) == "toy:0"
+    device = parse_device("plaything:0")
+    assert str(resolve_device(device)) == "plaything:0"
     assert open_device(device).info.name
-    session = Session(SessionSpec(saxpy.contract, saxpy.baseline, "toy:0", "sm_90", 0, str(saxpy.folder)))
+    session = Session(SessionSpec(saxpy.contract, saxpy.baseline, "plaything:0", "sm_90", 0, str(saxpy.folder)))
     try:
         assert session.spec.predicted
         built = build(session.spec, saxpy.baseline)
