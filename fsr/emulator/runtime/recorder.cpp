@@ -334,13 +334,29 @@ EXPORT int fsr_record_launch(const fsr_entry* entry, void** args, const unsigned
 
 // ---- a launch in another order, watched for what depends on it
 
-static uint64_t watched_total, watched_step;
-static uint64_t watched_block(uint64_t place) {
-  if (wanted < watched_total) {  // each with its neighbours in x and y: the first blocks, the last, and others between
-    uint64_t down = fsr_grid_size::x < watched_total ? fsr_grid_size::x : 1;
-    uint64_t group = place / 3, groups = wanted / 3, step = place % 3;
-    return group * (watched_total - 1 - down) / (groups - 1) + (step == 2 ? down : step);
+static constexpr uint64_t kMostPicked = 96;
+static uint64_t watched_total, watched_step, picked[kMostPicked];
+
+static void pick(uint64_t block) {
+  for (uint64_t i = 0; i < wanted; i++)
+    if (picked[i] == block) return;  // run twice, it would meet itself
+  picked[wanted++] = block;
+}
+
+// Blocks each with its neighbours in x and y: the first, the last, and others between.
+static void pick_blocks(uint64_t groups) {
+  uint64_t down = fsr_grid_size::x > 1 && fsr_grid_size::x < watched_total ? fsr_grid_size::x : 2;
+  wanted = 0;
+  for (uint64_t group = 0; group < groups; group++) {
+    uint64_t first = group * (watched_total - 1 - down) / (groups - 1);
+    pick(first);
+    pick(first + 1);
+    pick(first + down);
   }
+}
+
+static uint64_t watched_block(uint64_t place) {
+  if (order.chosen) return picked[place];
   if (order.blocks == 1) return watched_total - 1 - place;
   return order.blocks == 2 ? place * watched_step % watched_total : place;
 }
@@ -352,9 +368,14 @@ EXPORT int fsr_watch_launch(const fsr_entry* entry, void** args, const unsigned*
   watched_total = limit;
   watched_step = coprime_step(limit);
   block_at = watched_block;
-  if (order.chosen && 3 * order.chosen < limit) limit = order.chosen / 3 * 3;
-  else order.chosen = 0;
-  wanted = limit;
+  if (order.chosen > kMostPicked) order.chosen = kMostPicked;
+  if (order.chosen >= 6 && 3 * order.chosen < limit) {
+    pick_blocks(order.chosen / 3);
+    limit = wanted;
+  } else {
+    order.chosen = 0;
+    wanted = limit;
+  }
   recording = true;
   bool good = run_blocks();
   recording = false;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -55,3 +57,20 @@ def test_a_right_kernel_is_silent(host, order):
     faults, arrays = watched(host, body, order)
     assert faults == ()
     assert (arrays["y"] == 2016 + np.arange(64) % 4).all()
+
+
+@pytest.mark.parametrize("grid", [(1184, 1, 1), (1, 1184, 1), (8, 10, 1), (37, 32, 1)], ids=str)
+def test_of_blocks_that_are_picked_none_runs_twice(host, grid):
+    """What one adds to its own elements, a second run of it would read and write again."""
+    source = (
+        "__global__ void k(float* y) {\n"
+        "  unsigned i = (blockIdx.y * gridDim.x + blockIdx.x) * 32 + threadIdx.x; y[i] += 1; }"
+    )
+    image = HostToolchain(watched=True).compile(Candidate(source, Plan((Launch("k", ONE, ONE, "0", ()),))))
+    assert isinstance(image, Image), image
+    buffers = [Buffer("y", np.zeros(32 * grid[0] * grid[1], "f4"), Role.INOUT)]
+    order = replace(ORDERS[0], chosen=24, resident=6)
+    faults, arrays = host.watch(image, [ConcreteLaunch("k", grid, (32, 1, 1), 0, ("y",))], buffers, order)
+    assert faults == ()
+    assert set(arrays["y"]) == {0.0, 1.0}
+    assert 20 * 32 <= arrays["y"].sum() <= 24 * 32  # most groups keep their three
