@@ -79,15 +79,19 @@ def functions_of(source: str) -> Functions:
     defined = parse_device_functions(source)
     written = {**defined, **_macro_functions(source)}
     own = frozenset(written) | {m.name for m in macros(source)}
-    pure = _pure({n: f for n, f in written.items() if not kernel_names(f) & hiding_macros(source)}, own)
-    shown = {n: f for n, f in defined.items() if not kernel_names(f) & hiding_macros(source)}
-    alone = {name for name, form in shown.items() if _is_local(form)} | pure
+    pure = _pure(_shown(written, source), own)
+    alone = {name for name, form in _shown(defined, source).items() if _is_local(form)} | pure
     while True:
         found = Functions(own, pure, frozenset(alone))
         steady = {n for n in alone if n in pure or all(found.stays_in_thread(e) for e in walk_exprs(defined[n].body))}
         if steady == alone:
             return found
         alone = steady
+
+
+def _shown(functions: Mapping[str, KernelForm], source: str) -> Mapping[str, KernelForm]:
+    """Those whose text hides nothing behind a macro."""
+    return {name: form for name, form in functions.items() if not kernel_names(form) & hiding_macros(source)}
 
 
 def _pure(functions: Mapping[str, KernelForm], own: frozenset[str]) -> frozenset[str]:

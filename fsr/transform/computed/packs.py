@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fsr.computation.expression import Expr, Load
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.source.names import indent
-from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, word
+from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, surely, word
 
 MOST_BYTES = 16
 
@@ -27,8 +27,9 @@ class Packs:
     def of(scene: Scene, exprs: Iterable[Expr], dim: str, width: int) -> Packs:
         """Those of the expressions' reads that are at most 16 bytes wide as packs, and that no condition guards."""
         exprs = list(exprs)
+        sure = surely(exprs)
         fitting = (x for x in loads_in(exprs) if along(x, dim) and bytes_of(x) * width <= MOST_BYTES)
-        found = [x for x in fitting if scene.harmless(x, exprs)]
+        found = [x for x in fitting if scene.harmless(x, sure)]
         names: dict[Load, str] = {}
         for load in found:
             base = f"${scene.names.names[load.buffer]}_pack"

@@ -18,7 +18,7 @@ from fsr.transform.computed.folding import OPERATORS, c_type, identity, step
 from fsr.transform.computed.packs import MOST_BYTES, each, pack_type
 from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.row_form import ELEMENT, RowFold, Rows, reads, rows, shared_by_row
-from fsr.transform.computed.scene import Scene, along, bytes_of, word
+from fsr.transform.computed.scene import Scene, along, bytes_of, surely, word
 from fsr.transform.plain.c_text import TYPES, NotPlain
 
 Params = Mapping[str, int | str]
@@ -332,8 +332,8 @@ class _Kernel:
         scene, values = self.rows.scene, [v for _, v in self.rows.elements]
         held = self._held(values, stay or [])
         row_wide = []
-        wanted = dict.fromkeys(x for v in values for x in shared_by_row(v))
-        for n, e in enumerate(x for x in wanted if scene.harmless(x, values)):
+        wanted, sure = dict.fromkeys(x for v in values for x in shared_by_row(v)), surely(values)
+        for n, e in enumerate(x for x in wanted if scene.harmless(x, sure)):
             row_wide.append(f"const {TYPES[type_of(e)]} $shared{n + 1} = {scene.text(e, held)};")
             held[e] = f"$shared{n + 1}"
         made = {w: f"{self.names[w]}_made" for w, _ in self.rows.elements}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -72,19 +72,19 @@ class Scene:
 
     def named(self, exprs: Sequence[Expr], held: Mapping[Expr, str]) -> tuple[list[str], dict[Expr, str]]:
         """Declarations of what stands in the expressions several times, and ``held`` with it."""
-        known, lines = dict(held), list[str]()
+        known, lines, sure = dict(held), list[str](), surely(exprs)
         for e in repeated(exprs, set(held)):
-            if not self.harmless(e, exprs):
+            if not self.harmless(e, sure):
                 continue
             name = f"$t{len(lines) + 1}"
             lines.append(f"const {TYPES[type_of(e)]} {name} = {self.text(e, known)};")
             known[e] = name
         return lines, known
 
-    def harmless(self, e: Expr, exprs: Iterable[Expr]) -> bool:
-        """Whether a part of the expressions may be computed before it is known that it is wanted: it is in any case, or
-        what it reads is there at every point. A neighbour beyond the edge is neither."""
-        sure = surely(exprs)
+    def harmless(self, e: Expr, sure: Set[Expr]) -> bool:
+        """Whether a part of expressions may be computed before it is known that it is wanted: it is in any case, being
+        in ``sure`` (see :func:`surely`), or what it reads is there at every point. A neighbour beyond the edge is
+        neither."""
         return e in sure or all(x in sure or self._inside(x) for x in loads_in([e]))
 
     def _inside(self, load: Load) -> bool:
