@@ -1,27 +1,30 @@
 """Composed candidates against the checker: how many wrong ones it takes, how many right ones it refuses.
 
     python benchmarks/adversary.py OUT.jsonl [--wrong 5000] [--right 2000] [--seed 0] [--workers N] [--seconds S]
-                                   [--kernels FOLDER ...]
+                                   [--kernels FOLDER ...] [--device host|cuda:N]
 
 Originals: the examples, the honest candidates of the corpus, and every kernel with a contract in the folders, in an
 order drawn by the seed, right and wrong ones of each mixed, so that a sweep that is cut off is still a fair sample. A
 candidate that was judged before, but for blanks, is not judged again. Each is judged by the tasks of ``fsr check`` on
-the host device. A wrong one that is taken counts only where a witness proves it wrong: a case that its trigger names,
-on which its outputs are beyond what the tests allow ('unproven' otherwise: mostly triggers that nothing fires). One
-line a candidate; a sweep goes on where OUT ends, and prints the counts so far. Exit code 1 where anything is misjudged.
+the device, in workers where that is a GPU, which several share here since nothing is timed. A wrong one that is taken
+counts only where a witness proves it wrong: a case that its trigger names, on which its outputs are beyond what the
+tests allow ('unproven' otherwise: mostly triggers that nothing fires). One line a candidate; a sweep goes on where OUT
+ends, and prints the counts so far. Exit code 1 where anything is misjudged.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import collections
+import contextlib
 import functools
 import itertools
 import random
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,7 @@ from benchmarks.composing import Composed, wrong  # noqa: E402  # the checkout, 
 from benchmarks.kernels.sources import Subject, of_folder, of_repository  # noqa: E402
 from benchmarks.rewriting import reshaped  # noqa: E402
 from benchmarks.spreading import Record, Spread, read  # noqa: E402
+from fsr.app.checking import evaluated, promoted  # noqa: E402
 from fsr.backends.protocol import DeviceFault  # noqa: E402
 from fsr.backends.select import recording_backend  # noqa: E402
 from fsr.errors import FsrError  # noqa: E402
@@ -42,6 +46,8 @@ from fsr.evaluation.spec import CompileRequest, EvaluateRequest, PromoteRequest,
 from fsr.evaluation.testing import Runnable, run_once  # noqa: E402
 from fsr.identity import digest  # noqa: E402
 from fsr.records import Case, FaultKind, Image, Outcome, Status  # noqa: E402
+from fsr.runs.fleet import Fleet, open_fleet  # noqa: E402
+from fsr.runs.options import RefineOptions  # noqa: E402
 from fsr.testgen.cases import HOST_ELEMENTS, cases_at, elements, families_of  # noqa: E402
 from fsr.testgen.compare import compare  # noqa: E402
 from fsr.testgen.values import build  # noqa: E402
@@ -55,6 +61,29 @@ JUDGED = ("taken", "refused")
 
 def judged(spec: SessionSpec, composed: Composed) -> tuple[bool, str]:
     """Whether a candidate passes all tests, as ``fsr check`` runs them; and where it failed."""
+    return judged_here(spec, composed) if spec.backend.records else judged_by_workers(spec, composed)
+
+
+def judged_by_workers(spec: SessionSpec, composed: Composed) -> tuple[bool, str]:
+    """The same in processes that a crash may end."""
+    workers = fleet(spec.device).workers
+    built, outcome = evaluated(workers, spec, composed.candidate)
+    if built is not None and outcome.status >= Status.CORRECT:
+        final = PromoteRequest(spec, composed.candidate, built, BUDGET_S, PromotionPart.TESTS, own_tested=True)
+        outcome = promoted(workers, final)
+    return outcome.status >= Status.SLOW, told(outcome)
+
+
+@functools.cache
+def fleet(device: str) -> Fleet:
+    """The workers on a device, until this process ends."""
+    stack = contextlib.ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(open_fleet(RefineOptions(Path(), device), 1, single=True))
+
+
+def judged_here(spec: SessionSpec, composed: Composed) -> tuple[bool, str]:
+    """The same in this process."""
     built = compile_task(CompileRequest(spec, composed.candidate))
     if isinstance(built, Outcome):
         return False, told(built)
@@ -129,6 +158,7 @@ class Unit:
     folders: tuple[Path, ...]
     numbers: tuple[tuple[str, int], ...]
     seed: int
+    device: str
     known: frozenset[Any]
 
 
@@ -148,19 +178,22 @@ def unit_records(unit: Unit, until: float) -> Iterator[Record]:
             continue
         seen.add(name)
         started = time.monotonic()
-        found = one(subject, composed, kind, unit.seed)
+        found = one(subject, composed, kind, unit)
         yield record | found | {"seconds": round(time.monotonic() - started, 2)}
 
 
-def one(subject: Subject, composed: Composed, kind: str, seed: int) -> Record:
+def one(subject: Subject, composed: Composed, kind: str, unit: Unit) -> Record:
     """What became of one candidate."""
-    spec = SessionSpec(subject.contract, subject.candidate, "host", "sm_90", seed, subject.folder)
+    host = SessionSpec(subject.contract, subject.candidate, "host", "sm_90", unit.seed, subject.folder)
+    spec = host
+    if unit.device != host.device:
+        spec = replace(host, device=unit.device, target=fleet(unit.device).target, leased=True)
     record: Record = {"parts": composed.parts}
     try:
         passed, why = judged(spec, composed)
         if why.startswith("compile ") and not judged_itself(spec):
             return record | {"verdict": "not judged", "why": f"the original: {why}"}
-        seen = witness(session_of(spec), composed) if kind == "wrong" and passed else ""
+        seen = witness(session_of(host), composed) if kind == "wrong" and passed else ""
     except (FsrError, DeviceFault) as fault:
         return record | {"verdict": "not judged", "why": str(fault)[:300]}
     if kind == "wrong" and ((passed and not seen) or why.startswith("compile ")):
@@ -214,7 +247,7 @@ class Sweep:
             known = self.known[name]
             left = tuple(n for n in numbers if n not in known)
             if left and self.unfit[name] < 3:
-                return Unit(name, self.folders, left, self.given.seed, frozenset(known))
+                return Unit(name, self.folders, left, self.given.seed, self.given.device, frozenset(known))
         return None
 
     def _units(self) -> Iterator[tuple[str, int]]:
@@ -247,6 +280,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--kernels", type=Path, nargs="*", default=[])
+    parser.add_argument("--device", default="host", help="where candidates are judged: host or cuda:N")
     given = parser.parse_args()
     sweep = Sweep(given, read(given.out))
     Spread(unit_records, sweep.next_unit, sweep.told, given.out, given.workers, given.seconds).run()
