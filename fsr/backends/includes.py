@@ -17,6 +17,7 @@ from pathlib import Path
 
 PRELUDE_NAME = "fsr_prelude.h"
 
+_PIPELINE = re.compile(r"^\s*#\s*include\s*[<\"]cuda_pipeline(_primitives)?\.h", re.MULTILINE)
 _LIBCUXX = re.compile(r"^\s*#\s*include\s*[<\"](cooperative_groups|cuda/|cub/|thrust/|nv/)", re.MULTILINE)
 
 EMPTY_HEADERS = (
@@ -115,7 +116,12 @@ PRELUDE = (
 #else
 typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;
 typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t;
-typedef unsigned long uint64_t; typedef long intptr_t; typedef unsigned long uintptr_t;
+typedef long intptr_t;
+#ifdef FSR_PIPELINE
+typedef unsigned long long uint64_t; typedef unsigned long long uintptr_t;
+#else
+typedef unsigned long uint64_t; typedef unsigned long uintptr_t;
+#endif
 #define CHAR_BIT 8
 #define INT_MAX 2147483647
 #define INT_MIN (-INT_MAX - 1)
@@ -297,6 +303,12 @@ def uses_libcuxx(source: str) -> bool:
     """Whether the text includes NVIDIA's C++ library, which brings integer types of its own: the prelude then
     takes those (int64_t is ``long long`` there, ``long`` elsewhere on Linux). Define FSR_LIBCUXX for it."""
     return _LIBCUXX.search(source) is not None
+
+
+def uses_pipeline(source: str) -> bool:
+    """Whether the text includes <cuda_pipeline.h>, which under NVRTC declares uint64_t as ``unsigned long long``: the
+    prelude then says the same. Define FSR_PIPELINE for it."""
+    return _PIPELINE.search(source) is not None
 
 
 def builtin_headers() -> dict[str, str]:

@@ -221,7 +221,8 @@ class AccessSite:
 @dataclass(frozen=True, slots=True)
 class LaunchProfile:
     """What one launch did. ``warp_instructions``: estimated warp-level instructions of the whole grid (scaled),
-    divergence included; ``barriers``, ``shuffles``: warp-level counts; blocks and threads as launched."""
+    divergence included; ``barriers``, ``shuffles``: warp-level counts; blocks and threads as launched;
+    ``tensor_operations``: multiplications and additions of tensor cores, each type's as many as halves take as long."""
 
     entry: str
     blocks: int
@@ -232,6 +233,7 @@ class LaunchProfile:
     barriers: float
     shuffles: float
     sites: tuple[AccessSite, ...]
+    tensor_operations: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

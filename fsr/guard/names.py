@@ -96,6 +96,7 @@ _LANGUAGE = _words(
     "M_2_PI M_2_SQRTPI M_SQRT2 M_SQRT1_2 __FLT_MAX__ __FLT_MIN__ __FLT_EPSILON__ __DBL_MAX__ __DBL_MIN__ __INT_MAX__",
     "likely unlikely maybe_unused nodiscard noreturn fallthrough aligned packed always_inline noinline unused",
     "may_alias vector_size ext_vector_type std cuda cooperative_groups cg cub nvcuda wmma hip",
+    "precision mem_row_major mem_col_major num_elements num_storage_elements",
 )
 INDEX_VARIABLES = _words("threadIdx blockIdx blockDim gridDim")
 # What a macro may not replace: names with an effect, and words that headers and fsr's own lines put into attributes.

@@ -28,10 +28,9 @@ REFUSED = {
     ),
     "texture fetch (tex1Dfetch)": "__global__ void k() { tex1Dfetch<float>(cudaTextureObject_t{0}, 0); }",
     "surface store": "__global__ void k() { surf2Dwrite(1.0f, cudaSurfaceObject_t{0}, 0, 0); }",
-    "cp.async": "__global__ void k() { __pipeline_memcpy_async((int*)0, (const int*)0, 4); }",
+    "mbarrier": "__global__ void k() { __pipeline_arrive_on((unsigned long long*)0); }",
     "dynamic parallelism": "__global__ void k() { cudaDeviceSynchronize(); }",
-    "<mma.h>": "#include <mma.h>\n__global__ void k() {}",
-    "<cuda_pipeline.h>": "#include <cuda_pipeline.h>\n__global__ void k() {}",
+    "<cuda/pipeline>": "#include <cuda/pipeline>\n__global__ void k() {}",
     "<cuda/barrier>": "#include <cuda/barrier>\n__global__ void k() {}",
     "<cub/cub.cuh>": "#include <cub/cub.cuh>\n__global__ void k() {}",
 }  # fmt: skip
@@ -58,7 +57,8 @@ def test_a_refusal_names_the_line(compiler: str) -> None:
 def test_headers_people_include_compile_together(compiler: str) -> None:
     names = (
         "cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "cooperative_groups.h", "cooperative_groups/reduce.h",
-        "cooperative_groups/scan.h", "math_constants.h", "device_launch_parameters.h", "cuda.h", "vector_types.h",
+        "cooperative_groups/scan.h", "mma.h", "cuda_pipeline.h",
+        "math_constants.h", "device_launch_parameters.h", "cuda.h", "vector_types.h",
         "cassert", "cfloat", "climits", "cmath", "cstdint", "cstdio", "algorithm", "type_traits", "limits",
     )  # fmt: skip
     includes = "\n".join(f"#include <{name}>" for name in names)

@@ -18,7 +18,7 @@ from typing import Any
 
 from fsr.backends.cuda.ptxas import parse_resources
 from fsr.backends.flags import refused_flags, split_defines
-from fsr.backends.includes import PRELUDE_NAME, builtin_headers, cuda_include_dirs, uses_libcuxx
+from fsr.backends.includes import PRELUDE_NAME, builtin_headers, cuda_include_dirs, uses_libcuxx, uses_pipeline
 from fsr.errors import MissingToolError
 from fsr.records import Candidate, CompileFailure, Image
 from fsr.sandbox.child import Child, ChildDied, ChildTimedOut
@@ -189,6 +189,8 @@ class NvrtcToolchain:
         flags = candidate.plan.flags
         if uses_libcuxx(candidate.source):
             options.append("-DFSR_LIBCUXX")
+        if uses_pipeline(candidate.source):
+            options.append("-DFSR_PIPELINE")
         if not any("-std=" in flag for flag in flags):
             options.append("--std=c++17")
         if instrumented:

@@ -86,7 +86,10 @@ class FoundFault(ctypes.Structure):
 class RecordSummary(ctypes.Structure):
     """What a recorded launch executed."""
 
-    _fields_ = (("executed", ctypes.c_uint64), ("barriers", ctypes.c_double), ("warp_syncs", ctypes.c_double))
+    _fields_ = (
+        ("executed", ctypes.c_uint64), ("barriers", ctypes.c_double), ("warp_syncs", ctypes.c_double),
+        ("tensor", ctypes.c_double),
+    )  # fmt: skip
 
 
 class Order(ctypes.Structure):

@@ -79,7 +79,7 @@ class HostToolchain:
     def compile(
         self, candidate: Candidate, *, instrumented: bool = False, timeout_s: float = 60.0
     ) -> Image | CompileFailure:
-        """As Toolchain.compile. What a CPU cannot execute (inline PTX, MMA, asynchronous copies) is a
+        """As Toolchain.compile. What a CPU cannot execute (inline PTX, textures) is a
         CompileFailure that names the construct and its line."""
         started, instrumented = time.monotonic(), instrumented or self._watched
         if refused := refused_flags(candidate.plan.flags):

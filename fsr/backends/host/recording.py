@@ -109,7 +109,7 @@ def _profile(launch: ConcreteLaunch, report: Any, regions: Regions, loaded: Load
         entry=launch.entry, blocks=blocks, threads_per_block=launch.block[0] * launch.block[1] * launch.block[2],
         sampled_blocks=report["executed"], shared_bytes=static + launch.shared_bytes,
         warp_instructions=instructions, barriers=report["barriers"], shuffles=report["warp_syncs"],
-        sites=tuple(_sites(report["sites"], regions, loaded)),
+        sites=tuple(_sites(report["sites"], regions, loaded)), tensor_operations=report["tensor"],
     )  # fmt: skip
 
 

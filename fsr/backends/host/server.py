@@ -284,6 +284,7 @@ def report(image: ctypes.CDLL, summary: RecordSummary) -> dict[str, Any]:
     block_rows = [BasicBlock.from_address((blocks.value or 0) + i * stride.value) for i in range(count)]
     return {
         "executed": summary.executed, "barriers": summary.barriers, "warp_syncs": summary.warp_syncs,
+        "tensor": summary.tensor,
         "sites": site_rows, "blocks": [[row.pc, row.warps] for row in block_rows],
     }  # fmt: skip
 

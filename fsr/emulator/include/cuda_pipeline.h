@@ -1,2 +1,3 @@
-// Stand-in for <cuda_pipeline.h>: refused.
-#error "fsr host device: asynchronous copy (<cuda_pipeline.h>) is not executed on the CPU"
+// Stand-in for CUDA's <cuda_pipeline.h>: its primitives.
+#pragma once
+#include "cuda_pipeline_primitives.h"

@@ -1,2 +1,4 @@
-// Stand-in for <mma.h>: refused.
-#error "fsr host device: tensor-core matrix arithmetic (<mma.h>, wmma) is not executed on the CPU"
+// Stand-in for CUDA's <mma.h>: nvcuda::wmma.
+#pragma once
+#include "fsr/cuda.h"
+#include "fsr/wmma.h"

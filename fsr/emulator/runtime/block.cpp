@@ -243,6 +243,7 @@ void begin() {
   f.index.z = static_cast<unsigned>(linear / fsr_grid_size::x / fsr_grid_size::y);
   name_index();
   poison_shared();
+  async_block_start();
   under_way++;
   recorder_block_start();
 }

@@ -237,6 +237,24 @@ void fsr_note_read_only(const void* address, unsigned bytes, int line) {
   if (order.watched) access(reinterpret_cast<uintptr_t>(address), bytes, kRead, {0, false, true}, CALLER, line);
 }
 
+void fsr_note_plain(const void* address, unsigned bytes, unsigned how, int line) {
+  if (bytes) access(reinterpret_cast<uintptr_t>(address), bytes, how & FSR_STORE ? kWrite : kRead, {0, true}, CALLER, line);
+}
+// Counted where the copy was issued; from here on the bytes are the thread's own.
+void fsr_note_arrival(const void* address, unsigned bytes, int line) {
+  if (!recording) return;
+  settle();
+  auto at = reinterpret_cast<uintptr_t>(address);
+  if (Region* region = region_of(at, bytes, kWrite, CALLER, line))
+    shadow_access(region, at, bytes, kWrite, {}, CALLER, line);
+}
+// All lanes have met for it, which is part of the operation itself.
+void fsr_note_tensor(double operations) {
+  if (!recording) return;
+  launch.tensor += operations;
+  launch.warp_syncs--;
+}
+
 // ---- from the child process
 EXPORT void fsr_record_begin() {
   recording = false;
@@ -271,7 +289,7 @@ static void begin_recorded(const fsr_entry* entry, void** args, const unsigned* 
 
 struct RecordSummary {
   uint64_t executed;
-  double barriers, warp_syncs;
+  double barriers, warp_syncs, tensor;
 };
 
 // Blocks in the order of a sample: spread over the grid, the last one, where tails go wrong, once `last_place` is reached.
@@ -311,6 +329,7 @@ EXPORT int fsr_record_launch(const fsr_entry* entry, void** args, const unsigned
   uint64_t executed = issued < inner ? issued : inner;
   double scale = static_cast<double>(inner) / static_cast<double>(executed);
   uint64_t barriers = launch.barriers, syncs = launch.warp_syncs;
+  double tensor = launch.tensor;
   if (executed < inner) {
     statistics_scale(scale);
     statistics_extrapolate(static_cast<double>(executed), static_cast<double>(marked), static_cast<double>(previous),
@@ -323,6 +342,7 @@ EXPORT int fsr_record_launch(const fsr_entry* entry, void** args, const unsigned
   }
   summary->barriers = static_cast<double>(barriers) * scale + static_cast<double>(launch.barriers - barriers);
   summary->warp_syncs = static_cast<double>(syncs) * scale + static_cast<double>(launch.warp_syncs - syncs);
+  summary->tensor = tensor * scale + (launch.tensor - tensor);
   summary->executed = issued;
   settle_doubts();
   if (complete && good) {

@@ -86,6 +86,7 @@ struct Launch {
   void** args = nullptr;
   unsigned threads = 0, warps = 0, shared_bytes = 0;
   uint64_t barriers = 0, warp_syncs = 0;
+  double tensor = 0;  // operations of tensor cores: see fsr_note_tensor
 };
 
 // In which order blocks start and who goes on when. Layout known to fsr/backends/host/abi.py.
@@ -128,6 +129,7 @@ void give_way();         // before a global access: another thread may go on fir
 void progress();         // something happened that a waiting thread may wait for
 void share_out(Flight* from, Flight* to);  // exchanges what shared memory holds; `from` may be null
 void poison_shared();
+void async_block_start();  // no asynchronous copy is under way
 
 // Called by the scheduler in the instrumented build only.
 #ifdef FSR_RECORD

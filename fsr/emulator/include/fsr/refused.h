@@ -14,9 +14,7 @@ constexpr bool executed = false;  // depends on a template argument, so that onl
     return 0;                                                                                         \
   }
 
-FSR_REFUSE(__pipeline_memcpy_async, "asynchronous copy (cp.async, __pipeline_memcpy_async)")
-FSR_REFUSE(__pipeline_commit, "asynchronous copy (cp.async, __pipeline_commit)")
-FSR_REFUSE(__pipeline_wait_prior, "asynchronous copy (cp.async, __pipeline_wait_prior)")
+FSR_REFUSE(__pipeline_arrive_on, "a barrier in shared memory (mbarrier, __pipeline_arrive_on)")
 FSR_REFUSE(cudaLaunchDevice, "dynamic parallelism (cudaLaunchDevice)")
 FSR_REFUSE(cudaDeviceSynchronize, "dynamic parallelism (cudaDeviceSynchronize)")
 FSR_REFUSE(cudaGetParameterBuffer, "dynamic parallelism (cudaGetParameterBuffer)")

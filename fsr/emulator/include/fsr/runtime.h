@@ -97,6 +97,12 @@ long long fsr_clock64();                  // nanoseconds, monotonic
 // atomicExch, __nanosleep, volatile-like loads): it is a counter most of the time.
 void fsr_yield(int line);
 
+// ---- asynchronous copies to shared memory. `zeros` of the bytes are not read but zero.
+void fsr_async_check(const void* to, const void* from, size_t bytes, size_t zeros, int line);  // a fault if it may not be
+void fsr_async_copy(void* to, const void* from, size_t bytes, size_t zeros);
+void fsr_async_commit();                      // what was issued since the last call is a group
+void fsr_async_wait(size_t prior, int line);  // all but so many groups of this thread are complete
+
 // Waits for all threads of the grid; a fault unless the launch is cooperative.
 void fsr_syncgrid(int line);
 
@@ -111,10 +117,19 @@ void fsr_note_strong(const volatile void* address, unsigned bytes, unsigned how,
 void fsr_note_fence(unsigned how, int line);
 // And of a load through the read-only cache, which must not see what the launch itself writes.
 void fsr_note_read_only(const void* address, unsigned bytes, int line);
+// And of a weak access (FSR_LOAD or FSR_STORE) that the headers make where the compiler's instrumentation does not see it.
+void fsr_note_plain(const void* address, unsigned bytes, unsigned how, int line);
+// And of an asynchronous copy that is complete.
+void fsr_note_arrival(const void* address, unsigned bytes, int line);
+// And of what a warp's tensor core does: multiplications and additions, counted as those of halves would take as long.
+void fsr_note_tensor(double operations);
 #else
 static inline void fsr_note_strong(const volatile void*, unsigned, unsigned, int) {}
 static inline void fsr_note_fence(unsigned, int) {}
 static inline void fsr_note_read_only(const void*, unsigned, int) {}
+static inline void fsr_note_plain(const void*, unsigned, unsigned, int) {}
+static inline void fsr_note_arrival(const void*, unsigned, int) {}
+static inline void fsr_note_tensor(double) {}
 #endif
 }  // extern "C"
 

@@ -1,0 +1,149 @@
+"""Tensor cores and asynchronous copies on the CPU: what is recorded of them, and what wrong use of them leads to."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from fsr.backends.host.compiler import HostToolchain
+from fsr.backends.protocol import Buffer, DeviceFault
+from fsr.evaluation.orders import ORDERS
+from fsr.records import Candidate, ConcreteLaunch, FaultKind, Image, Launch, Plan, Role
+
+PIPELINE = """#include <cuda_pipeline.h>
+__global__ void k(const float* x, float* out) {
+  __shared__ float stage[2][64];
+  int t = threadIdx.x;
+  __pipeline_memcpy_async(&stage[0][t], x + t, 4);
+  __pipeline_commit();
+  for (int s = 0; s < 4; ++s) {
+    BEFORE
+    __syncthreads();
+    if (s + 1 < 4) __pipeline_memcpy_async(&stage[(s + 1) % 2][t], x + 64 * (s + 1) + t, 4);
+    __pipeline_commit();
+    out[64 * s + t] = stage[s % 2][63 - t];
+    BEHIND
+  }
+}"""
+WAIT = "__pipeline_wait_prior(0);"
+X = np.arange(256, dtype="f4") + 1
+
+
+def pipelined(run, before, behind="", **more):
+    source = PIPELINE.replace("BEFORE", before).replace("BEHIND", behind)
+    return run(source, "k", 1, 64, x=X, out=np.zeros(256, "f4"), **more)
+
+
+def test_a_copy_is_there_after_its_wait_and_not_before(run):
+    right = X.reshape(4, 64)[:, ::-1].ravel()
+    assert (pipelined(run, WAIT)["out"] == right).all()
+    assert np.isnan(pipelined(run, "")["out"]).any()
+    assert np.isnan(pipelined(run, "__pipeline_wait_prior(1);")["out"]).any()
+
+
+def test_asynchronous_copies_are_accesses_that_barriers_must_order(record):
+    right = pipelined(record, WAIT)
+    assert right.faults == ()
+    sites = {(s.line, s.space, s.kind): s for s in right.launches[0].sites}
+    copied = sites[10, "global", "read"]
+    assert (copied.requests, copied.lanes, copied.sectors) == (6, 192, 24)
+    assert sites[10, "shared", "write"].requests == 6
+    unordered = PIPELINE.replace("BEFORE\n    __syncthreads();", WAIT).replace("BEHIND", "")
+    late = record(unordered, "k", 1, 64, x=X, out=np.zeros(256, "f4"))
+    assert FaultKind.RACE in {fault.kind for fault in late.faults}
+
+
+def test_refilling_what_others_still_read_is_a_race(record):
+    source = PIPELINE.replace("(s + 1) % 2", "0").replace("s % 2", "0").replace("BEFORE", WAIT).replace("BEHIND", "")
+    profile = record(source, "k", 1, 64, x=X, out=np.zeros(256, "f4"))
+    assert (FaultKind.RACE, 10) in {(fault.kind, fault.line) for fault in profile.faults}
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    ("__pipeline_memcpy_async(tile + 1, x, 8);", "no multiple"),
+    ("__pipeline_memcpy_async(tile, x, 12);", "4, 8 or 16"),
+    ("__pipeline_memcpy_async(out, x, 4);", "from global to shared"),
+    ("nvcuda::wmma::load_matrix_sync(a, (const __half*)tile + 1, 16);", "no multiple"),
+    ("nvcuda::wmma::load_matrix_sync(a, (const __half*)tile, 17);", "no multiple"),
+    ("if (threadIdx.x < 16) nvcuda::wmma::mma_sync(c, a, b, c);", "fewer than the 32 lanes"),
+])  # fmt: skip
+def test_wrong_use_stops_the_kernel_with_its_line(run, call, words):
+    source = f"""#include <mma.h>
+#include <cuda_pipeline.h>
+using namespace nvcuda::wmma;
+__global__ void k(const float* x, float* out) {{
+  __shared__ __align__(32) float tile[256];
+  fragment<matrix_a, 16, 16, 16, __half, row_major> a; fragment<matrix_b, 16, 16, 16, __half, row_major> b;
+  fragment<accumulator, 16, 16, 16, float> c;
+  {call}
+}}"""
+    with pytest.raises(DeviceFault, match=words) as stopped:
+        run(source, "k", 1, 32, x=np.zeros(64, "f4"), out=np.zeros(64, "f4"))
+    assert stopped.value.fault.line == 8
+
+
+PRODUCT = """#include <mma.h>
+using namespace nvcuda;
+__global__ void k(const __half* x, float* out) {
+  __shared__ __align__(32) __half tile[16 * PITCH];
+  for (int i = threadIdx.x; i < 256; i += 32) tile[i / 16 * PITCH + i % 16] = x[i];
+  ORDER
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> a;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::LAYOUT> b;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> c;
+  wmma::fill_fragment(c, 0.0f);
+  wmma::load_matrix_sync(a, tile, PITCH);
+  wmma::load_matrix_sync(b, tile, PITCH);
+  wmma::mma_sync(c, a, b, c);
+  wmma::store_matrix_sync(out, c, 16, wmma::mem_row_major);
+}"""
+
+
+def product(pitch=24, order="__syncthreads();", layout="row_major"):
+    return PRODUCT.replace("PITCH", str(pitch)).replace("ORDER", order).replace("LAYOUT", layout)
+
+
+@pytest.mark.parametrize("layout", ["row_major", "col_major"])
+def test_a_product_is_recorded_as_what_a_gpu_does(record, layout):
+    halves = np.arange(256, dtype="f2")
+    profile = record(product(layout=layout), "k", 1, 32, x=halves, out=np.zeros(256, "f4"))
+    assert profile.faults == ()
+    launch = profile.launches[0]
+    assert launch.tensor_operations == 2 * 16**3
+    assert launch.shuffles == 0
+    loads = {s.line: s for s in launch.sites if s.space == "shared" and s.kind == "read"}
+    assert loads[11].requests == loads[12].requests == loads[11].wavefronts == loads[12].wavefronts == 4
+    store = next(s for s in launch.sites if s.line == 14)
+    assert (store.bytes, store.requests, store.sectors) == (8, 4, 32)
+    packed = record(product(16, layout=layout), "k", 1, 32, x=halves, out=np.zeros(256, "f4"))
+    conflicts = {s.line: s.wavefronts for s in packed.launches[0].sites if s.space == "shared" and s.kind == "read"}
+    assert conflicts[11] == conflicts[12] == 8
+
+
+def test_a_tile_that_nothing_orders_before_a_load_is_a_race(record):
+    profile = record(product(order=""), "k", 1, 32, x=np.ones(256, "f2"), out=np.zeros(256, "f4"))
+    assert (FaultKind.RACE, 11) in {(fault.kind, fault.line) for fault in profile.faults}
+
+
+@cache
+def watched_image(source):
+    launch = Launch("k", ("1", "1", "1"), ("1", "1", "1"), "0", ())
+    image = HostToolchain(watched=True).compile(Candidate(source, Plan((launch,))))
+    assert isinstance(image, Image), image
+    return image
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.seed)
+def test_right_products_and_pipelines_are_silent_in_every_order(host, order):
+    pipeline = PIPELINE.replace("BEFORE", WAIT).replace("BEHIND", "")
+    for source, threads, x, right in (
+        (product(), 32, np.ones(256, "f2"), np.full(256, 16, "f4")),
+        (pipeline, 64, X, X.reshape(4, 64)[:, ::-1].ravel()),
+    ):
+        buffers = [Buffer("x", x, Role.IN), Buffer("y", np.zeros(256, "f4"), Role.OUT)]
+        one = ConcreteLaunch("k", (1, 1, 1), (threads, 1, 1), 0, ("x", "y"))
+        faults, arrays = host.watch(watched_image(source), [one], buffers, order)
+        assert faults == ()
+        assert (arrays["y"] == right).all()

@@ -1,0 +1,16 @@
+// a product of signed bytes
+// fidelity: in=int8:any out=int32 ulp=0 launch=1x32 n=512 outs=256
+// numpy: d[:256].reshape(16,16) @ d[256:].reshape(16,16).T
+#include <mma.h>
+
+__global__ void k(const signed char* x, int* out, int n) {
+  using namespace nvcuda;
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, signed char, wmma::row_major> a;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, signed char, wmma::col_major> b;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, int> c;
+  wmma::fill_fragment(c, 0);
+  wmma::load_matrix_sync(a, x, 16);
+  wmma::load_matrix_sync(b, x + 256, 16);
+  wmma::mma_sync(c, a, b, c);
+  wmma::store_matrix_sync(out, c, 16, wmma::mem_row_major);
+}
