@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fsr.records import Candidate
 from fsr.transform.computed import columns, contraction, elements, permute, rows
 from fsr.transform.computed.assembly import Written, assembled
-from fsr.transform.computed.scene import Scene, scenes
+from fsr.transform.computed.scene import Scene, cuttings
 from fsr.transform.plain.c_text import LONGEST_LINE, NotPlain
 from fsr.transform.protocol import Move, Subject
 
@@ -37,30 +37,34 @@ class FromComputation:
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """Each configuration of the first part that the family can make, as a move."""
-        found = scenes(subject)
-        first = next((s for s in found if _possible(self.family, s)), None)
-        if first is None:
-            return
-        for params, gain in self.family.configurations(first):
-            move = Move(self.name, "plan", tuple(params.items()), gain)
-            if self._kernels(found, params) is not None:
-                yield move
+        for found in cuttings(subject):
+            first = next((s for s in found if _possible(self.family, s)), None)
+            if first is None:
+                continue
+            offered = False
+            for params, gain in self.family.configurations(first):
+                if self._kernels(found, params) is not None:
+                    offered = True
+                    yield Move(self.name, "plan", tuple(params.items()), gain)
+            if offered:
+                return
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """See Action.apply."""
-        kernels = self._kernels(scenes(subject), dict(move.params))
-        assert kernels is not None
-        return assembled(kernels, move.name)
+        ways = (self._kernels(found, dict(move.params)) for found in cuttings(subject))
+        return assembled(next(kernels for kernels in ways if kernels is not None), move.name)
 
     def _kernels(self, found: Sequence[Scene], params: Params) -> list[Written] | None:
-        kernels: list[Written] = []
+        """The kernels of one way to cut; None where some part cannot be made, or none by the family."""
+        kernels, own = list[Written](), False
         for scene in found:
             made = _tried(self.family, scene, params) if _possible(self.family, scene) else None
+            own = own or made is not None
             made = made or next(filter(None, (_by_default(other, scene) for other in self.others)), None)
             if made is None:
                 return None
             kernels += made
-        return kernels
+        return kernels if own else None
 
 
 def _possible(family: Family, scene: Scene) -> bool:

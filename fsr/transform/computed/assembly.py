@@ -68,7 +68,7 @@ def _plan(old: Plan, launches: Sequence[Launch], kernels: Sequence[Written], tak
 
 def _form(kernel: Written, name: str, first: bool, taken: frozenset[str]) -> KernelForm:
     target = kernel.scene.target
-    own = tuple(replace(settled_type(p, target), restrict=p.name in target.unaliased) for p in target.kernel.params)
+    own = tuple(replace(settled_type(p, target), restrict=p.name in target.unaliased) for p, _ in _own(kernel))
     more = tuple(Param("int", settle(called, taken)) for called, _ in _extra(kernel))
     pointers = tuple(Param(f"{BY_DTYPE[s.dtype].spelling} *", settle(f"${s.name}", taken)) for s in kernel.scratch)
     body = settle("\n".join(indent(list(kernel.lines))), taken)
@@ -88,7 +88,20 @@ def _launch(kernel: Written, name: str, taken: frozenset[str]) -> Launch:
         entry = f"{outside[0]}{outside[1]}{name}"
     sizes = tuple(ScalarArgument("int32", size) for _, size in _extra(kernel))
     buffers = tuple(settle(f"${s.name}", taken) for s in kernel.scratch)
-    return Launch(entry, kernel.grid, kernel.block, kernel.shared_bytes, (*old.args, *sizes, *buffers))
+    return Launch(
+        entry, kernel.grid, kernel.block, kernel.shared_bytes, (*(a for _, a in _own(kernel)), *sizes, *buffers)
+    )
+
+
+def _own(kernel: Written) -> list[tuple[Param, str | ScalarArgument]]:
+    """The original's parameters that the kernel takes, and what is passed for them: all of a single kernel's, so that
+    its launch stays as it is; of a plan's those that the text mentions."""
+    target = kernel.scene.target
+    pairs = list(zip(target.kernel.params, target.launch.args, strict=True))
+    if len(target.contract.plan.launches) == 1:
+        return pairs
+    used = words("\n".join(kernel.lines).replace("$", " "))
+    return [(p, a) for p, a in pairs if p.name in used]
 
 
 def _extra(kernel: Written) -> list[tuple[str, str]]:

@@ -53,7 +53,7 @@ class Columns:
 def columns(scene: Scene) -> Columns | None:
     """The part as folds along columns; None where it is none."""
     outputs = scene.part.whole
-    if not scene.part.domain:
+    if not scene.part.domain or any(s.domain != scene.part.domain for s in outputs) or not scene.part.by_points:
         return None
     dim = scene.part.domain[-1][0]
     found = [f for s in outputs for f in folds_in(value_of(s))]
@@ -64,6 +64,8 @@ def columns(scene: Scene) -> Columns | None:
     if not folds or len({extent(f) for f in folds}) != 1 or len({f.dims[0][0] for f in folds}) != 1:
         return None
     over = folds[0].dims[0][0]
+    if any(name not in names_in(f) for f in folds for name, _ in scene.part.domain):
+        return None  # each would be reckoned many times
     reads = loads_in(f.body for f in folds)
     if not any(along(x, dim) and over in names_in(x) for x in reads):
         return None

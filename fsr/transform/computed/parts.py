@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fsr.computation.computation import Buffer, Computation, Statement
-from fsr.computation.expression import Affine, Expr, Load, Number, children, rebuilt, renamed, walk
+from fsr.computation.expression import Affine, Expr, Fold, Load, Number, children, rebuilt, renamed, walk
 
 Domain = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Outputs over one domain. ``made``: the values between statements that they read; ``outputs``: as in the
-    computation; ``whole``: the same with those values put in."""
+    """Outputs over one domain, or over beginnings of it. ``made``: the values between statements that they read;
+    ``outputs``: as in the computation; ``whole``: the same with those values put in."""
 
     sizes: tuple[str, ...]
     buffers: tuple[Buffer, ...]
@@ -29,28 +29,66 @@ class Part:
         return tuple(replace(s, value=put_in(value_of(s), made)) for s in self.outputs)
 
     @property
+    def written(self) -> frozenset[str]:
+        """The buffers that it writes."""
+        return frozenset(s.target for s in self.outputs)
+
+    @property
+    def read(self) -> frozenset[str]:
+        """The buffers that it reads."""
+        statements = (*self.made, *self.outputs)
+        return frozenset(e.buffer for s in statements for e in walk(value_of(s)) if isinstance(e, Load))
+
+    @property
+    def by_points(self) -> bool:
+        """Whether what it writes is read by the very point that writes it at most, and in no fold."""
+        places = {s.target: s.place for s in self.outputs}
+        for s in self.whole:
+            single = [e for e in walk(value_of(s)) if isinstance(e, Load) and e.buffer in places]
+            folded = {e for f in walk(value_of(s)) if isinstance(f, Fold) for e in walk(f)}
+            if any(e in folded or e.indices != places[e.buffer] or s.domain != self.domain for e in single):
+                return False
+        return True
+
+    @property
     def computation(self) -> Computation:
         """The part as a computation of its own."""
         return Computation(self.sizes, self.buffers, (*self.made, *self.outputs))
 
 
-def parts_of(c: Computation) -> list[Part]:
-    """A part for each domain of outputs, in the order of their first statements; empty where the computation is more
-    than maps and folds, or an output is read by another statement than its own."""
+def cuts_of(c: Computation) -> list[list[Part]]:
+    """Ways to cut a computation into parts, those of fewer parts first: none where it is more than maps and folds. What
+    a part reads, only parts behind it write."""
     if any(s.value is None or s.kind not in ("map", "fold") for s in c.statements):
         return []
     made = {s.target: s for s in c.statements if s.target.startswith("_")}
-    outputs = [s for s in c.statements if not s.target.startswith("_")]
-    places = {s.target: s.place for s in outputs}
-    for s in c.statements:
-        for e in walk(value_of(s)):
-            own = isinstance(e, Load) and s.target == e.buffer and e.indices == s.place
-            if isinstance(e, Load) and e.buffer in places and not own:
-                return []
     groups: dict[Domain, list[Statement]] = {}
-    for s in outputs:
-        groups.setdefault(s.domain, []).append(s)
-    return [_part(c, made, group) for group in groups.values()]
+    for s in c.statements:
+        if s.target not in made:
+            groups.setdefault(s.domain, []).append(s)
+    found = [_ordered([_part(c, made, outputs) for outputs in way]) for way in (_nested(groups), groups.values())]
+    return [way for n, way in enumerate(found) if way and way not in found[:n]]
+
+
+def _nested(groups: Mapping[Domain, Sequence[Statement]]) -> list[list[Statement]]:
+    """Outputs whose domain is the beginning of another's with those."""
+    found: dict[Domain, list[Statement]] = {}
+    for domain in sorted(groups, key=len, reverse=True):
+        longer = next((d for d in found if domain and d[: len(domain)] == domain), domain)
+        found.setdefault(longer, []).extend(groups[domain])
+    return list(found.values())
+
+
+def _ordered(parts: Sequence[Part]) -> list[Part]:
+    """The parts, those that read a buffer before the one that writes it; empty where there is no such order."""
+    left, found = list(parts), list[Part]()
+    while left:
+        ready = next((p for p in left if not any(p.written & q.read for q in left if q is not p)), None)
+        if ready is None:
+            return []
+        left.remove(ready)
+        found.append(ready)
+    return found
 
 
 def _part(c: Computation, made: Mapping[str, Statement], outputs: Sequence[Statement]) -> Part:
@@ -67,7 +105,7 @@ def _part(c: Computation, made: Mapping[str, Statement], outputs: Sequence[State
     own = [s for s in c.statements if s.target in wanted]
     used = {e.buffer for s in (*own, *outputs) for e in walk(value_of(s)) if isinstance(e, Load)}
     buffers = tuple(b for b in c.buffers if b.name in used | {s.target for s in outputs})
-    return Part(c.sizes, buffers, outputs[0].domain, tuple(own), tuple(outputs))
+    return Part(c.sizes, buffers, max((s.domain for s in outputs), key=len), tuple(own), tuple(outputs))
 
 
 def value_of(s: Statement) -> Expr:

@@ -9,7 +9,7 @@ from fsr.computation.computation import Statement
 from fsr.computation.expression import Const, Expr, Fold, Load, Op, children, names_in, rebuilt, renamed, walk
 from fsr.computation.types import type_of
 from fsr.transform.computed.folding import checked, folds_in
-from fsr.transform.computed.parts import name_of, value_of
+from fsr.transform.computed.parts import Domain, name_of, value_of
 from fsr.transform.computed.scene import Scene, along, loads_in, plain
 from fsr.transform.plain.c_text import NotPlain
 
@@ -49,24 +49,45 @@ class Rows:
 def rows(scene: Scene) -> Rows | None:
     """The part as rows; None where it is none."""
     part = scene.part
-    domain = part.made[0].domain if part.made else part.domain
+    domain = part.made[0].domain if part.made else min((s.domain for s in part.outputs), key=len)
     if any(s.domain != domain for s in part.made) or part.domain[: len(domain)] != domain or not domain:
         return None
     more = part.domain[len(domain) :]
-    if len(more) > 1 or any([name_of(i) for i in s.place] != [n for n, _ in part.domain] for s in part.outputs):
+    if len(more) > 1 or any(not _own_place(s, (domain, part.domain)) for s in part.outputs):
         return None
+    single = [s for s in part.outputs if s.domain == domain]
+    many = [s for s in part.outputs if s.domain != domain]
     try:
         folds = [RowFold(_written(s, scene), *_checked(value_of(s))) for s in part.made]
-        folds += [RowFold(f, *_checked(f)) for s in part.outputs for f in folds_in(value_of(s))] if not more else []
+        folds += [RowFold(f, *_checked(f)) for s in single for f in folds_in(value_of(s))]
     except NotPlain:
         return None
     lengths = {_length(f.fold) for f in folds} | {x for _, x in more}
-    if not folds or len(lengths) != 1 or None in lengths:
+    if not folds or len(lengths) != 1 or None in lengths or any(folds_in(value_of(s)) for s in many):
         return None
-    results = () if more else part.outputs
-    elements = tuple((_row_load(_written(s, scene), more), _value(s, more, scene)) for s in part.outputs)
-    found = Rows(scene, domain, lengths.pop() or "", _phases(folds), results, elements if more else ())
-    return found if _contiguous(found) else None
+    elements = tuple((_row_load(_written(s, scene), more), _value(s, more, scene)) for s in many)
+    found = Rows(scene, domain, lengths.pop() or "", _phases(folds), tuple(single), elements)
+    return found if _contiguous(found) and _in_place(found) else None
+
+
+def _own_place(s: Statement, domains: tuple[Domain, ...]) -> bool:
+    """Whether a point of one of the domains writes the element of the same number."""
+    return s.domain in domains and [name_of(i) for i in s.place] == [n for n, _ in s.domain]
+
+
+def _in_place(found: Rows) -> bool:
+    """Whether of what is written, an element of a row is read by the walks over that very row and at its own place,
+    and a value of a row where that value is made: all reads of a row come before its writes."""
+    own = {w.buffer: w for w, _ in found.elements}
+    single = {s.target: s.place for s in found.results}
+    walked = loads_in(e for walk_ in found.walks for e in walk_)
+    if any(x.buffer in single or (x.buffer in own and x.indices != own[x.buffer].indices) for x in walked):
+        return False
+    last = loads_in(value_of(s) for s in found.results)
+    return not any(
+        (x.buffer in own and ELEMENT not in names_in(x)) or (x.buffer in single and x.indices != single[x.buffer])
+        for x in last
+    )
 
 
 def _written(s: Statement, scene: Scene) -> Load:

@@ -20,9 +20,10 @@ from fsr.hardware.gpus import closest_target
 from fsr.records import Candidate
 from fsr.source.parse import parse_kernels
 from fsr.transform.computed.joining import joined
-from fsr.transform.computed.parts import Part, name_of, parts_of
+from fsr.transform.computed.parts import Part, cuts_of, name_of
 from fsr.transform.plain.c_text import TYPES, NotPlain, Writer, is_whole
 from fsr.transform.plain.names import Names
+from fsr.transform.plain.whole_plan import whole
 from fsr.transform.protocol import Subject
 from fsr.transform.target import Target, targets
 
@@ -93,9 +94,15 @@ class Scene:
         return all(n is not None and extents.get(n) == extent for n, extent in zip(names, shape, strict=True))
 
     def assigned(self, pairs: Sequence[tuple[str, Expr]], held: Mapping[Expr, str]) -> list[str]:
-        """Statements that set each place to its value; what stands in the values several times gets a name first."""
+        """Statements that set each place to its value, all values as they are before; what stands in them several times
+        gets a name first."""
         lines, known = self.named([value for _, value in pairs], held)
-        return [*lines, *(f"{place} = {self.text(value, known)};" for place, value in pairs)]
+        texts = [self.text(value, known) for _, value in pairs]
+        if any(place in later for n, (place, _) in enumerate(pairs) for later in texts[n + 1 :]):
+            for n, (_, value) in enumerate(pairs):
+                lines.append(f"const {TYPES[type_of(value)]} $value{n + 1} = {texts[n]};")
+            texts = [f"$value{n + 1}" for n in range(len(pairs))]
+        return [*lines, *(f"{place} = {text};" for (place, _), text in zip(pairs, texts, strict=True))]
 
     def element(self, load: Load, held: Mapping[Expr, str] | None = None) -> str:
         """The lvalue of an element."""
@@ -144,33 +151,34 @@ def postorder(e: Expr) -> Iterator[Expr]:
     yield e
 
 
-def scenes(subject: Subject) -> list[Scene]:
-    """A scene for each part of what the original computes; empty where it is not known, cannot be told by maps and
-    folds, or its parts cannot be made one after the other in any order."""
-    candidate = subject.candidate
-    if subject.computation is None or subject.keep_launch or candidate.actions or len(candidate.plan.launches) != 1:
+def cuttings(subject: Subject) -> list[tuple[Scene, ...]]:
+    """Ways to cut what the original computes into parts, each with a scene for every part in the order in which they
+    must run; empty where it is not known, or cannot be told by maps and folds."""
+    if subject.computation is None or subject.keep_launch or subject.candidate.actions:
         return []
-    return list(_scenes(candidate, subject.contract, subject.computation, subject.target))
+    return list(_cuttings(subject.candidate, subject.contract, subject.computation, subject.target))
 
 
 @lru_cache(maxsize=16)
-def _scenes(candidate: Candidate, contract: Contract, computation: Computation, gpu: str) -> tuple[Scene, ...]:
-    subject = Subject(candidate, parse_kernels(candidate.source), contract)
-    target = next(iter(targets(subject)), None)
-    if target is None:
+def _cuttings(
+    candidate: Candidate, contract: Contract, computation: Computation, gpu: str
+) -> tuple[tuple[Scene, ...], ...]:
+    subject = whole(Subject(candidate, parse_kernels(candidate.source), contract))
+    target = None if subject is None else next(iter(targets(subject)), None)
+    if target is None or _aliased(computation, contract):
         return ()
     wide = any(_most(contract, " * ".join(f"({x})" for x in b.shape) or "1") > _INT for b in computation.buffers)
-    parts = parts_of(computation)
-    if not parts or not _independent(parts, target):
-        return ()
-    found = [
-        Scene(target, joined(part, lambda x: _most(contract, x) <= _INT), n, wide, closest_target(gpu))
-        for n, part in enumerate(parts)
-    ]
-    try:
-        assert all(scene.names for scene in found)
-    except NotPlain:
-        return ()
+    found = []
+    for parts in cuts_of(computation):
+        scenes = tuple(
+            Scene(target, joined(part, lambda x: _most(contract, x) <= _INT), n, wide, closest_target(gpu))
+            for n, part in enumerate(parts)
+        )
+        try:
+            assert all(scene.names for scene in scenes)
+        except NotPlain:
+            continue
+        found.append(scenes)
     return tuple(found)
 
 
@@ -181,16 +189,9 @@ def _most(contract: Contract, size: str) -> float:
         return math.inf
 
 
-def _independent(parts: Sequence[Part], target: Target) -> bool:
-    """Whether no part reads or writes what another writes, by any name, and none what it reads itself elsewhere."""
-    groups = target.contract.aliasing
-    written = {s.target for part in parts for s in part.outputs}
-    for part in parts:
-        own = {s.target for s in part.outputs}
-        touched = {b.name for b in part.buffers if not b.name.startswith("_")}
-        if touched & (written - own):
-            return False
-    return not any(len(set(group) & {b.name for p in parts for b in p.buffers}) > 1 for group in groups)
+def _aliased(c: Computation, contract: Contract) -> bool:
+    """Whether callers may pass two of the buffers as one."""
+    return any(len(set(group) & {b.name for b in c.buffers}) > 1 for group in contract.aliasing)
 
 
 # ---------------------------------------------------------------- reads

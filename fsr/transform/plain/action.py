@@ -21,6 +21,7 @@ from fsr.source.tokens import skeleton
 from fsr.transform.plain.c_text import LONGEST_LINE, NotPlain
 from fsr.transform.plain.kernel import plain_kernel
 from fsr.transform.plain.names import settled_type
+from fsr.transform.plain.whole_plan import whole
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Action, Move, Subject
 from fsr.transform.target import targets
@@ -68,7 +69,7 @@ def _further(inner: Sequence[Action], subject: Subject, plain: Subject) -> list[
 def _plain(subject: Subject) -> Subject | None:
     """The original's plain form as a subject; None where there is none, or for other candidates than the original."""
     candidate = subject.candidate
-    if subject.computation is None or subject.keep_launch or candidate.actions or len(candidate.plan.launches) != 1:
+    if subject.computation is None or subject.keep_launch or candidate.actions:
         return None
     written = _written(candidate, subject.contract, subject.computation)
     if written is None:
@@ -78,8 +79,8 @@ def _plain(subject: Subject) -> Subject | None:
 
 @lru_cache(maxsize=16)
 def _written(candidate: Candidate, contract: Contract, computation: Computation) -> Candidate | None:
-    subject = Subject(candidate, parse_kernels(candidate.source), contract)
-    target = next(iter(targets(subject)), None)
+    subject = whole(Subject(candidate, parse_kernels(candidate.source), contract))
+    target = None if subject is None else next(iter(targets(subject)), None)
     if target is None:
         return None
     try:
@@ -88,8 +89,8 @@ def _written(candidate: Candidate, contract: Contract, computation: Computation)
         return None
     if any(len(line) > LONGEST_LINE for line in plain.body.split("\n")):
         return None
-    text = settle(plain.body, words(skeleton(candidate.source)))
-    taken = words(skeleton(candidate.source))
+    text = settle(plain.body, words(skeleton(target.source)))
+    taken = words(skeleton(target.source))
     more = tuple(Param("int", settle(name, taken)) for name, _ in plain.parameters)
     args = tuple(ScalarArgument("int32", size) for _, size in plain.parameters)
     own = tuple(settled_type(p, target) for p in target.kernel.params)

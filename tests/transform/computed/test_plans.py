@@ -1,0 +1,96 @@
+"""Plans of several launches and results that stand where inputs stood, written anew from what they compute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fsr.computation.expression import Affine, Const, Expr, Load, Number, Op
+from fsr.runs.kernel import load_kernel
+from fsr.source.parse import parse_kernels
+from fsr.transform.protocol import Subject
+from tests.transform.computed.test_families import FAMILY, at, check, computed, over
+from tests.transform.conftest import subject_of
+
+KERNELS = Path(__file__).parents[3] / "benchmarks" / "kernels" / "plans"
+
+
+def load(buffer: str, *dims: str) -> Load:
+    return Load(buffer, at(*dims), "float32")
+
+
+def plus(*args: Expr) -> Op:
+    return Op("sum", args)
+
+
+def of_file(name: str):
+    kernel = load_kernel(KERNELS / f"{name}.cu")
+    return Subject(kernel.baseline, parse_kernels(kernel.baseline.source), kernel.contract)
+
+
+def softmax_of(x: str, cols: str) -> Op:
+    top = over("max", cols, load(x, "i", "k0"))
+    total = over("sum", cols, Op("exp", (plus(load(x, "i", "k0"), Op("neg", (top,))),)))
+    return Op("div", (Op("exp", (plus(load(x, "i", "j"), Op("neg", (top,))),)), total))
+
+
+def test_three_launches_become_one_and_their_scratch_memory_goes(runner):
+    subject = computed(of_file("softmax_three"), {"y": softmax_of("x", "cols")}, ("rows", "cols"))
+    check(runner, subject, "fold-rows", [(3, 130), (2, 1)], most=1)
+    made = FAMILY["fold-rows"].apply(subject, next(FAMILY["fold-rows"].moves(subject)))
+    assert len(made.plan.launches) == 1
+    assert not made.plan.scratch
+    assert "row_sum" not in made.source
+
+
+def test_a_sum_that_is_kept_and_the_norm_of_it_are_one_walk_over_the_row(runner):
+    total = plus(load("x", "i", "k0"), load("y", "i", "k0"))
+    mean = Op("div", (over("sum", "cols", total), Number(Affine((("cols", 1),)), "float32")))
+    value = plus(load("x", "i", "j"), load("y", "i", "j"))
+    apart = plus(total, Op("neg", (mean,)))
+    spread = over("sum", "cols", Op("prod", (apart, apart)))
+    mean_square = Op("div", (spread, Number(Affine((("cols", 1),)), "float32")))
+    scale = Op("rsqrt", (plus(mean_square, Const(1e-5, "float32")),))
+    norm = Op("prod", (load("gamma", "j"), scale, plus(value, Op("neg", (mean,)))))
+    values = {"residual": value, "out": plus(load("beta", "j"), norm)}
+    subject = computed(of_file("add_layer_norm"), values, ("rows", "cols"))
+    moves = list(FAMILY["fold-rows"].moves(subject))
+    made = FAMILY["fold-rows"].apply(subject, moves[0])
+    assert len(made.plan.launches) == 1
+    assert made.source.count("residual[") == made.source.count("out[")  # written beside it, never read
+
+
+def test_rows_are_normalised_where_they_lie_with_a_value_a_row_beside_them(runner):
+    length = Op("sqrt", (over("sum", "cols", Op("prod", (load("x", "i", "k0"), load("x", "i", "k0")))),))
+    quotient = Op("div", (load("x", "i", "j"), plus(length, Const(1e-6, "float32"))))
+    subject = computed(of_file("normalise_rows_two"), {"x": quotient, "length": length}, ("rows", "cols"))
+    check(runner, subject, "fold-rows", [(5, 70), (4, 512)], most=1)
+
+
+EACH_OTHER = """// /// fsr
+// [sizes]
+// n = {min = 1, max = 4096, timed = 2048}
+// [args]
+// p = {role = "inout", shape = ["n"]}
+// m = {role = "inout", shape = ["n"]}
+// [launch]
+// grid = "ceil_div(n, 64)"
+// block = 64
+// ///
+__global__ void k(float *p, float *m, int n) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  if (i < n) { float a = p[i], b = m[i]; p[i] = a - b; m[i] = b + a; }
+}"""
+
+
+def test_results_that_read_each_other_are_all_made_before_one_is_written(runner):
+    values = {"p": plus(load("p", "i"), Op("neg", (load("m", "i"),))), "m": plus(load("m", "i"), load("p", "i"))}
+    check(runner, computed(subject_of(EACH_OTHER), values, ("n",)), "pack-elements", [(2048,), (13,)], most=1)
+
+
+@pytest.mark.parametrize("family", FAMILY)
+def test_an_element_that_another_point_reads_is_not_written_where_it_lies(family):
+    neighbour = Load("p", (Number(Affine((("i", 1),), 1), "int64"),), "float32")
+    subject = computed(subject_of(EACH_OTHER), {"p": neighbour, "m": load("m", "i")}, ("n",))
+    assert not list(FAMILY[family].moves(subject))
