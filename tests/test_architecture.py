@@ -30,6 +30,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("workers",),
     ("runs",),
     ("app",),
+    ("bench",),
     ("cli",),
     ("__main__",),
 )

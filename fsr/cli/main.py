@@ -21,6 +21,7 @@ COMMANDS = {
     "features": ("fsr.cli.features", "features_command", "Say what holds a kernel back."),
     "lookup": ("fsr.cli.lookup", "lookup_command", "The winner for this hardware, for build systems."),
     "cache": ("fsr.cli.cache", "cache_command", "List, explain, verify, share and prune cached winners."),
+    "bench": ("fsr.cli.bench", "bench_command", "Time a suite of kernels, refined, beside its peers."),
     "runs": ("fsr.cli.runs", "runs_command", "List and show past runs."),
     "ask": ("fsr.cli.agents", "ask_command", "Evidence of a run, ready for a prompt."),
     "tell": ("fsr.cli.agents", "tell_command", "Evaluate an answer to what was asked."),

@@ -188,8 +188,8 @@ def _final(
     share = budget_s / len(session.contract.timed_sizes())
     for sets in _by_configuration(session.timed(sets=3)):
         with ExitStack() as stack:
-            old = [_placed(session, stack, session.baseline, session.spec.baseline.plan, c, d) for c, d in sets]
-            new = [_placed(session, stack, binaries, candidate.plan, c, d) for c, d in sets]
+            old = [placed(session, stack, session.baseline, session.spec.baseline.plan, c, d) for c, d in sets]
+            new = [placed(session, stack, binaries, candidate.plan, c, d) for c, d in sets]
             old_ns, new_ns = paired(old, new, session.spec.policy, session.device.sm_clock_mhz, share)
             failure = _wrong_timed_output(session, candidate, sets, old, new)
         verdict = paired_verdict(old_ns, new_ns, session.spec.seed)
@@ -207,8 +207,8 @@ def _looped(session: Session, candidate: Candidate, binaries: Binaries) -> float
     ratios = []
     for case, data in session.timed():
         with ExitStack() as stack:
-            old = _placed(session, stack, session.baseline, session.spec.baseline.plan, case, data)
-            new = _placed(session, stack, binaries, candidate.plan, case, data)
+            old = placed(session, stack, session.baseline, session.spec.baseline.plan, case, data)
+            new = placed(session, stack, binaries, candidate.plan, case, data)
             ratios.append(back_to_back(old, new))
     return math.exp(float(np.mean(np.log(ratios))))
 
@@ -227,9 +227,10 @@ def _by_configuration(pairs: list[tuple[Case, CaseData]]) -> list[list[tuple[Cas
     return list(groups.values())
 
 
-def _placed(
+def placed(
     session: Session, stack: ExitStack, binaries: Binaries, plan: Plan, case: Case, data: CaseData
 ) -> TimedPrepared:
+    """A plan on a case's data, run once and put back, ready to be timed; freed with the stack. Raises DeviceFault."""
     device = session.device
     assert can_time(device)
     launches, buffers = place(session.contract, plan, case, data)
@@ -307,8 +308,8 @@ def _held_out_sizes(session: Session, candidate: Candidate, binaries: Binaries) 
             policy = replace(session.spec.policy, final_pairs=HELD_OUT_PAIRS, final_budget_ns=0.0)
             with ExitStack() as stack:
                 plan = session.spec.baseline.plan
-                a = [_placed(session, stack, session.baseline, plan, case, data)]
-                b = [_placed(session, stack, binaries, candidate.plan, case, data)]
+                a = [placed(session, stack, session.baseline, plan, case, data)]
+                b = [placed(session, stack, binaries, candidate.plan, case, data)]
                 verdict = paired_verdict(*paired(a, b, policy), session.spec.seed)
         found.append(
             {"sizes": dict(case.sizes), "speedup": verdict.speedup, "low": verdict.ci95[0], "high": verdict.ci95[1]}
