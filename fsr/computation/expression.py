@@ -209,3 +209,20 @@ def renamed(e: Expr, names: Callable[[str], str]) -> Expr:
         case Recurrence():
             return replace(e, dim=names(e.dim), extent=index(e.extent))
     return e
+
+
+def with_affine(e: Expr, change: Callable[[Affine], Affine]) -> Expr:
+    """The expression with every affine value in it changed, but for divisors."""
+    e = rebuilt(e, tuple(with_affine(part, change) for part in children(e)))
+    match e:
+        case Number(Affine() as a, _):
+            return replace(e, index=change(a))
+        case Number(Remainder() | Quotient() as r, _):
+            return replace(e, index=replace(r, value=change(r.value)))
+        case Case():
+            return replace(e, left=change(e.left), right=change(e.right))
+        case Fold():
+            return replace(e, dims=tuple((n, change(x)) for n, x in e.dims))
+        case Recurrence():
+            return replace(e, extent=change(e.extent))
+    return e

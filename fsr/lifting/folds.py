@@ -10,11 +10,13 @@ from typing import Protocol
 import numpy as np
 
 from fsr.computation.expression import Affine, Const, Expr, Fold, Load, Number, Op, names_in, walk
+from fsr.lifting.clamped import neighbours, stopping
 from fsr.lifting.conditions import decision, value_of
 from fsr.lifting.forms import Forms
 from fsr.lifting.graph import Graph
 from fsr.lifting.points import Mask, Points
 from fsr.lifting.refused import Refused
+from fsr.lifting.taps import by_taps
 
 Lists = Sequence[Sequence[int]]
 _MOST_TAPS, _FEWEST = 32, 5
@@ -179,7 +181,11 @@ class Folding:
         for n, items in enumerate(by):
             if not full[n] and not self._matches(inner, loads, points.take([n], [0]), items):
                 raise Refused("a clipped fold's domain is no padded box")
-        return Fold(inner.op, inner.dims, inner.body, True)
+        runs = {int(r): n for n, r in enumerate(points.run)}  # a sample of each run
+        found = Fold(inner.op, inner.dims, inner.body, True)
+        return by_taps(
+            found, [self.fitter.shapes[r] for r in runs], lambda x: value_of(x, points)[list(runs.values())].tolist()
+        )
 
     def _matches(self, fold: Fold, loads: Sequence[Load], point: Points, items: Sequence[int]) -> bool:
         shapes = self.fitter.shapes[int(point.run[0])]
@@ -227,27 +233,57 @@ class Folding:
                     return [self.fitter.fit(points.of([x[i] for x in lists])) for i in range(len(by[0]))]
                 except Refused:
                     continue
+            try:
+                return self._stopping_at_edges(points, by)
+            except Refused:
+                pass
         return self._by_offset(op, points, by, why)
 
-    def _by_offset(self, op: str, points: Points, by: Lists, why: Refused) -> list[Expr]:
+    def _stopping_at_edges(self, points: Points, by: Lists) -> list[Expr]:
+        names = self._near(points, by)
+        if not names or "" in names:
+            raise Refused("terms without a place near their own")
+        own = np.stack([points.columns[v] for v in names], 1)
+        found, high = neighbours(points, [[self.fitter.forms.indices(k) for k in items] for items in by], own)
+        if not found:
+            raise Refused("neighbours that do not stop at edges")
+        highest = [self.fitter.affine(points, high[:, c].tolist()) for c in range(len(names))]
+        return [
+            stopping(
+                points.of([x[k] for x, k in zip(by, one.terms, strict=True)]), names, one, highest, self.fitter.fit
+            )
+            for one in found
+        ]
+
+    def _near(self, points: Points, by: Lists) -> list[str]:
+        """For each index of the terms the dimension that it is nearest to, '' a fixed place; none without indices."""
         forms = self.fitter.forms
         loops = [n for n in points.columns if n not in self.fitter.sizes]
         some = next((k for items in by for k in items), None)
-        width = len(forms.indices(some)) if some is not None else 0
-        if not loops or not width:
-            raise why
-        beside = {v: points.columns[v] for v in loops} | {"": np.zeros(len(points), np.int64)}  # or a fixed index
+        width = len(forms.indices(some)) if some is not None and loops else 0
+        beside = {v: points.columns[v] for v in loops} | {"": np.zeros(len(points), np.int64)}
         near = []
         for c in range(width):
             spread = {v: {forms.indices(k)[c] - int(at[n]) for n, items in enumerate(by) for k in items}
                       for v, at in beside.items()}  # fmt: skip
-            near.append(beside[min(beside, key=lambda v: len(spread[v]))])
+            near.append(min(beside, key=lambda v: len(spread[v])))
+        return near
+
+    def _by_offset(self, op: str, points: Points, by: Lists, why: Refused) -> list[Expr]:
+        forms = self.fitter.forms
+        names = self._near(points, by)
+        if not names:
+            raise why
+        near = [points.columns[v] if v else np.zeros(len(points), np.int64) for v in names]
+        width = len(near)
         offsets: dict[tuple[int, ...], dict[int, int]] = {}
         for n, items in enumerate(by):
+            seen: dict[tuple[int, ...], int] = {}
             for k in items:
                 vector = forms.indices(k)
                 key = tuple(vector[c] - int(near[c][n]) for c in range(width))
-                offsets.setdefault(key, {})[n] = k
+                seen[key] = seen.get(key, 0) + 1  # neighbours that are one element at a corner come twice there
+                offsets.setdefault((*key, seen[key]), {})[n] = k
         if len(offsets) > _MOST_TAPS:
             raise why
         return [self._tap(op, points, found) for _, found in sorted(offsets.items())]

@@ -31,7 +31,8 @@ ROOM_NODES = 300_000  # of a run with more blocks
 
 def watched_sizes(contract: Contract) -> list[list[dict[str, int]]]:
     """Sets of sizes to watch at, each as far as the contract allows: a few small ones; then ones of which each size in
-    its turn is larger than a block. Empty when even the smallest are too many elements."""
+    its turn is larger than a block; then the small ones and such at which opposite edges are one. Empty when even the
+    smallest are too many elements."""
     count = 4 if len(contract.sizes) > 2 else 3
     small = [_row(contract, row) for row in _STEPS[:count]]
     fitting = [c for c in small if _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)]
@@ -46,6 +47,7 @@ def watched_sizes(contract: Contract) -> list[list[dict[str, int]]]:
     ]
     long = [c for c in long if _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)]
     sets = [_distinct(fitting), _distinct([*long, *fitting[: 3 if len(long) < 3 else 2]])]
+    sets.append(_distinct([*fitting, *_narrow(contract)]) if fitting else [])
     return [found for n, found in enumerate(sets) if found and found not in sets[:n]]
 
 
@@ -70,7 +72,15 @@ def checked_sizes(contract: Contract, watched: Sequence[Mapping[str, int]]) -> l
             if sizes not in watched and _fits(contract, sizes, 8 * CHECKED_ELEMENTS, 4 * _CHECKED_THREADS):
                 found.append(sizes)
                 break
-    return _distinct([*found, dict(watched[-1])])
+    return _distinct([*found, *(c for c in _narrow(contract) if c not in watched), dict(watched[-1])])
+
+
+def _narrow(contract: Contract) -> list[dict[str, int]]:
+    """Sizes of which one, or each, is 1, where that is allowed."""
+    row = _row(contract, _STEPS[0])
+    ones = {s.name: 1 for s in contract.sizes if s.minimum <= 1}
+    found = [{**row, **ones}, *({**row, name: 1} for name in ones)][:4]
+    return [c for c in _distinct(found) if ones and _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)]
 
 
 def least_sizes(contract: Contract) -> dict[str, int] | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fsr.records import Candidate
-from fsr.transform.computed import columns, contraction, elements, permute, rows
+from fsr.transform.computed import columns, contraction, elements, permute, register_tile, rows
 from fsr.transform.computed.assembly import Written, assembled
 from fsr.transform.computed.scene import Scene, cuttings
 from fsr.transform.plain.c_text import LONGEST_LINE, NotPlain
@@ -89,7 +89,8 @@ _ELEMENTS = Family(elements.configurations, elements.written)
 _PERMUTE = Family(permute.configurations, permute.written)
 _CONTRACTION = Family(contraction.configurations, contraction.written)
 _ROWS = Family(rows.configurations, rows.written)
-_EVERY = (_CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS)
+_REGISTER_TILE = Family(register_tile.configurations, register_tile.written)
+_EVERY = (_CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS, _REGISTER_TILE)
 
 FROM_COMPUTATION: tuple[FromComputation, ...] = (
     FromComputation(
@@ -99,5 +100,8 @@ FROM_COMPUTATION: tuple[FromComputation, ...] = (
     FromComputation("fold-rows", _ROWS, frozenset({"uncoalesced", "bandwidth", "latency", "occupancy"}), _EVERY),
     FromComputation("fold-columns", _COLUMNS, frozenset({"uncoalesced", "bandwidth", "latency", "atomics"}), _EVERY),
     FromComputation("tile-permute", _PERMUTE, frozenset({"uncoalesced", "bandwidth"}), _EVERY),
+    FromComputation(
+        "register-tile", _REGISTER_TILE, frozenset({"bandwidth", "instructions", "latency", "compute"}), _EVERY
+    ),
     FromComputation("pack-elements", _ELEMENTS, frozenset({"bandwidth", "instructions", "latency"}), _EVERY),
 )  # fmt: skip

@@ -1,0 +1,128 @@
+"""Expressions away from the edges of their domain: constant folds written out, conditions on the domain decided as they
+are in its middle, and the tests that say where that is."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fsr.computation.expression import (
+    ASSOCIATIVE,
+    Affine,
+    Case,
+    Const,
+    Expr,
+    Fold,
+    Load,
+    Number,
+    Op,
+    Recurrence,
+    children,
+    rebuilt,
+    with_affine,
+)  # fmt: skip
+from fsr.computation.types import type_of
+from fsr.transform.plain.c_text import NotPlain
+
+MOST_TERMS = 64  # of a fold that is written out
+
+
+def moved(load: Load, by: Mapping[str, int]) -> Load:
+    """The same element at another point: whole numbers added to dimensions."""
+    found = with_affine(load, lambda a: raised(a, by))
+    assert isinstance(found, Load)
+    return found
+
+
+def raised(a: Affine, by: Mapping[str, int]) -> Affine:
+    """An affine value with whole numbers added to its dimensions."""
+    return replace(a, constant=a.constant + sum(k * by.get(n, 0) for n, k in a.terms))
+
+
+def _fixed(e: Expr, values: Mapping[str, int]) -> Expr:
+    """The expression with dimensions that are numbers."""
+
+    def change(a: Affine) -> Affine:
+        rest = tuple((n, k) for n, k in a.terms if n not in values)
+        return Affine(rest, a.constant + sum(k * values[n] for n, k in a.terms if n in values))
+
+    return with_affine(e, change)
+
+
+def difference(a: Affine, b: Affine) -> Affine:
+    """a - b."""
+    found = dict(a.terms)
+    for name, k in b.terms:
+        found[name] = found.get(name, 0) - k
+    return Affine(tuple(sorted((n, k) for n, k in found.items() if k)), a.constant - b.constant)
+
+
+@dataclass
+class Inner:
+    """Expressions away from the edges of a domain. ``tile``: how many points a tile has along a dimension. ``middle``:
+    sizes and dimensions somewhere in the middle. What is gathered on the way: ``below``: of affine values at the tile's
+    first point the largest constant with which they must not be above nought; ``within``: the same of indices and the
+    extent that they must be below."""
+
+    tile: Mapping[str, int]
+    middle: Mapping[str, int]
+    below: dict[tuple[tuple[str, int], ...], int] = field(default_factory=dict)
+    within: dict[tuple[tuple[tuple[str, int], ...], str], int] = field(default_factory=dict)
+
+    def of(self, e: Expr) -> Expr:
+        """The expression without folds and without conditions on the tile's dimensions. Raises NotPlain."""
+        match e:
+            case Fold():
+                return self._written_out(e)
+            case Recurrence():
+                raise NotPlain("a recurrence")
+            case Case() if any(n in self.tile for n, _ in difference(e.left, e.right).terms):
+                a = difference(e.left, e.right)
+                if a.constant + sum(k * self.middle[n] for n, k in a.terms) <= 0:
+                    self._not_above_nought(a)
+                    return self.of(e.yes)
+                self._not_above_nought(difference(Affine((), 1), a))
+                return self.of(e.no)
+        return _without_noughts(rebuilt(e, tuple(map(self.of, children(e)))))
+
+    def _written_out(self, e: Fold) -> Expr:
+        if e.op not in ASSOCIATIVE or any(x.terms for _, x in e.dims):
+            raise NotPlain("a fold that is no few terms")
+        if math.prod(x.constant for _, x in e.dims) > MOST_TERMS:
+            raise NotPlain("a fold of many terms")
+        ranges = [range(x.constant) for _, x in e.dims]
+        names = [n for n, _ in e.dims]
+        terms = [self.of(_fixed(e.body, dict(zip(names, at, strict=True)))) for at in itertools.product(*ranges)]
+        return Op(e.op, tuple(terms))
+
+    def read(self, load: Load, shape: Sequence[str]) -> None:
+        """What must hold for an element to be there at all of the tile's points; its indices are affine."""
+        for index, extent in zip(load.indices, shape, strict=True):
+            assert isinstance(index, Number)
+            assert isinstance(index.index, Affine)
+            a = index.index
+            self._not_above_nought(difference(Affine(), a))
+            highest = a.constant + self._reach(a)
+            self.within[a.terms, extent] = max(self.within.get((a.terms, extent), highest), highest)
+
+    def _reach(self, a: Affine) -> int:
+        """How much larger an affine value is at most at another of the tile's points."""
+        return sum(max(0, k) * (self.tile[n] - 1) for n, k in a.terms if n in self.tile)
+
+    def _not_above_nought(self, a: Affine) -> None:
+        highest = a.constant + self._reach(a)
+        if a.terms or highest > 0:
+            self.below[a.terms] = max(self.below.get(a.terms, highest), highest)
+
+
+def _without_noughts(e: Expr) -> Expr:
+    """A sum less its literal noughts, where another operand has their type."""
+    if not isinstance(e, Op) or e.name != "sum":
+        return e
+    rest = tuple(a for a in e.args if not (isinstance(a, Const) and a.value == 0))
+    noughts = {type_of(a) for a in e.args if a not in rest}
+    if not rest or not noughts <= {type_of(a) for a in rest}:
+        return e
+    return rest[0] if len(rest) == 1 else replace(e, args=rest)
