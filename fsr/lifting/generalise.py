@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +24,7 @@ from fsr.computation.expression import (
     Recurrence,
     Remainder,
 )  # fmt: skip
+from fsr.lifting.allowance import Allowance
 from fsr.lifting.conditions import Branch, comparisons, decision
 from fsr.lifting.folds import Folding
 from fsr.lifting.forms import Forms
@@ -46,7 +46,7 @@ class Generaliser:
     sizes: Sequence[str]
     shapes: Sequence[Mapping[str, tuple[int, ...]]]
     dtypes: Mapping[str, str]
-    deadline: float  # of time.monotonic()
+    allowance: Allowance
     fresh: itertools.count[int] = field(default_factory=itertools.count)
     _known: dict[object, Expr | str] = field(default_factory=dict)
 
@@ -105,7 +105,7 @@ class Generaliser:
         return points
 
     def _remembered(self, points: Points) -> Expr:
-        if time.monotonic() > self.deadline:
+        if self.allowance.left_s <= 0:
             raise Refused("generalising took too long")
         key = points.key()
         found = self._known.get(key)

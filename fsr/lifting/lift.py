@@ -19,6 +19,7 @@ from fsr.computation.expression import Affine, Expr, Fold, Number, Op
 from fsr.computation.printing import affine_text
 from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError, MissingToolError
+from fsr.lifting.allowance import Allowance
 from fsr.lifting.check import FAMILIES, RUN_IN_PART_S, Checker
 from fsr.lifting.forms import Forms
 from fsr.lifting.generalise import Generaliser
@@ -30,7 +31,7 @@ from fsr.lifting.sampling import checked_sizes, least_sizes, watched_sizes
 from fsr.lifting.watching import Run, Watcher
 from fsr.records import Candidate, Case, CompileFailure, Image, Role
 
-LIMIT_S = 10.0  # for all watched runs and generalising of one candidate, compiling aside
+LIMIT_S = 10.0  # for watched runs and the thinking about one candidate (see Allowance), compiling aside
 _MOST_FILLS, _MOST_FILLS_IN_PART = 12, 9
 _DEEP = 20_000
 _MOST_EDGES = 6  # of one dimension of an output in one run
@@ -68,7 +69,7 @@ def lift(contract: Contract, candidate: Candidate, *, limit_s: float = LIMIT_S, 
     deep = sys.getrecursionlimit()
     sys.setrecursionlimit(max(deep, _DEEP))
     try:
-        watcher = Watcher(contract, candidate, traced, device, time.monotonic() + limit_s)
+        watcher = Watcher(contract, candidate, traced, device, Allowance(limit_s))
         checker = Checker(contract, candidate, image, device, watcher.observed)
         return _Attempt(watcher, checker, traced.blind).lifted(started)
     except (Refused, ContractError) as why:
@@ -137,7 +138,7 @@ class _Attempt:
     def _generaliser(self, graph: Graph) -> Generaliser:
         dtypes = {a.name: a.dtype for a in self.contract.args}
         shapes = [run.shapes for runs in self.runs for run in runs[:1]]
-        return Generaliser(graph, tuple(s.name for s in self.contract.sizes), shapes, dtypes, self.watcher.deadline)
+        return Generaliser(graph, tuple(s.name for s in self.contract.sizes), shapes, dtypes, self.watcher.allowance)
 
     def _statement(self, graph: Graph, output: Argument) -> Statement | None:
         columns: dict[str, list[int]] = {}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from fsr.backends.host.instrument import FIRST_NAMED
 from fsr.backends.host.tracing import KINDS, TYPES, Trace
+from fsr.lifting.allowance import unlimited
 from fsr.lifting.graph import Graph
 from fsr.lifting.refused import Refused
 
@@ -53,7 +53,7 @@ class Reader:
         self._pending: dict[int, tuple[str, list[int]]] = {}
         self._settlement: dict[int, int] = {}
         self.rows = trace.columns()
-        self.deadline = math.inf  # of time.monotonic()
+        self.allowance = unlimited()
 
     def read(self, wanted: Sequence[int]) -> list[int]:
         """The terms of nodes."""
@@ -72,7 +72,7 @@ class Reader:
         for n in wanted:
             uses[n] = uses.get(n, 0) + 2
         for count, n in enumerate(sorted(needed)):
-            if not count % 256 and time.monotonic() > self.deadline:
+            if not count % 256 and self.allowance.left_s <= 0:
                 raise Refused("reading what was watched took too long")
             if n not in self._made and n not in self._pending:
                 self._node(n, uses)

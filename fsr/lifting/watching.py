@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from fsr.backends.protocol import Buffer, DeviceFault
 from fsr.contract.model import Contract
 from fsr.expressions import evaluate
 from fsr.hardware.dtypes import numpy_dtype
+from fsr.lifting.allowance import Allowance
 from fsr.lifting.graph import Graph
 from fsr.lifting.reading import Reader
 from fsr.lifting.refused import Refused
@@ -71,13 +71,13 @@ class Run:
 
 
 class Watcher:
-    """Runs a candidate watched. ``image``: by TracingToolchain. ``deadline``: of time.monotonic()."""
+    """Runs a candidate watched. ``image``: by TracingToolchain."""
 
     def __init__(
-        self, contract: Contract, candidate: Candidate, image: TracedImage, device: HostDevice, deadline: float
+        self, contract: Contract, candidate: Candidate, image: TracedImage, device: HostDevice, allowance: Allowance
     ) -> None:
         self.contract, self.candidate, self.image, self.device = contract, candidate, image, device
-        self.deadline = deadline
+        self.allowance = allowance
         self.views = {a.name: view(a.shape) for a in contract.buffers()}
         # Of a run in part: as many as there is room for, once that is known.
         self._blocks, self._threads, self._known = FEW_BLOCKS, tuple[int, ...](), False
@@ -108,7 +108,7 @@ class Watcher:
     def _run(self, case: Case, part: bool, others: Sequence[int]) -> tuple[CaseData, Run]:
         data = build(self.contract, case)
         launches, buffers = place(self.contract, self.candidate.plan, case, data)
-        left_s = min(2 * RUN_S if part else RUN_S, self.deadline - time.monotonic())
+        left_s = min(2 * RUN_S if part else RUN_S, self.allowance.left_s)
         if left_s <= 0:
             raise Refused("watching took too long")
         names = [
@@ -122,7 +122,8 @@ class Watcher:
 
         def traced() -> Trace:
             some = Part([part_of(launches[0].grid, self._blocks, others)], self._threads) if part else ALL
-            return self.device.trace(self.image.image, launches, buffers, names, left_s, some)
+            with self.allowance.waiting():
+                return self.device.trace(self.image.image, launches, buffers, names, left_s, some)
 
         try:
             if part and not self._known and self.image.alone:
@@ -177,7 +178,7 @@ class Watcher:
         key = id(graph), id(run)
         if key not in self._readers:
             made = Reader(graph, run.trace, self.image.operations, run.shapes, self._ranges(run.sizes))
-            made.deadline = self.deadline
+            made.allowance = self.allowance
             self._readers[key] = graph, run, made
         return self._readers[key][2]
 

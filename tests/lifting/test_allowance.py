@@ -1,0 +1,26 @@
+"""What counts against a lifting's time."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+from fsr.lifting.allowance import Allowance, unlimited
+
+
+def test_waiting_counts_and_other_threads_work_does_not():
+    allowance = Allowance(50.0)
+    busy = threading.Thread(target=lambda: sum(range(2_000_000)))
+    before = allowance.left_s
+    busy.start()
+    busy.join()
+    assert before - allowance.left_s < 0.02
+    held = threading.Event()
+    with allowance.waiting():
+        held.wait(0.05)
+    assert before - allowance.left_s >= 0.05
+
+
+def test_it_ends_by_the_clock_too():
+    assert Allowance(5.0, most=0.0).left_s <= 0
+    assert unlimited().left_s == math.inf
