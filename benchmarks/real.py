@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[1]
 @dataclass(frozen=True)
 class About:
     """What is known of kernels, by folder; kept beside them. expert: what an expert would do first, as a pattern of
-    moves that do it. edits: text to replace in a file: what a kernel's own build gives it, what its contract leaves out.
+    moves that do it. edits: text to replace in a file: what a kernel's own build gives it, or its contract leaves out.
     headers: files that its folder lacks."""
 
     expert: Mapping[str, str]
