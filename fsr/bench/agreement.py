@@ -12,11 +12,13 @@ from fsr.hardware.dtypes import is_float
 
 _PART = 1 << 22
 LIMITS = {"float64": 1e-6, "float32": 1e-3, "float16": 3e-2, "bfloat16": 3e-2}  # share of the largest value
+_EACH_TERM = 4 * 2.0**-23 / LIMITS["float32"]  # so much of a unit may a sum in float be off for each of its terms
 
 
-def disagreement(got: Array, want: Array) -> float:
+def disagreement(got: Array, want: Array, terms: int = 1) -> float:
     """The largest difference over the largest wanted value, of arrays of one shape; inf where only one is no number.
-    For integers the share of elements that differ."""
+    For integers the share of elements that differ. ``terms``: so many are summed in an element; of a long sum of both
+    signs little is left beside its rounding."""
     if got.size != want.size:
         return float("inf")
     a, b = got.reshape(-1), want.reshape(-1)
@@ -30,7 +32,8 @@ def disagreement(got: Array, want: Array) -> float:
             apart = np.where(same, 0.0, np.abs(x - y))
         worst = max(worst, float("inf") if np.isnan(apart).any() else float(apart.max(initial=0.0)))
         largest = max(largest, float(np.abs(y[np.isfinite(y)]).max(initial=0.0)))
-    return worst / (largest or 1.0)
+    floor = terms * _EACH_TERM if terms > 1 else 0.0
+    return worst / (max(largest, floor) or 1.0)
 
 
 def agrees(share: float, dtype: str) -> bool:

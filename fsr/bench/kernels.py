@@ -19,6 +19,7 @@ from fsr.evaluation.promotion import placed
 from fsr.evaluation.qualify import must_move
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import Binaries, SessionSpec
+from fsr.expressions import evaluate_int
 from fsr.identity import to_json
 from fsr.records import Json, Plan, Role
 from fsr.runs.kernel import load_kernel
@@ -72,6 +73,7 @@ class Kernels:
         read = {a.name for a in contract.buffers() if a.role is not Role.OUT}
         given = {n: array for n, array in self._placed[NAIVE][0].read().items() if n in read}
         answers = {name: self._answer(name) for name in self._placed}
+        terms = max(1, evaluate_int(contract.tolerance.sum_length or "1", case.size_map()))
         dtypes = {a.name: a.dtype for a in contract.buffers()}
         if self._asked.folder is not None:
             exchange.put(self._asked.folder / "given", given, dtypes)
@@ -83,12 +85,13 @@ class Kernels:
             "scalars": {name: value.value for name, value in data.scalars.items()},
             "roles": {a.name: a.role.name for a in contract.buffers()},
             "dtypes": dict(dtypes),
+            "terms": terms,
             "bytes": None if moved is None else moved.total_bytes,
             "copy_bytes_per_s": None if ceilings is None else ceilings.copy_bytes_per_s,
             "flops_per_s": None if ceilings is None else 2 * (ceilings.instructions_per_s or 0.0) or None,
             "l2_bytes": session.device.info.l2_bytes,
             "apart": {
-                name: {k: disagreement(answer[k], answers[NAIVE][k]) for k in answer}
+                name: {k: disagreement(answer[k], answers[NAIVE][k], terms) for k in answer}
                 for name, answer in answers.items()
                 if name != NAIVE
             },

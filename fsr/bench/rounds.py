@@ -22,7 +22,7 @@ from fsr.records import Json
 ROUNDS, LEAST_ROUNDS = 21, 6
 OPEN_S, SAMPLE_S = 300.0, 120.0
 PREPARE_S = {EAGER: 120.0, LIBRARY: 120.0, COMPILED: 240.0, AUTOTUNED: 420.0}
-PEERS: dict[str, tuple[str, ...]] = {"torch": (EAGER, LIBRARY), "compile": (COMPILED, AUTOTUNED)}
+PEERS = {"torch": (EAGER, LIBRARY), "compile": (COMPILED, AUTOTUNED), "compile-default": (COMPILED,)}
 Opener = Callable[[str, Any, Path], Side]
 Tell = Callable[[str], None]
 
@@ -60,7 +60,8 @@ class Arena:
         """Original, candidates and peers of a workload, side by side. Raises FsrError and SideFailureError where the
         kernels themselves cannot be timed; a peer that fails is told in the failures."""
         folder = self.scratch / workload.name
-        wanted = [p for name in self.peers for p in PEERS.get(name, ()) if p != LIBRARY or workload.library]
+        named = dict.fromkeys(peer for name in self.peers for peer in PEERS[name])
+        wanted = [peer for peer in named if peer != LIBRARY or workload.library]
         log = self.log / f"{workload.name}.log"
         asked = KernelsAsked(workload.kernel, candidates, self.device, self.seed, folder if wanted else None)
         self.tell("preparing the kernels")
@@ -170,6 +171,7 @@ def _torch_asked(workload: Workload, facts: Mapping[str, Any], folder: Path, dev
     return TorchAsked(
         workload.references, workload.name, folder, device, [n for n, role in roles.items() if role != "IN"],
         [n for n, role in roles.items() if role == "INOUT"], facts["scalars"], facts["sizes"], facts["l2_bytes"] or 0,
+        facts["terms"],
     )  # fmt: skip
 
 

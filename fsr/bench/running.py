@@ -27,7 +27,8 @@ Say = Callable[[str, str], None]  # (a line to keep or '', what is done now)
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
     """device, target, seed, budget_s: as of a refinement, for each workload. peers: of PEERS. out: the folder of all
-    that is written. again: workloads that have a record are done anew. quick: the suite's own short selection."""
+    that is written. again: workloads that have a record are done anew. retime: those, and no others, are timed anew
+    with the winners that were found. quick: the suite's own short selection."""
 
     out: Path
     device: str = "auto"
@@ -38,6 +39,7 @@ class BenchOptions:
     only: tuple[str, ...] = ()
     quick: bool = False
     again: bool = False
+    retime: bool = False
 
     def __post_init__(self) -> None:
         for peer in self.peers:
@@ -56,38 +58,42 @@ class Bench:
     opener: Opener = field(default=ProcessSide)
 
     def run(self) -> dict[str, Record]:
-        """Do the chosen workloads that have no record yet, and write the table and plots of all records in the folder.
-        Returns those of the chosen ones. Raises FsrError for options that cannot be; what fails on the way is told in
-        the records."""
+        """Do the chosen workloads that have no record yet (or as ``again`` and ``retime`` say), and write the table and
+        plots of all records in the folder. Returns those of the chosen ones. Raises FsrError for options that cannot
+        be; what fails on the way is told in the records."""
         options = self.options
         device = str(resolve_device(parse_device(options.device)))
         chosen = self.suite.chosen(options.only, quick=options.quick)
         for name in ("winners", "logs", "home", "exchange"):
             (options.out / name).mkdir(parents=True, exist_ok=True)
-        done = read([options.out]) if (options.out / FILE).exists() and not options.again else {}
-        waiting = [w for w in chosen if w.name not in done]
+        done = read([options.out]) if (options.out / FILE).exists() else {}
+        waiting = [w for w in chosen if options.again or (w.name in done) == options.retime]
         if kept := len(chosen) - len(waiting):
-            self.say(f"{kept} have a record in {options.out}; --again does them anew", "")
+            which = "no record to time anew" if options.retime else "a record; --again does them anew"
+            self.say(f"{kept} have {which}, in {options.out}", "")
         measured = backend_named(device).basis is Basis.MEASURED
         if options.peers and not measured:
             self.say(f"peers are left out: {', '.join(options.peers)} need a GPU, and times here are predicted", "")
         for number, workload in enumerate(waiting, 1):
             head = f"{number}/{len(waiting)} {workload.name}"
-            record = self._record(workload, device, head, measured=measured)
+            told = done[workload.name].refine if options.retime else self._refined(workload, device, head)
+            record = self._record(workload, told, head, measured=measured)
             append(options.out, record)
             self.say(f"{head}: {_told(record)}", "")
             written(read([options.out]), options.out)
         found = read([options.out]) if (options.out / FILE).exists() else {}
         return {w.name: found[w.name] for w in chosen if w.name in found}
 
-    def _record(self, workload: Workload, device: str, head: str, *, measured: bool) -> Record:
+    def _refined(self, workload: Workload, device: str, head: str) -> Mapping[str, Any]:
         options = self.options
         self.say("", f"{head}: refining for {options.budget_s:g} s")
-        log = options.out / "logs" / f"{workload.name}.log"
         asked = Refining(
             device, options.target, options.budget_s, options.seed, options.out / "home", options.out / "winners"
         )
-        told = self.refine(asked, workload.kernel, log)
+        return self.refine(asked, workload.kernel, options.out / "logs" / f"{workload.name}.log")
+
+    def _record(self, workload: Workload, told: Mapping[str, Any], head: str, *, measured: bool) -> Record:
+        options = self.options
         basis = Basis.MEASURED if measured else Basis.PREDICTED
         record = Record(
             workload.name, workload.family, str(told["status"]), basis.value, options.budget_s, refine=_brief(told),
@@ -148,7 +154,18 @@ def _evaluated(expression: str, sizes: Mapping[str, int]) -> float | None:
 
 def _brief(told: Mapping[str, Any]) -> dict[str, Any]:
     """Of what a refinement told, that which a reader of the record asks for."""
-    keys = ("status", "why", "detail", "evaluated", "seconds", "run", "candidates_per_second", "notes", "output")
+    keys = (
+        "status",
+        "baseline",
+        "why",
+        "detail",
+        "evaluated",
+        "seconds",
+        "run",
+        "candidates_per_second",
+        "notes",
+        "output",
+    )
     best = told.get("best") or {}
     kept = {k: best[k] for k in ("speedup", "speedup_ci95", "median_ns", "actions") if k in best}
     return {k: told[k] for k in keys if k in told} | ({"best": kept} if kept else {})

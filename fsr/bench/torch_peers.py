@@ -43,6 +43,7 @@ class TorchAsked:
     scalars: Mapping[str, Json]
     sizes: Mapping[str, int]
     l2_bytes: int = 0
+    terms: int = 1  # that an output sums
 
 
 class TorchPeers:
@@ -139,7 +140,8 @@ class TorchPeers:
             )  # fmt: skip
         want = exchange.take(self._asked.folder / "answered")
         types = {name: dtype for name, (dtype, _) in exchange.described(self._asked.folder / "answered").items()}
-        apart = {n: disagreement(self._array(t, want[n]), want[n]) for n, t in zip(names, parts, strict=True)}
+        terms = self._asked.terms
+        apart = {n: disagreement(self._array(t, want[n]), want[n], terms) for n, t in zip(names, parts, strict=True)}
         return {"apart": dict(apart), "agrees": all(agrees(share, types[n]) for n, share in apart.items())}
 
     def _array(self, tensor: Any, like: Any) -> Any:

@@ -16,10 +16,16 @@ QUICK_BUDGET, BUDGET = "10s", "60s"
 @click.command("bench")
 @click.argument("suite", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option("--only", multiple=True, metavar="PATTERN", help="Workloads by name or pattern; may come several times.")
-@click.option("--peers", default="", metavar="LIST", help="Timed beside them on a GPU: torch, compile.")
+@click.option(
+    "--peers",
+    default="",
+    metavar="LIST",
+    help="Timed beside them on a GPU: torch, compile (compile-default: without autotuning).",
+)
 @click.option("--budget", help=f"Time for refining each workload [{BUDGET}; with --quick {QUICK_BUDGET}].")
 @click.option("--quick", is_flag=True, help="The suite's own short selection.")
 @click.option("--again", is_flag=True, help="Do workloads that have a record anew.")
+@click.option("--retime", is_flag=True, help="Time those anew that have a record, with the winners found.")
 @click.option("--table", "only_table", is_flag=True, help="SUITE are folders of results: only write their table.")
 @click.option("--device", default="auto", show_default=True, help="auto, cuda:N or host.")
 @click.option("--target", default="sm_90", show_default=True, help="Architecture to predict for (host device).")
@@ -27,8 +33,8 @@ QUICK_BUDGET, BUDGET = "10s", "60s"
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="A folder for all that is written [bench].")
 @json_option
 def bench_command(
-    suite: tuple[Path, ...], only: tuple[str, ...], peers: str, budget: str | None, quick: bool, again: bool,
-    only_table: bool, out: Path | None, as_json: bool, **options: str | int,
+    suite: tuple[Path, ...], only: tuple[str, ...], peers: str, budget: str | None, quick: bool,
+    only_table: bool, out: Path | None, as_json: bool, **options: str | int | bool,
 ) -> int:  # fmt: skip
     """Refine every workload of SUITE and time it side by side with its original and with peers.
 
@@ -49,7 +55,7 @@ def bench_command(
             raise UsageError(f"{len(suite)} suites", expected="one folder", fix="--table joins folders of results")
         asked = BenchOptions(
             (out or Path("bench")).absolute(), budget_s=parse_duration(budget or (QUICK_BUDGET if quick else BUDGET)),
-            peers=tuple(filter(None, peers.replace(" ", "").split(","))), only=only, quick=quick, again=again,
+            peers=tuple(filter(None, peers.replace(" ", "").split(","))), only=only, quick=quick,
             **options,  # type: ignore[arg-type]
         )  # fmt: skip
         with _Progress() as progress:

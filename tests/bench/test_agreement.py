@@ -13,6 +13,12 @@ def test_rounding_agrees_and_another_formula_does_not():
     assert not agrees(disagreement(x, np.tanh(x)), "float32")
 
 
+def test_a_long_sum_of_both_signs_may_round_and_no_more():
+    share = disagreement(np.array([810.0], np.float32), np.array([800.0], np.float32), terms=1 << 26)
+    assert agrees(share, "float32")
+    assert not agrees(disagreement(np.array([0.0], np.float32), np.array([800.0], np.float32), 1 << 26), "float32")
+
+
 def test_numbers_that_are_none_and_shapes():
     x = np.array([1.0, np.nan, np.inf], np.float32)
     assert disagreement(x, x) == 0.0

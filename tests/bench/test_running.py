@@ -74,6 +74,19 @@ def test_on_a_gpu_all_contenders_are_in_the_record(suite_folder: Path, tmp_path:
 
 
 @pytest.mark.usefixtures("on_a_gpu")
+def test_timing_anew_keeps_the_winner(suite_folder: Path, tmp_path: Path, sides: FakeSides):
+    seen: list[str] = []
+    suite, options = load_suite(suite_folder), BenchOptions(tmp_path / "out", device="cuda:0", only=("twice",))
+    Bench(suite, options, refine=refined(IMPROVED, seen), opener=sides).run()
+    sides.times["winner"] = 1000.0
+    again = BenchOptions(tmp_path / "out", device="cuda:0", retime=True)
+    records = Bench(suite, again, refine=refined(IMPROVED, seen), opener=sides).run()
+    assert seen == ["twice"]
+    assert records["twice"].speedup == pytest.approx(8.0)
+    assert sides.opened[-1].asked.candidates == {"winner": Path("winners/x.fsr.cu")}
+
+
+@pytest.mark.usefixtures("on_a_gpu")
 def test_an_original_that_stays_is_its_own_winner(suite_folder: Path, tmp_path: Path, sides: FakeSides):
     unchanged = {**IMPROVED, "status": "unchanged", "best": None, "output": None}
     options = BenchOptions(tmp_path / "out", device="cuda:0", only=("twice",))

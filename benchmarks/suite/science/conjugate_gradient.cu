@@ -86,7 +86,8 @@
 // count = "4"
 // zeroed = true
 // [tolerance]
-// sum_length = "ny * nx"
+// rtol = 0.001
+// atol = 0.0001
 // ///
 __device__ void add_up(float value, int thread, int threads, float *part, float *total) {
   part[thread] = value;
