@@ -7,7 +7,7 @@ same over the same buffers then have equal computations, in whatever order and h
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fsr.computation.computation import Buffer, Computation, Statement
@@ -35,13 +35,34 @@ _COMMUTATIVE = (*ASSOCIATIVE, "eq", "ne", "and", "or", "xor")
 
 def ordered(e: Expr, depth: int = 0) -> Expr:
     """The expression with bound dimensions named by how deep they stand (k0, k1, ...) and operands in order."""
+    return _ordered(_apart(e, itertools.count()), depth)
+
+
+def _apart(e: Expr, numbers: Iterator[int]) -> Expr:
+    """The expression with a name of its own for every bound dimension, so that none can be taken for another."""
+    e = rebuilt(e, tuple(_apart(part, numbers) for part in children(e)))
+    bound = [n for n, _ in e.dims] if isinstance(e, Fold) else [e.dim] if isinstance(e, Recurrence) else []
+    if not bound:
+        return e
+    names = {n: f"%{next(numbers)}" for n in bound}
+
+    def told(part: Expr) -> Expr:
+        return renamed(part, lambda n: names.get(n, n))
+
+    if isinstance(e, Recurrence):
+        return replace(e, dim=names[e.dim], step=told(e.step))
+    assert isinstance(e, Fold)
+    return replace(e, dims=tuple((names[n], x) for n, x in e.dims), body=told(e.body))
+
+
+def _ordered(e: Expr, depth: int) -> Expr:
     if isinstance(e, Fold):
         return min((_named(e, order, depth) for order in itertools.permutations(e.dims)), key=repr)
     if isinstance(e, Recurrence):
         name, carried = f"t{depth}", e.dim
         step = renamed(e.step, lambda n: name if n == carried else n)
-        return replace(e, dim=name, start=ordered(e.start, depth), step=ordered(step, depth + 1))
-    e = rebuilt(e, tuple(ordered(part, depth) for part in children(e)))
+        return replace(e, dim=name, start=_ordered(e.start, depth), step=_ordered(step, depth + 1))
+    e = rebuilt(e, tuple(_ordered(part, depth) for part in children(e)))
     if isinstance(e, Op) and e.name in _COMMUTATIVE:
         return replace(e, args=tuple(sorted(e.args, key=_rank)))
     return e
@@ -55,7 +76,7 @@ def _rank(e: Expr) -> tuple[int, str]:
 def _named(e: Fold, dims: Sequence[tuple[str, Affine]], depth: int) -> Fold:
     names = {old: f"k{depth + n}" for n, (old, _) in enumerate(dims)}
     body = renamed(e.body, lambda n: names.get(n, n))
-    return replace(e, dims=tuple((names[n], x) for n, x in dims), body=ordered(body, depth + len(dims)))
+    return replace(e, dims=tuple((names[n], x) for n, x in dims), body=_ordered(body, depth + len(dims)))
 
 
 class _Names:

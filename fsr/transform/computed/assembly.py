@@ -13,6 +13,7 @@ from fsr.source.names import indent, settle, words
 from fsr.source.rewrite import insert_helpers
 from fsr.source.tokens import skeleton
 from fsr.transform.collectives import missing_helpers
+from fsr.transform.computed.parts import KEPT
 from fsr.transform.computed.scene import Scene
 from fsr.transform.plain.names import settled_type
 
@@ -60,7 +61,7 @@ def assembled(kernels: Sequence[Written], move: str) -> Candidate:
 
 
 def _plan(old: Plan, launches: Sequence[Launch], kernels: Sequence[Written], taken: frozenset[str]) -> Plan:
-    scratch = {settle(f"${s.name}", taken): s for kernel in kernels for s in kernel.scratch}
+    scratch = {settle(f"${s.name}", taken): s for kernel in kernels for s in _scratch(kernel)}
     return replace(
         old, launches=tuple(launches), scratch=(*old.scratch, *(replace(s, name=n) for n, s in scratch.items()))
     )
@@ -70,7 +71,7 @@ def _form(kernel: Written, name: str, first: bool, taken: frozenset[str]) -> Ker
     target = kernel.scene.target
     own = tuple(replace(settled_type(p, target), restrict=p.name in target.unaliased) for p, _ in _own(kernel))
     more = tuple(Param("int", settle(called, taken)) for called, _ in _extra(kernel))
-    pointers = tuple(Param(f"{BY_DTYPE[s.dtype].spelling} *", settle(f"${s.name}", taken)) for s in kernel.scratch)
+    pointers = tuple(Param(f"{BY_DTYPE[s.dtype].spelling} *", settle(f"${s.name}", taken)) for s in _scratch(kernel))
     body = settle("\n".join(indent(list(kernel.lines))), taken)
     bounds = (str(kernel.threads), *([str(kernel.blocks)] if kernel.blocks else []))
     form = replace(
@@ -87,10 +88,18 @@ def _launch(kernel: Written, name: str, taken: frozenset[str]) -> Launch:
         outside = entry.split("<")[0].rpartition("::")
         entry = f"{outside[0]}{outside[1]}{name}"
     sizes = tuple(ScalarArgument("int32", size) for _, size in _extra(kernel))
-    buffers = tuple(settle(f"${s.name}", taken) for s in kernel.scratch)
+    buffers = tuple(settle(f"${s.name}", taken) for s in _scratch(kernel))
     return Launch(
         entry, kernel.grid, kernel.block, kernel.shared_bytes, (*(a for _, a in _own(kernel)), *sizes, *buffers)
     )
+
+
+def _scratch(kernel: Written) -> list[Scratch]:
+    """The buffers of the plan that the kernel takes: its own, and those kept between parts."""
+    kept = [b for b in kernel.scene.part.buffers if b.name.startswith(KEPT)]
+    counts = [" * ".join(f"({x})" for x in b.shape) or "1" for b in kept]
+    between = [Scratch(b.name.removeprefix(KEPT), b.dtype, n) for b, n in zip(kept, counts, strict=True)]
+    return [*kernel.scratch, *between]
 
 
 def _own(kernel: Written) -> list[tuple[Param, str | ScalarArgument]]:

@@ -102,9 +102,8 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
 
 
 def _value(found: Columns) -> float:
-    sizes = found.scene.target.contract.timed_sizes()[0]
     over = extent(found.folds[0])
-    return over.constant + sum(k * sizes[n] for n, k in over.terms)
+    return over.constant + sum(k * found.scene.timed(n) for n, k in over.terms)
 
 
 # ---------------------------------------------------------------- text

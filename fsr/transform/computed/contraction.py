@@ -215,7 +215,7 @@ def _finished(c: Contraction, run: int) -> list[str]:
     scene, (m, m_extent), (n, n_extent) = c.scene, c.a.dim, c.b.dim
     out, value = stores(scene)[0], value_of(c.output)
     reads = Packs.of(scene, [_without(value, c.fold)], n, run)
-    limit, made = scene.size(n_extent), f"${scene.names.names[out.buffer]}_made"
+    limit, made = scene.size(n_extent), f"{scene.own(out.buffer)}_made"
     single = reads.lanes(scene.assigned([(scene.element(out), value)], {c.fold: "$ACC"}), f"${n} < {limit}")
     lines = single
     if run * BY_DTYPE[out.dtype].bytes in (4, 8, 16) and run > 1:

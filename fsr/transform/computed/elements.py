@@ -112,7 +112,7 @@ def _whole_or_single(scene: Scene, reads: Packs, limit: str) -> list[str]:
     single = reads.lanes(_values(scene, outputs, {}, None), f"${last} < {limit}")
     if reads.width == 1:
         return single
-    kept = {o: f"${scene.names.names[o.buffer]}_made" for o in outputs}
+    kept = {o: f"{scene.own(o.buffer)}_made" for o in outputs}
     whole = [
         *reads.fetch(),
         *(f"{pack_type(scene, o, reads.width)} {kept[o]};" for o in outputs),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from fsr.computation.expression import Affine, Expr, Fold, walk
 from fsr.computation.types import type_of
 from fsr.transform.plain.c_text import TYPES, NotPlain
 
 _FLOATS = {"float32": ("0.0f", "1.0f"), "float64": ("0.0", "1.0")}
 _TYPES = (*_FLOATS, "int32", "int64")
+NEUTRAL = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}  # what changes nothing
 OPERATORS = {"sum": "sum", "prod": "product", "max": "max", "min": "min"}  # as fsr.transform.collectives calls them
 
 

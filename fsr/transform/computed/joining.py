@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Expr, Fold, Load, Number, children, names_in, rebuilt, walk
+from fsr.computation.expression import (
+    Affine,
+    Expr,
+    Fold,
+    Load,
+    affine,
+    children,
+    indices_of,
+    names_in,
+    rebuilt,
+    renamed,
+    walk,
+)  # fmt: skip
+from fsr.computation.printing import affine_text
 from fsr.transform.computed.parts import Domain, Part, name_of, value_of
 
 _Shape = tuple[str, ...]
@@ -17,21 +31,49 @@ class _Apart(Exception):  # noqa: N818
 
 
 def joined(part: Part, fits: Callable[[str], bool]) -> Part:
-    """The part with as few dimensions as it can be told with. ``fits``: whether a kernel's index counts that far, for
-    a size expression."""
-    for (first, _), (second, _) in zip(part.domain, part.domain[1:], strict=False):
+    """The part with as few dimensions as it can be told with, those that folds go over too. ``fits``: whether a
+    kernel's index counts that far, for a size expression."""
+    return _joined(_apart(part), fits)
+
+
+def _joined(part: Part, fits: Callable[[str], bool]) -> Part:
+    for pair in (*itertools.pairwise(part.domain), *_folded(part)):
         try:
-            return joined(_Joining(part, (first, second), fits).done(), fits)
+            return _joined(_Joining(part, pair, fits).done(), fits)
         except _Apart:
             continue
     return part
 
 
+def _folded(part: Part) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+    """Neighbouring dimensions of folds whose extents are sizes, with their extents."""
+    found = (e for s in (*part.made, *part.outputs) for e in walk(value_of(s)) if isinstance(e, Fold))
+    for fold in dict.fromkeys(found):
+        named = [(n, affine_text(x)) for n, x in fold.dims]
+        yield from (pair for pair in itertools.pairwise(named) if all(x in part.sizes for _, x in pair))
+
+
+def _apart(part: Part) -> Part:
+    """The part with dimensions of folds over several called alike only where their extents are."""
+    known: dict[tuple[Affine, ...], int] = {}
+
+    def told(e: Expr) -> Expr:
+        e = rebuilt(e, tuple(map(told, children(e))))
+        if not isinstance(e, Fold) or len(e.dims) < 2:
+            return e
+        number = known.setdefault(tuple(x for _, x in e.dims), len(known))
+        names = {n: f"{n}_{number}" for n, _ in e.dims}
+        return renamed(e, lambda n: names.get(n, n))
+
+    made, outputs = (tuple(replace(s, value=told(value_of(s))) for s in way) for way in (part.made, part.outputs))
+    return replace(part, made=made, outputs=outputs)
+
+
 class _Joining:
-    def __init__(self, part: Part, pair: tuple[str, str], fits: Callable[[str], bool]) -> None:
-        self.part, self.pair = part, pair
-        self.extents = dict(part.domain)
-        self.both = f"({self.extents[pair[0]]}) * ({self.extents[pair[1]]})"
+    def __init__(self, part: Part, pair: tuple[tuple[str, str], tuple[str, str]], fits: Callable[[str], bool]) -> None:
+        self.part, self.extents = part, dict(pair)
+        self.pair = pair[0][0], pair[1][0]
+        self.both = f"({pair[0][1]}) * ({pair[1][1]})"
         self.shapes: dict[str, set[_Shape]] = {}  # what each buffer's has to be for its reads and writes
         self.old: Mapping[str, _Shape] = {b.name: b.shape for b in part.buffers}
         if not fits(self.both):
@@ -44,7 +86,9 @@ class _Joining:
             raise _Apart
         new = {name: next(iter(found)) for name, found in self.shapes.items()}
         buffers = tuple(replace(b, shape=new.get(b.name, b.shape)) for b in self.part.buffers)
-        return replace(self.part, buffers=buffers, domain=self._domain(self.part.domain), made=made, outputs=outputs)
+        sizes = tuple(dict.fromkeys((*self.part.sizes, self.both)))
+        domain = self._domain(self.part.domain)
+        return replace(self.part, sizes=sizes, buffers=buffers, domain=domain, made=made, outputs=outputs)
 
     def _statements(self, statements: Iterable[Statement]) -> tuple[Statement, ...]:
         found = []
@@ -67,10 +111,13 @@ class _Joining:
     def _expr(self, e: Expr) -> Expr:
         if isinstance(e, Load) and e.indices:
             return self._load(e)
-        if set(self.pair) & names_in(e):
-            bound = {n for _, x in e.dims for n, _ in x.terms} if isinstance(e, Fold) else set()
-            if isinstance(e, Number) or bound & set(self.pair):
-                raise _Apart
+        if isinstance(e, Fold) and {n for n, _ in e.dims} & set(self.pair):
+            dims = self._domain(tuple((n, affine_text(x)) for n, x in e.dims))
+            kept = dict(e.dims)
+            joint = tuple((n, affine(self.both) if x == self.both else kept[n]) for n, x in dims)
+            return replace(e, dims=joint, body=self._expr(e.body))
+        if any(n in self.pair for x in indices_of(e) for n, _ in x.terms):
+            raise _Apart
         return rebuilt(e, tuple(map(self._expr, children(e))))
 
     def _load(self, e: Load) -> Load:

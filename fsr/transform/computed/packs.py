@@ -32,7 +32,7 @@ class Packs:
         found = [x for x in fitting if scene.harmless(x, sure)]
         names: dict[Load, str] = {}
         for load in found:
-            base = f"${scene.names.names[load.buffer]}_pack"
+            base = f"{scene.own(load.buffer)}_pack"
             count = sum(n == base or n[: len(base)] == base for n in names.values())
             names[load] = f"{base}{count + 1 if count else ''}"
         return Packs(scene, dim, width, tuple(found), names)

@@ -9,6 +9,7 @@ from fsr.computation.computation import Buffer, Computation, Statement
 from fsr.computation.expression import Affine, Expr, Fold, Load, Number, children, rebuilt, renamed, walk
 
 Domain = tuple[tuple[str, str], ...]
+KEPT = "$"  # what the names of buffers begin with that are none of the contract's but kept in scratch memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,37 +59,47 @@ class Part:
 
 def cuts_of(c: Computation) -> list[list[Part]]:
     """Ways to cut a computation into parts, those of fewer parts first: none where it is more than maps and folds. What
-    a part reads, only parts behind it write."""
+    a part reads, only parts behind it write; what is kept for it (see :data:`KEPT`), parts before it made."""
     if any(s.value is None or s.kind not in ("map", "fold") for s in c.statements):
         return []
     made = {s.target: s for s in c.statements if s.target.startswith("_")}
-    groups: dict[Domain, list[Statement]] = {}
+    groups: dict[tuple[int, Domain], list[Statement]] = {}
+    levels: dict[str, int] = {}
     for s in c.statements:
         if s.target not in made:
-            groups.setdefault(s.domain, []).append(s)
+            kept = [e.buffer for e in walk(put_in(value_of(s), made)) if isinstance(e, Load)]
+            levels[s.target] = max((levels[b] + 1 for b in kept if b.startswith(KEPT)), default=0)
+            groups.setdefault((levels[s.target], s.domain), []).append(s)
     found = [_ordered([_part(c, made, outputs) for outputs in way]) for way in (_nested(groups), groups.values())]
     return [way for n, way in enumerate(found) if way and way not in found[:n]]
 
 
-def _nested(groups: Mapping[Domain, Sequence[Statement]]) -> list[list[Statement]]:
+def _nested(groups: Mapping[tuple[int, Domain], Sequence[Statement]]) -> list[list[Statement]]:
     """Outputs whose domain is the beginning of another's with those."""
-    found: dict[Domain, list[Statement]] = {}
-    for domain in sorted(groups, key=len, reverse=True):
-        longer = next((d for d in found if domain and d[: len(domain)] == domain), domain)
-        found.setdefault(longer, []).extend(groups[domain])
+    found: dict[tuple[int, Domain], list[Statement]] = {}
+    for level, domain in sorted(groups, key=lambda key: len(key[1]), reverse=True):
+        begun = (k for k in found if domain and k[0] == level and k[1][: len(domain)] == domain)
+        found.setdefault(next(begun, (level, domain)), []).extend(groups[level, domain])
     return list(found.values())
 
 
 def _ordered(parts: Sequence[Part]) -> list[Part]:
-    """The parts, those that read a buffer before the one that writes it; empty where there is no such order."""
+    """The parts, those that read a buffer before the one that writes it, and behind it where it is kept for them; empty
+    where there is no such order."""
     left, found = list(parts), list[Part]()
     while left:
-        ready = next((p for p in left if not any(p.written & q.read for q in left if q is not p)), None)
+        ready = next((p for p in left if not any(_first(q, p) for q in left if q is not p)), None)
         if ready is None:
             return []
         left.remove(ready)
         found.append(ready)
     return found
+
+
+def _first(one: Part, other: Part) -> bool:
+    """Whether one part must run before another."""
+    kept = {b for b in one.written & other.read if b.startswith(KEPT)}
+    return bool(kept) or any(not b.startswith(KEPT) for b in one.read & other.written)
 
 
 def _part(c: Computation, made: Mapping[str, Statement], outputs: Sequence[Statement]) -> Part:
@@ -119,11 +130,21 @@ def put_in(e: Expr, made: Mapping[str, Statement]) -> Expr:
     e = rebuilt(e, tuple(put_in(p, made) for p in children(e)))
     if not isinstance(e, Load) or e.buffer not in made:
         return e
-    s = made[e.buffer]
-    called = {}
+    s, called = made[e.buffer], dict[str, str]()
     for (dim, _), index in zip(s.domain, e.indices, strict=True):
         called[dim] = name_of(index) or dim
-    return renamed(put_in(value_of(s), made), lambda n: called.get(n, n))
+    value = put_in(value_of(s), made)
+    for dim in bound_in(value):
+        fresh = dim
+        while fresh in called.values():
+            fresh += "_"  # a dimension of that name is another one here
+        called[dim] = fresh
+    return renamed(value, lambda n: called.get(n, n))
+
+
+def bound_in(e: Expr) -> list[str]:
+    """The dimensions that folds in an expression go over."""
+    return list(dict.fromkeys(n for x in walk(e) if isinstance(x, Fold) for n, _ in x.dims))
 
 
 def name_of(index: Expr) -> str | None:

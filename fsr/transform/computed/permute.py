@@ -140,7 +140,7 @@ def _write(t: _Turned, pack: int, names: Mapping[Load, str]) -> list[str]:
     outputs, values = stores(scene), [value_of(s) for s in scene.part.outputs]
     turned: dict[Expr, str] = {x: f"{n}[threadIdx.x * {pack} + $lane][$row]" for x, n in names.items()}
     reads = Packs.of(scene, values, last, pack)
-    made = {o: f"${scene.names.names[o.buffer]}_made" for o in outputs}
+    made = {o: f"{scene.own(o.buffer)}_made" for o in outputs}
     pairs = list(zip(outputs, values, strict=True))
     whole = [
         *reads.fetch(),

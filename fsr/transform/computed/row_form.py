@@ -10,7 +10,7 @@ from fsr.computation.expression import Const, Expr, Fold, Load, Op, children, na
 from fsr.computation.types import type_of
 from fsr.transform.computed.folding import checked, folds_in
 from fsr.transform.computed.parts import Domain, name_of, value_of
-from fsr.transform.computed.scene import Scene, along, loads_in, plain
+from fsr.transform.computed.scene import Scene, along, loads_in, plain, surely
 from fsr.transform.plain.c_text import NotPlain
 
 ELEMENT = "k"  # the dimension along a row, in all that belongs to one
@@ -118,6 +118,8 @@ def _value(s: Statement, more: tuple[tuple[str, str], ...], scene: Scene) -> Exp
 
 
 def _inverses(e: Expr) -> Expr:
+    if isinstance(e, Op) and e.name.startswith("exp"):
+        return e  # a large argument's last bit shows in the power
     e = rebuilt(e, tuple(map(_inverses, children(e))))
     if (
         isinstance(e, Op)
@@ -170,5 +172,8 @@ def _contiguous(found: Rows) -> bool:
     known = {n for n, _ in found.dims} | set(found.scene.part.sizes) | {ELEMENT}
     if any(names_in(e) - known for walked in found.walks for e in walked):
         return False
+    sure = surely(e for walked in found.walks for e in walked)
+    if any(along(x, ELEMENT) and x not in sure and found.scene.shape(x.buffer)[-1] != found.length for x in every):
+        return False  # packs are read whatever a condition says
     last = found.dims[-1][0]
     return any(along(x, ELEMENT) and last in names_in(x) for x in every)

@@ -112,7 +112,7 @@ class _Kernel:
     def __post_init__(self) -> None:
         scene = self.rows.scene
         for x in [*_streams(self.rows), *(w for w, _ in self.rows.elements)]:
-            base = f"${scene.names.names[x.buffer]}"
+            base = scene.own(x.buffer)
             self.names.setdefault(x, base if base not in self.names.values() else f"{base}{len(self.names)}")
         self.totals: dict[Expr, str] = {}
         for f in (f for phase in self.rows.phases for f in phase):

@@ -21,6 +21,7 @@ from fsr.records import Candidate
 from fsr.source.parse import parse_kernels
 from fsr.transform.computed.joining import joined
 from fsr.transform.computed.parts import Part, cuts_of, name_of
+from fsr.transform.computed.staging import staged
 from fsr.transform.plain.c_text import TYPES, NotPlain, Writer, is_whole
 from fsr.transform.plain.names import Names
 from fsr.transform.plain.whole_plan import whole
@@ -45,6 +46,10 @@ class Scene:
     def names(self) -> Names:
         """What sizes, buffers and scalars are called."""
         return Names(self.part.computation, self.target)
+
+    def own(self, buffer: str) -> str:
+        """A buffer's name as that of a variable that belongs to it, to be settled."""
+        return "$" + self.names.names[buffer].removeprefix("$")
 
     @property
     def index(self) -> str:
@@ -167,6 +172,13 @@ def _cuttings(
     target = None if subject is None else next(iter(targets(subject)), None)
     if target is None or _aliased(computation, contract):
         return ()
+    found = []
+    for told in (computation, *staged(computation)):
+        found += _cut(told, target, contract, gpu)
+    return tuple(way for n, way in enumerate(found) if way not in found[:n])
+
+
+def _cut(computation: Computation, target: Target, contract: Contract, gpu: str) -> list[tuple[Scene, ...]]:
     wide = any(_most(contract, " * ".join(f"({x})" for x in b.shape) or "1") > _INT for b in computation.buffers)
     found = []
     for parts in cuts_of(computation):
@@ -179,7 +191,7 @@ def _cuttings(
         except NotPlain:
             continue
         found.append(scenes)
-    return tuple(found)
+    return found
 
 
 def _most(contract: Contract, size: str) -> float:

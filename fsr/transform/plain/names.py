@@ -69,7 +69,8 @@ class Names:
         made = {s.target: "$" + s.target[1:] for s in c.statements if s.target.startswith("_")}
         constants = {a.name: a.symbol for a in target.contract.symbols()}
         passed = {arg: param for param, arg in target.passed.items()}
-        self.names = {**constants, **scalars, **passed, **made}
+        kept = {b.name: b.name for b in c.buffers if b.name.startswith("$")}
+        self.names = {**constants, **scalars, **passed, **made, **kept}
         self.extents = {b.name: tuple(map(self.sizes.text, b.shape)) for b in c.buffers if not b.name.startswith("_")}
         self.writer = Writer(self.affine, self.extents, self.names, self._by)
 
@@ -80,7 +81,7 @@ class Names:
         """C text of sizes and dimensions."""
         parts = []
         for name, k in a.terms:
-            text = self.sizes.text(name) if name in self.c.sizes else f"${name}"
+            text = self.sizes.text(name) if name in self.c.sizes or not name.isidentifier() else f"${name}"
             parts.append(text if k == 1 else f"-{text}" if k == -1 else f"{k} * {text}")
         if a.constant or not parts:
             parts.append(str(a.constant))

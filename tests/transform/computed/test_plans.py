@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from fsr.computation.expression import Affine, Const, Expr, Load, Number, Op
+from fsr.computation.expression import Affine, Const, Expr, Fold, Load, Number, Op
 from fsr.runs.kernel import load_kernel
 from fsr.source.parse import parse_kernels
+from fsr.transform.computed.scene import cuttings
 from fsr.transform.protocol import Subject
 from tests.transform.computed.test_families import FAMILY, at, check, computed, over
 from tests.transform.conftest import subject_of
@@ -94,3 +96,64 @@ def test_an_element_that_another_point_reads_is_not_written_where_it_lies(family
     neighbour = Load("p", (Number(Affine((("i", 1),), 1), "int64"),), "float32")
     subject = computed(subject_of(EACH_OTHER), {"p": neighbour, "m": load("m", "i")}, ("n",))
     assert not list(FAMILY[family].moves(subject))
+
+
+def scores(to: str) -> Op:
+    product = Op("prod", (load("k", "i", to, "k1"), load("q", "i", "j", "k1")))
+    return Op("div", (over("sum", "d", product, "k1"), Op("sqrt", (Number(Affine((("d", 1),)), "float32"),))))
+
+
+def attention(length: Affine) -> Fold:
+    """Of queries j over as many keys."""
+    top = Fold("max", (("k0", length),), scores("k0"))
+    power = Op("exp", (plus(scores("k0"), Op("neg", (top,))),))
+    total = Fold("sum", (("k0", length),), power)
+    return Fold("sum", (("k0", length),), Op("prod", (load("v", "i", "k0", "i2"), Op("div", (power, total)))))
+
+
+def test_attention_is_a_contraction_a_softmax_and_a_contraction(runner):
+    """Of as many keys as come before a query."""
+    subject = computed(
+        of_file("attention_causal_three"), {"out": attention(Affine((("j", 1),), 1))}, ("heads", "t", "d")
+    )
+    made = FAMILY["tile-contraction"].apply(subject, next(FAMILY["tile-contraction"].moves(subject)))
+    assert len(made.plan.launches) == 3
+    assert len(made.plan.scratch) == 2
+    sizes = {"heads": 2, "t": 19, "d": 5}
+    want, got = (runner.outputs(c, subject.contract, sizes)["out"] for c in (subject.candidate, made))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_attention_to_all_keys_is_cut_alike():
+    subject = computed(of_file("attention_three"), {"out": attention(Affine((("t", 1),)))}, ("heads", "t", "d"))
+    cut = cuttings(subject)[-1]
+    assert [(len(scene.part.made), len(scene.part.outputs)) for scene in cut] == [(0, 1), (2, 1), (0, 1)]
+
+
+def test_columns_are_folded_once_and_kept_for_their_elements(runner):
+    total = over("sum", "rows", load("x", "k0", "j"))
+    mean = Op("div", (total, Number(Affine((("rows", 1),)), "float32")))
+    centred = plus(load("x", "i", "j"), Op("neg", (mean,)))
+    subject = computed(of_file("center_columns"), {"y": centred}, ("rows", "cols"))
+    check(runner, subject, "fold-columns", [(32, 70)], most=1)
+
+
+def test_a_fold_over_neighbouring_dimensions_is_one_over_their_product(runner):
+    text = """// /// fsr
+// [sizes]
+// b = {min = 1, max = 64, timed = 8}
+// t = {min = 1, max = 1024, timed = 512}
+// c = {min = 1, max = 1024, timed = 768}
+// [args]
+// g = {role = "in", shape = ["b", "t", "c"]}
+// s = {role = "inout", shape = ["c"]}
+// [launch]
+// grid = "c"
+// block = 1
+// ///
+__global__ void k(const float *g, float *s, int b, int t, int c) {
+  for (int r = 0; r < b * t; r++) s[blockIdx.x] += g[r * c + blockIdx.x];
+}"""
+    total = Fold("sum", (("k0", Affine((("b", 1),))), ("k1", Affine((("t", 1),)))), load("g", "k0", "k1", "i"))
+    subject = computed(subject_of(text), {"s": plus(total, load("s", "i"))}, ("b", "t", "c"))
+    check(runner, subject, "fold-columns", [(2, 19, 33)], most=1)

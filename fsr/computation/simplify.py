@@ -1,0 +1,100 @@
+"""What lifting leaves of single points: branches that say for the first element what the other branch says too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from fsr.computation.canonical import ordered
+from fsr.computation.expression import Affine, Case, Const, Expr, Fold, Number, Op, Recurrence, children, rebuilt
+from fsr.computation.types import CASTS, type_of
+
+_FRESH = 50  # so deep no fold stands: names of bound dimensions from there on are free
+
+
+def unpeeled(e: Expr, below: Mapping[str, str] | None = None) -> Expr:
+    """The expression without the branches for a dimension's first element that the general branch covers: it says the
+    same there, sums of one term and powers of zero written out. ``below``: dimensions that are known to be at most
+    another one."""
+    below = below or {}
+    match e:
+        case Case(Affine(((a, 1),), 0), Affine(((b, 1),), -1), yes, no):
+            return replace(e, yes=unpeeled(yes, below), no=unpeeled(no, {**below, a: b}))
+    e = rebuilt(e, tuple(unpeeled(part, below) for part in children(e)))
+    match e:
+        case Case(Affine(((name, 1),), 0), Affine((), 0), yes, no):
+            first = [at_zero(x, name) for x in (yes, no)]
+            if name in below:
+                first = [at_zero(x, below[name]) for x in first]
+            return no if simplified(first[0]) == simplified(first[1]) else e
+    return e
+
+
+def at_zero(e: Expr, name: str) -> Expr:
+    """The expression where a dimension is 0."""
+
+    def index(a: Affine) -> Affine:
+        return replace(a, terms=tuple((n, k) for n, k in a.terms if n != name))
+
+    if isinstance(e, Fold) and name in {n for n, _ in e.dims}:
+        return e
+    e = rebuilt(e, tuple(at_zero(p, name) for p in children(e)))
+    match e:
+        case Number(Affine() as a, _):
+            return replace(e, index=index(a))
+        case Number(at, _):
+            return replace(e, index=replace(at, value=index(at.value)))
+        case Fold():
+            return replace(e, dims=tuple((n, index(x)) for n, x in e.dims))
+        case Case():
+            return replace(e, left=index(e.left), right=index(e.right))
+        case Recurrence():
+            return replace(e, extent=index(e.extent))
+    return e
+
+
+def simplified(e: Expr) -> Expr:
+    """The expression with what is known whatever its reads hold (finite) written out, its operands in order."""
+    return ordered(_simplified(e))
+
+
+def _simplified(e: Expr) -> Expr:
+    return _known(rebuilt(e, tuple(map(_simplified, children(e)))))
+
+
+def _known(e: Expr) -> Expr:
+    match e:
+        case Fold(op, ((name, Affine((), 1)),), body, False) if op in ("sum", "prod", "max", "min"):
+            return _simplified(at_zero(body, name))
+        case Case(Affine((), left), Affine((), right), yes, no):
+            return yes if left <= right else no
+        case Op("select", (Const(value), yes, no)):
+            return yes if value else no
+        case Op("eq", (Const(a), Const(b))):
+            return Const(a == b, "bool")
+        case Op("exp", (Const(0.0, dtype),)):
+            return Const(1.0, dtype)
+        case Op("div", (Const(a, dtype), Const(1.0))):
+            return Const(a, dtype)
+        case Op(name, (Const(value, _),)) if name in CASTS and name.startswith("float"):
+            return Const(float(value), name)
+        case Op("sum" | "prod", _):
+            return _joined(e)
+    return e
+
+
+def _joined(e: Op) -> Expr:
+    """A sum or product without what changes nothing and, of sums, without terms that cancel."""
+    neutral = 0.0 if e.name == "sum" else 1.0
+    left = [a for a in e.args if not (isinstance(a, Const) and a.value == neutral)]
+    if e.name == "sum":
+        told = [ordered(a, _FRESH) for a in left]
+        for a in list(told):
+            less = ordered(Op("neg", (a,)), _FRESH)
+            if a in told and less in told:
+                for each in (a, less):
+                    del left[told.index(each)]
+                    told.remove(each)
+    if not left:
+        return Const(neutral, type_of(e))
+    return left[0] if len(left) == 1 else replace(e, args=tuple(left))
