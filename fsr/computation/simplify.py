@@ -6,7 +6,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fsr.computation.canonical import ordered
-from fsr.computation.expression import Affine, Case, Const, Expr, Fold, Number, Op, Recurrence, children, rebuilt
+from fsr.computation.expression import (
+    Affine,
+    Case,
+    Const,
+    Expr,
+    Fold,
+    Number,
+    Op,
+    Quotient,
+    Recurrence,
+    Remainder,
+    children,
+    rebuilt,
+)
 from fsr.computation.types import CASTS, type_of
 
 _FRESH = 50  # so deep no fold stands: names of bound dimensions from there on are free
@@ -42,7 +55,7 @@ def at_zero(e: Expr, name: str) -> Expr:
     match e:
         case Number(Affine() as a, _):
             return replace(e, index=index(a))
-        case Number(at, _):
+        case Number(Remainder() | Quotient() as at, _):
             return replace(e, index=replace(at, value=index(at.value)))
         case Fold():
             return replace(e, dims=tuple((n, index(x)) for n, x in e.dims))

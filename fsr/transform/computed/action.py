@@ -18,10 +18,12 @@ Params = Mapping[str, int | str]
 @dataclass(frozen=True)
 class Family:
     """One way to make a part. ``configurations``: its decisions with guesses of the gain, best first, none where it
-    does not apply; ``written``: the kernels (NotPlain where the text cannot be written)."""
+    does not apply; ``written``: the kernels (NotPlain where the text cannot be written); ``rows_first``: whether it
+    reads all of a row before it writes there, so that results may take the place of what other points read."""
 
     configurations: Callable[[Scene], Iterator[tuple[dict[str, int | str], float]]]
     written: Callable[[Scene, Params], list[Written]]
+    rows_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ class FromComputation:
 
 
 def _possible(family: Family, scene: Scene) -> bool:
-    return next(family.configurations(scene), None) is not None
+    in_place = scene.part.by_points or family.rows_first
+    return in_place and next(family.configurations(scene), None) is not None
 
 
 def _tried(family: Family, scene: Scene, params: Params) -> list[Written] | None:
@@ -80,15 +83,14 @@ def _tried(family: Family, scene: Scene, params: Params) -> list[Written] | None
 
 
 def _by_default(family: Family, scene: Scene) -> list[Written] | None:
-    first = next(family.configurations(scene), None)
-    return None if first is None else _tried(family, scene, first[0])
+    return _tried(family, scene, next(family.configurations(scene))[0]) if _possible(family, scene) else None
 
 
 _COLUMNS = Family(columns.configurations, columns.written)
 _ELEMENTS = Family(elements.configurations, elements.written)
 _PERMUTE = Family(permute.configurations, permute.written)
 _CONTRACTION = Family(contraction.configurations, contraction.written)
-_ROWS = Family(rows.configurations, rows.written)
+_ROWS = Family(rows.configurations, rows.written, rows_first=True)
 _REGISTER_TILE = Family(register_tile.configurations, register_tile.written)
 _EVERY = (_CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS, _REGISTER_TILE)
 

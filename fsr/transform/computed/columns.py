@@ -53,7 +53,7 @@ class Columns:
 def columns(scene: Scene) -> Columns | None:
     """The part as folds along columns; None where it is none."""
     outputs = scene.part.whole
-    if not scene.part.domain or any(s.domain != scene.part.domain for s in outputs) or not scene.part.by_points:
+    if not scene.part.domain or any(s.domain != scene.part.domain for s in outputs):
         return None
     dim = scene.part.domain[-1][0]
     found = [f for s in outputs for f in folds_in(value_of(s))]

@@ -61,7 +61,7 @@ class Contraction:
 def contraction(scene: Scene) -> Contraction | None:
     """The part as a contraction; None where it is none."""
     part = scene.part
-    if len(part.outputs) != 1 or len(part.domain) < 2 or not part.by_points:
+    if len(part.outputs) != 1 or len(part.domain) < 2:
         return None
     output = part.whole[0]
     folds = folds_in(value_of(output))

@@ -27,7 +27,7 @@ def stores(scene: Scene) -> list[Load]:
 def is_map(scene: Scene) -> bool:
     """Whether every output is a value of its own point, written where the point is."""
     part = scene.part
-    if part.made or not part.domain or not part.by_points:
+    if part.made or not part.domain:
         return False
     if any(isinstance(e, Fold | Recurrence) for s in part.outputs for e in walk(value_of(s))):
         return False

@@ -162,8 +162,10 @@ def _reads_inside(body: Expr, name: str, longest: str, c: Computation) -> bool:
     """Whether all reads are within their buffers as far as that."""
     shapes = {b.name: b.shape for b in c.buffers}
     for x in walk(body):
-        for n, index in enumerate(x.indices if isinstance(x, Load) else ()):
-            if name in names_in(index) and (index != Number(affine(name), "int64") or shapes[x.buffer][n] != longest):
+        if not isinstance(x, Load):
+            continue
+        for index, extent in zip(x.indices, shapes.get(x.buffer, ()), strict=False):
+            if name in names_in(index) and (index != Number(affine(name), "int64") or extent != longest):
                 return False
     return longest.isidentifier()
 
