@@ -320,7 +320,8 @@ class Session:
 
     def launched_threads(self, plan: Plan, case: Case) -> int:
         """Threads of all launches of a plan on a case."""
-        launches = concrete_launches(plan, self.contract, case.size_map(), self._shelf(self.contract, case, 1).scalars)
+        scalars = build(self.contract, case, drawn=True).scalars  # its arrays may be large, and nobody asks for them
+        launches = concrete_launches(plan, self.contract, case.size_map(), scalars)
         return sum(math.prod(launch.grid) * math.prod(launch.block) for launch in launches)
 
     def timed(self, sets: int = 1) -> list[tuple[Case, CaseData]]:

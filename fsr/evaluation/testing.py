@@ -108,7 +108,7 @@ class DataShelf:
     a stray write of one candidate could then change what all later ones start from. Past ``limit_bytes`` the least
     recently used go; a case that alone would take an eighth of it is not kept."""
 
-    def __init__(self, limit_bytes: int = 256 << 20) -> None:
+    def __init__(self, limit_bytes: int = 512 << 20) -> None:
         self._kept: OrderedDict[tuple[Case, int], CaseData] = OrderedDict()
         self._limit, self._bytes = limit_bytes, 0
 

@@ -17,6 +17,11 @@ _SCALARS = {
 }  # fmt: skip
 _TYPE = re.compile(rf"\b({'|'.join(_SCALARS)})([24])\b")
 _DECLARED = re.compile(rf"\b({'|'.join(_SCALARS)})([24])\b[\s*&]*(?:const\b|__restrict__\b|\*|&|\s)*([A-Za-z_]\w*)")
+_ALIGNED = re.compile(r"\b(?:alignas|__align__)\s*\((?:[^()]|\([^()]*\))*\)\s*([A-Za-z_]\w*)")
+_WORDS = _SCALARS | {
+    "half": 2, "__half": 2, "__nv_bfloat16": 2, "bool": 1, "uint8_t": 1, "int8_t": 1, "uint16_t": 2, "int16_t": 2,
+    "uint32_t": 4, "int32_t": 4,
+}  # fmt: skip
 _COUNTED = (
     "requests", "lanes", "sectors", "unique_sectors", "wavefronts", "serial", "max_same", "block_sectors", "lines",
 )  # fmt: skip
@@ -35,20 +40,28 @@ class Row:
 
 
 def vector_sizes(source: str) -> dict[int, int]:
-    """For each line (1-based) that names a vector type or a variable declared with one: the widest such type's
-    bytes (8 or 16)."""
+    """For each line (1-based) that names a vector type, a pack with an alignment of its own, or a variable declared
+    with a vector type: the widest such type's bytes (16 at most)."""
     declared = {found[3]: _size(found[1], found[2]) for found in _DECLARED.finditer(source)}
-    sizes = {}
+    packs, sizes = _packs(source), {}
     for number, text in enumerate(source.splitlines(), 1):
         used = [_size(found[1], found[2]) for found in _TYPE.finditer(text)]
+        used += [_size(found[1].split()[-1], found[2]) for found in packs.finditer(text)] if packs else []
         used += [declared[word] for word in re.findall(r"[A-Za-z_]\w*", text) if word in declared]
         if used:
             sizes[number] = max(used)
     return sizes
 
 
+def _packs(source: str) -> re.Pattern[str] | None:
+    """Templates of an element and a count that the source declares with an alignment of its own: ``pack<float, 4>``."""
+    names = "|".join(sorted({found[1] for found in _ALIGNED.finditer(source)}))
+    scalars = "|".join(_WORDS)
+    return re.compile(rf"\b(?:{names})<\s*((?:(?:un)?signed )?(?:{scalars}))\s*,\s*(\d+)\s*>") if names else None
+
+
 def _size(scalar: str, count: str) -> int:
-    return min(_SCALARS[scalar] * int(count), 16)
+    return min(_WORDS[scalar] * int(count), 16)
 
 
 def merge_wide(rows: Sequence[Row], sizes: Mapping[int, int]) -> list[Row]:

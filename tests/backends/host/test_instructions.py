@@ -60,6 +60,13 @@ def test_lines_that_deal_in_vector_types():
     assert vector_sizes(source) == {1: 16, 2: 16, 4: 16, 5: 4}
 
 
+def test_packs_with_an_alignment_of_their_own_are_vector_types():
+    pack = "template <typename T, int N>\nstruct alignas(sizeof(T) * N) pack { T v[N]; };\n"
+    loose = "template <typename T, int N> struct loose { T v[N]; };\n"
+    used = "a = *(pack<float, 4> *)p;\nb = *(loose<float, 4> *)p;\nc = *(pack<unsigned char, 8> *)q;"
+    assert vector_sizes(pack + loose + used) == {4: 16, 6: 8}
+
+
 def row(address, line=2, requests=4.0, kind="read"):
     counts = dict.fromkeys(
         (
