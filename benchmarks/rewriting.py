@@ -160,4 +160,5 @@ def _is_sum(function: Function, name: str) -> bool:
 def _pointed_at(function: Function, name: str) -> bool:
     """Whether the index is used where its type matters: in a call or with other operators than + - *."""
     text = function.source[function.start : function.end]
-    return re.search(rf"&\s*{name}\b|[(,]\s*{name}\s*[,)]", text) is not None
+    chosen = rf"\b(?:min|max|abs)\s*\([^()]*\b{name}\b"  # overloaded: another type may be ambiguous
+    return re.search(rf"&\s*{name}\b|[(,]\s*{name}\s*[,)]|{chosen}", text) is not None

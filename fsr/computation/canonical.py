@@ -14,6 +14,7 @@ from fsr.computation.computation import Buffer, Computation, Statement
 from fsr.computation.expression import (
     ASSOCIATIVE,
     Affine,
+    Case,
     Const,
     Expr,
     Fold,
@@ -64,8 +65,29 @@ def _ordered(e: Expr, depth: int) -> Expr:
         return replace(e, dim=name, start=_ordered(e.start, depth), step=_ordered(step, depth + 1))
     e = rebuilt(e, tuple(_ordered(part, depth) for part in children(e)))
     if isinstance(e, Op) and e.name in _COMMUTATIVE:
-        return replace(e, args=tuple(sorted(e.args, key=_rank)))
+        e = replace(e, args=tuple(sorted(e.args, key=_rank)))
+        return _told_apart(e) or e
     return e
+
+
+def _told_apart(e: Op) -> Case | None:
+    """A sum of which every term is there on one side of the same condition: one sum on either side."""
+    terms = [a for a in e.args if isinstance(a, Case)]
+    apart = {(a.left, a.right) for a in terms}
+    if e.name != "sum" or len(terms) < len(e.args) or len(apart) != 1 or not all(map(_one_sided, terms)):
+        return None
+    sides = [[x for x in side if not _is_zero(x)] for side in ([a.yes for a in terms], [a.no for a in terms])]
+    zero = Const(0.0, type_of(e))
+    yes, no = (replace(e, args=tuple(side)) if len(side) > 1 else side[0] if side else zero for side in sides)
+    return replace(terms[0], yes=yes, no=no)
+
+
+def _one_sided(e: Case) -> bool:
+    return _is_zero(e.yes) or _is_zero(e.no)
+
+
+def _is_zero(e: Expr) -> bool:
+    return isinstance(e, Const) and e.value == 0
 
 
 def _rank(e: Expr) -> tuple[int, str]:

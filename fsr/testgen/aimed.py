@@ -43,9 +43,15 @@ def value_cases(contract: Contract, candidate: Candidate, baseline: Candidate, s
     chosen = sorted(v for v in new if not v.is_integer())[:MOST_VALUES]
     scalars = any(a.role is Role.SCALAR and a.value is None and _floating(a.dtype) for a in contract.args)
     factors = SCALED if scalars else SCALED[:1]
-    return cases_at(
-        contract, "valued", seed, [({}, families.near(f * v)) for v in chosen for f in factors], HOST_ELEMENTS
-    )
+    timed = {s.name: s.timed[0] for s in contract.sizes if s.timed}
+    wanted: list[tuple[Mapping[str, int], str]] = [({}, families.near(f * v)) for v in chosen for f in factors]
+    # Again, with other draws: the place that a planted value is copied to may hold it by chance.
+    wanted += [(sizes, family) for v in chosen for sizes in ({}, timed) for family in _around(v)]
+    return cases_at(contract, "valued", seed, wanted, HOST_ELEMENTS)
+
+
+def _around(number: float) -> tuple[str, str]:
+    return families.near(number), families.mostly(number)
 
 
 def _floating(dtype: str) -> bool:

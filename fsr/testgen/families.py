@@ -158,22 +158,39 @@ WHOLE: dict[str, Callable[[int], int]] = {
 NEAR = "near:"  # how the names of families begin that lie around a number: at it, next to it, its negative, its double
 
 
+MOSTLY = "mostly:"  # the same with every second value at it: so neighbours are too, and what is made of several
+
+
 def near(number: float) -> str:
     """The family of values at and around a number."""
     return f"{NEAR}{number:.17g}"
 
 
+def mostly(number: float) -> str:
+    """The same, with half of the values at the number."""
+    return f"{MOSTLY}{number:.17g}"
+
+
 def floating(family: str) -> FloatFamily:
     """The family of a name; 'normal' for what only makes sense for integers."""
-    if family.startswith(NEAR):
-        return _near(float(family.removeprefix(NEAR)))
+    if family.startswith((NEAR, MOSTLY)):
+        name, _, number = family.partition(":")
+        return _near(float(number), 1 if f"{name}:" == NEAR else 7)
     return (FLOAT | NON_FINITE).get(family, FLOAT["normal"])
 
 
-def _near(number: float) -> FloatFamily:
+def _near(number: float, times: int) -> FloatFamily:
     def family(draw: Draw, limits: FloatLimits) -> Draw:
         step = max(abs(number) * limits.eps, limits.smallest)
-        table = (number, number + step, number - step, -number, number + 0.25 * abs(number), 0.5 * number, 2 * number)
+        table = (
+            *[number] * times,
+            number + step,
+            number - step,
+            -number,
+            number + 0.25 * abs(number),
+            0.5 * number,
+            2 * number,
+        )
         return replace(draw, kind=Kind.CHOICE, table=(*table, 0.0), row=0)
 
     return family
@@ -187,8 +204,8 @@ def integer_draw(family: str, draw: Draw, low: int, high: int) -> Draw:
     calm = calm_low + word(draw.key, 1) % (calm_high - calm_low + 1)
     span = (high - low + 1) % 2**64
     plain = replace(draw, kind=Kind.INTEGER, low=low, span=span, row=0)
-    if family.startswith(NEAR):
-        middle = int(float(family.removeprefix(NEAR)))
+    if family.startswith((NEAR, MOSTLY)):
+        middle = int(float(family.partition(":")[2]))
         table = tuple(min(max(middle + step, low), high) for step in (0, 1, -1, 2, -2, 0))
         return replace(plain, kind=Kind.CHOICE, table=table)
     match family:

@@ -18,13 +18,13 @@ from fsr.source.entry import function_name
 from fsr.source.form import Binary, Declare, Expr, KernelForm, Unary
 from fsr.source.parse import parse_kernels
 from fsr.source.walk import names_assigned, walk_exprs, walk_stmts
-from fsr.testgen.cases import NAMED_ELEMENTS, clip, elements, new_case, stream
+from fsr.testgen.cases import HOST_ELEMENTS, NAMED_ELEMENTS, clip, elements, new_case, stream
 from fsr.testgen.evaluate import COMPARED, Lookup, UnknownValueError, Values, evaluated
 from fsr.testgen.numbers import constant
 
 TRIED = 1 << 20  # sizes at which a condition is evaluated: all up to here, and some beyond
 TRIED_BESIDE, OTHERS = 1 << 14, np.arange(1, 41)  # the same, and the others, where it depends on several
-ORDINARY = 2000  # sizes that ordinary tests stand for: a side with a share of them needs no test of its own
+ORDINARY = 2000  # sizes that ordinary tests stand for, at most: a side with a share of them needs no test of its own
 SHARE = 0.2
 MOST = 12  # cases
 MOST_BLOCKS = 64  # that a launch is made to have along an axis
@@ -50,9 +50,9 @@ def turning_cases(contract: Contract, candidate: Candidate, baseline: Candidate,
         wanted = [{}]
     found: dict[tuple[tuple[str, int], ...], Case] = {}
     for pinned in wanted[:MOST]:
-        sizes = {s.name: clip(s, int(rng.integers(33, 140))) for s in contract.sizes} | pinned
-        if elements(contract, sizes) > BLOCKS_ELEMENTS:
-            sizes = {s.name: max(s.minimum, 1) for s in contract.sizes} | pinned
+        sizes = _fitting(
+            contract, {s.name: clip(s, int(rng.integers(33, 140))) for s in contract.sizes} | pinned, pinned
+        )
         if elements(contract, sizes) > NAMED_ELEMENTS:
             continue
         for launch in candidate.plan.launches:
@@ -60,6 +60,16 @@ def turning_cases(contract: Contract, candidate: Candidate, baseline: Candidate,
         name = " ".join(["turning", *(f"{k} {v}" for k, v in pinned.items())])
         found.setdefault(tuple(sizes.items()), new_case(name, sizes, "normal", rng, CaseKind.NAMED))
     return list(found.values())
+
+
+def _fitting(contract: Contract, sizes: dict[str, int], pinned: Mapping[str, int]) -> dict[str, int]:
+    """The sizes with those that are not pinned halved until all has room: where one is 1, too much is equal."""
+    while elements(contract, sizes) > BLOCKS_ELEMENTS:
+        smaller = {s.name: clip(s, max(sizes[s.name] // 2, 1)) for s in contract.sizes if s.name not in pinned}
+        if all(sizes[name] == value for name, value in smaller.items()):
+            break
+        sizes = sizes | smaller
+    return sizes
 
 
 @dataclass(frozen=True)
@@ -151,9 +161,10 @@ def _sides(
     for number in rng.permutation(OTHERS) if beside else (0,):
         others = {s.name: clip(s, int(number)) for s in contract.sizes if s.name in beside}
         true = _at(view, condition, probe | {n: np.asarray(v) for n, v in others.items()} | {size.name: tried})
-        sides = list(_unusual(tried, true[0])) if true is not None else []
+        usual = _ordinary(contract, size)
+        sides = list(_unusual(tried, true[0], usual)) if true is not None else []
         for there in sides:
-            roomy = there[there >= AT_LEAST]
+            roomy = there[(there >= AT_LEAST) & (usual >= AT_LEAST)]
             yield others | {size.name: int(roomy[0] if roomy.size else there[0])}
             yield others | {size.name: int(rng.choice(there[: max(len(there) // 4, 1)]))}
         if sides:
@@ -176,11 +187,22 @@ def _at(view: _View, condition: Expr, sizes: Mapping[str, Values]) -> tuple[Valu
         return None
 
 
-def _unusual(tried: Values, true: Values) -> Iterator[Values]:
+def _ordinary(contract: Contract, size: Size) -> int:
+    """The largest value of a size that ordinary tests have: where each stands for a whole tile, that is a small one."""
+    least = {s.name: max(s.minimum, 1) for s in contract.sizes}
+    low, high = max(size.minimum, 1), min(ORDINARY, size.maximum)
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = elements(contract, least | {size.name: middle}) <= HOST_ELEMENTS
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low
+
+
+def _unusual(tried: Values, true: Values, usual: int) -> Iterator[Values]:
     """The sizes on a side of a condition where hardly an ordinary one is."""
     true = np.broadcast_to(true, tried.shape)
     for side in (true, ~true):
-        ordinary = side[tried <= ORDINARY]
+        ordinary = side[tried <= usual]
         if side.any() and not (ordinary.size and ordinary.mean() > SHARE):
             yield tried[side]
 

@@ -107,6 +107,7 @@ def test_a_running_mean_stands_the_largest_sizes(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_sizes_at_which_the_original_overflows_refuse_nobody(tmp_path: Path) -> None:
-    said = judged(tmp_path, SUMS, SUMS.replace("for (int i", "#pragma unroll 4\n    for (int i"))
+    wrong = SUMS.replace("x[i * cols + j]", "x[((long long)rows * cols >> 24 << 40) + i * cols + j]")
+    said = judged(tmp_path, wrong, wrong.replace("for (int i", "#pragma unroll 4\n    for (int i"))
     assert said.startswith("passed"), said
     assert "the original itself fails at rows=" in said

@@ -35,10 +35,11 @@ def test_each_round_draws_others_of_many_families() -> None:
 def test_a_value_that_only_the_candidate_names_is_among_what_it_gets() -> None:
     base = Candidate("__global__ void v(float *x, int n) { x[0] = 0.5f; }", PLAN)
     changed = Candidate("__global__ void v(float *x, int n) { x[0] = x[0] == 3.7f ? 1.0f : 0.5f; }", PLAN)
-    (case,) = value_cases(CONTRACT, changed, base, 1)
-    held = build(CONTRACT, case).arrays["x"]
-    assert np.float32(3.7) in held
-    assert np.float32(-3.7) in held
+    held = [build(CONTRACT, case).arrays["x"] for case in value_cases(CONTRACT, changed, base, 1)]
+    shares = [np.mean(x == np.float32(3.7)) for x in held if x.size > 100]
+    assert min(shares) < 0.25  # most places do not hold it, so that a copy of it shows
+    assert max(shares) > 0.4  # nor do few: neighbours hold it too
+    assert any(np.float32(-3.7) in x for x in held)
     assert value_cases(CONTRACT, base, base, 1) == []
 
 

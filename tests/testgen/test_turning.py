@@ -70,6 +70,21 @@ def test_a_launch_has_the_blocks_that_are_told_apart(original) -> None:  # type:
     assert any(s["cols"] == 3000 and dim3(grid, s)[0] > 9 for s in found)
 
 
+def test_the_other_sizes_are_not_one_where_they_need_not_be(original) -> None:  # type: ignore[no-untyped-def]
+    found = [s for s in sizes_for(original, "rows == 70001") if s["rows"] == 70001]
+    assert found
+    assert all(s["cols"] > 2 for s in found)  # a row of one element tells nothing of a softmax
+
+
+def test_what_is_ordinary_depends_on_what_a_size_stands_for(original) -> None:  # type: ignore[no-untyped-def]
+    baseline, contract = original
+    tiles = replace(
+        contract, args=tuple(replace(a, shape=("256 * rows", "cols")) if a.shape else a for a in contract.args)
+    )
+    assert any(s["rows"] > 1000 for s in sizes_for((baseline, tiles), "rows > 1000"))
+    assert sizes_for(original, "rows > 1000") == []
+
+
 @pytest.mark.parametrize(
     "condition",
     ["cols % 2 == 1", "x[r] > 3.0f", "r == 77", "false", " + ".join(["cols"] * 1500) + " == 5"],

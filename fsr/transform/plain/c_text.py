@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from fsr.computation.expression import (
     Affine,
@@ -16,6 +16,8 @@ from fsr.computation.expression import (
     Op,
     Quotient,
     Remainder,
+    names_in,
+    walk,
 )  # fmt: skip
 from fsr.computation.types import type_of
 
@@ -24,6 +26,7 @@ TYPES = {
     "int8": "signed char", "bool": "bool", "float16": "__half", "bfloat16": "__nv_bfloat16",
 }  # fmt: skip
 _NARROW = ("float16", "bfloat16")
+_COMPARISONS = ("gt", "ge", "eq", "ne")
 _SIGNS = {
     "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "div": "/", "idiv": "/", "irem": "%", "and": "&", "or": "|",
     "xor": "^", "shl": "<<", "ashr": ">>",
@@ -99,8 +102,11 @@ class Writer:
             return self._cast(name.removeprefix("zext_"), args[0], name.startswith("zext_"))
         if dtype in _NARROW or any(isinstance(a, Load) and a.dtype.startswith("uint") for a in args):
             raise NotPlain(f"{name} of {dtype}")
-        parts = [self.text(a) for a in args]
+        if name in _COMPARISONS:
+            return f"({self._widened(args[0])} {_SIGNS[name]} {self._widened(args[1])})"
+        parts = [self.text(a) for a in self._as_people_write(name, args)]
         if name == "sum":
+            parts.sort(key=lambda part: part.startswith("-"))  # "a - b" rather than "-b + a"
             return "(" + " + ".join(parts).replace("+ -", "- ") + ")"
         if name == "prod":
             return "(" + " * ".join(parts) + ")"
@@ -122,6 +128,30 @@ class Writer:
             return f"{name}{'f' if dtype == 'float32' else ''}({', '.join(parts)})"
         raise NotPlain(name)
 
+    def _as_people_write(self, name: str, args: tuple[Expr, ...]) -> Sequence[Expr]:
+        """Factors in the order of a normalisation, ``(x[i, k] - mean) * scale[i] * weight[k]``: an element with what
+        scales it first, so that no partial product leaves the range that the whole one keeps to; then, and sums of
+        products, in the order of the arguments: which of two products is fused with their sum depends on it."""
+        if name == "prod":
+            return sorted(args, key=self._reach)
+        if name == "sum" and all(isinstance(part, Load) for a in args for part in factors_of(a)):
+            return sorted(args, key=lambda a: [self._reach(part)[2:] for part in factors_of(a)])
+        return args
+
+    def _reach(self, e: Expr) -> tuple[int, bool, bool, int, str]:
+        loads = [part for part in walk(e) if isinstance(part, Load)]
+        dims = {name for load in loads for index in load.indices for name in names_in(index)}
+        places = {name: n for n, name in enumerate(self.extents)}
+        first = min((places.get(load.buffer, len(places)) for load in loads), default=len(places))
+        return -len(dims), isinstance(e, Load), isinstance(e, Const | Number), first, repr(e) if loads else ""
+
+    def _widened(self, e: Expr) -> str:
+        """What is compared, 16 bits as float: which is exact, and __half has too many operators to choose from."""
+        narrow = type_of(e) in _NARROW
+        if narrow and isinstance(e, Const):
+            return literal(replace(e, dtype="float32"))
+        return f"(float){self.text(e)}" if narrow else self.text(e)
+
     def _cast(self, name: str, a: Expr, unsigned: bool) -> str:
         if isinstance(a, Load) and a.dtype.startswith("uint") and not unsigned:
             raise NotPlain("an unsigned value read as signed")
@@ -130,6 +160,13 @@ class Writer:
         if name in ("int8", "int16") and type_of(a).startswith("float"):
             return f"({TYPES[name]})(int){self.text(a)}"  # what is unsigned there wraps
         return f"{TYPES[name]}({self.text(a)})" if name in _NARROW else f"({TYPES[name]}){self.text(a)}"
+
+
+def factors_of(e: Expr) -> tuple[Expr, ...]:
+    """What a term multiplies."""
+    while isinstance(e, Op) and e.name == "neg":
+        e = e.args[0]
+    return e.args if isinstance(e, Op) and e.name == "prod" else (e,)
 
 
 def is_word(text: str) -> bool:
@@ -161,6 +198,8 @@ def literal(e: Const) -> str:
         raise NotPlain("a literal that is no number")
     if math.isinf(e.value):
         return "INFINITY" if e.value > 0 else "-INFINITY"
+    if e.dtype in _NARROW:
+        return f"{TYPES[e.dtype]}({literal(replace(e, dtype='float32'))})"
     text = repr(e.value) if e.dtype == "float64" else f"{e.value:.9g}"
     text = text if any(c in text for c in ".e") else text + ".0"
     if e.dtype == "float64":

@@ -1,0 +1,49 @@
+"""Expressions as text: the order of what is multiplied and added, and 16 bits."""
+
+from __future__ import annotations
+
+from fsr.computation.canonical import ordered
+from fsr.computation.expression import Affine, Case, Const, Expr, Load, Number, Op
+from fsr.transform.plain.c_text import Writer
+
+
+def index(name: str = "", constant: int = 0) -> Number:
+    return Number(Affine(((name, 1),) if name else (), constant), "int64")
+
+
+def affine(value: Affine) -> str:
+    return " + ".join([*(name for name, _ in value.terms), *([str(value.constant)] if value.constant else [])]) or "0"
+
+
+def written(e: Expr) -> str:
+    extents = {"x": ("n", "2"), "w": ("2",), "s": ("n",), "h": ("n",)}
+    return Writer(affine, extents, {name: name for name in extents}, str).text(e)
+
+
+X = Load("x", (index("i"), index("j")), "float32")
+W = Load("w", (index("j"),), "float32")
+S = Load("s", (index("i"),), "float32")
+H = Load("h", (index("i"),), "float16")
+
+
+def test_an_element_is_scaled_before_it_is_weighted() -> None:
+    product = ordered(Op("prod", (W, Op("sqrt", (S,)), X)))
+    assert written(product) == "(x[i * 2 + j] * sqrtf(s[i]) * w[j])"
+
+
+def test_sums_of_products_keep_the_order_of_the_arguments() -> None:
+    left, right = (Op("prod", (Load("w", (index("", at),), "float32"), S)) for at in (0, 1))
+    assert written(ordered(Op("sum", (Op("neg", (right,)), left)))) == "((s[i] * w[0]) - (s[i] * w[1]))"
+
+
+def test_terms_of_either_side_of_a_condition_are_two_sums() -> None:
+    j, zero = Affine((("j", 1),)), Const(0.0, "float32")
+    found = ordered(
+        Op("sum", (Case(j, Affine((), 0), X, zero), Case(j, Affine((), 0), S, zero), Case(j, Affine((), 0), zero, W)))
+    )
+    assert written(found) == "(j <= 0 ? (x[i * 2 + j] + s[i]) : w[j])"
+
+
+def test_halves_are_compared_as_floats() -> None:
+    assert written(Op("gt", (H, Const(0.5, "float16")))) == "((float)h[i] > 0.5f)"
+    assert written(Const(0.5, "float16")) == "__half(0.5f)"
