@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fsr.app.checking import load_candidate
-from fsr.backends.protocol import Array, TimedPrepared, can_time
+from fsr.backends.protocol import Array, DeviceFault, TimedPrepared, can_time
 from fsr.backends.select import backend_named, parse_device
 from fsr.bench import exchange
 from fsr.bench.agreement import disagreement
-from fsr.errors import BaselineError, UsageError
+from fsr.errors import FsrError, UsageError
 from fsr.evaluation.ceilings import ceilings_of
 from fsr.evaluation.compiling import build
 from fsr.evaluation.promotion import placed
@@ -41,7 +41,8 @@ class KernelsAsked:
 
 
 class Kernels:
-    """Every contender on every input set, in memory of its own. Raises FsrError, DeviceFault."""
+    """Every contender on every input set, in memory of its own; candidates that cannot be there are told in the facts.
+    Raises FsrError, DeviceFault."""
 
     def __init__(self, asked: KernelsAsked) -> None:
         kernel = load_kernel(asked.kernel)
@@ -53,17 +54,23 @@ class Kernels:
             raise UsageError(f"{asked.device} has no clock", expected="a GPU", where="--device")
         case, _ = self._session.timed()[0]
         self._sets = [(c, d) for c, d in self._session.timed(sets=SETS) if c.sizes == case.sizes]
-        plans: dict[str, tuple[Binaries, Plan]] = {NAIVE: (self._session.baseline, kernel.baseline.plan)}
+        self._failures: dict[str, str] = {}
+        self._placed = {NAIVE: self._sets_of(self._session.baseline, kernel.baseline.plan)}
         for name, path in asked.candidates.items():
-            candidate = load_candidate(path, kernel)
-            built = build(spec, candidate)
-            if not isinstance(built, Binaries):
-                raise BaselineError(f"{name} does not compile: {built}", where=str(path))
-            plans[name] = (built, candidate.plan)
-        self._placed: dict[str, list[TimedPrepared]] = {
-            name: [placed(self._session, self._stack, binaries, plan, c, d) for c, d in self._sets]
-            for name, (binaries, plan) in plans.items()
-        }
+            try:
+                candidate = load_candidate(path, kernel)
+                built = build(spec, candidate)
+                if isinstance(built, Binaries):
+                    self._placed[name] = self._sets_of(built, candidate.plan)
+                else:
+                    self._failures[name] = f"it does not compile: {built}"
+            except (FsrError, DeviceFault) as fault:
+                self._failures[name] = str(fault)
+                if isinstance(fault, DeviceFault) and fault.fatal:
+                    raise
+
+    def _sets_of(self, binaries: Binaries, plan: Plan) -> list[TimedPrepared]:
+        return [placed(self._session, self._stack, binaries, plan, case, data) for case, data in self._sets]
 
     def facts(self) -> dict[str, Json]:
         """The device and its ceilings, sizes and scalars, what must move, how far outputs of the contenders are from
@@ -85,6 +92,7 @@ class Kernels:
             "scalars": {name: value.value for name, value in data.scalars.items()},
             "roles": {a.name: a.role.name for a in contract.buffers()},
             "dtypes": dict(dtypes),
+            "failures": dict(self._failures),
             "terms": terms,
             "bytes": None if moved is None else moved.total_bytes,
             "copy_bytes_per_s": None if ceilings is None else ceilings.copy_bytes_per_s,

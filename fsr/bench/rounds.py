@@ -16,13 +16,20 @@ from fsr.bench.kernels import KernelsAsked
 from fsr.bench.sides import ProcessSide, Side, SideFailureError
 from fsr.bench.suite import Workload
 from fsr.bench.torch_peers import AUTOTUNED, COMPILED, EAGER, LIBRARY, TorchAsked
+from fsr.bench.tuner import TunerAsked
 from fsr.errors import FsrError
 from fsr.records import Json
 
 ROUNDS, LEAST_ROUNDS = 21, 6
 OPEN_S, SAMPLE_S = 300.0, 120.0
 PREPARE_S = {EAGER: 120.0, LIBRARY: 120.0, COMPILED: 240.0, AUTOTUNED: 420.0}
-PEERS = {"torch": (EAGER, LIBRARY), "compile": (COMPILED, AUTOTUNED), "compile-default": (COMPILED,)}
+TUNED = "kernel-tuner"
+PEERS: dict[str, tuple[str, ...]] = {
+    TUNED: (),
+    "torch": (EAGER, LIBRARY),
+    "compile": (COMPILED, AUTOTUNED),
+    "compile-default": (COMPILED,),
+}
 Opener = Callable[[str, Any, Path], Side]
 Tell = Callable[[str], None]
 
@@ -44,7 +51,8 @@ class Comparison:
 @dataclass
 class Arena:
     """Where comparisons take place. ``scratch``: a folder for arrays on their way, emptied after each; ``log``: one
-    for what the sides print. ``budget_s``: after so long no round is begun, once there are a few."""
+    for what the sides print. ``budget_s``: after so long no round is begun, once there are a few. ``tuning_s``: for
+    Kernel Tuner."""
 
     device: str
     scratch: Path
@@ -53,6 +61,7 @@ class Arena:
     seed: int = 0
     rounds: int = ROUNDS
     budget_s: float = 30.0
+    tuning_s: float = 60.0
     opener: Opener = field(default=ProcessSide)
     tell: Tell = field(default=lambda _: None)
 
@@ -63,18 +72,20 @@ class Arena:
         named = dict.fromkeys(peer for name in self.peers for peer in PEERS[name])
         wanted = [peer for peer in named if peer != LIBRARY or workload.library]
         log = self.log / f"{workload.name}.log"
+        failures: dict[str, str] = {}
+        candidates = {**candidates, **self._tuned(workload, log, failures)}
         asked = KernelsAsked(workload.kernel, candidates, self.device, self.seed, folder if wanted else None)
         self.tell("preparing the kernels")
         kernels = self.opener("fsr.bench.kernels:Kernels", asked, log)
         torch: _Torch | None = None
         try:
             facts = kernels.ask("facts", limit_s=OPEN_S)
-            failures: dict[str, str] = {}
+            failures |= facts.pop("failures")
             if wanted and workload.references is not None:
                 torch = _Torch(self, _torch_asked(workload, facts, folder, self.device), log)
                 torch.prepare(wanted, failures)
             elif wanted:
-                failures = dict.fromkeys(wanted, "no reference in torch is written for it")
+                failures |= dict.fromkeys(wanted, "no reference in torch is written for it")
             samples = self._rounds(kernels, torch, failures)
             apart = {**facts.pop("apart"), **(torch.apart if torch is not None else {})}
             facts["versions"] = torch.versions if torch is not None else {}
@@ -84,6 +95,23 @@ class Arena:
                 torch.close()
             shutil.rmtree(folder, ignore_errors=True)
         return _compared(samples, failures, facts, apart)
+
+    def _tuned(self, workload: Workload, log: Path, failures: dict[str, str]) -> dict[str, Path]:
+        """The candidate that Kernel Tuner finds in the workload's space, given as long as a refinement."""
+        if TUNED not in self.peers or workload.space is None:
+            return {}
+        self.tell("tuning with Kernel Tuner")
+        output = self.log / f"{workload.name}.tuned.cu"
+        asked = TunerAsked(workload.kernel, workload.space, self.device, self.tuning_s, self.seed, output)
+        side = self.opener("fsr.bench.tuner:Tuner", asked, log)
+        try:
+            side.ask("tune", limit_s=self.tuning_s + OPEN_S)
+        except (SideFailureError, FsrError) as fault:
+            failures[TUNED] = fault.what if isinstance(fault, FsrError) else str(fault)
+            return {}
+        finally:
+            side.close()
+        return {TUNED: output}
 
     def _rounds(self, kernels: Side, torch: _Torch | None, failures: dict[str, str]) -> dict[str, list[float]]:
         samples: dict[str, list[float]] = {}

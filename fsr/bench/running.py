@@ -113,7 +113,8 @@ class Bench:
         options = self.options
         arena = Arena(
             str(resolve_device(parse_device(options.device))), options.out / "exchange", options.out / "logs",
-            options.peers, options.seed, opener=self.opener, tell=lambda now: self.say("", f"{head}: {now}"),
+            options.peers, options.seed, tuning_s=options.budget_s, opener=self.opener,
+            tell=lambda now: self.say("", f"{head}: {now}"),
         )  # fmt: skip
         compared = arena.compare(workload, {} if winner is None else {WINNER: winner})
         return _with(record, workload, compared)

@@ -1,8 +1,11 @@
 """A suite: a folder of kernels with contracts, the same computations in torch, and what the figures need.
 
-suite/suite.toml           quick = [names]; [flops] and [bytes]: size expressions by workload
-suite/FAMILY/NAME.cu       a workload: plain code with its contract
-suite/FAMILY/references.py NAME(...) with torch tensors, and library_NAME(...) where a library has it
+It holds suite.toml (quick = [names]; [flops] and [bytes]: size expressions by workload) and, in a folder for each
+family, NAME.cu (plain code with its contract), references.py (NAME(...) with torch tensors, and library_NAME(...) where
+a library has it) and NAME.tune.toml where Kernel Tuner has a space (:mod:`fsr.bench.tuner`).
+
+A reference has parameters by the names of arguments and sizes, as the reference of a contract; it may update tensors of
+role inout in place. A parameter with a function as its default is what is compiled: a step of a long loop, say.
 """
 
 from __future__ import annotations
@@ -23,14 +26,16 @@ _KEYS = {"quick", "flops", "bytes"}
 @dataclass(frozen=True, slots=True)
 class Workload:
     """One kernel file of a suite. ``references``: the file with its torch functions, None without one for it.
-    ``library``: whether that has ``library_NAME`` too. ``flops``: floating-point operations of a run, ``bytes``: what
-    it has to move, as size expressions; '' where unknown, or where the contract says it."""
+    ``library``: whether that has ``library_NAME`` too. ``space``: a tuning space, None without one. ``flops``:
+    floating-point operations of a run, ``bytes``: what it has to move, as size expressions; '' where unknown, or where
+    the contract says it."""
 
     name: str
     family: str
     kernel: Path
     references: Path | None = None
     library: bool = False
+    space: Path | None = None
     flops: str = ""
     bytes: str = ""
 
@@ -66,7 +71,7 @@ def load_suite(root: Path) -> Suite:
     if not root.is_dir():
         raise UsageError(f"{root} is no folder", expected="a folder of .cu files with contracts", where="SUITE")
     table = _table(root / TABLE)
-    kernels = sorted(p for p in root.rglob("*.cu") if not p.stem.endswith(".fsr"))
+    kernels = sorted(p for p in root.rglob("*.cu") if not p.stem.endswith((".fsr", ".tune")))
     workloads = tuple(_workload(root, path, table) for path in kernels)
     names = [w.name for w in workloads]
     if not names:
@@ -94,12 +99,12 @@ def _table(path: Path) -> Mapping[str, Mapping[str, str]]:
 
 
 def _workload(root: Path, path: Path, table: Mapping[str, Mapping[str, str]]) -> Workload:
-    references = path.with_name(REFERENCES)
+    references, space = path.with_name(REFERENCES), path.with_suffix(".tune.toml")
     functions = _functions(references) if references.exists() else set()
     return Workload(
         path.stem, path.parent.relative_to(root).as_posix(), path, references if path.stem in functions else None,
-        f"library_{path.stem}" in functions, table.get("flops", {}).get(path.stem, ""),
-        table.get("bytes", {}).get(path.stem, ""),
+        f"library_{path.stem}" in functions, space if space.exists() else None,
+        table.get("flops", {}).get(path.stem, ""), table.get("bytes", {}).get(path.stem, ""),
     )  # fmt: skip
 
 

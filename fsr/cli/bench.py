@@ -20,7 +20,7 @@ QUICK_BUDGET, BUDGET = "10s", "60s"
     "--peers",
     default="",
     metavar="LIST",
-    help="Timed beside them on a GPU: torch, compile (compile-default: without autotuning).",
+    help="Timed beside them on a GPU: torch, compile (compile-default: without autotuning), kernel-tuner.",
 )
 @click.option("--budget", help=f"Time for refining each workload [{BUDGET}; with --quick {QUICK_BUDGET}].")
 @click.option("--quick", is_flag=True, help="The suite's own short selection.")

@@ -63,7 +63,7 @@ class FakeSide:
             "device": {"name": "Fake GPU", "arch": "sm_90"}, "sizes": {"n": 2048}, "scalars": {},
             "roles": {"x": "IN", "y": "OUT"}, "dtypes": {"x": "float32", "y": "float32"}, "bytes": 16384.0,
             "copy_bytes_per_s": 4e12, "flops_per_s": 6e13, "l2_bytes": 50_000_000, "terms": 1,
-            "apart": {name: {"y": 1e-7} for name in names},
+            "apart": {name: {"y": 1e-7} for name in names}, "failures": {},
         }  # fmt: skip
 
     def versions(self) -> dict[str, Any]:

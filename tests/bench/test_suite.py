@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fsr.bench.suite import load_suite
+from fsr.bench.tuner import read_space
 from fsr.errors import UsageError
 from fsr.runs.kernel import load_kernel
 
@@ -41,9 +42,10 @@ def test_our_own_suite_is_whole():
     assert len(suite.quick) >= 5
 
 
-@pytest.mark.parametrize("family", sorted(p.name for p in OWN.iterdir() if p.is_dir()))
+@pytest.mark.parametrize("family", sorted({w.family for w in load_suite(OWN).workloads}))
 def test_contracts_of_our_own_suite_are_read(family: str):
-    for path in sorted((OWN / family).glob("*.cu")):
-        contract = load_kernel(path).contract
-        assert contract.origin.kind == "block", path
-        assert len(contract.timed_sizes()) == 1, path
+    for workload in load_suite(OWN).chosen([f"{family}/*"]):
+        contract = load_kernel(workload.kernel).contract
+        assert contract.origin.kind == "block", workload.name
+        assert len(contract.timed_sizes()) == 1, workload.name
+        assert workload.space is None or set(read_space(workload.space).args) <= {a.name for a in contract.args}
