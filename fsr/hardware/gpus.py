@@ -14,7 +14,7 @@ measured values from the literature, rounded. Sources:
 [T] CUDA C++ Programming Guide 13.0, table "Technical Specifications per Compute Capability".
 [C] Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024;
     Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018; chipsandcheese.com,
-    "Nvidia's H100" and "Testing AMD's Giant MI300X": latencies and L2 bandwidth.
+    "Nvidia's H100" and "Testing AMD's Giant MI300X": latencies and L2 bandwidth; what mma.sync reaches on Hopper.
 [m] Measured on an H200 with CUDA 13.0, as what fits some 400 candidates of ten kernels: the L2's rate, and 600 ns
     from DRAM, which is a third above the unloaded latency in [C]; so are those of the other NVIDIA GPUs.
 """
@@ -62,6 +62,7 @@ class Target:
     dram_latency_ns: float = 600.0
     l2_latency_ns: float = 150.0
     l1_latency_ns: float = 20.0
+    mma_share: float = 1.0  # of the tensor cores' rate that instructions of one warp reach (mma.sync)
     launch_ns: float = 2300.0
     next_launch_ns: float = 1100.0
 
@@ -72,7 +73,7 @@ H200 = Target(
     "NVIDIA H200", "sm_90", sm_count=132, clock_ghz=1.75, memory_bytes_per_s=4.8e12, l2_bytes_per_s=7.0e12,
     l2_bytes=50 * _MIB, l1_bytes=256 * _KIB, fp32_per_clock=128, fp64_per_clock=64, tensor_flops_per_s=989e12,
     issue_per_clock=4, max_shared_bytes=227 * _KIB, shared_bytes_per_sm=228 * _KIB, registers_per_sm=65536,
-    max_threads_per_sm=2048, max_blocks_per_sm=32, sources=("[H]", "[T]", "[C]", "[m]"),
+    max_threads_per_sm=2048, max_blocks_per_sm=32, sources=("[H]", "[T]", "[C]", "[m]"), mma_share=0.62,
 )  # fmt: skip
 H100 = replace(H200, name="NVIDIA H100 SXM", memory_bytes_per_s=3.35e12)
 A100 = Target(
@@ -97,6 +98,7 @@ B200 = Target(
     l2_bytes=126 * _MIB, l1_bytes=256 * _KIB, fp32_per_clock=128, fp64_per_clock=64, tensor_flops_per_s=2250e12,
     issue_per_clock=4, max_shared_bytes=227 * _KIB, shared_bytes_per_sm=228 * _KIB, registers_per_sm=65536,
     max_threads_per_sm=2048, max_blocks_per_sm=32, sources=("[B]", "[T]"), l2_slices=160,
+    mma_share=0.5,  # nobody has published it; Hopper's is 0.62
 )  # fmt: skip
 V100 = Target(
     "NVIDIA V100 SXM2", "sm_70", sm_count=80, clock_ghz=1.38, memory_bytes_per_s=0.9e12, l2_bytes_per_s=2.1e12,

@@ -38,6 +38,7 @@ _TILE_SAVING = 1.6  # [m] instructions that the CPU's code has and a register ti
 _LOADS_IN_FLIGHT = 4.0  # of a loop: nvcc unrolls by four
 _ADDRESS_REGISTERS, _REGISTERS_PER_LOAD = 8.0, 2.0  # what is left of a thread's registers holds loads under way
 _HOISTING_REGISTERS = 24  # up to these, a loop that reads and writes does not read ahead of its writes
+_TENSOR_EFFICIENCY = 0.85  # as of other instructions
 _SHARED_CYCLES, _SHUFFLE_CYCLES, _BARRIER_CYCLES = 23.0, 23.0, 40.0  # Jia et al. 2018, Luo et al. 2024
 _SAME_ADDRESS_NS = 1.76  # [m] a lane of a global atomic on one address: 4.19 million float sums take 7.37 ms
 _ATOMIC_SECTOR_NS = 3.1  # [m] one sector of scattered atomics in the slice of its line: 16.8 million on 1 KB, 4.33 ms
@@ -144,8 +145,14 @@ def _limits(
         "issue": (launch.warp_instructions / min(tile, _TILE_SAVING) + 2 * spilled) / (busy * issue_width * clock),
         "atomics": _atomics_ns(launch.sites, target, busy),
         "latency": _path_ns(launch, needs.registers, target, traffic) * _waves(launch, occupied, target),
+        "tensor": launch.tensor_operations / (_tensor_rate(target) * busy),
         "blocks": launch.blocks * _BLOCK_START_NS,
     }
+
+
+def _tensor_rate(target: Target) -> float:
+    """Operations of halves that the tensor cores of one multiprocessor do in a nanosecond."""
+    return target.tensor_flops_per_s * 1e-9 * target.mma_share * _TENSOR_EFFICIENCY / target.sm_count
 
 
 def _dram_ns(traffic: SiteTraffic, target: Target) -> float:

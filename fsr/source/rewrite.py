@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fsr.errors import HarnessError
 from fsr.source.emit import emit_kernel
@@ -39,6 +39,13 @@ def insert_helpers(text: str, helpers: str) -> str:
     while earlier := _HELPER.match(text, place):
         place = earlier.end()
     return f"{text[:place]}{block}\n\n{text[place:]}"
+
+
+def insert_includes(text: str, headers: Iterable[str]) -> str:
+    """Headers included behind those that the text begins with, where it includes them nowhere yet."""
+    missing = [h for h in headers if not re.search(rf"^[ \t]*#[ \t]*include[ \t]*<{re.escape(h)}>", text, re.MULTILINE)]
+    place = _INCLUDES.match(text).end()  # type: ignore[union-attr]  # it matches nothing at least
+    return text[:place] + "".join(f"#include <{h}>\n" for h in missing) + text[place:]
 
 
 _INCLUDES = re.compile(r"(?:(?:[ \t]*(?://[^\n]*)?\n)*[ \t]*#[ \t]*(?:include|pragma[ \t]+once)\b[^\n]*\n)*")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fsr.records import Candidate
-from fsr.transform.computed import columns, contraction, elements, permute, register_tile, rows
+from fsr.transform.computed import columns, contraction, elements, permute, pipelined, register_tile, rows, tensor
 from fsr.transform.computed.assembly import Written, assembled
 from fsr.transform.computed.scene import Scene, cuttings
 from fsr.transform.plain.c_text import LONGEST_LINE, NotPlain
@@ -91,13 +91,23 @@ _ELEMENTS = Family(elements.configurations, elements.written)
 _PERMUTE = Family(permute.configurations, permute.written)
 _CONTRACTION = Family(contraction.configurations, contraction.written)
 _ROWS = Family(rows.configurations, rows.written, rows_first=True)
+_TENSOR = Family(tensor.configurations, tensor.written)
+_PIPELINED = Family(pipelined.configurations, pipelined.written)
 _REGISTER_TILE = Family(register_tile.configurations, register_tile.written)
 _EVERY = (_CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS, _REGISTER_TILE)
 
 FROM_COMPUTATION: tuple[FromComputation, ...] = (
     FromComputation(
+        "tensor-contraction", _TENSOR,
+        frozenset({"bandwidth", "latency", "compute", "instructions", "uncoalesced"}), _EVERY,
+    ),
+    FromComputation(
         "tile-contraction", _CONTRACTION, frozenset({"bandwidth", "latency", "compute", "instructions", "uncoalesced"}),
         _EVERY,
+    ),
+    FromComputation(
+        "pipeline-contraction", _PIPELINED,
+        frozenset({"bandwidth", "latency", "compute", "instructions", "uncoalesced"}), _EVERY,
     ),
     FromComputation("fold-rows", _ROWS, frozenset({"uncoalesced", "bandwidth", "latency", "occupancy"}), _EVERY),
     FromComputation("fold-columns", _COLUMNS, frozenset({"uncoalesced", "bandwidth", "latency", "atomics"}), _EVERY),

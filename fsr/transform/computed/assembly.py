@@ -10,7 +10,7 @@ from fsr.records import Candidate, Launch, Plan, ScalarArgument, Scratch
 from fsr.source.emit import emit_kernel
 from fsr.source.form import KernelForm, OpaqueStmt, Param
 from fsr.source.names import indent, settle, words
-from fsr.source.rewrite import insert_helpers
+from fsr.source.rewrite import insert_helpers, insert_includes
 from fsr.source.tokens import skeleton
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.computed.parts import KEPT
@@ -36,6 +36,7 @@ class Written:
     blocks: int = 0  # on a multiprocessor at least; 0: as many as fit
     shared_bytes: str = "0"
     before: str = ""  # declarations to stand before the kernel
+    includes: tuple[str, ...] = ()  # headers that the lines need
 
 
 def assembled(kernels: Sequence[Written], move: str) -> Candidate:
@@ -55,6 +56,7 @@ def assembled(kernels: Sequence[Written], move: str) -> Candidate:
     changed = data[:start].decode() + text + data[end:].decode()
     wanted = {name for kernel in kernels for name in kernel.scene.helpers if name + "<" in text or name + "(" in text}
     changed = insert_helpers(changed, missing_helpers(changed, wanted))
+    changed = insert_includes(changed, dict.fromkeys(h for kernel in kernels for h in kernel.includes))
     old = target.candidate
     plan = _plan(old.plan, launches, kernels, taken)
     return replace(old, source=changed, plan=plan, actions=(*old.actions, move))

@@ -7,6 +7,7 @@ in registers before the result is written, in packs. The tiles are those of ``ti
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -16,14 +17,14 @@ from fsr.computation.types import CASTS, type_of
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import REGISTERS_PER_SM
 from fsr.source.names import indent
-from fsr.transform.computed.assembly import Written
+from fsr.transform.computed.assembly import Dim3, Written
 from fsr.transform.computed.columns import lead_dims
 from fsr.transform.computed.elements import stores
 from fsr.transform.computed.folding import c_type, checked, extent, folds_in, identity, step
 from fsr.transform.computed.packs import Packs, pack_type
 from fsr.transform.computed.parts import name_of, value_of
 from fsr.transform.computed.scene import Scene, along, loads_in, plain, word
-from fsr.transform.gemm.config import CHUNK, FIRST, GemmConfig, fits, promise
+from fsr.transform.gemm.config import FIRST, GemmConfig, fits, promise
 from fsr.transform.gemm.text import GemmParts, Operand, gemm_body, vector_structs
 from fsr.transform.plain.c_text import TYPES, NotPlain
 
@@ -56,6 +57,21 @@ class Contraction:
     def k(self) -> str:
         """The dimension that is folded."""
         return self.fold.dims[0][0]
+
+    @property
+    def output_dtype(self) -> str:
+        """The element type of what is written."""
+        return stores(self.scene)[0].dtype
+
+    def timed_shape(self) -> tuple[int, int, int]:
+        """Layers, rows and columns of the output at the first timed sizes."""
+        layers = math.prod(self.scene.timed(x) for _, x in self.batch)
+        return layers, self.scene.timed(self.a.dim[1]), self.scene.timed(self.b.dim[1])
+
+    def depth_text(self) -> str:
+        """C text of how far the folded dimension goes, a word or in brackets. Raises NotPlain."""
+        found = self.scene.names.affine(extent(self.fold))
+        return found if found.isidentifier() or found.isdigit() else f"({found})"
 
 
 def contraction(scene: Scene) -> Contraction | None:
@@ -120,10 +136,7 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     c = contraction(scene)
     if c is None:
         return
-    m, n = scene.timed(c.a.dim[1]), scene.timed(c.b.dim[1])
-    layers = 1
-    for _, x in c.batch:
-        layers *= scene.timed(x)
+    layers, m, n = c.timed_shape()
     gpu = scene.gpu
     ranked = sorted(FIRST, key=lambda config: -promise(config, m * layers, n, gpu))
     for config in ranked:
@@ -145,22 +158,32 @@ def written(scene: Scene, params: Params) -> list[Written]:
     if c is None:
         raise NotPlain("no contraction")
     config = GemmConfig(**{k: int(v) for k, v in params.items()})
-    parts = _parts(c)
+    parts = gemm_parts(c)
     blocks = REGISTERS_PER_SM // (config.threads * config.registers(*_bytes(c)))
-    layers = " * ".join(f"({x})" for _, x in c.batch) or "1"
-    grid = (f"ceil_div({c.b.dim[1]}, {config.bn})", f"ceil_div({c.a.dim[1]}, {config.bm})", layers)
     lines = gemm_body(parts, config).splitlines()
     lines = [line.removeprefix("    ") for line in lines]
+    grid = grid_of(c, config.bm, config.bn)
     return [Written(scene, lines, grid, (str(config.threads), "1", "1"), config.threads, "product",
                     blocks=blocks if blocks > 1 else 0, before=vector_structs(parts))]  # fmt: skip
 
 
-def _parts(c: Contraction) -> GemmParts:
+def grid_of(c: Contraction, bm: int, bn: int) -> Dim3:
+    """Blocks of bm x bn outputs, and a layer for each value of what both operands have."""
+    layers = " * ".join(f"({x})" for _, x in c.batch) or "1"
+    return f"ceil_div({c.b.dim[1]}, {bn})", f"ceil_div({c.a.dim[1]}, {bm})", layers
+
+
+def batch_lines(c: Contraction) -> list[str]:
+    """Declarations of the dimensions that both operands have."""
+    return [_own(c, line) for line in lead_dims(c.scene, c.batch, "blockIdx.z")]
+
+
+def gemm_parts(c: Contraction) -> GemmParts:
+    """The contraction as the texts of tiles see it. Raises NotPlain."""
     scene = c.scene
-    k_end = scene.names.affine(extent(c.fold))
     return GemmParts(
-        a=_operand(c, c.a, "y"),
-        b=_operand(c, c.b, "x"),
+        a=operand_of(c, c.a),
+        b=operand_of(c, c.b),
         acc_type=c_type(c.fold),
         start=lambda m, n, acc: f"{acc} = {identity(c.fold)};",
         combine=lambda acc, a, b: step(c.fold, acc, scene.text(c.fold.body, {c.a.value: a, c.b.value: b})),
@@ -168,16 +191,16 @@ def _parts(c: Contraction) -> GemmParts:
         zero_is_neutral=_neutral(c),
         k_type=scene.index,
         k_start="0",
-        k_end=k_end if k_end.isidentifier() or k_end.isdigit() else f"({k_end})",
-        uniform="\n".join(_own(c, line) for line in lead_dims(scene, c.batch, "blockIdx.z")),
+        k_end=c.depth_text(),
+        uniform="\n".join(batch_lines(c)),
         finish_run=lambda m, n, acc, run: "\n".join(
-            _own(c, line).replace("$PLACE_M", m).replace("$PLACE_N", n).replace("$ACC", acc)
-            for line in _finished(c, run)
+            line.replace("$PLACE_M", m).replace("$PLACE_N", n).replace("$ACC", acc) for line in finished(c, run)
         ),
     )
 
 
-def _operand(c: Contraction, side: Side, axis: str) -> Operand:
+def operand_of(c: Contraction, side: Side) -> Operand:
+    """One factor as tiles see it. Raises NotPlain."""
     scene, load = c.scene, side.load
     where = "k" if along(load, c.k) else "outer" if along(load, side.dim[0]) else ""
     other = side.dim[0] if where == "k" else c.k
@@ -193,8 +216,9 @@ def _operand(c: Contraction, side: Side, axis: str) -> Operand:
     kind = TYPES.get(type_of(side.value), held)
     stride = scene.size(scene.shape(load.buffer)[-1]) if len(load.indices) > 1 and other in names_in(load) else "0"
     return Operand(
-        load.dtype, kind, at, value, lambda row: f"{row} < {scene.size(side.dim[1])}", where, stride, axis, scene.index
-    )
+        load.dtype, kind, at, value, lambda row: f"{row} < {scene.size(side.dim[1])}", where, stride,
+        "y" if side is c.a else "x", scene.index,
+    )  # fmt: skip
 
 
 def _bracketed(text: str) -> str:
@@ -209,7 +233,7 @@ def _own(c: Contraction, line: str) -> str:
     return line
 
 
-def _finished(c: Contraction, run: int) -> list[str]:
+def finished(c: Contraction, run: int) -> list[str]:
     """Statements that make ``run`` neighbouring outputs of their folds, from row ``$PLACE_M`` and column ``$PLACE_N``
     on, and write them. ``$ACC``: the fold of lane ``$lane``."""
     scene, (m, m_extent), (n, n_extent) = c.scene, c.a.dim, c.b.dim
@@ -227,11 +251,12 @@ def _finished(c: Contraction, run: int) -> list[str]:
         ]  # fmt: skip
         test = f"${n}_first + {run} <= {limit} && {reads.aligned([out])}"
         lines = [f"if ({test}) {{", *indent(whole), "} else {", *indent(single), "}"]
-    return [
+    lines = [
         f"const {scene.index} ${m} = $PLACE_M;",
         f"const {scene.index} ${n}_first = $PLACE_N;",
         f"if (${m} < {scene.size(m_extent)}) {{", *indent(lines), "}",
     ]  # fmt: skip
+    return [_own(c, line) for line in lines]
 
 
 def _without(e: Expr, fold: Fold) -> Expr:
@@ -239,6 +264,3 @@ def _without(e: Expr, fold: Fold) -> Expr:
     if e == fold:
         return Const(0.0, type_of(fold))
     return replace(e, args=tuple(_without(x, fold) for x in e.args)) if isinstance(e, Op) else e
-
-
-__all__ = ["CHUNK", "configurations", "contraction", "written"]

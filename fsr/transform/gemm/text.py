@@ -83,18 +83,31 @@ def vector_structs(p: GemmParts) -> str:
 def gemm_body(p: GemmParts, c: GemmConfig) -> str:
     """The function body, without its braces, for a block of ``c.threads`` threads along x."""
     fetch = _fetch("a", p.a, c.bm, p, c, p.k_start) + _fetch("b", p.b, c.bn, p, c, p.k_start)
-    lines = [*p.uniform.splitlines(), *_head(p, c), *fetch, *_loop(p, c), *_write(p, c)]
+    lines = [*p.uniform.splitlines(), *_head(p, c), *fetch, *_loop(p, c), *write_lines(p, c)]
     return "\n".join(indent(lines)) + "\n"
 
 
 def _head(p: GemmParts, c: GemmConfig) -> list[str]:
-    warps_n = c.bn // (LANES_N * c.tn)
-    m, n = _place(c)
-    # Lanes zigzag over 4 x 8 places, so that each eight lanes read few distinct 16-byte words of either tile.
-    m_lane, n_lane = "($lane / 16 * 2 + $lane % 2)", "$lane / 2 % 8"
     return [
         f"__shared__ __align__(16) {p.a.value} $tile_a[{c.buffers}][{c.bk}][{c.bm + PAD}];",
         f"__shared__ __align__(16) {p.b.value} $tile_b[{c.buffers}][{c.bk}][{c.bn + PAD}];",
+        *place_lines(p, c),
+        *_share("a", p.a, c.bm, c),
+        *_share("b", p.b, c.bn, c),
+        *wide_lines("a", p.a, p.k_start),
+        *wide_lines("b", p.b, p.k_start),
+        f"{p.a.value} $next_a[{c.loads(c.bm)}][{CHUNK}];",
+        f"{p.b.value} $next_b[{c.loads(c.bn)}][{CHUNK}];",
+        *start_lines(p, c),
+    ]
+
+
+def place_lines(p: GemmParts, c: GemmConfig) -> list[str]:
+    """Declarations of where a thread and its block lie in the output."""
+    warps_n = c.bn // (LANES_N * c.tn)
+    # Lanes zigzag over 4 x 8 places, so that each eight lanes read few distinct 16-byte words of either tile.
+    m_lane, n_lane = "($lane / 16 * 2 + $lane % 2)", "$lane / 2 % 8"
+    return [
         "const int $thread = threadIdx.x;",
         "const int $warp = $thread / 32;",
         "const int $lane = $thread % 32;",
@@ -102,15 +115,12 @@ def _head(p: GemmParts, c: GemmConfig) -> list[str]:
         f"const {p.b.index_type} $n_block = blockIdx.{p.b.axis} * {c.bn};",
         f"const int $m_thread = $warp / {warps_n} * {LANES_M * c.tm} + {m_lane} * {min(c.tm, CHUNK)};",
         f"const int $n_thread = $warp % {warps_n} * {LANES_N * c.tn} + {n_lane} * {min(c.tn, CHUNK)};",
-        *_share("a", p.a, c.bm, c),
-        *_share("b", p.b, c.bn, c),
-        *_wide("a", p.a, p.k_start),
-        *_wide("b", p.b, p.k_start),
-        f"{p.a.value} $next_a[{c.loads(c.bm)}][{CHUNK}];",
-        f"{p.b.value} $next_b[{c.loads(c.bn)}][{CHUNK}];",
-        f"{p.acc_type} $acc[{c.tm}][{c.tn}];",
-        *_each(c, p.start(m, n, "$acc[$i][$j]")),
     ]
+
+
+def start_lines(p: GemmParts, c: GemmConfig) -> list[str]:
+    """The accumulators as they begin."""
+    return [f"{p.acc_type} $acc[{c.tm}][{c.tn}];", *_each(c, p.start(*_place(c), "$acc[$i][$j]"))]
 
 
 def _place(c: GemmConfig) -> tuple[str, str]:
@@ -122,10 +132,11 @@ def _place(c: GemmConfig) -> tuple[str, str]:
 
 
 def _each(c: GemmConfig, inner: str) -> list[str]:
-    return _unrolled("$i", c.tm, _unrolled("$j", c.tn, inner.splitlines()))
+    return unrolled("$i", c.tm, unrolled("$j", c.tn, inner.splitlines()))
 
 
-def _unrolled(var: str, count: int, inner: list[str]) -> list[str]:
+def unrolled(var: str, count: int, inner: list[str]) -> list[str]:
+    """A counted loop that the compiler unrolls."""
     return ["#pragma unroll", f"for (int {var} = 0; {var} < {count}; ++{var}) {{", *indent(inner), "}"]
 
 
@@ -147,7 +158,7 @@ def _steps(x: Operand, extent: int, c: GemmConfig) -> tuple[str, str]:
     return "", f" + $i * {c.threads // (extent // CHUNK)}"
 
 
-def _wide(which: str, x: Operand, k_start: str) -> list[str]:
+def wide_lines(which: str, x: Operand, k_start: str) -> list[str]:
     """Whether all accesses of four elements of this operand are aligned."""
     if not x.along:
         return []
@@ -160,9 +171,9 @@ def _fetch(which: str, x: Operand, extent: int, p: GemmParts, c: GemmConfig, k: 
     block = "$m_block" if which == "a" else "$n_block"
     row_step, k_step = _steps(x, extent, c)
     row, depth = ("$row", "$depth + $j") if x.along == "k" else ("$row + $j", "$depth")
-    one = _unrolled("$j", CHUNK, [
+    one = unrolled("$j", CHUNK, [
         f"$next_{which}[$i][$j] = static_cast<{x.value}>(0);",
-        f"if ({_all(x.inside(row), f'{depth} < {p.k_end}')}) {{",
+        f"if ({all_of(x.inside(row), f'{depth} < {p.k_end}')}) {{",
         f"    $next_{which}[$i][$j] = {x.load(x.at(row, depth))};",
         "}",
     ])  # fmt: skip
@@ -170,7 +181,7 @@ def _fetch(which: str, x: Operand, extent: int, p: GemmParts, c: GemmConfig, k: 
         f"const {x.index_type} $row = {block} + $row_{which}{row_step};",
         f"const {p.k_type} $depth = {k} + $k_{which}{k_step};",
     ]
-    return _unrolled("$i", c.loads(extent), inner + (_wide_or(which, x, p, one) if x.along else one))
+    return unrolled("$i", c.loads(extent), inner + (_wide_or(which, x, p, one) if x.along else one))
 
 
 def _wide_or(which: str, x: Operand, p: GemmParts, one: list[str]) -> list[str]:
@@ -179,7 +190,7 @@ def _wide_or(which: str, x: Operand, p: GemmParts, one: list[str]) -> list[str]:
     rows = [x.inside("$row")] if x.along == "k" else [x.inside("$row"), x.inside(f"$row + {CHUNK - 1}")]
     vector = x.vector()
     return [
-        f"if ({_all(f'$wide_{which}', *rows, f'{last} < {p.k_end}')}) {{",
+        f"if ({all_of(f'$wide_{which}', *rows, f'{last} < {p.k_end}')}) {{",
         f"    const {vector} $four = *reinterpret_cast<const {vector} *>(&{x.at('$row', '$depth')});",
         *(f"    $next_{which}[$i][{j}] = {x.load(f'$four.{part}')};" for j, part in enumerate("xyzw")),
         "} else {",
@@ -199,11 +210,11 @@ def _store(p: GemmParts, c: GemmConfig, buffer: str) -> list[str]:
         else:
             row += " + $j"
         one = [f"$tile_{which}[{buffer}][{depth}][{row}] = $next_{which}[$i][$j];"]
-        lines += _unrolled("$i", c.loads(extent), _unrolled("$j", CHUNK, one))
+        lines += unrolled("$i", c.loads(extent), unrolled("$j", CHUNK, one))
     return lines
 
 
-def _compute(p: GemmParts, c: GemmConfig, buffer: str) -> list[str]:
+def compute_lines(p: GemmParts, c: GemmConfig, buffer: str) -> list[str]:
     """Statements that combine the tiles. A short last tile is zeros, or is cut where zeros would count."""
     step = [
         f"{p.a.value} $a[{c.tm}];",
@@ -212,7 +223,7 @@ def _compute(p: GemmParts, c: GemmConfig, buffer: str) -> list[str]:
         *_fragment("b", "$n_thread", c.tn, LANES_N, buffer),
         *_each(c, p.combine("$acc[$i][$j]", "$a[$i]", "$b[$j]")),
     ]
-    full = _unrolled("$kk", c.bk, step)
+    full = unrolled("$kk", c.bk, step)
     if p.zero_is_neutral:
         return full
     head = f"for (int $kk = 0; $kk < {p.k_end} - $k_tile; ++$kk) {{"
@@ -224,7 +235,7 @@ def _fragment(which: str, start: str, count: int, lanes: int, buffer: str) -> li
     """Read a thread's elements of one k: runs of four, a warp's width apart, so that no two lanes collide."""
     run = min(count, CHUNK)
     place = f"{start} + $i / {run} * {run * lanes} + $i % {run}"
-    return _unrolled("$i", count, [f"${which}[$i] = $tile_{which}[{buffer}][$kk][{place}];"])
+    return unrolled("$i", count, [f"${which}[$i] = $tile_{which}[{buffer}][$kk][{place}];"])
 
 
 def _loop(p: GemmParts, c: GemmConfig) -> list[str]:
@@ -233,23 +244,23 @@ def _loop(p: GemmParts, c: GemmConfig) -> list[str]:
     more = [f"if ({following} < {p.k_end}) {{", *indent(fetch), "}"]
     if c.buffers == 1:
         before: list[str] = []
-        body = [*_store(p, c, "0"), "__syncthreads();", *more, *_compute(p, c, "0"), "__syncthreads();"]
+        body = [*_store(p, c, "0"), "__syncthreads();", *more, *compute_lines(p, c, "0"), "__syncthreads();"]
     else:
         before = ["int $current = 0;", *_store(p, c, "0"), "__syncthreads();"]
         store = [f"if ({following} < {p.k_end}) {{", *indent(_store(p, c, "1 - $current")), "}"]
-        body = [*more, *_compute(p, c, "$current"), *store, "__syncthreads();", "$current = 1 - $current;"]
+        body = [*more, *compute_lines(p, c, "$current"), *store, "__syncthreads();", "$current = 1 - $current;"]
     head = f"for ({p.k_type} $k_tile = {p.k_start}; $k_tile < {p.k_end}; $k_tile += {c.bk}) {{"
     return [*before, "#pragma unroll 1", head, *indent(body), "}"]
 
 
-def _write(p: GemmParts, c: GemmConfig) -> list[str]:
+def write_lines(p: GemmParts, c: GemmConfig) -> list[str]:
     """Every output of the thread that lies inside, finished as the original kernel does."""
     if p.finish_run is not None:
         run = min(c.tn, CHUNK)
         m, n = _place(c)
         n = n.replace("$j", f"($run * {run})")
         lines = p.finish_run(m, n, f"$acc[$i][$run * {run} + $lane]", run).splitlines()
-        return _unrolled("$i", c.tm, _unrolled("$run", c.tn // run, lines))
+        return unrolled("$i", c.tm, unrolled("$run", c.tn // run, lines))
     return _each(c, p.finish(*_place(c), "$acc[$i][$j]"))
 
 
@@ -266,14 +277,14 @@ def simple_body(p: GemmParts, tile: int) -> str:
             f"    const {x.index_type} $row = {block} + {row};",
             f"    const {p.k_type} $depth = $k_tile + {depth};",
             f"    {x.value} $element = static_cast<{x.value}>(0);",
-            f"    if ({_all(x.inside('$row'), f'$depth < {p.k_end}')}) {{",
+            f"    if ({all_of(x.inside('$row'), f'$depth < {p.k_end}')}) {{",
             f"        $element = {x.load(x.at('$row', '$depth'))};",
             "    }",
             f"    $tile_{which}[{depth}][{row}] = $element;",
             "}",
         ]
     one = p.combine("$acc", f"$tile_a[$kk][{own[1]}]", f"$tile_b[$kk][{own[0]}]").splitlines()
-    step = _unrolled("$kk", tile, one)
+    step = unrolled("$kk", tile, one)
     if not p.zero_is_neutral:
         step = [f"for (int $kk = 0; $kk < {tile} && $kk < {p.k_end} - $k_tile; ++$kk) {{", *indent(one), "}"]
     head = f"for ({p.k_type} $k_tile = {p.k_start}; $k_tile < {p.k_end}; $k_tile += {tile}) {{"
@@ -296,5 +307,6 @@ def simple_body(p: GemmParts, tile: int) -> str:
     return "\n".join(indent(lines)) + "\n"
 
 
-def _all(*conditions: str) -> str:
+def all_of(*conditions: str) -> str:
+    """The conditions joined, those left out that are ''."""
     return " && ".join(c for c in conditions if c) or "true"
