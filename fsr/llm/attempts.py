@@ -79,7 +79,9 @@ class Attempt:
 
     def _choose(self) -> Suggestion:
         trial = offers.parent(self.view, self.chance)
+        brief = self.asking.spec.roles == ("chooser",)
         listed = offers.moves(self.view, trial)
+        listed = chooser.kinds(listed) if brief else listed
         if not listed:
             raise Unusable("duplicate", "no move is left on this candidate")
         scene = self._scene(trial)
@@ -87,7 +89,8 @@ class Attempt:
         def read(text: str, asked: Prompt) -> tuple[Action, Move]:
             return chooser.read(text, listed)
 
-        action, move = self._ask(scene, lambda n: chooser.prompt(scene, listed, n), read)
+        asked = chooser.brief if brief else chooser.prompt
+        action, move = self._ask(scene, lambda n: asked(scene, listed, n), read)
         candidate = self.view.space.applied(trial.proposal.candidate, action, move)
         if candidate is None or self.view.known(candidate):
             raise self._refused(Unusable("duplicate", move.name))

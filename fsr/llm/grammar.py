@@ -16,7 +16,10 @@ LONGEST = 200
 
 
 def grammar_of(fields: Sequence[Field]) -> str:
-    """The grammar of a JSON object with these fields, in this order."""
+    """The grammar of a JSON object with these fields, in this order; of one closed field, of its values alone, since
+    every word that is written costs time (see ``object_of``)."""
+    if closed(fields):
+        return "root ::= " + " | ".join(_quoted(value) for value in fields[0].values) + "\n"
     rules, parts = [], []
     for number, field in enumerate(fields):
         rule = f"f{number}"
@@ -28,6 +31,16 @@ def grammar_of(fields: Sequence[Field]) -> str:
             rules.append(f"{rule} ::= {quote} {_CHARACTER}{{1,{min(field.longest, LONGEST)}}} {quote}")
     separator = f" {_quoted(', ')} "
     return f"root ::= {_quoted('{')} {separator.join(parts)} {_quoted('}')}\n" + "\n".join(rules) + "\n"
+
+
+def closed(fields: Sequence[Field]) -> bool:
+    """Whether there is one field, of a list of values."""
+    return len(fields) == 1 and bool(fields[0].values)
+
+
+def object_of(fields: Sequence[Field], text: str) -> str:
+    """What was written by ``grammar_of(fields)`` as the JSON object that the prompt asks for."""
+    return json.dumps({fields[0].name: text.strip()}) if closed(fields) else text
 
 
 def _quoted(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from fsr.errors import HarnessError, MissingToolError
 from fsr.llm.exchange import Answer, ModelFailure, Prompt
-from fsr.llm.grammar import grammar_of
+from fsr.llm.grammar import grammar_of, object_of
 from fsr.llm.ledger import estimated_tokens
 from fsr.llm.named import ModelSpec
 from fsr.sandbox.child import Child, ChildDied, ChildTimedOut
@@ -59,9 +59,8 @@ class Local:
             except HarnessError as refusal:  # an exception inside: what was asked does not fit, say
                 raise ModelFailure("refused", refusal.what, final=self._child is None) from None
             self._deaths = 0
-        return Answer(
-            said["text"], said["tokens_in"], said["tokens_out"], round(said["seconds"], 3), said["stop"], True, 0.0
-        )
+        text, seconds = object_of(prompt.fields, said["text"]), round(said["seconds"], 3)
+        return Answer(text, said["tokens_in"], said["tokens_out"], seconds, said["stop"], True, 0.0)
 
     def _said(self, prompt: Prompt) -> Any:
         child = self._running()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fsr.llm.asking import Asking
+from fsr.llm.attempts import Attempt
 from fsr.llm.book import Book
 from fsr.llm.exchange import Answer, ModelFailure, Prompt
 from fsr.llm.ledger import Ledger
@@ -241,3 +244,17 @@ def test_instructions_in_an_answer_are_words(attack: str) -> None:
     assert not [t for t in refinement.trials if t.proposal.proposer == "m"]
     assert refinement.trials[0].proposal.candidate == BASELINE
     refinement.close()
+
+
+def test_a_model_that_only_chooses_is_asked_in_few_words_for_one_move_of_each_action() -> None:
+    view, briefly = search().view(), replace(SPEC, roles=("chooser",))
+    said = {}
+    for spec in (SPEC, briefly):
+        fake = Fake(first)
+        said[spec] = Attempt("choose", view, Asking(spec, fake, Book(None, Ledger())), random.Random(1)).carried_out()
+        said[spec, "words"] = fake.prompts[0].user
+    listed = said[briefly, "words"].splitlines()[1:]
+    assert "uncoalesced" in said[briefly, "words"]
+    assert len(said[briefly, "words"]) < 200 < 1000 < len(said[SPEC, "words"])
+    assert len({line.split()[1] for line in listed}) == len(listed) > 2
+    assert said[briefly].candidate == said[SPEC].candidate  # the most promising is the first of both

@@ -1,4 +1,8 @@
-"""The Chooser: legal moves as a closed list, one of which the model names; deterministic code applies it."""
+"""The Chooser: legal moves as a closed list, one of which the model names; deterministic code applies it.
+
+A model that can do nothing else is asked in few words: on a CPU it reads some fifty tokens a second, and what it could
+make of code and evidence is little. What stays the same stands first, where a model's memory of the last prompt serves.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,16 @@ from collections.abc import Sequence
 from fsr.llm.exchange import Field, Prompt
 from fsr.llm.scene import Scene, Section, bottleneck_words, ceilings_words, composed, room, time_words, tried_words
 from fsr.llm.unusable import Unusable
+from fsr.prediction.measured import judged
 from fsr.transform.protocol import Action, Move
 
 VERSION = 1
 MOST_MOVES = 20
+MOST_KINDS = 6  # in a brief prompt
 TOKENS = 24
 SYSTEM = "You make GPU kernels faster. Choose the one change that will gain most. Answer with its number as JSON."
+
+BRIEF = 'Choose the best change of a GPU kernel. Answer as JSON: {"move": "1"}.'
 
 
 def prompt(scene: Scene, moves: Sequence[tuple[Action, Move]], sample: int = 0) -> Prompt:
@@ -34,8 +42,23 @@ def prompt(scene: Scene, moves: Sequence[tuple[Action, Move]], sample: int = 0) 
         ],
         room(scene, TOKENS),
     )
-    field = Field("move", tuple(str(n) for n in range(1, len(offered) + 1)))
-    return Prompt("chooser", "list", VERSION, SYSTEM, user, (field,), TOKENS, sample)
+    return Prompt("chooser", "list", VERSION, SYSTEM, user, _numbered(offered), TOKENS, sample)
+
+
+def kinds(moves: Sequence[tuple[Action, Move]]) -> list[tuple[Action, Move]]:
+    """The most promising move of each action, at most MOST_KINDS: what a brief prompt offers."""
+    first: dict[str, tuple[Action, Move]] = {}
+    for action, move in moves:
+        first.setdefault(action.name, (action, move))
+    return list(first.values())[:MOST_KINDS]
+
+
+def brief(scene: Scene, offered: Sequence[tuple[Action, Move]], sample: int = 0) -> Prompt:
+    """Asks the same in under a hundred tokens. offered: what :func:`kinds` gives."""
+    causes = ", ".join(cause.name for cause in judged(scene.trial.outcome.features)[:2])
+    listed = [f"{n} {action.name}" for n, (action, _) in enumerate(offered, 1)]
+    user = "\n".join([f"Slow by {causes or 'something unknown'}.", *listed])
+    return Prompt("chooser", "brief", VERSION, BRIEF, user, _numbered(offered), TOKENS, sample)
 
 
 def read(text: str, moves: Sequence[tuple[Action, Move]]) -> tuple[Action, Move]:
@@ -51,6 +74,10 @@ def read(text: str, moves: Sequence[tuple[Action, Move]]) -> tuple[Action, Move]
     if not 1 <= int(number[1]) <= len(offered):
         raise Unusable("illegal choice", f"{number[1]} of {len(offered)}")
     return offered[int(number[1]) - 1]
+
+
+def _numbered(offered: Sequence[tuple[Action, Move]]) -> tuple[Field]:
+    return (Field("move", tuple(str(n) for n in range(1, len(offered) + 1))),)
 
 
 def _said(text: str) -> str:
