@@ -57,7 +57,15 @@ class FirstGain:
 def first_gain(kernel: Path, seed: int, llm: tuple[str, ...], home: Path) -> dict[str, Any]:
     """One run."""
     options = RefineOptions(
-        kernel, "host", seed=seed, evaluations=40, budget_s=600.0, workers=1, use_cache=False, llm=llm, output=home / "o.cu"
+        kernel,
+        "host",
+        seed=seed,
+        evaluations=40,
+        budget_s=600.0,
+        workers=1,
+        use_cache=False,
+        llm=llm,
+        output=home / "o.cu",
     )
     run = Run(options, settings=Settings(str(home), str(home / "cache.db")))
     found = FirstGain(run)

@@ -40,12 +40,12 @@ def useless() -> Iterator[Suggestion]:
 
 
 def strong(chance: random.Random) -> Iterator[Suggestion]:
-    wrong = 0
+    wrong = gains = 0
     for number in range(10_000):
         good = chance.random() < 0.2
         candidate = noted(number, tile=32, unroll=4) if good else noted(number, wrong=1)
-        yield Suggestion(candidate, 0, f"edit {number}", "coder", cost=charged(0.05, wrong))
-        wrong = 0 if good else wrong + 1
+        yield Suggestion(candidate, 0, f"edit {number}", "coder", cost=charged(0.05, wrong, gains))
+        wrong, gains = (0, 1) if good else (wrong + 1, gains)
 
 
 def to_ninety(seed: int, script: Iterator[Suggestion] | None) -> tuple[float, int]:

@@ -1,7 +1,8 @@
 """Which role, in which style, is asked next: a bandit that pays for answers in tokens and earns log speed-up.
 
 Each arm has a rate, what it earned over what it cost, pulled towards a guess while it is little known, and a bonus that
-shrinks as it is tried (UCB1, Auer et al. 2002). An arm that earns nothing costs little: it is tried ever more rarely.
+shrinks as it is tried (UCB1, Auer et al. 2002). The guess is what its kin earned: the arms in which the same role says
+what is to be done, in another style. An arm that earns nothing costs little: it is tried ever more rarely.
 """
 
 from __future__ import annotations
@@ -29,10 +30,9 @@ class Arm(Tally):
 
     tried: int = 0
 
-    @property
-    def rate(self) -> float:
+    def rate(self, guess: float = GUESS_EARNED / GUESS_COST) -> float:
         """Log speed-up for a cost of one."""
-        return (GUESS_EARNED + self.earned) / (GUESS_COST + self.cost)
+        return (GUESS_COST * guess + self.earned) / (GUESS_COST + self.cost)
 
 
 @dataclass(slots=True)
@@ -44,10 +44,14 @@ class Arms:
     def choose(self, names: Iterable[str]) -> str:
         """The most promising of those named; the first among equals."""
         total = sum(arm.tried for arm in self.arms.values())
-        return max(names, key=lambda name: self._score(self.arms.get(name, Arm()), total))
+        return max(names, key=lambda name: self._score(name, total))
 
-    def _score(self, arm: Arm, total: int) -> float:
-        return arm.rate * (1.0 + EXPLORE * math.sqrt(math.log(total + 2.0) / (arm.tried + 0.5)))
+    def _score(self, name: str, total: int) -> float:
+        arm, kin = self.arms.get(name, Arm()), Arm()
+        for other, its in self.arms.items():
+            if other != name and other.rpartition(",")[0] == name.rpartition(",")[0]:
+                kin.earned, kin.cost = kin.earned + its.earned, kin.cost + its.cost
+        return arm.rate(kin.rate()) * (1.0 + EXPLORE * math.sqrt(math.log(total + 2.0) / (arm.tried + 0.5)))
 
     def tried(self, name: str) -> None:
         """A question of this arm is asked."""

@@ -22,6 +22,7 @@ from fsr.llm.asking import Asking
 from fsr.llm.attempts import Attempt, arms_of, coded, possible
 from fsr.llm.code import normal_form
 from fsr.llm.exchange import ModelFailure
+from fsr.llm.rebasing import rebased
 from fsr.llm.roles import coder
 from fsr.llm.scene import Scene
 from fsr.llm.unusable import Unusable
@@ -35,11 +36,15 @@ FAILURES = 6  # in a row, then the model is left alone
 COST_AN_EVALUATION = 8.0  # of answers, see answer_cost: so much counts as one evaluation when these are shared out
 MOST_COST = 4.0
 FAILURE_COST = 1.0  # evaluations charged for each candidate in a row that was not right: noise is soon asked rarely
+PATIENCE = (
+    3  # candidates in a row that may be wrong without a charge, of a model that gained nothing; more with each gain
+)
 
 
-def charged(cost: float, wrong: int) -> float:
-    """What a suggestion is charged, in evaluations: its answers, and how many before it, in a row, were not right."""
-    return min(cost + FAILURE_COST * wrong, MOST_COST)
+def charged(cost: float, wrong: int, gains: int = 0) -> float:
+    """What a suggestion is charged, in evaluations: its answers, and how many before it, in a row, were not right. A
+    model that was seen to gain is known to be no noise, and waited for longer."""
+    return min(cost + FAILURE_COST * max(0, wrong - PATIENCE * (1 + gains)), MOST_COST)
 
 
 class ModelProposer(Background):
@@ -66,11 +71,30 @@ class ModelProposer(Background):
         self._used: set[str] = set()
         self._open: dict[int, str] = {}
         self._best_ns = math.inf
-        self._attempts = self._failures = self._wrong = 0
+        self._attempts = self._failures = self._wrong = self._gains = 0
         self._revived = False
         self._pool = ThreadPoolExecutor(asking.spec.concurrency, thread_name_prefix=f"ask {self.name}")
 
     # ------------------------------------------------------------ the run's thread
+
+    def suggest(self, view: View) -> Suggestion | None:
+        """A suggestion that is ready, made on the best where that was found while it was thought of; or None."""
+        found = super().suggest(view)
+        return None if found is None else self._on_best(found, view)
+
+    def _on_best(self, found: Suggestion, view: View) -> Suggestion:
+        seen, best = found.provenance.get("seen"), view.elites[0] if view.elites else None
+        if not isinstance(seen, int) or not found.untrusted or best is None or best not in view.trials[seen:]:
+            return found
+        trials = {t.proposal.id: t for t in view.trials}
+        base = trials.get(found.parent or 0)
+        while base is not None and base.time_ns is None:  # what a repair began with
+            base = trials.get(base.proposal.parent or 0)
+        merged = base and rebased(found.candidate, base.proposal.candidate, best.proposal.candidate)
+        if not merged or view.known(merged):
+            return found
+        told = {**found.provenance, "made_on": found.parent}
+        return replace(coded(merged, best, found.kind, self.name, told), cost=found.cost)
 
     def asked(self, proposal: int, suggestion: Suggestion) -> None:
         """One of its suggestions goes to evaluation."""
@@ -89,6 +113,7 @@ class ModelProposer(Background):
             if arm is not None:
                 right = trial.outcome.status >= Status.SLOW
                 self._wrong = 0 if right else self._wrong + 1
+                self._gains += gain > 0.0
                 self.arms.earned(arm, gain, max(0.0, over), right=right)
             if time_ns:
                 self._best_ns = min(self._best_ns, time_ns)
@@ -189,7 +214,8 @@ class ModelProposer(Background):
         if not self._novel(attempt.view, suggestion):
             self.asking.refuse(attempt.questions[-1], Unusable("duplicate"))
             return None
-        return replace(suggestion, cost=round(charged(cost, self._wrong), 4))
+        told = {**suggestion.provenance, "seen": len(attempt.view.trials)}
+        return replace(suggestion, cost=round(charged(cost, self._wrong, self._gains), 4), provenance=told)
 
     def _paid(self, arm: str) -> float:
         """Charge the arm; the cost in evaluations."""

@@ -20,7 +20,9 @@ from fsr.llm.named import ModelSpec
 from fsr.llm.proposer import FAILURES, ModelProposer
 from fsr.records import Outcome, Status
 from fsr.search.proposal import Proposal
+from fsr.search.proposers.protocol import Suggestion
 from tests.conformance.proposers import ProposerConformance
+from tests.conformance.proposers import Scripted as ScriptedProposer
 from tests.conformance.proposers import search as scripted_search
 from tests.llm.kernels import WARP, row_sum, search, timed
 from tests.search.scripted import BASELINE
@@ -258,3 +260,23 @@ def test_a_model_that_only_chooses_is_asked_in_few_words_for_one_move_of_each_ac
     assert len(said[briefly, "words"]) < 200 < 1000 < len(said[SPEC, "words"])
     assert len({line.split()[1] for line in listed}) == len(listed) > 2
     assert said[briefly].candidate == said[SPEC].candidate  # the most promising is the first of both
+
+
+def test_an_edit_that_came_while_a_better_candidate_was_found_is_made_on_that() -> None:
+    base = row_sum().baseline
+    better = replace(base, source=base.source.replace("float sum = 0.0f;", "float sum = 0;"))
+    edit = "<<<<<<< SEARCH\n    y[row] = sum;\n=======\n    if (row < rows) y[row] = sum;\n>>>>>>> REPLACE\n"
+    proposer = model(lambda prompt, n: edit, arms=["edit"])
+    refinement = search(ScriptedProposer("other", iter([Suggestion(better, 0, "by hand", "given")])), proposer)
+    assert proposer.suggest(refinement.view()) is None  # it begins to think
+    end = time.monotonic() + 60.0
+    while proposer._ready.empty() and time.monotonic() < end:
+        time.sleep(0.005)
+    other = refinement.ask()
+    assert other is not None
+    refinement.tell(other.id, timed(5000.0))
+    made = refinement.ask()
+    assert made is not None
+    assert (made.proposer, made.parent, made.untrusted) == ("m", other.id, True)
+    assert made.candidate.source == better.source.replace("y[row]", "if (row < rows) y[row]")
+    refinement.close()
