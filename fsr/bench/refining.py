@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fsr.sandbox.parent import dying
+
 GRACE_S = 240.0  # beside the budget: qualifying the original, the last promotion, starting and ending
 _QUOTED = 600
 
@@ -49,10 +51,13 @@ def refine(asked: Refining, kernel: Path, log: Path) -> dict[str, Any]:
     """What ``fsr refine --json`` told, or {"status": "failed", "detail": why}. What it printed else is in ``log``."""
     asked.output(kernel).unlink(missing_ok=True)
     environment = {**os.environ, "FSR_HOME": str(asked.home)}
-    with log.open("ab") as errors:
-        process = subprocess.Popen(
-            asked.command(kernel), stdout=subprocess.PIPE, stderr=errors, env=environment, start_new_session=True
-        )
+    command = dying(asked.command(kernel))
+    with (
+        log.open("ab") as errors,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, env=environment, start_new_session=True
+        ) as process,
+    ):
         try:
             output, _ = process.communicate(timeout=asked.budget_s + GRACE_S)
         except subprocess.TimeoutExpired:
@@ -60,7 +65,6 @@ def refine(asked: Refining, kernel: Path, log: Path) -> dict[str, Any]:
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
     try:
         told: dict[str, Any] = json.loads(output)
     except ValueError:

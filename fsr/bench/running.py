@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +29,8 @@ Say = Callable[[str, str], None]  # (a line to keep or '', what is done now)
 class BenchOptions:
     """device, target, seed, budget_s: as of a refinement, for each workload. peers: of PEERS. out: the folder of all
     that is written. again: workloads that have a record are done anew. retime: those, and no others, are timed anew
-    with the winners that were found. quick: the suite's own short selection."""
+    with the winners that were found. quick: the suite's own short selection. part: (i, n) for every n-th of
+    the chosen ones, beginning with the i-th (from 1)."""
 
     out: Path
     device: str = "auto"
@@ -40,6 +42,7 @@ class BenchOptions:
     quick: bool = False
     again: bool = False
     retime: bool = False
+    part: tuple[int, int] = (1, 1)
 
     def __post_init__(self) -> None:
         for peer in self.peers:
@@ -63,7 +66,7 @@ class Bench:
         be; what fails on the way is told in the records."""
         options = self.options
         device = str(resolve_device(parse_device(options.device)))
-        chosen = self.suite.chosen(options.only, quick=options.quick)
+        chosen = self.suite.chosen(options.only, quick=options.quick)[options.part[0] - 1 :: options.part[1]]
         for name in ("winners", "logs", "home", "exchange"):
             (options.out / name).mkdir(parents=True, exist_ok=True)
         done = read([options.out]) if (options.out / FILE).exists() else {}
@@ -184,7 +187,7 @@ def _told(record: Record) -> str:
 
 def written(records: Mapping[str, Record], out: Path) -> str:
     """Write table.md of records, whole or not at all, and the plots where matplotlib is; a note where it is not."""
-    draft = out / f".{TABLE}"
+    draft = out / f".{TABLE}.{os.getpid()}"  # of several runs in one folder each has its own
     draft.write_text(table(records.values()))
     draft.replace(out / TABLE)
     try:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fsr.errors import FsrError
+from fsr.sandbox.parent import die_with_parent
 
 _QUOTED = 600
 _END_S = 10.0
@@ -86,6 +87,7 @@ class ProcessSide:
 def serve(opener: str, payload: Any, connection: Connection, log: str) -> None:
     """What runs in the process of a side: opens it at the first question, answers until the connection closes."""
     os.setpgid(0, 0)
+    die_with_parent()
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (1, 2):
         os.dup2(output, stream)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ QUICK_BUDGET, BUDGET = "10s", "60s"
 @click.command("bench")
 @click.argument("suite", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option("--only", multiple=True, metavar="PATTERN", help="Workloads by name or pattern; may come several times.")
+@click.option("--part", default="1/1", metavar="I/N", help="Every N-th of them from the I-th: for several GPUs.")
 @click.option(
     "--peers",
     default="",
@@ -33,7 +35,7 @@ QUICK_BUDGET, BUDGET = "10s", "60s"
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="A folder for all that is written [bench].")
 @json_option
 def bench_command(
-    suite: tuple[Path, ...], only: tuple[str, ...], peers: str, budget: str | None, quick: bool,
+    suite: tuple[Path, ...], only: tuple[str, ...], part: str, peers: str, budget: str | None, quick: bool,
     only_table: bool, out: Path | None, as_json: bool, **options: str | int | bool,
 ) -> int:  # fmt: skip
     """Refine every workload of SUITE and time it side by side with its original and with peers.
@@ -55,7 +57,7 @@ def bench_command(
             raise UsageError(f"{len(suite)} suites", expected="one folder", fix="--table joins folders of results")
         asked = BenchOptions(
             (out or Path("bench")).absolute(), budget_s=parse_duration(budget or (QUICK_BUDGET if quick else BUDGET)),
-            peers=tuple(filter(None, peers.replace(" ", "").split(","))), only=only, quick=quick,
+            peers=tuple(filter(None, peers.replace(" ", "").split(","))), only=only, quick=quick, part=_part(part),
             **options,  # type: ignore[arg-type]
         )  # fmt: skip
         with _Progress() as progress:
@@ -65,6 +67,13 @@ def bench_command(
         json.dumps({"summary": to_json(summed_up(records.values())), "records": to_json(records)}) if as_json else text
     )
     return EXIT_FAILED if any(r.status == "failed" for r in records.values()) else EXIT_DONE
+
+
+def _part(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"([1-9]\d{0,3})/([1-9]\d{0,3})", text)
+    if found is None or int(found[1]) > int(found[2]):
+        raise UsageError(f"the part is {text[:40]!r}", expected="I/N with 1 <= I <= N, as 2/4", where="--part")
+    return int(found[1]), int(found[2])
 
 
 class _Progress:

@@ -60,6 +60,15 @@ def test_a_folder_is_gone_on_with_unless_again(suite_folder: Path, tmp_path: Pat
     assert seen == ["twice", "thrice", "twice"]
 
 
+def test_parts_share_the_work_and_the_folder(suite_folder: Path, tmp_path: Path):
+    seen: list[str] = []
+    for number in (1, 2):
+        options = BenchOptions(tmp_path / "out", device="host", part=(number, 2))
+        Bench(load_suite(suite_folder), options, refine=refined(IMPROVED, seen)).run()
+        assert len(seen) == number
+    assert set(read([tmp_path / "out"])) == {"twice", "thrice"}
+
+
 @pytest.mark.usefixtures("on_a_gpu")
 def test_on_a_gpu_all_contenders_are_in_the_record(suite_folder: Path, tmp_path: Path, sides: FakeSides):
     options = BenchOptions(tmp_path / "out", device="cuda:1", peers=("torch", "compile"), only=("twice",))
