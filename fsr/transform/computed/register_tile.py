@@ -8,9 +8,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fsr.computation.expression import Affine, Expr, Fold, Load, Number, Recurrence, children, names_in, walk
+from fsr.computation.expression import (
+    Affine,
+    Const,
+    Expr,
+    Fold,
+    Load,
+    Number,
+    Op,
+    Recurrence,
+    children,
+    names_in,
+    rebuilt,
+    walk,
+)
 from fsr.computation.printing import affine_text
 from fsr.computation.types import type_of
 from fsr.hardware.c_types import BY_DTYPE
@@ -56,6 +69,29 @@ def _offset(index: Expr, moving: set[str]) -> bool:
     return any(n in moving for n, _ in a.terms) and (bool(a.constant) or len(a.terms) > 1)
 
 
+def _falls_into_double(scene: Scene) -> bool:
+    """Whether float64 is only between floats, as literals bring it about, and may be left out."""
+    if scene.target.contract.tolerance.exact or any(b.dtype == "float64" for b in scene.part.buffers):
+        return False
+    exprs = [e for s in scene.part.whole for e in walk(value_of(s))]
+    if any(isinstance(e, Load) and e.dtype in ("float64", "int32", "int64") for e in exprs):
+        return False
+    return any(isinstance(e, Op | Const) and type_of(e) == "float64" for e in exprs)
+
+
+def in_single(e: Expr) -> Expr:
+    """The expression with float32 in float64's place."""
+    e = rebuilt(e, tuple(map(in_single, children(e))))
+    match e:
+        case Op("float64" | "float32", (part,)) if type_of(part) == "float32":
+            return part
+        case Op("float64"):
+            return replace(e, name="float32")
+        case Const(_, "float64") | Number(_, "float64"):
+            return replace(e, dtype="float32")
+    return e
+
+
 # ---------------------------------------------------------------- decisions
 
 
@@ -66,10 +102,10 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     widest = MOST_BYTES // max(bytes_of(x) for x in stores(scene))
     packs = dict.fromkeys(p for p in (min(widest, 4), widest, 1) if p <= scene.timed(scene.part.domain[-1][1]))
     rows, shapes = ((4, 2, 8, 1), _SHAPES) if len(scene.part.domain) > 1 else ((1,), _LINES)
-    gain = 1.4
-    for r, p, (x, y) in itertools.product(rows, packs, shapes):
+    gain, single = 1.4, {"single": 1} if _falls_into_double(scene) else {}
+    for more, r, p, (x, y) in itertools.product((single, {}) if single else ({},), rows, packs, shapes):
         if 1 < r * p <= _MOST_POINTS:
-            yield {"rows": r, "pack": p, "x": x, "y": y}, gain
+            yield {"rows": r, "pack": p, "x": x, "y": y, **more}, gain
             gain *= 0.98
 
 
@@ -83,7 +119,8 @@ def written(scene: Scene, params: Params) -> list[Written]:
     rows, pack, x, y = (int(params[k]) for k in ("rows", "pack", "x", "y"))
     domain = scene.part.domain
     tile = {domain[-1][0]: pack} | ({domain[-2][0]: rows} if len(domain) > 1 else {})
-    lines = [*_place(scene, tile), *_Tile(scene, tile).lines()]
+    values = [in_single(value_of(s)) if params.get("single") else value_of(s) for s in scene.part.whole]
+    lines = [*_place(scene, tile), *_Tile(scene, tile, values).lines()]
     lead = " * ".join(f"({extent})" for _, extent in domain[:-2]) or "1"
     if scene.names.extents and _layers(scene) > _MAX_GRID_Z:
         raise NotPlain("more layers than a grid has")
@@ -118,10 +155,11 @@ def _place(scene: Scene, tile: Mapping[str, int]) -> list[str]:
 
 @dataclass
 class _Tile:
-    """A thread's points. ``tile``: how many along which dimension, the last dimension first."""
+    """A thread's points. ``tile``: how many along which dimension, the last dimension first; ``values``: of outputs."""
 
     scene: Scene
     tile: dict[str, int]
+    values: list[Expr]
 
     def __post_init__(self) -> None:
         self.domain, self.outputs = dict(self.scene.part.domain), stores(self.scene)
@@ -130,7 +168,6 @@ class _Tile:
         middle = {n: self.scene.timed(x) // 2 for n, x in self.scene.part.domain}
         self.inner = Inner(self.tile, {**timed, **middle})
         self.pack = self.tile[self.last]
-        self.values = [value_of(s) for s in self.scene.part.whole]
 
     def lines(self) -> list[str]:
         """Both ways, and which is taken where."""

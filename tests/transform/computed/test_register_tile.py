@@ -144,3 +144,17 @@ def test_nothing_is_offered_where_no_neighbour_is_read():
     scale += "  if (i < h * w) y[i] = 2 * x[i];\n}"
     subject = lifted(image(scale, "float32", '"ceil_div(h * w, 256)"', "256"))
     assert list(TILES.moves(subject)) == []
+
+
+def test_double_that_literals_bring_about_may_be_left_out(runner):
+    kernel = CLAMPED.replace("0.25f * (", "0.25 * (").replace("- 4 * own", "- 4.0 * own")
+    subject = lifted(image(kernel, "float32", '["ceil_div(w, 16)", "ceil_div(h, 16)"]', "[16, 16]"))
+    first = next(iter(TILES.moves(subject)))
+    assert first.param("single") == 1
+    made = TILES.apply(subject, first)
+    assert "double" not in made.source[made.source.index("__global__") :]
+    sizes = {"h": 37, "w": 68}
+    want, got = (runner.outputs(c, subject.contract, sizes)["y"] for c in (subject.candidate, made))
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    exact = replace(subject.contract, tolerance=replace(subject.contract.tolerance, exact=True))
+    assert not any("single" in dict(m.params) for m in TILES.moves(replace(subject, contract=exact)))
