@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fsr.records import Candidate
-from fsr.transform.computed import columns, contraction, elements, permute, pipelined, register_tile, rows, tensor
+from fsr.transform.computed import (
+    attention_tiles,
+    columns,
+    contraction,
+    elements,
+    permute,
+    pipelined,
+    register_tile,
+    rows,
+    scan,
+    tensor,
+)  # fmt: skip
 from fsr.transform.computed.assembly import Written, assembled
 from fsr.transform.computed.scene import Scene, cuttings
 from fsr.transform.plain.c_text import LONGEST_LINE, NotPlain
@@ -94,12 +105,17 @@ _ROWS = Family(rows.configurations, rows.written, rows_first=True)
 _TENSOR = Family(tensor.configurations, tensor.written)
 _PIPELINED = Family(pipelined.configurations, pipelined.written)
 _REGISTER_TILE = Family(register_tile.configurations, register_tile.written)
-_EVERY = (_CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS, _REGISTER_TILE)
+_ATTENTION = Family(attention_tiles.configurations, attention_tiles.written)
+_SCAN = Family(scan.configurations, scan.written)
+_EVERY = (_ATTENTION, _CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS, _REGISTER_TILE, _SCAN)
 
 FROM_COMPUTATION: tuple[FromComputation, ...] = (
     FromComputation(
         "tensor-contraction", _TENSOR,
         frozenset({"bandwidth", "latency", "compute", "instructions", "uncoalesced"}), _EVERY,
+    ),
+    FromComputation(
+        "tile-attention", _ATTENTION, frozenset({"bandwidth", "latency", "compute", "uncoalesced", "launch"}), _EVERY
     ),
     FromComputation(
         "tile-contraction", _CONTRACTION, frozenset({"bandwidth", "latency", "compute", "instructions", "uncoalesced"}),
@@ -111,6 +127,7 @@ FROM_COMPUTATION: tuple[FromComputation, ...] = (
     ),
     FromComputation("fold-rows", _ROWS, frozenset({"uncoalesced", "bandwidth", "latency", "occupancy"}), _EVERY),
     FromComputation("fold-columns", _COLUMNS, frozenset({"uncoalesced", "bandwidth", "latency", "atomics"}), _EVERY),
+    FromComputation("scan-tiles", _SCAN, frozenset({"uncoalesced", "bandwidth", "latency", "occupancy"}), _EVERY),
     FromComputation("tile-permute", _PERMUTE, frozenset({"uncoalesced", "bandwidth"}), _EVERY),
     FromComputation(
         "register-tile", _REGISTER_TILE, frozenset({"bandwidth", "instructions", "latency", "compute"}), _EVERY

@@ -43,10 +43,10 @@ def assembled(kernels: Sequence[Written], move: str) -> Candidate:
     """The candidate with these kernels in place of the original's one."""
     target = kernels[0].scene.target
     source, taken = target.source, words(skeleton(target.source))
-    forms, launches = [], []
+    forms, launches = list[KernelForm](), list[Launch]()
     for n, kernel in enumerate(kernels):
         name = target.kernel.name if n == 0 else f"{target.kernel.name}_{kernel.suffix or n + 1}"
-        while n and name in taken:
+        while n and (name in taken or name in {form.name for form in forms}):
             name += "_"
         forms.append(_form(kernel, name, n == 0, taken))
         launches.append(_launch(kernel, name if n else "", taken))

@@ -58,9 +58,9 @@ class Part:
 
 
 def cuts_of(c: Computation) -> list[list[Part]]:
-    """Ways to cut a computation into parts, those of fewer parts first: none where it is more than maps and folds. What
-    a part reads, only parts behind it write; what is kept for it (see :data:`KEPT`), parts before it made."""
-    if any(s.value is None or s.kind not in ("map", "fold") for s in c.statements):
+    """Ways to cut a computation into parts, those of fewer parts first: none where it is more than maps, folds and
+    scans. What a part reads, only parts behind it write; what is kept for it (see :data:`KEPT`), parts before it."""
+    if any(s.value is None or s.kind not in ("map", "fold", "scan") for s in c.statements):
         return []
     made = {s.target: s for s in c.statements if s.target.startswith("_")}
     groups: dict[tuple[int, Domain], list[Statement]] = {}

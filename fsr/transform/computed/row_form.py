@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from fsr.computation.computation import Statement
@@ -62,7 +62,7 @@ def rows(scene: Scene) -> Rows | None:
         folds += [RowFold(f, *_checked(f)) for s in single for f in folds_in(value_of(s))]
     except NotPlain:
         return None
-    lengths = {_length(f.fold) for f in folds} | {x for _, x in more}
+    lengths = {_length(f.fold, part.sizes) for f in folds} | {x for _, x in more}
     if not folds or len(lengths) != 1 or None in lengths or any(folds_in(value_of(s)) for s in many):
         return None
     elements = tuple((_row_load(_written(s, scene), more), _value(s, more, scene)) for s in many)
@@ -140,11 +140,12 @@ def shared_by_row(e: Expr) -> list[Expr]:
     return [x for part in children(e) for x in shared_by_row(part)]
 
 
-def _length(fold: Fold) -> str | None:
+def _length(fold: Fold, sizes: Sequence[str]) -> str | None:
     terms, constant = fold.dims[0][1].terms, fold.dims[0][1].constant
     if not terms:
         return str(constant)
-    return terms[0][0] if len(terms) == 1 and terms[0][1] == 1 and not constant else None
+    alone = len(terms) == 1 and terms[0][1] == 1 and not constant
+    return terms[0][0] if alone and terms[0][0] in sizes else None
 
 
 def _phases(folds: list[RowFold]) -> tuple[tuple[RowFold, ...], ...]:

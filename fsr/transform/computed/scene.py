@@ -158,7 +158,7 @@ def postorder(e: Expr) -> Iterator[Expr]:
 
 def cuttings(subject: Subject) -> list[tuple[Scene, ...]]:
     """Ways to cut what the original computes into parts, each with a scene for every part in the order in which they
-    must run; empty where it is not known, or cannot be told by maps and folds."""
+    must run; empty where it is not known, or cannot be told by maps, folds and scans."""
     if subject.computation is None or subject.keep_launch or subject.candidate.actions:
         return []
     return list(_cuttings(subject.candidate, subject.contract, subject.computation, subject.target))

@@ -32,6 +32,7 @@ from fsr.computation.expression import (
 from fsr.computation.printing import affine_text
 from fsr.computation.simplify import unpeeled
 from fsr.computation.types import CASTS, type_of
+from fsr.transform.computed.attention_form import attention
 from fsr.transform.computed.folding import NEUTRAL, folds_in
 from fsr.transform.computed.parts import KEPT, put_in, value_of
 
@@ -39,16 +40,18 @@ Dims = Mapping[str, str]  # in order, with their extents
 
 
 def staged(c: Computation) -> Iterator[Computation]:
-    """The computation in stages: with as little kept as leaves folds that a kernel each can make, and with every fold
-    kept that is not a row's own. Buffers that are kept have names beginning with ``$``."""
-    for every in (False, True):
-        yield _Stages(c, every).done()
+    """The computation in stages: with as little kept as leaves folds that a kernel each can make (attention as it is,
+    and cut too), and with every fold kept that is not a row's own. Buffers that are kept have names beginning with
+    ``$``."""
+    for every, cut in ((False, False), (False, True), (True, True)):
+        yield _Stages(c, every, cut).done()
 
 
 @dataclass
 class _Stages:
     c: Computation
     every: bool  # whether all folds are kept
+    cut: bool  # whether attention is cut like all else
     statements: list[Statement] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
     known: dict[tuple[object, ...], str] = field(default_factory=dict)
@@ -59,7 +62,8 @@ class _Stages:
         for s in self.c.statements:
             if s.target not in made:
                 whole = unpeeled(put_in(value_of(s), made))
-                last.append(replace(s, value=self._outer(whole, s), kind="map"))
+                stays = not self.cut and attention(s, whole, self.c.sizes) is not None
+                last.append(replace(s, value=whole if stays else self._outer(whole, s), kind="map"))
         own = tuple(b for b in self.c.buffers if b.name not in made)
         return canonical(replace(self.c, buffers=(*own, *self.buffers), statements=(*self.statements, *last)))
 

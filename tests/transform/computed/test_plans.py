@@ -130,6 +130,26 @@ def test_attention_to_all_keys_is_cut_alike():
     assert [(len(scene.part.made), len(scene.part.outputs)) for scene in cut] == [(0, 1), (2, 1), (0, 1)]
 
 
+def test_attention_is_one_walk_over_the_keys(runner):
+    subject = computed(
+        of_file("attention_causal_three"), {"out": attention(Affine((("j", 1),), 1))}, ("heads", "t", "d")
+    )
+    move = next(m for m in FAMILY["tile-attention"].moves(subject) if m.param("keys") == 32)
+    made = FAMILY["tile-attention"].apply(subject, move)
+    assert (len(made.plan.launches), made.plan.scratch) == (1, ())
+    sizes = {"heads": 2, "t": 71, "d": 5}
+    want, got = (runner.outputs(c, subject.contract, sizes)["out"] for c in (subject.candidate, made))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_weights_that_are_no_softmax_are_no_attention():
+    power = Op("exp", (plus(scores("k0"), Op("neg", (over("min", "t", scores("k0")),))),))
+    quotient = Op("div", (power, over("sum", "t", power)))
+    other = over("sum", "t", Op("prod", (load("v", "i", "k0", "i2"), quotient)))
+    subject = computed(of_file("attention_three"), {"out": other}, ("heads", "t", "d"))
+    assert not list(FAMILY["tile-attention"].moves(subject))
+
+
 def test_columns_are_folded_once_and_kept_for_their_elements(runner):
     total = over("sum", "rows", load("x", "k0", "j"))
     mean = Op("div", (total, Number(Affine((("rows", 1),)), "float32")))
