@@ -28,7 +28,8 @@ class Record:
     """One workload. status: 'improved', 'unchanged' or 'failed'. basis: 'measured' or 'predicted'. times_ns: median
     time of every contender ('naive', 'winner', peers), in nanoseconds; quartiles: the middle half of its samples.
     failures: contender to why it has no time. bytes, flops: of one run; None where unknown. refine: what
-    ``fsr refine --json`` told. detail: of a failure."""
+    ``fsr refine --json`` told. detail: of a failure. least: of the best peer's
+    speed, what the suite aims at."""
 
     workload: str
     family: str
@@ -49,6 +50,7 @@ class Record:
     versions: Mapping[str, Any] = field(default_factory=dict)
     refine: Mapping[str, Any] = field(default_factory=dict)
     detail: str = ""
+    least: float = 0.5
 
     @property
     def speedup(self) -> float | None:

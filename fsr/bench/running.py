@@ -100,7 +100,7 @@ class Bench:
         basis = Basis.MEASURED if measured else Basis.PREDICTED
         record = Record(
             workload.name, workload.family, str(told["status"]), basis.value, options.budget_s, refine=_brief(told),
-            device=told.get("device") or {},
+            device=told.get("device") or {}, least=workload.least,
         )  # fmt: skip
         if record.status not in ("improved", "unchanged"):
             record = replace(record, status="failed", detail=str(told.get("detail") or told.get("error") or told))

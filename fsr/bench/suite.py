@@ -1,8 +1,8 @@
 """A suite: a folder of kernels with contracts, the same computations in torch, and what the figures need.
 
-It holds suite.toml (quick = [names]; [flops] and [bytes]: size expressions by workload) and, in a folder for each
-family, NAME.cu (plain code with its contract), references.py (NAME(...) with torch tensors, and library_NAME(...) where
-a library has it) and NAME.tune.toml where Kernel Tuner has a space (:mod:`fsr.bench.tuner`).
+It holds suite.toml (quick = [names]; by workload [flops] and [bytes], size expressions, and [least], a number) and, in
+a folder for each family, NAME.cu (plain code with its contract), references.py (NAME(...) with torch tensors, and
+library_NAME(...) where a library has it) and NAME.tune.toml where Kernel Tuner has a space (:mod:`fsr.bench.tuner`).
 
 A reference has parameters by the names of arguments and sizes, as the reference of a contract; it may update tensors of
 role inout in place. A parameter with a function as its default is what is compiled: a step of a long loop, say.
@@ -16,11 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from fsr.errors import UsageError
 
 TABLE, REFERENCES = "suite.toml", "references.py"
-_KEYS = {"quick", "flops", "bytes"}
+_KEYS = {"quick", "flops", "bytes", "least"}
+LEAST = 0.5  # of the best peer's speed, where a suite aims at nothing else
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Workload:
     """One kernel file of a suite. ``references``: the file with its torch functions, None without one for it.
     ``library``: whether that has ``library_NAME`` too. ``space``: a tuning space, None without one. ``flops``:
     floating-point operations of a run, ``bytes``: what it has to move, as size expressions; '' where unknown, or where
-    the contract says it."""
+    the contract says it. ``least``: of the best peer's speed, what is aimed at."""
 
     name: str
     family: str
@@ -38,6 +40,7 @@ class Workload:
     space: Path | None = None
     flops: str = ""
     bytes: str = ""
+    least: float = LEAST
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ def load_suite(root: Path) -> Suite:
         raise UsageError(f"{root} holds no kernel", expected="FAMILY/NAME.cu, each with its contract", where="SUITE")
     if twice := [name for name in names if names.count(name) > 1]:
         raise UsageError(f"two workloads are called {twice[0]!r}", expected="a name each", where=str(root))
-    for key in ("quick", "flops", "bytes"):
+    for key in sorted(_KEYS):
         for name in table.get(key, ()):
             if name not in names:
                 raise UsageError(
@@ -88,7 +91,7 @@ def load_suite(root: Path) -> Suite:
     return Suite(root, workloads, tuple(table.get("quick", ())))
 
 
-def _table(path: Path) -> Mapping[str, Mapping[str, str]]:
+def _table(path: Path) -> Mapping[str, Any]:
     try:
         table = tomllib.loads(path.read_text()) if path.exists() else {}
     except tomllib.TOMLDecodeError as fault:
@@ -98,13 +101,14 @@ def _table(path: Path) -> Mapping[str, Mapping[str, str]]:
     return table
 
 
-def _workload(root: Path, path: Path, table: Mapping[str, Mapping[str, str]]) -> Workload:
+def _workload(root: Path, path: Path, table: Mapping[str, Any]) -> Workload:
     references, space = path.with_name(REFERENCES), path.with_suffix(".tune.toml")
     functions = _functions(references) if references.exists() else set()
     return Workload(
         path.stem, path.parent.relative_to(root).as_posix(), path, references if path.stem in functions else None,
         f"library_{path.stem}" in functions, space if space.exists() else None,
         table.get("flops", {}).get(path.stem, ""), table.get("bytes", {}).get(path.stem, ""),
+        table.get("least", {}).get(path.stem, LEAST),
     )  # fmt: skip
 
 

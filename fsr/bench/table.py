@@ -19,6 +19,7 @@ def table(records: Collection[Record]) -> str:
     lines = [f"`fsr bench`: {where(records)}", "", *figures(summed_up(records)), ""]
     lines += [f"| {' | '.join(_HEAD)} |", "|" + "---|" * len(_HEAD)]
     lines += [f"| {' | '.join(row(r))} |" for r in sorted(records, key=lambda r: (r.family, r.workload))]
+    lines += missed(records)
     failed = [(r.workload, peer, why) for r in records for peer, why in r.failures.items()]
     if failed:
         lines += ["", "Contenders without a time:", ""]
@@ -49,7 +50,7 @@ def figures(summary: Summary) -> list[str]:
     if summary.compared:
         told.append(
             f"- against the best peer of {summary.compared}: {_times(summary.against_peer)} in the geometric mean "
-            f"(aim {aims.AGAINST_PEER:g}×); under {aims.LEAST_AGAINST_PEER:g}: {', '.join(summary.behind) or 'none'}"
+            f"(aim {aims.AGAINST_PEER:g}×), {len(summary.behind)} behind what is aimed at for each"
         )
     if summary.streaming:
         told.append(
@@ -59,13 +60,32 @@ def figures(summary: Summary) -> list[str]:
     return told
 
 
+def missed(records: Collection[Record]) -> list[str]:
+    """Every workload that misses an aim, by how much, and what the search says of it."""
+    by_name, summary = {r.workload: r for r in records}, summed_up(records)
+    told = [
+        f"- {name}: {_times(r.against_peer)} of {r.best_peer}, aimed at {r.least:g}; {_why(r)}"
+        for name in summary.behind
+        for r in (by_name[name],)
+    ]
+    told += [
+        f"- {name}: {_percent(by_name[name].copy_share)} of the copy rate; {_why(by_name[name])}"
+        for name in summary.slow
+    ]
+    return ["", "Short of what is aimed at:", "", *told] if told else []
+
+
+def _why(record: Record) -> str:
+    return _plain(record.detail or record.refine.get("why") or record.status)
+
+
 def row(record: Record) -> list[str]:
     """A line of the table."""
     times, peer = record.times_ns, record.best_peer
     done = ", ".join((record.refine.get("best") or {}).get("actions", []))
     return [
         record.workload, _sizes(record.sizes), _us(times.get(NAIVE)), _us(times.get(WINNER)), _times(record.speedup),
-        "-" if peer is None else f"{_us(times[peer])} ({peer})", _times(record.against_peer),
+        _peers(times, peer), _times(record.against_peer),
         _percent(record.copy_share), _percent(record.peak_share),
         _plain(record.detail or done or record.refine.get("why") or record.status),
     ]  # fmt: skip
@@ -73,6 +93,14 @@ def row(record: Record) -> list[str]:
 
 def _sizes(sizes: Mapping[str, int]) -> str:
     return " ".join(f"{name}={value}" for name, value in sizes.items()) or "-"
+
+
+def _peers(times: Mapping[str, float], best: str | None) -> str:
+    """The best peer's time, then the others'."""
+    if best is None:
+        return "-"
+    others = [f"{name} {_us(time)}" for name, time in times.items() if name not in (NAIVE, WINNER, best)]
+    return f"{_us(times[best])} ({'; '.join([best, *others])})"
 
 
 def _us(time_ns: float | None) -> str:

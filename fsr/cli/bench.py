@@ -11,7 +11,7 @@ import click
 from fsr.cli.options import json_option
 from fsr.errors import EXIT_DONE, EXIT_FAILED, UsageError
 
-QUICK_BUDGET, BUDGET = "10s", "60s"
+QUICK_BUDGET, BUDGET = "30s", "60s"
 
 
 @click.command("bench")

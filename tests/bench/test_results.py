@@ -41,6 +41,7 @@ def test_the_figures_of_a_record_and_of_all():
     summary = summed_up([FAST, FAILED])
     assert summary.over_naive == pytest.approx(2.0)  # a failure leaves the user with the original
     assert (summary.failed, summary.behind, summary.compared) == (("broken",), ("fast",), 1)
+    assert summary.slow == ("fast",)
     assert (summary.copy_share, summary.streaming) == (pytest.approx(0.5), 1)
 
 
@@ -49,4 +50,6 @@ def test_the_table_says_why_one_failed_and_keeps_its_columns():
     rows = [line for line in lines if line.startswith("|")]
     assert len({row.count("|") for row in rows}) == 1
     assert any("it / fell" in row for row in rows)
-    assert any("0.4 (compile)" in row and "0.40×" in row for row in rows)
+    assert any("0.4 (compile; torch 0.5)" in row and "0.40×" in row for row in rows)
+    assert any(line.startswith("- fast: 0.40× of compile, aimed at 0.5;") for line in lines)
+    assert any(line.startswith("- fast: 50 % of the copy rate;") for line in lines)
