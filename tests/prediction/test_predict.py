@@ -185,3 +185,14 @@ def test_a_register_tile_overlaps_with_itself(make) -> None:
     plain = predict(make.profile(alone), {"k": Resources(registers=32)}, H200, 0.0).launches[0]
     tiled = predict(make.profile(alone), {"k": Resources(registers=128)}, H200, 0.0).launches[0]
     assert tiled.limits["latency"] < 0.6 * plain.limits["latency"]
+
+
+def test_tensor_cores_bind_a_large_product_of_halves(make) -> None:
+    """4096^3: at 62 % of 989 TFLOP/s, which instructions of one warp reach on Hopper, 224 us at least; an A100's 312
+    take longer though all of them are reached."""
+    operations = 2 * 4096.0**3
+    product = make.launch([make.site(N, 4, unique_sectors=N / 16)], blocks=512, tensor_operations=operations)
+    found = predict(make.profile(product), {"k": Resources(registers=200)}, H200, 8.0 * N)
+    assert found.binds == "compute"
+    assert 224e3 < found.time_ns < 350e3
+    assert predict(make.profile(product), {}, A100, 8.0 * N).time_ns > operations / 312e12 * 1e9

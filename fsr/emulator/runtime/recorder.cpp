@@ -237,8 +237,9 @@ void fsr_note_read_only(const void* address, unsigned bytes, int line) {
   if (order.watched) access(reinterpret_cast<uintptr_t>(address), bytes, kRead, {0, false, true}, CALLER, line);
 }
 
-void fsr_note_plain(const void* address, unsigned bytes, unsigned how, int line) {
-  if (bytes) access(reinterpret_cast<uintptr_t>(address), bytes, how & FSR_STORE ? kWrite : kRead, {0, true}, CALLER, line);
+void fsr_note_plain(const void* address, unsigned bytes, unsigned how, int line, const void* caller) {
+  uintptr_t pc = caller ? reinterpret_cast<uintptr_t>(caller) : CALLER;
+  if (bytes) access(reinterpret_cast<uintptr_t>(address), bytes, how & FSR_STORE ? kWrite : kRead, {0, true}, pc, line);
 }
 // Counted where the copy was issued; from here on the bytes are the thread's own.
 void fsr_note_arrival(const void* address, unsigned bytes, int line) {

@@ -113,6 +113,7 @@ def test_a_product_is_recorded_as_what_a_gpu_does(record, layout):
     launch = profile.launches[0]
     assert launch.tensor_operations == 2 * 16**3
     assert launch.shuffles == 0
+    assert launch.warp_instructions < 250  # products and loads of matrices are an instruction each
     loads = {s.line: s for s in launch.sites if s.space == "shared" and s.kind == "read"}
     assert loads[11].requests == loads[12].requests == loads[11].wavefronts == loads[12].wavefronts == 4
     store = next(s for s in launch.sites if s.line == 14)

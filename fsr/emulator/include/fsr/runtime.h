@@ -117,8 +117,9 @@ void fsr_note_strong(const volatile void* address, unsigned bytes, unsigned how,
 void fsr_note_fence(unsigned how, int line);
 // And of a load through the read-only cache, which must not see what the launch itself writes.
 void fsr_note_read_only(const void* address, unsigned bytes, int line);
-// And of a weak access (FSR_LOAD or FSR_STORE) that the headers make where the compiler's instrumentation does not see it.
-void fsr_note_plain(const void* address, unsigned bytes, unsigned how, int line);
+// And of a weak access (FSR_LOAD or FSR_STORE) that the headers make where the compiler's instrumentation does not see it;
+// `caller`: an address in the code that stands for it (null: where this is called).
+void fsr_note_plain(const void* address, unsigned bytes, unsigned how, int line, const void* caller = nullptr);
 // And of an asynchronous copy that is complete.
 void fsr_note_arrival(const void* address, unsigned bytes, int line);
 // And of what a warp's tensor core does: multiplications and additions, counted as those of halves would take as long.
@@ -127,7 +128,7 @@ void fsr_note_tensor(double operations);
 static inline void fsr_note_strong(const volatile void*, unsigned, unsigned, int) {}
 static inline void fsr_note_fence(unsigned, int) {}
 static inline void fsr_note_read_only(const void*, unsigned, int) {}
-static inline void fsr_note_plain(const void*, unsigned, unsigned, int) {}
+static inline void fsr_note_plain(const void*, unsigned, unsigned, int, const void* = nullptr) {}
 static inline void fsr_note_arrival(const void*, unsigned, int) {}
 static inline void fsr_note_tensor(double) {}
 #endif

@@ -80,6 +80,14 @@ FSR_SUMS(8, 8, 4, double, 2)
 #undef FSR_SUMS
 #undef FSR_FRAGMENT
 
+// A call that counts as one instruction, which it is on a GPU; what it does inside is not recorded but told.
+#ifdef FSR_RECORD
+#define FSR_ONE_INSTRUCTION FSR_UNRECORDED __attribute__((noinline))
+#else
+#define FSR_ONE_INSTRUCTION inline
+#endif
+#define FSR_PART_OF_IT FSR_UNRECORDED inline __attribute__((always_inline))
+
 namespace fsr_detail {
 
 // How a matrix lies in the lanes: tiles of 8 x (4 * run) elements, of which lane l holds `run` neighbours of row l / 4.
@@ -90,21 +98,23 @@ struct Shape {
   static constexpr int outer = left ? m : n, inner = sums ? n : k;
   static constexpr int run = sums ? 2 : sizeof(T) == 8 ? 1 : 4 / (int)sizeof(T);
   static constexpr int own = outer * inner / 32;  // elements a lane; what a fragment has more of repeats them
-  static constexpr int row(int e, int lane) { return (left ? e / run % (outer / 8) : e / run / (inner / (4 * run))) * 8 + lane / 4; }
-  static constexpr int column(int e, int lane) {
+  FSR_PART_OF_IT static constexpr int row(int e, int lane) {
+    return (left ? e / run % (outer / 8) : e / run / (inner / (4 * run))) * 8 + lane / 4;
+  }
+  FSR_PART_OF_IT static constexpr int column(int e, int lane) {
     return (left ? e / run / (outer / 8) : e / run % (inner / (4 * run))) * 4 * run + lane % 4 * run + e % run;
   }
 };
 
 // `along`: whether the inner dimension is contiguous in memory, whose other stride is `pitch`.
-inline size_t place(int row, int column, size_t pitch, bool along) {
+FSR_PART_OF_IT size_t place(int row, int column, size_t pitch, bool along) {
   return along ? row * pitch + column : column * pitch + row;
 }
 
 // Tells the recorder what the warp accesses: neighbours in memory together; 16-bit elements that lie across are
 // fetched by rows as well (ldmatrix.trans).
 template <class S, class T>
-inline __attribute__((always_inline)) void fsr_note(const T* at, size_t pitch, bool along, unsigned how, int line) {
+FSR_PART_OF_IT void fsr_note(const T* at, size_t pitch, bool along, unsigned how, int line, const void* caller) {
 #ifdef FSR_RECORD
   int lane = (int)fsr_lane();
   for (int e = 0; e < S::own; e += along || (sizeof(T) == 2 && S::run == 2 && !S::sums) ? S::run : 1) {
@@ -114,7 +124,7 @@ inline __attribute__((always_inline)) void fsr_note(const T* at, size_t pitch, b
       column = column / 8 * 8 + lane / 4;
     }
     bool pair = along || (sizeof(T) == 2 && S::run == 2 && !S::sums);
-    fsr_note_plain(at + place(row, column, pitch, along), (unsigned)sizeof(T) * (pair ? S::run : 1), how, line);
+    fsr_note_plain(at + place(row, column, pitch, along), (unsigned)sizeof(T) * (pair ? S::run : 1), how, line, caller);
   }
 #endif
 }
@@ -124,12 +134,14 @@ inline __attribute__((always_inline)) void check(const void* at, size_t pitch_by
 }
 
 template <class S, class T>
-FSR_UNRECORDED inline void fsr_load(T* x, int size, const T* at, size_t pitch, bool along) {
+FSR_ONE_INSTRUCTION void fsr_load(T* x, int size, const T* at, size_t pitch, bool along, int line) {
+  fsr_note<S>(at, pitch, along, FSR_LOAD, line, __builtin_return_address(0));
   int lane = (int)fsr_lane();
   for (int e = 0; e < size; e++) x[e] = at[place(S::row(e % S::own, lane), S::column(e % S::own, lane), pitch, along)];
 }
 template <class S, class T>
-FSR_UNRECORDED inline void fsr_store(T* at, const T* x, size_t pitch, bool along) {
+FSR_ONE_INSTRUCTION void fsr_store(T* at, const T* x, size_t pitch, bool along, int line) {
+  fsr_note<S>(at, pitch, along, FSR_STORE, line, __builtin_return_address(0));
   int lane = (int)fsr_lane();
   for (int e = 0; e < S::own; e++) at[place(S::row(e, lane), S::column(e, lane), pitch, along)] = x[e];
 }
@@ -138,28 +150,52 @@ FSR_UNRECORDED inline void fsr_store(T* at, const T* x, size_t pitch, bool along
 template <class T>
 struct Factor {
   using type = float;
-  static float of(T x) { return x; }
+  FSR_PART_OF_IT static float of(T x) { return x; }
 };
+#ifdef FSR_RECORD  // without calls, which would count
+template <>
+struct Factor<__nv_bfloat16> {
+  using type = float;
+  FSR_PART_OF_IT static float of(__nv_bfloat16 x) {
+    unsigned word = (unsigned)x.__x << 16;
+    float wide;
+    __builtin_memcpy(&wide, &word, sizeof wide);
+    return wide;
+  }
+};
+#if defined(__FLT16_MAX__)
+template <>
+struct Factor<__half> {
+  using type = float;
+  FSR_PART_OF_IT static float of(__half x) {
+    _Float16 same;
+    __builtin_memcpy(&same, &x.__x, sizeof same);
+    return (float)same;
+  }
+};
+#endif
+#endif
 template <>
 struct Factor<precision::tf32> {
   using type = float;
-  static float of(float x) { return fsr::bits<float>(fsr::bits<unsigned>(x) & 0xffffe000u); }  // what hardware reads
+  // Hardware reads ten bits of the fraction.
+  FSR_PART_OF_IT static float of(float x) { return __uint_as_float(__float_as_uint(x) & 0xffffe000u); }
 };
 template <>
 struct Factor<double> {
   using type = double;
-  static double of(double x) { return x; }
+  FSR_PART_OF_IT static double of(double x) { return x; }
 };
 template <>
 struct Factor<signed char> {
   using type = int;
-  static int of(int x) { return x; }
+  FSR_PART_OF_IT static int of(int x) { return x; }
 };
 template <>
 struct Factor<unsigned char> : Factor<signed char> {};
 
 template <int n>
-FSR_UNRECORDED inline void add_row(float* sums, float a, const float* b) {
+FSR_PART_OF_IT void add_row(float* sums, float a, const float* b) {
 #ifdef FSR_TRACE
   for (int j = 0; j < n; j++) sums[j] = __builtin_fmaf(a, b[j], sums[j]);
 #else  // what is multiplied has so few digits that products are exact
@@ -168,19 +204,19 @@ FSR_UNRECORDED inline void add_row(float* sums, float a, const float* b) {
 #endif
 }
 template <int n>
-FSR_UNRECORDED inline void add_row(double* sums, double a, const double* b) {
+FSR_PART_OF_IT void add_row(double* sums, double a, const double* b) {
   for (int j = 0; j < n; j++) sums[j] = __builtin_fma(a, b[j], sums[j]);
 }
 template <int n>
-FSR_UNRECORDED inline void add_row(long long* sums, int a, const int* b) {
+FSR_PART_OF_IT void add_row(long long* sums, int a, const int* b) {
   for (int j = 0; j < n; j++) sums[j] += (long long)a * b[j];
 }
-inline int kept(long long sum, bool saturate) {
+FSR_PART_OF_IT int kept(long long sum, bool saturate) {
   if (!saturate) return (int)(unsigned)sum;
   return sum > 2147483647 ? 2147483647 : sum < -2147483647 - 1 ? -2147483647 - 1 : (int)sum;
 }
-inline float kept(float sum, bool) { return sum; }
-inline double kept(double sum, bool) { return sum; }
+FSR_PART_OF_IT float kept(float sum, bool) { return sum; }
+FSR_PART_OF_IT double kept(double sum, bool) { return sum; }
 
 // Where one lane's fragments are, for the lane that computes the product for all.
 struct Part {
@@ -190,7 +226,7 @@ struct Part {
 };
 
 template <class A, class B, class C, class F, class T, class TA, class TC, class TD, int m, int n, int k>
-FSR_UNRECORDED inline void fsr_product(Part* const* parts, bool saturate) {
+FSR_PART_OF_IT void fsr_product(Part* const* parts, bool saturate) {
   using Sum = std::conditional_t<std::is_same_v<T, int>, long long, T>;
   T a[m][k];
   alignas(32) T b[k][n];
@@ -213,14 +249,15 @@ FSR_UNRECORDED inline void fsr_product(Part* const* parts, bool saturate) {
 
 // The lanes meet; the first to go on computes for all of them, whose fragments stay where they are until then.
 template <class A, class B, class C, class F, class T, class TA, class TC, class TD, int m, int n, int k>
-FSR_UNRECORDED inline void fsr_multiply(Part own, bool saturate, double operations, int line) {
+FSR_ONE_INSTRUCTION void fsr_multiply(Part own, bool saturate, double operations, int line) {
   Part* at = &own;
   const fsr_post* posts = fsr_warp_exchange(&at, sizeof at, 0xffffffffu, line);
   if (*(volatile bool*)&own.done) return;
   Part* parts[32];
   for (int lane = 0; lane < 32; lane++) {
     __builtin_memcpy(&parts[lane], posts[lane].bytes, sizeof at);
-    if ((uintptr_t)parts[lane] == 0xFBFBFBFBFBFBFBFBull) fsr_trap("mma_sync by fewer than the 32 lanes of a warp", line);
+    bool absent = (uintptr_t)parts[lane] == 0xFBFBFBFBFBFBFBFBull;
+    if (absent) fsr_trap("mma_sync by fewer than the 32 lanes of a warp", line);
   }
   fsr_note_tensor(operations);
   fsr_product<A, B, C, F, T, TA, TC, TD, m, n, k>(parts, saturate);
@@ -255,8 +292,7 @@ inline __attribute__((always_inline)) void load_matrix_sync(
   using S = fsr_detail::Shape<Use, m, n, k, E>;
   constexpr bool along = std::is_same_v<Layout, row_major> == std::is_same_v<Use, matrix_a>;
   if (sizeof(E) < 8) fsr_detail::check(at, pitch * sizeof(E));
-  fsr_detail::fsr_note<S>(at, pitch, along, FSR_LOAD, line);
-  fsr_detail::fsr_load<S>(f.x, f.num_elements, at, pitch, along);
+  fsr_detail::fsr_load<S>(f.x, f.num_elements, at, pitch, along, line);
 }
 template <int m, int n, int k, class T>
 inline __attribute__((always_inline)) void load_matrix_sync(fragment<accumulator, m, n, k, T>& f,
@@ -264,8 +300,7 @@ inline __attribute__((always_inline)) void load_matrix_sync(fragment<accumulator
                                                             layout_t layout, int line = __builtin_LINE()) {
   using S = fsr_detail::Shape<accumulator, m, n, k, T>;
   if (sizeof(T) < 8) fsr_detail::check(at, pitch * sizeof(T));
-  fsr_detail::fsr_note<S>(at, pitch, layout == mem_row_major, FSR_LOAD, line);
-  fsr_detail::fsr_load<S>(f.x, f.num_elements, at, pitch, layout == mem_row_major);
+  fsr_detail::fsr_load<S>(f.x, f.num_elements, at, pitch, layout == mem_row_major, line);
 }
 template <int m, int n, int k, class T>
 inline __attribute__((always_inline)) void store_matrix_sync(std::common_type_t<T>* at,
@@ -273,8 +308,7 @@ inline __attribute__((always_inline)) void store_matrix_sync(std::common_type_t<
                                                              layout_t layout, int line = __builtin_LINE()) {
   using S = fsr_detail::Shape<accumulator, m, n, k, T>;
   if (sizeof(T) < 8) fsr_detail::check(at, pitch * sizeof(T));
-  fsr_detail::fsr_note<S>(at, pitch, layout == mem_row_major, FSR_STORE, line);
-  fsr_detail::fsr_store<S>(at, f.x, pitch, layout == mem_row_major);
+  fsr_detail::fsr_store<S>(at, f.x, pitch, layout == mem_row_major, line);
 }
 
 template <int m, int n, int k, class T, class LA, class LB, class TC, class TD>
@@ -298,6 +332,9 @@ inline float __float_to_tf32(float x) {
   unsigned word = fsr::bits<unsigned>(x);
   return (word & 0x7f800000u) == 0x7f800000u ? x : fsr::bits<float>((word + 0x1000u) & 0xffffe000u);
 }
+
+#undef FSR_PART_OF_IT
+#undef FSR_ONE_INSTRUCTION
 
 }  // namespace wmma
 }  // namespace nvcuda
