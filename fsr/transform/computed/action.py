@@ -16,6 +16,7 @@ from fsr.transform.computed import (
     register_tile,
     rows,
     scan,
+    split_rows,
     tensor,
 )  # fmt: skip
 from fsr.transform.computed.assembly import Written, assembled
@@ -107,7 +108,8 @@ _PIPELINED = Family(pipelined.configurations, pipelined.written)
 _REGISTER_TILE = Family(register_tile.configurations, register_tile.written)
 _ATTENTION = Family(attention_tiles.configurations, attention_tiles.written)
 _SCAN = Family(scan.configurations, scan.written)
-_EVERY = (_ATTENTION, _CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS, _REGISTER_TILE, _SCAN)
+_SPLIT = Family(split_rows.configurations, split_rows.written)
+_EVERY = (_ATTENTION, _CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS, _REGISTER_TILE, _SCAN, _SPLIT)
 
 FROM_COMPUTATION: tuple[FromComputation, ...] = (
     FromComputation(
@@ -126,6 +128,7 @@ FROM_COMPUTATION: tuple[FromComputation, ...] = (
         frozenset({"bandwidth", "latency", "compute", "instructions", "uncoalesced"}), _EVERY,
     ),
     FromComputation("fold-rows", _ROWS, frozenset({"uncoalesced", "bandwidth", "latency", "occupancy"}), _EVERY),
+    FromComputation("split-rows", _SPLIT, frozenset({"bandwidth", "latency", "occupancy", "atomics"}), _EVERY),
     FromComputation("fold-columns", _COLUMNS, frozenset({"uncoalesced", "bandwidth", "latency", "atomics"}), _EVERY),
     FromComputation("scan-tiles", _SCAN, frozenset({"uncoalesced", "bandwidth", "latency", "occupancy"}), _EVERY),
     FromComputation("tile-permute", _PERMUTE, frozenset({"uncoalesced", "bandwidth"}), _EVERY),

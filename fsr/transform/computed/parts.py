@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from fsr.computation.computation import Buffer, Computation, Statement
 from fsr.computation.expression import Affine, Expr, Fold, Load, Number, children, rebuilt, renamed, walk
+from fsr.computation.simplify import at_zero
 
 Domain = tuple[tuple[str, str], ...]
 KEPT = "$"  # what the names of buffers begin with that are none of the contract's but kept in scratch memory
@@ -62,6 +63,8 @@ def cuts_of(c: Computation) -> list[list[Part]]:
     scans. What a part reads, only parts behind it write; what is kept for it (see :data:`KEPT`), parts before it."""
     if any(s.value is None or s.kind not in ("map", "fold", "scan") for s in c.statements):
         return []
+    if not any(size == "1" for s in c.statements if s.target.startswith("_") for _, size in s.domain):
+        c = replace(c, statements=tuple(map(_of_many, c.statements)))
     made = {s.target: s for s in c.statements if s.target.startswith("_")}
     groups: dict[tuple[int, Domain], list[Statement]] = {}
     levels: dict[str, int] = {}
@@ -72,6 +75,19 @@ def cuts_of(c: Computation) -> list[list[Part]]:
             groups.setdefault((levels[s.target], s.domain), []).append(s)
     found = [_ordered([_part(c, made, outputs) for outputs in way]) for way in (_nested(groups), groups.values())]
     return [way for n, way in enumerate(found) if way and way not in found[:n]]
+
+
+def _of_many(s: Statement) -> Statement:
+    """The statement without dimensions of one element."""
+    for dim, size in s.domain:
+        if size == "1":
+            place = tuple(at_zero(p, dim) for p in s.place)
+            s = replace(s, value=at_zero(value_of(s), dim), place=place, domain=_less(s.domain, dim))
+    return s
+
+
+def _less(domain: Domain, dim: str) -> Domain:
+    return tuple(d for d in domain if d[0] != dim)
 
 
 def _nested(groups: Mapping[tuple[int, Domain], Sequence[Statement]]) -> list[list[Statement]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from fsr.computation.computation import Statement
 from fsr.computation.expression import Const, Expr, Fold, Load, Op, children, names_in, rebuilt, renamed, walk
-from fsr.computation.types import type_of
+from fsr.computation.types import CASTS, type_of
 from fsr.transform.computed.folding import checked, folds_in
 from fsr.transform.computed.parts import Domain, name_of, value_of
 from fsr.transform.computed.scene import Scene, along, loads_in, plain, surely
@@ -158,6 +158,25 @@ def _phases(folds: list[RowFold]) -> tuple[tuple[RowFold, ...], ...]:
             level[f.value.buffer] = own
         found.setdefault(own, []).append(f)
     return tuple(tuple(found[n]) for n in sorted(found))
+
+
+def carried_on(phases: Sequence[Sequence[RowFold]]) -> bool:
+    """Whether the second walk sums powers of e less the maximum that the first one finds, so that one walk does for
+    both."""
+    if len(phases) < 2 or len(phases[0]) != 1 or phases[0][0].fold.op != "max":
+        return False
+    top = phases[0][0].value
+    return all(f.fold.op == "sum" and _less(f.body, top) for f in phases[1])
+
+
+def _less(body: Expr, top: Expr) -> bool:
+    """Whether a value is e to something less ``top``, converted perhaps."""
+    power = body.args[0] if isinstance(body, Op) and body.name in CASTS else body
+    if not isinstance(power, Op) or power.name != "exp" or not isinstance(power.args[0], Op):
+        return False
+    inner = power.args[0]
+    rest = [a for a in inner.args if a != Op("neg", (top,))]
+    return inner.name == "sum" and len(rest) == len(inner.args) - 1 and not any(top in walk(a) for a in rest)
 
 
 def reads(exprs: Iterable[Expr]) -> list[Load]:

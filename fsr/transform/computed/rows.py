@@ -17,7 +17,7 @@ from fsr.transform.computed.columns import lead_dims
 from fsr.transform.computed.folding import OPERATORS, c_type, identity, step
 from fsr.transform.computed.packs import MOST_BYTES, each, pack_type
 from fsr.transform.computed.parts import value_of
-from fsr.transform.computed.row_form import ELEMENT, RowFold, Rows, reads, rows, shared_by_row
+from fsr.transform.computed.row_form import ELEMENT, RowFold, Rows, carried_on, reads, rows, shared_by_row
 from fsr.transform.computed.scene import Scene, along, bytes_of, surely, word
 from fsr.transform.plain.c_text import TYPES, NotPlain
 
@@ -50,7 +50,12 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
             busy = min(1.0, length / (threads * pack))  # threads that have an element at all
             worth = busy * (1.0 if pack == widest else 0.8)
             for keep, factor in _places(found, threads, pack, slots):
-                params = {"threads": threads, "pack": pack, "slots": slots if keep != "none" else 0, "keep": keep}
+                params = {
+                    "threads": threads,
+                    "pack": pack,
+                    "slots": slots if keep not in ("none", "online") else 0,
+                    "keep": keep,
+                }
                 tried.append((worth * factor * _steps_worth(slots), params))
     for worth, params in sorted(tried, key=lambda t: -t[0])[:8]:
         yield dict(params), 1.0 + 3.0 * worth
@@ -66,6 +71,8 @@ def _places(found: Rows, threads: int, pack: int, slots: int) -> Iterator[tuple[
         elif threads > _WARP and size * threads + _RESERVED <= found.scene.gpu.max_shared_bytes:
             resident = found.scene.gpu.shared_bytes_per_sm // (size * threads + _RESERVED) * threads
             yield "shared", 0.9 * min(1.0, resident / 1024)
+    if carried_on(found.phases):
+        yield "online", 0.75 if found.elements else 1.05
     yield "none", 0.6 if size else 1.0
 
 
@@ -199,7 +206,10 @@ class _Kernel:
         scene, stay = self.rows.scene, _kept(self.rows) if kept else []
         lines = self._room(stay)
         seen: set[Load] = set()
-        for phase in self.rows.phases:
+        phases = self.rows.phases
+        if self.keep == "online":
+            lines, phases = self._online(phases[0][0], phases[1], seen), phases[2:]
+        for phase in phases:
             lines += [f"{c_type(f.fold)} {self.totals[f.value]} = {identity(f.fold)};" for f in phase]
             again = self._replacing(phase, stay)
             lines += self._walk([f.body for f in phase], self._steps(phase, stay, again), stay if kept else None, seen)
@@ -213,6 +223,31 @@ class _Kernel:
             lines += ["if ($thread == 0) {", *indent(scene.assigned(pairs, self.totals)), "}"]
         self.totals = {e: t for e, t in self.totals.items() if not t.endswith(".v[$lane]")}
         return lines
+
+    def _online(self, top: RowFold, powers: Sequence[RowFold], seen: set[Load]) -> list[str]:
+        """A maximum and sums of powers less it in one walk: what a thread has summed is scaled down where a larger
+        value comes (Milakov and Gimelshein, arXiv 1805.02867)."""
+        scene, most = self.rows.scene, self.totals[top.value]
+        folds = (top, *powers)
+        held = self._held([f.body for f in folds], [])
+        kind, exp = c_type(top.fold), "expf" if c_type(top.fold) == "float" else "exp"
+        bodies = [scene.text(f.body, {**held, top.value: most}) for f in powers]
+        inner = [
+            f"const {kind} $value = {scene.text(top.body, held)};",
+            f"if ($value > {most}) {{",
+            *indent([f"{self.totals[f.value]} *= {exp}({most} - $value);" for f in powers]),
+            f"    {most} = $value;",
+            "}",
+            *(step(f.fold, self.totals[f.value], f"{most} == -INFINITY ? 0 : {text}")
+              for f, text in zip(powers, bodies, strict=True)),
+        ]  # fmt: skip
+        scaled = [f"{self.totals[f.value]} *= $own == -INFINITY ? 0 : {exp}($own - {most});" for f in powers]
+        return [
+            *(f"{c_type(f.fold)} {self.totals[f.value]} = {identity(f.fold)};" for f in folds),
+            *self._walk([f.body for f in folds], inner, None, seen),
+            f"const {kind} $own = {most};",
+            self._joined(top), *scaled, *map(self._joined, powers),
+        ]  # fmt: skip
 
     def _room(self, stay: Sequence[Load]) -> list[str]:
         """Declarations of what holds a row between walks; in shared memory every thread has its own packs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +27,12 @@ def plus(*args: Expr) -> Op:
     return Op("sum", args)
 
 
-def of_file(name: str):
-    kernel = load_kernel(KERNELS / f"{name}.cu")
+def of_file(name: str, changed: Callable[[str], str] | None = None, folder: Path = KERNELS) -> Subject:
+    path = KERNELS / f"{name}.cu"
+    if changed is not None:
+        path = folder / path.name
+        path.write_text(changed((KERNELS / path.name).read_text()))
+    kernel = load_kernel(path)
     return Subject(kernel.baseline, parse_kernels(kernel.baseline.source), kernel.contract)
 
 
@@ -44,6 +49,16 @@ def test_three_launches_become_one_and_their_scratch_memory_goes(runner):
     assert len(made.plan.launches) == 1
     assert not made.plan.scratch
     assert "row_sum" not in made.source
+
+
+def test_a_softmax_reads_a_long_row_twice_where_its_folds_go_together(runner, tmp_path):
+    subject = of_file("softmax_three", lambda text: text.replace("timed = 4096", "timed = 65536"), tmp_path)
+    subject = computed(subject, {"y": softmax_of("x", "cols")}, ("rows", "cols"))
+    move = next(m for m in FAMILY["fold-rows"].moves(subject) if m.param("keep") == "online")
+    made = FAMILY["fold-rows"].apply(subject, move)
+    sizes = {"rows": 2, "cols": 1100}
+    want, got = (runner.outputs(c, subject.contract, sizes)["y"] for c in (subject.candidate, made))
+    np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
 def test_a_sum_that_is_kept_and_the_norm_of_it_are_one_walk_over_the_row(runner):
