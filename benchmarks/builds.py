@@ -1,8 +1,8 @@
 """Builds with winners, acceptance: the examples of integrations/ from a clean clone, and what the launcher costs.
 
-    python benchmarks/builds.py OUT_DIR [--only launcher,cmake,manifest,ninja,make,ccache,setuptools] [--runs 20]
+    python benchmarks/builds.py OUT_DIR [--only launcher,cmake,manifest,ninja,make,ccache,setuptools,bazel] [--runs 20]
 
-Needs git, nvcc, cuobjdump, cmake, ninja and make on the PATH (ccache for its part). On a machine without an NVIDIA GPU
+Needs git, nvcc, cuobjdump, cmake, ninja and make on the PATH (ccache and bazel for their parts). On a machine without an NVIDIA GPU
 the kernel driver's files are laid out in a folder and fsr is pointed at them, as benchmarks/lookup_bench.py does; the
 winner of the example kernel is stored as if it had been measured. What is checked is what the build makes of it: which
 code is in the binary is read from its SASS, where the winner's streaming loads are LDG with an eviction hint.
@@ -178,6 +178,14 @@ def make(clone: Clone) -> None:
               "integrations/make")  # fmt: skip
 
 
+def bazel(clone: Clone) -> None:
+    clone.run("fsr", "lookup", "--manifest", "bazel/winners.txt", "kernels")
+    words = ("bazel", f"--output_user_root={clone.folder}/bazel", "--max_idle_secs=60")
+    both_ways(clone, "bazel", lambda: clone.run(*words, "build", "app", where="integrations/bazel", FSR_LAUNCH="queue"),
+              "integrations/bazel/bazel-bin", "app.bin")  # fmt: skip
+    clone.run(*words, "shutdown", where="integrations/bazel")
+
+
 def setuptools(clone: Clone) -> None:
     where = "integrations/setuptools"
     build = (sys.executable, "setup.py", "-q", "build_ext", "--inplace")
@@ -239,7 +247,7 @@ def _times(clone: Clone, words: Sequence[str], runs: int) -> Iterator[float]:
 
 PARTS: dict[str, Callable[[Clone], None]] = {
     "cmake": cmake, "manifest": manifest, "ninja": ninja, "make": make, "ccache": ccache,
-    "setuptools": setuptools,
+    "setuptools": setuptools, "bazel": bazel,
 }  # fmt: skip
 
 
