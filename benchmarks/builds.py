@@ -1,11 +1,12 @@
 """Builds with winners, acceptance: the examples of integrations/ from a clean clone, and what the launcher costs.
 
-    python benchmarks/builds.py OUT_DIR [--only launcher,cmake,manifest,ninja,make,ccache,setuptools,bazel] [--runs 20]
+    python benchmarks/builds.py OUT_DIR [--only launcher,cmake,manifest,ninja,make,ccache,setuptools,bazel] [--runs N]
 
-Needs git, nvcc, cuobjdump, cmake, ninja and make on the PATH (ccache and bazel for their parts). On a machine without an
-NVIDIA GPU the kernel driver's files are laid out in a folder and fsr is pointed at them, as benchmarks/lookup_bench.py
-does; the winner of the example kernel is stored as if it had been measured. What is checked is what the build makes of
-it: which code is in the binary is read from its SASS, where the winner's streaming loads are LDG with an eviction hint.
+Needs git, nvcc, cuobjdump, cmake, ninja and make on the PATH (ccache and bazel for their parts). On a machine
+without an NVIDIA GPU the kernel driver's files are laid out in a folder and fsr is pointed at them, as
+benchmarks/lookup_bench.py does; the winner of the example kernel is stored as if it had been measured. What is
+checked is what the build makes of it: which code is in the binary is read from its SASS, where the winner's
+streaming loads are LDG with an eviction hint.
 
 OUT_DIR/builds.json: a row a check, and the launcher's cost on a miss.
 """
