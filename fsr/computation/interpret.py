@@ -26,6 +26,7 @@ from fsr.computation.expression import (
     Recurrence,
     Remainder,
     children,
+    names_in,
     rebuilt,
     renamed,
     walk,
@@ -204,6 +205,10 @@ class _Evaluator:
             else:
                 self.add_axis(name, 0)
             within = within & (self.dims[name] < lengths)
+        over_dims = names_in(e.body) | {n for n, _ in e.dims}
+        points = np.broadcast_shapes(within.shape, *(self.dims[n].shape for n in over_dims if n in self.dims))
+        if math.prod(points) > MOST_POINTS:  # before they are made
+            raise TooLarge("a fold over too many points")
         held, self.inside = self.inside, [] if e.inside else None
         pair = e.op in ("argmax", "argmin")
         body = self.value(e.body.args[0] if pair and isinstance(e.body, Op) else e.body)
@@ -212,8 +217,6 @@ class _Evaluator:
         self.inside = held
         place = self.value(e.body.args[1]) if pair and isinstance(e.body, Op) else None
         shape = np.broadcast_shapes(body.shape, within.shape, *(self.dims[n].shape for n, _ in e.dims))
-        if math.prod(shape) > MOST_POINTS:
-            raise TooLarge("a fold over too many points")
         over = tuple(range(len(shape) - self.axes, len(shape) - axes))
         found = _reduced(e.op, np.broadcast_to(body, shape), np.broadcast_to(within, shape), over, place)
         self.axes, self.dims = axes, around

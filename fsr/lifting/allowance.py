@@ -8,12 +8,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_TICK_S = 0.02
+
 
 class Allowance:
     """``seconds`` from now on, for the thread that makes it. ``most``: so many times as long by the clock at most."""
 
     def __init__(self, seconds: float, most: float = 2.0) -> None:
         self._seconds, self._began, self._waited = seconds, time.thread_time(), 0.0
+        self._looked, self._spent = -math.inf, 0.0
         self._last = time.monotonic() + most * seconds
 
     @property
@@ -21,8 +24,10 @@ class Allowance:
         """Seconds left; not positive when it is used up."""
         if math.isinf(self._seconds):
             return math.inf
-        spent = time.thread_time() - self._began + self._waited
-        return min(self._seconds - spent, self._last - time.monotonic())
+        now = time.monotonic()
+        if now > self._looked + _TICK_S:  # asking for a thread's time takes as long as some work
+            self._looked, self._spent = now, time.thread_time() - self._began
+        return min(self._seconds - self._spent - self._waited, self._last - now)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ from fsr.transform.details.fast_math import FastMath, Reciprocal
 from fsr.transform.details.float_literals import FloatLiterals
 from fsr.transform.details.index32 import Index32
 from fsr.transform.details.qualifiers import CacheHint, Restrict
+from fsr.transform.details.scalar_replacement import ScalarReplacement
 from fsr.transform.details.shared_padding import SharedPadding
 from fsr.transform.details.unroll import Unroll
 from fsr.transform.gemm.action import TileGemm
@@ -33,6 +34,7 @@ STRUCTURAL: tuple[Action, ...] = (
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), Coarsen(), GridStride(), SharedPadding(),
+    ScalarReplacement(),
     FastMath(), FloatLiterals(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(), LaunchBounds(),
     CompileFlags(),
 )  # fmt: skip
