@@ -218,7 +218,7 @@ class Bench:
         return ModelProposer(asking, seed, arms=arms)
 
 
-def _waited(model: ModelProposer, most_s: float = 2.0) -> None:
+def _waited(model: ModelProposer, most_s: float = 60.0) -> None:
     """Until it has something to suggest or nothing to think about: evaluations take far longer than its answers."""
     until = time.monotonic() + most_s
     while model._view is not None and model.thinking and model._ready.empty() and time.monotonic() < until:

@@ -22,7 +22,7 @@ from fsr.llm.asking import Asking
 from fsr.llm.attempts import Attempt, arms_of, coded, possible
 from fsr.llm.code import normal_form
 from fsr.llm.exchange import ModelFailure
-from fsr.llm.rebasing import rebased
+from fsr.llm.rebasing import carried
 from fsr.llm.roles import coder
 from fsr.llm.scene import Scene
 from fsr.llm.unusable import Unusable
@@ -86,14 +86,10 @@ class ModelProposer(Background):
         seen, best = found.provenance.get("seen"), view.elites[0] if view.elites else None
         if not isinstance(seen, int) or not found.untrusted or best is None or best not in view.trials[seen:]:
             return found
-        trials = {t.proposal.id: t for t in view.trials}
-        base = trials.get(found.parent or 0)
-        while base is not None and base.time_ns is None:  # what a repair began with
-            base = trials.get(base.proposal.parent or 0)
-        merged = base and rebased(found.candidate, base.proposal.candidate, best.proposal.candidate)
-        if not merged or view.known(merged):
+        merged = carried(found.candidate, found.parent or 0, best, view.trials)
+        if merged is None or view.known(merged):
             return found
-        told = {**found.provenance, "made_on": found.parent}
+        told = {**found.provenance, "written_on": found.parent}
         return replace(coded(merged, best, found.kind, self.name, told), cost=found.cost)
 
     def asked(self, proposal: int, suggestion: Suggestion) -> None:

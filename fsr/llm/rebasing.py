@@ -8,10 +8,21 @@ both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 
 from fsr.records import Candidate
+from fsr.search.proposal import Trial
+
+
+def carried(changed: Candidate, parent: int, onto: Trial, trials: Iterable[Trial]) -> Candidate | None:
+    """``onto`` with what ``changed`` changes of the trial ``parent``, or of the right one that a line of repairs began
+    with; None where that cannot be."""
+    known = {t.proposal.id: t for t in trials}
+    base = known.get(parent)
+    while base is not None and base.proposal.id and base.time_ns is None:
+        base = known.get(base.proposal.parent or 0)
+    return None if base is None else rebased(changed, base.proposal.candidate, onto.proposal.candidate)
 
 
 def rebased(changed: Candidate, base: Candidate, onto: Candidate) -> Candidate | None:

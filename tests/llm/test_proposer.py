@@ -18,6 +18,7 @@ from fsr.llm.exchange import Answer, ModelFailure, Prompt
 from fsr.llm.ledger import Ledger
 from fsr.llm.named import ModelSpec
 from fsr.llm.proposer import FAILURES, ModelProposer
+from fsr.llm.replaying import Replayed, script_of
 from fsr.records import Outcome, Status
 from fsr.search.proposal import Proposal
 from fsr.search.proposers.protocol import Suggestion
@@ -262,11 +263,11 @@ def test_a_model_that_only_chooses_is_asked_in_few_words_for_one_move_of_each_ac
     assert said[briefly].candidate == said[SPEC].candidate  # the most promising is the first of both
 
 
-def test_an_edit_that_came_while_a_better_candidate_was_found_is_made_on_that() -> None:
+def test_an_edit_that_came_while_a_better_candidate_was_found_is_made_on_that_and_so_replayed(tmp_path: Path) -> None:
     base = row_sum().baseline
     better = replace(base, source=base.source.replace("float sum = 0.0f;", "float sum = 0;"))
     edit = "<<<<<<< SEARCH\n    y[row] = sum;\n=======\n    if (row < rows) y[row] = sum;\n>>>>>>> REPLACE\n"
-    proposer = model(lambda prompt, n: edit, arms=["edit"])
+    proposer = model(lambda prompt, n: edit, tmp_path / "answers.jsonl", arms=["edit"])
     refinement = search(ScriptedProposer("other", iter([Suggestion(better, 0, "by hand", "given")])), proposer)
     assert proposer.suggest(refinement.view()) is None  # it begins to think
     end = time.monotonic() + 60.0
@@ -279,4 +280,10 @@ def test_an_edit_that_came_while_a_better_candidate_was_found_is_made_on_that() 
     assert made is not None
     assert (made.proposer, made.parent, made.untrusted) == ("m", other.id, True)
     assert made.candidate.source == better.source.replace("y[row]", "if (row < rows) y[row]")
+    told = {"kind": "ask", "id": made.id, "parent": made.parent, "move": made.move, "origin": made.origin,
+            "cost": made.cost, "proposer": "m", "provenance": made.provenance}  # fmt: skip
+    (script,) = script_of([{"kind": "tell"}] * 2 + [told], tmp_path / "answers.jsonl").values()
+    again = Replayed("m", script).suggest(refinement.view())
+    assert again is not None
+    assert (again.candidate, again.parent, again.move) == (made.candidate, made.parent, made.move)
     refinement.close()
