@@ -83,12 +83,12 @@ def _known(e: Expr) -> Expr:
             return yes if left <= right else no
         case Op("select", (Const(value), yes, no)):
             return yes if value else no
-        case Op("eq", (Const(a), Const(b))):
-            return Const(a == b, "bool")
+        case Op("eq", (Const(one), Const(other))):
+            return Const(one == other, "bool")
         case Op("exp", (Const(0.0, dtype),)):
             return Const(1.0, dtype)
-        case Op("div", (Const(a, dtype), Const(1.0))):
-            return Const(a, dtype)
+        case Op("div", (a, Const(1.0, dtype))) if type_of(a) == dtype:
+            return a
         case Op(name, (Const(value, _),)) if name in CASTS and name.startswith("float"):
             return Const(float(value), name)
         case Op("sum" | "prod", _):

@@ -20,9 +20,9 @@ _T = TypeVar("_T")
 @dataclass(frozen=True)
 class Attention:
     """``value``: of an output's element, in which ``fold`` stands: over ``key``, as far as ``length``, of ``v`` times
-    ``weight``. In that stands ``power`` once, e to ``score`` less its maximum ``top``, and ``total``, the sum of the
-    powers. In the score stands ``product``, over ``depth``, of ``q`` and ``k``. ``query``, ``column``: dimensions of
-    the output that only q and only v have; ``lead``: the others."""
+    ``weight``. In that stands ``power`` once, e to ``score`` less its maximum ``top``; in weight or value ``totals``,
+    the sum of the powers (however it is spelt). In the score stands ``product``, over ``depth``, of ``q`` and ``k``.
+    ``query``, ``column``: dimensions of the output that only q and only v have; ``lead``: the others."""
 
     output: Statement
     value: Expr
@@ -32,7 +32,7 @@ class Attention:
     power: Expr
     score: Expr
     top: Fold
-    total: Fold
+    totals: tuple[Fold, ...]
     product: Fold
     q: Expr
     k: Expr
@@ -54,7 +54,8 @@ class Attention:
 def attention(s: Statement, whole: Expr, sizes: Sequence[str]) -> Attention | None:
     """An output's value (folds written out) as attention; None where it is none."""
     value = unpeeled(whole)
-    fold = _only([*dict.fromkeys(_topmost(value))])
+    tops, last = list(dict.fromkeys(_topmost(value))), s.domain[-1][0]
+    fold = _only([f for f in tops if last in names_in(f)])
     if fold is None or fold.op != "sum" or len(fold.dims) != 1 or fold.inside or type_of(fold) != "float32":
         return None
     weighed = _weighed(fold, s)
@@ -63,22 +64,22 @@ def attention(s: Statement, whole: Expr, sizes: Sequence[str]) -> Attention | No
     v, weight = weighed
     key = fold.dims[0][0]
     power = _only([x for x in _above_folds(weight) if isinstance(x, Op) and x.name == "exp" and key in names_in(x)])
-    total = _only([x for x in dict.fromkeys(_topmost(_put(weight, power))) if x.op == "sum"]) if power else None
-    if power is None or total is None or key in names_in(_put(weight, power)) or not _linear(weight, power):
+    if power is None or key in names_in(_put(weight, power)) or not _linear(weight, power):
         return None
+    totals = tuple(dict.fromkeys((*_topmost(_put(weight, power)), *(f for f in tops if f != fold))))
     parts = _less_top(power)
-    if parts is None:
+    if parts is None or not totals or not all(_same_keys(fold, f, power) and f.op == "sum" for f in totals):
         return None
     score, top = parts
     product = _only([*dict.fromkeys(_topmost(score))])
-    if product is None or not _same_keys(fold, top, score) or not _same_keys(fold, total, power):
+    if product is None or not _same_keys(fold, top, score) or len({type_of(f) for f in totals}) != 1:
         return None
     sides = _sides(product, key)
     if sides is None:
         return None
     q, k = sides
     nowhere = ("", "")
-    found = Attention(s, value, fold, v, weight, power, score, top, total, product, q, k, nowhere, nowhere, ())
+    found = Attention(s, value, fold, v, weight, power, score, top, totals, product, q, k, nowhere, nowhere, ())
     return _over(s, found, sizes)
 
 

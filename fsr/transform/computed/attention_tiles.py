@@ -164,7 +164,7 @@ class _Kernel:
         return ["#pragma unroll 4", head, *indent(inner), "}"]
 
     def _begun(self) -> list[str]:
-        rows, groups, total = self._rows, self.columns // _GROUP, c_type(self.found.total)
+        rows, groups, total = self._rows, self.columns // _GROUP, c_type(self.found.totals[0])
         begin = ["$top[$row] = -INFINITY;", "$total[$row] = 0;"]
         clear = each("$group", groups, each("$lane", 4, ["$sums[$row][$group].v[$lane] = 0.0f;"]))
         return [f"{_PACK} $sums[{rows}][{groups}];", f"float $top[{rows}];", f"{total} $total[{rows}];",
@@ -204,7 +204,7 @@ class _Kernel:
 
     def _softened(self) -> list[str]:
         """One query's scores as powers, and what was summed before scaled to them."""
-        found, scene, total = self.found, self.scene, c_type(self.found.total)
+        found, scene, total = self.found, self.scene, c_type(self.found.totals[0])
         row, key = found.query[0], found.key
         place = [f"const int ${key} = $tile + $side + {_SIDE} * $key;"]
         score = scene.text(found.score, {found.product: "$score[$row][$key]"})
@@ -256,13 +256,14 @@ class _Kernel:
     def _stored(self) -> list[str]:
         found, scene = self.found, self.scene
         (row, _), (column, _) = found.query, found.column
-        weighed = scene.text(found.weight, {found.power: "$sums[$row][$group].v[$lane]", found.total: "$total[$row]"})
+        held: dict[Expr, str] = dict.fromkeys(found.totals, "$total[$row]")
+        weighed = scene.text(found.weight, {**held, found.power: "$sums[$row][$group].v[$lane]"})
         out: Load = stores(scene)[0]
         inner = [
             f"const int ${column} = $group * {_GROUP} + $side * 4 + $lane;",
             f"if (${row} < {self._limit} && ${column} < $width) {{",
             f"    const {c_type(found.fold)} $result = {weighed};",
-            *indent(scene.assigned([(scene.element(out), found.value)], {found.fold: "$result"})),
+            *indent(scene.assigned([(scene.element(out), found.value)], {**held, found.fold: "$result"})),
             "}",
         ]
         return each("$row", self._rows, [

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fsr.computation.expression import Affine, Const, Expr, Fold, Load, Number, Op
+from fsr.computation.expression import Affine, Case, Const, Expr, Fold, Load, Number, Op
 from fsr.runs.kernel import load_kernel
 from fsr.source.parse import parse_kernels
 from fsr.transform.computed.scene import cuttings
@@ -146,15 +146,27 @@ def test_attention_to_all_keys_is_cut_alike():
 
 
 def test_attention_is_one_walk_over_the_keys(runner):
-    subject = computed(
-        of_file("attention_causal_three"), {"out": attention(Affine((("j", 1),), 1))}, ("heads", "t", "d")
+    """Divided once for a query, the first of which sees one key only."""
+    length = Affine((("j", 1),), 1)
+    powers = Op("exp", (plus(scores("k0"), Op("neg", (Fold("max", (("k0", length),), scores("k0")),))),))
+    weighed, total = (
+        Fold("sum", (("k0", length),), body) for body in (Op("prod", (load("v", "i", "k0", "i2"), powers)), powers)
     )
+    first = Load("v", (*at("i"), Number(Affine(), "int64"), *at("i2")), "float32")
+    value = Case(Affine((("j", 1),)), Affine(), first, Op("div", (weighed, total)))
+    subject = computed(of_file("attention_causal_three"), {"out": value}, ("heads", "t", "d"))
     move = next(m for m in FAMILY["tile-attention"].moves(subject) if m.param("keys") == 32)
     made = FAMILY["tile-attention"].apply(subject, move)
     assert (len(made.plan.launches), made.plan.scratch) == (1, ())
     sizes = {"heads": 2, "t": 71, "d": 5}
     want, got = (runner.outputs(c, subject.contract, sizes)["out"] for c in (subject.candidate, made))
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_each_weight_may_be_divided_too():
+    for name, length in (("attention_three", Affine((("t", 1),))), ("attention_causal_three", Affine((("j", 1),), 1))):
+        subject = computed(of_file(name), {"out": attention(length)}, ("heads", "t", "d"))
+        assert list(FAMILY["tile-attention"].moves(subject))
 
 
 def test_weights_that_are_no_softmax_are_no_attention():
