@@ -4,7 +4,7 @@
 // entry = "scan_rows"
 // [sizes]
 // rows = {min = 1, max = 8192, timed = 4096}
-// cols = {min = 1, max = 65536, timed = 8192}
+// cols = {min = 64, max = 65536, timed = 8192}
 // [args]
 // x = {role = "in", shape = ["rows", "cols"]}
 // y = {role = "out", shape = ["rows", "cols"]}
