@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from fsr.computation.computation import Computation
+from fsr.computation.order import order_shows
 from fsr.contract.model import Contract
 from fsr.hardware.gpus import Target, closest_target
 from fsr.records import Candidate
@@ -34,6 +35,14 @@ class Subject:
     def gpu(self) -> Target:
         """The figures of the GPU that ``target`` names, or of the closest that is known."""
         return closest_target(self.target)
+
+    @property
+    def free(self) -> Computation | None:
+        """What the original computes, where a kernel may be written from that alone: the launch may change, nothing
+        was done yet, and no order has to be kept that it does not tell."""
+        if self.computation is None or self.keep_launch or self.candidate.actions:
+            return None
+        return None if self.contract.tolerance.exact and order_shows(self.computation) else self.computation
 
 
 @dataclass(frozen=True, slots=True)

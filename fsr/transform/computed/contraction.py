@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Const, Expr, Fold, Load, Op, names_in
+from fsr.computation.expression import Const, Expr, Fold, Load, Op, children, names_in, rebuilt
 from fsr.computation.types import CASTS, type_of
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import REGISTERS_PER_SM
@@ -90,6 +90,8 @@ def contraction(scene: Scene) -> Contraction | None:
     reads = loads_in([fold.body])
     if len(reads) != 2 or not all(plain(x) for x in reads) or {n for n, _ in extent(fold).terms} - set(part.sizes):
         return None
+    if names_in(_unread(fold.body)) & {n for n, _ in (*part.domain, *fold.dims)}:
+        return None  # a factor that is told by the place alone
     sides = [_side(x, reads[1 - n], fold, scene) for n, x in enumerate(reads)]
     last = part.domain[-1][0]
     a, b = sides if sides[1] and sides[1].dim[0] == last else sides[::-1]
@@ -99,6 +101,11 @@ def contraction(scene: Scene) -> Contraction | None:
     if any(n not in names_in(x) for n, _ in batch for x in reads):
         return None
     return Contraction(scene, output, fold, a, b, batch)
+
+
+def _unread(e: Expr) -> Expr:
+    """The expression with a number in place of everything that is read."""
+    return Const(0.0, "float32") if isinstance(e, Load) else rebuilt(e, tuple(map(_unread, children(e))))
 
 
 def _side(load: Load, other: Load, fold: Fold, scene: Scene) -> Side | None:

@@ -159,9 +159,10 @@ def postorder(e: Expr) -> Iterator[Expr]:
 def cuttings(subject: Subject) -> list[tuple[Scene, ...]]:
     """Ways to cut what the original computes into parts, each with a scene for every part in the order in which they
     must run; empty where it is not known, or cannot be told by maps, folds and scans."""
-    if subject.computation is None or subject.keep_launch or subject.candidate.actions:
+    computation = subject.free
+    if computation is None:
         return []
-    return list(_cuttings(subject.candidate, subject.contract, subject.computation, subject.target))
+    return list(_cuttings(subject.candidate, subject.contract, computation, subject.target))
 
 
 @lru_cache(maxsize=16)

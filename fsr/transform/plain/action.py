@@ -68,10 +68,10 @@ def _further(inner: Sequence[Action], subject: Subject, plain: Subject) -> list[
 
 def _plain(subject: Subject) -> Subject | None:
     """The original's plain form as a subject; None where there is none, or for other candidates than the original."""
-    candidate = subject.candidate
-    if subject.computation is None or subject.keep_launch or candidate.actions:
+    computation = subject.free
+    if computation is None:
         return None
-    written = _written(candidate, subject.contract, subject.computation)
+    written = _written(subject.candidate, subject.contract, computation)
     if written is None:
         return None
     return replace(subject, candidate=written, kernels=parse_kernels(written.source))

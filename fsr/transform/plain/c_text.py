@@ -129,21 +129,21 @@ class Writer:
         raise NotPlain(name)
 
     def _as_people_write(self, name: str, args: tuple[Expr, ...]) -> Sequence[Expr]:
-        """Factors in the order of a normalisation, ``(x[i, k] - mean) * scale[i] * weight[k]``: an element with what
-        scales it first, so that no partial product leaves the range that the whole one keeps to; then, and sums of
+        """Factors in the order of a normalisation, ``0.5f * (x[i, k] - mean) * scale[i] * weight[k]``: an element with
+        what scales it first, so that no partial product leaves the range that the whole one keeps to; then, and sums of
         products, in the order of the arguments: which of two products is fused with their sum depends on it."""
         if name == "prod":
-            return sorted(args, key=self._reach)
+            return sorted(args, key=lambda a: (not isinstance(a, Const), self._reach(a)))
         if name == "sum" and all(isinstance(part, Load) for a in args for part in factors_of(a)):
             return sorted(args, key=lambda a: [self._reach(part)[2:] for part in factors_of(a)])
         return args
 
-    def _reach(self, e: Expr) -> tuple[int, bool, bool, int, str]:
+    def _reach(self, e: Expr) -> tuple[int, bool, int, str]:
         loads = [part for part in walk(e) if isinstance(part, Load)]
         dims = {name for load in loads for index in load.indices for name in names_in(index)}
         places = {name: n for n, name in enumerate(self.extents)}
         first = min((places.get(load.buffer, len(places)) for load in loads), default=len(places))
-        return -len(dims), isinstance(e, Load), isinstance(e, Const | Number), first, repr(e) if loads else ""
+        return -len(dims), isinstance(e, Load), first, repr(e) if loads else ""
 
     def _widened(self, e: Expr) -> str:
         """What is compared, 16 bits as float: which is exact, and __half has too many operators to choose from."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from fsr.computation.canonical import ordered
-from fsr.computation.expression import Affine, Case, Const, Expr, Load, Number, Op
+from fsr.computation.computation import Computation, Statement
+from fsr.computation.expression import Affine, Case, Const, Expr, Fold, Load, Number, Op
+from fsr.computation.order import order_shows
 from fsr.transform.plain.c_text import Writer
 
 
@@ -47,3 +49,17 @@ def test_terms_of_either_side_of_a_condition_are_two_sums() -> None:
 def test_halves_are_compared_as_floats() -> None:
     assert written(Op("gt", (H, Const(0.5, "float16")))) == "((float)h[i] > 0.5f)"
     assert written(Const(0.5, "float16")) == "__half(0.5f)"
+
+
+def test_a_sum_of_rounded_values_has_an_order_that_shows() -> None:
+    assert order_shows(computed(Fold("sum", (("k", Affine((("n", 1),))),), X)))
+    assert order_shows(computed(Op("sum", (X, W, S))))
+    assert order_shows(computed(Op("sum", (Op("prod", (X, W)), Op("prod", (S, W))))))
+    assert not order_shows(computed(Op("sum", (Op("prod", (X, W)), S))))
+    assert not order_shows(computed(Fold("max", (("k", Affine((("n", 1),))),), X)))
+    assert not order_shows(computed(Fold("sum", (("k", Affine((("n", 1),))),), Load("c", (index("k"),), "int32"))))
+
+
+def computed(e: Expr) -> Computation:
+    place = (index("i"), index("j"))
+    return Computation(("n",), (), (Statement("map", "y", (("i", "n"), ("j", "2")), e, place),))
