@@ -23,6 +23,7 @@ FAILURE = math.log(0.5)  # what a failed or cut-short candidate counts as
 BONUS = 0.30  # exploration weight, in log speed-up
 REFUSED_OFTEN = 3  # parents on which a move gave a candidate that was not right, and never a right one
 AIMED = math.log(1.5)  # prior lift of a move aimed at the main bottleneck
+WORTH_AIMING = math.log(1.25)  # a move that is thought to gain less relieves no main bottleneck, and is lifted by less
 LARGEST_GUESS = math.log(64.0)
 
 
@@ -68,8 +69,9 @@ class Policy:
     def estimate(self, action: Action, move: Move, bottlenecks: Mapping[str, float]) -> float:
         """Expected log speed-up of a move. ``bottlenecks``: name to share of the time, 0 to 1."""
         guess = min(math.log(max(move.gain, 1e-3)), LARGEST_GUESS)
-        if bottlenecks:
-            guess += self.aimed * max((bottlenecks.get(b, 0.0) for b in action.aims_at), default=0.0)
+        if bottlenecks and guess > 0:
+            share = max((bottlenecks.get(b, 0.0) for b in action.aims_at), default=0.0)
+            guess += self.aimed * share * min(guess / WORTH_AIMING, 1.0)
         seen = self._by_action[move.action]
         waiting = self._pending[move.action]
         mean = (PRIOR_WEIGHT * guess + seen.total) / (PRIOR_WEIGHT + seen.count + 0.5 * waiting)

@@ -135,5 +135,5 @@ FROM_COMPUTATION: tuple[FromComputation, ...] = (
     FromComputation(
         "register-tile", _REGISTER_TILE, frozenset({"bandwidth", "instructions", "latency", "compute"}), _EVERY
     ),
-    FromComputation("pack-elements", _ELEMENTS, frozenset({"bandwidth", "instructions", "latency"}), _EVERY),
+    FromComputation("pack-elements", _ELEMENTS, frozenset({"bandwidth", "instructions", "latency", "launch"}), _EVERY),
 )  # fmt: skip

@@ -28,7 +28,7 @@ class BlockShape:
     block size written into it, its ids are written anew."""
 
     name = "block-shape"
-    aims_at = frozenset({"uncoalesced", "occupancy", "latency", "bandwidth"})
+    aims_at = frozenset({"uncoalesced", "occupancy", "latency", "bandwidth", "launch"})
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """A move a shape other than the present one; none with keep_launch."""

@@ -27,7 +27,7 @@ class BlockShape3D:
     """The same points in blocks of x by y by z threads; the kernel stays as it is, the grid goes along."""
 
     name = "block-shape-3d"
-    aims_at = frozenset({"uncoalesced", "occupancy", "latency", "bandwidth"})
+    aims_at = frozenset({"uncoalesced", "occupancy", "latency", "bandwidth", "launch"})
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """A move a shape other than the present one; none with keep_launch."""

@@ -25,7 +25,7 @@ class BlockSize:
     whose block size is a template argument."""
 
     name: str = "block-size"
-    aims_at: frozenset[str] = frozenset(["occupancy", "latency", "uncoalesced"])
+    aims_at: frozenset[str] = frozenset(["occupancy", "latency", "uncoalesced", "launch"])
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """Other sizes than the present one."""

@@ -26,7 +26,7 @@ class Coarsen:
     """Each thread does ``factor`` ids along x."""
 
     name: str = "thread-coarsening"
-    aims_at: frozenset[str] = frozenset(["latency", "instructions", "bandwidth"])
+    aims_at: frozenset[str] = frozenset(["latency", "instructions", "bandwidth", "launch"])
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """Kernels over global ids."""

@@ -22,7 +22,7 @@ class MarchStencil:
     """A thread computes ``rows`` points one below the other and keeps the rows that they share in registers."""
 
     name = "march-stencil"
-    aims_at = frozenset({"bandwidth", "latency", "instructions"})
+    aims_at = frozenset({"bandwidth", "latency", "instructions", "launch"})
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """A move a number of rows and block shape; none with keep_launch."""

@@ -32,7 +32,7 @@ class Vectorize:
     """Kernels over one global id: each thread takes ``width`` neighbouring elements."""
 
     name: str = "vectorize"
-    aims_at: frozenset[str] = frozenset(["bandwidth", "instructions", "latency"])
+    aims_at: frozenset[str] = frozenset(["bandwidth", "instructions", "latency", "launch"])
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """Widths whose packs are at most 16 bytes, and block sizes to go with them."""
