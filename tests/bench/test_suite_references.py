@@ -25,6 +25,7 @@ MOST_ELEMENTS = 60_000
 
 @pytest.fixture(scope="module")
 def device():
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'fsr[torch]'")
     opened = open_device(parse_device("host"))
     yield opened
     opened.close()
@@ -33,7 +34,6 @@ def device():
 @pytest.mark.filterwarnings("ignore::UserWarning")  # torch's own: sparse tensors are in beta
 @pytest.mark.parametrize("workload", SUITE.workloads, ids=lambda w: w.name)
 def test_the_reference_computes_what_the_kernel_does(workload: Workload, device: Device, tmp_path: Path):
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'fsr[torch]'")
     assert workload.references is not None
     kernel = load_kernel(workload.kernel)
     contract = kernel.contract
