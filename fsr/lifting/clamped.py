@@ -1,4 +1,5 @@
-"""Neighbours whose indices stop at the edges: ``x[max(j - 1, 0)]``. At an edge several of them are one element."""
+"""Neighbours whose indices stop at the edges, ``x[max(j - 1, 0)]``, or go round, ``x[(j + n - 1) % n]``: at an edge, or
+in a narrow buffer, several of them may be one element."""
 
 from __future__ import annotations
 
@@ -36,23 +37,37 @@ def neighbours(points: Points, vectors: Sequence[Sequence[Vector]], own: Ints) -
     if not away or everywhere.min() < 0:
         return [], high
     offsets: tuple[Vector, ...] = Counter(away).most_common(1)[0][0]
-    found = [Neighbour(offset, []) for offset in offsets]
-    for n, terms in enumerate(everywhere.tolist()):
-        left = list(enumerate(map(tuple, terms)))
-        for one in found:
-            wanted = tuple(np.clip(own[n] + one.offset, 0, high[n]).tolist())
-            k = next((k for k, (_, vector) in enumerate(left) if vector == wanted), None)
-            if k is None or len(set(offsets)) < len(offsets):
-                return [], high
-            one.terms.append(left.pop(k)[0])
-    return found, high
+    if len(set(offsets)) < len(offsets):
+        return [], high
+    ways: tuple[Callable[[Ints, Ints], Ints], ...] = (
+        lambda at, end: np.clip(at, 0, end),
+        lambda at, end: at % (end + 1),
+    )
+    for way in ways:
+        places = [way(own + np.array(offset), high) for offset in offsets]
+        terms = [_matched(row, [tuple(p[n].tolist()) for p in places]) for n, row in enumerate(everywhere.tolist())]
+        if all(t is not None for t in terms):
+            kept = [t for t in terms if t is not None]
+            return [Neighbour(offset, [t[k] for t in kept]) for k, offset in enumerate(offsets)], high
+    return [], high
+
+
+def _matched(vectors: Sequence[Sequence[int]], wanted: Sequence[Vector]) -> list[int] | None:
+    """Which of a sample's terms is at each place; None where they are not the same."""
+    left, found = list(enumerate(map(tuple, vectors))), list[int]()
+    for place in wanted:
+        k = next((k for k, (_, vector) in enumerate(left) if vector == place), None)
+        if k is None:
+            return None
+        found.append(left.pop(k)[0])
+    return found
 
 
 def stopping(
     points: Points, names: Sequence[str], one: Neighbour, high: Sequence[Affine], fit: Callable[[Points], Expr]
 ) -> Expr:
-    """A neighbour's value under conditions that say where it stops. ``points``: of its terms; ``names``: the dimension
-    of each index; ``high``: the highest indices. Raises Refused."""
+    """A neighbour's value under conditions that say where it leaves its own offset. ``points``: of its terms;
+    ``names``: the dimension of each index; ``high``: the highest indices. Raises Refused."""
     c = next((c for c, d in enumerate(one.offset) if d), None)
     if c is None:
         return fit(points)

@@ -94,7 +94,13 @@ def image(kernel: str, dtype: str, grid: str, block: str) -> str:
     return IMAGE.replace("DTYPE", dtype).replace("GRID", grid).replace("BLOCK", block) + kernel
 
 
+AROUND = CLAMPED.replace("c - 1 : c,", "c - 1 : w - 1,").replace("c + 1 : c,", "c + 1 : 0,")
+AROUND = AROUND.replace("r - 1 : r,", "r - 1 : h - 1,").replace("r + 1 : r;", "r + 1 : 0;")
+EVEN = image(AROUND, "float32", '["ceil_div(w, 8)", "ceil_div(h, 8)"]', "[16, 16]")
+EVEN = EVEN.replace('["h", "w"]', '["2 * h", "2 * w"]').replace('= "h"}', '= "2 * h"}').replace('= "w"}', '= "2 * w"}')
+
 CASES = {
+    "going round": (EVEN, 2),
     "clamped": (image(CLAMPED, "float32", '["ceil_div(w, 16)", "ceil_div(h, 16)"]', "[16, 16]"), 2),
     "bytes by one number": (image(BOX_OF_BYTES, "uint8", '"ceil_div(h * w, 256)"', "256"), 2),
     "two steps in shared memory": (
