@@ -79,8 +79,12 @@ class Writer:
         if isinstance(index, Affine):
             found = self.affine(index)
             return found if is_word(found) else f"({found})"
-        sign = "%" if isinstance(index, Remainder) else "/"
-        return f"(({self.affine(index.value)}) {sign} {self.by(index.by)})"
+        value, by = self.affine(index.value), self.by(index.by)
+        if isinstance(index, Quotient):
+            return f"(({value}) / {by})"
+        if index.value.constant < 0 or any(times < 0 for _, times in index.value.terms):  # C keeps the sign
+            return f"((({value}) % {by} + {by}) % {by})"
+        return f"(({value}) % {by})"
 
     def _load(self, e: Load) -> str:
         if not e.indices or e.buffer.startswith("_"):
@@ -129,21 +133,32 @@ class Writer:
         raise NotPlain(name)
 
     def _as_people_write(self, name: str, args: tuple[Expr, ...]) -> Sequence[Expr]:
-        """Factors in the order of a normalisation, ``0.5f * (x[i, k] - mean) * scale[i] * weight[k]``: an element with
-        what scales it first, so that no partial product leaves the range that the whole one keeps to; then, and sums of
-        products, in the order of the arguments: which of two products is fused with their sum depends on it."""
+        """Factors in the order of a normalisation, ``0.5f * (x[i, k] - mean) * scale[i] * weight[k] * dout[i, k]``: a
+        centred element with what scales it first, so that no partial product leaves the range that the whole one keeps
+        to; else, and sums of products, in the order of the arguments: which of two products is fused with their sum
+        depends on it."""
         if name == "prod":
-            return sorted(args, key=lambda a: (not isinstance(a, Const), self._reach(a)))
+            most = max(self._reach(a) for a in args)
+            first = next((a for a in args if isinstance(a, Op) and a.name == "sum" and self._reach(a) == most), None)
+            first = first or min((a for a in args if self._reach(a) == most), key=self._place)
+            left = [a for a in args if a is not first]
+            left.sort(key=lambda a: (self._reach(a) == most, isinstance(a, Load), -self._reach(a), self._place(a)))
+            return sorted([first, *left], key=lambda a: not isinstance(a, Const))
         if name == "sum" and all(isinstance(part, Load) for a in args for part in factors_of(a)):
-            return sorted(args, key=lambda a: [self._reach(part)[2:] for part in factors_of(a)])
+            return sorted(args, key=lambda a: [self._place(part) for part in factors_of(a)])
         return args
 
-    def _reach(self, e: Expr) -> tuple[int, bool, int, str]:
+    @staticmethod
+    def _reach(e: Expr) -> int:
+        """How many dimensions tell what is read."""
         loads = [part for part in walk(e) if isinstance(part, Load)]
-        dims = {name for load in loads for index in load.indices for name in names_in(index)}
+        return len({name for load in loads for index in load.indices for name in names_in(index)})
+
+    def _place(self, e: Expr) -> tuple[int, str]:
+        """Among the arguments: that of the first which is read."""
         places = {name: n for n, name in enumerate(self.extents)}
-        first = min((places.get(load.buffer, len(places)) for load in loads), default=len(places))
-        return -len(dims), isinstance(e, Load), first, repr(e) if loads else ""
+        found = [places.get(part.buffer, len(places)) for part in walk(e) if isinstance(part, Load)]
+        return min(found, default=len(places)), repr(e) if found else ""
 
     def _widened(self, e: Expr) -> str:
         """What is compared, 16 bits as float: which is exact, and __half has too many operators to choose from."""

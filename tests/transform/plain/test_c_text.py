@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fsr.computation.canonical import ordered
 from fsr.computation.computation import Computation, Statement
-from fsr.computation.expression import Affine, Case, Const, Expr, Fold, Load, Number, Op
+from fsr.computation.expression import Affine, Case, Const, Expr, Fold, Load, Number, Op, Remainder
 from fsr.computation.order import order_shows
 from fsr.transform.plain.c_text import Writer
 
@@ -18,7 +18,7 @@ def affine(value: Affine) -> str:
 
 
 def written(e: Expr) -> str:
-    extents = {"x": ("n", "2"), "w": ("2",), "s": ("n",), "h": ("n",)}
+    extents = {"d": ("n", "2"), "x": ("n", "2"), "w": ("2",), "s": ("n",), "h": ("n",)}
     return Writer(affine, extents, {name: name for name in extents}, str).text(e)
 
 
@@ -33,6 +33,12 @@ def test_an_element_is_scaled_before_it_is_weighted() -> None:
     assert written(product) == "(x[i * 2 + j] * sqrtf(s[i]) * w[j])"
 
 
+def test_another_element_comes_after_what_scales_the_centred_one() -> None:
+    centred = Op("sum", (X, Op("neg", (S,))))
+    product = ordered(Op("prod", (Load("d", X.indices, "float32"), W, centred, Op("sqrt", (S,)))))
+    assert written(product) == "((x[i * 2 + j] - s[i]) * sqrtf(s[i]) * w[j] * d[i * 2 + j])"
+
+
 def test_sums_of_products_keep_the_order_of_the_arguments() -> None:
     left, right = (Op("prod", (Load("w", (index("", at),), "float32"), S)) for at in (0, 1))
     assert written(ordered(Op("sum", (Op("neg", (right,)), left)))) == "((s[i] * w[0]) - (s[i] * w[1]))"
@@ -44,6 +50,11 @@ def test_terms_of_either_side_of_a_condition_are_two_sums() -> None:
         Op("sum", (Case(j, Affine((), 0), X, zero), Case(j, Affine((), 0), S, zero), Case(j, Affine((), 0), zero, W)))
     )
     assert written(found) == "(j <= 0 ? (x[i * 2 + j] + s[i]) : w[j])"
+
+
+def test_what_is_left_of_a_negative_number_is_not_negative() -> None:
+    assert written(Number(Remainder(Affine((("j", 1),), -1), 8), "int64")) == "(((j + -1) % 8 + 8) % 8)"
+    assert written(Number(Remainder(Affine((("j", 1),), 1), 8), "int64")) == "((j + 1) % 8)"
 
 
 def test_halves_are_compared_as_floats() -> None:
