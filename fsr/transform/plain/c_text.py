@@ -139,8 +139,9 @@ class Writer:
         depends on it."""
         if name == "prod":
             most = max(self._reach(a) for a in args)
-            first = next((a for a in args if isinstance(a, Op) and a.name == "sum" and self._reach(a) == most), None)
-            first = first or min((a for a in args if self._reach(a) == most), key=self._place)
+            widest = [a for a in args if self._reach(a) == most]
+            centred = [a for a in widest if isinstance(a, Op) and a.name == "sum"]
+            first = centred[0] if centred else min(widest, key=self._place)
             left = [a for a in args if a is not first]
             left.sort(key=lambda a: (self._reach(a) == most, isinstance(a, Load), -self._reach(a), self._place(a)))
             return sorted([first, *left], key=lambda a: not isinstance(a, Const))
