@@ -138,22 +138,23 @@ class Writer:
         to; else, and sums of products, in the order of the arguments: which of two products is fused with their sum
         depends on it."""
         if name == "prod":
-            most = max(self._reach(a) for a in args)
-            widest = [a for a in args if self._reach(a) == most]
-            centred = [a for a in widest if isinstance(a, Op) and a.name == "sum"]
-            first = centred[0] if centred else min(widest, key=self._place)
-            left = [a for a in args if a is not first]
-            left.sort(key=lambda a: (self._reach(a) == most, isinstance(a, Load), -self._reach(a), self._place(a)))
-            return sorted([first, *left], key=lambda a: not isinstance(a, Const))
+            return self._scaled_first(args)
         if name == "sum" and all(isinstance(part, Load) for a in args for part in factors_of(a)):
             return sorted(args, key=lambda a: [self._place(part) for part in factors_of(a)])
         return args
 
-    @staticmethod
-    def _reach(e: Expr) -> int:
-        """How many dimensions tell what is read."""
-        loads = [part for part in walk(e) if isinstance(part, Load)]
-        return len({name for load in loads for index in load.indices for name in names_in(index)})
+    def _scaled_first(self, factors: tuple[Expr, ...]) -> list[Expr]:
+        """Constants, the widest factor (a centred one, if any), what scales rows of it, the rest, others as wide."""
+        most = max(len(dims_of(a)) for a in factors)
+        widest = [a for a in factors if len(dims_of(a)) == most]
+        centred = [a for a in widest if isinstance(a, Op) and a.name == "sum"]
+        first = centred[0] if centred else min(widest, key=self._place)
+        along = next(
+            (set(names_in(x.indices[-1])) for x in walk(first) if isinstance(x, Load) and x.indices), set[str]()
+        )
+        left = [a for a in factors if a is not first]
+        left.sort(key=lambda a: (len(dims_of(a)) == most, bool(dims_of(a) & along), self._place(a)))
+        return sorted([first, *left], key=lambda a: not isinstance(a, Const))
 
     def _place(self, e: Expr) -> tuple[int, str]:
         """Among the arguments: that of the first which is read."""
@@ -176,6 +177,12 @@ class Writer:
         if name in ("int8", "int16") and type_of(a).startswith("float"):
             return f"({TYPES[name]})(int){self.text(a)}"  # what is unsigned there wraps
         return f"{TYPES[name]}({self.text(a)})" if name in _NARROW else f"({TYPES[name]}){self.text(a)}"
+
+
+def dims_of(e: Expr) -> set[str]:
+    """The dimensions that tell what is read."""
+    loads = [part for part in walk(e) if isinstance(part, Load)]
+    return {name for load in loads for index in load.indices for name in names_in(index)}
 
 
 def factors_of(e: Expr) -> tuple[Expr, ...]:

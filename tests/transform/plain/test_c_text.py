@@ -18,7 +18,7 @@ def affine(value: Affine) -> str:
 
 
 def written(e: Expr) -> str:
-    extents = {"d": ("n", "2"), "x": ("n", "2"), "w": ("2",), "s": ("n",), "h": ("n",)}
+    extents = {"d": ("n", "2"), "x": ("n", "2"), "w": ("2",), "s": ("n",), "h": ("n",), "z": ("n",)}
     return Writer(affine, extents, {name: name for name in extents}, str).text(e)
 
 
@@ -37,6 +37,12 @@ def test_another_element_comes_after_what_scales_the_centred_one() -> None:
     centred = Op("sum", (X, Op("neg", (S,))))
     product = ordered(Op("prod", (Load("d", X.indices, "float32"), W, centred, Op("sqrt", (S,)))))
     assert written(product) == "((x[i * 2 + j] - s[i]) * sqrtf(s[i]) * w[j] * d[i * 2 + j])"
+
+
+def test_what_scales_rows_comes_before_what_weights_columns() -> None:
+    centred = Op("sum", (X, Op("neg", (S,))))
+    product = ordered(Op("prod", (W, Load("z", S.indices, "float32"), centred)))
+    assert written(product) == "((x[i * 2 + j] - s[i]) * z[i] * w[j])"
 
 
 def test_sums_of_products_keep_the_order_of_the_arguments() -> None:
