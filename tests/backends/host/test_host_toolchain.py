@@ -71,7 +71,6 @@ def test_an_error_inside_a_header_is_told_at_the_line_that_caused_it():
     [
         ('asm volatile("mov.u32 %0, %laneid;" : "=r"(x));', "asm"),
         ('asm("trap;");', "PTX"),
-        ("__pipeline_commit();", "cp.async"),
     ],
 )
 def test_what_a_cpu_cannot_execute_is_named_with_its_line(statement, word):
