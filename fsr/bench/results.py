@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import fcntl
 import json
-import math
 import os
+import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -140,5 +140,5 @@ def _records(path: Path) -> Iterator[Record]:
 
 def geometric_mean(values: Iterable[float]) -> float | None:
     """None of nothing."""
-    logs = [math.log(v) for v in values]
-    return math.exp(sum(logs) / len(logs)) if logs else None
+    found = list(values)
+    return statistics.geometric_mean(found) if found else None

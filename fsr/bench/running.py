@@ -74,13 +74,12 @@ class Bench:
         if kept := len(chosen) - len(waiting):
             which = "no record to time anew" if options.retime else "a record; --again does them anew"
             self.say(f"{kept} have {which}, in {options.out}", "")
-        measured = backend_named(device).basis is Basis.MEASURED
-        if options.peers and not measured:
+        if options.peers and backend_named(device).basis is not Basis.MEASURED:
             self.say(f"peers are left out: {', '.join(options.peers)} need a GPU, and times here are predicted", "")
         for number, workload in enumerate(waiting, 1):
             head = f"{number}/{len(waiting)} {workload.name}"
             told = done[workload.name].refine if options.retime else self._refined(workload, device, head)
-            record = self._record(workload, told, head, measured=measured)
+            record = self._record(workload, told, head, device)
             append(options.out, record)
             self.say(f"{head}: {_told(record)}", "")
             written(read([options.out]), options.out)
@@ -95,9 +94,8 @@ class Bench:
         )
         return self.refine(asked, workload.kernel, options.out / "logs" / f"{workload.name}.log")
 
-    def _record(self, workload: Workload, told: Mapping[str, Any], head: str, *, measured: bool) -> Record:
-        options = self.options
-        basis = Basis.MEASURED if measured else Basis.PREDICTED
+    def _record(self, workload: Workload, told: Mapping[str, Any], head: str, device: str) -> Record:
+        options, basis = self.options, backend_named(device).basis
         record = Record(
             workload.name, workload.family, str(told["status"]), basis.value, options.budget_s, refine=_brief(told),
             device=told.get("device") or {}, least=workload.least,
@@ -105,22 +103,20 @@ class Bench:
         if record.status not in ("improved", "unchanged"):
             record = replace(record, status="failed", detail=str(told.get("detail") or told.get("error") or told))
         try:
-            if measured:
-                return self._measured(workload, record, Path(told["output"]) if told.get("output") else None, head)
+            if basis is Basis.MEASURED:
+                winner = {WINNER: Path(told["output"])} if told.get("output") else {}
+                return _with(record, workload, self._arena(device, head).compare(workload, winner))
             return _predicted(workload, record, told)
         except (FsrError, SideFailureError) as fault:
             detail = fault.what if isinstance(fault, FsrError) else str(fault)
             return replace(record, status="failed", detail="; ".join(filter(None, [record.detail, detail])))
 
-    def _measured(self, workload: Workload, record: Record, winner: Path | None, head: str) -> Record:
+    def _arena(self, device: str, head: str) -> Arena:
         options = self.options
-        arena = Arena(
-            str(resolve_device(parse_device(options.device))), options.out / "exchange", options.out / "logs",
-            options.peers, options.seed, tuning_s=options.budget_s, opener=self.opener,
-            tell=lambda now: self.say("", f"{head}: {now}"),
+        return Arena(
+            device, options.out / "exchange", options.out / "logs", options.peers, options.seed,
+            tuning_s=options.budget_s, opener=self.opener, tell=lambda now: self.say("", f"{head}: {now}"),
         )  # fmt: skip
-        compared = arena.compare(workload, {} if winner is None else {WINNER: winner})
-        return _with(record, workload, compared)
 
 
 def _with(record: Record, workload: Workload, compared: Comparison) -> Record:
