@@ -35,7 +35,7 @@ from benchmarks.composing import Composed, wrong  # noqa: E402  # the checkout, 
 from benchmarks.kernels.sources import Subject, of_folder, of_repository  # noqa: E402
 from benchmarks.rewriting import reshaped  # noqa: E402
 from benchmarks.spreading import Record, Spread, read  # noqa: E402
-from fsr.app.checking import evaluated, promoted  # noqa: E402
+from fsr.app.checking import judged_by  # noqa: E402
 from fsr.backends.protocol import DeviceFault  # noqa: E402
 from fsr.backends.select import recording_backend  # noqa: E402
 from fsr.errors import FsrError  # noqa: E402
@@ -66,11 +66,7 @@ def judged(spec: SessionSpec, composed: Composed) -> tuple[bool, str]:
 
 def judged_by_workers(spec: SessionSpec, composed: Composed) -> tuple[bool, str]:
     """The same in processes that a crash may end."""
-    workers = fleet(spec.device).workers
-    built, outcome = evaluated(workers, spec, composed.candidate)
-    if built is not None and outcome.status >= Status.CORRECT:
-        final = PromoteRequest(spec, composed.candidate, built, BUDGET_S, PromotionPart.TESTS, own_tested=True)
-        outcome = promoted(workers, final)
+    outcome = judged_by(fleet(spec.device).workers, spec, composed.candidate, BUDGET_S, timed=False)
     return outcome.status >= Status.SLOW, told(outcome)
 
 

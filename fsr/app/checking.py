@@ -124,9 +124,9 @@ def judge_candidate(
         spec, workers = replace(fleet.spec(kernel, options), untrusted=untrusted), fleet.workers
         report = qualify(workers, spec, kernel, lambda: None)
         least = Status.CORRECT if timed else Status.SLOW
-        outcome = _stages(workers, spec, candidate, options, timed=timed)
+        outcome = judged_by(workers, spec, candidate, options.budget_s, timed=timed)
         for plan in others if outcome.status < least and outcome.stage not in ("guard", "compile") else ():
-            again = _stages(workers, spec, replace(candidate, plan=plan), options, timed=timed)
+            again = judged_by(workers, spec, replace(candidate, plan=plan), options.budget_s, timed=timed)
             if again.status >= least:
                 outcome = replace(again, evidence={**again.evidence, "launch": plan_notes(plan).strip()})
                 break
@@ -146,14 +146,14 @@ def judge_candidate(
     return Judged(judgement, spec, report.device)
 
 
-def _stages(
-    workers: Workers, spec: SessionSpec, candidate: Candidate, options: RefineOptions, *, timed: bool
-) -> Outcome:
+def judged_by(workers: Workers, spec: SessionSpec, candidate: Candidate, budget_s: float, *, timed: bool) -> Outcome:
+    """What the search's and the promotion's stages say of a candidate, ``timed`` or tested only, and how many cases it
+    passed in all."""
     compiled, outcome = evaluated(workers, spec, candidate)
     if compiled is None or outcome.status < Status.CORRECT:
         return outcome
     part = PromotionPart.WHOLE if timed else PromotionPart.TESTS
-    final = promoted(workers, PromoteRequest(spec, candidate, compiled, options.budget_s, part, own_tested=True))
+    final = promoted(workers, PromoteRequest(spec, candidate, compiled, budget_s, part, own_tested=True))
     return replace(final, cases=outcome.cases + final.cases, passed=outcome.passed + final.passed)
 
 
