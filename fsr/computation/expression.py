@@ -7,7 +7,7 @@ associative here, whatever order the source has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 ASSOCIATIVE = ("sum", "prod", "max", "min")
@@ -213,7 +213,23 @@ def renamed(e: Expr, names: Callable[[str], str]) -> Expr:
 
 def with_affine(e: Expr, change: Callable[[Affine], Affine]) -> Expr:
     """The expression with every affine value in it changed, but for divisors."""
-    e = rebuilt(e, tuple(with_affine(part, change) for part in children(e)))
+    return with_own_affine(rebuilt(e, tuple(with_affine(part, change) for part in children(e))), change)
+
+
+def fixed(e: Expr, values: Mapping[str, int]) -> Expr:
+    """The expression where some dimensions are numbers; a fold over one of them stays as it is."""
+
+    def change(a: Affine) -> Affine:
+        rest = tuple((n, k) for n, k in a.terms if n not in values)
+        return Affine(rest, a.constant + sum(k * values[n] for n, k in a.terms if n in values))
+
+    if isinstance(e, Fold) and any(n in values for n, _ in e.dims):
+        return e
+    return with_own_affine(rebuilt(e, tuple(fixed(part, values) for part in children(e))), change)
+
+
+def with_own_affine(e: Expr, change: Callable[[Affine], Affine]) -> Expr:
+    """The same for the affine values that stand in an expression itself, not in those beneath it."""
     match e:
         case Number(Affine() as a, _):
             return replace(e, index=change(a))

@@ -12,12 +12,9 @@ from fsr.computation.expression import (
     Const,
     Expr,
     Fold,
-    Number,
     Op,
-    Quotient,
-    Recurrence,
-    Remainder,
     children,
+    fixed,
     rebuilt,
 )
 from fsr.computation.types import CASTS, type_of
@@ -45,25 +42,7 @@ def unpeeled(e: Expr, below: Mapping[str, str] | None = None) -> Expr:
 
 def at_zero(e: Expr, name: str) -> Expr:
     """The expression where a dimension is 0."""
-
-    def index(a: Affine) -> Affine:
-        return replace(a, terms=tuple((n, k) for n, k in a.terms if n != name))
-
-    if isinstance(e, Fold) and name in {n for n, _ in e.dims}:
-        return e
-    e = rebuilt(e, tuple(at_zero(p, name) for p in children(e)))
-    match e:
-        case Number(Affine() as a, _):
-            return replace(e, index=index(a))
-        case Number(Remainder() | Quotient() as at, _):
-            return replace(e, index=replace(at, value=index(at.value)))
-        case Fold():
-            return replace(e, dims=tuple((n, index(x)) for n, x in e.dims))
-        case Case():
-            return replace(e, left=index(e.left), right=index(e.right))
-        case Recurrence():
-            return replace(e, extent=index(e.extent))
-    return e
+    return fixed(e, {name: 0})
 
 
 def simplified(e: Expr) -> Expr:

@@ -66,6 +66,11 @@ class Target:
     launch_ns: float = 2300.0
     next_launch_ns: float = 1100.0
 
+    @property
+    def capability(self) -> int:
+        """The number of a CUDA architecture, 90 for 'sm_90a'; 0 for others."""
+        return int("".join(c for c in self.arch if c.isdigit())) if self.arch.startswith("sm_") else 0
+
 
 _KIB, _MIB = 1024, 1024 * 1024
 
@@ -167,4 +172,4 @@ def closest_target(arch: str) -> Target:
     if arch in _ARCHES:
         return _ARCHES[arch]
     number = int("".join(c for c in arch if c.isdigit()) or 90)
-    return min((t for t in _ARCHES.values() if t.arch.startswith("sm_")), key=lambda t: abs(int(t.arch[3:]) - number))
+    return min((t for t in _ARCHES.values() if t.capability), key=lambda t: abs(t.capability - number))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fsr.computation.computation import Statement
 from fsr.computation.expression import Const, Expr, Fold, Load, Op, children, names_in, rebuilt
@@ -20,9 +20,9 @@ from fsr.source.names import indent
 from fsr.transform.computed.assembly import Dim3, Written
 from fsr.transform.computed.columns import lead_dims
 from fsr.transform.computed.elements import stores
-from fsr.transform.computed.folding import c_type, checked, extent, folds_in, identity, step
+from fsr.transform.computed.folding import c_type, extent, identity, one_fold, step, without
 from fsr.transform.computed.packs import Packs, pack_type
-from fsr.transform.computed.parts import name_of, value_of
+from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.scene import Scene, along, loads_in, plain, word
 from fsr.transform.gemm.config import FIRST, GemmConfig, fits, promise
 from fsr.transform.gemm.text import GemmParts, Operand, gemm_body, vector_structs
@@ -77,16 +77,10 @@ class Contraction:
 def contraction(scene: Scene) -> Contraction | None:
     """The part as a contraction; None where it is none."""
     part = scene.part
-    if len(part.outputs) != 1 or len(part.domain) < 2:
+    found = one_fold(part) if len(part.domain) > 1 else None
+    if found is None:
         return None
-    output = part.whole[0]
-    folds = folds_in(value_of(output))
-    if len(folds) != 1 or [name_of(i) for i in output.place] != [n for n, _ in part.domain]:
-        return None
-    try:
-        fold = checked(folds[0])
-    except NotPlain:
-        return None
+    output, fold = found
     reads = loads_in([fold.body])
     if len(reads) != 2 or not all(plain(x) for x in reads) or {n for n, _ in extent(fold).terms} - set(part.sizes):
         return None
@@ -245,7 +239,7 @@ def finished(c: Contraction, run: int) -> list[str]:
     on, and write them. ``$ACC``: the fold of lane ``$lane``."""
     scene, (m, m_extent), (n, n_extent) = c.scene, c.a.dim, c.b.dim
     out, value = stores(scene)[0], value_of(c.output)
-    reads = Packs.of(scene, [_without(value, c.fold)], n, run)
+    reads = Packs.of(scene, [without(value, c.fold)], n, run)
     limit, made = scene.size(n_extent), f"{scene.own(out.buffer)}_made"
     single = reads.lanes(scene.assigned([(scene.element(out), value)], {c.fold: "$ACC"}), f"${n} < {limit}")
     lines = single
@@ -264,10 +258,3 @@ def finished(c: Contraction, run: int) -> list[str]:
         f"if (${m} < {scene.size(m_extent)}) {{", *indent(lines), "}",
     ]  # fmt: skip
     return [_own(c, line) for line in lines]
-
-
-def _without(e: Expr, fold: Fold) -> Expr:
-    """The expression with its fold as a constant."""
-    if e == fold:
-        return Const(0.0, type_of(fold))
-    return replace(e, args=tuple(_without(x, fold) for x in e.args)) if isinstance(e, Op) else e

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
-from fsr.computation.expression import Affine, Expr, Fold, walk
+from fsr.computation.computation import Statement
+from fsr.computation.expression import Affine, Const, Expr, Fold, children, rebuilt, walk
 from fsr.computation.types import type_of
+from fsr.transform.computed.parts import Part, name_of, value_of
 from fsr.transform.plain.c_text import TYPES, NotPlain
 
 _FLOATS = {"float32": ("0.0f", "1.0f"), "float64": ("0.0", "1.0")}
@@ -17,6 +19,26 @@ OPERATORS = {"sum": "sum", "prod": "product", "max": "max", "min": "min"}  # as 
 def folds_in(e: Expr) -> list[Fold]:
     """The outermost folds of an expression, each once."""
     return list(dict.fromkeys(x for x in walk(e) if isinstance(x, Fold)))
+
+
+def one_fold(part: Part) -> tuple[Statement, Fold] | None:
+    """The output of a part that has one, an element a point, and the fold that stands in it; None where there is not
+    one, or it cannot be written."""
+    if len(part.outputs) != 1:
+        return None
+    output = part.whole[0]
+    folds = folds_in(value_of(output))
+    if len(folds) != 1 or [name_of(i) for i in output.place] != [n for n, _ in part.domain]:
+        return None
+    try:
+        return output, checked(folds[0])
+    except NotPlain:
+        return None
+
+
+def without(e: Expr, fold: Fold) -> Expr:
+    """The expression with a fold as a value that is at hand."""
+    return Const(0.0, type_of(fold)) if e == fold else rebuilt(e, tuple(without(p, fold) for p in children(e)))
 
 
 def checked(fold: Fold) -> Fold:

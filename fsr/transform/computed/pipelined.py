@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from fsr.hardware.limits import REGISTERS_PER_SM
+from fsr.hardware.limits import ASYNC_COPIES_FROM, REGISTERS_PER_SM
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.contraction import Contraction, contraction, gemm_parts, grid_of
 from fsr.transform.computed.scene import Scene
@@ -34,10 +34,9 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
 
 def _copied(c: Contraction) -> bool:
     """Whether both operands are multiplied as they stand in memory, in words that can be copied asynchronously."""
-    arch = c.scene.gpu.arch
-    if not arch.startswith("sm_") or int("".join(x for x in arch if x.isdigit())) < 80:
-        return False
-    return all(side.value == side.load and side.load.dtype in _DTYPES for side in (c.a, c.b))
+    return c.scene.gpu.capability >= ASYNC_COPIES_FROM and all(
+        side.value == side.load and side.load.dtype in _DTYPES for side in (c.a, c.b)
+    )
 
 
 def shared_bytes(config: GemmConfig, stages: int) -> int:

@@ -7,6 +7,7 @@ Away from the edges of the domain no condition on indices is left; a tile at an 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -30,6 +31,7 @@ from fsr.hardware.c_types import BY_DTYPE
 from fsr.source.names import indent
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.elements import stores
+from fsr.transform.computed.folding import folds_in
 from fsr.transform.computed.packs import MOST_BYTES, pack_type
 from fsr.transform.computed.parts import Part, name_of, value_of
 from fsr.transform.computed.scene import Scene, bytes_of, loads_in, word
@@ -122,18 +124,11 @@ def written(scene: Scene, params: Params) -> list[Written]:
     values = [in_single(value_of(s)) if params.get("single") else value_of(s) for s in scene.part.whole]
     lines = [*_place(scene, tile), *_Tile(scene, tile, values).lines()]
     lead = " * ".join(f"({extent})" for _, extent in domain[:-2]) or "1"
-    if scene.names.extents and _layers(scene) > _MAX_GRID_Z:
+    if scene.names.extents and math.prod(max(scene.timed(x), 1) for _, x in domain[:-2]) > _MAX_GRID_Z:
         raise NotPlain("more layers than a grid has")
     high = f"ceil_div({domain[-2][1]}, {y * rows})" if len(domain) > 1 else "1"
     grid = (f"ceil_div({domain[-1][1]}, {x * pack})", high, lead)
     return [Written(scene, lines, grid, (str(x), str(y), "1"), x * y, "tiles")]
-
-
-def _layers(scene: Scene) -> int:
-    total = 1
-    for _, extent in scene.part.domain[:-2]:
-        total *= max(scene.timed(extent), 1)
-    return total
 
 
 def _place(scene: Scene, tile: Mapping[str, int]) -> list[str]:
@@ -182,7 +177,7 @@ class _Tile:
 
     def _inside(self) -> list[str]:
         points, plain = self._points(), [self.inner.of(v) for v in self.values]
-        self.reads = [x for x in loads_in(plain) if _affine(x) and set(self.tile) & _names(x)]
+        self.reads = [x for x in loads_in(plain) if _affine(x) and set(self.tile) & names_in(x)]
         for x in self.reads:
             self.inner.read(x, self.scene.shape(x.buffer))
         every = list(dict.fromkeys(moved(x, at) for at in points for x in self.reads))
@@ -304,7 +299,7 @@ class _Tile:
     def _single(self) -> list[str]:
         """Reads beyond an edge are moved to it, what they give does not count there: all may be computed early."""
         lines, held = list[str](), dict[Expr, str]()
-        for e in dict.fromkeys(e for v in self.values for e in walk(v) if isinstance(e, Fold)):
+        for e in dict.fromkeys(e for v in self.values for e in folds_in(v)):
             held[e] = f"$total{len(held) + 1}"
             lines += self._looped(held[e], e)
         for x in dict.fromkeys(x for v in self.values for x in _beside_folds(v) if _affine(x)):
@@ -355,10 +350,6 @@ def _beside_folds(e: Expr) -> Iterator[Load]:
         yield e
     for part in children(e) if not isinstance(e, Fold) else ():
         yield from _beside_folds(part)
-
-
-def _names(load: Load) -> set[str]:
-    return {n for i in load.indices for n in names_in(i)}
 
 
 def _last(load: Load) -> Affine:

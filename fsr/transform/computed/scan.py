@@ -12,16 +12,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Affine, Expr, Fold, Load, children, names_in, rebuilt, renamed
+from fsr.computation.expression import Affine, Expr, Fold, names_in, renamed
 from fsr.computation.types import type_of
 from fsr.records import Scratch
 from fsr.source.names import indent
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.columns import lead_dims
 from fsr.transform.computed.elements import stores
-from fsr.transform.computed.folding import OPERATORS, c_type, checked, folds_in, identity, step
+from fsr.transform.computed.folding import OPERATORS, c_type, identity, one_fold, step, without
 from fsr.transform.computed.packs import MOST_BYTES, Packs, each, pack_type
-from fsr.transform.computed.parts import name_of, value_of
+from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, plain
 from fsr.transform.plain.c_text import NotPlain
 
@@ -60,16 +60,10 @@ class Scan:
 def scan(scene: Scene) -> Scan | None:
     """The part as a scan; None where it is none."""
     part = scene.part
-    if len(part.outputs) != 1 or not part.domain:
+    found = one_fold(part) if part.domain else None
+    if found is None:
         return None
-    output = part.whole[0]
-    folds = folds_in(value_of(output))
-    if len(folds) != 1 or [name_of(i) for i in output.place] != [n for n, _ in part.domain]:
-        return None
-    try:
-        fold = checked(folds[0])
-    except NotPlain:
-        return None
+    output, fold = found
     dim = part.domain[-1][0]
     (own, length), *_ = fold.dims
     if length not in (Affine(((dim, 1),), 0), Affine(((dim, 1),), 1)) or dim in names_in(fold.body):
@@ -252,7 +246,7 @@ class _Kernel:
             prefix.append(step(fold, "$prefix", f"$own[{item}]"))
         else:
             prefix += [f"if ({item} > 0) {{", f"    {step(fold, '$prefix', f'$own[{item} - 1]')}", "}"]
-        reads = Packs.of(scene, [_without(value, fold)], found.dim, self.pack)
+        reads = Packs.of(scene, [without(value, fold)], found.dim, self.pack)
 
         def told(place: str, held: Mapping[Expr, str]) -> list[str]:
             return [*prefix, *scene.assigned([(place, value)], {**held, fold: "$prefix"})]
@@ -265,10 +259,3 @@ class _Kernel:
                  f"*reinterpret_cast<{kind} *>(&{reads.first(out)}) = {made};"]  # fmt: skip
         test = f"${found.dim}_first + {self.pack} <= $end && {reads.aligned([out])}"
         return [f"if ({test}) {{", *indent(whole), "} else {", *indent(single), "}"]
-
-
-def _without(e: Expr, fold: Fold) -> Expr:
-    """The expression with its fold as a value that is at hand."""
-    if e == fold:
-        return Load("_", (), type_of(fold))
-    return rebuilt(e, tuple(_without(p, fold) for p in children(e)))

@@ -22,7 +22,7 @@ from fsr.source.parse import parse_kernels
 from fsr.transform.computed.joining import joined
 from fsr.transform.computed.parts import Part, cuts_of, name_of
 from fsr.transform.computed.staging import staged
-from fsr.transform.plain.c_text import TYPES, NotPlain, Writer, is_whole
+from fsr.transform.plain.c_text import TYPES, NotPlain, Writer, bare
 from fsr.transform.plain.names import Names
 from fsr.transform.plain.whole_plan import whole
 from fsr.transform.protocol import Subject
@@ -73,8 +73,7 @@ class Scene:
     def text(self, e: Expr, held: Mapping[Expr, str] | None = None) -> str:
         """An expression as C text, without brackets around all of it. ``held``: what stands in a variable already.
         Raises NotPlain."""
-        found = replace(self.names.writer, held=held or {}).text(e)
-        return found[1:-1] if found.startswith("(") and is_whole(found) else found
+        return bare(replace(self.names.writer, held=held or {}).text(e))
 
     def named(self, exprs: Sequence[Expr], held: Mapping[Expr, str]) -> tuple[list[str], dict[Expr, str]]:
         """Declarations of what stands in the expressions several times, and ``held`` with it."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from fsr.computation.expression import (
     ASSOCIATIVE,
-    Affine,
     Case,
     Const,
     Expr,
@@ -15,14 +14,13 @@ from fsr.computation.expression import (
     Load,
     Number,
     Op,
-    Quotient,
-    Remainder,
     children,
     rebuilt,
+    with_own_affine,
 )
 from fsr.computation.types import type_of
 from fsr.transform.computed.shifting import raised
-from fsr.transform.plain.c_text import TYPES, Writer, is_whole
+from fsr.transform.plain.c_text import TYPES, Writer, bare
 
 _LONG = 160  # characters that get a name of their own
 
@@ -39,15 +37,9 @@ class SharedValues:
 
     def add(self, e: Expr, by: Mapping[str, int]) -> int:
         """The number of a value, of the point that is so far away; a fold is among those that are held."""
-        match e:
-            case Fold():
-                return self._node(e, ())
-            case Number(Affine() as a, _):
-                return self._node(replace(e, index=raised(a, by)), ())
-            case Number(Remainder() | Quotient() as r, _):
-                return self._node(replace(e, index=replace(r, value=raised(r.value, by))), ())
-            case Case():
-                e = replace(e, left=raised(e.left, by), right=raised(e.right, by))
+        if isinstance(e, Fold):
+            return self._node(e, ())
+        e = with_own_affine(e, lambda a: raised(a, by))
         parts = tuple(self.add(part, by) for part in children(e))
         return self._node(e, tuple(sorted(parts)) if isinstance(e, Op) and e.name in ASSOCIATIVE else parts)
 
@@ -90,10 +82,10 @@ class SharedValues:
                 text = write.text(e) if counts[number] == 1 else ""
                 if counts[number] > 1 or len(text) > _LONG:
                     name = f"$t{len(lines) + 1}"
-                    lines.append(f"const {TYPES[type_of(e)]} {name} = {_bare(text or write.text(e))};")
+                    lines.append(f"const {TYPES[type_of(e)]} {name} = {bare(text or write.text(e))};")
                     e = self._variable(names, name, e)
             made.append(e)
-        return [*lines, *(f"{place} = {_bare(write.text(made[value]))};" for place, value in pairs)]
+        return [*lines, *(f"{place} = {bare(write.text(made[value]))};" for place, value in pairs)]
 
     def _variable(self, names: dict[Expr, str], name: str, e: Expr) -> Expr:
         variable = Load(name, (), type_of(e))
@@ -122,7 +114,3 @@ class SharedValues:
                 if not isinstance(node, Case):
                     left += below[:1] if isinstance(node, Op) and node.name == "select" else below
         return found
-
-
-def _bare(text: str) -> str:
-    return text[1:-1] if text.startswith("(") and is_whole(text) else text

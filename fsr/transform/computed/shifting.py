@@ -20,6 +20,7 @@ from fsr.computation.expression import (
     Op,
     Recurrence,
     children,
+    fixed,
     rebuilt,
     with_affine,
 )  # fmt: skip
@@ -39,16 +40,6 @@ def moved(load: Load, by: Mapping[str, int]) -> Load:
 def raised(a: Affine, by: Mapping[str, int]) -> Affine:
     """An affine value with whole numbers added to its dimensions."""
     return replace(a, constant=a.constant + sum(k * by.get(n, 0) for n, k in a.terms))
-
-
-def _fixed(e: Expr, values: Mapping[str, int]) -> Expr:
-    """The expression with dimensions that are numbers."""
-
-    def change(a: Affine) -> Affine:
-        rest = tuple((n, k) for n, k in a.terms if n not in values)
-        return Affine(rest, a.constant + sum(k * values[n] for n, k in a.terms if n in values))
-
-    return with_affine(e, change)
 
 
 def difference(a: Affine, b: Affine) -> Affine:
@@ -94,7 +85,7 @@ class Inner:
             raise NotPlain("a fold of many terms")
         ranges = [range(x.constant) for _, x in e.dims]
         names = [n for n, _ in e.dims]
-        terms = [self.of(_fixed(e.body, dict(zip(names, at, strict=True)))) for at in itertools.product(*ranges)]
+        terms = [self.of(fixed(e.body, dict(zip(names, at, strict=True)))) for at in itertools.product(*ranges)]
         return Op(e.op, tuple(terms))
 
     def read(self, load: Load, shape: Sequence[str]) -> None:

@@ -31,8 +31,8 @@ from fsr.computation.expression import (
 )  # fmt: skip
 from fsr.computation.printing import affine_text
 from fsr.computation.simplify import unpeeled
-from fsr.computation.types import CASTS, type_of
-from fsr.transform.computed.attention_form import attention
+from fsr.computation.types import type_of
+from fsr.transform.computed.attention_form import attention, uncast
 from fsr.transform.computed.folding import NEUTRAL, folds_in
 from fsr.transform.computed.parts import KEPT, put_in, value_of
 
@@ -120,7 +120,7 @@ class _Stages:
             return body
         if not isinstance(value, Op) or value.name != "prod":
             return body
-        reads = [f for f in value.args if isinstance(_uncast(f), Load)]
+        reads = [f for f in value.args if isinstance(uncast(f), Load)]
         rest = [f for f in value.args if f not in reads]
         if len(reads) != 1 or not rest or not own <= names_in(reads[0]):
             return body
@@ -172,7 +172,3 @@ def _reads_inside(body: Expr, name: str, longest: str, c: Computation) -> bool:
             if name in names_in(index) and (index != Number(affine(name), "int64") or extent != longest):
                 return False
     return longest.isidentifier()
-
-
-def _uncast(e: Expr) -> Expr:
-    return e.args[0] if isinstance(e, Op) and e.name in CASTS else e

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from fsr.computation.expression import Op
 from fsr.computation.types import type_of
 from fsr.hardware.gpus import Target
+from fsr.hardware.limits import ASYNC_COPIES_FROM
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.contraction import Contraction, contraction, grid_of
 from fsr.transform.computed.scene import Scene
@@ -20,7 +21,6 @@ from fsr.transform.plain.c_text import NotPlain
 
 Params = Mapping[str, int | str]
 _TF32_ERROR = 2.0**-10  # of a product of two floats that are rounded to ten bits each
-_FIRST_ARCH = 80  # bfloat16, tf32 and copies that do not pass through registers begin there
 _MOST_WARPS = 16
 
 
@@ -38,8 +38,8 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
 
 def kind_of(c: Contraction) -> str | None:
     """What tensor cores multiply in place of the fold's factors: a key of KINDS. None where they may not."""
-    body, arch = c.fold.body, "".join(x for x in c.scene.gpu.arch if x.isdigit())
-    if not c.scene.gpu.arch.startswith("sm_") or int(arch) < _FIRST_ARCH or type_of(c.fold) != "float32":
+    body = c.fold.body
+    if c.scene.gpu.capability < ASYNC_COPIES_FROM or type_of(c.fold) != "float32":
         return None
     if c.fold.op != "sum" or not isinstance(body, Op) or body.name != "prod" or len(body.args) != 2:
         return None

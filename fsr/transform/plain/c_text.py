@@ -145,15 +145,16 @@ class Writer:
 
     def _scaled_first(self, factors: tuple[Expr, ...]) -> list[Expr]:
         """Constants, the widest factor (a centred one, if any), what scales rows of it, the rest, others as wide."""
-        most = max(len(dims_of(a)) for a in factors)
-        widest = [a for a in factors if len(dims_of(a)) == most]
+        dims = {a: dims_of(a) for a in factors}
+        most = max(map(len, dims.values()))
+        widest = [a for a in factors if len(dims[a]) == most]
         centred = [a for a in widest if isinstance(a, Op) and a.name == "sum"]
         first = centred[0] if centred else min(widest, key=self._place)
         along = next(
             (set(names_in(x.indices[-1])) for x in walk(first) if isinstance(x, Load) and x.indices), set[str]()
         )
         left = [a for a in factors if a is not first]
-        left.sort(key=lambda a: (len(dims_of(a)) == most, bool(dims_of(a) & along), self._place(a)))
+        left.sort(key=lambda a: (len(dims[a]) == most, bool(dims[a] & along), self._place(a)))
         return sorted([first, *left], key=lambda a: not isinstance(a, Const))
 
     def _place(self, e: Expr) -> tuple[int, str]:
@@ -181,8 +182,7 @@ class Writer:
 
 def dims_of(e: Expr) -> set[str]:
     """The dimensions that tell what is read."""
-    loads = [part for part in walk(e) if isinstance(part, Load)]
-    return {name for load in loads for index in load.indices for name in names_in(index)}
+    return {name for part in walk(e) if isinstance(part, Load) for name in names_in(part)}
 
 
 def factors_of(e: Expr) -> tuple[Expr, ...]:
@@ -205,6 +205,11 @@ def is_whole(text: str) -> bool:
         if not depth:
             return at == len(text) - 1
     return False
+
+
+def bare(text: str) -> str:
+    """A text without brackets around all of it."""
+    return text[1:-1] if text.startswith("(") and is_whole(text) else text
 
 
 def _grouped(text: str) -> str:
@@ -230,4 +235,4 @@ def literal(e: Const) -> str:
     return f"{text}f" if e.value >= 0 else f"({text}f)"
 
 
-__all__ = ["LONGEST_LINE", "TYPES", "NotPlain", "Writer", "is_whole", "is_word", "literal"]
+__all__ = ["LONGEST_LINE", "TYPES", "NotPlain", "Writer", "bare", "is_whole", "is_word", "literal"]

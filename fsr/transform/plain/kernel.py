@@ -10,7 +10,7 @@ from fsr.computation.computation import Computation, Statement
 from fsr.computation.expression import Expr, Fold, Load, Number, walk
 from fsr.computation.types import type_of
 from fsr.expressions import evaluate
-from fsr.transform.plain.c_text import TYPES, NotPlain, is_whole
+from fsr.transform.plain.c_text import TYPES, NotPlain, bare
 from fsr.transform.plain.names import Names
 from fsr.transform.target import Target
 
@@ -125,8 +125,7 @@ class _Kernel:
             lines += self._fold(name, s.value)
             value = name
         else:
-            value = self.writer.text(s.value)
-            value = value[1:-1] if value.startswith("(") and is_whole(value) else value
+            value = bare(self.writer.text(s.value))
         if kept:
             return [*lines, ""]
         at = self.writer.flat(s.target, s.place)
@@ -144,8 +143,7 @@ class _Kernel:
         start = _START[fold.op]
         if start.isdigit():
             start += {"float32": ".0f", "float64": ".0"}.get(dtype, "")
-        value = self.writer.text(fold.body)
-        value = value[1:-1] if value.startswith("(") and is_whole(value) else value
+        value = bare(self.writer.text(fold.body))
         call = {"float32": f"f{fold.op}f", "float64": f"f{fold.op}"}.get(dtype, fold.op)
         step = {"sum": f"{name} += {value};", "prod": f"{name} *= {value};"}.get(
             fold.op, f"{name} = {call}({name}, {value});"
