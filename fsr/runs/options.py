@@ -77,6 +77,11 @@ class OptionFields(TypedDict, total=False):
     defines: tuple[str, ...]
 
 
+def default_output(kernel: Path) -> Path:
+    """``kernel.fsr.cu`` beside ``kernel.cu``."""
+    return kernel.with_name(f"{kernel.stem}.fsr{kernel.suffix or '.cu'}")
+
+
 def parse_duration(text: str) -> float:
     """Seconds of '90', '60s', '5m', '1.5h'. Raises UsageError when it is none, or not above zero."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h|)\s*", text, re.ASCII)

@@ -18,11 +18,6 @@ from fsr.source.output import render_output
 from fsr.source.tokens import tokenize
 
 
-def default_output(kernel: Path) -> Path:
-    """``kernel.fsr.cu`` beside ``kernel.cu``."""
-    return kernel.with_name(f"{kernel.stem}.fsr{kernel.suffix or '.cu'}")
-
-
 def require_writable(output: Path, kernel: Path) -> None:
     """Fail before the search rather than after it. Raises StorageError; UsageError when the output would replace
     the kernel or is a folder or device."""

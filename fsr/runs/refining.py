@@ -23,8 +23,8 @@ from fsr.runs.kernel import Kernel, kernel_of
 from fsr.runs.lease import LEASES, Leases
 from fsr.runs.log import EventLog
 from fsr.runs.models import open_models, reports, require_models
-from fsr.runs.options import RefineOptions
-from fsr.runs.outputs import default_output, published, render_files, require_writable, write_outputs
+from fsr.runs.options import RefineOptions, default_output
+from fsr.runs.outputs import published, render_files, require_writable, write_outputs
 from fsr.runs.promoting import Promoter
 from fsr.runs.restating import Restating
 from fsr.runs.result import Result, result_of

@@ -10,7 +10,7 @@ from fsr.features.schema import Features
 from fsr.hardware.gpus import target_of
 from fsr.records import Json
 from fsr.runs.record import RunRecord
-from fsr.search.archive import descriptor
+from fsr.search.descriptor import descriptor
 
 WARP = 32
 RIGHT = frozenset({"correct", "promoted"})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fsr.features.schema import Features
 from fsr.records import Status
-from fsr.search.archive import Archive, descriptor
+from fsr.search.archive import Archive
+from fsr.search.descriptor import descriptor
 from fsr.search.proposal import Proposal, Trial
 from tests.search.scripted import BASELINE, failed, timed
 

@@ -15,7 +15,7 @@ from fsr.settings import Settings
 from fsrd.config import read_config
 from fsrd.service.instance import Place
 
-STARTING_S, ENDING_S, LOOK_S = 60.0, 60.0, 0.05
+STARTING_S, ENDING_S, LOOK_S = 150.0, 60.0, 0.05  # looking for devices alone may take 120 s (fsrd.service.devices)
 UNIT = """[Unit]
 Description=fsr: makes GPU kernels faster while the machine is idle
 Documentation=https://www.freedesktop.org/software/systemd/man/systemd.service.html

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-from fsr.backends.select import backend_named, parse_device, resolve_device
 from fsr.errors import FsrError, MissingToolError
 
 LOOK_S = 120.0
@@ -41,6 +40,8 @@ def slots_of(device: str, target: str) -> tuple[Slot, ...]:
 
 def look(device: str, target: str) -> list[dict[str, str]]:
     """The same in this process, as fields of Slot. Raises FsrError."""
+    from fsr.backends.select import backend_named, parse_device, resolve_device  # heavy, and the service needs none
+
     wanted = parse_device(device)
     found = resolve_device(wanted)
     backend = backend_named(found.kind)

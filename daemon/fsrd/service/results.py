@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fsr.runs.outputs import default_output
+from fsr.runs.options import default_output
 from fsrd.config import Config, WinTable
 from fsrd.jobs.job import Job
 
