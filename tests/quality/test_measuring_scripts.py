@@ -217,12 +217,12 @@ def empty_plan() -> Any:
 
 @pytest.mark.parametrize("whole", [True, False], ids=["candidates in the log", "made again"])
 def test_a_log_becomes_pairs_of_predicted_and_measured(tmp_path: Path, whole: bool) -> None:
-    write_log(tmp_path / "runs" / "20260101-000000-transpose-0000", whole=whole)
+    write_log(tmp_path / "runs" / "20260101-000000-stencil-0000", whole=whole)
     (tmp_path / "runs" / "broken").mkdir()
     (tmp_path / "runs" / "broken" / "events.jsonl").write_text('{"kind": "start", "at": 0}\n')
     assert correlation.main([str(tmp_path / "out"), "--runs", str(tmp_path / "runs"), "--workers", "1"]) == 0
     told = json.loads((tmp_path / "out" / "correlation.json").read_text())
-    example = told["examples"]["transpose"]
+    example = told["examples"]["stencil"]
     assert example["not_predicted"] == []
     assert (example["candidates"], example["timed"]) == (4, 4)
     assert example["spearman"] >= 0.5
@@ -231,7 +231,7 @@ def test_a_log_becomes_pairs_of_predicted_and_measured(tmp_path: Path, whole: bo
 
 
 def write_log(folder: Path, *, whole: bool) -> None:
-    """A run on a GPU as its log would tell it: the baseline and three tilings, each slower than the one before."""
+    """A run on a GPU as its log would tell it: the baseline and three coarsenings, each slower than the one before."""
     from fsr.cache.digest import text_digest
     from fsr.identity import candidate_hash, to_json
     from fsr.records import Basis, Outcome, Status, Timing
@@ -245,11 +245,11 @@ def write_log(folder: Path, *, whole: bool) -> None:
     def outcome(time_ns: float, status: Status = Status.CORRECT) -> Outcome:
         return Outcome(status, "tests", timing=Timing(Basis.MEASURED, time_ns, (time_ns,)))
 
-    path = BENCHMARKS.parent / "examples" / "transpose.cu"
+    path = BENCHMARKS.parent / "examples" / "stencil.cu"
     kernel = load_kernel(path)
     subject = Rules(kernel.contract).subject(kernel.baseline)
-    tilings = [(a, m) for a, m in moves_of(subject, all_actions()) if m.action == "tile-transpose"][:3]
-    made = [(m.name, applied(a, subject, m)) for a, m in tilings]
+    coarser = [(a, m) for a, m in moves_of(subject, all_actions()) if m.action == "coarsen-rows"][::-2]
+    made = [(m.name, applied(a, subject, m)) for a, m in coarser]
     with EventLog(folder) as log:
         options = RefineOptions(Path("/elsewhere") / path.name)
         source = text_digest(path.read_bytes())

@@ -1,7 +1,7 @@
 """tile-permute: what is contiguous along one dimension is wanted contiguous along another: tiles in shared memory.
 
-A block takes a square over the two dimensions, all others one at a time: it reads along the one, a word a lane, and
-writes along the other. Rows of the tile are padded by one element, so that both ways touch every bank once.
+A block takes a square over the two dimensions, all others one at a time: it reads along the one, a word a thread of a
+row, and writes along the other. Rows of the tile are padded by one element, so that both ways touch every bank once.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, plain
 from fsr.transform.plain.c_text import NotPlain
 
 Params = Mapping[str, int | str]
-_LANES = 32
 _WORD = 4
+_BLOCKS = ((64, 4), (32, 4), (64, 8), (32, 8), (32, 16), (32, 32))  # threads along what is contiguous, rows of them
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,10 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     narrow = min(bytes_of(x) for x in (*t.loads, *stores(scene)))
     gain = 5.0
     for pack in dict.fromkeys((max(1, _WORD // narrow), 1)):
-        side = _LANES * pack
-        for warps in (8, 16, 4):
+        for threads, rows in _BLOCKS:
+            side = threads * pack
             if sum(bytes_of(x) for x in t.loads) * side * (side + 1) <= STATIC_SHARED_BYTES:
-                yield {"pack": pack, "warps": warps}, gain
+                yield {"pack": pack, "x": threads, "y": rows}, gain
                 gain *= 0.97
 
 
@@ -80,24 +80,23 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
 
 def written(scene: Scene, params: Params) -> list[Written]:
     """The kernel. Raises NotPlain."""
-    t, pack, warps = _turned(scene), int(params["pack"]), int(params["warps"])
+    t, (pack, x, y) = _turned(scene), (int(params[k]) for k in ("pack", "x", "y"))
     if t is None:
         raise NotPlain("nothing lies across")
-    side, (_, width), (_, length) = _LANES * pack, t.across, t.last
-    names = {x: f"$tile{n + 1}" for n, x in enumerate(t.loads)}
+    side, (_, width), (_, length) = x * pack, t.across, t.last
+    names = {load: f"$tile{n + 1}" for n, load in enumerate(t.loads)}
     lines = [
         *(f"__shared__ {BY_DTYPE[x.dtype].spelling} {n}[{side}][{side + 1}];" for x, n in names.items()),
         *_place(t, side),
         "// Read along what is contiguous there,",
-        *_rows(side, warps, _read(t, pack, names)),
+        *_rows(side, y, _read(t, pack, names)),
         "__syncthreads();",
         "// and write along what is contiguous here.",
-        *_rows(side, warps, _write(t, pack, names)),
+        *_rows(side, y, _write(t, pack, names)),
     ]
     rest = "".join(f" * ({x})" for _, x in t.rest)
     grid = f"ceil_div({length}, {side}) * ceil_div({width}, {side}){rest}"
-    threads = _LANES * warps
-    return [Written(scene, lines, (grid, "1", "1"), (str(_LANES), str(warps), "1"), threads, "permute")]
+    return [Written(scene, lines, (grid, "1", "1"), (str(x), str(y), "1"), x * y, "permute")]
 
 
 def _place(t: _Turned, side: int) -> list[str]:
@@ -116,10 +115,10 @@ def _place(t: _Turned, side: int) -> list[str]:
     return lines
 
 
-def _rows(side: int, warps: int, inner: list[str]) -> list[str]:
+def _rows(side: int, y: int, inner: list[str]) -> list[str]:
     return [
         "#pragma unroll",
-        f"for (int $row = threadIdx.y; $row < {side}; $row += {warps}) {{", *indent(inner), "}",
+        f"for (int $row = threadIdx.y; $row < {side}; $row += {y}) {{", *indent(inner), "}",
     ]  # fmt: skip
 
 

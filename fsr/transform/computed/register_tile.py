@@ -42,6 +42,7 @@ from fsr.transform.plain.c_text import TYPES, NotPlain
 Params = Mapping[str, int | str]
 _MOST_POINTS, _MOST_READS, _MOST_VALUES = 32, 160, 2500  # of a tile
 _SHAPES, _LINES = ((32, 8), (32, 4)), ((256, 1), (128, 1))  # threads of a block
+_WIDE = ((64, 4), (128, 1))  # of points one below the other, which nothing else makes contiguous
 _MAX_GRID_Z = 65535
 
 
@@ -105,10 +106,11 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     packs = dict.fromkeys(p for p in (min(widest, 4), widest, 1) if p <= scene.timed(scene.part.domain[-1][1]))
     rows, shapes = ((4, 2, 8, 1), _SHAPES) if len(scene.part.domain) > 1 else ((1,), _LINES)
     gain, single = 1.4, {"single": 1} if _falls_into_double(scene) else {}
-    for more, r, p, (x, y) in itertools.product((single, {}) if single else ({},), rows, packs, shapes):
-        if 1 < r * p <= _MOST_POINTS:
-            yield {"rows": r, "pack": p, "x": x, "y": y, **more}, gain
-            gain *= 0.98
+    for more, r, p in itertools.product((single, {}) if single else ({},), rows, packs):
+        for x, y in (*shapes, *_WIDE) if len(rows) > 1 and p == 1 else shapes:
+            if 1 < r * p <= _MOST_POINTS:
+                yield {"rows": r, "pack": p, "x": x, "y": y, **more}, gain
+                gain *= 0.98
 
 
 # ---------------------------------------------------------------- text

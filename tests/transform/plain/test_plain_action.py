@@ -57,13 +57,13 @@ def subject(tmp_path):
 def test_what_the_plain_form_allows_is_offered_and_right(subject):
     action = Restate(STRUCTURAL)
     moves = {m.param("as"): m for m in action.moves(subject)}
-    tiled = next(m for name, m in moves.items() if str(name).startswith("tile-transpose"))
-    assert not any(True for a in STRUCTURAL if a.name == "tile-transpose" for _ in a.moves(subject))
+    coarser = next(m for name, m in moves.items() if str(name).startswith("coarsen-rows"))
+    assert not any(True for a in STRUCTURAL if a.name == "coarsen-rows" for _ in a.moves(subject))
     case = Case("c", (("a", 37), ("b", 70)), "normal", 5)
     data = build(subject.contract, case)
     device = open_host_device()
     try:
-        for move in (moves["itself"], tiled):
+        for move in (moves["itself"], coarser):
             made = action.apply(subject, move)
             assert made.actions == (move.name,)
             image = HostToolchain().compile(made)

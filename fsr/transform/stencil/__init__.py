@@ -1,1 +1,0 @@
-"""Neighbourhoods: marching along a column, tiles with a halo."""
