@@ -50,12 +50,10 @@ def test_one_that_takes_too_long_is_not_waited_for(kernel: Kernel, monkeypatch: 
     ended.set()
 
 
-@pytest.mark.parametrize("options", [{"evaluations": 3}, {"keep_launch": True}])
-def test_a_run_of_few_candidates_does_without(
-    kernel: Kernel, monkeypatch: pytest.MonkeyPatch, options: dict[str, int]
+@pytest.mark.parametrize(("options", "budget_s"), [({"keep_launch": True}, 300.0), ({}, 3.0)])
+def test_a_run_that_keeps_its_launch_or_is_too_short_does_without(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch, options: dict[str, bool], budget_s: float
 ) -> None:
     monkeypatch.setattr(restating, "lift", lambda *_, **__: pytest.fail("asked"))
-    found = restating.Restating(kernel, RefineOptions(Path("k.cu"), **options), Budget(300.0))  # type: ignore[arg-type]
+    found = restating.Restating(kernel, RefineOptions(Path("k.cu"), **options), Budget(budget_s))  # type: ignore[arg-type]
     assert found.computation(lambda: None, []) is None
-    short = restating.Restating(kernel, RefineOptions(Path("k.cu")), Budget(8.0))
-    assert short.computation(lambda: None, []) is None
