@@ -7,10 +7,36 @@ associative here, whatever order the source has.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 ASSOCIATIVE = ("sum", "prod", "max", "min")
+
+
+class _Tree:
+    """What has a place for its hash: a tree is asked for it wherever it is looked up, and it is that of all of it."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+
+_T = TypeVar("_T", bound=type[_Tree])
+
+
+def _hashed_once(cls: _T) -> _T:
+    own = cls.__hash__
+
+    def hashed(self: _Tree) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            object.__setattr__(self, "_hash", own(self))
+            return self._hash
+
+    cls.__hash__ = hashed  # type: ignore[assignment]
+    return cls
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +74,18 @@ class Const:
     dtype: str
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Number:
+class Number(_Tree):
     """A dimension, a size or what is computed of them, as a value of a type."""
 
     index: Index
     dtype: str
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Load:
+class Load(_Tree):
     """One element of a buffer, or (without indices) a scalar. An index is a Number, or any integer expression where
     data decides. ``dtype``: the buffer's."""
 
@@ -66,8 +94,9 @@ class Load:
     dtype: str
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Op:
+class Op(_Tree):
     """An operation: 'sum', 'prod', 'max', 'min' (any number of operands, in canonical order), 'neg', 'div', 'select',
     a comparison ('gt', 'ge', 'eq', 'ne'), a cast ('float32' and so on), a function by its name in C ('exp')."""
 
@@ -75,8 +104,9 @@ class Op:
     args: tuple[Expr, ...]
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(_Tree):
     """An associative operation over a box: ``dims`` are names and extents. 'argmax' and 'argmin' give the place,
     ``body`` then is a 'pair' of value and place; of equals the first wins. ``inside``: only the points at which every
     read is within its buffer take part (zero padding)."""
@@ -87,8 +117,9 @@ class Fold:
     inside: bool = False
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Case:
+class Case(_Tree):
     """``yes`` where ``left`` <= ``right``, else ``no``."""
 
     left: Affine
@@ -97,8 +128,9 @@ class Case:
     no: Expr
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Recurrence:
+class Recurrence(_Tree):
     """A value carried in time: begins as ``start``; for ``dim`` from 0 to ``extent`` - 1 it becomes ``step``, in which
     Carried() is what it was."""
 
@@ -119,10 +151,10 @@ Expr = Const | Number | Load | Op | Fold | Case | Recurrence | Carried
 def children(e: Expr) -> tuple[Expr, ...]:
     """The expressions directly beneath one."""
     match e:
-        case Load():
-            return e.indices
         case Op():
             return e.args
+        case Load():
+            return e.indices
         case Fold():
             return (e.body,)
         case Case():
@@ -133,18 +165,20 @@ def children(e: Expr) -> tuple[Expr, ...]:
 
 
 def rebuilt(e: Expr, parts: tuple[Expr, ...]) -> Expr:
-    """The same with other expressions beneath it."""
+    """The same with other expressions beneath it; itself where they are no others."""
+    if all(map(operator.is_, parts, children(e))):
+        return e
     match e:
         case Load():
-            return replace(e, indices=parts)
+            return Load(e.buffer, parts, e.dtype)
         case Op():
-            return replace(e, args=parts)
+            return Op(e.name, parts)
         case Fold():
-            return replace(e, body=parts[0])
+            return Fold(e.op, e.dims, parts[0], e.inside)
         case Case():
-            return replace(e, yes=parts[0], no=parts[1])
+            return Case(e.left, e.right, parts[0], parts[1])
         case Recurrence():
-            return replace(e, start=parts[0], step=parts[1])
+            return Recurrence(e.dim, e.extent, parts[0], parts[1])
     return e
 
 
@@ -231,8 +265,11 @@ def fixed(e: Expr, values: Mapping[str, int]) -> Expr:
 def with_own_affine(e: Expr, change: Callable[[Affine], Affine]) -> Expr:
     """The same for the affine values that stand in an expression itself, not in those beneath it."""
     match e:
-        case Number(Affine() as a, _):
-            return replace(e, index=change(a))
+        case Op() | Load() | Const():
+            return e
+        case Number(Affine() as a, dtype):
+            b = change(a)
+            return e if b == a else Number(b, dtype)
         case Number(Remainder() | Quotient() as r, _):
             return replace(e, index=replace(r, value=change(r.value)))
         case Case():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import lru_cache, reduce
 
 import numpy as np
 
@@ -13,6 +13,7 @@ CASTS = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", 
 _CONDITIONS = ("gt", "ge", "eq", "ne", "not")
 
 
+@lru_cache(maxsize=1 << 14)
 def type_of(e: Expr) -> str:
     """A contract dtype."""
     match e:

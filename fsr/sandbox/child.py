@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -14,6 +16,7 @@ from fsr.errors import HarnessError
 from fsr.sandbox.channel import receive, send
 
 _START_S = 30.0
+_CPUCLOCK_SCHED = 2  # linux/posix-timers.h: the clock of a process's CPU time is named by its id and this
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "TMPDIR")
 
 
@@ -60,16 +63,37 @@ class Child:
         """Its process id, which is its process group too."""
         return self._process.pid
 
-    def ask(self, message: Any, files: Sequence[int] = (), timeout_s: float = 60.0) -> Any:
-        """Send a request and wait for the answer. Raises ChildDied, ChildTimedOut; HarnessError when refused."""
+    @property
+    def cpu_s(self) -> float:
+        """The CPU time that it has used; 0 of one that has ended."""
+        with suppress(OSError):
+            return time.clock_gettime(~self._process.pid << 3 | _CPUCLOCK_SCHED)
+        return 0.0
+
+    def ask(self, message: Any, files: Sequence[int] = (), timeout_s: float = 60.0, patience: float = 1.0) -> Any:
+        """Send a request and wait for the answer: so many seconds by the clock, and up to ``patience`` times as long
+        while it has not had them on a CPU. Raises ChildDied, ChildTimedOut; HarnessError when refused."""
+        began, cpu_s = time.monotonic(), self.cpu_s
         try:
             send(self._connection, message, files)
         except OSError:
             raise ChildDied(self._reap()) from None
+        if not self._answers(began + timeout_s, cpu_s + timeout_s, began + patience * timeout_s):
+            self.kill()
+            raise ChildTimedOut
         answer = self._answer(timeout_s)
         if "error" in answer:
             raise HarnessError(f"{self.who} refused {message['op']}: {answer['error']}")
         return answer
+
+    def _answers(self, clock: float, cpu_s: float, last: float) -> bool:
+        """Whether there is an answer before it is later than ``last``, or than ``clock`` with ``cpu_s`` used."""
+        ready = select.poll()
+        ready.register(self._connection, select.POLLIN)
+        while (left := max(clock - (now := time.monotonic()), min(cpu_s - self.cpu_s, last - now))) > 0:
+            if ready.poll(1000 * left + 1):
+                return True
+        return False
 
     def _answer(self, timeout_s: float) -> Any:
         self._connection.settimeout(timeout_s)

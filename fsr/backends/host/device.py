@@ -27,6 +27,7 @@ from fsr.records import ConcreteLaunch, DeviceInfo, Fault, FaultKind, Image
 DEFAULT_SHARED_BYTES = H200.max_shared_bytes
 CONTAINED = "fsr.sandbox.confine:confine_execution"
 _IMAGES_KEPT = 64
+_PATIENCE = 4.0  # so many times its limit by the clock may a launch take that has not had as much of a busy machine
 
 
 def open_host_device(*, max_shared_bytes: int = DEFAULT_SHARED_BYTES, contain: str = CONTAINED) -> HostDevice:
@@ -166,7 +167,7 @@ class HostDevice:
         returned as ``{"fault": True}`` like any fault."""
         assert self._child is not None
         try:
-            return self._child.ask(message, files, timeout_s)
+            return self._child.ask(message, files, timeout_s, _PATIENCE)
         except ChildTimedOut:
             self._child = None
             raise DeviceFault(Fault(FaultKind.HANG, f"{entry} did not end within {timeout_s:g} s")) from None

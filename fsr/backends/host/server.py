@@ -258,12 +258,12 @@ def follow_threads(image: ctypes.CDLL, numbers: list[int]) -> None:
 
 @contextmanager
 def limited_to(timeout_s: float) -> Iterator[None]:
-    """A parent that died cannot kill a spinning kernel: then the operating system's timer does."""
-    signal.setitimer(signal.ITIMER_REAL, timeout_s + 1.0)
+    """A parent that died cannot kill a spinning kernel: then the operating system's timer does, of CPU time."""
+    signal.setitimer(signal.ITIMER_PROF, timeout_s + 1.0)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def set_up(request: Any) -> None:
@@ -341,7 +341,7 @@ def main(arguments_: list[str]) -> None:
     server = Server(connection, fault_file)
     os.close(fault_file)
     restrict(contain)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the parent was killed with an answer under way
         send(connection, {"ready": os.getpid()})

@@ -70,20 +70,32 @@ class FromComputation:
 
     def _kernels(self, found: Sequence[Scene], params: Params) -> list[Written] | None:
         """The kernels of one way to cut; None where some part cannot be made, or none by the family."""
-        kernels, own = list[Written](), False
-        for scene in found:
-            made = _tried(self.family, scene, params) if _possible(self.family, scene) else None
-            own = own or made is not None
+        own = [_tried(self.family, s, params) if _possible(self.family, s) else None for s in found]
+        if not any(own):
+            return None
+        kernels = list[Written]()
+        for scene, made in zip(found, own, strict=True):
             made = made or next(filter(None, (_by_default(other, scene) for other in self.others)), None)
             if made is None:
                 return None
             kernels += made
-        return kernels if own else None
+        return kernels
 
 
 def _possible(family: Family, scene: Scene) -> bool:
-    in_place = scene.part.by_points or family.rows_first
-    return in_place and next(family.configurations(scene), None) is not None
+    return _first(family, scene) is not None
+
+
+def _first(family: Family, scene: Scene) -> Params | None:
+    """The family's first decisions; None where it cannot make the part."""
+
+    def think() -> Params | None:
+        if not (scene.part.by_points or family.rows_first):
+            return None
+        params, _ = next(family.configurations(scene), (None, 0.0))
+        return params
+
+    return scene.once(("first", family), think)
 
 
 def _tried(family: Family, scene: Scene, params: Params) -> list[Written] | None:
@@ -95,7 +107,11 @@ def _tried(family: Family, scene: Scene, params: Params) -> list[Written] | None
 
 
 def _by_default(family: Family, scene: Scene) -> list[Written] | None:
-    return _tried(family, scene, next(family.configurations(scene))[0]) if _possible(family, scene) else None
+    def think() -> list[Written] | None:
+        params = _first(family, scene)
+        return None if params is None else _tried(family, scene, params)
+
+    return scene.once(("default", family), think)
 
 
 _COLUMNS = Family(columns.configurations, columns.written)

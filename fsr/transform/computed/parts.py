@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from fsr.computation.computation import Buffer, Computation, Statement
 from fsr.computation.expression import Affine, Expr, Fold, Load, Number, children, rebuilt, renamed, walk
@@ -13,7 +14,7 @@ Domain = tuple[tuple[str, str], ...]
 KEPT = "$"  # what the names of buffers begin with that are none of the contract's but kept in scratch memory
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """Outputs over one domain, or over beginnings of it. ``made``: the values between statements that they read;
     ``outputs``: as in the computation; ``whole``: the same with those values put in."""
@@ -24,7 +25,7 @@ class Part:
     made: tuple[Statement, ...]
     outputs: tuple[Statement, ...]
 
-    @property
+    @cached_property
     def whole(self) -> tuple[Statement, ...]:
         """The outputs as they are when nothing is kept between statements."""
         made = {s.target: s for s in self.made}
@@ -41,7 +42,7 @@ class Part:
         statements = (*self.made, *self.outputs)
         return frozenset(e.buffer for s in statements for e in walk(value_of(s)) if isinstance(e, Load))
 
-    @property
+    @cached_property
     def by_points(self) -> bool:
         """Whether what it writes is read by the very point that writes it at most, and in no fold."""
         places = {s.target: s.place for s in self.outputs}
@@ -143,6 +144,8 @@ def value_of(s: Statement) -> Expr:
 
 def put_in(e: Expr, made: Mapping[str, Statement]) -> Expr:
     """The expression with the values between statements written out."""
+    if not made:
+        return e
     e = rebuilt(e, tuple(put_in(p, made) for p in children(e)))
     if not isinstance(e, Load) or e.buffer not in made:
         return e

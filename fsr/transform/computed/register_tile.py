@@ -291,7 +291,8 @@ class _Tile:
         names = [n for n in reversed(self.tile) if self.tile[n] > 1]
         lines = [f"const {self.scene.index} ${n} = ${n}_first + $at_{n};" for n in names]
         guard = " && ".join(f"${n} < {self.scene.size(self.domain[n])}" for n in names)
-        lines += [f"if ({guard}) {{", *indent(self._single()), "}"]
+        single = self.scene.once(("single point", *self.values), self._single)
+        lines += [f"if ({guard}) {{", *indent(single), "}"]
         for n in reversed(names):
             head = f"for (int $at_{n} = 0; $at_{n} < {self.tile[n]}; ++$at_{n}) {{"
             lines = ["#pragma unroll 1", head, *indent(lines), "}"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from typing import Any, TypeVar
 
 from fsr.computation.computation import Computation
 from fsr.computation.expression import Case, Expr, Load, Number, Op, children, names_in, walk
@@ -29,6 +30,7 @@ from fsr.transform.protocol import Subject
 from fsr.transform.target import Target, targets
 
 _INT = 2**31 - 1
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,20 @@ class Scene:
     wide: bool  # whether some buffer has more elements than an int counts
     gpu: Gpu = field(compare=False)
     helpers: set[str] = field(default_factory=set, compare=False)  # those that the text written so far calls
+    found: dict[object, Any] = field(
+        default_factory=dict, compare=False
+    )  # what was thought out about it, by what it is
 
     @cached_property
     def names(self) -> Names:
         """What sizes, buffers and scalars are called."""
         return Names(self.part.computation, self.target)
+
+    def once(self, what: object, think: Callable[[], _T]) -> _T:
+        """What is thought of a scene, the first time that it is asked for."""
+        if what not in self.found:
+            self.found[what] = think()
+        return self.found[what]  # type: ignore[no-any-return]
 
     def own(self, buffer: str) -> str:
         """A buffer's name as that of a variable that belongs to it, to be settled."""
@@ -130,7 +141,7 @@ def repeated(exprs: Sequence[Expr], held: set[Expr]) -> list[Expr]:
 
     for one in exprs:
         visit(one)
-    order = {e: n for n, e in enumerate(dict.fromkeys(x for one in exprs for x in postorder(one)))}
+    order = {e: n for n, e in enumerate(postorder(exprs))}
     return sorted((e for e, n in counts.items() if n > 1 and type_of(e) in TYPES), key=order.__getitem__)
 
 
@@ -148,11 +159,19 @@ def surely(exprs: Iterable[Expr]) -> set[Expr]:
     return found
 
 
-def postorder(e: Expr) -> Iterator[Expr]:
-    """An expression after all beneath it."""
-    for part in children(e):
-        yield from postorder(part)
-    yield e
+def postorder(exprs: Iterable[Expr]) -> dict[Expr, None]:
+    """Expressions and all beneath them, each once and after what is beneath it."""
+    found = dict[Expr, None]()
+
+    def visit(e: Expr) -> None:
+        if e not in found:
+            for part in children(e):
+                visit(part)
+            found[e] = None
+
+    for one in exprs:
+        visit(one)
+    return found
 
 
 def cuttings(subject: Subject) -> list[tuple[Scene, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from fsr.computation.expression import (
     Affine,
@@ -161,7 +162,7 @@ class Writer:
         """Among the arguments: that of the first which is read."""
         places = {name: n for n, name in enumerate(self.extents)}
         found = [places.get(part.buffer, len(places)) for part in walk(e) if isinstance(part, Load)]
-        return min(found, default=len(places)), repr(e) if found else ""
+        return min(found, default=len(places)), _spelled(e) if found else ""
 
     def _widened(self, e: Expr) -> str:
         """What is compared, 16 bits as float: which is exact, and __half has too many operators to choose from."""
@@ -180,9 +181,15 @@ class Writer:
         return f"{TYPES[name]}({self.text(a)})" if name in _NARROW else f"({TYPES[name]}){self.text(a)}"
 
 
-def dims_of(e: Expr) -> set[str]:
+@lru_cache(maxsize=1 << 14)
+def dims_of(e: Expr) -> frozenset[str]:
     """The dimensions that tell what is read."""
-    return {name for part in walk(e) if isinstance(part, Load) for name in names_in(part)}
+    return frozenset(name for part in walk(e) if isinstance(part, Load) for name in names_in(part))
+
+
+@lru_cache(maxsize=1 << 12)
+def _spelled(e: Expr) -> str:
+    return repr(e)
 
 
 def factors_of(e: Expr) -> tuple[Expr, ...]:
