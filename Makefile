@@ -35,6 +35,9 @@ demo-daemon: setup
 	@ls examples/.fsr/*.fsr.cu > /dev/null 2>&1 || { echo "no winner yet; what happened:"; $(DEMO_DAEMON) logs | tail -n 5; }
 	@echo "it goes on with the other examples; to end it: $(DEMO_DAEMON) stop"
 
+# The tests start hundreds of processes: each would compile all that it imports where the environment forbids to keep it
+test coverage: export PYTHONDONTWRITEBYTECODE =
+
 test: setup check
 	$(BIN)/python -m pytest -n 2 --dist loadgroup tests
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
+from copy import copy
+from functools import lru_cache
 
 from fsr.backends.flags import refused_flags
 from fsr.guard import bombs, scope
@@ -59,7 +61,7 @@ def guard(candidate: Candidate, baseline: Candidate, target: str = "sm_90") -> F
         allowed = DEFINES.fullmatch(flag) if define else not refused_flags([flag]) or FLAGS.fullmatch(flag)
         if flag not in baseline.plan.flags and not allowed:
             return _refused(f"the compiler flag {flag!r} is not one that candidates may set")
-    written, theirs = Text(candidate.source), Text(baseline.source)
+    written, theirs = Text(candidate.source), _original(baseline.source)
     for check in (_characters, _directives):
         fault = next(check(candidate, written, theirs), None)
         if fault is not None:
@@ -68,8 +70,8 @@ def guard(candidate: Candidate, baseline: Candidate, target: str = "sm_90") -> F
         settled, original = settled_pair(candidate, baseline, target)
     except CannotPreprocess as why:
         return _refused(why.why, why.line)
-    text, own = Text(settled.source), Text(original.source)
-    own.names |= theirs.names
+    text, own = Text(settled.source), copy(_original(original.source))
+    own.names = own.names | theirs.names
     for check in (_directives, _names, _asm, _kernels):
         fault = next(check(candidate, text, own), None)
         if fault is not None:
@@ -116,6 +118,11 @@ class Text:
             return None
         joined_lines = self.joined.count("\n", 0, token.start) + 1
         return joined_lines + sum(1 for i, s in enumerate(self._splices) if s - 2 * i < token.start)
+
+
+@lru_cache(maxsize=8)
+def _original(source: str) -> Text:
+    return Text(source)
 
 
 def _refused(why: str, line: int | None = None) -> Fault:

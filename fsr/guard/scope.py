@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from fsr.source.items import Item, flat, parse_items
@@ -24,7 +25,7 @@ def first_state(source: str, own: str) -> Found | None:
     """The first declaration that keeps a value from one launch to the next or runs code when the image is loaded,
     unless the baseline holds the same one: (why, where) or None."""
     theirs = {_text(tokens) for _, tokens in declarations(own)}
-    found = list(declarations(source))
+    found = declarations(source)
     defined = {item.names[-1] for item, _ in found if item.kind == "function" and item.names}
     for item, tokens in found:
         if _text(tokens) in theirs:
@@ -44,8 +45,13 @@ def kernel_names(source: str) -> dict[str, Token]:
     return {item.names[-1]: tokens[0] for item, tokens in functions}
 
 
-def declarations(source: str) -> Iterator[tuple[Item, list[Token]]]:
+@lru_cache(maxsize=8)  # several checks ask, of each candidate and of an original that stays the same
+def declarations(source: str) -> tuple[tuple[Item, list[Token]], ...]:
     """The declarations and definitions at namespace scope with their tokens, bodies included, directives left out."""
+    return tuple(_declarations(source))
+
+
+def _declarations(source: str) -> Iterator[tuple[Item, list[Token]]]:
     for item in flat(parse_items(source, strict=False)):
         tokens = tokenize(source[item.start : item.end])
         code = [Token(t.kind, t.text, item.start + t.start) for t in tokens if t.kind != "directive"]

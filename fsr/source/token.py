@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """``kind``: string, number, name, punct or directive (a whole preprocessor line); ``start``: its offset."""
+class Token(NamedTuple):
+    """``kind``: string, number, name, punct or directive (a whole preprocessor line); ``start``: its offset. A tuple,
+    since a text has thousands of them."""
 
     kind: str
     text: str

@@ -4,47 +4,63 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from fsr.source.conditionals import ELSE, directive_name, endif_of, follow_conditional
 from fsr.source.token import Token as Token
 
+# Blanks before a token are passed over with it. A name that may begin a literal is looked at last, as a ``word``.
 _TOKEN = re.compile(
-    r"""(?P<space>(?:[\s\ufeff]|\\\r?\n)+)
+    r"""[ \t]*(?:(?P<name>(?!(?:u8|[uUL])?R?["'])[A-Za-z_$][\w$]*)
+    |(?P<space>(?:[\s\ufeff]|\\\r?\n)+)
     |(?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?\*/)
     |(?P<string>(?:u8|[uUL])?R"(?P<tag>[^\s()\\]{0,16})\(.*?\)(?P=tag)"|(?:u8|[uUL])?"(?:\\.|[^"\\\n])*"
                |(?:u8|[uUL])?'(?:\\.|[^'\\\n])+')
     |(?P<number>\.?\d(?:[eEpP][+-]|'(?=\w)|[\w.])*)
-    |(?P<name>[A-Za-z_$][\w$]*)
-    |(?P<punct><<<|>>>|::|->|\#\#|.)""",
+    |(?P<word>[A-Za-z_$][\w$]*)
+    |(?P<punct><<<|>>>|::|->|\#\#|.))""",
     re.VERBOSE | re.DOTALL,
 )
 _DIRECTIVE = re.compile(r'#(?:\\\r?\n|"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*|[^\n])*', re.DOTALL)
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
+_KEPT_LENGTH = 1 << 15  # characters of the longest text whose tokens are kept
 
 
 def tokenize(text: str) -> list[Token]:
     """The tokens of a text; comments and blanks are left out, preprocessor lines are one token each."""
+    return list(_tokens(text) if len(text) <= _KEPT_LENGTH else _found(text))
+
+
+@lru_cache(maxsize=128)  # the guard, the readers and the generators of cases all ask for the same few texts
+def _tokens(text: str) -> tuple[Token, ...]:
+    return tuple(_found(text))
+
+
+def _found(text: str) -> list[Token]:
     found: list[Token] = []
-    position, fresh = 0, True  # fresh: nothing but blanks so far on this line
-    while position < len(text):
-        if fresh and text[position] == "#":
-            match = _DIRECTIVE.match(text, position)
-            assert match is not None
-            found.append(Token("directive", match.group().rstrip(), position))
-            position = match.end()
-            continue
-        match = _TOKEN.match(text, position)
-        assert match is not None
-        kind, part = match.lastgroup or "punct", match.group()
-        if match["tag"] is not None:
-            kind = "string"
-        if kind in ("space", "comment"):
-            fresh = "\n" in part or fresh
-        else:
-            fresh = False
-            found.append(Token(kind, part, position))
-        position = match.end()
+    position: int | None = 0
+    while position is not None:
+        position = _up_to_directive(text, position, found)
     return found
+
+
+def _up_to_directive(text: str, position: int, found: list[Token]) -> int | None:
+    """Add the tokens up to the next preprocessor line, and that line; where it ends, or None at the text's end."""
+    fresh = True  # nothing but blanks so far on this line
+    for match in _TOKEN.finditer(text, position):
+        kind = match.lastgroup
+        if kind == "space" or kind == "comment":
+            fresh = fresh or "\n" in match[kind]
+            continue
+        part, start = match[kind], match.start(kind)
+        if fresh and part[0] == "#":
+            line = _DIRECTIVE.match(text, start)
+            assert line is not None
+            found.append(Token("directive", line.group().rstrip(), start))
+            return line.end()
+        fresh = False
+        found.append(Token("name" if kind == "word" else kind, part, start))
+    return None
 
 
 def close_of(tokens: Sequence[Token], at: int) -> int | None:
