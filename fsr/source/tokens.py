@@ -48,7 +48,7 @@ def _up_to_directive(text: str, position: int, found: list[Token]) -> int | None
     """Add the tokens up to the next preprocessor line, and that line; where it ends, or None at the text's end."""
     fresh = True  # nothing but blanks so far on this line
     for match in _TOKEN.finditer(text, position):
-        kind = match.lastgroup
+        kind = match.lastgroup or "punct"
         if kind == "space" or kind == "comment":
             fresh = fresh or "\n" in match[kind]
             continue
