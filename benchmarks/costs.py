@@ -34,7 +34,9 @@ CHECKS: Mapping[str, str] = {
     "compiling.run_toolchain": "", "jobs.read_clock": "screening (time or recording)",
     "jobs.shrunk": "shrinking", "promotion.far_failure": "far sizes", "promotion._large": "large sizes",
     "promotion.watch": "orders and memory model", "promotion._recorded": "recorder",
-    "promotion._sanitized": "sanitizers", "promotion._final": "final", "promotion._predicted_final": "final",
+    "promotion._sanitized": "sanitizers", "inspecting.watch": "orders and memory model",
+    "inspecting.Future.result": "waiting for sanitizers",
+    "promotion._final": "final", "promotion._predicted_final": "final",
     "promotion._looped": "back to back", "promotion._held_out_sizes": "held-out sizes, timed",
     "promotion.read_clock": "time of the promoted", "session.Session.first_failure": "cases",
     "session.Session.expected": "the original's answers", "session.Session.candidate_cases": "choosing cases",
@@ -73,6 +75,8 @@ class Clock:
         """Put itself around every check."""
         for place, label in CHECKS.items():
             module, *owners, name = place.split(".")
+            if importlib.util.find_spec(f"fsr.evaluation.{module}") is None:
+                continue
             owner: Any = importlib.import_module(f"fsr.evaluation.{module}")
             for part in owners:
                 owner = getattr(owner, part)

@@ -36,6 +36,7 @@ from fsr.testgen.values import CaseData, build, outputs, poison_draw
 # Elements of all buffers; with the last one of two alike has more than an int can count.
 STEPS = (1 << 22, 1 << 25, 1 << 28, 1 << 31, (1 << 32) + (1 << 26))
 COPIES = 6  # of a case's buffers: the candidate's, the original's twice, once perturbed, and in float64
+BESIDE_BYTES = 4 << 30  # for the sanitizers, which run at the same time, a context each
 AGAIN_SEED, WANT_SEED = 77, 78  # poison of the original's runs; a candidate's differs
 
 
@@ -161,6 +162,7 @@ class _Pace:
 
 def _has_room(session: Session, case: Case) -> bool:
     memory = session.device.info.memory_bytes or 0
+    memory -= min(BESIDE_BYTES, memory // 4)
     return COPIES * buffer_bytes(session.contract, case.size_map()) < memory
 
 

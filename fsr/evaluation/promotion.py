@@ -8,33 +8,27 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
 
-from fsr.backends.backend import ToolReport
-from fsr.backends.protocol import Buffer, TimedPrepared, can_judge, can_time
-from fsr.backends.select import parse_device
+from fsr.backends.protocol import TimedPrepared, can_judge, can_time
 from fsr.evaluation.clock import Reading, predicted, read_clock
-from fsr.evaluation.compiling import run_toolchain, settled
 from fsr.evaluation.far import far_failure
+from fsr.evaluation.inspecting import inspecting
 from fsr.evaluation.on_device import failure_on_device, large_failure
 from fsr.evaluation.session import TIMED_POISON, Session, session_of
 from fsr.evaluation.spec import Binaries, PromoteRequest, PromotionPart
 from fsr.evaluation.testing import CaseFailure
 from fsr.evaluation.timing import back_to_back, paired
 from fsr.evaluation.verdict import paired_verdict, predicted_verdict
-from fsr.evaluation.watching import SILENT, watch
 from fsr.identity import to_json
 from fsr.prediction.predict import ERROR_FACTOR
 from fsr.records import (
     Basis,
     Candidate,
     Case,
-    ConcreteLaunch,
-    Image,
     Json,
     Outcome,
     Plan,
@@ -49,7 +43,7 @@ from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build
 
 HELD_OUT_SLOWDOWN = 0.98  # a held-out size may be slower by 2 %
-HELD_OUT_PAIRS = 12
+HELD_OUT_PAIRS, HELD_OUT_SEPARATED = 12, 5
 LARGE_S, LARGE_SHARE = 5.0, 0.2  # spent on large cases on a device that judges: seconds, and of the promotion's budget
 SLOWER_ELSEWHERE = "slower elsewhere"  # the kind of a refusal: faster at the timed sizes, slower at others
 
@@ -80,14 +74,15 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     started = time.monotonic()
     candidate, binaries = request.candidate, request.binaries
     held_out = session.held_out_cases()
-    cases = [*(() if request.own_tested else session.candidate_cases(candidate)), *held_out]
-    passed, failure = session.first_failure(binaries.run, candidate.plan, cases)
-    if failure is None:
-        more, failure = _large(session, request)
-        passed += more
     inspections: dict[str, Json] = {}
-    if failure is None:
-        failure, inspections = _inspected(session, candidate, binaries, held_out)
+    with inspecting(session, candidate, binaries, held_out) as inspected:
+        cases = [*(() if request.own_tested else session.candidate_cases(candidate)), *held_out]
+        passed, failure = session.first_failure(binaries.run, candidate.plan, cases)
+        if failure is None:
+            more, failure = _large(session, request)
+            passed += more
+        if failure is None:
+            failure, inspections = inspected()
     seconds = time.monotonic() - started
     if failure is not None:
         return Outcome(Status.WRONG, "promotion", passed + 1, passed, evidence=failure.evidence(), seconds=seconds)
@@ -136,45 +131,6 @@ def _large(session: Session, request: PromoteRequest) -> tuple[int, CaseFailure 
         return passed, failure
     more, failure = far_failure(session, candidate, binaries.run, budget_s)
     return passed + more, failure
-
-
-# ---------------------------------------------------------------- sanitizers and recordings
-
-
-def _inspected(
-    session: Session, candidate: Candidate, binaries: Binaries, cases: list[Case]
-) -> tuple[CaseFailure | None, dict[str, Json]]:
-    """The first fault found on held-out cases, and what each tool said: 'silent' or 'not available: why'.
-
-    The tools are the access recorder, which watches other orders of blocks and threads on the host device also where
-    the candidate runs on a GPU, and there compute-sanitizer's too."""
-    usable = [c for c in cases if all(v > 0 for v in c.size_map().values())]
-    failure, said_of_orders = watch(session, candidate, cases)
-    said: dict[str, Json] = {"recorder": said_of_orders}
-    if failure is not None or not session.spec.backend.sanitizes or not usable:
-        return failure, said
-    small = [c for c in usable if case_lists.elements(session.contract, c.size_map()) <= case_lists.HOST_ELEMENTS]
-    case = (small or usable[:1])[-1]  # what a tool takes grows with the accesses; its start takes a second anyway
-    data = build(session.contract, case, 5)
-    launches, buffers = place(session.contract, candidate.plan, case, data, 5)
-    for report in _sanitized(session, candidate, binaries, launches, buffers) if launches else []:
-        if report.faults:
-            return CaseFailure(case, fault=report.faults[0]), said
-        said[report.tool] = SILENT if report.silent else f"not available: {report.note}"
-    return None, said
-
-
-def _sanitized(
-    session: Session,
-    candidate: Candidate,
-    binaries: Binaries,
-    launches: Sequence[ConcreteLaunch],
-    buffers: Sequence[Buffer],
-) -> list[ToolReport]:
-    """What compute-sanitizer's tools say; with source lines where the build with line tables succeeds."""
-    built = run_toolchain(session.spec).compile(settled(session.spec, candidate), instrumented=True)
-    image = built if isinstance(built, Image) else binaries.run
-    return session.spec.backend.sanitize(image, launches, buffers, parse_device(session.spec.device).index)
 
 
 # ---------------------------------------------------------------- the final
@@ -305,7 +261,9 @@ def _held_out_sizes(session: Session, candidate: Candidate, binaries: Binaries) 
             new = predicted(session, binaries, candidate.plan, case, data).timing.median_ns
             verdict = predicted_verdict(old, new, ERROR_FACTOR)
         else:
-            policy = replace(session.spec.policy, final_pairs=HELD_OUT_PAIRS, final_budget_ns=0.0)
+            policy = replace(
+                session.spec.policy, final_pairs=HELD_OUT_PAIRS, final_budget_ns=0.0, separated_pairs=HELD_OUT_SEPARATED
+            )
             with ExitStack() as stack:
                 plan = session.spec.baseline.plan
                 a = [placed(session, stack, session.baseline, plan, case, data)]

@@ -12,10 +12,12 @@ from dataclasses import replace
 from functools import cached_property
 
 from fsr.backends.protocol import Array, BlockOrder, DeviceFault
+from fsr.backends.toolchain import Toolchain
 from fsr.errors import MissingToolError
 from fsr.evaluation.compiling import settled
 from fsr.evaluation.orders import ORDERS
 from fsr.evaluation.session import Session
+from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.testing import CaseFailure
 from fsr.records import Candidate, Case, Fault, FaultKind, Image
 from fsr.testgen.cases import HOST_ELEMENTS, divisible, elements, smallest_alignment
@@ -33,13 +35,21 @@ TELLING = ("normal", "uniform")  # value families
 _POISON = 5
 
 
+def watched_images(toolchain: Toolchain, spec: SessionSpec, candidate: Candidate) -> tuple[Image | None, Image | None]:
+    """A candidate and the original as :func:`watch` takes them, built by a watching toolchain; None where that cannot
+    be."""
+    both = [toolchain.compile(settled(spec, one)) for one in (candidate, spec.baseline)]
+    first, second = (one if isinstance(one, Image) else None for one in both)
+    return first, second
+
+
 def watch(
-    session: Session, candidate: Candidate, cases: list[Case], image: Image | None = None
+    session: Session, candidate: Candidate, cases: list[Case], image: Image | None = None, original: Image | None = None
 ) -> tuple[CaseFailure | None, str]:
     """Watch a candidate, or the original itself, on some of the cases: the first failure, and what watching says:
-    'silent', or 'not available: why'. ``image``: its binary to be watched, where there is one."""
+    'silent', or 'not available: why'. ``image`` and ``original``: binaries to be watched, where they are built."""
     try:
-        watcher = _Watcher(session, candidate, image)
+        watcher = _Watcher(session, candidate, image, original)
     except MissingToolError as missing:
         return None, f"not available: {missing.what}"
     if watcher.image is None:
@@ -87,8 +97,11 @@ def _largest(cases: list[Case]) -> list[Case]:
 class _Watcher:
     """Watches one candidate. ``image`` is None where it cannot be executed."""
 
-    def __init__(self, session: Session, candidate: Candidate, image: Image | None = None) -> None:
+    def __init__(
+        self, session: Session, candidate: Candidate, image: Image | None = None, original: Image | None = None
+    ) -> None:
         self.session, self.candidate, self.recorder = session, candidate, session.recorder()
+        self._built_original = original
         built = image or self.recorder.watching_toolchain().compile(settled(session.spec, candidate))
         self.image = built if isinstance(built, Image) else None
 
@@ -96,7 +109,7 @@ class _Watcher:
     def original(self) -> _Watcher | None:
         """The original's watcher; None for the original itself."""
         baseline = self.session.spec.baseline
-        return None if self.candidate == baseline else _Watcher(self.session, baseline)
+        return None if self.candidate == baseline else _Watcher(self.session, baseline, self._built_original)
 
     def run(self, case: Case, data: CaseData, order: BlockOrder) -> Seen | None:
         """Faults and buffers; None where nothing is launched or could be. Raises DeviceFault."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from fsr.backends.backend import ToolReport
 from fsr.contract.load import load_contract
-from fsr.evaluation import promotion
+from fsr.evaluation import inspecting
 from fsr.evaluation.testing import CaseFailure
 from fsr.records import Candidate, Case, Fault
 
@@ -28,13 +29,17 @@ class Session:
 
     def __init__(self, *, on_host: bool = False, race: Fault | None = None, said: str = "silent") -> None:
         self.spec = SimpleNamespace(predicted=on_host, backend=SimpleNamespace(sanitizes=not on_host))
+        self.recorder = lambda: SimpleNamespace(watching_toolchain=lambda: None)
         self.watched = (CaseFailure(CASES[0], fault=race) if race else None), said
 
 
 def inspected(monkeypatch: pytest.MonkeyPatch, session: Session, *reports: ToolReport) -> Any:
-    monkeypatch.setattr(promotion, "_sanitized", lambda *arguments: list(reports))
-    monkeypatch.setattr(promotion, "watch", lambda *arguments: session.watched)
-    return promotion._inspected(session, CANDIDATE, SimpleNamespace(run=object()), CASES)  # type: ignore[arg-type]
+    monkeypatch.setattr(inspecting, "_sanitized", lambda *arguments: list(reports))
+    monkeypatch.setattr(inspecting, "_images", lambda *arguments: (None, None))
+    monkeypatch.setattr(inspecting, "watch", lambda *arguments: session.watched)
+    binaries = SimpleNamespace(run=object())
+    with inspecting.inspecting(session, CANDIDATE, binaries, CASES) as inspected:  # type: ignore[arg-type]
+        return inspected()
 
 
 def test_silent_tools_are_named_and_missing_ones_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,3 +68,20 @@ def test_what_a_tool_found_is_the_failure(monkeypatch: pytest.MonkeyPatch) -> No
     failure, _ = inspected(monkeypatch, Session(race=race), MEMCHECK)
     assert failure is not None
     assert failure.evidence() | {"line": 7} == failure.evidence()
+
+
+def test_tools_begin_before_they_are_asked_and_have_ended_with_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    began, ended, may_end = threading.Event(), threading.Event(), threading.Event()
+
+    def sanitized(*arguments: Any) -> list[ToolReport]:
+        began.set()
+        may_end.wait(20)
+        ended.set()
+        return [MEMCHECK]
+
+    monkeypatch.setattr(inspecting, "_sanitized", sanitized)
+    monkeypatch.setattr(inspecting, "_images", lambda *arguments: (None, None))
+    with inspecting.inspecting(Session(), CANDIDATE, SimpleNamespace(run=object()), CASES):  # type: ignore[arg-type]
+        assert began.wait(20), "beside the tests"
+        may_end.set()  # a test failed, so that nobody asks
+    assert ended.is_set(), "nothing is in the way of what is timed next"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fsr.evaluation.timing import TimingPolicy, paired, screen
+from fsr.evaluation.timing import BATCH_NS, TimingPolicy, back_to_back, paired, screen
 from fsr.records import Basis
 
 
@@ -100,6 +100,39 @@ def test_the_final_has_a_largest_number_of_pairs_and_a_time_limit() -> None:
     assert len(first) == 4, "a verdict needs some pairs, whatever the budget"
 
 
+def test_long_runs_far_apart_are_measured_less_often() -> None:
+    assert len(paired([plan(80e6)], [plan(2e6)], POLICY)[0]) == POLICY.separated_pairs
+    assert len(paired([plan(2e6)], [plan(80e6)], POLICY)[0]) == POLICY.separated_pairs
+    near = paired([plan(80e6)], [plan(lambda nth: 79e6 if nth == 3 else 2e6)], POLICY)
+    assert len(near[0]) == POLICY.final_pairs, "one sample lies near the other plan's"
+    short = paired([plan(1e6)], [plan(1e5)], POLICY)
+    assert len(short[0]) == POLICY.final_most_pairs, "short runs vary: the GPU time that is wanted decides"
+
+
+class Batched(Scripted):
+    """Notes how many launches each batch had."""
+
+    def time_batch_ns(self, runs: int = 16, timeout_s: float = 10.0) -> float:
+        self.timed += runs
+        return self.time_of_one
+
+    def __init__(self, time_of_one: float) -> None:
+        super().__init__(time_of_one)
+        self.time_of_one = time_of_one
+
+
+def test_a_loop_of_long_launches_is_short() -> None:
+    slow, fast = Batched(80e6), Batched(1e6)
+    assert back_to_back(slow, fast) == 80.0  # type: ignore[arg-type]
+    assert (slow.timed, fast.timed) == (6, 6), "one to see how long it takes, then five batches of one"
+    slow, fast = Batched(1e4), Batched(2e4)
+    assert back_to_back(slow, fast) == 0.5  # type: ignore[arg-type]
+    assert slow.timed == 1 + 16 + 5 * 16
+    slow, fast = Batched(BATCH_NS / 4), Batched(1e4)
+    back_to_back(slow, fast)  # type: ignore[arg-type]
+    assert fast.timed == 1 + 4 + 5 * 4, "both in batches of as many"
+
+
 def test_samples_at_a_low_clock_are_taken_again() -> None:
     readings = iter([1980, 900, 1950])  # one at every eighth turn
     seen: list[float] = []
@@ -112,7 +145,7 @@ def test_samples_at_a_low_clock_are_taken_again() -> None:
         return float(nth)
 
     policy = TimingPolicy(final_pairs=20, final_budget_ns=0.0)
-    first, second = paired([plan(sample)], [plan(1.0)], policy, clock)
+    first, second = paired([plan(sample)], [plan(5.0)], policy, clock)
     assert len(first) == len(second) == 20
     assert len(seen) == 1 + 20 + 1, "the warm-up, twenty pairs, and one that was discarded"
     assert 10.0 not in first, "turn nine, at 900 MHz"

@@ -131,7 +131,7 @@ def test_pairs_alternate_who_goes_first_and_rotate_the_inputs() -> None:
 def test_samples_under_a_low_clock_are_taken_again() -> None:
     clocks = iter([1980, 900, 1980])
     old = clocked(lambda _: 2.0)
-    first, _ = paired([old], [clocked(lambda _: 1.0)], replace(POLICY, final_pairs=17), lambda: next(clocks))
+    first, _ = paired([old], [clocked(lambda _: 1.9)], replace(POLICY, final_pairs=17), lambda: next(clocks))
     assert len(first) == 17
     assert runs_of(old) == 1 + 17 + 1
 
