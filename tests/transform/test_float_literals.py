@@ -49,3 +49,8 @@ def test_nothing_for_doubles_and_for_exact_contracts():
     subject = subject_of(SINGLE)
     exact = replace(subject.contract, tolerance=replace(subject.contract.tolerance, exact=True))
     assert list(ACTION.moves(replace(subject, contract=exact))) == []
+
+
+def test_what_soon_overflows_stays_in_double():
+    steep = SINGLE.replace("x[i < n ? i : 0] * 2.0", "exp(1.0 * x[i < n ? i : 0]) / 3.0")
+    assert list(ACTION.moves(subject_of(steep))) == []

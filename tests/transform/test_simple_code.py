@@ -101,6 +101,10 @@ def test_fast_math_stays_close_and_away_from_exact_contracts(subject_from, apply
     assert apply_move(FastMath(), subject, "@plan[mode=flag]").plan.flags == ("--use_fast_math",)
     exact = subject_from(rows(exact="true"))
     assert names(FastMath(), exact) == names(Reciprocal(), exact) == []
+    text = rows()
+    assert "y = {role" in text
+    double = text.replace("y = {role", 'y = {dtype = "float64", role').replace("float *y", "double *y")
+    assert names(FastMath(), subject_from(double)) == [], "a float's digits are too few"
 
 
 def test_double_arithmetic_is_left_alone(subject_from):

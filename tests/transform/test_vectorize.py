@@ -163,6 +163,9 @@ def test_loops_in_packs_keep_their_results_and_order(subject_from, apply_move, r
 def test_loops_that_carry_or_stride_are_left_alone(subject_from):
     regions = {m.region for m in VectorizeLoop().moves(subject_from(ROWS))}
     assert regions == {"loop:j", "loop:j#2"}
+    barrier = ROWS.replace("sum += xr[j];", "{ sum += xr[j]; __syncthreads(); }")
+    regions = {m.region for m in VectorizeLoop().moves(subject_from(barrier))}
+    assert regions == {"loop:j#2"}, "some threads' rows are aligned and others' not: they would wait apart"
 
 
 @pytest.mark.parametrize("action", [Vectorize(), BlockSize()], ids=lambda a: a.name)

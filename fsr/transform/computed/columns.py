@@ -71,8 +71,17 @@ def columns(scene: Scene) -> Columns | None:
         return None
     if any(dim in names_in(x) and over in names_in(x) and not along(x, dim) for x in reads):
         return None
+    if any(_may_overflow_apart(scene, fold) for fold in folds):
+        return None
     lengths = {n for n, _ in extent(folds[0]).terms}
     return Columns(scene, outputs, folds) if lengths <= set(scene.part.sizes) else None
+
+
+def _may_overflow_apart(scene: Scene, fold: Fold) -> bool:
+    """Whether a sum of products of several inputs may overflow in parts where it does not in order, unless the contract
+    says, by the sum's length, that the order of its terms may vary."""
+    factors = {x.buffer for x in loads_in([fold.body])}
+    return fold.op == "sum" and len(factors) > 1 and scene.target.contract.tolerance.sum_length is None
 
 
 # ---------------------------------------------------------------- decisions

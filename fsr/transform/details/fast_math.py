@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fsr.analysis.types import FLOAT, INT, aliases, type_of
-from fsr.records import Candidate
+from fsr.contract.model import Contract
+from fsr.records import Candidate, Role
 from fsr.source.form import Binary, Call, Declare, Expr, For, Index, Literal, Name, OpaqueExpr, Stmt, Unary
 from fsr.source.mapping import map_exprs, replace_stmt
 from fsr.source.tokens import skeleton
@@ -32,8 +33,8 @@ class FastMath:
     aims_at: frozenset[str] = frozenset(["compute", "instructions"])
 
     def moves(self, subject: Subject) -> Iterator[Move]:
-        """The modes that change anything; none under an exact contract."""
-        if subject.contract.tolerance.exact:
+        """The modes that change anything; none where results are to be exact, or good to double's precision."""
+        if subject.contract.tolerance.exact or _doubles(subject.contract):
             return
         for target in targets(subject):
             for mode in ("intrinsics", "exp"):
@@ -51,6 +52,12 @@ class FastMath:
         target = target_of(subject, move)
         body = _cheaper(target, str(move.param("mode")))
         return rewritten(target, move, replace(target.kernel, body=body))
+
+
+def _doubles(contract: Contract) -> bool:
+    """Whether a result is a double, which is wrong when it is good to a float's digits only."""
+    written = (Role.OUT, Role.INOUT)
+    return contract.tolerance.rtol is None and any(a.dtype == "float64" and a.role in written for a in contract.args)
 
 
 def may_round(source: str) -> bool:

@@ -13,6 +13,8 @@ from fsr.transform.target import Target, target_of, targets
 
 _LITERAL = re.compile(r"(?<![\w.])(?:(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)(?![\w.])")
 _DOUBLE = re.compile(r"\bdouble\b")
+# In float they overflow at arguments at which a result in double, divided or scaled later, does not.
+_STEEP = re.compile(r"\b(exp|exp2|exp10|expm1|pow|sinh|cosh|tgamma)\s*\(")
 _LARGEST = 3.4e38
 GAIN = 1.15
 
@@ -25,7 +27,8 @@ class FloatLiterals:
     aims_at: frozenset[str] = frozenset(["compute", "instructions"])
 
     def moves(self, subject: Subject) -> Iterator[Move]:
-        """Kernels without a double among their arguments; none under an exact contract."""
+        """Kernels without a double among their arguments and functions that soon overflow; none under an exact
+        contract."""
         if subject.contract.tolerance.exact:
             return
         for target in targets(subject):
@@ -56,6 +59,8 @@ def _changed(target: Target, mode: str) -> str:
     start, end = target.kernel.span or (0, 0)
     text = data[start:end].decode()
     code = skeleton(text)
+    if _STEEP.search(code):
+        return ""
     places = [(m.end(), m.end(), "f") for m in _LITERAL.finditer(code) if abs(float(m[0])) < _LARGEST]
     if mode == "all":
         places += [(m.start(), m.end(), "float") for m in _DOUBLE.finditer(code)]

@@ -10,7 +10,17 @@ from fsr.analysis.threads import AXES
 from fsr.records import Candidate, Launch
 from fsr.source.form import Assign, Binary, Declare, Expr, For, If, Jump, Literal, Name, Scope, Stmt, While, number
 from fsr.source.mapping import replace_stmt
-from fsr.source.walk import contains_return, fresh, loop_regions, loops, names_in, names_written, walk_stmts
+from fsr.source.walk import (
+    contains_barrier,
+    contains_return,
+    contains_warp_wide,
+    fresh,
+    loop_regions,
+    loops,
+    names_in,
+    names_written,
+    walk_stmts,
+)  # fmt: skip
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.launch.block_size import regrid
 from fsr.transform.launch.pointwise import Pointwise, id_declarations, id_expression, pointwise
@@ -132,6 +142,8 @@ def _walked(target: Target, loop: For) -> Streams | None:
     if loop.step != Literal("1") or loop.relation != "<" or loop.type is None or loops(loop.body):
         return None
     if any(isinstance(s, Jump) for s in walk_stmts(loop.body)) or contains_return(loop.body) or loop.pragmas:
+        return None
+    if contains_barrier(loop.body) or contains_warp_wide(loop.body):  # threads that are aligned, and others, would part
         return None
     bound = target.size_text(loop.bound)
     most = None if bound is None else largest(target.contract, bound)

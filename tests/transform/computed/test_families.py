@@ -105,6 +105,15 @@ def test_column_sums(runner, spelling):
     check(runner, subject, "fold-columns", [(37, 70), (100, 128), (1, 1)], most=1)
 
 
+def test_sums_of_products_are_split_only_where_the_contract_lets_their_order_vary():
+    value = over("sum", "n", Op("prod", (Load("g", at("k0", "i"), "float32"), Load("w", at("k0"), "float32"))))
+    grid, kernel = SUM_SPELLINGS["a thread a column"]
+    text = SUMS.replace("BLOCKS", grid).replace("sum_length", "# sum_length") + kernel
+    subject = computed(subject_of(text), {"s": value}, ("n", "m"))
+    assert subject.contract.tolerance.sum_length is None
+    assert not list(FAMILY["fold-columns"].moves(subject)), "parts overflow where the whole, in order, does not"
+
+
 def test_a_scale_by_the_number_of_rows_is_applied_once(runner):
     kernel = (
         SUM_SPELLINGS["a thread a column"][1]
