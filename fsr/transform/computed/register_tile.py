@@ -318,8 +318,14 @@ class _Tile:
         for index, extent in zip(load.indices, extents, strict=True):
             name = name_of(index)
             if name is None or self.domain.get(name) != extent:
-                held[index] = f"min(max({self._index(index)}, 0), {self.scene.size(extent)} - 1)"
+                held[index] = self._within(self._index(index), self.scene.size(extent))
         return self.scene.element(load, held)
+
+    def _within(self, index: str, extent: str) -> str:
+        if self.scene.index == "int":
+            return f"min(max({index}, 0), {extent} - 1)"
+        kind = self.scene.index  # one type for all: which min and max are meant is open otherwise
+        return f"min(max(({kind})({index}), ({kind})0), ({kind})({extent}) - 1)"
 
     def _index(self, index: Expr) -> str:
         assert isinstance(index, Number)
