@@ -44,6 +44,7 @@ TARGET = "sm_90"
 COLUMNS = ("raised", "refused", "not compiled", "wrong", "not judged", "compiled", "right")
 FINE = ("right", "compiled", "not judged")
 PART = 6  # pairs in a task: small, so that many cores end together and little is lost when the time is over
+SHOWN = ("suite", "kernels/plans")  # kernels of the repository that have a contract, beside examples and tests
 LIMIT_S = 480.0
 Record = dict[str, Any]
 
@@ -258,6 +259,8 @@ def collected(options: argparse.Namespace) -> list[Subject]:
     from benchmarks.kernels.writer import of_generator
 
     found = [*of_repository(), *of_generator(options.generated, options.seed)]
+    for folder in SHOWN:
+        found += of_folder(ROOT / "benchmarks" / folder, folder.rpartition("/")[2])
     if not options.only:
         tests = options.out / "tests"
         if not tests.exists():
@@ -267,7 +270,10 @@ def collected(options: argparse.Namespace) -> list[Subject]:
         found += of_folder(tests, "tests")
     for folder in options.kernels:
         found += of_folder(folder)
-    return [s for s in unique(found) if options.only in s.name]
+    chosen = [s for s in unique(found) if options.only in s.name]
+    if not chosen:
+        raise SystemExit(f"--only {options.only}: none of {len(found)} kernels has this in its name")
+    return chosen
 
 
 def pieces(subjects: Sequence[Subject], options: argparse.Namespace) -> list[Piece]:
