@@ -154,7 +154,8 @@ class Writer:
         along = next(
             (set(names_in(x.indices[-1])) for x in walk(first) if isinstance(x, Load) and x.indices), set[str]()
         )
-        left = [a for a in factors if a is not first]
+        at = factors.index(first)  # one of them: a square has it twice
+        left = [*factors[:at], *factors[at + 1 :]]
         left.sort(key=lambda a: (len(dims[a]) == most, bool(dims[a] & along), self._place(a)))
         return sorted([first, *left], key=lambda a: not isinstance(a, Const))
 

@@ -33,6 +33,13 @@ def test_an_element_is_scaled_before_it_is_weighted() -> None:
     assert written(product) == "(x[i * 2 + j] * sqrtf(s[i]) * w[j])"
 
 
+def test_a_square_keeps_both_factors() -> None:
+    centred = Op("sum", (X, Op("neg", (S,))))
+    for factor, text in ((X, "x[i * 2 + j]"), (centred, "(x[i * 2 + j] - s[i])")):
+        assert written(Op("prod", (factor, factor))) == f"({text} * {text})"
+        assert written(Op("prod", (factor, S, factor))) == f"({text} * s[i] * {text})"
+
+
 def test_another_element_comes_after_what_scales_the_centred_one() -> None:
     centred = Op("sum", (X, Op("neg", (S,))))
     product = ordered(Op("prod", (Load("d", X.indices, "float32"), W, centred, Op("sqrt", (S,)))))
