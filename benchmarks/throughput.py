@@ -2,7 +2,7 @@
 
     python benchmarks/throughput.py OUT_DIR [--device cuda:0] [--workers N] [--most N] [--seed 0]
 
-Every configuration of ``tile-gemm`` (about 310) goes through the same tasks as in a refinement, with one compile
+Every configuration of ``tile-contraction`` (about 310) goes through the same tasks as in a refinement, with one compile
 worker a core and one device worker; the best time so far is the incumbent, so that only what may be an improvement
 takes full tests. Qualifying the baseline is told apart and not counted; nor is the writing of the candidates' sources.
 Results go to OUT_DIR/throughput.json, also when some candidates fail.
@@ -27,12 +27,15 @@ sys.path.insert(0, str(ROOT))
 from fsr.evaluation.faults import outcome_of_fault  # noqa: E402
 from fsr.evaluation.spec import BaselineReport, Binaries, CompileRequest, EvaluateRequest, SessionSpec  # noqa: E402
 from fsr.identity import candidate_hash  # noqa: E402
+from fsr.lifting.lift import lift  # noqa: E402
 from fsr.records import Candidate, Outcome, Status  # noqa: E402
 from fsr.runs.fleet import open_fleet  # noqa: E402  # the checkout, installed or not
 from fsr.runs.kernel import Kernel, load_kernel  # noqa: E402
 from fsr.runs.options import RefineOptions  # noqa: E402
 from fsr.search.proposal import Rules  # noqa: E402
-from fsr.transform.gemm.action import TileGemm  # noqa: E402
+from fsr.transform.computed.action import FROM_COMPUTATION  # noqa: E402
+from fsr.transform.gemm.config import gemm_space  # noqa: E402
+from fsr.transform.protocol import Move  # noqa: E402
 from fsr.workers.protocol import Completion, Task, WorkerFault, Workers  # noqa: E402
 
 TARGET_A_SECOND = 20.0
@@ -41,10 +44,12 @@ COMPILE_LIMIT_S, EVALUATE_LIMIT_S, BASELINE_LIMIT_S = 90.0, 120.0, 300.0
 
 def space(kernel: Kernel, target: str, seed: int) -> list[Candidate]:
     """Every distinct tiling as a candidate, shuffled: neighbours in the space cost alike."""
-    subject = Rules(kernel.contract, target=target).subject(kernel.baseline)
-    action = TileGemm()
+    computation = lift(kernel.contract, kernel.baseline).computation
+    subject = Rules(kernel.contract, target=target, computation=computation).subject(kernel.baseline)
+    (action,) = (a for a in FROM_COMPUTATION if a.name == "tile-contraction")
+    every = (Move(action.name, "plan", config.params()) for config in gemm_space())
     found: dict[str, Candidate] = {}
-    for move in (*action.moves(subject), *action.space(subject)):
+    for move in (*action.moves(subject), *every):
         candidate = action.apply(subject, move)
         found.setdefault(candidate_hash(candidate), candidate)
     candidates = list(found.values())

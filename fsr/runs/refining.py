@@ -75,7 +75,7 @@ def carry_out(job: Job) -> Result:
         lease = stack.enter_context(job.leases.lease(fleet.leased))
         spec = fleet.spec(kernel, options)
         context = RunContext(spec, fleet.workers, log, state, budget, job.control, lease, job.progress)
-        restating = Restating(kernel, options, budget)
+        restating = Restating(kernel, budget)
         _qualify(context, kernel, resumed=earlier is not None)
         cache = None
         if options.use_cache:

@@ -9,7 +9,6 @@ from fsr.computation.computation import Computation
 from fsr.lifting.lift import Lifting, lift
 from fsr.runs.budget import Budget
 from fsr.runs.kernel import Kernel
-from fsr.runs.options import RefineOptions
 
 _LEAST_S, _MOST_S = 4.0, 12.0  # of the budget: to begin at all, and to think
 _SHARE, _COMPILE_SHARE = 0.2, 0.4  # of the budget: to think and to be waited for twice as long, to compile
@@ -20,13 +19,13 @@ class Restating:
     """Finds the computation of a kernel while its original is qualified, which leaves cores idle. A run that is too
     short for it does without."""
 
-    def __init__(self, kernel: Kernel, options: RefineOptions, budget: Budget) -> None:
+    def __init__(self, kernel: Kernel, budget: Budget) -> None:
         self._found: Lifting | None = None
         self._budget, self._thread = budget, threading.Thread(target=self._lift, args=(kernel,), daemon=True)
         self._limit_s = min(_MOST_S, _SHARE * budget.left_s)
         self._until_s = budget.elapsed_s + 2 * self._limit_s
         self._compile_s = min(_MOST_S, _COMPILE_SHARE * budget.left_s)
-        if budget.left_s >= _LEAST_S and not options.keep_launch:
+        if budget.left_s >= _LEAST_S:
             self._thread.start()
 
     def _lift(self, kernel: Kernel) -> None:

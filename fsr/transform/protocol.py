@@ -38,9 +38,9 @@ class Subject:
 
     @property
     def free(self) -> Computation | None:
-        """What the original computes, where a kernel may be written from that alone: the launch may change, nothing
-        was done yet, and no order has to be kept that it does not tell."""
-        if self.computation is None or self.keep_launch or self.candidate.actions:
+        """What the original computes, where a kernel may be written from that alone: nothing was done yet, and no order
+        has to be kept that it does not tell."""
+        if self.computation is None or self.candidate.actions:
             return None
         return None if self.contract.tolerance.exact and order_shows(self.computation) else self.computation
 
@@ -71,7 +71,7 @@ class Action(Protocol):
 
     @property
     def name(self) -> str:
-        """Short, stable, in the field's terms: 'row-per-block', 'vectorize', 'tile-gemm'."""
+        """Short, stable, in the field's terms: 'row-per-block', 'vectorize', 'tile-contraction'."""
 
     @property
     def aims_at(self) -> frozenset[str]:

@@ -12,7 +12,6 @@ from fsr.transform.details.qualifiers import CacheHint, Restrict
 from fsr.transform.details.scalar_replacement import ScalarReplacement
 from fsr.transform.details.shared_padding import SharedPadding
 from fsr.transform.details.unroll import Unroll
-from fsr.transform.gemm.action import TileGemm
 from fsr.transform.launch.block_shape import BlockShape, CoarsenRows, SwapIds
 from fsr.transform.launch.block_shape_3d import BlockShape3D
 from fsr.transform.launch.block_size import BlockSize
@@ -27,7 +26,7 @@ from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 # They deal work out to threads anew.
 STRUCTURAL: tuple[Action, ...] = (
     ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS,
-    TileGemm(), SwapIds(), BlockShape(), CoarsenRows(), BlockShape3D(),
+    SwapIds(), BlockShape(), CoarsenRows(), BlockShape3D(),
 )  # fmt: skip
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (

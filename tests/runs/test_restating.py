@@ -11,7 +11,6 @@ from fsr.lifting.lift import Lifting
 from fsr.runs import restating
 from fsr.runs.budget import Budget
 from fsr.runs.kernel import Kernel, load_kernel
-from fsr.runs.options import RefineOptions
 from tests.commandline import ROW_SUM
 
 
@@ -29,7 +28,7 @@ def test_it_goes_on_beside_the_caller_who_waits_for_it_ticking(kernel: Kernel, m
         return Lifting(None, "it sorts")
 
     monkeypatch.setattr(restating, "lift", slowly)
-    found = restating.Restating(kernel, RefineOptions(Path("k.cu")), Budget(300.0))
+    found = restating.Restating(kernel, Budget(300.0))
     notes: list[str] = []
     assert found.computation(ticked.set, notes) is None
     assert notes == ["what it computes is not known: it sorts"]
@@ -38,7 +37,7 @@ def test_it_goes_on_beside_the_caller_who_waits_for_it_ticking(kernel: Kernel, m
 def test_one_that_takes_too_long_is_not_waited_for(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, ended = [0.0], threading.Event()
     monkeypatch.setattr(restating, "lift", lambda *_, **__: ended.wait(60))
-    found = restating.Restating(kernel, RefineOptions(Path("k.cu")), Budget(100.0, clock=lambda: clock[0]))
+    found = restating.Restating(kernel, Budget(100.0, clock=lambda: clock[0]))
 
     def tick() -> None:
         clock[0] += 5.0
@@ -50,10 +49,6 @@ def test_one_that_takes_too_long_is_not_waited_for(kernel: Kernel, monkeypatch: 
     ended.set()
 
 
-@pytest.mark.parametrize(("options", "budget_s"), [({"keep_launch": True}, 300.0), ({}, 3.0)])
-def test_a_run_that_keeps_its_launch_or_is_too_short_does_without(
-    kernel: Kernel, monkeypatch: pytest.MonkeyPatch, options: dict[str, bool], budget_s: float
-) -> None:
+def test_a_run_that_is_too_short_does_without(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restating, "lift", lambda *_, **__: pytest.fail("asked"))
-    found = restating.Restating(kernel, RefineOptions(Path("k.cu"), **options), Budget(budget_s))  # type: ignore[arg-type]
-    assert found.computation(lambda: None, []) is None
+    assert restating.Restating(kernel, Budget(3.0)).computation(lambda: None, []) is None

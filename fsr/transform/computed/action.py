@@ -23,6 +23,7 @@ from fsr.transform.computed.assembly import Written, assembled
 from fsr.transform.computed.scene import Scene, cuttings
 from fsr.transform.plain.c_text import LONGEST_LINE, NotPlain
 from fsr.transform.protocol import Move, Subject
+from fsr.transform.sizes import always
 
 Params = Mapping[str, int | str]
 
@@ -57,7 +58,8 @@ class FromComputation:
                 continue
             offered = False
             for params, gain in self.family.configurations(first):
-                if self._kernels(found, params) is not None:
+                kernels = self._kernels(found, params)
+                if kernels is not None and (not subject.keep_launch or _keeps_launch(kernels, subject)):
                     offered = True
                     yield Move(self.name, "plan", tuple(params.items()), gain)
             if offered:
@@ -66,7 +68,8 @@ class FromComputation:
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """See Action.apply."""
         ways = (self._kernels(found, dict(move.params)) for found in cuttings(subject))
-        return assembled(next(kernels for kernels in ways if kernels is not None), move.name)
+        fitting = (k for k in ways if k is not None and (not subject.keep_launch or _keeps_launch(k, subject)))
+        return assembled(next(fitting), move.name)
 
     def _kernels(self, found: Sequence[Scene], params: Params) -> list[Written] | None:
         """The kernels of one way to cut; None where some part cannot be made, or none by the family."""
@@ -80,6 +83,18 @@ class FromComputation:
                 return None
             kernels += made
         return kernels
+
+
+def _keeps_launch(kernels: Sequence[Written], subject: Subject) -> bool:
+    """Whether grids, blocks and arguments are those of the original, at all sizes."""
+    made, launches = assembled(kernels, ""), subject.candidate.plan.launches
+    if len(made.plan.launches) != len(launches) or made.plan.scratch != subject.candidate.plan.scratch:
+        return False
+    for new, old in zip(made.plan.launches, launches, strict=True):
+        pairs = zip((*new.grid, *new.block), (*old.grid, *old.block), strict=True)
+        if new.args != old.args or not all(a == b or always(subject.contract, f"({a}) == ({b})") for a, b in pairs):
+            return False
+    return True
 
 
 def _possible(family: Family, scene: Scene) -> bool:

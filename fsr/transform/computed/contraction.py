@@ -2,7 +2,7 @@
 
 Each operand may be contiguous along the folded dimension, along its own, or neither; dimensions that both have
 (batches, heads) become layers of the grid. What is made of the fold (a start value, bias, scale, activation) is done
-in registers before the result is written, in packs. The tiles are those of ``tile-gemm``.
+in registers before the result is written, in packs. ``tile``: one output a thread, in blocks of that many squared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fsr.transform.computed.packs import Packs, pack_type
 from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.scene import Scene, along, loads_in, plain, word
 from fsr.transform.gemm.config import FIRST, GemmConfig, fits, promise
-from fsr.transform.gemm.text import GemmParts, Operand, gemm_body, vector_structs
+from fsr.transform.gemm.text import GemmParts, Operand, gemm_body, simple_body, vector_structs
 from fsr.transform.plain.c_text import TYPES, NotPlain
 
 Params = Mapping[str, int | str]
@@ -143,6 +143,8 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     for config in ranked:
         if fits(config, *_bytes(c)):
             yield dict(config.params()), 4.0 + 9.0 * promise(config, m * layers, n, gpu)
+    for tile in (32, 16):
+        yield {"tile": tile}, 2.5
 
 
 def _bytes(c: Contraction) -> tuple[int, int, int]:
@@ -158,14 +160,24 @@ def written(scene: Scene, params: Params) -> list[Written]:
     c = contraction(scene)
     if c is None:
         raise NotPlain("no contraction")
-    config = GemmConfig(**{k: int(v) for k, v in params.items()})
     parts = gemm_parts(c)
+    if "tile" in params:
+        return [_plain_tile(c, parts, int(params["tile"]))]
+    config = GemmConfig(**{k: int(v) for k, v in params.items()})
     blocks = REGISTERS_PER_SM // (config.threads * config.registers(*_bytes(c)))
-    lines = gemm_body(parts, config).splitlines()
-    lines = [line.removeprefix("    ") for line in lines]
-    grid = grid_of(c, config.bm, config.bn)
+    lines, grid = _lines(gemm_body(parts, config)), grid_of(c, config.bm, config.bn)
     return [Written(scene, lines, grid, (str(config.threads), "1", "1"), config.threads, "product",
                     blocks=blocks if blocks > 1 else 0, before=vector_structs(parts))]  # fmt: skip
+
+
+def _plain_tile(c: Contraction, parts: GemmParts, tile: int) -> Written:
+    """One output a thread."""
+    grid, block = grid_of(c, tile, tile), (str(tile), str(tile), "1")
+    return Written(c.scene, _lines(simple_body(parts, tile)), grid, block, tile * tile, "product")
+
+
+def _lines(body: str) -> list[str]:
+    return [line.removeprefix("    ") for line in body.splitlines()]
 
 
 def grid_of(c: Contraction, bm: int, bn: int) -> Dim3:
@@ -188,15 +200,14 @@ def gemm_parts(c: Contraction) -> GemmParts:
         acc_type=c_type(c.fold),
         start=lambda m, n, acc: f"{acc} = {identity(c.fold)};",
         combine=lambda acc, a, b: step(c.fold, acc, scene.text(c.fold.body, {c.a.value: a, c.b.value: b})),
-        finish=lambda m, n, acc: "",
+        finish=lambda m, n, acc, run: "\n".join(
+            line.replace("$PLACE_M", m).replace("$PLACE_N", n).replace("$ACC", acc) for line in finished(c, run)
+        ),
         zero_is_neutral=_neutral(c),
         k_type=scene.index,
         k_start="0",
         k_end=c.depth_text(),
         uniform="\n".join(batch_lines(c)),
-        finish_run=lambda m, n, acc, run: "\n".join(
-            line.replace("$PLACE_M", m).replace("$PLACE_N", n).replace("$ACC", acc) for line in finished(c, run)
-        ),
     )
 
 

@@ -51,10 +51,9 @@ class GemmParts:
     """All that differs between one GEMM-like kernel and another.
 
     ``start(m, n, acc)``: statements that set an accumulator; ``combine(acc, a, b)``: statements of one step;
-    ``zero_is_neutral``: a step with a = b = 0 leaves the accumulator as it was; ``finish(m, n, acc)``: statements
-    that write one output; ``finish_run(m, n, acc, run)``: in its place, statements that write that many neighbouring
-    ones from (m, n) on, ``acc`` being that of ``$lane``. ``uniform``: statements that all threads share, before
-    everything. ``k_type``, ``k_start``, ``k_end``: the loop, names or numbers.
+    ``zero_is_neutral``: a step with a = b = 0 leaves the accumulator as it was; ``finish(m, n, acc, run)``: statements
+    that write ``run`` neighbouring outputs from (m, n) on, ``acc`` being that of ``$lane``. ``uniform``: statements
+    that all threads share, before everything. ``k_type``, ``k_start``, ``k_end``: the loop, names or numbers.
     """
 
     a: Operand
@@ -62,13 +61,12 @@ class GemmParts:
     acc_type: str
     start: Callable[[str, str, str], str]
     combine: Callable[[str, str, str], str]
-    finish: Callable[[str, str, str], str]
+    finish: Callable[[str, str, str, int], str]
     zero_is_neutral: bool
     k_type: str
     k_start: str
     k_end: str
     uniform: str = ""
-    finish_run: Callable[[str, str, str, int], str] | None = None
 
 
 def vector_structs(p: GemmParts) -> str:
@@ -255,13 +253,11 @@ def _loop(p: GemmParts, c: GemmConfig) -> list[str]:
 
 def write_lines(p: GemmParts, c: GemmConfig) -> list[str]:
     """Every output of the thread that lies inside, finished as the original kernel does."""
-    if p.finish_run is not None:
-        run = min(c.tn, CHUNK)
-        m, n = _place(c)
-        n = n.replace("$j", f"($run * {run})")
-        lines = p.finish_run(m, n, f"$acc[$i][$run * {run} + $lane]", run).splitlines()
-        return unrolled("$i", c.tm, unrolled("$run", c.tn // run, lines))
-    return _each(c, p.finish(*_place(c), "$acc[$i][$j]"))
+    run = min(c.tn, CHUNK)
+    m, n = _place(c)
+    n = n.replace("$j", f"($run * {run})")
+    lines = p.finish(m, n, f"$acc[$i][$run * {run} + $lane]", run).splitlines()
+    return unrolled("$i", c.tm, unrolled("$run", c.tn // run, lines))
 
 
 def simple_body(p: GemmParts, tile: int) -> str:
@@ -302,7 +298,7 @@ def simple_body(p: GemmParts, tile: int) -> str:
         head,
         *indent([*fetch, "__syncthreads();", *step, "__syncthreads();"]),
         "}",
-        *p.finish(m, n, "$acc").splitlines(),
+        *p.finish(m, n, "$acc", 1).splitlines(),
     ]
     return "\n".join(indent(lines)) + "\n"
 

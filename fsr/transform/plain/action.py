@@ -69,7 +69,7 @@ def _further(inner: Sequence[Action], subject: Subject, plain: Subject) -> list[
 def _plain(subject: Subject) -> Subject | None:
     """The original's plain form as a subject; None where there is none, or for other candidates than the original."""
     computation = subject.free
-    if computation is None:
+    if computation is None or subject.keep_launch:
         return None
     written = _written(subject.candidate, subject.contract, computation)
     if written is None:

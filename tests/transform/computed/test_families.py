@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from fsr.computation.expression import Affine, Case, Const, Expr, Fold, Load, Nu
 from fsr.transform.computed.action import FROM_COMPUTATION
 from tests.transform.conftest import subject_of
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 FAMILY = {action.name: action for action in FROM_COMPUTATION}
 
 
@@ -299,3 +301,15 @@ def test_nothing_is_offered_where_a_result_is_read_by_another_point():
     wrong = computed(subject, {"s": shifted}, ("n", "m"))
     assert [m for action in FROM_COMPUTATION for m in action.moves(wrong)] == []
     assert [m for action in FROM_COMPUTATION for m in action.moves(replace(wrong, keep_launch=True))] == []
+
+
+def test_a_product_in_squares_of_threads_may_keep_its_launch(runner):
+    text = (EXAMPLES / "gemm.cu").read_text()
+    value = over("sum", "K", Op("prod", (Load("A", at("i", "k0"), "float32"), Load("B", at("k0", "j"), "float32"))))
+    subject = replace(computed(subject_of(text), {"C": value}, ("M", "N", "K")), keep_launch=True)
+    (move,) = [m for action in FROM_COMPUTATION for m in action.moves(subject)]
+    assert move.name == "tile-contraction@plan[tile=16]"
+    made = FAMILY["tile-contraction"].apply(subject, move)
+    assert made.plan.launches[0].block == subject.candidate.plan.launches[0].block
+    for sizes in ((1, 1, 1), (18, 35, 9), (3, 4, 0)):
+        runner.check(subject, made, dict(zip("MNK", sizes, strict=True)))
