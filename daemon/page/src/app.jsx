@@ -2,6 +2,7 @@
 import { render } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ask, listen, takeToken } from "./api.js";
+import { Moves } from "./moves.jsx";
 import { RunView } from "./run.jsx";
 import { name, ratio, when } from "./words.js";
 import "./app.css";
@@ -49,6 +50,7 @@ function Job({ job, live, changed }) {
         {["failed", "queued"].includes(job.state) && job.error && <span class="bad">{job.error.split("\n")[0]}</span>}
         {job.run && <> <a href={`#/runs/${job.run}`} aria-label={`run of ${name(job.kernel)}, job ${job.id}`}>run</a></>}
       </td>
+      <td class="extra soft">{when(job.ended ?? job.started ?? job.created)}</td>
       <td>{["queued", "running"].includes(job.state)
         ? <button onClick={() => act("cancel")} aria-label={`Cancel job ${job.id}`}>Cancel</button>
         : <button onClick={() => act("again")} aria-label={`Run job ${job.id} again`}>Again</button>}</td>
@@ -56,7 +58,7 @@ function Job({ job, live, changed }) {
   );
 }
 
-const EXTRA = ["job", "hardware", "times are", "found", "files"];  // columns that a phone has no room for
+const EXTRA = ["job", "hardware", "since", "times are", "found", "files"];  // columns that a phone has no room for
 const runningFirst = (jobs) => [...jobs].sort((a, b) => (b.state === "running") - (a.state === "running"));
 
 function Jobs({ version, live, changed }) {
@@ -85,7 +87,7 @@ function Jobs({ version, live, changed }) {
         <section class="card"><div class="scroll" tabIndex={0} role="region" aria-label="Jobs">
           <table>
             <caption>{jobs.told.jobs.length ? "What runs, then newest first" : "No jobs yet: save a kernel in a watched folder"}</caption>
-            <thead><tr>{["job", "kernel", "hardware", "state", "how it stands", "do"].map((head) =>
+            <thead><tr>{["job", "kernel", "hardware", "state", "how it stands", "since", "do"].map((head) =>
               <th scope="col" key={head} class={EXTRA.includes(head) ? "extra" : ""}>{head}</th>)}</tr></thead>
             <tbody>{runningFirst(jobs.told.jobs).map((job) => <Job key={job.id} job={job} live={live[job.id]} changed={changed} />)}</tbody>
           </table>
@@ -131,7 +133,7 @@ function Winners({ version }) {
         <tbody>{rows.map((row) => <tr key={row.key}>
           <td>{row.run ? <a href={`#/runs/${row.run}`}>{row.entry || row.run}</a> : row.entry}{row.damaged && <span class="bad"> damaged</span>}</td>
           <td class="number win">{ratio(row.speedup)}</td><td class="extra">{row.basis}</td><td>{row.target ? `${row.target}, predicted on ${row.device}` : `${row.arch}, ${row.device}`}</td>
-          <td>{row.actions.map((action) => <span key={action}><code>{action}</code> </span>)}</td>
+          <td><Moves moves={row.actions} /></td>
           <td class="extra">{when(row.created)}</td>
           <td class="extra">{row.files.map((file) => <span key={file}><code class="whole">{file}</code> </span>)}</td></tr>)}</tbody></table></div></section>}
     </>

@@ -4,7 +4,7 @@ import { AriaComponent, GridComponent, LegendComponent, TooltipComponent, Visual
 import * as echarts from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 import { useEffect, useRef } from "preact/hooks";
-import { ratio, time } from "./words.js";
+import { compact, ratio, time } from "./words.js";
 
 echarts.use([HeatmapChart, LineChart, ScatterChart, TreeChart, AriaComponent, GridComponent, LegendComponent,
   TooltipComponent, VisualMapComponent, SVGRenderer]);
@@ -53,7 +53,7 @@ export function SpeedUp({ trials }) {
 
 function treeOf(trials, winner) {
   const nodes = new Map(trials.map((trial) => [trial.id, {
-    name: trial.move, trial, children: [],
+    name: trial.id === 0 ? "original" : trial.id === winner ? "winner" : "", trial, children: [],
     itemStyle: { color: trial.id === winner ? GOOD : trial.speedup != null ? SOFT : BAD },
     symbolSize: trial.id === winner ? 14 : 8,
   }]));
@@ -66,7 +66,7 @@ export function Family({ trials, winner }) {
   const option = {
     tooltip: { formatter: ({ data }) => (data.trial ? told(data.trial) : "") },
     series: [{ type: "tree", data: [treeOf(trials, winner)], left: 20, right: 20, top: 10, bottom: 10, orient: "TB",
-      initialTreeDepth: -1, roam: true, label: { show: false }, expandAndCollapse: false }],
+      initialTreeDepth: -1, roam: true, symbol: "circle", label: { position: "right", distance: 7 }, expandAndCollapse: false }],
   };
   return <Chart label={`Family tree of ${trials.length} candidates`} option={option} />;
 }
@@ -84,10 +84,10 @@ export function Archive({ trials }) {
   const speeds = found.map((trial) => trial.speedup ?? 0);
   const option = {
     tooltip: { formatter: ({ data }) => told(data.trial) },
-    grid: { left: 90, right: 20, top: 34, bottom: 80 },
+    grid: { left: 70, right: 20, top: 34, bottom: 80 },
     xAxis: { type: "category", data: threads.map((power) => String(2 ** power)), name: "threads a block",
       nameLocation: "middle", nameGap: 26 },
-    yAxis: { type: "category", data: grid.map((power) => `from ${8 ** power}`), name: "threads in all" },
+    yAxis: { type: "category", data: grid.map((power) => `from ${compact(8 ** power)}`), name: "threads in all" },
     visualMap: { min: Math.min(0, ...speeds), max: Math.max(1, ...speeds), orient: "horizontal", left: "center", bottom: 0,
       text: ["faster", ""], dimension: 2, precision: 1 },
     series: [{ type: "heatmap", label: { show: true, formatter: ({ data }) => ratio(data.trial.speedup) },
@@ -99,19 +99,20 @@ export function Archive({ trials }) {
 
 export function Roof({ trials, roof, winner }) {
   const found = trials.filter((trial) => trial.intensity && trial.rate);
+  found.sort((a, b) => (a.id === winner) - (b.id === winner)); // over all others
   const xs = found.map((trial) => trial.intensity);
   const ridge = roof.instructions_per_s / roof.bytes_per_s;
   const [first, last] = [Math.min(...xs, ridge) / 3, Math.max(...xs, ridge) * 3];
   const point = (trial) => ({ value: [trial.intensity, trial.rate], trial,
     itemStyle: { color: trial.id === winner ? GOOD : trial.id === 0 ? BAD : SOFT },
     symbolSize: trial.id === winner || trial.id === 0 ? 14 : 7 });
-  const short = (value) => value.toExponential(0);
+  const ticks = { formatter: compact, showMinLabel: false, showMaxLabel: false }; // the ends are no round numbers
   const option = {
     tooltip: { formatter: ({ data }) => (data.trial ? told(data.trial) : escaped(roof.name)) },
     grid: { left: 60, right: 20, top: 34, bottom: 45 },
     xAxis: { type: "log", min: first, max: last, name: "instructions a byte of memory traffic", nameLocation: "middle",
-      nameGap: 28, axisLabel: { formatter: short } },
-    yAxis: { type: "log", name: "instructions/s", axisLabel: { formatter: short } },
+      nameGap: 28, axisLabel: ticks },
+    yAxis: { type: "log", name: "instructions/s", axisLabel: { formatter: compact } },
     series: [
       { type: "line", symbol: "none", lineStyle: { color: GOOD },
         data: [[first, first * roof.bytes_per_s], [ridge, roof.instructions_per_s], [last, roof.instructions_per_s]] },

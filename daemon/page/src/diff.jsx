@@ -23,5 +23,5 @@ export function Diff({ original, winner }) {
     drawn.highlightCode();
     for (const one of place.current.querySelectorAll(".d2h-file-side-diff, .d2h-file-diff")) one.tabIndex = 0;
   }, [original, winner]);
-  return <div class="scroll" ref={place} tabIndex={0} role="region" aria-label="Difference between the kernel and its winner" />;
+  return <div class="diff" ref={place} tabIndex={0} role="region" aria-label="Difference between the kernel and its winner" />;
 }

@@ -2,7 +2,8 @@
 import { useMemo } from "preact/hooks";
 import { Archive, Family, Roof, SpeedUp } from "./charts.jsx";
 import { Diff } from "./diff.jsx";
-import { name, ratio, time } from "./words.js";
+import { Moves } from "./moves.jsx";
+import { name, ratio, sentence, time } from "./words.js";
 
 function Figures({ view }) {
   const { result } = view;
@@ -17,13 +18,15 @@ function Figures({ view }) {
 
 function Evidence({ view }) {
   const best = view.result?.best;
-  if (!best) return null;
+  if (!view.result) return null;
+  if (!best) return <section class="card wide" aria-labelledby="evidence"><h2 id="evidence">Why it was left as it is</h2>
+    <p>{sentence(view.result.why ?? view.standing)}</p></section>;
   const silent = Object.entries(best.sanitizers ?? {}).map(([tool, said]) => `${tool}: ${said}`).join(", ");
   return (
     <section class="card wide" aria-labelledby="evidence">
       <h2 id="evidence">Evidence</h2>
-      <p>{view.result.why}. {silent && <span>Sanitizers: {silent}.</span>}</p>
-      <p>What was done: {best.actions.map((action) => <span key={action}><code>{action}</code> </span>)}</p>
+      <p>{sentence(view.result.why)} {silent && <span>Sanitizers: {silent}.</span>}</p>
+      <p>What was done: <Moves moves={best.actions} /></p>
       <div class="scroll" tabIndex={0} role="region" aria-label="Sizes the search did not see">
         <table>
           <caption>At sizes that the search did not see</caption>

@@ -9,3 +9,6 @@ export function time(ns) {
 export const ratio = (value) => (value == null ? "" : value < 10 ? `${value.toFixed(2)}x` : `${value.toFixed(1)}x`);
 export const name = (path) => path.split("/").pop();
 export const when = (unix) => (unix == null ? "" : new Date(unix * 1000).toLocaleString());
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+export const compact = (value) => short.format(value);  // 262K, 10T
+export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1).replace(/\.?$/, ".");

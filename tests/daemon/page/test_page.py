@@ -99,7 +99,11 @@ def test_every_view_shows_what_there_is(browser: Any, address: str, folder: Path
     assert page.locator(".chart svg path").count() > 20
     assert page.locator(".d2h-ins").count() > 0
     assert page.locator(".hljs-keyword").count() > 0
-    tab.is_sound()
+    for scheme in ("light", "dark"):  # a diff has colours of its own in each
+        page.emulate_media(color_scheme=scheme)
+        tab.is_sound()
+    diff = page.get_by_role("region", name="Difference between the kernel and its winner").bounding_box()
+    assert diff["height"] <= SCREENS[screen][2]  # a long winner is scrolled in its place
 
 
 def test_jobs_are_steered_by_keyboard_and_change_by_themselves(browser: Any, address: str) -> None:
