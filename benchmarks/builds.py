@@ -1,12 +1,14 @@
 """Builds with winners, acceptance: the examples of integrations/ from a clean clone, and what the launcher costs.
 
-    python benchmarks/builds.py OUT_DIR [--only launcher,cmake,manifest,ninja,make,ccache,setuptools,bazel] [--runs N]
+    python benchmarks/builds.py OUT_DIR [--only launcher,cmake,manifest,ninja,make,ccache,setuptools,bazel,torch]
+                                [--runs N]
 
 Needs git, nvcc, cuobjdump, cmake, ninja and make on the PATH (ccache and bazel for their parts). On a machine
 without an NVIDIA GPU the kernel driver's files are laid out in a folder and fsr is pointed at them, as
 benchmarks/lookup_bench.py does; the winner of the example kernel is stored as if it had been measured. What is
 checked is what the build makes of it: which code is in the binary is read from its SASS, where the winner's
-streaming loads are LDG with an eviction hint.
+streaming loads are LDG with an eviction hint. The part torch, left out unless it is named, builds and runs the
+extension, with torch and a GPU of sm_90. A checkout that is no repository (on another machine) is copied, not cloned.
 
 OUT_DIR/builds.json: a row a check, and the launcher's cost on a miss.
 """
@@ -85,14 +87,19 @@ class Clone:
 
     def restore(self) -> None:
         time.sleep(1.1)
-        self.run("git", "checkout", "-q", "--", "kernels")
+        shutil.copytree(self.folder / "kernels", self.kernel.parent, dirs_exist_ok=True)
         os.utime(self.kernel)
         shutil.rmtree(self.folder / "home" / "queue", ignore_errors=True)
 
 
 def prepared(folder: Path) -> Clone:
     """The clone, its programs and its cache."""
-    subprocess.run(["git", "clone", "-q", str(ROOT), str(folder / "fsr")], check=True)
+    if (ROOT / ".git").exists():
+        subprocess.run(["git", "clone", "-q", str(ROOT), str(folder / "fsr")], check=True)
+    else:
+        for part in ("fsr", "integrations"):
+            shutil.copytree(ROOT / part, folder / "fsr" / part)
+    shutil.copytree(folder / "fsr" / "integrations" / "kernels", folder / "kernels")
     bin_folder, home = folder / "bin", folder / "home"
     bin_folder.mkdir()
     found = present()
@@ -199,6 +206,15 @@ def setuptools(clone: Clone) -> None:
     clone.check("setuptools: touched, the original", not clone.holds_winner(library.name, where))
 
 
+def torch(clone: Clone) -> None:
+    """Builds and runs, with the winner and after a change without it; the program ends with 1 when it scales wrong."""
+    more = {"TORCH_EXTENSIONS_DIR": str(clone.folder / "torch"), "FSR_LAUNCH": "verbose"}
+    for name, wanted in (("the winner", True), ("touched, the original", False)):
+        print(clone.run(sys.executable, "torch/load.py", **more)[-600:])
+        clone.check(f"torch: it runs, with {name}", clone.holds_winner("scaling.so", "../torch/scaling") is wanted)
+        clone.touch()
+
+
 def ccache(clone: Clone) -> None:
     cached = {"CCACHE_DIR": str(clone.folder / "ccache")}
     compile_it = ("nvcc", "-arch=sm_90", "-MD", "-MF", "c.d", "-c", "kernels/scale.cu", "-o", "c.o")
@@ -248,7 +264,7 @@ def _times(clone: Clone, words: Sequence[str], runs: int) -> Iterator[float]:
 
 PARTS: dict[str, Callable[[Clone], None]] = {
     "cmake": cmake, "manifest": manifest, "ninja": ninja, "make": make, "ccache": ccache,
-    "setuptools": setuptools, "bazel": bazel,
+    "setuptools": setuptools, "bazel": bazel, "torch": torch,
 }  # fmt: skip
 
 
@@ -256,7 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Ends with 0 when every check holds."""
     parser = argparse.ArgumentParser(description="Builds with winners.")
     parser.add_argument("out", type=Path)
-    parser.add_argument("--only", default="launcher," + ",".join(PARTS))
+    parser.add_argument("--only", default="launcher," + ",".join(part for part in PARTS if part != "torch"))
     parser.add_argument("--runs", type=int, default=10)
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)

@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -27,7 +30,8 @@ from tests.daemon.stand_in import eventually  # noqa: E402
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "softmax.cu"
 OTHER = """
-import sys, time
+import os, sys, time
+if os.fork(): os._exit(0)  # no process of the daemon's, which here are all that descend from the test
 import pycuda.driver as driver
 from pycuda.compiler import SourceModule
 driver.init()
@@ -35,7 +39,7 @@ context = driver.Device(0).make_context()
 try:
     code = "__global__ void spin() { long long t = clock64(); while (clock64() - t < 20000000LL); }"
     spin = SourceModule(code).get_function("spin")
-    print("ready", flush=True)
+    print("ready", os.getpid(), flush=True)
     sys.stdin.readline()
     spin(grid=(1024, 1), block=(256, 1, 1)); print("busy", flush=True)
     ends = time.monotonic() + float(sys.argv[1])
@@ -46,36 +50,61 @@ finally:
 """
 
 
-@pytest.fixture
-def other() -> Iterator[subprocess.Popen[str]]:
+class Other:
     """Another program with the GPU open, which keeps it busy for eight seconds once it is told a line."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", OTHER, "8"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.wait(60) == 0
+        ready = self._line().split()
+        assert ready[:1] == ["ready"], "the other program ended; standard error says why"
+        self.pid = int(ready[1])
+
+    def begin(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+        assert self._line() == "busy\n"
+
+    def wait(self) -> None:
+        """Until it has ended and closed its output."""
+        assert self._line() == ""
+
+    def close(self) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        self._process.communicate()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+
+@pytest.fixture
+def other() -> Iterator[Other]:
     if shutil.which("nvcc") is None:
         pytest.skip("nvcc is not on the PATH: PyCUDA compiles the other program's kernel with it")
-    process = subprocess.Popen(
-        [sys.executable, "-c", OTHER, "8"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    yield process
-    process.kill()
-    process.wait()
+    program = Other()
+    yield program
+    program.close()
 
 
-def seen(pid: int) -> bool:
-    """Whether NVML shows a process of this machine under the number that it has here."""
+def listed() -> set[int]:
+    """The processes that NVML shows on the GPU, by its numbers: in a container not those of here."""
     import pynvml
 
     pynvml.nvmlInit()
     handle = pynvml.nvmlDeviceGetHandleByIndex(0)
-    return pid in {process.pid for process in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)}
+    return {process.pid for process in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)}
 
 
 @pytest.mark.timeout(400)
-def test_a_run_yields_the_gpu_to_another_process_and_goes_on_afterwards(
-    tmp_path: Path, other: subprocess.Popen[str]
-) -> None:
-    if not seen(other.pid):
-        pytest.skip("NVML shows processes under other numbers than here, as it does in containers")
+def test_a_run_yields_the_gpu_to_another_process_and_goes_on_afterwards(tmp_path: Path, other: Other) -> None:
+    if not listed():
+        pytest.skip("NVML lists no process of this container: nobody can be told to use the GPU")
+    print(f"NVML lists {sorted(listed())}; the other process is {other.pid} here")
     kernels = tmp_path / "kernels"
     kernels.mkdir()
     shutil.copyfile(EXAMPLE, kernels / EXAMPLE.name)
@@ -90,14 +119,12 @@ def test_a_run_yields_the_gpu_to_another_process_and_goes_on_afterwards(
     try:
         assert eventually(lambda: worker.standing.startswith("refines"))
         assert eventually(lambda: worker.job and (service.store.get(worker.job.id) or worker.job).progress.get("told"))
-        assert other.stdin is not None and other.stdout is not None  # noqa: PT018
-        other.stdin.write("go\n")
-        other.stdin.flush()
-        assert other.stdout.readline() == "busy\n"
+        assert other.pid not in MachineSensors().own_processes()
+        other.begin()
         began = time.monotonic()
         assert eventually(lambda: worker.standing.startswith("paused: GPU 0 is used by"), 30.0)
         print(f"yields {time.monotonic() - began:.2f} s after the other's first kernel: {worker.standing}")
-        other.wait(60)
+        other.wait()
         assert eventually(lambda: worker.standing.startswith("refines"), 60.0)
         assert eventually(lambda: service.store.counts()["done"] == 1, 250.0)
         job = service.store.jobs()[0]

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 import psutil
 
+from fsrd.politeness.numbering import Numbering
+
 
 class Sensors(Protocol):
     """The boundary to the machine; tests have one of their own (tests/daemon/politeness)."""
@@ -32,6 +34,7 @@ class MachineSensors:
         self._nvml: Any = None
         self._missing = False
         self._seen: dict[int, int] = {}
+        self._numbering = Numbering()
 
     def gpu_users(self, gpu: int, own: Collection[int]) -> str:
         """Compute processes of others that use the GPU now (NVML, nvmlDeviceGetComputeRunningProcesses and
@@ -41,9 +44,10 @@ class MachineSensors:
             return ""
         try:
             handle = nvml.nvmlDeviceGetHandleByIndex(gpu)
-            others = {p.pid for p in nvml.nvmlDeviceGetComputeRunningProcesses(handle)} - set(own)
+            listed = {p.pid for p in nvml.nvmlDeviceGetComputeRunningProcesses(handle)}
         except nvml.NVMLError as fault:
             return f"NVML says: {fault}"
+        others = self._numbering.others(gpu, listed, own)
         if not others:
             return ""
         busy = self._busy(nvml, handle, gpu)
