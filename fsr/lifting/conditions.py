@@ -35,7 +35,7 @@ def value_of(a: Affine, points: Points) -> npt.NDArray[np.int64]:
 
 
 def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -> Iterator[tuple[Affine, Affine, Mask]]:
-    """Conditions that some samples meet and some do not, the simplest first: i <= j + c, i <= c, i <= n - c,
+    """Conditions that some samples meet and some do not, the simplest first: i <= j + c, i <= c, i <= n - c, n <= c,
     and on whole multiples (i <= 2 j + c); then, with ``numbers``, at any number."""
     loops = [n for n in points.columns if n not in sizes]
     pairs: list[tuple[Affine, Affine]] = []
@@ -44,6 +44,7 @@ def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -
     for a in loops:
         pairs += [(affine(a), Affine((), c)) for c in (0, 1, 2)]
         pairs += [(affine(a), shifted(affine(s), -1 - c)) for s in sizes if s in points.columns for c in (0, 1, 2)]
+    pairs += [(affine(s), Affine((), c)) for s in sizes if s in points.columns for c in (1, 2)]
     for a in loops:
         pairs += [(affine(a), shifted(affine(b), c)) for b in loops if a != b for c in (1, 2, -2)]
     for a in loops:  # a number of the source's own, known to the unit only between neighbours

@@ -19,6 +19,7 @@ Ints = np.ndarray[Any, np.dtype[np.int32]]
 _STEPS = ((3, 5, 4, 6, 2, 7, 8), (6, 4, 7, 3, 5, 2, 9), (5, 7, 3, 8, 4, 6, 2), (4, 9, 6, 2, 7, 3, 5))
 _LONG = (301, 530, 263)  # more than a block, each size in its turn
 _CHECKS = ((37, 70, 41, 9, 5, 6, 3), (19, 34, 23, 5, 4, 3, 2), (9, 11, 8, 7, 5, 4, 3))
+_NARROW = (1, 2, 3, 4)
 _LONG_CHECKS = (2311, 700, 290, 150)
 WATCHED_ELEMENTS, CHECKED_ELEMENTS = 1 << 15, 1 << 17
 _WATCHED_THREADS, _CHECKED_THREADS = 1 << 15, 1 << 17
@@ -76,11 +77,17 @@ def checked_sizes(contract: Contract, watched: Sequence[Mapping[str, int]]) -> l
 
 
 def _narrow(contract: Contract) -> list[dict[str, int]]:
-    """Sizes of which one, or each, is 1, where that is allowed."""
+    """Sizes at which opposite edges, or what is a step or two from them, are one: each 1, 2 and so on beside each
+    other, or one of more sizes than two."""
     row = _row(contract, _STEPS[0])
-    ones = {s.name: 1 for s in contract.sizes if s.minimum <= 1}
-    found = [{**row, **ones}, *({**row, name: 1} for name in ones)][:4]
-    return [c for c in _distinct(found) if ones and _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)]
+    if len(contract.sizes) < 3:
+        along = [[*_NARROW, row[s.name]] for s in contract.sizes]
+        found = [dict(zip(row, at, strict=True)) for at in itertools.product(*along)]
+    else:
+        found = [{**row, **thin} for w in _NARROW[:2] for thin in (dict.fromkeys(row, w), *({n: w} for n in row))]
+    low = {s.name: s for s in contract.sizes}
+    found = [c for c in found if all(low[n].minimum <= v <= low[n].maximum for n, v in c.items())]
+    return [c for c in _distinct(found) if c != row and _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)]
 
 
 def least_sizes(contract: Contract) -> dict[str, int] | None:

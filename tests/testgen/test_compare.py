@@ -15,7 +15,7 @@ from fsr.errors import ContractError
 from fsr.records import Case, Launch, Plan, Role
 from fsr.testgen import families
 from fsr.testgen.compare import Mismatch, compare, compare_baseline, tolerance
-from fsr.testgen.oracle import Expected, expect
+from fsr.testgen.oracle import Expected, Once, expect
 from fsr.testgen.reference import reference_outputs
 from fsr.testgen.values import Array, CaseData, build
 
@@ -268,9 +268,24 @@ def test_what_the_original_itself_varies_by_is_allowed() -> None:
 
     expected = expect(contract(), case(), unsteady)
     assert float(np.max(expected.spread["y"])) == pytest.approx(0.001, rel=0.05)
+    assert not expected.steady
     base = row_sum(build(contract(), case()).arrays["x"])
     assert compare(contract(), case(), {"y": base + np.float32(0.002)}, expected) == []
     assert compare(contract(), case(), {"y": base + np.float32(0.5)}, expected)
+
+
+def test_an_original_that_repeats_itself_may_be_asked_once() -> None:
+    asked = list[CaseData]()
+
+    def steady(_: Case, data: CaseData) -> Mapping[str, Array]:
+        asked.append(data)
+        return {"y": row_sum(data.arrays["x"])}
+
+    assert expect(contract(), case(), steady).steady
+    once = expect(contract(), case(), Once(steady))
+    assert len(asked) == 3
+    assert compare(contract(), case(), {"y": row_sum(asked[0].arrays["x"])}, once) == []
+    assert compare(contract(), case(), {"y": row_sum(asked[0].arrays["x"]) + 1}, once)
 
 
 def test_a_wrong_shape_is_reported_not_raised() -> None:
