@@ -18,15 +18,16 @@ POLL_S = 2.0
 NO_CHANGE = frozenset({"opened", "closed_no_write"})
 LOG = logging.getLogger(__name__)
 
-Notice = Callable[[str, bool], None]
-"""Called with a path and whether it is a folder, in a thread of the observer."""
+Notice = Callable[[str, bool, bool], None]
+"""Called with a path, whether it is a folder, and whether somebody has it open and writes, in a thread of the observer.
+Where folders are looked at now and then, nobody is known to write."""
 
 
 class Observing:
     """Observes folders, each by its own means; ``notice`` is called with what something happened to."""
 
     def __init__(self, notice: Notice) -> None:
-        self._handler = _Handler(notice)
+        self._handlers = {polling: _Handler(notice, closes=not polling) for polling in (False, True)}
         self._observers: dict[bool, BaseObserver] = {}
         self._watches: dict[str, tuple[BaseObserver, ObservedWatch, int]] = {}
 
@@ -57,7 +58,11 @@ class Observing:
             self._observers[polling] = PollingObserver(timeout=POLL_S) if polling else Observer()
             self._observers[polling].start()
         observer = self._observers[polling]
-        self._watches[folder] = observer, observer.schedule(self._handler, folder, recursive=recursive), number
+        self._watches[folder] = (
+            observer,
+            observer.schedule(self._handlers[polling], folder, recursive=recursive),
+            number,
+        )
 
     def stale(self) -> list[str]:
         """Observed folders that are no more, or another by that name."""
@@ -94,12 +99,15 @@ class Observing:
 
 
 class _Handler(FileSystemEventHandler):
-    def __init__(self, notice: Notice) -> None:
-        self._notice = notice
+    """closes: it is told when a file that was written is closed."""
+
+    def __init__(self, notice: Notice, *, closes: bool) -> None:
+        self._notice, self._closes = notice, closes
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         if event.event_type in NO_CHANGE or (event.is_directory and event.event_type == "modified"):
             return
+        writes = self._closes and event.event_type == "modified"
         for path in (event.src_path, event.dest_path):
             if path:
-                self._notice(os.fsdecode(path), event.is_directory)
+                self._notice(os.fsdecode(path), event.is_directory, writes)

@@ -35,8 +35,9 @@ class Watcher:
         self._index = Index(folders)
         self._observing = Observing(self._notice)
         self._settling = Settling()
-        self._noticed: SimpleQueue[tuple[str, bool] | None] = SimpleQueue()
+        self._noticed: SimpleQueue[tuple[str, bool, bool] | None] = SimpleQueue()
         self._tops: set[str] = set()
+        self._written: set[str] = set()  # files that somebody has open and writes
         self._thread = threading.Thread(target=self._work, name="watching", daemon=True)
         self._next_check = self._next_rescan = 0.0
         self.events = 0
@@ -74,15 +75,16 @@ class Watcher:
 
     # ------------------------------------------------------------ events
 
-    def _notice(self, path: str, folder: bool) -> None:
+    def _notice(self, path: str, folder: bool, writes: bool) -> None:
         """Something happened to a path. In a thread of watchdog, which holds a lock that following a folder needs."""
-        self._noticed.put((path, folder))
+        self._noticed.put((path, folder, writes))
 
-    def _take(self, path: str, folder: bool) -> None:
+    def _take(self, path: str, folder: bool, writes: bool) -> None:
         whole = folder or os.path.islink(path) or path in self._index.links.values()
         if whole or self._index.concerns(path):
             self.events += 1
             self._settling.note(path)
+            (self._written.add if writes else self._written.discard)(path)
             if whole:
                 self._tops.add(path)
 
@@ -122,6 +124,7 @@ class Watcher:
             time.sleep(GIT_S)
             return Changes()
         settled = self._settling.due()
+        self._written.difference_update(settled)
         changes = self._index.look(settled, changed=True)
         tops = [path for path in settled if path in self._tops]
         self._tops.difference_update(tops)
@@ -137,9 +140,12 @@ class Watcher:
         return changes
 
     def _goes_on(self) -> bool:
-        """Whether more is about to be told of what waits: notices come late, and on a busy machine out of step."""
+        """Whether more is about to be told of what waits: a file is open still, or notices come late, as they do on a
+        busy machine, and out of step."""
         waiting = self._settling.waiting
-        return being_written(waiting) or (not self._settling.overdue and any(_young(path) for path in waiting))
+        if being_written(waiting):
+            return True
+        return not self._settling.overdue and any(path in self._written or _young(path) for path in waiting)
 
     def _check(self) -> None:
         """Look after folders that were replaced, and now and then after everything."""

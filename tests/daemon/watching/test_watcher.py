@@ -14,6 +14,7 @@ import pytest
 
 from fsrd.watching.folder import Folder
 from fsrd.watching.index import Changes
+from fsrd.watching.settling import QUIET_S
 from fsrd.watching.watcher import Watcher
 from tests.daemon.watching import patterns
 from tests.daemon.watching.patterns import STEPS_OF, World, checkout, plain_write, rename_over
@@ -126,3 +127,18 @@ def test_include_and_exclude_patterns_choose(tmp_path: Path, told: Told) -> None
     assert watcher.ready.wait(200)
     watcher.close()
     assert sorted(told.saved) == [str(tmp_path / "a.cu"), str(tmp_path / "lib/c.cuh")]
+
+
+def test_a_file_that_is_open_is_told_of_when_it_is_closed(tmp_path: Path, told: Told) -> None:
+    """However long whoever saves it takes between two parts."""
+    world = World(tmp_path, random.Random(5))
+    for watcher in watched(world, told):
+        told.saved, kernel = [], world.pick()
+        with kernel.open("a") as file:
+            for part in ("// one\n", "// two\n"):
+                file.write(part)
+                file.flush()
+                time.sleep(3 * QUIET_S)
+                assert told.saved == []
+        told.settle(watcher, lambda: bool(told.saved))
+        assert told.saved == [str(kernel)]
