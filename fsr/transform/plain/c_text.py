@@ -105,7 +105,8 @@ class Writer:
         dtype = type_of(e)
         if name in TYPES or name.startswith("zext_"):
             return self._cast(name.removeprefix("zext_"), args[0], name.startswith("zext_"))
-        if dtype in _NARROW or any(isinstance(a, Load) and a.dtype.startswith("uint") for a in args):
+        unsigned = any(isinstance(a, Load) and a.dtype.startswith("uint") for a in args)
+        if dtype in _NARROW or (unsigned and not (name in ("eq", "ne") and any(map(_not_negative, args)))):
             raise NotPlain(f"{name} of {dtype}")
         if name in _COMPARISONS:
             return f"({self._widened(args[0])} {_SIGNS[name]} {self._widened(args[1])})"
@@ -183,6 +184,14 @@ class Writer:
 
 
 @lru_cache(maxsize=1 << 14)
+def _not_negative(e: Expr) -> bool:
+    """Whether it is a whole number that signed and unsigned elements of any width have alike."""
+    match e:
+        case Const(value) | Number(Affine((), value)):
+            return isinstance(value, int) and 0 <= value < 128
+    return False
+
+
 def dims_of(e: Expr) -> frozenset[str]:
     """The dimensions that tell what is read."""
     return frozenset(name for part in walk(e) if isinstance(part, Load) for name in names_in(part))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fsr.computation.canonical import ordered
 from fsr.computation.computation import Computation, Statement
 from fsr.computation.expression import Affine, Case, Const, Expr, Fold, Load, Number, Op, Remainder
 from fsr.computation.order import order_shows
-from fsr.transform.plain.c_text import Writer
+from fsr.transform.plain.c_text import NotPlain, Writer
 
 
 def index(name: str = "", constant: int = 0) -> Number:
@@ -87,3 +89,11 @@ def test_a_sum_of_rounded_values_has_an_order_that_shows() -> None:
 def computed(e: Expr) -> Computation:
     place = (index("i"), index("j"))
     return Computation(("n",), (), (Statement("map", "y", (("i", "n"), ("j", "2")), e, place),))
+
+
+def test_an_unsigned_element_is_compared_with_what_has_no_sign() -> None:
+    byte = Load("s", (index("i"),), "uint8")
+    assert written(Op("eq", (byte, Const(0, "int8")))) == "(s[i] == 0)"
+    for name, value in (("eq", -1), ("eq", 200), ("gt", 0)):
+        with pytest.raises(NotPlain):
+            written(Op(name, (byte, Const(value, "int8"))))
