@@ -276,11 +276,12 @@ def _bad_ptx(template: str) -> Iterator[str]:
         return
     if ASM_SPECIAL.search(template):
         yield f"inline assembly that reads {ASM_SPECIAL.search(template)[0]}"  # type: ignore[index]
-    for instruction in re.split(r"[;{}\n]", template):
+    operands = re.sub(r"\{[^{};]*\}", " ", re.sub(r"//[^\n]*", " ", template))  # {%0, %1}: no instruction ends inside
+    for instruction in re.split(r"[;{}]", operands):
         words = instruction.split()
         if words and words[0].startswith("@"):
             words = words[1:]
-        if not words or words[0].startswith("//"):
+        if not words:
             continue
         if words[0] not in (".reg",) and not ASM_ROOTS.match(words[0]):
             yield f"inline assembly with {words[0]!r}"

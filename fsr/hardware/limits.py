@@ -12,5 +12,6 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 STATIC_SHARED_BYTES = 48 * 1024  # a block; more must be dynamic, and the kernel must have opted in
 PARTIAL_SUMS_BYTES = 2 * 1024  # of it, left to the partial results that fsr's rewrites exchange between warps
 ASYNC_COPIES_FROM = 80  # capability, as of bfloat16 and tf32 on tensor cores
+WGMMA_AT = 90  # capability, exactly: neither before nor after
 REGISTERS_PER_SM = 65536
 MAX_REGISTERS = 255  # a thread

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from fsr.backends.cuda.nvrtc import FILE, LOG_CHARS, entries_of, error_line, refusal, with_defines
+from fsr.backends.cuda.nvrtc import FILE, LOG_CHARS, built_for, entries_of, error_line, refusal, with_defines
 from fsr.backends.cuda.ptxas import parse_resources
 from fsr.backends.flags import split_defines
 from fsr.backends.symbols import match_symbols
@@ -71,7 +71,9 @@ class NvccToolchain:
         with tempfile.TemporaryDirectory(prefix="fsr-nvcc-") as folder:
             flags, _ = split_defines(candidate.plan.flags)
             (Path(folder) / FILE).write_text(_with_anchor(candidate), encoding="utf-8")
-            code, log = run_compiler(self._command(flags, instrumented), self._readable(), folder, timeout_s)
+            code, log = run_compiler(
+                self._command(flags, instrumented, built_for(candidate, self.arch)), self._readable(), folder, timeout_s
+            )
             if code is None:
                 return CompileFailure(f"compiling took over {timeout_s:g} s", timed_out=True)
             output = Path(folder) / "out.cubin"
@@ -91,7 +93,7 @@ class NvccToolchain:
         """What nvcc reads beside the system's folders: its toolkit and the folders of includes."""
         return [str(Path(self._program).resolve().parents[1]), *(str(path) for path in self._include_dirs)]
 
-    def _command(self, flags: Sequence[str], instrumented: bool) -> list[str]:
+    def _command(self, flags: Sequence[str], instrumented: bool, arch: str) -> list[str]:
         translated = []
         for flag in flags:
             for ours, theirs in _SPELLING:
@@ -103,7 +105,8 @@ class NvccToolchain:
             translated.append("-lineinfo")
         includes = [f"-I{path}" for path in self._include_dirs]
         return [
-            self._program, "-cubin", f"-arch={self.arch}", "-Xptxas=-v", "--expt-relaxed-constexpr",
+            self._program, "-cubin", f"-gencode=arch={arch.replace('sm', 'compute')},code={arch}", "-Xptxas=-v",
+            "--expt-relaxed-constexpr",
             *includes, *translated, "-o", "out.cubin", FILE,
         ]  # fmt: skip
 

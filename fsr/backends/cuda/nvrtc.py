@@ -57,6 +57,12 @@ def with_defines(candidate: Candidate) -> str:
     return "".join(f"{line}\n" for line in defines) + f'#line 1 "{FILE}"\n{candidate.source}'
 
 
+def built_for(candidate: Candidate, arch: str) -> str:
+    """The architecture to build for: that variant of Hopper's which alone has wgmma where the text uses it. Its images
+    run on the same GPUs."""
+    return "sm_90a" if arch == "sm_90" and "wgmma." in candidate.source else arch
+
+
 def _as_nvcc(candidate: Candidate) -> str:
     """The same for NVRTC, which lacks ``__NVCC__``: a text that asks for it is nvcc's. NVIDIA's C++ library asks too,
     and must know which of the two it is."""
@@ -182,7 +188,7 @@ class NvrtcToolchain:
 
     def _options(self, candidate: Candidate, instrumented: bool) -> list[str]:
         options = [
-            f"--gpu-architecture={self.arch}", f"--pre-include={PRELUDE_NAME}",
+            f"--gpu-architecture={built_for(candidate, self.arch)}", f"--pre-include={PRELUDE_NAME}",
             "--ptxas-options=-v", "--device-as-default-execution-space",
             *(f"--include-path={path}" for path in self._include_dirs),
         ]  # fmt: skip

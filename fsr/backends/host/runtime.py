@@ -21,7 +21,7 @@ from fsr.errors import MissingToolError
 EMULATOR = Path(__file__).resolve().parents[2] / "emulator"
 INCLUDE = EMULATOR / "include"
 _RUNTIME = EMULATOR / "runtime"
-_PLAIN = ("fiber", "block", "launch", "async")
+_PLAIN = ("fiber", "block", "launch", "async", "wgmma")
 # What each kind of build consists of, and the macro that its sources see.
 _PARTS = {
     "plain": _PLAIN,

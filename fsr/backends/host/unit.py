@@ -1,13 +1,16 @@
 """From a candidate's text to the unit that a C++ compiler takes, line for line.
 
-One construct of CUDA cannot be had by macros and headers: ``extern __shared__ T name[];``. It becomes a pointer
-to the launch's dynamic shared memory; nothing else in the candidate changes.
+Two constructs of CUDA cannot be had by macros and headers: ``extern __shared__ T name[];``, which becomes a pointer
+to the launch's dynamic shared memory, and inline PTX (:mod:`fsr.backends.host.ptx`); nothing else in the candidate
+changes.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+
+from fsr.backends.host.ptx import HEADER, rewrite_ptx
 
 SOURCE_NAME = "candidate.cu"
 
@@ -60,6 +63,9 @@ def _as_pointer(declaration: str) -> str | None:
 def unit_text(source: str, entries: Sequence[str], definitions: Sequence[str] = ()) -> str:
     """What is compiled: macro definitions, the candidate under its own name and line numbers, and a descriptor
     ``fsr_entry_<i>`` for each entry expression."""
-    lines = [*definitions, f'#line 1 "{SOURCE_NAME}"', rewrite_dynamic_shared(source), '#line 1 "entries of the plan"']
+    text = rewrite_ptx(source, blank_comments(source))
+    header = [f"#include <{HEADER}>"] if text != source or "__cvta_generic_to_shared" in source else []
+    lines = [*header, *definitions, f'#line 1 "{SOURCE_NAME}"', rewrite_dynamic_shared(text)]
+    lines.append('#line 1 "entries of the plan"')
     lines += [f"FSR_ENTRY({index}, {entry})" for index, entry in enumerate(entries)]
     return "\n".join(lines) + "\n"

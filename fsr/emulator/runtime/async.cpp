@@ -37,6 +37,7 @@ bool in_shared(const void* at, unsigned bytes) {
 }  // namespace
 
 void async_block_start() {
+  wgmma_block_start();
   if (!used) return;
   for (unsigned t = 0; t < launch.threads; t++) queues[flight->slot][t].count = queues[flight->slot][t].group = 0;
 }
@@ -82,6 +83,7 @@ void fsr_async_wait(size_t prior, int line) {
     fsr_note_arrival(copy.to, copy.bytes, line);
     std::memcpy(copy.to, copy.data, copy.bytes);
     traced_copy(copy.to, copy.data, copy.bytes);
+    wgmma_arrived(copy.to, copy.bytes);
   }
   q.count -= done;
   std::memmove(q.copies, q.copies + done, q.count * sizeof(Copy));

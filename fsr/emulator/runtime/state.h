@@ -130,6 +130,8 @@ void progress();         // something happened that a waiting thread may wait fo
 void share_out(Flight* from, Flight* to);  // exchanges what shared memory holds; `from` may be null
 void poison_shared();
 void async_block_start();  // no asynchronous copy is under way
+void wgmma_block_start();  // and no product
+void wgmma_arrived(const void* to, unsigned bytes);  // an asynchronous copy of this thread is complete
 
 // Called by the scheduler in the instrumented build only.
 #ifdef FSR_RECORD

@@ -18,6 +18,7 @@ from fsr.transform.computed import (
     scan,
     split_rows,
     tensor,
+    warpgroup,
 )  # fmt: skip
 from fsr.transform.computed.assembly import Written, assembled
 from fsr.transform.computed.scene import Scene, cuttings
@@ -135,6 +136,7 @@ _PERMUTE = Family(permute.configurations, permute.written)
 _CONTRACTION = Family(contraction.configurations, contraction.written)
 _ROWS = Family(rows.configurations, rows.written, rows_first=True)
 _TENSOR = Family(tensor.configurations, tensor.written)
+_WARPGROUP = Family(warpgroup.configurations, warpgroup.written)
 _PIPELINED = Family(pipelined.configurations, pipelined.written)
 _REGISTER_TILE = Family(register_tile.configurations, register_tile.written)
 _ATTENTION = Family(attention_tiles.configurations, attention_tiles.written)
@@ -143,6 +145,10 @@ _SPLIT = Family(split_rows.configurations, split_rows.written)
 _EVERY = (_ATTENTION, _CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS, _REGISTER_TILE, _SCAN, _SPLIT)
 
 FROM_COMPUTATION: tuple[FromComputation, ...] = (
+    FromComputation(
+        "warpgroup-contraction", _WARPGROUP,
+        frozenset({"bandwidth", "latency", "compute", "instructions", "uncoalesced"}), _EVERY,
+    ),
     FromComputation(
         "tensor-contraction", _TENSOR,
         frozenset({"bandwidth", "latency", "compute", "instructions", "uncoalesced"}), _EVERY,

@@ -35,7 +35,7 @@ class Written:
     scratch: tuple[Scratch, ...] = ()
     blocks: int = 0  # on a multiprocessor at least; 0: as many as fit
     shared_bytes: str = "0"
-    before: str = ""  # declarations to stand before the kernel
+    before: tuple[str, ...] = ()  # declarations to stand before the kernel, each once
     includes: tuple[str, ...] = ()  # headers that the lines need
 
 
@@ -52,7 +52,10 @@ def assembled(kernels: Sequence[Written], move: str) -> Candidate:
         launches.append(_launch(kernel, name if n else "", taken))
     data = source.encode()
     start, end = target.kernel.span or (0, 0)
-    text = "\n".join(k.before + emit_kernel(form) for k, form in zip(kernels, forms, strict=True)).rstrip("\n")
+    before = [
+        text for text in dict.fromkeys(b for kernel in kernels for b in kernel.before) if text not in target.source
+    ]
+    text = "".join(before) + "\n".join(emit_kernel(form) for form in forms).rstrip("\n")
     changed = data[:start].decode() + text + data[end:].decode()
     wanted = {name for kernel in kernels for name in kernel.scene.helpers if name + "<" in text or name + "(" in text}
     changed = insert_helpers(changed, missing_helpers(changed, wanted))

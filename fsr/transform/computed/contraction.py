@@ -167,7 +167,7 @@ def written(scene: Scene, params: Params) -> list[Written]:
     blocks = REGISTERS_PER_SM // (config.threads * config.registers(*_bytes(c)))
     lines, grid = _lines(gemm_body(parts, config)), grid_of(c, config.bm, config.bn)
     return [Written(scene, lines, grid, (str(config.threads), "1", "1"), config.threads, "product",
-                    blocks=blocks if blocks > 1 else 0, before=vector_structs(parts))]  # fmt: skip
+                    blocks=blocks if blocks > 1 else 0, before=(vector_structs(parts),))]  # fmt: skip
 
 
 def _plain_tile(c: Contraction, parts: GemmParts, tile: int) -> Written:

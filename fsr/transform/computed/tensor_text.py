@@ -13,8 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fsr.hardware.c_types import BY_DTYPE
-from fsr.source.names import indent, unrolled
+from fsr.source.names import indent
 from fsr.transform.computed.contraction import Contraction, Side, batch_lines, finished, operand_of
+from fsr.transform.computed.packs import each
+from fsr.transform.gemm.pipelined import shared_out
 from fsr.transform.gemm.text import Operand
 
 _BYTES = 16  # of one access
@@ -107,8 +109,13 @@ class _Tile:
 
     @property
     def loads(self) -> int:
-        """Accesses of a thread for one stage."""
-        return self.extent * self.tiles.bk // (self.kind.run * self.tiles.threads)
+        """Accesses of a thread for one stage, at most."""
+        return -(-self.chunks // self.tiles.threads)
+
+    @property
+    def chunks(self) -> int:
+        """Accesses of one stage."""
+        return self.extent * self.tiles.bk // self.kind.run
 
 
 def tensor_lines(c: Contraction, kind: Kind, t: Tiles) -> list[str]:
@@ -153,7 +160,7 @@ def _fragment(use: str, kind: Kind, layout: str = "") -> str:
 
 
 def _grid(t: Tiles, inner: list[str]) -> list[str]:
-    return unrolled("$i", t.wm // 16, unrolled("$j", t.wn // 16, inner))
+    return each("$i", t.wm // 16, each("$j", t.wn // 16, inner))
 
 
 def _pipeline(a: _Tile, b: _Tile, t: Tiles, limit: str, index: str) -> list[str]:
@@ -209,12 +216,15 @@ def _fetch(which: str, x: _Tile, limit: str, index: str) -> list[str]:
             *indent(one),
             "}",
         ]
-    return unrolled("$i", x.loads, [
-        f"const int $chunk = $thread + $i * {x.tiles.threads};",
+    lines = [
         f"const {index} $row = {block} + {row};",
         f"const {index} $depth = $k_tile + {depth};",
         f"{x.kind.element} *const $to = $tiles_{which} + $stage * {x.elements} + {across} * {x.pitch} + {along};",
         *one,
+    ]
+    return each("$i", x.loads, [
+        f"const int $chunk = $thread + $i * {x.tiles.threads};",
+        *shared_out("$chunk", x.chunks, x.tiles.threads, lines),
     ])  # fmt: skip
 
 
@@ -224,7 +234,7 @@ def _products(a: _Tile, b: _Tile, t: Tiles) -> list[str]:
     stage = f"$step % {t.stages}" if t.stages > 1 else "0"
     lines = []
     for which, x, var, count in (("a", a, "$i", t.wm // 16), ("b", b, "$j", t.wn // 16)):
-        lines += unrolled(var, count, _loaded(which, x, var, layouts[which == "b"]))
+        lines += each(var, count, _loaded(which, x, var, layouts[which == "b"]))
     kind = a.kind
     return [
         f"const {kind.element} *const $from_a = $tiles_a + {stage} * {a.elements};",
@@ -256,32 +266,59 @@ def _loaded(which: str, x: _Tile, var: str, layout: str) -> list[str]:
         lines = [
             f"{words} $words;",
             f"nvcuda::wmma::load_matrix_sync($words, reinterpret_cast<const __half *>({place}), {pitch});",
-            *unrolled("$e", 4, one),
+            *each("$e", 4, one),
         ]
     if kind.rounded:
-        lines += unrolled("$e", 4, [f"{into}.x[$e] = nvcuda::wmma::__float_to_tf32({into}.x[$e]);"])
+        lines += each("$e", 4, [f"{into}.x[$e] = nvcuda::wmma::__float_to_tf32({into}.x[$e]);"])
     return lines
 
 
 def _results(c: Contraction, t: Tiles) -> list[str]:
     """Statements that make the outputs of a warp's sums, 16 rows at a time."""
-    pitch, wide = t.wn + _PATCH_PAD, BY_DTYPE[c.output_dtype].bytes
+    store = "nvcuda::wmma::store_matrix_sync($sums + $j * 16, $acc[$i][$j], {pitch}, nvcuda::wmma::mem_row_major);"
+    pitch = t.wn + _PATCH_PAD
+    return patches(
+        c, t.wm // 16, Patch(t.wn, pitch, "$m_block + $m_warp + $i * 16", "$n_block + $n_warp"),
+        each("$j", t.wn // 16, [store.format(pitch=pitch)]),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """16 rows of sums of a warp, of ``width`` each, in shared memory: from row to row ``pitch`` floats. ``row`` and
+    ``column``: the texts of the first."""
+
+    width: int
+    pitch: int
+    row: str
+    column: str
+
+    @property
+    def bytes(self) -> int:
+        """Of one."""
+        return 16 * self.pitch * 4
+
+
+def patches(c: Contraction, count: int, patch: Patch, stored: list[str]) -> list[str]:
+    """Statements that make the outputs of so many patches (``$i``) of each warp, one after the other, which ``stored``
+    puts into ``$sums``; on whole rows, in packs."""
+    wide, width, pitch = BY_DTYPE[c.output_dtype].bytes, patch.width, patch.pitch
     run = max(1, min(_BYTES // wide, 8))
     rows = [
         f"const int $place = ($thread % 32 + $round * 32) * {run};",
-        *(line.replace("$PLACE_M", f"$m_block + $m_warp + $i * 16 + $place / {t.wn}")
-          .replace("$PLACE_N", f"$n_block + $n_warp + $place % {t.wn}")
-          .replace("$ACC", f"$sums[$place / {t.wn} * {pitch} + $place % {t.wn} + $lane]") for line in finished(c, run)),
+        *(line.replace("$PLACE_M", f"{patch.row} + $place / {width}")
+          .replace("$PLACE_N", f"{patch.column} + $place % {width}")
+          .replace("$ACC", f"$sums[$place / {width} * {pitch} + $place % {width} + $lane]")
+          for line in finished(c, run)),
     ]  # fmt: skip
-    store = f"nvcuda::wmma::store_matrix_sync($sums + $j * 16, $acc[$i][$j], {pitch}, nvcuda::wmma::mem_row_major);"
     return [
         "__syncthreads();",
-        f"float *const $sums = reinterpret_cast<float *>($memory) + $warp * {16 * pitch};",
-        *unrolled("$i", t.wm // 16, [
-            *unrolled("$j", t.wn // 16, [store]),
+        f"float *const $sums = reinterpret_cast<float *>($memory) + $thread / 32 * {16 * pitch};",
+        *each("$i", count, [
+            *stored,
             "__syncwarp();",
             "#pragma unroll 1",
-            f"for (int $round = 0; $round < {t.wn * 16 // (32 * run)}; ++$round) {{",
+            f"for (int $round = 0; $round < {width * 16 // (32 * run)}; ++$round) {{",
             *indent(rows),
             "}",
             "__syncwarp();",

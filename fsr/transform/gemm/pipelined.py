@@ -7,7 +7,7 @@ bytes at a time where memory and tile run alike, else element by element, which 
 
 from __future__ import annotations
 
-from fsr.source.names import indent, unrolled
+from fsr.source.names import indent
 from fsr.transform.gemm.config import CHUNK, PAD, GemmConfig
 from fsr.transform.gemm.text import (
     GemmParts,
@@ -16,6 +16,7 @@ from fsr.transform.gemm.text import (
     compute_lines,
     place_lines,
     start_lines,
+    unrolled,
     wide_lines,
     write_lines,
 )  # fmt: skip
@@ -105,11 +106,19 @@ def _fetch(which: str, x: Operand, extent: int, p: GemmParts, c: GemmConfig) -> 
         whole = f"__pipeline_memcpy_async(&{to}[$depth_in][$row_in], &{x.at('$row', '$depth')}, {run * ELEMENT_BYTES});"
         each_one = ["#pragma unroll 1", f"for (int $j = 0; $j < {run}; ++$j) {{", *indent(one), "}"]
         one = [f"if ({last}) {{", f"    {whole}", "} else {", *indent(each_one), "}"]
-    return unrolled("$i", extent * c.bk // (run * c.threads), [
-        f"const int $part = $thread + $i * {c.threads};",
+    parts = extent * c.bk // run
+    lines = [
         f"const int $row_in = {row};",
         f"const int $depth_in = {depth};",
         f"const {x.index_type} $row = {block} + $row_in;",
         f"const {p.k_type} $depth = $k_next + $depth_in;",
         *one,
+    ]
+    return unrolled("$i", -(-parts // c.threads), [
+        f"const int $part = $thread + $i * {c.threads};", *shared_out("$part", parts, c.threads, lines),
     ])  # fmt: skip
+
+
+def shared_out(name: str, parts: int, threads: int, lines: list[str]) -> list[str]:
+    """Statements for one of ``parts`` that threads take by turns: not for those beyond the last."""
+    return lines if parts % threads == 0 else [f"if ({name} < {parts}) {{", *indent(lines), "}"]

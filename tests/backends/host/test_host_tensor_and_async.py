@@ -152,3 +152,65 @@ def test_right_products_and_pipelines_are_silent_in_every_order(host, order):
         faults, arrays = host.watch(watched_image(source), [one], buffers, order)
         assert faults == ()
         assert (arrays["y"] == right).all()
+
+
+WARPGROUP = """#include <cuda_fp16.h>
+#include <cuda_pipeline.h>
+__device__ unsigned long long described(const void* at) {
+  return (unsigned long long)__cvta_generic_to_shared(at) >> 4 | 64ull << 32 | 1ull << 62;
+}
+__global__ void k(const __half* x, float* out, int which) {
+  extern __shared__ __align__(1024) unsigned char tiles[];
+  int t = threadIdx.x;
+  float d[4] = {};
+  for (int i = t; i < 576; i += 128)
+    __pipeline_memcpy_async(tiles + i / 8 * 128 + (i % 8 ^ i / 8 % 8) * 16, x + i * 8, 16);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  if (which != 1) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+  if (which != 2) asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  unsigned long long a = described(tiles) + (which == 3 ? 4096 : 0), b = described(tiles + 8192);
+  for (int step = 0; step < 8; step += 2)
+    asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(a + step), "l"(b + step));
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  if (which == 5 && t == 77) tiles[77] += 1;
+  __syncthreads();
+  if (which != 6) asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  for (int i = 0; i < 4; i++) out[(t / 32 * 16 + t % 32 / 4 + i / 2 * 8) * 8 + t % 4 * 2 + i % 2] = d[i];
+}"""
+LEFT_OUT = {
+    1: (19, "without fence.proxy.async"),
+    2: (19, "without wgmma.fence"),
+    3: (19, "beyond the block's shared memory"),
+    5: (24, "written before it was waited for"),
+}
+
+
+def warpgroup(run, which):
+    halves = ((np.arange(4608) * 37 % 101 - 50) / 8).astype("f2")
+    got = run(WARPGROUP, "k", 1, 128, x=halves, out=np.zeros((64, 8), "f4"), which=which, shared=9216)
+    return got, halves[:4096].reshape(64, 64).astype("f4") @ halves[4096:].reshape(8, 64).astype("f4").T
+
+
+def test_sums_of_a_warpgroup_are_there_after_their_wait(run):
+    got, want = warpgroup(run, 0)
+    assert (got["out"] == want).all()
+    assert np.isnan(warpgroup(run, 6)[0]["out"]).all()
+
+
+@pytest.mark.parametrize("which", LEFT_OUT)
+def test_what_a_warpgroup_leaves_out_stops_the_kernel(run, which):
+    line, told = LEFT_OUT[which]
+    with pytest.raises(DeviceFault, match=told) as stopped:
+        warpgroup(run, which)
+    assert stopped.value.fault.line == line
+
+
+def test_products_of_a_warpgroup_are_recorded_as_what_a_gpu_does(record):
+    profile = warpgroup(record, 0)[0]
+    assert profile.faults == ()
+    launch = profile.launches[0]
+    assert launch.tensor_operations == pytest.approx(0.62 * 2 * 64 * 8 * 64)
+    assert launch.shuffles == 0

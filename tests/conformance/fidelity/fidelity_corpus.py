@@ -190,10 +190,11 @@ def _special(wide: Array, no_zeros: bool) -> Array:
 
 
 def units(programs: Iterable[Program]) -> Iterator[list[Program]]:
-    """Programs to compile together: those with heavy headers apart from the rest."""
-    groups: dict[bool, list[Program]] = {False: [], True: []}
+    """Programs to compile together: those with heavy headers, and those that need Hopper, apart from the rest."""
+    groups: dict[str, list[Program]] = {"plain": [], "heavy": [], "Hopper": []}
     for program in programs:
-        groups[any("cooperative" in line for line in program.includes)].append(program)
+        heavy = any("cooperative" in line for line in program.includes)
+        groups["Hopper" if "wgmma." in program.body else "heavy" if heavy else "plain"].append(program)
     for group in groups.values():
         yield from (group[start : start + UNIT] for start in range(0, len(group), UNIT))
 

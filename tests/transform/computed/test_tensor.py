@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from fsr.computation.expression import Const, Expr, Load, Op
@@ -80,6 +84,22 @@ def test_a_pipeline_of_copies(runner):
     moves = check(runner, subject, "pipeline-contraction", SIZES, most=1)
     made = FAMILY["pipeline-contraction"].apply(subject, moves[0])
     assert runner.faults(made, subject.contract, {"n": 70, "m": 64, "c": 72}) == []
+
+
+@pytest.mark.parametrize(
+    ("family", "params"),
+    [("pipeline-contraction", {"bm": 128, "bn": 32, "bk": 4, "tm": 4, "tn": 4, "stages": 2}),
+     ("tensor-contraction", {"bm": 64, "bn": 16, "bk": 16, "wm": 16, "wn": 16, "stages": 2})],
+)  # fmt: skip
+def test_tiles_with_fewer_words_than_threads(runner, family, params):
+    """Some threads fetch nothing: a tile is whole all the same."""
+    subject = linear("float32" if family[0] == "p" else "float16", transposed=False)
+    move = next(iter(FAMILY[family].moves(subject)))
+    made = FAMILY[family].apply(subject, replace(move, params=tuple(params.items())))
+    assert re.search(r"if \((part|chunk) < \d+\)", made.source)
+    sizes = {"n": 70, "m": 64, "c": 24}
+    want, got = (runner.outputs(x, subject.contract, sizes)["y"] for x in (subject.candidate, made))
+    np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
 def test_floats_become_tf32_only_where_the_contract_says_so(runner):

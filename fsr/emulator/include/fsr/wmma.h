@@ -333,8 +333,5 @@ inline float __float_to_tf32(float x) {
   return (word & 0x7f800000u) == 0x7f800000u ? x : fsr::bits<float>((word + 0x1000u) & 0xffffe000u);
 }
 
-#undef FSR_PART_OF_IT
-#undef FSR_ONE_INSTRUCTION
-
 }  // namespace wmma
 }  // namespace nvcuda
