@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ import numpy.typing as npt
 from fsr.computation.expression import Affine, affine
 from fsr.lifting.points import Mask, Points
 from fsr.lifting.refused import Refused
+
+_WINDOW = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ def value_of(a: Affine, points: Points) -> npt.NDArray[np.int64]:
 
 def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -> Iterator[tuple[Affine, Affine, Mask]]:
     """Conditions that some samples meet and some do not, the simplest first: i <= j + c, i <= c, i <= n - c, n <= c,
-    and on whole multiples (i <= 2 j + c); then, with ``numbers``, at any number."""
+    i + k <= c, i + k <= n + c of a place k in a window; then, with ``numbers``, at any number."""
     loops = [n for n in points.columns if n not in sizes]
     pairs: list[tuple[Affine, Affine]] = []
     for a in loops:
@@ -47,6 +50,11 @@ def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -
     pairs += [(affine(s), Affine((), c)) for s in sizes if s in points.columns for c in (1, 2)]
     for a in loops:
         pairs += [(affine(a), shifted(affine(b), c)) for b in loops if a != b for c in (1, 2, -2)]
+    for a, b in itertools.product(loops, _windows(points, loops)):  # beside an edge that a window reaches over
+        both = Affine(tuple(sorted(((a, 1), (b, 1)))), 0)
+        if a != b:
+            pairs += [(both, Affine((), c)) for c in (0, 1, 2)]
+            pairs += [(both, shifted(affine(s), c)) for s in sizes if s in points.columns for c in (-1, 0, 1)]
     for a in loops:  # a number of the source's own, known to the unit only between neighbours
         seen = np.unique(points.columns[a])
         if len(np.unique(points.run)) == 1:  # sizes that are fixed: the last ones may be an edge
@@ -57,6 +65,15 @@ def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -
         hit = value_of(left, points) <= value_of(right, points)
         if hit.any() and not hit.all():
             yield left, right, hit
+
+
+def _windows(points: Points, loops: Sequence[str]) -> list[str]:
+    """Dimensions as short at any sizes: places in a window."""
+    if len(np.unique(points.run)) < 2:
+        return []
+    runs = [points.run == r for r in np.unique(points.run)]
+    most = {a: {int(points.columns[a][r].max()) for r in runs} for a in loops}
+    return [a for a in loops if len(most[a]) == 1 and 0 < max(most[a]) < _WINDOW]
 
 
 def decision(points: Points, labels: Sequence[Hashable], sizes: Sequence[str]) -> object:

@@ -29,6 +29,7 @@ class Graph:
         self.terms: list[Term] = []
         self._numbers: dict[Term, int] = {}
         self._depths: dict[int, int] = {}
+        self._lengths: dict[int, int] = {}
 
     def make(self, *term: object) -> int:
         """The number of a term as it is."""
@@ -58,6 +59,12 @@ class Graph:
         for k in self.upward(e, self._depths):
             self._depths[k] = 1 + max((self._depths[below] for below in self.operands(k)), default=0)
         return self._depths[e]
+
+    def written_out(self, e: int) -> int:
+        """How many terms an expression is where what stands in it several times is told each time."""
+        for k in self.upward(e, self._lengths):
+            self._lengths[k] = 1 + sum(self._lengths[below] for below in self.operands(k))
+        return self._lengths[e]
 
     def upward(self, e: int, known: Container[int]) -> Iterator[int]:
         """The term and those beneath it that are not known, each after its operands; the caller makes each known before

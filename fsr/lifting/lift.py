@@ -26,7 +26,7 @@ from fsr.lifting.generalise import Generaliser
 from fsr.lifting.graph import Graph
 from fsr.lifting.merging import guarded, merged
 from fsr.lifting.points import Points
-from fsr.lifting.refused import Refused
+from fsr.lifting.refused import Hopeless, Refused
 from fsr.lifting.sampling import checked_sizes, least_sizes, watched_sizes
 from fsr.lifting.watching import Run, Watcher
 from fsr.records import Candidate, Case, CompileFailure, Image, Role
@@ -34,6 +34,7 @@ from fsr.records import Candidate, Case, CompileFailure, Image, Role
 LIMIT_S = 10.0  # for watched runs and the thinking about one candidate (see Allowance), compiling aside
 _MOST_FILLS, _MOST_FILLS_IN_PART = 12, 9
 _DEEP = 20_000
+_LONGEST = 1 << 24  # terms of one element, written out, at any sizes: nobody could write them down
 _MOST_EDGES = 6  # of one dimension of an output in one run
 
 
@@ -100,6 +101,8 @@ class _Attempt:
             for algebra in (1, 2, 0):
                 try:
                     found = canonical(self._computation(Graph(algebra)))
+                except Hopeless:
+                    raise
                 except Refused as refused:
                     why = why or self._explained(str(refused))
                     continue
@@ -158,6 +161,10 @@ class _Attempt:
             raise Refused(f"{output.name} has no elements at the sizes watched")
         if self._chosen(graph, terms):
             return self._scatter(graph, output)
+        longest = [max((graph.written_out(t) for t, n in zip(terms, number, strict=True) if n == run), default=0)
+                   for run in range(len(self.runs))]  # fmt: skip
+        if min(longest) > _LONGEST:
+            raise Hopeless(f"{output.name} is many steps in time, of which each reads neighbours of the one before")
         points = Points(
             {k: np.array(v, np.int64) for k, v in columns.items()}, np.array(number, np.int64), tuple(terms)
         )

@@ -3,3 +3,7 @@
 
 class Refused(Exception):  # noqa: N818  # an event that is told, not an error
     """What is computed cannot be told; the message says why, in a few words."""
+
+
+class Hopeless(Refused):
+    """It cannot be told at other sizes, or written otherwise, either."""

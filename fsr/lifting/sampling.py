@@ -180,24 +180,34 @@ def _distinct(found: Sequence[dict[str, int]]) -> list[dict[str, int]]:
 
 
 def view(shape: Sequence[str]) -> tuple[str, ...]:
-    """A buffer's dimensions: a product of names that stands for one is taken apart, ``rows * cols`` into two."""
+    """A buffer's dimensions: a product of names that stands for one is taken apart, ``rows * cols`` into two, and so
+    is a window of so many by so many beside a name, ``channels * 9`` into three."""
     return tuple(itertools.chain.from_iterable(map(_factors, shape)))
 
 
 def _factors(text: str) -> Iterator[str]:
     parts = [p.strip() for p in _top_level(text)]
-    if any(not p for p in parts) or sum(bool(re.search(r"[A-Za-z_]", p)) for p in parts) < 2:
+    named = [bool(re.search(r"[A-Za-z_]", p)) for p in parts]
+    if any(not p for p in parts) or sum(named) + sum(map(bool, map(_window, parts))) < 2 or not any(named):
         yield text
         return
     held = ""
-    for p in parts:
-        if re.search(r"[A-Za-z_]", p):
+    for p, name in zip(parts, named, strict=True):
+        if name:
             yield f"{held}{p}"
             held = ""
+        elif window := _window(p):
+            yield from window
         else:
             held = f"{held}{p} * "
     if held:
         yield held.removesuffix(" * ")
+
+
+def _window(text: str) -> list[str]:
+    """The sides of a window of so many elements: 3 and 3 of 9; none of what is no power of an odd number."""
+    sides = ((side, rank) for side in range(3, 12, 2) for rank in (2, 3) if text == str(side**rank))
+    return next(([str(side)] * rank for side, rank in sides), [])
 
 
 def _top_level(text: str) -> list[str]:

@@ -368,3 +368,50 @@ def test_an_edge_at_a_number_of_the_source_is_found(tmp_path):
     found = lifted(tmp_path, body)
     assert found.computation is not None, found.why
     assert lines(found.computation) == ["y[i, j] = (x[i, j] if j <= 12 else x[i, j] * 2.0)"]
+
+
+PATCHES = """// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 4, timed = 2}
+// c = {min = 1, max = 32, timed = 16}
+// h = {min = 1, max = 64, timed = 32}
+// w = {min = 1, max = 64, timed = 32}
+// [args]
+// x = {dtype = "float32", role = "in", shape = ["n", "c", "h", "w"]}
+// y = {dtype = "float32", role = "out", shape = ["n", "c * 25", "h * w"]}
+// n = {value = "n"}
+// c = {value = "c"}
+// h = {value = "h"}
+// w = {value = "w"}
+// [launch]
+// grid = ["ceil_div(h * w, 64)", "c * 25", "n"]
+// block = 64
+// ///
+__global__ void k(const float* x, float* y, int n, int c, int h, int w) {
+  int at = blockIdx.x * 64 + threadIdx.x, row = blockIdx.y;
+  if (at >= h * w) return;
+  int r = at / w + row % 25 / 5 - 2, s = at % w + row % 5 - 2;
+  bool in = r >= 0 && s >= 0 && r < h && s < w;
+  y[(blockIdx.z * c * 25 + row) * h * w + at] = in ? x[((blockIdx.z * c + row / 25) * h + r) * w + s] : 0.0f;
+}"""
+
+
+def test_patches_of_an_image_are_read_by_their_place_in_the_window(tmp_path):
+    (tmp_path / "k.cu").write_text(PATCHES)
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    (line,) = lines(found.computation)
+    assert "x[i, j, i2 + i4 - 2, i3 + i5 - 2]" in line
+    assert all(edge in line for edge in ("i2 + i4 <= 1", "i2 + i4 <= h + 1", "i3 + i5 <= w + 1"))
+
+
+def test_steps_in_time_that_read_their_neighbours_are_refused_soon(tmp_path):
+    steps = "".join(f"  v = fminf(v, fminf(__shfl_up_sync(~0u, v, 1), __shfl_down_sync(~0u, v, 1))) + {n}.5f * v;\n"
+                    for n in range(24))  # fmt: skip
+    body = "__global__ void k(const float* x, float* y, int rows, int cols) {\n  int c = threadIdx.x;\n"
+    body += "  float v = c < cols ? x[blockIdx.x * cols + c] : 0;\n" + steps
+    found = lifted(tmp_path, body + "  if (c < cols && cols <= 32) y[blockIdx.x * cols + c] = v;\n}")
+    assert found.computation is None
+    assert "steps in time" in found.why
