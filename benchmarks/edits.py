@@ -189,7 +189,7 @@ class Bench:
         """Until the best is within 2 % of ``wanted_ns``. roles: beside the Coder; None for no model at all."""
         models = [] if roles is None else [self._model(roles, seed)]
         space = Space(Rules(self.kernel.contract), all_actions())
-        refinement = Refinement(self.kernel.baseline, space, [Deterministic(seed), *models])
+        refinement = Refinement(self.kernel.baseline, space, [*models, Deterministic(seed)])
         count = own = ran = 0
         reached = False
         while count < MOST and not reached:

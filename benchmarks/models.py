@@ -51,7 +51,7 @@ def strong(chance: random.Random) -> Iterator[Suggestion]:
 def to_ninety(seed: int, script: Iterator[Suggestion] | None) -> tuple[float, int]:
     """The time until the best stood at 90 % of the planted optimum's log speed-up, and the model's candidates in it."""
     beside = [] if script is None else [Scripted("model", script)]
-    refinement = Refinement(BASELINE, Space(Rules(CONTRACT), ACTIONS), [Deterministic(seed), *beside])
+    refinement = Refinement(BASELINE, Space(Rules(CONTRACT), ACTIONS), [*beside, Deterministic(seed)])
     first = refinement.ask()
     assert first is not None
     refinement.tell(first.id, timed(1000.0))

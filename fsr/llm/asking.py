@@ -15,7 +15,7 @@ from fsr.llm.named import ModelSpec
 from fsr.llm.unusable import Unusable
 
 T = TypeVar("T")
-READ_AGAIN = ("unparsable", "does not apply", "truncated", "bad plan", "illegal choice")
+READ_AGAIN = ("unparsable", "does not apply", "truncated", "bad plan", "illegal choice", "no CUDA", "guard")
 MOST_SAMPLES = 8  # equal questions in a run: what that many answers did not bring, another will not
 
 

@@ -7,21 +7,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from fsr.identity import digest, to_json
+from fsr.identity import to_json
 from fsr.llm import offers
 from fsr.llm.asking import Asking
+from fsr.llm.changes import Change
 from fsr.llm.exchange import Prompt
+from fsr.llm.rebasing import Edit
 from fsr.llm.roles import chooser, coder, judge, macro
 from fsr.llm.roles.directive import Directive
 from fsr.llm.scene import Scene
+from fsr.llm.shown import Shown, shown
 from fsr.llm.unusable import Unusable
-from fsr.records import Candidate, Json
+from fsr.records import Json
 from fsr.search.proposal import Trial
 from fsr.search.proposers.protocol import Suggestion, View
 from fsr.transform.protocol import Action, Move
 
 T = TypeVar("T")
 CHOOSE, CROSS, REPAIR = "choose", "cross", "repair"
+WRITTEN_SHARE = 0.9  # of the questions in which a model is shown what is written, without the moves made on it
 STEPS = ("", "judge", "macro", "policy")  # who says what the Coder is to do; '' for the Coder itself
 
 
@@ -54,6 +58,8 @@ class Attempt:
     chance: random.Random
     won_elsewhere: tuple[str, ...] = ()
     questions: list[str] = field(default_factory=list)
+    edit: Edit | None = None
+    step: dict[str, Json] = field(default_factory=dict)
 
     def carried_out(self) -> Suggestion:
         """What it suggests."""
@@ -64,18 +70,23 @@ class Attempt:
         if last == REPAIR:
             return self._repair(judged=by == "judge")
         trial = offers.parent(self.view, self.chance)
-        scene = self._scene(trial)
         if last == CROSS:
-            other = offers.partner(self.view, trial)
-            if other is None:
-                raise Unusable("duplicate", "there is one design only")
-            partner = other
-            return self._code(scene, "crossover", lambda n: coder.crossover_prompt(scene, partner, n))
+            return self._cross(trial)
+        text = shown(trial, self.view, whole=self.chance.random() >= WRITTEN_SHARE)
+        scene = self._scene(text)
         step = self._step(by, scene)
-        return self._code(scene, "coder", lambda n: coder.prompt(scene, last, step, n))
+        return self._code(text, "coder", lambda n: coder.prompt(scene, last, step, n))
 
-    def _scene(self, trial: Trial) -> Scene:
-        return Scene(trial, self.view, self.asking.spec.context, self.won_elsewhere)
+    def _scene(self, text: Shown) -> Scene:
+        return Scene(text.as_trial, self.view, self.asking.spec.context, self.won_elsewhere, text.moves)
+
+    def _cross(self, trial: Trial) -> Suggestion:
+        partner = offers.partner(self.view, trial)
+        if partner is None:
+            raise Unusable("duplicate", "there is one design only")
+        text = shown(trial, self.view, whole=True)
+        scene = self._scene(text)
+        return self._code(text, "crossover", lambda n: coder.crossover_prompt(scene, partner, n))
 
     def _choose(self) -> Suggestion:
         trial = offers.parent(self.view, self.chance)
@@ -84,7 +95,7 @@ class Attempt:
         listed = chooser.kinds(listed) if brief else listed
         if not listed:
             raise Unusable("duplicate", "no move is left on this candidate")
-        scene = self._scene(trial)
+        scene = self._scene(shown(trial, self.view, whole=True))
 
         def read(text: str, asked: Prompt) -> tuple[Action, Move]:
             return chooser.read(text, listed)
@@ -103,27 +114,38 @@ class Attempt:
             return self._ask(scene, lambda n: judge.prompt(scene, n), judge.read)
         if by == "macro":
             regions = offers.regions(self.view, scene.trial)
-            return self._ask(scene, lambda n: macro.prompt(scene, regions, n), macro.read)
+            return self._made(self._ask(scene, lambda n: macro.prompt(scene, regions, n), macro.read))
         if by == "policy":
             region = self.chance.choice(offers.regions(self.view, scene.trial))
-            return macro.step(offers.step_of(self.view, scene.trial), region)
+            return self._made(macro.step(offers.step_of(self.view, scene.trial, self.chance), region))
         return None
+
+    def _made(self, step: Directive) -> Directive:
+        """Note the type of a step, which the next is chosen by."""
+        self.step = {offers.STEP: step.said["type"]}
+        return step
 
     def _repair(self, *, judged: bool) -> Suggestion:
         broken = offers.broken(self.view, self.asking.spec.name)
         if not broken:
             raise Unusable("duplicate", "nothing is left to mend")
         trial = broken[0]
-        scene = self._scene(trial)
+        text = shown(trial, self.view, whole=False)
+        scene = self._scene(text)
         found = self._ask(scene, lambda n: judge.failure_prompt(scene, n), judge.read) if judged else None
-        told = self._code(scene, "repair", lambda n: coder.repair_prompt(scene, "edit", found, n))
-        return replace(told, provenance={**told.provenance, "rounds": offers.rounds(trial) + 1})
+        told = self._code(text, "repair", lambda n: coder.repair_prompt(scene, "edit", found, n))
+        more: dict[str, Json] = {offers.MENDS: trial.proposal.id, "rounds": offers.rounds(trial) + 1}
+        return replace(told, provenance={**told.provenance, **more})
 
-    def _code(self, scene: Scene, kind: str, make: Callable[[int], Prompt]) -> Suggestion:
-        candidate = self._ask(scene, make, lambda text, asked: coder.read(text, asked, scene))
-        if self.view.known(candidate):
+    def _code(self, text: Shown, kind: str, make: Callable[[int], Prompt]) -> Suggestion:
+        scene = self._scene(text)
+        candidate = self._ask(scene, make, lambda answer, asked: coder.read(answer, asked, scene))
+        self.edit = Edit(text.base, candidate, kind, self.asking.spec.name)
+        noted = {**text.noted(), **Change.between(text.base, candidate).noted(), **self.step}
+        made = self.edit.suggested(text.onto, self.view, self._provenance(**noted))
+        if made is None or self.view.known(made.candidate):
             raise self._refused(Unusable("duplicate"))
-        return coded(candidate, scene.trial, kind, self.asking.spec.name, self._provenance())
+        return made
 
     def _ask(self, scene: Scene, make: Callable[[int], Prompt], read: Callable[[str, Prompt], T]) -> T:
         told, name, _ = self.asking.ask(make, read, scene.trial.proposal.hash)
@@ -136,10 +158,3 @@ class Attempt:
 
     def _provenance(self, **more: Json) -> dict[str, Json]:
         return {"arm": self.arm, "answers": list(self.questions), "model": self.asking.spec.name, **more}
-
-
-def coded(candidate: Candidate, parent: Trial, kind: str, model: str, provenance: dict[str, Json]) -> Suggestion:
-    """The suggestion of a candidate whose text a model wrote: untrusted, named by what it is."""
-    move = f"{kind}@{model}[{digest(candidate.source)[2:8]}]"
-    named = replace(candidate, actions=(*parent.proposal.candidate.actions, move))
-    return Suggestion(named, parent.proposal.id, move, kind, provenance, untrusted=True)

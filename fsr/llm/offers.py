@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
+from fsr.llm.roles import macro
 from fsr.llm.roles.chooser import MOST_MOVES
 from fsr.records import Status
 from fsr.search.policy import Policy, bottlenecks_of
@@ -15,6 +16,9 @@ from fsr.transform.protocol import Action, Move
 
 PARENTS = 4
 A_KIND = 4  # offers of one action, so that no other is crowded out by its parameters
+MENDS = "mends"  # in the provenance of a repair: the failed trial that it is of
+STEP = "step"  # in the provenance of a step: its type
+UNCALLED = 0.05  # how likely a step is that no bottleneck calls for, beside one that relieves all of the time
 REPAIRS = 2  # rounds, until a failing line of candidates is given up
 BROKEN = (Status.INVALID, Status.COMPILE_FAILED, Status.CRASHED, Status.TIMED_OUT, Status.WRONG)
 # What relieves a bottleneck, as macro steps; the policy's choice where no model makes one.
@@ -26,9 +30,10 @@ STEPS = {
 
 
 def parent(view: View, chance: random.Random) -> Trial:
-    """An elite to change: the fastest most often, each next one a third as often."""
+    """An elite to change: the fastest most often, each next one a third as often, and less the slower it is."""
     elites = view.elites[:PARENTS]
-    return chance.choices(elites, [3.0**-n for n in range(len(elites))])[0]
+    best = elites[0].time_ns or 1.0
+    return chance.choices(elites, [3.0**-n * (best / (t.time_ns or best)) ** 4 for n, t in enumerate(elites)])[0]
 
 
 def moves(view: View, trial: Trial) -> list[tuple[Action, Move]]:
@@ -52,15 +57,24 @@ def regions(view: View, trial: Trial) -> list[str]:
     return list(dict.fromkeys(["kernel", "launch", *sorted(found)]))[:12]
 
 
-def step_of(view: View, trial: Trial) -> str:
-    """The kind of change that the main bottleneck calls for."""
-    causes = bottlenecks_of(trial.outcome.features)
-    return STEPS.get(next(iter(causes), ""), "parallelization")
+def step_of(view: View, trial: Trial, chance: random.Random) -> str:
+    """A kind of change: most likely what the bottlenecks call for, less so the more often it gained nothing."""
+    worth = dict.fromkeys(macro.TYPES, UNCALLED)
+    for name, share in bottlenecks_of(trial.outcome.features).items():
+        if name in STEPS:
+            worth[STEPS[name]] += share
+    made = [t for t in view.trials if t.proposal.provenance.get(STEP) in worth]
+    known = {t.proposal.id: t.time_ns for t in view.trials}
+    for t in made:
+        before = known.get(t.proposal.parent or 0)
+        gained = t.time_ns is not None and before is not None and t.time_ns < before
+        worth[str(t.proposal.provenance[STEP])] *= 1.5 if gained else 0.5
+    return chance.choices(list(worth), list(worth.values()))[0]
 
 
 def broken(view: View, proposer: str) -> list[Trial]:
     """Failed candidates of a proposer that nobody has tried to mend yet, newest first, within REPAIRS rounds."""
-    mended = {t.proposal.parent for t in view.trials if t.proposal.origin == "repair"}
+    mended = {t.proposal.provenance.get(MENDS) for t in view.trials}
     return [
         t for t in reversed(view.trials)
         if t.proposal.proposer == proposer and t.outcome.status in BROKEN and t.proposal.id not in mended

@@ -16,26 +16,30 @@ from dataclasses import replace
 from typing import Any
 
 from fsr.hardware.gpus import closest_target
+from fsr.identity import candidate_hash
 from fsr.llm import headroom
-from fsr.llm.arms import Arms
+from fsr.llm.arms import COST_AN_EVALUATION, Arms
 from fsr.llm.asking import Asking
-from fsr.llm.attempts import Attempt, arms_of, coded, possible
+from fsr.llm.attempts import Attempt, arms_of, possible
+from fsr.llm.changes import Changes
 from fsr.llm.code import normal_form
-from fsr.llm.exchange import ModelFailure
-from fsr.llm.rebasing import carried
+from fsr.llm.exchange import ModelFailure, Prompt
+from fsr.llm.rebasing import Edit
 from fsr.llm.roles import coder
 from fsr.llm.scene import Scene
+from fsr.llm.shown import shown
 from fsr.llm.unusable import Unusable
 from fsr.records import Json, Status
 from fsr.search.proposal import Trial
 from fsr.search.proposers.background import Background
 from fsr.search.proposers.protocol import Suggestion, View
+from fsr.search.sharing import PRICES
 
 ROUNDS = 3  # of questions on one view of the search, as long as none brings a suggestion
 FAILURES = 6  # in a row, then the model is left alone
-COST_AN_EVALUATION = 8.0  # of answers, see answer_cost: so much counts as one evaluation when these are shared out
 MOST_COST = 4.0
 FAILURE_COST = 1.0  # evaluations charged for each candidate in a row that was not right: noise is soon asked rarely
+LEAST_GAIN = 0.005  # in log speed-up: less is noise
 PATIENCE = (
     3  # candidates in a row that may be wrong without a charge, of a model that gained nothing; more with each gain
 )
@@ -45,6 +49,14 @@ def charged(cost: float, wrong: int, gains: int = 0) -> float:
     """What a suggestion is charged, in evaluations: its answers, and how many before it, in a row, were not right. A
     model that was seen to gain is known to be no noise, and waited for longer."""
     return min(cost + FAILURE_COST * max(0, wrong - PATIENCE * (1 + gains)), MOST_COST)
+
+
+def _log_gain(before_ns: float | None, after_ns: float | None) -> float:
+    """Of one time over another; 0 where it is none that a verdict could tell."""
+    if not before_ns or not after_ns or before_ns == math.inf:
+        return 0.0
+    gain = math.log(before_ns / after_ns)
+    return gain if gain >= LEAST_GAIN else 0.0
 
 
 class ModelProposer(Background):
@@ -70,6 +82,8 @@ class ModelProposer(Background):
         self._seen_trials = 0
         self._used: set[str] = set()
         self._open: dict[int, str] = {}
+        self._changes = Changes()
+        self._edits: dict[str, Edit] = {}  # of suggestions that wait, by what they suggest
         self._best_ns = math.inf
         self._attempts = self._failures = self._wrong = self._gains = 0
         self._revived = False
@@ -83,14 +97,12 @@ class ModelProposer(Background):
         return None if found is None else self._on_best(found, view)
 
     def _on_best(self, found: Suggestion, view: View) -> Suggestion:
+        edit = self._edits.pop(candidate_hash(found.candidate), None)
         seen, best = found.provenance.get("seen"), view.elites[0] if view.elites else None
-        if not isinstance(seen, int) or not found.untrusted or best is None or best not in view.trials[seen:]:
+        if not isinstance(seen, int) or edit is None or best is None or best not in view.trials[seen:]:
             return found
-        merged = carried(found.candidate, found.parent or 0, best, view.trials)
-        if merged is None or view.known(merged):
-            return found
-        told = {**found.provenance, "written_on": found.parent}
-        return replace(coded(merged, best, found.kind, self.name, told), cost=found.cost)
+        merged = edit.suggested(best, view, dict(found.provenance))
+        return found if merged is None or view.known(merged.candidate) else replace(merged, cost=found.cost)
 
     def asked(self, proposal: int, suggestion: Suggestion) -> None:
         """One of its suggestions goes to evaluation."""
@@ -104,13 +116,15 @@ class ModelProposer(Background):
         """Learn which arm earns; the best is everybody's."""
         with self._guard:
             arm, time_ns = self._open.pop(trial.proposal.id, None), trial.time_ns
-            gain = math.log(self._best_ns / time_ns) if time_ns and time_ns < self._best_ns < math.inf else 0.0
-            over = math.log(parent.time_ns / time_ns) if time_ns and parent is not None and parent.time_ns else 0.0
+            gain = _log_gain(self._best_ns, time_ns)
+            over = _log_gain(parent.time_ns, time_ns) if parent is not None else 0.0
             if arm is not None:
                 right = trial.outcome.status >= Status.SLOW
                 self._wrong = 0 if right else self._wrong + 1
                 self._gains += gain > 0.0
-                self.arms.earned(arm, gain, max(0.0, over), right=right)
+                price = PRICES.get(trial.outcome.status, 1.0)
+                self.arms.earned(arm, gain, over, right=right, price=price)
+                self._changes.told(trial.proposal.provenance, right=right, gained=over > 0.0)
             if time_ns:
                 self._best_ns = min(self._best_ns, time_ns)
 
@@ -207,10 +221,15 @@ class ModelProposer(Background):
             return None
         self._failures = 0
         cost = self._paid(attempt.arm)
-        if not self._novel(attempt.view, suggestion):
+        with self._guard:
+            repair = suggestion.kind == "repair"
+            spent = attempt.edit is not None and self._changes.spent(suggestion.provenance, repair=repair)
+        if spent or not self._novel(attempt.view, suggestion):
             self.asking.refuse(attempt.questions[-1], Unusable("duplicate"))
             return None
         told = {**suggestion.provenance, "seen": len(attempt.view.trials)}
+        if attempt.edit is not None:
+            self._edits[candidate_hash(suggestion.candidate)] = attempt.edit
         return replace(suggestion, cost=round(charged(cost, self._wrong, self._gains), 4), provenance=told)
 
     def _paid(self, arm: str) -> float:
@@ -248,14 +267,21 @@ class ModelProposer(Background):
         for prompt, answer, parent in self.asking.book.leftovers(set(self._used), self.name):
             if prompt.role not in ("coder", "repair", "crossover") or parent not in trials:
                 continue
-            scene = Scene(trials[parent], view, self.asking.spec.context)
             name = prompt.hash(self.name)
             try:
-                candidate = coder.read(answer.text, prompt, scene)
+                suggestion = self._leftover(view, trials[parent], prompt, answer.text)
             except Unusable as fault:
                 self.asking.refuse(name, fault)
                 continue
-            told: dict[str, Any] = {"arm": prompt.style, "answers": [name], "model": self.name}
-            suggestion = coded(candidate, scene.trial, prompt.role, self.name, told)
-            if not view.known(candidate) and self._novel(view, suggestion):
+            if suggestion is not None and not view.known(suggestion.candidate) and self._novel(view, suggestion):
                 yield suggestion
+
+    def _leftover(self, view: View, trial: Trial, prompt: Prompt, answer: str) -> Suggestion | None:
+        """What an answer to a question on a trial suggests: on that of its texts which the question shows."""
+        texts = (shown(trial, view, whole=whole) for whole in (False, True))
+        scenes = [(text, Scene(text.as_trial, view, self.asking.spec.context)) for text in texts]
+        text, scene = next((pair for pair in scenes if pair[1].file in prompt.user), scenes[-1])
+        candidate = coder.read(answer, prompt, scene)
+        told: dict[str, Any] = {"arm": prompt.style, "answers": [prompt.hash(self.name)], "model": self.name}
+        edit = Edit(text.base, candidate, prompt.role, self.name)
+        return edit.suggested(text.onto, view, {**told, **text.noted()})

@@ -7,18 +7,19 @@ answers in the same places give the same run, bit for bit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fsr.errors import HarnessError
-from fsr.llm.attempts import coded
 from fsr.llm.book import prompt_from_json, read_book
 from fsr.llm.exchange import Prompt
-from fsr.llm.rebasing import carried
+from fsr.llm.rebasing import Edit
 from fsr.llm.roles import coder
 from fsr.llm.scene import Scene
+from fsr.llm.shown import shown_then
 from fsr.records import Candidate
+from fsr.search.lineage import WRITTEN
 from fsr.search.proposal import Trial
 from fsr.search.proposers.protocol import Suggestion, View
 
@@ -86,19 +87,11 @@ class Replayed:
         if line.kind == "chooser":
             return self._moved(view, trial, line)
         assert line.prompt is not None
-        candidate = self._read(line, line.prompt, trial, view)
-        made = coded(candidate, trial, line.kind, self.name, dict(line.provenance))
-        return Suggestion(
-            made.candidate, made.parent, made.move, made.kind, made.provenance, untrusted=True, cost=line.cost
-        )
-
-    def _read(self, line: Line, prompt: Prompt, trial: Trial, view: View) -> Candidate:
-        """What the answer says of the trial that it was written on, made on the one that was the best then."""
-        written_on = line.provenance.get("written_on", line.parent)
-        source = next(t for t in view.trials if t.proposal.id == written_on)
-        candidate = coder.read(line.answer, prompt, Scene(source, view, 1))
-        merged = carried(candidate, written_on, trial, view.trials) if source is not trial else candidate
-        return candidate if merged is None else merged
+        text = shown_then(line.provenance, line.parent, view)
+        candidate = coder.read(line.answer, line.prompt, Scene(text.as_trial, view, 1))
+        told = {name: value for name, value in line.provenance.items() if name != WRITTEN}
+        made = Edit(text.base, candidate, line.kind, self.name).suggested(trial, view, told)
+        return None if made is None else replace(made, cost=line.cost)
 
     def _moved(self, view: View, trial: Trial, line: Line) -> Suggestion | None:
         start: Candidate = trial.proposal.candidate

@@ -28,12 +28,14 @@ TRIED, RELATIVES = 14, 2
 @dataclass(frozen=True, slots=True)
 class Scene:
     """What a prompt is written from. trial: the candidate to be changed. tokens: for prompt and answer together.
-    won_elsewhere: lines on kernels with similar features. view: the search as it stood."""
+    won_elsewhere: lines on kernels with similar features. view: the search as it stood. moves: what is made on an
+    answer again, and was on the file when it was timed."""
 
     trial: Trial
     view: View
     tokens: int
     won_elsewhere: tuple[str, ...] = ()
+    moves: tuple[str, ...] = ()
 
     @property
     def contract(self) -> Contract:
@@ -127,6 +129,14 @@ def time_words(scene: Scene) -> str:
         words += f". Moving every input and output through DRAM once takes {time_text(bound)}: "
         words += f"{trial.time_ns / bound:.1f} times less than now" if trial.time_ns > 1.05 * bound else "it is there"
     return words + "."
+
+
+def moves_words(scene: Scene) -> str:
+    """What is made on the file afterwards, without the model."""
+    if not scene.moves:
+        return ""
+    made = "\n".join(f"- {move}" for move in scene.moves)
+    return f"The time and what follows are with these rewrites, which are made on your version again:\n{made}"
 
 
 def bottleneck_words(features: Features, most: int = 3) -> str:

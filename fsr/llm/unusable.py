@@ -16,6 +16,8 @@ KINDS = {
     "truncated": "it was cut before its end",
     "illegal choice": "a choice that was not offered",
     "too long": "over the size of any kernel",
+    "no CUDA": "it cannot be read as CUDA",
+    "guard": "the guard refuses it",
 }
 
 

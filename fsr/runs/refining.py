@@ -149,7 +149,7 @@ class Refining:
         rules = Rules(kernel.contract, options.keep_launch, context.spec.target, computation)
         own = Deterministic(options.seed, () if start.given is None else (start.given,))
         self.refinement = Refinement(
-            kernel.baseline, Space(rules, all_actions(), state.action_failed), [own, *job.proposers],
+            kernel.baseline, Space(rules, all_actions(), state.action_failed), [*job.proposers, own],
             known=start.known, on_fault=state.proposer_failed,
         )  # fmt: skip
         if job.earlier is None:

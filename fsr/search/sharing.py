@@ -1,10 +1,11 @@
 """Who is evaluated next, when several proposers have suggestions: each by what it has earned for what it cost.
 
 A proposer earns the log of every improvement of the best, and pays for its evaluations by the stage that they came to.
-Its share follows the square of earned over paid, both fading, above a floor that lets nobody starve. Shares are given
-as credit (deficit round robin, Shreedhar and Varghese 1995): one that is slow keeps a little credit and is served as
-soon as it has something; one that is quick and useless is left with the floor. Prices are set by status and not by the
-clock, so that deterministic proposers share in the same way in every run.
+Its share follows the square of earned over paid, both fading, above a floor that lets nobody starve; one that is little
+known is taken for as good as all of them together. Shares are given as credit (deficit round robin, Shreedhar and
+Varghese 1995): one that is slow keeps a little credit and is served as soon as it has something; one that is quick and
+useless is left with the floor. Prices are set by status and not by the clock, so that deterministic proposers share in
+the same way in every run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from fsr.search.tally import Tally
 
 FLOOR = 0.04  # of the evaluations, for each proposer
 FADING = 0.985  # of what was earned and paid, an evaluation
-GUESS_EARNED, GUESS_PAID = 0.03, 4.0  # what a proposer is credited with before it was seen
+GUESS_EARNED, GUESS_PAID = 0.03, 1.5  # what all together are credited with before anything was seen
 MOST_CREDIT = 1.5  # evaluations that a proposer can save up, or be behind with
 PRICES: Mapping[Status, float] = {
     Status.INVALID: 0.1, Status.COMPILE_FAILED: 0.3, Status.CRASHED: 1.5, Status.TIMED_OUT: 4.0, Status.SLOW: 0.6,
@@ -31,10 +32,9 @@ class Account(Tally):
     paid: float = 0.0
     credit: float = 0.0
 
-    @property
-    def worth(self) -> float:
-        """Log speed-up an evaluation."""
-        return (GUESS_EARNED + self.earned) / (GUESS_PAID + self.paid)
+    def worth(self, guess: float) -> float:
+        """Log speed-up an evaluation; ``guess``: what is thought of it while it is little known."""
+        return (GUESS_PAID * guess + self.earned) / (GUESS_PAID + self.paid)
 
 
 @dataclass(slots=True)
@@ -49,9 +49,15 @@ class Sharing:
 
     def shares(self) -> dict[str, float]:
         """Name to the share of the evaluations that it is due."""
-        squares = {name: account.worth**2 for name, account in self.accounts.items()}
+        guess = self._guess()
+        squares = {name: account.worth(guess) ** 2 for name, account in self.accounts.items()}
         free = max(0.0, 1.0 - FLOOR * len(squares))
         return {name: FLOOR + free * square / sum(squares.values()) for name, square in squares.items()}
+
+    def _guess(self) -> float:
+        """What a proposer is thought to earn an evaluation before it was seen: as much as all of them together did."""
+        earned, paid = (sum(getattr(a, name) for a in self.accounts.values()) for name in ("earned", "paid"))
+        return float((GUESS_EARNED + earned) / (GUESS_PAID + paid))
 
     def asked(self, name: str) -> None:
         """A suggestion of the proposer goes to evaluation."""

@@ -48,6 +48,31 @@ def parse_device_functions(text: str) -> dict[str, KernelForm]:
     return _functions(text, "__device__")
 
 
+def misread_lines(text: str) -> list[int]:
+    """The lines, from 1, of the first place in each function that is no CUDA as the grammar has it: a semicolon that
+    is missing, brackets that do not close. Compilers take some constructs that the grammar does not know."""
+    code = text.encode().decode("latin-1")
+    items = list(flat(parse_items(code, strict=False)))
+    defined = {i.names[0] for i in items if i.kind == "define" and i.names}
+    found = []
+    for item in items:
+        if item.kind == "function" and item.body is not None:
+            piece = one_head(code[item.start : item.end].rstrip("; \t\n"), item.body - item.start, defined)
+            wrong = _first_error(_tree(unbracketed(blanks(piece)[0])))
+            if wrong is not None:
+                found.append(code.count("\n", 0, item.start + wrong.start_byte) + 1)
+    return found
+
+
+def _first_error(node: Node) -> Node | None:
+    """The first node, in the order of the text, that is an error or missing; None where there is none."""
+    if not node.has_error:
+        return None
+    if node.type == "ERROR" or node.is_missing:
+        return node
+    return next((found for child in node.children if (found := _first_error(child)) is not None), node)
+
+
 def _functions(text: str, marker: str) -> dict[str, KernelForm]:
     found = dict[str, KernelForm]()
     code = text.encode().decode("latin-1")  # a character a byte: offsets in it are offsets in UTF-8

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fsr.llm import offers
 from fsr.llm.asking import Asking
 from fsr.llm.attempts import Attempt
 from fsr.llm.book import Book
@@ -20,12 +21,12 @@ from fsr.llm.named import ModelSpec
 from fsr.llm.proposer import FAILURES, ModelProposer
 from fsr.llm.replaying import Replayed, script_of
 from fsr.records import Outcome, Status
-from fsr.search.proposal import Proposal
+from fsr.search.proposal import Proposal, Trial
 from fsr.search.proposers.protocol import Suggestion
 from tests.conformance.proposers import ProposerConformance
 from tests.conformance.proposers import Scripted as ScriptedProposer
 from tests.conformance.proposers import search as scripted_search
-from tests.llm.kernels import WARP, row_sum, search, timed
+from tests.llm.kernels import WARP, row_sum, search, timed, trial
 from tests.search.scripted import BASELINE
 
 SPEC = ModelSpec("m", url="http://localhost/v1", model="m")
@@ -63,7 +64,7 @@ def first(prompt: Prompt, number: int) -> str:
 
 
 def until(refinement: object, done: Callable[[], bool], patience_s: float = 120.0) -> list[Proposal]:
-    """Asks until something holds; everything asked is told as right."""
+    """Asks until something holds; everything asked is told as right, and a little faster."""
     asked: list[Proposal] = []
     end = time.monotonic() + patience_s
     while not done() and time.monotonic() < end:
@@ -72,7 +73,7 @@ def until(refinement: object, done: Callable[[], bool], patience_s: float = 120.
             time.sleep(0.005)
             continue
         asked.append(proposal)
-        refinement.tell(proposal.id, timed(9000.0 - len(asked)))  # type: ignore[attr-defined]
+        refinement.tell(proposal.id, timed(9000.0 * 0.99 ** len(asked)))  # type: ignore[attr-defined]
     assert done()
     return asked
 
@@ -287,3 +288,45 @@ def test_an_edit_that_came_while_a_better_candidate_was_found_is_made_on_that_an
     assert again is not None
     assert (again.candidate, again.parent, again.move) == (made.candidate, made.parent, made.move)
     refinement.close()
+
+
+@pytest.mark.parametrize(
+    ("broken", "kind"),
+    [("sum += x[row * cols + j]", "no CUDA"), ("sum += x[row * cols + j] * undeclared;", "guard")],
+)
+def test_what_could_not_be_tested_is_told_at_once_and_takes_no_evaluation(broken: str, kind: str) -> None:
+    def say(prompt: Prompt, number: int) -> str:
+        right = WARP.replace("sum = 0.0f", f"sum = {number}.0f")
+        return f"```cuda\n{right if number else right.replace('sum += x[row * cols + j];', broken)}```"
+
+    proposer = model(say, arms=["whole"])
+    refinement = search(proposer)
+    own = [p for p in until(refinement, lambda: len(refinement.trials) > 1) if p.proposer == "m"]
+    assert proposer.asking.refused[kind] == 1
+    assert "undeclared" not in own[0].candidate.source
+    fake = proposer.asking.provider
+    assert isinstance(fake, Fake)
+    assert "could not be used: line" in fake.prompts[1].user
+    refinement.close()
+
+
+def test_a_much_slower_design_is_hardly_ever_shown() -> None:
+    view = search().view()
+    fast, slow = (trial(n, view.baseline, timed(t)) for n, t in ((1, 1_000.0), (2, 3_000.0)))
+    both = replace(view, elites=(fast, slow))
+    shown = [offers.parent(both, random.Random(n)).proposal.id for n in range(200)]
+    assert shown.count(2) <= 4
+
+
+def test_a_kind_of_step_that_gained_nothing_makes_room_for_others() -> None:
+    view = search().view()
+    first = view.elites[0]
+    kinds = [offers.step_of(view, first, random.Random(n)) for n in range(100)]
+    assert kinds.count("reordering") > 50
+    tried = [
+        Trial(replace(trial(n, view.baseline, timed(20_000.0)).proposal, provenance={offers.STEP: "reordering"}),
+              timed(20_000.0))
+        for n in range(1, 6)
+    ]  # fmt: skip
+    later = replace(view, trials=(*view.trials, *tried))
+    assert [offers.step_of(later, first, random.Random(n)) for n in range(100)].count("reordering") < 25

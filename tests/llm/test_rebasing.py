@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from fsr.llm.rebasing import rebased
+from fsr.llm.rebasing import Edit, rebased
 from fsr.records import Candidate
+from fsr.search.proposal import Trial
+from tests.llm.kernels import search, timed, trial
 from tests.search.scripted import BASELINE
 
 TEXT = "".join(f"line {n}\n" for n in range(1, 9))
@@ -43,3 +45,17 @@ def test_a_plan_is_taken_from_whoever_changed_it_and_two_changes_of_it_are_not_j
         assert joined is not None
         assert joined.plan == first
     assert rebased(replace(mine, plan=first), candidate(), replace(theirs, plan=second)) is None
+
+
+def test_an_edit_of_what_is_written_gets_the_moves_of_the_best_again() -> None:
+    refinement = search()
+    view = refinement.view()
+    action, move = next((a, m) for a, m in view.space.moves(view.baseline) if a.name == "unroll")
+    best = trial(1, view.space.applied(view.baseline, action, move) or view.baseline, timed(5_000.0))
+    best = Trial(replace(best.proposal, parent=0, origin="action"), best.outcome)
+    view = replace(view, trials=(*view.trials, best), elites=(best, *view.elites))
+    changed = replace(view.baseline, source=view.baseline.source.replace("float sum = 0.0f", "float sum = -0.0f"))
+    text, made = Edit(view.baseline, changed, "coder", "m").on(best, view) or (view.baseline, view.baseline)
+    assert text.source == changed.source
+    assert made.actions[1:] == (move.name,)
+    assert made.source.replace("-0.0f", "0.0f") == best.proposal.candidate.source

@@ -31,7 +31,7 @@ from fsr.source.form import (
     Unary,
     While,
 )  # fmt: skip
-from fsr.source.parse import parse_device_functions, parse_kernels
+from fsr.source.parse import misread_lines, parse_device_functions, parse_kernels
 from fsr.source.walk import contains_opaque
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.cu"))
@@ -261,3 +261,13 @@ def test_specifiers_in_any_order():
     forms = parse_kernels(text)
     assert forms["k"].launch_bounds == ("N",)
     assert forms["h"].prefix == ()
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_what_compiles_is_read_and_a_missing_semicolon_is_not(path):
+    text = path.read_text()
+    assert misread_lines(text) == []
+    at = text.index(";", text.index("{", text.index("__global__")))
+    lines = misread_lines(text[:at] + text[at + 1 :])
+    assert lines
+    assert abs(lines[0] - (text.count("\n", 0, at) + 1)) <= 1

@@ -3,6 +3,7 @@ that failed, and one candidate made from two."""
 
 from __future__ import annotations
 
+from fsr.guard.check import guard
 from fsr.llm import code
 from fsr.llm.exchange import Prompt
 from fsr.llm.roles.directive import Directive
@@ -16,6 +17,7 @@ from fsr.llm.scene import (
     composed,
     contract_words,
     failure_words,
+    moves_words,
     relatives_words,
     room,
     time_words,
@@ -25,6 +27,7 @@ from fsr.llm.unusable import Unusable
 from fsr.records import Candidate
 from fsr.report.words import time_text
 from fsr.search.proposal import Trial
+from fsr.source.parse import misread_lines
 
 VERSION = 1
 STYLES = ("edit", "whole")
@@ -72,7 +75,25 @@ def read(text: str, asked: Prompt, scene: Scene) -> Candidate:
     if _echoes(text, asked):
         raise Unusable("echo")
     reader = code.edited if asked.style == "edit" else code.whole
-    return reader(text, scene.trial.proposal.candidate, scene.contract)
+    candidate = reader(text, scene.trial.proposal.candidate, scene.contract)
+    _evaluable(candidate, scene)
+    return candidate
+
+
+def _evaluable(candidate: Candidate, scene: Scene) -> None:
+    """Raises Unusable for what could not come to a test: the model is told at once, and no evaluation is spent."""
+    original = scene.view.baseline
+    wrong = misread_lines(candidate.source)
+    if wrong and not misread_lines(original.source):
+        raise Unusable("no CUDA", f"line {wrong[0]}, or the one before it: {_line(candidate.source, wrong[0])!r}")
+    refused = guard(candidate, original, scene.view.space.rules.target)
+    if refused is not None:
+        where = f"line {refused.line}: {_line(candidate.source, refused.line)!r}: " if refused.line else ""
+        raise Unusable("guard", f"{where}{refused.detail}")
+
+
+def _line(text: str, number: int) -> str:
+    return "".join(text.split("\n")[number - 1 : number]).strip()[:80]
 
 
 def _prompt(role: str, scene: Scene, style: str, task: list[Section], sample: int) -> Prompt:
@@ -84,6 +105,7 @@ def _prompt(role: str, scene: Scene, style: str, task: list[Section], sample: in
             Section(0, f"The file:\n```cuda\n{scene.file}```"),
             Section(1, LAUNCH_LINES),
             Section(0, time_words(scene)),
+            Section(1, moves_words(scene)),
             Section(2, bottleneck_words(scene.trial.outcome.features)),
             Section(4, tried_words(scene.view)),
             *relatives_words(scene),
