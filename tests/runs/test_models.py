@@ -118,10 +118,13 @@ def test_a_model_that_misbehaves_is_killed_resumed_replayed_and_leaks_no_key(fsr
 
 
 def environments_below(process: int) -> list[bytes]:
-    """The environments of all processes that a process has started, as the kernel keeps them (proc(5))."""
-    found = []
+    """The environments of all processes that a process has started, as the kernel keeps them (proc(5)). One that is a
+    copy of its parent still, on its way to another program, is left out: on a busy machine that takes a while."""
+    found, own = [], psutil.Process(process).cmdline()
     for child in psutil.Process(process).children(recursive=True):
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError, psutil.NoSuchProcess):  # it has ended
+            if child.cmdline() == own:
+                continue
             found.append(Path(f"/proc/{child.pid}/environ").read_bytes())
     return [environment for environment in found if environment]
 
