@@ -23,6 +23,7 @@ Work = Callable[[Any, float], Iterator[Record]]
 """Yields the records of a unit; stops between two once time.monotonic() is past the second argument."""
 
 GRACE_S = 20.0  # what a record that is under way at the limit may still take
+LONGEST_WAIT_S = 86_400.0  # more than a month is more than a poll can take
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _END = None
 
@@ -72,7 +73,7 @@ class Spread:
                     self._feed(worker, until)
                 while busy := {w.link: w for w in crew if w.unit is not None}:
                     left = until + GRACE_S - time.monotonic()
-                    ready = wait(list(busy), timeout=max(left, 0.0))
+                    ready = wait(list(busy), timeout=min(max(left, 0.0), LONGEST_WAIT_S))
                     if not ready and left <= 0:
                         break
                     for link in ready:

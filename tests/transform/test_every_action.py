@@ -7,7 +7,9 @@ takes a sample. What ran right is the business of the tests of each action, and 
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
+import os
 import random
 import sys
 from pathlib import Path
@@ -41,10 +43,24 @@ def moves() -> ModuleType:
 def subjects(moves: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     from benchmarks.kernels.writer import of_generator
 
-    of_tests = moves.of_tests(tmp_path_factory.mktemp("kernels"), ["tests/transform"])
+    of_tests = kernels_of_tests(moves, tmp_path_factory)
     assert len(of_tests) > 100
     found = [*moves.of_repository(), *of_generator(GENERATED, 0), *of_tests]
     return list(moves.unique(found))
+
+
+def kernels_of_tests(moves: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """Collected by the first process of this test run that asks: it takes 25 s."""
+    among_several = "PYTEST_XDIST_WORKER" in os.environ
+    folder = tmp_path_factory.getbasetemp().parent if among_several else tmp_path_factory.mktemp("kernels")
+    out, done = folder / "kernels_of_tests", folder / "kernels_of_tests.done"
+    with (folder / "kernels_of_tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if done.exists():
+            return moves.of_folder(out, "tests")
+        found = moves.of_tests(out, ["tests/transform"])
+        done.touch()
+        return found
 
 
 def faults(moves: ModuleType, tried: list[tuple[Any, Any]]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tempfile
 import time
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fsr.backends.flags import refused_flags, split_defines
+from fsr.backends.host.kept import KeptObjects, key_of, own_digest
 from fsr.backends.host.reach import strangers
 from fsr.backends.host.runtime import COMMON, INCLUDE, find_compiler, precompiled_header, runtime_objects
 from fsr.backends.host.unit import SOURCE_NAME, blank_comments, unit_text
@@ -86,28 +88,49 @@ class HostToolchain:
             return CompileFailure(f"compiler flags that are not allowed: {' '.join(refused)}")
         flags, definitions = split_defines(candidate.plan.flags)
         entries = list(dict.fromkeys(launch.entry for launch in candidate.plan.launches))
+        text = unit_text(candidate.source, entries, definitions)
+        key, log = self._key(text, flags, instrumented), ""
+        kept = KeptObjects(_kept_folder(self._folder))
+        data = kept.find(key)
+        if data is None:
+            built = self._built(text, flags, instrumented, timeout_s)
+            if isinstance(built, CompileFailure):
+                return built
+            data, log = built
+            if not log:
+                kept.store(key, data)
+        return _image(candidate.source, entries, data, log, time.monotonic() - started, instrumented)
+
+    def _key(self, text: str, flags: Sequence[str], instrumented: bool) -> str:
+        """What an object is made from: the commands name compiler, headers and runtime with digests of them."""
+        commands = self._commands(flags, instrumented, Path("unit"))
+        return key_of([own_digest(), str(self._watched), text, *itertools.chain(*commands)])
+
+    def _built(
+        self, text: str, flags: Sequence[str], instrumented: bool, timeout_s: float
+    ) -> tuple[bytes, str] | CompileFailure:
+        """The shared object of a unit, and what the compilers said."""
+        ends = time.monotonic() + timeout_s
         with tempfile.TemporaryDirectory(prefix="fsr-host-") as folder:
-            Path(folder, SOURCE_NAME).write_text(unit_text(candidate.source, entries, definitions))
+            unit = Path(folder, "unit.o")
+            Path(folder, SOURCE_NAME).write_text(text)
             log, waiting = "", self._commands(flags, instrumented, Path(folder))
             while waiting:
-                command = waiting.pop(0)
-                left_s = started + timeout_s - time.monotonic()
-                code, text = run_compiler(command, self._readable(), folder, left_s)
+                code, told = run_compiler(waiting.pop(0), self._readable(), folder, ends - time.monotonic())
                 if code is None:
                     return CompileFailure(f"the compiler was stopped after {timeout_s:g} s", timed_out=True)
-                if code and _TREATED_AS_BYTES.search(text) and _PLAIN_VECTORS not in flags:
+                if code and _TREATED_AS_BYTES.search(told) and _PLAIN_VECTORS not in flags:
                     flags = [*flags, _PLAIN_VECTORS]
                     waiting = self._commands(flags, instrumented, Path(folder))
                     continue
-                log += text
+                log += told
                 if code:
                     return failure(log, code)
-                if names := strangers(Path(folder, "unit.o").read_bytes()):
+                if names := strangers(unit.read_bytes()):
                     return CompileFailure(f"it calls what is no device code: {', '.join(names[:5])}")
-                if self._watched and not (unit := Path(folder, "unit.o")).with_suffix(".so").exists():
+                if self._watched and waiting:
                     unit.write_bytes(spread_shared(unit.read_bytes()))
-            data = Path(folder, "unit.so").read_bytes()
-        return _image(candidate.source, entries, data, log, time.monotonic() - started, instrumented)
+            return unit.with_suffix(".so").read_bytes(), log
 
     def _readable(self) -> list[str]:
         """What a compiler reads beside the system's folders: itself, our headers, what is built once."""
@@ -147,6 +170,10 @@ def default_cache_folder() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("fsr")) / "host"
+
+
+def _kept_folder(folder: Path | None) -> Path:
+    return (folder or default_cache_folder()) / "units"
 
 
 def _optimisation(family: str, instrumented: bool, watched: bool) -> tuple[str, ...]:

@@ -142,7 +142,8 @@ def test_several_processes_fill_an_empty_cache_at_once(tmp_path):
         pytest.skip("g++ is not installed")
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         assert pool.map(_compile_in, [tmp_path, tmp_path]) == [True, True]
-    assert sorted(path.name.split("-")[0] for path in tmp_path.iterdir()) == ["header", "runtime"]
+    assert sorted(path.name.split("-")[0] for path in tmp_path.iterdir()) == ["header", "runtime", "units"]
+    assert len(list((tmp_path / "units").iterdir())) == 1
 
 
 def test_a_missing_compiler_is_told_with_what_to_install():
