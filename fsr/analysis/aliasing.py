@@ -6,8 +6,7 @@ at its tail, and x never z.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import combinations
+from collections.abc import Sequence
 
 Groups = Sequence[Sequence[str]]
 
@@ -15,11 +14,6 @@ Groups = Sequence[Sequence[str]]
 def may_alias(one: str, other: str, groups: Groups) -> bool:
     """Whether two buffers may share memory."""
     return one == other or any(one in group and other in group for group in groups)
-
-
-def any_alias(buffers: Iterable[str], groups: Groups) -> bool:
-    """Whether any two of the buffers may; a buffer that is listed twice does."""
-    return any(may_alias(a, b, groups) for a, b in combinations(buffers, 2))
 
 
 def memories(groups: Groups) -> dict[str, str]:

@@ -27,3 +27,8 @@ def settle(text: str, taken: frozenset[str]) -> str:
 def indent(lines: list[str], levels: int = 1) -> list[str]:
     """The lines, four blanks a level further in; preprocessor lines other than pragmas are none here."""
     return [" " * 4 * levels + line for line in lines]
+
+
+def unrolled(var: str, count: int, inner: list[str]) -> list[str]:
+    """A counted loop from 0 that the compiler is told to unroll."""
+    return ["#pragma unroll", f"for (int {var} = 0; {var} < {count}; ++{var}) {{", *indent(inner), "}"]

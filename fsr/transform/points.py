@@ -35,11 +35,6 @@ def at_point(found: Domain, values: Inits, places: Mapping[str, str], inner: lis
     return [*lines, f"if ({guards or 'true'}) {{", *indent(inner), "}"]
 
 
-def unrolled(var: str, count: int, inner: list[str]) -> list[str]:
-    """A counted loop from 0 that the compiler is told to unroll."""
-    return ["#pragma unroll", f"for (int {var} = 0; {var} < {count}; ++{var}) {{", *indent(inner), "}"]
-
-
 def covered(site: Target, tiles: Mapping[str, int], block: tuple[int, int]) -> Launch:
     """The launch whose blocks of the given threads each cover a tile of points."""
     x, y = (grid_for(site.placed.points[a], tiles[a]) for a in "xy")

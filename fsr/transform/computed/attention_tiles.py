@@ -12,13 +12,12 @@ from dataclasses import dataclass
 
 from fsr.computation.expression import Expr, Load
 from fsr.contract.model import Contract
-from fsr.source.names import indent
+from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.attention_form import Attention, attention
 from fsr.transform.computed.columns import lead_dims
 from fsr.transform.computed.elements import stores
 from fsr.transform.computed.folding import c_type, extent
-from fsr.transform.computed.packs import each
 from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.scene import Scene
 from fsr.transform.plain.c_text import NotPlain
@@ -166,9 +165,9 @@ class _Kernel:
     def _begun(self) -> list[str]:
         rows, groups, total = self._rows, self.columns // _GROUP, c_type(self.found.totals[0])
         begin = ["$top[$row] = -INFINITY;", "$total[$row] = 0;"]
-        clear = each("$group", groups, each("$lane", 4, ["$sums[$row][$group].v[$lane] = 0.0f;"]))
+        clear = unrolled("$group", groups, unrolled("$lane", 4, ["$sums[$row][$group].v[$lane] = 0.0f;"]))
         return [f"{_PACK} $sums[{rows}][{groups}];", f"float $top[{rows}];", f"{total} $total[{rows}];",
-                *each("$row", rows, [*begin, *clear])]  # fmt: skip
+                *unrolled("$row", rows, [*begin, *clear])]  # fmt: skip
 
     def _tile(self) -> list[str]:
         found = self.found
@@ -179,7 +178,7 @@ class _Kernel:
             *self._filled("$values", self.keys, keys, (found.column[0], "$width"), found.v),
             "__syncthreads();",
             *self._products(),
-            *each("$row", self._rows, self._softened()),
+            *unrolled("$row", self._rows, self._softened()),
             "__syncthreads();",
             *self._weighed(),
         ]  # fmt: skip
@@ -195,9 +194,9 @@ class _Kernel:
             "for (int $at = 0; $at < $depth; $at += 4) {",
             *indent([
                 f"{_PACK} $a[{self._rows}], $b[{self._across}];",
-                *each("$row", self._rows, [fetch_q]),
-                *each("$key", self._across, [fetch_k]),
-                *each("$row", self._rows, each("$key", self._across, each("$lane", 4, step))),
+                *unrolled("$row", self._rows, [fetch_q]),
+                *unrolled("$key", self._across, [fetch_k]),
+                *unrolled("$row", self._rows, unrolled("$key", self._across, unrolled("$lane", 4, step))),
             ]),
             "}",
         ]  # fmt: skip
@@ -209,18 +208,19 @@ class _Kernel:
         place = [f"const int ${key} = $tile + $side + {_SIDE} * $key;"]
         score = scene.text(found.score, {found.product: "$score[$row][$key]"})
         power = scene.text(found.power, {found.score: "$score[$row][$key]", found.top: "$most"})
+        faded = unrolled("$lane", 4, ["$sums[$row][$group].v[$lane] *= $fade;"])
         return [
             f"const int ${row} = $first + $down + $row;",
             f"const int $length = ${row} < {self._limit} ? {self._end} : 0;",
             "float $most = $top[$row];",
-            *each("$key", self._across, [
+            *unrolled("$key", self._across, [
                 *place, f"$score[$row][$key] = ${key} < $length ? {score} : -INFINITY;",
                 "$most = fmaxf($most, $score[$row][$key]);",
             ]),
             *_shuffled("$most = fmaxf($most, OTHER);", "$most"),
             "const float $fade = $top[$row] == -INFINITY ? 0.0f : expf($top[$row] - $most);",
             f"{total} $sum = 0;",
-            *each("$key", self._across, [
+            *unrolled("$key", self._across, [
                 *place, f"const float $power = ${key} < $length ? {power} : 0.0f;",
                 f"$powers[($down + $row) * {self.keys + 4} + $side + {_SIDE} * $key] = $power;",
                 "$sum += $power;",
@@ -228,7 +228,7 @@ class _Kernel:
             *_shuffled("$sum += OTHER;", "$sum"),
             "$total[$row] = $total[$row] * $fade + $sum;",
             "$top[$row] = $most;",
-            *each("$group", self.columns // _GROUP, each("$lane", 4, ["$sums[$row][$group].v[$lane] *= $fade;"])),
+            *unrolled("$group", self.columns // _GROUP, faded),
         ]  # fmt: skip
 
     def _weighed(self) -> list[str]:
@@ -241,12 +241,12 @@ class _Kernel:
             f"for (int $at = 0; $at < {self.keys}; $at += 4) {{",
             *indent([
                 f"{_PACK} $p[{self._rows}];",
-                *each("$row", self._rows, [f"$p[$row] = *reinterpret_cast<const {_PACK} *>(&$powers[{at_p}]);"]),
-                *each("$group", groups, [
+                *unrolled("$row", self._rows, [f"$p[$row] = *reinterpret_cast<const {_PACK} *>(&$powers[{at_p}]);"]),
+                *unrolled("$group", groups, [
                     f"if ($group * {_GROUP} >= $width) break;",
-                    *each("$key", 4, [
+                    *unrolled("$key", 4, [
                         f"const {_PACK} $v = *reinterpret_cast<const {_PACK} *>(&$values[{at_v}]);",
-                        *each("$row", self._rows, each("$lane", 4, step)),
+                        *unrolled("$row", self._rows, unrolled("$lane", 4, step)),
                     ]),
                 ]),
             ]),
@@ -266,9 +266,9 @@ class _Kernel:
             *indent(scene.assigned([(scene.element(out), found.value)], {**held, found.fold: "$result"})),
             "}",
         ]
-        return each("$row", self._rows, [
+        return unrolled("$row", self._rows, [
             f"const int ${row} = $first + $down + $row;",
-            *each("$group", self.columns // _GROUP, each("$lane", 4, inner)),
+            *unrolled("$group", self.columns // _GROUP, unrolled("$lane", 4, inner)),
         ])  # fmt: skip
 
 

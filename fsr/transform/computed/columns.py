@@ -14,10 +14,10 @@ from fsr.computation.computation import Statement
 from fsr.computation.expression import Expr, Fold, Load, names_in
 from fsr.computation.types import type_of
 from fsr.records import Scratch
-from fsr.source.names import indent
+from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.folding import c_type, checked, extent, folds_in, identity, step
-from fsr.transform.computed.packs import Packs, each, widths
+from fsr.transform.computed.packs import Packs, widths
 from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.scene import Scene, along, loads_in
 from fsr.transform.plain.c_text import NotPlain
@@ -146,7 +146,7 @@ def _kernel(found: Columns, reads: Packs, warps: int, parts: int, scratch: tuple
         f"const {scene.index} ${dim}_first = (blockIdx.x * {_LANES} + threadIdx.x) * {pack};",
         *lead_dims(scene, found.lead, "blockIdx.z"),
         *(f"{c_type(f)} $result{n + 1}[{pack}];" for n, f in enumerate(found.folds)),
-        *each("$lane", pack, [f"$result{n + 1}[$lane] = {identity(f)};" for n, f in enumerate(found.folds)]),
+        *unrolled("$lane", pack, [f"$result{n + 1}[$lane] = {identity(f)};" for n, f in enumerate(found.folds)]),
     ]
     first, apart = "threadIdx.y", str(warps)
     if parts > 1:
@@ -183,7 +183,7 @@ def _meet(found: Columns, pack: int, warps: int, parts: int, scratch: Sequence[S
         lines.append(f"__shared__ {c_type(f)} $shared{n + 1}[{warps}][{across}];")
     put = [f"$shared{n + 1}[threadIdx.y][threadIdx.x * {pack} + $lane] = $result{n + 1}[$lane];"
            for n in range(len(found.folds))]  # fmt: skip
-    lines += [*each("$lane", pack, put), "__syncthreads();"]
+    lines += [*unrolled("$lane", pack, put), "__syncthreads();"]
     inner = [f"const {scene.index} ${dim} = blockIdx.x * {across} + $column;"]
     for n, f in enumerate(found.folds):
         inner.append(f"{c_type(f)} $total{n + 1} = $shared{n + 1}[0][$column];")

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from fsr.computation.expression import Expr, Fold, Load, Recurrence, names_in, walk
-from fsr.source.names import indent
+from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
-from fsr.transform.computed.packs import MOST_BYTES, Packs, each, pack_type
+from fsr.transform.computed.packs import MOST_BYTES, Packs, pack_type
 from fsr.transform.computed.parts import name_of, value_of
 from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, plain
 from fsr.transform.plain.c_text import NotPlain
@@ -87,7 +87,7 @@ def written(scene: Scene, params: Params) -> list[Written]:
         each_pack[0] = each_pack[0].replace(" + $turn * " + str(threads), "")
         body = each_pack
     else:
-        body = each("$turn", packs, each_pack)
+        body = unrolled("$turn", packs, each_pack)
     head = [f"const {scene.index} ${last}_packs = ({limit} + {pack - 1}) / {pack};"] if lead else []
     rows_ = "".join(f"({x}) * " for _, x in lead)
     grid = f"ceil_div({rows_}ceil_div({length}, {pack}), {threads * packs})"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fsr.computation.expression import Expr, Load
 from fsr.hardware.c_types import BY_DTYPE
-from fsr.source.names import indent
+from fsr.source.names import indent, unrolled
 from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, surely, word
 
 MOST_BYTES = 16
@@ -71,7 +71,7 @@ class Packs:
         if any(f"${self.dim}" in line for line in (*inner, guard)):
             inner = _guarded(guard, inner)
             inner = [f"const {self.scene.index} ${self.dim} = ${self.dim}_first + $lane;", *inner]
-        return each("$lane", self.width, inner)
+        return unrolled("$lane", self.width, inner)
 
 
 def _guarded(guard: str, inner: list[str]) -> list[str]:
@@ -82,11 +82,6 @@ def pack_type(scene: Scene, load: Load, width: int) -> str:
     """The C type of a pack of a buffer's elements."""
     scene.helpers.add("fsr_pack")
     return f"fsr_pack<{BY_DTYPE[load.dtype].spelling}, {width}>"
-
-
-def each(var: str, count: int, inner: list[str]) -> list[str]:
-    """A counted loop that is unrolled; without one where it would go round once and its variable does not matter."""
-    return ["#pragma unroll", f"for (int {var} = 0; {var} < {count}; ++{var}) {{", *indent(inner), "}"]
 
 
 def widths(exprs: Iterable[Expr], dim: str) -> tuple[int, ...]:

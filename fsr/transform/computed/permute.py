@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from fsr.computation.expression import Expr, Load, names_in
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import STATIC_SHARED_BYTES
-from fsr.source.names import indent
+from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.elements import is_map, stores
-from fsr.transform.computed.packs import Packs, each, pack_type
+from fsr.transform.computed.packs import Packs, pack_type
 from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, plain, word
 from fsr.transform.plain.c_text import NotPlain
@@ -130,7 +130,7 @@ def _read(t: _Turned, pack: int, names: Mapping[Load, str]) -> list[str]:
     return [
         f"const {scene.index} ${last} = ${last}_tile + $row;",
         *_whole_or_single(reads, (across, width), f"${last} < {scene.size(length)}",
-                          ([*reads.fetch(), *each("$lane", pack, put)], one)),
+                          ([*reads.fetch(), *unrolled("$lane", pack, put)], one)),
     ]  # fmt: skip
 
 

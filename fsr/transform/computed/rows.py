@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 from fsr.computation.expression import Expr, Load, Op, children, names_in, walk
 from fsr.computation.types import CASTS, type_of
-from fsr.source.names import indent
+from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.columns import lead_dims
 from fsr.transform.computed.folding import OPERATORS, c_type, identity, step
-from fsr.transform.computed.packs import MOST_BYTES, each, pack_type
+from fsr.transform.computed.packs import MOST_BYTES, pack_type
 from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.row_form import ELEMENT, RowFold, Rows, carried_on, reads, rows, shared_by_row
 from fsr.transform.computed.scene import Scene, along, bytes_of, surely, word
@@ -341,7 +341,7 @@ class _Kernel:
         lines = [f"if ({' && '.join(tests)}) {{", *indent(list(inner)), "}"] if tests else list(inner)
         if any(f"${ELEMENT}" in line for line in lines):
             lines = [f"const int ${ELEMENT} = ${ELEMENT}_first + $lane;", *lines]
-        return each("$lane", self.pack, lines)
+        return unrolled("$lane", self.pack, lines)
 
     def _chosen(self, x: Load, whole: str, single: list[str]) -> list[str]:
         """The access of a pack where it may be whole, else an element at a time."""

@@ -15,12 +15,12 @@ from fsr.computation.computation import Statement
 from fsr.computation.expression import Affine, Expr, Fold, names_in, renamed
 from fsr.computation.types import type_of
 from fsr.records import Scratch
-from fsr.source.names import indent
+from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.columns import lead_dims
 from fsr.transform.computed.elements import stores
 from fsr.transform.computed.folding import OPERATORS, c_type, identity, one_fold, step, without
-from fsr.transform.computed.packs import MOST_BYTES, Packs, each, pack_type
+from fsr.transform.computed.packs import MOST_BYTES, Packs, pack_type
 from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, plain
 from fsr.transform.plain.c_text import NotPlain
@@ -204,11 +204,11 @@ class _Kernel:
         tile = [
             f"const {scene.index} $first = $tile + threadIdx.x * {items};",
             f"{kind} $own[{items}];",
-            *each("$item", items, [f"$own[$item] = {identity(found.fold)};"]),
-            *each("$pack", self.packs, read),
+            *unrolled("$item", items, [f"$own[$item] = {identity(found.fold)};"]),
+            *unrolled("$pack", self.packs, read),
             "#pragma unroll", chain, *indent([step(found.fold, "$own[$item]", "$own[$item - 1]")]), "}",
             *self._passed_on(items),
-            *each("$pack", self.packs, [at, *self._stored()]),
+            *unrolled("$pack", self.packs, [at, *self._stored()]),
         ]  # fmt: skip
         walk = f"for ({scene.index} $tile = $begin; $tile < $end; $tile += {self._tile}) {{"
         lines = [f"__shared__ {kind} $warps[{self.threads // _WARP}];", *self._begin(), *self._before(),
@@ -229,7 +229,7 @@ class _Kernel:
             "__syncthreads();",
             f"const {kind} $neighbour = __shfl_up_sync({_FULL}, $sum, 1);",
             f"{kind} $before = $carry;",
-            *each("$warp", self.threads // _WARP, [
+            *unrolled("$warp", self.threads // _WARP, [
                 f"if ($warp < threadIdx.x / {_WARP}) {{", f"    {step(fold, '$before', '$warps[$warp]')}", "}",
                 step(fold, "$carry", "$warps[$warp]"),
             ]),

@@ -13,9 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fsr.hardware.c_types import BY_DTYPE
-from fsr.source.names import indent
+from fsr.source.names import indent, unrolled
 from fsr.transform.computed.contraction import Contraction, Side, batch_lines, finished, operand_of
-from fsr.transform.computed.packs import each
 from fsr.transform.gemm.pipelined import shared_out
 from fsr.transform.gemm.text import Operand
 
@@ -160,7 +159,7 @@ def _fragment(use: str, kind: Kind, layout: str = "") -> str:
 
 
 def _grid(t: Tiles, inner: list[str]) -> list[str]:
-    return each("$i", t.wm // 16, each("$j", t.wn // 16, inner))
+    return unrolled("$i", t.wm // 16, unrolled("$j", t.wn // 16, inner))
 
 
 def _pipeline(a: _Tile, b: _Tile, t: Tiles, limit: str, index: str) -> list[str]:
@@ -222,7 +221,7 @@ def _fetch(which: str, x: _Tile, limit: str, index: str) -> list[str]:
         f"{x.kind.element} *const $to = $tiles_{which} + $stage * {x.elements} + {across} * {x.pitch} + {along};",
         *one,
     ]
-    return each("$i", x.loads, [
+    return unrolled("$i", x.loads, [
         f"const int $chunk = $thread + $i * {x.tiles.threads};",
         *shared_out("$chunk", x.chunks, x.tiles.threads, lines),
     ])  # fmt: skip
@@ -234,7 +233,7 @@ def _products(a: _Tile, b: _Tile, t: Tiles) -> list[str]:
     stage = f"$step % {t.stages}" if t.stages > 1 else "0"
     lines = []
     for which, x, var, count in (("a", a, "$i", t.wm // 16), ("b", b, "$j", t.wn // 16)):
-        lines += each(var, count, _loaded(which, x, var, layouts[which == "b"]))
+        lines += unrolled(var, count, _loaded(which, x, var, layouts[which == "b"]))
     kind = a.kind
     return [
         f"const {kind.element} *const $from_a = $tiles_a + {stage} * {a.elements};",
@@ -266,10 +265,10 @@ def _loaded(which: str, x: _Tile, var: str, layout: str) -> list[str]:
         lines = [
             f"{words} $words;",
             f"nvcuda::wmma::load_matrix_sync($words, reinterpret_cast<const __half *>({place}), {pitch});",
-            *each("$e", 4, one),
+            *unrolled("$e", 4, one),
         ]
     if kind.rounded:
-        lines += each("$e", 4, [f"{into}.x[$e] = nvcuda::wmma::__float_to_tf32({into}.x[$e]);"])
+        lines += unrolled("$e", 4, [f"{into}.x[$e] = nvcuda::wmma::__float_to_tf32({into}.x[$e]);"])
     return lines
 
 
@@ -279,7 +278,7 @@ def _results(c: Contraction, t: Tiles) -> list[str]:
     pitch = t.wn + _PATCH_PAD
     return patches(
         c, t.wm // 16, Patch(t.wn, pitch, "$m_block + $m_warp + $i * 16", "$n_block + $n_warp"),
-        each("$j", t.wn // 16, [store.format(pitch=pitch)]),
+        unrolled("$j", t.wn // 16, [store.format(pitch=pitch)]),
     )  # fmt: skip
 
 
@@ -314,7 +313,7 @@ def patches(c: Contraction, count: int, patch: Patch, stored: list[str]) -> list
     return [
         "__syncthreads();",
         f"float *const $sums = reinterpret_cast<float *>($memory) + $thread / 32 * {16 * pitch};",
-        *each("$i", count, [
+        *unrolled("$i", count, [
             *stored,
             "__syncwarp();",
             "#pragma unroll 1",

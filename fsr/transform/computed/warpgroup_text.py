@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fsr.source.names import indent
+from fsr.source.names import indent, unrolled
 from fsr.transform.computed.contraction import Contraction, Side, batch_lines, operand_of
-from fsr.transform.computed.packs import each
 from fsr.transform.computed.tensor_text import Patch, patches
 from fsr.transform.gemm.pipelined import shared_out
 from fsr.transform.gemm.text import Operand
@@ -109,7 +108,7 @@ def warpgroup_lines(c: Contraction, dtype: str, t: Tiles) -> list[str]:
     return [
         *batch_lines(c), *_head(t, a, b), *_whole("a", a), *_whole("b", b),
         f"float $acc[{t.wm // _GROUP_ROWS}][{t.bn // 2}];",
-        *each("$i", t.wm // _GROUP_ROWS, each("$j", t.bn // 2, ["$acc[$i][$j] = 0.0f;"])),
+        *unrolled("$i", t.wm // _GROUP_ROWS, unrolled("$j", t.bn // 2, ["$acc[$i][$j] = 0.0f;"])),
         f"const {index} $steps = ({limit} + {DEPTH - 1}) / {DEPTH};",
         f"const auto $fetch = [&]({index} $step) {{",
         f"    const {index} $k_tile = $step * {DEPTH};",
@@ -170,7 +169,7 @@ def _fetch(which: str, x: _Tile, dtype: str, limit: str, index: str) -> list[str
     place = _place(which, x, index)
     return [
         f"if ($whole_{which} && $k_tile + {DEPTH} <= {limit}) {{",
-        *indent(each("$i", x.loads, _within(x, [*place, copy]))),
+        *indent(unrolled("$i", x.loads, _within(x, [*place, copy]))),
         "} else {",
         "    #pragma unroll 1",
         f"    for (int $i = 0; $i < {x.loads}; ++$i) {{",
@@ -227,7 +226,7 @@ def _loop(t: Tiles, a: _Tile, b: _Tile, dtype: str, index: str) -> list[str]:
         "    fsr_wgmma_begin();",
         f"    const unsigned long long $a = $tile_a + $step % {t.stages} * {t.stage_bytes // 16};",
         f"    const unsigned long long $b = $tile_b + $step % {t.stages} * {t.stage_bytes // 16};",
-        *indent(each("$kk", DEPTH // 16, each("$i", t.wm // _GROUP_ROWS, product))),
+        *indent(unrolled("$kk", DEPTH // 16, unrolled("$i", t.wm // _GROUP_ROWS, product))),
         "    fsr_wgmma_commit();",
         f"    if ($step + {ahead} < $steps) {{",
         f"        $fetch($step + {ahead});",
@@ -249,7 +248,7 @@ def _results(c: Contraction, t: Tiles) -> list[str]:
     pair = (
         "$sums[($thread % 32 / 4 + $j / 2 % 2 * 8) * {pitch} + $j / 4 * 8 + $thread % 4 * 2 + $j % 2] = $acc[$i][$j];"
     )
-    stored = each("$j", t.bn // 2, [pair.format(pitch=patch.pitch)])
+    stored = unrolled("$j", t.bn // 2, [pair.format(pitch=patch.pitch)])
     return patches(c, t.wm // _GROUP_ROWS, patch, stored)
 
 

@@ -7,7 +7,7 @@ bytes at a time where memory and tile run alike, else element by element, which 
 
 from __future__ import annotations
 
-from fsr.source.names import indent
+from fsr.source.names import indent, unrolled
 from fsr.transform.gemm.config import CHUNK, PAD, GemmConfig
 from fsr.transform.gemm.text import (
     GemmParts,
@@ -16,7 +16,6 @@ from fsr.transform.gemm.text import (
     compute_lines,
     place_lines,
     start_lines,
-    unrolled,
     wide_lines,
     write_lines,
 )  # fmt: skip

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fsr.hardware.c_types import BY_DTYPE
-from fsr.source.names import indent
+from fsr.source.names import indent, unrolled
 from fsr.transform.gemm.config import CHUNK, LANES_M, LANES_N, PAD, GemmConfig
 
 VECTOR_TYPES = {"float32": "float4", "int32": "int4", "uint32": "uint4"}
@@ -131,11 +131,6 @@ def _place(c: GemmConfig) -> tuple[str, str]:
 
 def _each(c: GemmConfig, inner: str) -> list[str]:
     return unrolled("$i", c.tm, unrolled("$j", c.tn, inner.splitlines()))
-
-
-def unrolled(var: str, count: int, inner: list[str]) -> list[str]:
-    """A counted loop that the compiler unrolls."""
-    return ["#pragma unroll", f"for (int {var} = 0; {var} < {count}; ++{var}) {{", *indent(inner), "}"]
 
 
 def _share(which: str, x: Operand, extent: int, c: GemmConfig) -> list[str]:

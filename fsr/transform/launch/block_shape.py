@@ -13,10 +13,10 @@ from fsr.analysis.polynomial import constant
 from fsr.records import Candidate, Launch
 from fsr.source.emit import emit_stmts
 from fsr.source.form import For, While
-from fsr.source.names import indent
+from fsr.source.names import indent, unrolled
 from fsr.transform.placement import grid_for
 from fsr.transform.plan import rebuilt, rewritten
-from fsr.transform.points import at_point, covered, grid_fits, unrolled
+from fsr.transform.points import at_point, covered, grid_fits
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, point_targets
 
