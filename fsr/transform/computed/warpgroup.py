@@ -67,5 +67,5 @@ FIRST = (
     Tiles(256, 128, 64, 4), Tiles(128, 256, 64, 4), Tiles(128, 128, 64, 5), Tiles(128, 64, 64, 4),
     Tiles(64, 128, 64, 4), Tiles(64, 64, 64, 6),
 )  # fmt: skip
-"""Tilings that win somewhere on an H200. Slower everywhere: two products of a warpgroup a step (wm 128), three stages
-(half as fast where factors lie across the sum), and 192 rows or columns."""
+"""Tilings that win somewhere on an H200 or lie between such. Never the fastest there: two products of a warpgroup a
+step (wm 128), three stages (up to twice as slow where factors lie across the sum), 192 rows or columns."""
