@@ -86,15 +86,23 @@ class ModelProposer(Background):
         self._edits: dict[str, Edit] = {}  # of suggestions that wait, by what they suggest
         self._best_ns = math.inf
         self._attempts = self._failures = self._wrong = self._gains = 0
-        self._revived = False
+        self._revived = self._shown = False
         self._pool = ThreadPoolExecutor(asking.spec.concurrency, thread_name_prefix=f"ask {self.name}")
 
     # ------------------------------------------------------------ the run's thread
 
     def suggest(self, view: View) -> Suggestion | None:
         """A suggestion that is ready, made on the best where that was found while it was thought of; or None."""
+        if self._holds_back(view):
+            return None
         found = super().suggest(view)
         return None if found is None else self._on_best(found, view)
+
+    def _holds_back(self, view: View) -> bool:
+        """Whether a model on this machine leaves its cores to the first candidate of others, which is under way."""
+        first, self._shown = not self._shown, True
+        alone = len(view.trials) < 2  # nothing but the original was told
+        return self.asking.spec.local and alone and (first or view.asked > len(view.trials))
 
     def _on_best(self, found: Suggestion, view: View) -> Suggestion:
         edit = self._edits.pop(candidate_hash(found.candidate), None)

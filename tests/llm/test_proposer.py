@@ -22,6 +22,7 @@ from fsr.llm.proposer import FAILURES, ModelProposer
 from fsr.llm.replaying import Replayed, script_of
 from fsr.records import Outcome, Status
 from fsr.search.proposal import Proposal, Trial
+from fsr.search.proposers.deterministic import Deterministic
 from fsr.search.proposers.protocol import Suggestion
 from tests.conformance.proposers import ProposerConformance
 from tests.conformance.proposers import Scripted as ScriptedProposer
@@ -330,3 +331,25 @@ def test_a_kind_of_step_that_gained_nothing_makes_room_for_others() -> None:
     ]  # fmt: skip
     later = replace(view, trials=(*view.trials, *tried))
     assert [offers.step_of(later, first, random.Random(n)) for n in range(100)].count("reordering") < 25
+
+
+def test_a_model_on_this_machine_begins_when_the_first_candidate_was_told() -> None:
+    local = ModelSpec("m", path="m.gguf")
+    proposer = model(first, spec=local, arms=["whole"])
+    refinement = search(Deterministic(0), proposer)
+    proposal = refinement.ask()
+    assert proposal is not None
+    for _ in range(3):
+        proposer.suggest(refinement.view())
+    assert proposer.asking.book.ledger.bill("m").questions == 0
+    assert proposer._thread is None
+    refinement.tell(proposal.id, timed(9_000.0))
+    assert [p for p in until(refinement, lambda: bool(proposer.arms.arms)) if p.proposer == "m"] or proposer.arms.arms
+    refinement.close()
+
+
+def test_a_model_on_this_machine_that_is_alone_begins_at_once() -> None:
+    proposer = model(first, spec=ModelSpec("m", path="m.gguf"), arms=["whole"])
+    refinement = search(proposer)
+    assert [p.proposer for p in until(refinement, lambda: len(refinement.trials) > 1)] == ["m"]
+    refinement.close()
