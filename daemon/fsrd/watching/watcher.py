@@ -113,7 +113,7 @@ class Watcher:
         while self._drained():
             changes = self._settled()
             if changes:
-                self._told(changes, False)
+                self._told(self._whole(changes), False)
                 self._observe()
             if time.monotonic() >= self._next_check:
                 self._next_check = time.monotonic() + CHECK_S
@@ -163,7 +163,15 @@ class Watcher:
         took_s = time.monotonic() - began
         self._next_rescan = began + max(RESCAN_S, took_s / RESCAN_SHARE)
         if changes:
-            self._told(changes, False)
+            self._told(self._whole(changes), False)
+
+    def _whole(self, changes: Changes) -> Changes:
+        """The same; what was read while git began to write is read once more when it has ended."""
+        while being_written(changes.saved):
+            time.sleep(GIT_S)
+            if not being_written(changes.saved):
+                self._add(changes, self._index.look(list(changes.saved), changed=True))
+        return changes
 
     def _observe(self) -> None:
         """Follow the folders, what links in them lead to, and where headers of theirs lie."""

@@ -5,15 +5,17 @@ benchmarks/daemon_soak.py does the same with the whole service and 10,000 events
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fsrd.watching.folder import Folder
-from fsrd.watching.index import Changes
+from fsrd.watching.index import Changes, Index
 from fsrd.watching.settling import QUIET_S
 from fsrd.watching.watcher import Watcher
 from tests.daemon.watching import patterns
@@ -142,3 +144,28 @@ def test_a_file_that_is_open_is_told_of_when_it_is_closed(tmp_path: Path, told: 
                 assert told.saved == []
         told.settle(watcher, lambda: bool(told.saved))
         assert told.saved == [str(kernel)]
+
+
+def test_what_is_read_while_git_begins_to_write_is_told_of_when_it_has_ended(
+    tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, random.Random(7))
+    checkout(world)
+    header, lock = world.root / "repo" / "g.cuh", world.root / "repo" / ".git" / "index.lock"
+    for watcher in watched(world, told):
+        told.saved = []
+
+        def looked(paths: Iterable[str], *, changed: bool = False, look: Any = watcher._index.look) -> Changes:
+            if str(header) in paths and header.read_text() == "// saved\n" and not lock.exists():
+                lock.touch()  # git begins as the kernels are read, and ends a while later
+                threading.Timer(3 * QUIET_S, lambda: (header.write_text("// checkout\n"), lock.unlink())).start()
+            return look(paths, changed=changed)
+
+        monkeypatch.setattr(watcher._index, "look", looked)
+        header.write_text("// saved\n")
+        told.settle(watcher, lambda: len(told.saved) >= 10 and header.read_text().endswith("checkout\n"))
+        time.sleep(4 * QUIET_S)
+        assert sorted(told.saved) == sorted({*told.saved})
+        assert len(told.saved) == 10
+        digests = {kernel: content.digest for kernel, content in watcher.contents().items()}
+        assert Index([Folder(world.root)]).scan(first=True).saved == digests
