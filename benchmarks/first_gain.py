@@ -97,7 +97,8 @@ def main() -> None:
         own = [row for row in rows if row["model"] is model]
         found[name] = {key: statistics.median(row[key] for row in own) for key in ("evaluations", "seconds")}
     answers = [s for row in rows for s in row["answers_s"]]
-    found["answers"] = {"count": len(answers), "slowest_s": max(answers), "median_s": statistics.median(answers),
+    found["answers"] = {"count": len(answers), "slowest_s": max(answers, default=None),
+                        "median_s": statistics.median(answers) if answers else None,
                         "illegal": sum(row["illegal"] for row in rows)}  # fmt: skip
     (told.out / "first_gain.json").write_text(json.dumps(found, indent=1))
     print(json.dumps({key: value for key, value in found.items() if key != "runs"}, indent=1))
