@@ -15,7 +15,7 @@ from fsr.source.tokens import skeleton
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.computed.parts import KEPT
 from fsr.transform.computed.scene import Scene
-from fsr.transform.plain.names import settled_type
+from fsr.transform.plain.names import flat_views, settled_type, with_flat_views
 
 Dim3 = tuple[str, str, str]
 
@@ -77,7 +77,7 @@ def _form(kernel: Written, name: str, first: bool, taken: frozenset[str]) -> Ker
     own = tuple(replace(settled_type(p, target), restrict=p.name in target.unaliased) for p, _ in _own(kernel))
     more = tuple(Param("int", settle(called, taken)) for called, _ in _extra(kernel))
     pointers = tuple(Param(f"{BY_DTYPE[s.dtype].spelling} *", settle(f"${s.name}", taken)) for s in _scratch(kernel))
-    body = settle("\n".join(indent(list(kernel.lines))), taken)
+    body = with_flat_views(settle("\n".join(indent(list(kernel.lines))), taken), target)
     bounds = (str(kernel.threads), *([str(kernel.blocks)] if kernel.blocks else []))
     form = replace(
         target.kernel, name=name, params=(*own, *more, *pointers), body=(OpaqueStmt(body.strip()),),
@@ -115,7 +115,8 @@ def _own(kernel: Written) -> list[tuple[Param, str | ScalarArgument]]:
     if len(target.contract.plan.launches) == 1:
         return pairs
     used = words("\n".join(kernel.lines).replace("$", " "))
-    return [(p, a) for p, a in pairs if p.name in used]
+    flat = {name: called for name, (called, _) in flat_views(target).items()}
+    return [(p, a) for p, a in pairs if p.name in used or flat.get(p.name) in used]
 
 
 def _extra(kernel: Written) -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ from fsr.source.parse import parse_kernels
 from fsr.source.tokens import skeleton
 from fsr.transform.plain.c_text import LONGEST_LINE, NotPlain
 from fsr.transform.plain.kernel import plain_kernel
-from fsr.transform.plain.names import settled_type
+from fsr.transform.plain.names import settled_type, with_flat_views
 from fsr.transform.plain.whole_plan import whole
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Action, Move, Subject
@@ -89,7 +89,7 @@ def _written(candidate: Candidate, contract: Contract, computation: Computation)
         return None
     if any(len(line) > LONGEST_LINE for line in plain.body.split("\n")):
         return None
-    text = settle(plain.body, words(skeleton(target.source)))
+    text = with_flat_views(settle(plain.body, words(skeleton(target.source))), target)
     taken = words(skeleton(target.source))
     more = tuple(Param("int", settle(name, taken)) for name, _ in plain.parameters)
     args = tuple(ScalarArgument("int32", size) for _, size in plain.parameters)

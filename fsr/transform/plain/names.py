@@ -10,8 +10,11 @@ from fsr.computation.computation import Computation
 from fsr.computation.expression import Affine
 from fsr.errors import ContractError
 from fsr.expressions import evaluate
+from fsr.hardware.c_types import BY_DTYPE, LANES
 from fsr.records import Role, ScalarArgument
 from fsr.source.form import Param
+from fsr.source.names import settle, words
+from fsr.source.tokens import skeleton
 from fsr.transform.plain.c_text import TYPES, NotPlain, Writer
 from fsr.transform.target import Target
 
@@ -71,6 +74,8 @@ class Names:
         passed = {arg: param for param, arg in target.passed.items()}
         kept = {b.name: b.name for b in c.buffers if b.name.startswith("$")}
         self.names = {**constants, **scalars, **passed, **made, **kept}
+        called = {name: flat for name, (flat, _) in flat_views(target).items()}
+        self.names = {buffer: called.get(name, name) for buffer, name in self.names.items()}
         self.extents = {b.name: tuple(map(self.sizes.text, b.shape)) for b in c.buffers if not b.name.startswith("_")}
         self.writer = Writer(self.affine, self.extents, self.names, self._by)
 
@@ -86,6 +91,27 @@ class Names:
         if a.constant or not parts:
             parts.append(str(a.constant))
         return " + ".join(parts).replace("+ -", "- ")
+
+
+def flat_views(target: Target) -> dict[str, tuple[str, str]]:
+    """Parameters that point to built-in vectors, as float4, whose elements the contract counts: what the elements are
+    called, and the line that says so."""
+    taken, found = words(skeleton(target.source)), dict[str, tuple[str, str]]()
+    for param in target.kernel.params:
+        argument = target.argument(param.name)
+        element = next((word for word in param.type.replace("*", " ").split() if word in LANES), None)
+        if argument is None or element is None or argument.dtype != LANES[element][0].dtype:
+            continue
+        flat = settle(f"${param.name}_elements", taken)
+        kind = ("const " if "const" in param.type.split("*")[0] else "") + BY_DTYPE[argument.dtype].spelling
+        found[param.name] = flat, f"{kind} *{flat} = reinterpret_cast<{kind} *>({param.name});"
+    return found
+
+
+def with_flat_views(text: str, target: Target) -> str:
+    """A kernel's body below the lines for the elements that it names."""
+    lines = [line for flat, line in flat_views(target).values() if re.search(rf"\b{flat}\b", text)]
+    return "\n".join([*lines, text])
 
 
 def settled_type(param: Param, target: Target) -> Param:

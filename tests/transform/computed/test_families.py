@@ -313,3 +313,28 @@ def test_a_product_in_squares_of_threads_may_keep_its_launch(runner):
     assert made.plan.launches[0].block == subject.candidate.plan.launches[0].block
     for sizes in ((1, 1, 1), (18, 35, 9), (3, 4, 0)):
         runner.check(subject, made, dict(zip("MNK", sizes, strict=True)))
+
+
+def test_elements_of_vectors_are_named_one_by_one(runner):
+    kernel = """// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 4096, timed = 1024}
+// [args]
+// x = {role = "in", shape = ["n", 4], alignment = 16}
+// y = {role = "out", shape = ["n", 4]}
+// n = {value = "n"}
+// [launch]
+// grid = "ceil_div(n, 64)"
+// block = 64
+// ///
+__global__ void k(const float4 *x, float *y, int n) {
+  int i = blockIdx.x * 64 + threadIdx.x, x_elements = i;
+  if (i < n) { float4 v = x[x_elements]; y[4 * i] = v.x; y[4 * i + 1] = v.y; y[4 * i + 2] = v.z; y[4 * i + 3] = v.w; }
+}"""
+    element = Load("x", at("i", "j"), "float32")
+    subject = computed(subject_of(kernel), {"y": element}, ("n",))
+    moves = check(runner, subject, "pack-elements", [(1,), (100,)], most=1)
+    source = FAMILY["pack-elements"].apply(subject, moves[0]).source
+    assert "const float *x_elements_ = reinterpret_cast<const float *>(x);" in source, "the other is the original's"
+    assert "const float4 *" in source, "callers pass what they passed"
