@@ -20,8 +20,10 @@ Memory
 
 Loops
 - accumulators, extremes, operators: what a loop folds into a variable, and where an extreme was found
-- parallel: may the iterations run in any order
+- dependence, parallel: may the iterations run in any order
 
 Threads
 - threads, guards, domain: global ids, the conditions on them, kernels as maps over points
+- uniform: what all threads of a block agree on
+- collective: which device functions combine a value over the block
 """

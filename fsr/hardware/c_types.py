@@ -57,3 +57,9 @@ def element_bytes(spelling: str) -> int | None:
     that moves bytes about might give one a value that no bool has."""
     known = BY_SPELLING.get(spelling)
     return None if known is None or known is BOOL else known.bytes
+
+
+def dtype_bytes(dtype: str) -> int | None:
+    """Bytes of the number type that contracts call so; None for anything else, bool too."""
+    known = BY_DTYPE.get(dtype)
+    return None if known is None or known is BOOL else known.bytes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from fsr.analysis.aliasing import any_alias
 from fsr.analysis.domain import Axis, Domain
 from fsr.analysis.polynomial import Poly, symbol
 from fsr.contract.model import Contract
@@ -86,3 +87,17 @@ def _size_factor(name: str, values: dict[str, str]) -> str | None:
 def grid_for(points: str, tile: int) -> str:
     """The number of tiles that cover the points: ``ceil_div(points, tile)``."""
     return f"ceil_div({points}, {tile})" if tile != 1 else points
+
+
+def may_alias(contract: Contract, launch: Launch, found: Domain, one: str, other: str) -> bool:
+    """Whether two pointer parameters may share memory, by the contract's word."""
+    argument = {p.name: str(a) for p, a in zip(found.form.params, launch.args, strict=False)}
+    return one == other or any_alias((argument[one], argument[other]), contract.aliasing)
+
+
+def dtype_of(contract: Contract, launch: Launch, found: Domain, array: str) -> str | None:
+    """The NumPy name of an array parameter's elements; None for a buffer that is no contract argument."""
+    for param, argument in zip(found.form.params, launch.args, strict=False):
+        if param.name == array and isinstance(argument, str):
+            return next((a.dtype for a in contract.args if a.name == argument), None)
+    return None

@@ -20,6 +20,7 @@ from fsr.transform.launch.grid_stride import GridStride
 from fsr.transform.plain.action import Restate
 from fsr.transform.protocol import Action
 from fsr.transform.rows.action import ROW_PER_BLOCK, ROW_PER_WARP
+from fsr.transform.vector.strided import VectorizeStrided
 from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 
 # They deal work out to threads anew.
@@ -29,7 +30,7 @@ STRUCTURAL: tuple[Action, ...] = (
 )  # fmt: skip
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
-    Vectorize(), VectorizeLoop(), BlockSize(), Coarsen(), GridStride(), SharedPadding(),
+    Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), Coarsen(), GridStride(), SharedPadding(),
     ScalarReplacement(),
     FastMath(), FloatLiterals(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(), LaunchBounds(),
     CompileFlags(),

@@ -6,12 +6,15 @@ import pytest
 
 from fsr.analysis.accesses import accesses
 from fsr.analysis.definitions import definitions
+from fsr.analysis.dependence import parallel
 from fsr.analysis.functions import functions_of
 from fsr.analysis.polynomial import constant
 from fsr.analysis.threads import global_ids, guard_of, negation
+from fsr.analysis.uniform import Uniformity
 from fsr.source.emit import emit_expr
 from fsr.source.form import Name
 from fsr.source.parse import parse_kernels
+from fsr.source.walk import loop_regions
 
 PARAMS = "const float *x, float *y, int rows, int cols, int n"
 
@@ -133,7 +136,48 @@ def test_accesses_say_what_happens_where():
     ]  # fmt: skip
 
 
-# ---------------------------------------------------------------- functions
+# ---------------------------------------------------------------- dependence
+
+
+@pytest.mark.parametrize(
+    ("body", "result"),
+    [
+        ("y[j] = x[j];", []), ("y[rows * cols + j] += x[j] * 2;", []), ("float t = x[j]; a += t * t;", ["a"]),
+        ("atomicAdd(&y[n], x[j]);", []), ("for (int i = 0; i < n; i++) a += x[j * n + i];", ["a"]),
+        ("y[j] = y[j + 1];", None), ("y[0] = x[j];", None), ("y[j * cols] = 1;", None), ("y[n - n] += 1;", None),
+        ("b = x[j]; y[j] = b;", None), ("y[j] = x[j]; if (x[j] > 3) break;", None),
+        ("__syncthreads(); y[j] = 1;", None),
+        ("y[j] = g(x[j]);", None), ("if (j == n) return;", None), ("int q = atomicAdd(&m[0], 1);", None),
+        ("for (int i = 0; i < n; i++) y[i] = j;", None), ("y[j + (int)x[j]] = 1;", None), ("j += 1;", None),
+    ],
+)  # fmt: skip
+def test_loops_are_parallel_only_when_shown(body, result):
+    form = kernel(f"float a = 0, b = 0; for (int j = 0; j < n; j++) {{ {body} }}", PARAMS + ", int *m")
+    found = parallel(form, loop_regions(form)["loop:j"], aliasing=False)
+    assert (None if found is None else sorted(found.folds)) == result
+
+
+def test_possible_aliasing_is_a_dependence():
+    form = kernel("for (int j = 0; j < n; j++) y[j] = x[j];")
+    loop = loop_regions(form)["loop:j"]
+    assert parallel(form, loop) is None
+    assert parallel(form, loop, aliasing=False) is not None
+
+
+# ---------------------------------------------------------------- uniformity, functions
+
+
+def test_uniform_values():
+    form = kernel("""
+        int row = blockIdx.x; float a = x[row]; float b = x[threadIdx.x]; float c = y[0]; int d = 0;
+        for (int j = threadIdx.x; j < n; j += blockDim.x) { d += 1; }
+        int e = 0; for (int j2 = 0; j2 < n; j2++) { if (b > 0) break; e = j2; }
+        int f = 0; if (threadIdx.x == 0) { f = 1; } int g = row * cols + n; float h = __shfl_sync(~0u, a, 0);
+        y[row] = 1;
+    """)
+    uniform = Uniformity(form)
+    agreed = {name for name in ["row", "a", "b", "c", "d", "e", "f", "g", "h", "j", "n"] if uniform(Name(name))}
+    assert agreed == {"row", "a", "g", "n"}
 
 
 def test_functions_of_one_thread():

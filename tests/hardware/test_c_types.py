@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fsr.hardware.c_types import BY_DTYPE, BY_SPELLING, LANES, NUMBERS, element_bytes
+from fsr.hardware.c_types import BY_DTYPE, BY_SPELLING, LANES, NUMBERS, dtype_bytes, element_bytes
 from fsr.hardware.dtypes import numpy_dtype
 
 
@@ -22,11 +22,11 @@ def test_every_name_stands_for_one_type() -> None:
 )  # fmt: skip
 def test_c_names_lead_to_type_and_size(spelling, dtype, size) -> None:
     assert BY_SPELLING[spelling].dtype == dtype
-    assert element_bytes(spelling) == BY_DTYPE[dtype].bytes == size
+    assert element_bytes(spelling) == dtype_bytes(dtype) == size
 
 
 def test_bool_and_unknown_types_have_no_size_to_move_by() -> None:
-    assert element_bytes("bool") is element_bytes("float4") is None
+    assert element_bytes("bool") is dtype_bytes("bool") is element_bytes("float4") is dtype_bytes("complex64") is None
 
 
 def test_vectors_have_lanes() -> None:

@@ -19,7 +19,7 @@ EXPECTED = {
     "layer_norm": {"row-per-warp", "row-per-block"},
     "reduction": {"reduce-atomics"},
     "histogram": {"private-bins"},
-    "realworld": set(),
+    "realworld": {"row-per-warp", "row-per-block"},
 }
 
 

@@ -33,6 +33,7 @@ from fsr.source.rewrite import replace_kernel
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.plan import with_launch
 from fsr.transform.protocol import Move, Subject
+from fsr.transform.rows.block_rows import block_row_kernel
 from fsr.transform.rows.cache import row_space
 from fsr.transform.rows.fast import cached
 from fsr.transform.rows.row_kernel import RowKernel, fresh, row_kernel, walks_along
@@ -43,6 +44,7 @@ from fsr.transform.sizes import INT_LIMIT, largest
 WARP_BLOCKS = (128, 256)
 BLOCKS = (128, 256, 512, 1024)
 FIRST_GAIN = {"none": 6.0, "shared": 9.0, "register": 12.0}
+LIFTED_GAIN = {"none": 1.05, "shared": 1.2, "register": 1.4}  # its loads are whole sectors already
 SHORTEST = 16  # iterations: half a warp has nothing to do below
 IDLE = 4  # a block may be so many times as large as its longest loop: the other threads have nothing to do
 SCATTERED_GAIN = 1.1  # nothing lies side by side in a row: more threads may help all the same
@@ -60,7 +62,7 @@ class RowsToGroups:
     def moves(self, subject: Subject) -> Iterator[Move]:
         """Group sizes times ways to cache a row; caching only where the row is read twice and fits."""
         for kernel in subject.kernels.values():
-            rows = row_kernel(subject, kernel)
+            rows = _rows(subject, kernel)
             if rows is None or not _fits(rows, subject) or _all_short(rows):
                 continue
             longest = _longest(rows)
@@ -72,26 +74,26 @@ class RowsToGroups:
     def _blocks(self, rows: RowKernel, keep_launch: bool) -> tuple[int, ...]:
         """Threads a block to offer."""
         if keep_launch:
-            return (rows.threads,)
+            return () if self.warp and rows.lifted else (rows.threads,)
         if self.warp:
-            return WARP_BLOCKS
+            return WARP_BLOCKS if rows.guarded else (32,)  # without a guard, a block may have no row to spare
         return BLOCKS
 
     def _of_threads(self, rows: RowKernel, threads: int, keep_launch: bool) -> Iterator[Move]:
         group = _group(rows, threads, self.warp)
         if threads % 32 or not 32 <= threads <= 1024 or (self.warp is False and threads == 32):
             return
-        if keep_launch and _returns_inside(rows.units):
+        if keep_launch and not rows.lifted and _returns_inside(rows.units):
             return
         region = rows.target.kernel.name
-        along = walks_along(rows)
+        along, lifted = walks_along(rows), rows.lifted
         for width, cache in _ways(rows):
             if (width, cache) != (1, "none"):
                 space = row_space(rows, group, width, cache)
                 if space is None or not space.worthwhile:
                     continue
             gain = (
-                (FIRST_GAIN[cache] if along else SCATTERED_GAIN)
+                ((LIFTED_GAIN if lifted else FIRST_GAIN)[cache] if along else SCATTERED_GAIN)
                 * (1.2 if width > 1 else 1.0)
                 * (1.0 if threads <= 256 else 0.9)
             )
@@ -99,7 +101,7 @@ class RowsToGroups:
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with the kernel's rows shared out to groups."""
-        rows = row_kernel(subject, subject.kernels[move.region])
+        rows = _rows(subject, subject.kernels[move.region])
         assert rows is not None
         threads, width, cache = int(move.param("threads")), int(move.param("width")), str(move.param("cache"))
         group = _group(rows, threads, self.warp)
@@ -116,15 +118,23 @@ class RowsToGroups:
         kernel = _kernel(rows, group, body, subject)
         candidate = subject.candidate
         if not subject.keep_launch:
-            blocks = rows.rows if not self.warp else f"ceil_div({rows.rows}, {threads // 32})"
+            blocks = rows.rows if not self.warp or threads == 32 else f"ceil_div({rows.rows}, {threads // 32})"
+            shared_bytes = "0" if rows.lifted else rows.target.launch.shared_bytes
             candidate = replace(
                 candidate,
-                plan=with_launch(candidate.plan, rows.target.position, lambda one: _regrid(one, blocks, threads)),
+                plan=with_launch(
+                    candidate.plan, rows.target.position, lambda one: _regrid(one, blocks, threads, shared_bytes)
+                ),
             )
         source = replace_kernel(
             candidate.source, rows.target.kernel, kernel, missing_helpers(candidate.source, helpers)
         )
         return replace(candidate, source=source, actions=(*candidate.actions, move.name))
+
+
+def _rows(subject: Subject, kernel: KernelForm) -> RowKernel | None:
+    """The kernel as one row a thread: as written, or lifted from one row a block."""
+    return row_kernel(subject, kernel) or block_row_kernel(subject, kernel)
 
 
 def _ways(rows: RowKernel) -> list[tuple[int, str]]:
@@ -135,9 +145,9 @@ def _ways(rows: RowKernel) -> list[tuple[int, str]]:
     return [*packed, (1, "register"), (1, "none")]
 
 
-def _regrid(launch: Launch, blocks: str, threads: int) -> Launch:
+def _regrid(launch: Launch, blocks: str, threads: int, shared_bytes: str) -> Launch:
     _, y, z = launch.grid
-    return replace(launch, grid=(blocks, y, z), block=(str(threads), "1", "1"))
+    return replace(launch, grid=(blocks, y, z), block=(str(threads), "1", "1"), shared_bytes=shared_bytes)
 
 
 def _group(rows: RowKernel, threads: int, warp: bool) -> Group:
@@ -185,7 +195,7 @@ def _kernel(rows: RowKernel, group: Group, body: tuple[Stmt, ...], subject: Subj
     lane = Declare("const int", group.lane, in_warp if group.is_warp else thread)
     warps = group.threads // 32
     number_in_block: Expr = Binary("/", thread, number(32)) if group.is_warp else Literal("0")
-    if subject.keep_launch:
+    if subject.keep_launch and not rows.lifted:
         type_ = row.type.removeprefix("const ")
         first = times(block, number(rows.threads))
         over_rows = For(

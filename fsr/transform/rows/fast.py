@@ -1,7 +1,7 @@
 """The fast way through a row: packs of neighbouring elements, kept in registers or shared memory between loops.
 
-The kernel gets two ways, told apart at run time: the fast one where the row's addresses and length allow packs and
-the row fits the cache, and the plain one
+The kernel gets several ways, told apart at run time: the fast one where the row's addresses and length allow packs and
+the row fits the cache; in some kernels the same element by element, where only packs do not fit; and the plain one
 (elements dealt out one by one, read again in every loop) for every other row.
 """
 
@@ -32,7 +32,7 @@ from fsr.source.form import (
 )  # fmt: skip
 from fsr.source.mapping import rewrite, substitute
 from fsr.source.walk import integer, names_mentioned
-from fsr.transform.rows.cache import RowSpace, Slot
+from fsr.transform.rows.cache import RowSpace, Slot, row_space
 from fsr.transform.rows.row_kernel import RowKernel
 from fsr.transform.rows.share import folding, guarded_by_barriers, plus, shared_out, times
 from fsr.transform.rows.units import Unit, flatten
@@ -50,9 +50,13 @@ def _replace_level(
     if units is space.level or units == space.level:
         at = next(i for i, u in enumerate(units) if u.kind == "loop")
         at = _zeroed_before(units, at)
-        head = shared_out((*units[:at], *(u for u in units[at:] if u in space.early)), space.group, crossing, types)
-        tail = tuple(u for u in units[at:] if u not in space.early)
+        single = _one_by_one(rows, space)
+        early = {*space.early, *(single.early if single is not None else ())}
+        head = shared_out((*units[:at], *(u for u in units[at:] if u in early)), space.group, crossing, types)
+        tail = tuple(u for u in units[at:] if u not in early)
         plain = shared_out(tail, space.group, crossing, types)
+        if single is not None:
+            plain = tuple(_fast(rows, single, tail, crossing, plain))
         return (*head, *_fast(rows, space, tail, crossing, plain))
     found: list[Stmt] = []
     for unit in units:
@@ -63,6 +67,16 @@ def _replace_level(
             case _:
                 found += shared_out((unit,), space.group, crossing, types)
     return tuple(found)
+
+
+def _one_by_one(rows: RowKernel, space: RowSpace) -> RowSpace | None:
+    """The way for rows that registers hold but packs do not fit (an odd length, an odd address): kept all the same,
+    element by element. Only where a block owned the row to begin with, whose threads read neighbouring elements: the
+    plain way would be slower than that. Elsewhere the plain way wins anyway, and registers are dear."""
+    if not rows.lifted or space.cache != "register" or space.width == 1:
+        return None
+    single = row_space(rows, space.group, 1, "register")
+    return single if single is not None and single.worthwhile else None
 
 
 def _zeroed_before(units: tuple[Unit, ...], at: int) -> int:

@@ -50,7 +50,8 @@ from fsr.transform.target import Target, target_for
 @dataclass(frozen=True, slots=True)
 class RowKernel:
     """``kernel.body`` is ``before``, the declaration ``row``, and ``units``. ``threads``: of a block as launched;
-    ``rows``: how many rows there are at most, as a size expression."""
+    ``rows``: how many rows there are at most, as a size expression. ``lifted``: a block owns a row in the user's
+    text; ``guarded``: rows beyond that number do nothing."""
 
     target: Target
     before: tuple[Stmt, ...]
@@ -59,6 +60,8 @@ class RowKernel:
     scene: Scene
     threads: int
     rows: str
+    lifted: bool = False
+    guarded: bool = True
 
 
 def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
