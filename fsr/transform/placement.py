@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from fsr.analysis.aliasing import any_alias
+from fsr.analysis.aliasing import may_alias as may_overlap
 from fsr.analysis.domain import Axis, Domain
 from fsr.analysis.polynomial import Poly, symbol
 from fsr.contract.model import Contract
@@ -92,7 +92,7 @@ def grid_for(points: str, tile: int) -> str:
 def may_alias(contract: Contract, launch: Launch, found: Domain, one: str, other: str) -> bool:
     """Whether two pointer parameters may share memory, by the contract's word."""
     argument = {p.name: str(a) for p, a in zip(found.form.params, launch.args, strict=False)}
-    return one == other or any_alias((argument[one], argument[other]), contract.aliasing)
+    return one == other or may_overlap(argument[one], argument[other], contract.aliasing)
 
 
 def dtype_of(contract: Contract, launch: Launch, found: Domain, array: str) -> str | None:

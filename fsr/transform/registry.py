@@ -20,13 +20,14 @@ from fsr.transform.launch.grid_stride import GridStride
 from fsr.transform.plain.action import Restate
 from fsr.transform.protocol import Action
 from fsr.transform.rows.action import ROW_PER_BLOCK, ROW_PER_WARP
+from fsr.transform.stencil.action import MarchStencil, TileStencil
 from fsr.transform.vector.strided import VectorizeStrided
 from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 
 # They deal work out to threads anew.
 STRUCTURAL: tuple[Action, ...] = (
     ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS,
-    SwapIds(), BlockShape(), CoarsenRows(), BlockShape3D(),
+    MarchStencil(), TileStencil(), SwapIds(), BlockShape(), CoarsenRows(), BlockShape3D(),
 )  # fmt: skip
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (

@@ -12,7 +12,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 EXPECTED = {
     "gemm": {"block-shape"},
     "transpose": {"block-shape", "coarsen-rows"},
-    "stencil": {"block-shape", "coarsen-rows"},
+    "stencil": {"march-stencil", "tile-stencil", "block-shape", "coarsen-rows"},
     "scale_bias": {"block-shape", "coarsen-rows"},
     "saxpy": set(),
     "softmax": {"row-per-warp", "row-per-block"},

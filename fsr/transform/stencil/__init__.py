@@ -1,0 +1,1 @@
+"""Neighbourhoods: marching along a column, tiles with a halo."""
