@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from fsr.lifting.graph import LISTS, Graph
+from fsr.lifting.refused import Hopeless
+
+# Whole numbers in all index vectors: terms share their parts, the vectors write them out. A chain of selections that
+# each name the one before twice would fill any memory.
+_MOST = 1 << 24
 
 
 class Forms:
@@ -13,9 +18,11 @@ class Forms:
         self._skeletons: dict[int, int] = {}
         self._numbers: dict[object, int] = {}
         self._indices: dict[int, tuple[int, ...]] = {}
+        self._held = 0
 
     def skeleton(self, e: int) -> int:
-        """A number that terms of one form share: whole numbers and the lengths of folds do not count."""
+        """A number that terms of one form share: whole numbers and the lengths of folds do not count. Raises Hopeless
+        where terms are too long when written out."""
         self._visit(e)
         return self._skeletons[e]
 
@@ -26,6 +33,9 @@ class Forms:
 
     def _visit(self, e: int) -> None:
         for k in self.graph.upward(e, self._skeletons):
+            self._held += sum(len(self._indices[o]) for o in self.graph.operands(k))  # at most what it will have
+            if self._held > _MOST:
+                raise Hopeless("expressions share so many parts that they cannot be written out")
             self._skeletons[k] = self._number(self._shape(k))
             self._indices[k] = self._vector(k)
 
