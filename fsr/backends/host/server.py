@@ -188,7 +188,8 @@ class Server:
             self._watch_regions(image, request)
             for done, launch in enumerate(request["launches"]):
                 entry, pointers, grid, block, shared, keep = self._unpack(image, launch)
-                good = image.fsr_watch_launch(entry, pointers, grid, block, shared, ctypes.byref(order))
+                complete = int(done + 1 < len(request["launches"]))
+                good = image.fsr_watch_launch(entry, pointers, grid, block, shared, ctypes.byref(order), complete)
                 del keep
                 if not good:
                     answer |= {"done": done, "fault": True}

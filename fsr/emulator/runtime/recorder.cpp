@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "recorder.h"
 
@@ -382,8 +383,17 @@ static uint64_t watched_block(uint64_t place) {
   return order.blocks == 2 ? place * watched_step % watched_total : place;
 }
 
+// The blocks that were not picked, in order: `issued` of the picked ones have run.
+static uint64_t skipped;
+static uint64_t other_block(uint64_t place) {
+  uint64_t block = place - skipped;
+  for (uint64_t i = 0; i < skipped; i++) block += picked[i] <= block;
+  return block;
+}
+
+// `complete`: where only chosen blocks are watched, execute the others too, for later launches.
 EXPORT int fsr_watch_launch(const fsr_entry* entry, void** args, const unsigned* grid, const unsigned* block,
-                            unsigned shared_bytes, const Order* how) {
+                            unsigned shared_bytes, const Order* how, int complete) {
   order = *how;
   begin_recorded(entry, args, grid, block, shared_bytes);
   watched_total = limit;
@@ -401,6 +411,16 @@ EXPORT int fsr_watch_launch(const fsr_entry* entry, void** args, const unsigned*
   bool good = run_blocks();
   recording = false;
   settle_doubts();
+  if (complete && good && order.chosen) {
+    order = Order{};
+    skipped = issued;
+    for (uint64_t i = 1; i < skipped; i++)
+      for (uint64_t j = i; j && picked[j] < picked[j - 1]; j--) std::swap(picked[j], picked[j - 1]);
+    block_at = other_block;
+    for (unsigned i = 0; i < region_count; i++) regions[i].check_defined &= regions[i].space == kShared;
+    limit = wanted = watched_total;
+    good = run_blocks();
+  }
   return good && !shared_overrun();
 }
 }

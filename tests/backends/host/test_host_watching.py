@@ -10,7 +10,7 @@ import pytest
 from fsr.backends.host.compiler import HostToolchain
 from fsr.backends.protocol import BlockOrder, Buffer
 from fsr.evaluation.orders import ORDERS
-from fsr.records import Candidate, ConcreteLaunch, Image, Launch, Plan, Role
+from fsr.records import Candidate, ConcreteLaunch, Image, Launch, Plan, Role, ScalarValue
 
 ONE = ("1", "1", "1")
 HEAD = "__device__ int calls;\n__constant__ float table[4] = {1, 2, 3, 4};\n"
@@ -74,3 +74,26 @@ def test_of_blocks_that_are_picked_none_runs_twice(host, grid):
     assert faults == ()
     assert set(arrays["y"]) == {0.0, 1.0}
     assert 20 * 32 <= arrays["y"].sum() <= 24 * 32  # most groups keep their three
+
+
+def test_what_a_later_launch_reads_was_written_also_by_blocks_that_are_not_watched(host):
+    source = (
+        "__global__ void make(float* kept) { unsigned i = blockIdx.x * 32 + threadIdx.x; kept[i] = i; }\n"
+        "__global__ void turn(const float* kept, float* y, int n) {\n"
+        "  unsigned i = blockIdx.x * 32 + threadIdx.x; y[i] = kept[n - 1 - i]; }"
+    )
+    plan = Plan((Launch("make", ONE, ONE, "0", ()), Launch("turn", ONE, ONE, "0", ())))
+    image = HostToolchain(watched=True).compile(Candidate(source, plan))
+    assert isinstance(image, Image), image
+    n = 32 * 1184
+    empty = np.full(n, np.nan, "f4")
+    buffers = [Buffer("kept", empty, Role.OUT), Buffer("y", empty.copy(), Role.OUT)]
+    launches = [
+        ConcreteLaunch("make", (1184, 1, 1), (32, 1, 1), 0, ("kept",)),
+        ConcreteLaunch("turn", (1184, 1, 1), (32, 1, 1), 0, ("kept", "y", ScalarValue("int32", n))),
+    ]
+    faults, arrays = host.watch(image, launches, buffers, replace(ORDERS[0], chosen=24, resident=6))
+    assert faults == ()
+    written = ~np.isnan(arrays["y"])
+    assert 20 * 32 <= written.sum() <= 24 * 32
+    assert (arrays["y"] == n - 1 - np.arange(n))[written].all()
