@@ -163,7 +163,9 @@ def main() -> int:
         if tree is None:
             continue
         command = [sys.executable, str(Path(__file__).resolve()), "--json", "--device", given.device, *given.names]
-        environment = os.environ | {"PYTHONPATH": str(tree)}
+        tree = tree.resolve()
+        searched = [str(tree), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(searched)}
         ran = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
         if ran.returncode:
             print(f"{label}: failed\n{ran.stderr[-1500:]}", file=sys.stderr)
