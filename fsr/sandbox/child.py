@@ -103,7 +103,9 @@ class Child:
             self.kill()
             raise ChildTimedOut from None
         except (EOFError, OSError):
-            raise ChildDied(self._reap()) from None
+            code = self._reap()
+            # Its own timer of CPU time, set for a parent that dies, was quicker than a parent that waits for a core.
+            raise (ChildTimedOut if code == -signal.SIGPROF else ChildDied(code)) from None
 
     def _reap(self) -> int:
         try:

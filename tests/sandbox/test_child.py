@@ -12,12 +12,14 @@ import fsr
 from fsr.sandbox.child import Child, ChildTimedOut
 
 SERVER = """
-import socket, sys, time
+import os, signal, socket, sys, time
 from fsr.sandbox.channel import receive, send
 connection = socket.socket(fileno=int(sys.argv[-1]))
 send(connection, {})
 while True:
     seconds, busy = receive(connection)[0]
+    if seconds < 0:
+        os.kill(os.getpid(), signal.SIGPROF)
     until = time.process_time() + seconds
     while busy and time.process_time() < until:
         pass
@@ -46,3 +48,8 @@ def test_one_that_had_its_time_is_not(child):
         child.ask([30.0, True], timeout_s=0.1, patience=200.0)
     assert before > 0
     assert child.cpu_s == 0
+
+
+def test_one_that_its_own_timer_ended_is_late_too(child):
+    with pytest.raises(ChildTimedOut):
+        child.ask([-1.0, False], timeout_s=60.0)
