@@ -96,13 +96,13 @@ class Names:
 def flat_views(target: Target) -> dict[str, tuple[str, str]]:
     """Parameters that point to built-in vectors, as float4, whose elements the contract counts: what the elements are
     called, and the line that says so."""
-    taken, found = words(skeleton(target.source)), dict[str, tuple[str, str]]()
+    found = dict[str, tuple[str, str]]()
     for param in target.kernel.params:
-        argument = target.argument(param.name)
         element = next((word for word in param.type.replace("*", " ").split() if word in LANES), None)
-        if argument is None or element is None or argument.dtype != LANES[element][0].dtype:
+        argument = None if element is None else target.argument(param.name)
+        if element is None or argument is None or argument.dtype != LANES[element][0].dtype:
             continue
-        flat = settle(f"${param.name}_elements", taken)
+        flat = settle(f"${param.name}_elements", words(skeleton(target.source)))
         kind = ("const " if "const" in param.type.split("*")[0] else "") + BY_DTYPE[argument.dtype].spelling
         found[param.name] = flat, f"{kind} *{flat} = reinterpret_cast<{kind} *>({param.name});"
     return found
