@@ -14,8 +14,8 @@ from fsr.bench import exchange
 from fsr.bench.agreement import disagreement
 from fsr.errors import FsrError, UsageError
 from fsr.evaluation.ceilings import ceilings_of
+from fsr.evaluation.clock import placed
 from fsr.evaluation.compiling import build
-from fsr.evaluation.promotion import placed
 from fsr.evaluation.qualify import must_move
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import Binaries, SessionSpec

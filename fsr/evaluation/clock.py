@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fsr.backends.protocol import AccessProfile, DeviceFault, can_time
+from fsr.backends.protocol import AccessProfile, DeviceFault, TimedPrepared, can_time
 from fsr.contract.model import concrete_launches
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import Binaries
@@ -48,7 +49,7 @@ def read_clock(session: Session, binaries: Binaries, plan: Plan, incumbent_ns: f
         if session.spec.predicted:
             readings.append(predicted(session, binaries, plan, case, data))
         else:
-            readings.append(_measured(session, binaries, plan, case, data, incumbent_ns if one else None))
+            readings.append(measured(session, binaries, plan, case, data, incumbent_ns if one else None))
     features = static_features(session, plan, binaries.resources).merged(readings[0].features)
     faults = tuple(f for r in readings for f in r.faults)
     if one:
@@ -63,9 +64,12 @@ def _clearly_slower(session: Session, time_ns: float, incumbent_ns: float | None
     return incumbent_ns is not None and time_ns > session.spec.policy.decided_at * incumbent_ns
 
 
-def _measured(
+def measured(
     session: Session, binaries: Binaries, plan: Plan, case: Case, data: CaseData, incumbent_ns: float | None
 ) -> Reading:
+    """Time a plan on one case of a device with a clock; ``decided`` when it is clearly slower than ``incumbent_ns``.
+
+    Raises DeviceFault."""
     device = session.device
     assert can_time(device)
     launches, buffers = place(session.contract, plan, case, data)
@@ -107,3 +111,16 @@ def static_features(session: Session, plan: Plan, resources: Mapping[str, Resour
     launches = concrete_launches(plan, session.contract, case.size_map(), data.scalars)
     gpu = closest_target(session.spec.target)
     return Features(source=launch_features(launches), binary=binary_features(launches, resources, gpu))
+
+
+def placed(
+    session: Session, stack: ExitStack, binaries: Binaries, plan: Plan, case: Case, data: CaseData
+) -> TimedPrepared:
+    """A plan on a case's data, run once and put back, ready to be timed; freed with the stack. Raises DeviceFault."""
+    device = session.device
+    assert can_time(device)
+    launches, buffers = place(session.contract, plan, case, data)
+    prepared = stack.enter_context(device.prepare(binaries.run, launches, buffers))
+    prepared.run(max(10.0, session.stopwatch.limit_s(case)))
+    prepared.reset()
+    return prepared

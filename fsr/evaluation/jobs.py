@@ -15,6 +15,7 @@ from fsr.evaluation.capacity import require_room
 from fsr.evaluation.ceilings import ceilings_of
 from fsr.evaluation.clock import read_clock
 from fsr.evaluation.compiling import build
+from fsr.evaluation.elsewhere import SLOWER_ELSEWHERE, slower_at
 from fsr.evaluation.qualify import check_baseline, must_move
 from fsr.evaluation.session import Session, session_of
 from fsr.evaluation.shrinking import shrunk
@@ -98,6 +99,9 @@ def _stages(session: Session, request: EvaluateRequest) -> Outcome:
         return failed(session, request, failure, "smoke", 1, passed)
     try:
         reading = read_clock(session, request.binaries, plan, request.incumbent_ns)
+        best = request.incumbent_ns is None or reading.timing.median_ns < request.incumbent_ns
+        told_apart = reading.decided or reading.faults or not best
+        elsewhere = "" if told_apart else slower_at(session, request.binaries, plan)
     except DeviceFault as fault:
         if fault.fatal:
             raise
@@ -109,8 +113,9 @@ def _stages(session: Session, request: EvaluateRequest) -> Outcome:
     told = Outcome(Status.SLOW, "screening", 1, 1, reading.timing, features=features)
     if reading.decided:
         return told
+    if elsewhere:
+        return replace(told, evidence={"kind": SLOWER_ELSEWHERE, "detail": elsewhere})
     # Those that aim at this one candidate have an answer of the original that no other will ask for: for the best.
-    best = request.incumbent_ns is None or reading.timing.median_ns < request.incumbent_ns
     own = session.candidate_cases(request.candidate) if best else []
     cases = [*session.search_cases(), *own]
     passed, failure = session.first_failure(image, plan, cases)

@@ -13,8 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from fsr.backends.protocol import TimedPrepared, can_judge, can_time
-from fsr.evaluation.clock import Reading, predicted, read_clock
+from fsr.backends.protocol import TimedPrepared, can_judge
+from fsr.evaluation.clock import Reading, placed, read_clock
+from fsr.evaluation.elsewhere import HELD_OUT_SLOWDOWN, SLOWER_ELSEWHERE, held_out_sizes
 from fsr.evaluation.far import far_failure
 from fsr.evaluation.inspecting import inspecting
 from fsr.evaluation.on_device import failure_on_device, large_failure
@@ -31,21 +32,15 @@ from fsr.records import (
     Case,
     Json,
     Outcome,
-    Plan,
     Status,
     Timing,
     Verdict,
     VerdictKind,
 )
-from fsr.testgen import cases as case_lists
 from fsr.testgen.compare import compare
-from fsr.testgen.placing import place
-from fsr.testgen.values import CaseData, build
+from fsr.testgen.values import CaseData
 
-HELD_OUT_SLOWDOWN = 0.98  # a held-out size may be slower by 2 %
-HELD_OUT_PAIRS, HELD_OUT_SEPARATED = 12, 5
 LARGE_S, LARGE_SHARE = 5.0, 0.2  # spent on large cases on a device that judges: seconds, and of the promotion's budget
-SLOWER_ELSEWHERE = "slower elsewhere"  # the kind of a refusal: faster at the timed sizes, slower at others
 
 
 def promote_task(request: PromoteRequest) -> Outcome:
@@ -104,7 +99,7 @@ def _timed(session: Session, request: PromoteRequest) -> Outcome:
     if failure is not None:
         seconds = time.monotonic() - started
         return Outcome(Status.WRONG, "promotion", 1, 0, evidence=failure.evidence(), seconds=seconds)
-    held_out = _held_out_sizes(session, candidate, binaries)
+    held_out = held_out_sizes(session, candidate, binaries)
     slower = [str(h["sizes"]) for h in held_out if float(str(h["high"])) < HELD_OUT_SLOWDOWN]
     looped = _looped(session, candidate, binaries)
     if looped is not None and looped < HELD_OUT_SLOWDOWN:
@@ -183,19 +178,6 @@ def _by_configuration(pairs: list[tuple[Case, CaseData]]) -> list[list[tuple[Cas
     return list(groups.values())
 
 
-def placed(
-    session: Session, stack: ExitStack, binaries: Binaries, plan: Plan, case: Case, data: CaseData
-) -> TimedPrepared:
-    """A plan on a case's data, run once and put back, ready to be timed; freed with the stack. Raises DeviceFault."""
-    device = session.device
-    assert can_time(device)
-    launches, buffers = place(session.contract, plan, case, data)
-    prepared = stack.enter_context(device.prepare(binaries.run, launches, buffers))
-    prepared.run(max(10.0, session.stopwatch.limit_s(case)))
-    prepared.reset()
-    return prepared
-
-
 def _wrong_timed_output(
     session: Session,
     candidate: Candidate,
@@ -246,30 +228,3 @@ def _weakest(verdicts: list[Verdict]) -> Verdict:
 def _timing(samples: list[list[float]]) -> Timing:
     mean = math.exp(float(np.mean([math.log(float(np.median(s))) for s in samples])))
     return Timing(Basis.MEASURED, mean, tuple(samples[0][:200]), "paired final, cold caches, rotated inputs")
-
-
-# ---------------------------------------------------------------- held-out sizes
-
-
-def _held_out_sizes(session: Session, candidate: Candidate, binaries: Binaries) -> list[dict[str, Json]]:
-    """Speed-up and the end of its interval at sizes near the timed ones."""
-    found: list[dict[str, Json]] = []
-    for case in case_lists.held_out_timed_cases(session.contract, session.spec.seed):
-        data = build(session.contract, case, TIMED_POISON, drawn=can_judge(session.device))
-        if session.spec.predicted:
-            old = predicted(session, session.baseline, session.spec.baseline.plan, case, data).timing.median_ns
-            new = predicted(session, binaries, candidate.plan, case, data).timing.median_ns
-            verdict = predicted_verdict(old, new, ERROR_FACTOR)
-        else:
-            policy = replace(
-                session.spec.policy, final_pairs=HELD_OUT_PAIRS, final_budget_ns=0.0, separated_pairs=HELD_OUT_SEPARATED
-            )
-            with ExitStack() as stack:
-                plan = session.spec.baseline.plan
-                a = [placed(session, stack, session.baseline, plan, case, data)]
-                b = [placed(session, stack, binaries, candidate.plan, case, data)]
-                verdict = paired_verdict(*paired(a, b, policy), session.spec.seed)
-        found.append(
-            {"sizes": dict(case.sizes), "speedup": verdict.speedup, "low": verdict.ci95[0], "high": verdict.ci95[1]}
-        )
-    return found

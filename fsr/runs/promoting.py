@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import cast
 
+from fsr.evaluation.elsewhere import SLOWER_ELSEWHERE
 from fsr.evaluation.faults import OriginalFails
-from fsr.evaluation.promotion import SLOWER_ELSEWHERE, joined
+from fsr.evaluation.promotion import joined
 from fsr.evaluation.spec import Binaries, CompileRequest, Enriched, PromoteRequest, PromotionPart
 from fsr.identity import to_json
 from fsr.records import Outcome, Status, VerdictKind
@@ -39,7 +40,7 @@ class Promoter:
     binaries: dict[int, Binaries]
     on_failure: Callable[[str, Outcome], None]
     enricher: Enricher
-    _slower_elsewhere: set[tuple[str, ...]] = field(default_factory=set)
+    _slower_elsewhere: set[str] = field(default_factory=set)  # beginnings
     _below: int | None = None  # elements at which the original itself was seen to fail
 
     def promote(self) -> Trial | None:
@@ -71,7 +72,7 @@ class Promoter:
         state.refusals.append((trial, outcome))
         state.notes.append(f"{trial.proposal.move}: not promoted: {reason(outcome)}")
         if outcome.evidence.get("kind") == SLOWER_ELSEWHERE:
-            self._slower_elsewhere.add(trial.proposal.candidate.actions[:1])
+            self._slower_elsewhere.add(beginning(trial))
         if outcome.status < Status.SLOW:
             self.on_failure(trial.proposal.hash, outcome)
         self.refinement.demote(trial.proposal.id, demoted(outcome))
@@ -99,7 +100,7 @@ class Promoter:
         if baseline is None:
             return None
         faster = [t for t in self.refinement.ranked() if t.proposal.id and (t.time_ns or baseline) < baseline]
-        others = [t for t in faster if t.proposal.candidate.actions[:1] not in self._slower_elsewhere]
+        others = [t for t in faster if beginning(t) not in self._slower_elsewhere]
         return next(iter([*others, *faster]), None)
 
     def _judged(self, trial: Trial) -> Outcome | None:
@@ -149,6 +150,11 @@ class Promoter:
         found = Adequacy(context.workers, context.spec, proposal.candidate, MUTANTS, seconds, proposal.untrusted, most)
         found.begin()
         return found
+
+
+def beginning(trial: Trial) -> str:
+    """The first move of a candidate without its parameters."""
+    return next(iter(trial.proposal.candidate.actions), "").partition("[")[0]
 
 
 def reason(outcome: Outcome) -> str:

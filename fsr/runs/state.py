@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from fsr.evaluation.elsewhere import SLOWER_ELSEWHERE
 from fsr.evaluation.spec import BaselineReport
 from fsr.records import Json, Outcome, Status
 from fsr.search.proposal import Trial
@@ -61,7 +62,8 @@ class RunState:
     def count(self, outcome: Outcome) -> None:
         """Note a told candidate."""
         self.told += 1
-        self.statuses[outcome.status.name.lower()] += 1
+        beside = outcome.status is Status.SLOW and outcome.evidence.get("kind") == SLOWER_ELSEWHERE
+        self.statuses[SLOWER_ELSEWHERE if beside else outcome.status.name.lower()] += 1
 
     def action_failed(self, action: str, fault: Exception) -> None:
         """Note, once, that an action raised on this kernel; the search goes on without its moves."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fsr.evaluation.elsewhere import SLOWER_ELSEWHERE
 from fsr.records import Outcome, Status, VerdictKind
 from fsr.report.words import counts_text, ratio_text
 from fsr.runs.promoting import reason
@@ -31,7 +32,9 @@ def why(state: RunState, winner: Trial | None, *, actions: int, predicted: bool)
     rejected = counts_text(state.rejected)
     more = {Ended.BUDGET: "; a longer budget would try more", Ended.STOPPED: "; it was stopped early"}
     tail = more.get(state.ended, "") if state.ended is not None else ""
-    return f"none of the {state.told} candidates tried was faster than the original ({rejected or 'all right'}){tail}"
+    near = "; those slower elsewhere were faster at the timed sizes only" if SLOWER_ELSEWHERE in state.rejected else ""
+    told = f"none of the {state.told} candidates tried was faster than the original"
+    return f"{told} ({rejected or 'all right'}{near}){tail}"
 
 
 def _refused(trial: Trial, outcome: Outcome, *, tried: int, predicted: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -174,6 +175,25 @@ def test_faster_at_the_timed_size_and_slower_beside_it_is_no_win(world: World) -
     outcome = world.promote(world.candidate(32))
     assert (outcome.status, outcome.evidence["kind"]) == (Status.CORRECT, "slower elsewhere")
     assert "slower at" in str(outcome.evidence["detail"])
+
+
+def test_faster_at_the_timed_size_and_far_slower_beside_it_is_seen_before_the_tests(world: World) -> None:
+    world.time_of = lambda launches, rows: (
+        by_block(launches, rows) if rows == TIMED_ROWS else 1e6 / launches[0].block[0]
+    )
+    outcome = world.evaluate(world.candidate(32))
+    assert (outcome.status, outcome.stage, outcome.cases) == (Status.SLOW, "screening", 1)
+    assert outcome.evidence["kind"] == "slower elsewhere"
+    assert re.fullmatch(r"slower at .*rows=\d+.*: 0\.50x", str(outcome.evidence["detail"]))
+    assert world.evaluate(world.candidate(32), incumbent_ns=4.5e5).status is Status.CORRECT  # no new best
+
+
+def test_a_few_percent_beside_the_timed_size_are_left_to_promotion(world: World) -> None:
+    world.time_of = lambda launches, rows: (
+        by_block(launches, rows) if rows == TIMED_ROWS else 1e6 - 1000 * launches[0].block[0]
+    )
+    assert world.evaluate(world.candidate(32)).status is Status.CORRECT
+    assert world.promote(world.candidate(32)).evidence["kind"] == "slower elsewhere"
 
 
 def test_without_a_final_only_the_tests_decide(world: World) -> None:

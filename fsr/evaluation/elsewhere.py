@@ -1,0 +1,79 @@
+"""Times beside the timed sizes: what is faster only there is no win, and need not be searched from either."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+
+from fsr.backends.protocol import can_judge
+from fsr.evaluation.clock import measured, placed, predicted
+from fsr.evaluation.session import TIMED_POISON, Session
+from fsr.evaluation.spec import Binaries
+from fsr.evaluation.timing import paired
+from fsr.evaluation.verdict import paired_verdict, predicted_verdict
+from fsr.prediction.predict import ERROR_FACTOR
+from fsr.records import Candidate, Case, Json, Plan
+from fsr.testgen import cases as case_lists
+from fsr.testgen.values import CaseData, build
+
+HELD_OUT_SLOWDOWN = 0.98  # a held-out size may be slower by 2 %
+HELD_OUT_PAIRS, HELD_OUT_SEPARATED = 12, 5
+SLOWER_ELSEWHERE = "slower elsewhere"  # the kind of a refusal: faster at the timed sizes, slower at others
+GLANCE_SLOWDOWN = 0.9  # a few samples vary by several percent
+GLANCE_S = 0.5  # a size that takes the original longer, data included, is left to promotion
+
+
+def held_out_sizes(session: Session, candidate: Candidate, binaries: Binaries) -> list[dict[str, Json]]:
+    """Speed-up and the end of its interval at sizes near the timed ones."""
+    found: list[dict[str, Json]] = []
+    for case in case_lists.held_out_timed_cases(session.contract, session.spec.seed):
+        data = _data(session, case)
+        if session.spec.predicted:
+            old = predicted(session, session.baseline, session.spec.baseline.plan, case, data).timing.median_ns
+            new = predicted(session, binaries, candidate.plan, case, data).timing.median_ns
+            verdict = predicted_verdict(old, new, ERROR_FACTOR)
+        else:
+            policy = replace(
+                session.spec.policy, final_pairs=HELD_OUT_PAIRS, final_budget_ns=0.0, separated_pairs=HELD_OUT_SEPARATED
+            )
+            with ExitStack() as stack:
+                plan = session.spec.baseline.plan
+                a = [placed(session, stack, session.baseline, plan, case, data)]
+                b = [placed(session, stack, binaries, candidate.plan, case, data)]
+                verdict = paired_verdict(*paired(a, b, policy), session.spec.seed)
+        found.append(
+            {"sizes": dict(case.sizes), "speedup": verdict.speedup, "low": verdict.ci95[0], "high": verdict.ci95[1]}
+        )
+    return found
+
+
+def slower_at(session: Session, binaries: Binaries, plan: Plan) -> str:
+    """The first held-out size at which a plan that is faster at the timed sizes looks clearly slower than the original,
+    in words; '' when there is none. A glance, of a few samples, those beside the timed sizes first; promotion looks
+    closely. Without a clock, where a size costs seconds, it is left to promotion. Raises DeviceFault."""
+    if session.spec.predicted:
+        return ""
+    for case in reversed(case_lists.held_out_timed_cases(session.contract, session.spec.seed)):
+        original_ns = _original_ns(session, case)
+        if original_ns is None:
+            continue
+        new_ns = measured(session, binaries, plan, case, _data(session, case), original_ns).timing.median_ns
+        if original_ns < GLANCE_SLOWDOWN * new_ns:
+            sizes = ", ".join(f"{name}={value}" for name, value in case.sizes)
+            return f"slower at {sizes}: {original_ns / new_ns:.2f}x"
+    return ""
+
+
+def _original_ns(session: Session, case: Case) -> float | None:
+    """What the original takes at a held-out size, found out once; None where that is too dear for a glance."""
+    if case not in session.held_out_ns:
+        started = time.monotonic()
+        reading = measured(session, session.baseline, session.spec.baseline.plan, case, _data(session, case), None)
+        cheap = time.monotonic() - started <= GLANCE_S
+        session.held_out_ns[case] = reading.timing.median_ns if cheap else None
+    return session.held_out_ns[case]
+
+
+def _data(session: Session, case: Case) -> CaseData:
+    return build(session.contract, case, TIMED_POISON, drawn=can_judge(session.device))
