@@ -26,6 +26,7 @@ from fsr.computation.expression import (
     names_in,
     rebuilt,
     renamed,
+    walk,
 )  # fmt: skip
 from fsr.computation.printing import affine_text
 from fsr.computation.types import type_of
@@ -66,8 +67,36 @@ def _ordered(e: Expr, depth: int) -> Expr:
     e = rebuilt(e, tuple(_ordered(part, depth) for part in children(e)))
     if isinstance(e, Op) and e.name in _COMMUTATIVE:
         e = replace(e, args=tuple(sorted(e.args, key=_rank)))
-        return _told_apart(e) or e
+        return _told_apart(e) or (e.name == "sum" and _of_sums(e, depth)) or e
     return e
+
+
+def _of_sums(e: Op, depth: int) -> Expr | None:
+    """With sums over the same elements as one, ``sum(x[i, k] + y[i, k])``: what is summed and what the sum is taken
+    from are rounded alike then. Contractions stay apart."""
+    alike: dict[object, list[Fold]] = {}
+    for a in e.args:
+        over = _elements(a)
+        if isinstance(a, Fold) and over is not None:
+            alike.setdefault((a.dims, over, type_of(a)), []).append(a)
+    several = next((found for found in alike.values() if len(found) > 1), None)
+    if several is None:
+        return None
+    terms = [t for f in several for t in (f.body.args if isinstance(f.body, Op) and f.body.name == "sum" else [f.body])]
+    whole = replace(several[0], body=replace(e, args=tuple(terms)))
+    rest = [a for a in e.args if a not in several]
+    return _ordered(replace(e, args=(whole, *rest)) if rest else whole, depth)
+
+
+def _elements(e: Expr) -> frozenset[str] | None:
+    """The dimensions beside its own that a sum's reads all have, those along it alone aside; None where they do not
+    agree, or where it is no plain sum."""
+    if not isinstance(e, Fold) or e.op != "sum" or e.inside:
+        return None
+    bound = {n for n, _ in e.dims}
+    inner = list(walk(e.body))
+    over = {names_in(x) - bound for x in inner if isinstance(x, Load) and x.indices} - {frozenset()}
+    return over.pop() if len(over) == 1 and not any(isinstance(x, Fold | Recurrence) for x in inner) else None
 
 
 def _told_apart(e: Op) -> Case | None:

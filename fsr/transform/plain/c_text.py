@@ -110,9 +110,11 @@ class Writer:
             raise NotPlain(f"{name} of {dtype}")
         if name in _COMPARISONS:
             return f"({self._widened(args[0])} {_SIGNS[name]} {self._widened(args[1])})"
-        parts = [self.text(a) for a in self._as_people_write(name, args)]
+        args = tuple(self._as_people_write(name, args))
+        if name == "sum":  # "a + c - b" rather than "a - b + c": a value is whole before it is centred
+            args = tuple(sorted(args, key=lambda a: isinstance(a, Op) and a.name == "neg"))
+        parts = [self.text(a) for a in args]
         if name == "sum":
-            parts.sort(key=lambda part: part.startswith("-"))  # "a - b" rather than "-b + a"
             return "(" + " + ".join(parts).replace("+ -", "- ") + ")"
         if name == "prod":
             return "(" + " * ".join(parts) + ")"
