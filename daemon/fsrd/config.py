@@ -41,7 +41,8 @@ class WatchedFolder(Strict, frozen=True):
 
 class RunTable(Strict, frozen=True):
     """``[run]``: what every run is given; the same as the options of `fsr refine`. device: 'auto' for all GPUs, one run
-    on each, or the host device where there is none. workers: compile processes of a run."""
+    on each, or the host device where there is none. workers: compile processes of a run. ray: the address of a running
+    Ray cluster, whose devices are taken in place of this machine's."""
 
     budget: str = "5m"
     evaluations: int | None = None
@@ -50,6 +51,7 @@ class RunTable(Strict, frozen=True):
     keep_launch: bool = False
     workers: int | None = None
     seed: int = 0
+    ray: str | None = None
 
 
 class WinTable(Strict, frozen=True):
@@ -76,13 +78,13 @@ class Config(Strict, frozen=True):
     win: WinTable = WinTable()
     http: HttpTable = HttpTable()
 
-    def options(self, kernel: str, device: str, output: Path) -> RefineOptions:
-        """What a run of a kernel is given."""
+    def options(self, kernel: str, device: str, output: Path, ray: str | None = None) -> RefineOptions:
+        """What a run of a kernel is given on a device, one of the cluster ``ray`` where that is told."""
         run, watched = self.run, self.holding(kernel)
         folder = watched.folder() if watched is not None else None
         return RefineOptions(
             Path(kernel), device, run.target, parse_duration(run.budget), run.evaluations, run.seed, None,
-            run.keep_launch, run.workers, None, output, include_dirs=folder.include_dirs if folder is not None else (),
+            run.keep_launch, run.workers, ray, output, include_dirs=folder.include_dirs if folder is not None else (),
             defines=folder.defines if folder is not None else (),
         )  # fmt: skip
 

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 from queue import SimpleQueue
 
-from fsr.errors import FsrError
+from fsr.errors import FsrError, MissingToolError
 from fsr.settings import read_settings
-from fsrd.config import read_config
+from fsrd.config import Config, read_config
 from fsrd.http.app import application
 from fsrd.http.server import Server
-from fsrd.service.devices import slots_of
+from fsrd.service.devices import Slot, slots_of
 from fsrd.service.instance import Instance, Place
 from fsrd.service.logs import set_up
 from fsrd.service.service import Service
@@ -35,7 +35,7 @@ def serve(folders: tuple[str, ...], *, foreground: bool) -> None:
     wishes: SimpleQueue[str] = SimpleQueue()  # signal handlers may put into it at any moment
     try:
         set_up(place.log, foreground=foreground)
-        service = Service(settings, config, slots_of(config.run.device, config.run.target))
+        service = Service(settings, config, _slots(config))
         service.on_request(
             stop=lambda: wishes.put(STOP),
             reload=lambda: service.reload(read_config(place.config, folders)),
@@ -57,6 +57,18 @@ def serve(folders: tuple[str, ...], *, foreground: bool) -> None:
             service.close()
     finally:
         instance.close()
+
+
+def _slots(config: Config) -> tuple[Slot, ...]:
+    """Those that there are; a cluster that does not answer is looked for again and again."""
+    run = config.run
+    try:
+        return slots_of(run.device, run.target, run.ray)
+    except MissingToolError as fault:
+        if run.ray is None:
+            raise
+        LOG.warning("%s", fault)
+        return ()
 
 
 def _reload(service: Service) -> None:

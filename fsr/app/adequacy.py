@@ -30,7 +30,7 @@ def measure(path: Path, options: RefineOptions, count: int) -> dict[str, Any]:
     started = time.monotonic()
     kernel = kernel_of(options)
     candidate = kernel.baseline if path == options.kernel else load_candidate(path, kernel)
-    with open_fleet(options, options.workers, single=True) as fleet:
+    with open_fleet(options, options.workers, single=True, modules=kernel.modules) as fleet:
         spec, workers = fleet.spec(kernel, options), fleet.workers
         qualify(workers, spec, kernel, lambda: None)
         if candidate != kernel.baseline:

@@ -157,7 +157,7 @@ def _candidate(answer: str, parent: Trial, stored: Stored) -> Candidate:
 
 def _judged(stored: Stored, candidate: Candidate) -> tuple[Outcome, Outcome | None]:
     """What the search's stages say, and the final where it is right and faster than the original."""
-    with open_fleet(stored.options, 1, single=True) as fleet:
+    with open_fleet(stored.options, 1, single=True, modules=stored.kernel.modules) as fleet:
         spec, workers = fleet.spec(stored.kernel, stored.options), fleet.workers
         report = qualify(workers, spec, stored.kernel, lambda: None)
         binaries, outcome = evaluated(workers, spec, candidate, untrusted=True)

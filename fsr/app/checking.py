@@ -120,7 +120,7 @@ def judge_candidate(
     """The same for a candidate that is at hand; ``untrusted``: it comes from elsewhere; ``others``: plans to test it
     under where it fails under its own. Raises FsrError."""
     started = time.monotonic()
-    with open_fleet(options, 1, single=True) as fleet:
+    with open_fleet(options, 1, single=True, modules=kernel.modules) as fleet:
         spec, workers = replace(fleet.spec(kernel, options), untrusted=untrusted), fleet.workers
         report = qualify(workers, spec, kernel, lambda: None)
         least = Status.CORRECT if timed else Status.SLOW

@@ -20,7 +20,11 @@ from fsr.runs.options import RefineOptions
 @click.option("--evaluations", type=click.IntRange(min=1), help="Stop after this many candidates.")
 @click.option("--keep-launch", is_flag=True, help="Keep grid, block and arguments as they are.")
 @click.option("--workers", type=click.IntRange(min=1), help="Compile processes; one a core by default.")
-@click.option("--ray", metavar="ADDRESS", help="Use Ray: the address of a cluster, or 'local'.")
+@click.option(
+    "--ray",
+    metavar="ADDRESS",
+    help="Use Ray: the address of a cluster, with #TYPE for its GPUs of one type, or 'local'.",
+)
 @click.option("--resume", metavar="RUN", help="Go on with a run that was cut off.")
 @click.option(
     "--llm",

@@ -7,6 +7,7 @@ of another model, or one that somebody else is timing on, is left out; the final
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -33,31 +34,36 @@ TICK_S = 0.2
 class Fleet:
     """Running workers; ``device``: what every device worker calls its own, 'cuda:N' or 'host'; ``target``: the
     architecture to compile and predict for; ``notes``: what is worth telling about the choice; ``leased``: the
-    GPUs of this machine that a run takes in turn with others of its process."""
+    GPUs of this machine that a run takes in turn with others of its process; ``remote``: workers have no folder of the
+    kernel but their working directory."""
 
     workers: Workers
     device: str
     target: str
     notes: tuple[str, ...] = ()
     leased: tuple[str, ...] = ()
+    remote: bool = False
 
     def spec(self, kernel: Kernel, options: RefineOptions) -> SessionSpec:
         """What its workers need to know to judge candidates of a kernel."""
         return SessionSpec(
-            kernel.contract, kernel.baseline, self.device, self.target, options.seed, str(kernel.folder),
-            budget_s=options.budget_s, leased=bool(self.leased),
+            kernel.contract, kernel.baseline, self.device, self.target, options.seed,
+            "." if self.remote else str(kernel.folder), budget_s=options.budget_s, leased=bool(self.leased),
         )  # fmt: skip
 
 
 def open_fleet(
-    options: RefineOptions, compile_workers: int | None, *, single: bool = False
+    options: RefineOptions, compile_workers: int | None, *, single: bool = False, modules: Path | None = None
 ) -> AbstractContextManager[Fleet]:
     """The workers that ``options`` ask for, ended at the end of the block. ``single``: one device is enough.
+    ``modules``: the folder whose Python files go to the machines of a cluster, for a contract that names a reference
+    there; all else that workers need of a kernel is in their tasks.
 
     Raises UsageError for a device that cannot be, MissingToolError for one that is not there."""
     wanted = parse_device(options.device)
-    place = _on_this_machine if options.ray in (None, LOCAL_RAY) else _on_a_cluster
-    return place(wanted, options, compile_workers, single=single)
+    if options.ray in (None, LOCAL_RAY):
+        return _on_this_machine(wanted, options, compile_workers, single=single)
+    return _on_a_cluster(wanted, options, compile_workers, single=single, modules=modules)
 
 
 @contextmanager
@@ -85,8 +91,9 @@ def _on_this_machine(
 
 @contextmanager
 def _on_a_cluster(
-    wanted: DeviceSpec, options: RefineOptions, compile_workers: int | None, *, single: bool
+    wanted: DeviceSpec, options: RefineOptions, compile_workers: int | None, *, single: bool, modules: Path | None
 ) -> Iterator[Fleet]:
+    from fsr.workers.cluster import ClusterName
     from fsr.workers.ray import cluster_workers
 
     if wanted.index:
@@ -95,12 +102,18 @@ def _on_a_cluster(
             where="--device", fix="leave --device out",
         )  # fmt: skip
     assert options.ray is not None
+    cluster = ClusterName.parse(options.ray)
     if compile_workers is not None:
         compilers(compile_workers)
     gpu = None if wanted.kind == "auto" else backend_named(wanted.kind).numbered
+    if cluster.gpu_type and gpu is False:
+        raise UsageError(
+            f"the device {wanted} on {cluster.gpu_type} of a cluster", expected="a GPU's type where GPUs are used",
+            where="--ray", fix=f"--ray {cluster.address}, or leave --device out",
+        )  # fmt: skip
     count = 1 if single or wanted.kind != "auto" else None
-    with cluster_workers(options.ray, compile_workers, count, gpu=gpu) as workers:
-        yield _seated(workers, wanted, options)
+    with cluster_workers(cluster, compile_workers, count, gpu=gpu, modules=modules) as workers:
+        yield replace(_seated(workers, wanted, options), remote=modules is not None)
 
 
 def host_workers() -> int:
@@ -174,13 +187,20 @@ def _unfit(seat: Seat | str, model: tuple[str, str], kept: dict[str, int]) -> st
 
 
 def _seats(workers: Workers, own: str) -> dict[int, Seat | str]:
-    """What every device worker found, or its fault in words; a GPU held by ``own`` counts as free."""
+    """What every device worker found, or its fault in words; a GPU held by ``own`` counts as free. Those that have no
+    place after SEAT_TIMEOUT_S are not waited for where others have one."""
     asked = {
         workers.submit("device", Task("fsr.backends.seats:seat_task", None, SEAT_TIMEOUT_S, worker=index)): index
         for index in range(workers.size("device"))
     }
     seats: dict[int, Seat | str] = {}
+    until = time.monotonic() + SEAT_TIMEOUT_S
     while len(seats) < len(asked):
+        if seats and time.monotonic() > until:
+            late = f"Ray had no room for it in {SEAT_TIMEOUT_S:g} s"
+            for index in set(asked.values()) - set(seats):
+                seats[index] = late
+            break
         for done in workers.wait(TICK_S):
             seat = _seat(done)
             taken = isinstance(seat, Seat) and bool(own) and seat.holder == own

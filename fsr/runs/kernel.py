@@ -33,6 +33,11 @@ class Kernel:
         """Where the file lies; references are imported from there."""
         return self.file.path.parent.absolute()
 
+    @property
+    def modules(self) -> Path | None:
+        """The folder of the Python files that its contract's reference is imported from; None without a reference."""
+        return self.folder if self.contract.reference is not None else None
+
     def includes(self) -> tuple[tuple[str, str], ...]:
         """(path relative to the folder, digest) of every local file the kernel was read with."""
         paths = set(self.file.included)

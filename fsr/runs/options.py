@@ -19,12 +19,12 @@ class RefineOptions:
 
     device: 'auto', 'cuda:N' or 'host'. target: architecture to predict for on the host device. budget_s: wall
     seconds for the whole run. evaluations: at most this many candidates (None: no limit). workers: compile
-    processes (None: one a core). ray: address of a Ray cluster, 'local' to start one, None for local processes.
-    output: where the winner goes (None: beside the kernel, as kernel.fsr.cu). use_cache: start from, and store to,
-    the cache. llm: models that propose, each 'local:PATH', 'URL#MODEL' or a name in config.toml. max_cost: dollars that
-    they may cost (None: no cap). yes: the source may go to the hosts of the models that were named. replay: a run whose
-    models' answers are used again, instead of asking. include_dirs: folders where includes of the kernel file are
-    searched. defines: macros that it is compiled under, each 'NAME' or 'NAME=VALUE'.
+    processes (None: one a core). ray: address of a Ray cluster, with #TYPE for its GPUs of one type, 'local' to start
+    one, None for local processes. output: where the winner goes (None: beside the kernel, as kernel.fsr.cu). use_cache:
+    start from, and store to, the cache. llm: models that propose, each 'local:PATH', 'URL#MODEL' or a name in
+    config.toml. max_cost: dollars that they may cost (None: no cap). yes: the source may go to the hosts of the models
+    that were named. replay: a run whose models' answers are used again, instead of asking. include_dirs: folders where
+    includes of the kernel file are searched. defines: macros that it is compiled under, each 'NAME' or 'NAME=VALUE'.
     """
 
     kernel: Path

@@ -69,7 +69,8 @@ def carry_out(job: Job) -> Result:
     if earlier is not None:
         earlier.require_same(kernel)
     with ExitStack() as stack:
-        fleet = stack.enter_context(open_fleet(options, options.workers or job.settings.workers))
+        workers = options.workers or job.settings.workers
+        fleet = stack.enter_context(open_fleet(options, workers, modules=kernel.modules))
         log = stack.enter_context(EventLog(job.folder, job.listener))
         state = RunState(job.folder.name, kernel.contract.entry, options.budget_s, notes=list(fleet.notes))
         lease = stack.enter_context(job.leases.lease(fleet.leased))

@@ -50,6 +50,10 @@ class LocalWorker:
         """The child's process id, also its process group's."""
         return self.process.pid
 
+    def ready(self, timeout_s: float = 0.0) -> bool:
+        """True: this machine has room for all of its processes."""
+        return True
+
     def send(self, task: Task) -> None:
         """Start a task; a child that is already dead is noticed by ``poll``."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):

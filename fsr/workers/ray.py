@@ -10,17 +10,21 @@ import contextlib
 import os
 import re
 import socket
+import tempfile
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from fsr.errors import MissingToolError, UsageError
 from fsr.workers.child import call
+from fsr.workers.cluster import ClusterName, copy_modules, gpus_by_type, require_type
 from fsr.workers.local import clean_environment
 from fsr.workers.protocol import Pool, Task, WorkerFault
 from fsr.workers.supervisor import Supervisor, Worker
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 ANSWER_S = 3.0
+QUIET = {"log_to_driver": False, "configure_logging": False}
 
 
 class Executor:
@@ -38,28 +42,33 @@ class Executor:
 class RayWorker:
     """One actor, and the reference to the answer it owes."""
 
-    def __init__(self, ray: Any, pool: Pool, index: int, *, gpu: bool) -> None:
+    def __init__(self, ray: Any, pool: Pool, index: int, *, gpu: bool, gpu_type: str = "") -> None:
         self._ray = ray
         options: dict[str, Any] = {"num_cpus": 0, "max_restarts": 0, "max_concurrency": 1}
         if gpu:
-            options["num_gpus"] = 1
+            options |= {"num_gpus": 1, "accelerator_type": gpu_type or None}
         else:
             options["runtime_env"] = {"env_vars": {"FSR_WORKER": f"{pool}:{index}"}}
             options["scheduling_strategy"] = "SPREAD"  # asking for no CPU, they would crowd on one node
         self.actor = ray.remote(Executor).options(**options).remote()
         self._pid_answer = self.actor.pid.remote()
+        self._ready = False
         self.answer: Any = None
 
     @property
     def pid(self) -> int | None:
         """The actor's process id; None while it starts, or when it died."""
-        ready, _ = self._ray.wait([self._pid_answer], timeout=10)
-        if not ready:
+        if not self.ready(10.0):
             return None
         try:
             return int(self._ray.get(self._pid_answer))
         except self._ray.exceptions.RayError:
             return None
+
+    def ready(self, timeout_s: float = 0.0) -> bool:
+        """Whether a node has given it what it asks for and it runs there; also when it died since."""
+        self._ready = self._ready or bool(self._ray.wait([self._pid_answer], timeout=timeout_s)[0])
+        return self._ready
 
     def send(self, task: Task) -> None:
         """Start a task."""
@@ -87,37 +96,45 @@ class RayWorker:
 class RayBackend:
     """Starts actors on a Ray that this process connects to (and, if it started it, stops).
 
-    ``address``: None starts Ray here, with the GPUs whose UUIDs are given. ``gpu``: whether a device worker is given
-    a GPU of its own; None for where the cluster has any."""
+    ``cluster``: None starts Ray here, with the GPUs whose UUIDs are given. ``gpu``: whether a device worker is given
+    a GPU of its own; None for where the cluster has any. ``modules``: the folder whose Python files every worker finds
+    in its working directory (Ray's runtime environment)."""
 
-    def __init__(self, address: str | None, gpus: Sequence[str] = (), *, gpu: bool | None = None) -> None:
+    def __init__(
+        self, cluster: ClusterName | None, gpus: Sequence[str] = (), *, gpu: bool | None = None,
+        modules: Path | None = None,
+    ) -> None:  # fmt: skip
         ray = _import_ray()
         self._ray, self._started = ray, not ray.is_initialized()
+        self._gpu_type = cluster.gpu_type if cluster is not None else ""
         if self._started:
-            quiet = {"log_to_driver": False, "configure_logging": False}
             try:
-                if address is None:
+                if cluster is None:
                     with _environment_of_ray(gpus):
-                        ray.init(address="local", include_dashboard=False, num_gpus=len(gpus), **quiet)
+                        ray.init(address="local", include_dashboard=False, num_gpus=len(gpus), **QUIET)
                 else:
-                    _require_answer(address)
-                    ray.init(address=address, **quiet)
+                    _connect(ray, cluster.address, modules)
             except (OSError, RuntimeError, ValueError) as fault:
+                address = cluster.address if cluster is not None else "local"
                 raise UsageError(
-                    f"no Ray cluster answers at {address or 'local'!r}: {str(fault).partition(chr(10))[0]}",
+                    f"no Ray cluster answers at {address!r}: {str(fault).partition(chr(10))[0]}",
                     expected="'local', 'auto' or the address of a running cluster",
                     where="--ray",
                     fix="start one with `ray start --head`, or leave --ray out",
                 ) from None
-        self._gpu = self.count("GPU") > 0 if gpu is None else gpu
+        self._gpu = bool(self.gpus()) if gpu is None else gpu
 
-    def count(self, resource: str) -> int:
-        """How many of a resource ('CPU', 'GPU') the cluster has."""
-        return int(self._ray.cluster_resources().get(resource, 0))
+    def cpus(self) -> int:
+        """How many CPUs the cluster has."""
+        return int(self._ray.cluster_resources().get("CPU", 0))
+
+    def gpus(self) -> dict[str, int]:
+        """How many GPUs of each type it has."""
+        return gpus_by_type(self._ray.nodes())
 
     def start(self, pool: Pool, index: int) -> RayWorker:
         """A new actor; it may still be starting when this returns."""
-        return RayWorker(self._ray, pool, index, gpu=self._gpu and pool == "device")
+        return RayWorker(self._ray, pool, index, gpu=self._gpu and pool == "device", gpu_type=self._gpu_type)
 
     def poll(self, busy: list[Worker], timeout_s: float) -> list[tuple[Worker, Any, bool]]:
         """Answers and deaths among the busy actors."""
@@ -143,26 +160,49 @@ def ray_workers(compile_workers: int, device_workers: int, gpus: Sequence[str] =
 
 
 def cluster_workers(
-    address: str, compile_workers: int | None, device_workers: int | None, *, gpu: bool | None
-) -> Supervisor:
-    """Workers on a running cluster, 'auto' or 'host:port'; enter it as a context manager to start them.
+    cluster: ClusterName, compile_workers: int | None, device_workers: int | None, *, gpu: bool | None,
+    modules: Path | None = None,
+) -> Supervisor:  # fmt: skip
+    """Workers on a running cluster; enter it as a context manager to start them.
 
-    ``gpu``: whether every device worker is given a GPU, None for where there are any. ``compile_workers``: None for
-    one a CPU of the cluster; ``device_workers``: None for one a GPU, or one for two CPUs where none is used. Raises
-    MissingToolError without Ray or a GPU that was asked for, UsageError when no cluster answers."""
-    backend = RayBackend(address, gpu=gpu)
-    if gpu and not backend.count("GPU"):
+    ``gpu``: whether every device worker is given a GPU, None for where there are any. ``device_workers``: None for one
+    a GPU of the type that is meant, or one for two CPUs where none is used. ``compile_workers``: None for one a CPU of
+    the cluster, or this run's share of them where its device workers leave GPUs to others. ``modules``: as for
+    RayBackend. Raises MissingToolError without Ray or a GPU that was asked for, UsageError when no cluster answers."""
+    backend = RayBackend(cluster, gpu=gpu, modules=modules)
+    found = {} if gpu is False else backend.gpus()
+    try:
+        require_type(cluster, found)
+        if gpu and not found:
+            raise MissingToolError(
+                f"the Ray cluster at {cluster.address!r} has no GPU", expected="a node started with GPUs",
+                where="--ray", fix="--device host, or add a node with GPUs",
+            )  # fmt: skip
+    except MissingToolError:
         backend.close()
-        raise MissingToolError(
-            f"the Ray cluster at {address!r} has no GPU", expected="a node started with GPUs", where="--ray",
-            fix="--device host, or add a node with GPUs",
-        )  # fmt: skip
-    gpus = 0 if gpu is False else backend.count("GPU")
-    sizes: dict[Pool, int] = {
-        "compile": compile_workers or max(1, backend.count("CPU")),
-        "device": device_workers or gpus or max(1, backend.count("CPU") // 2),
-    }
+        raise
+    cpus, every = backend.cpus(), sum(found.values())
+    devices = device_workers or (found[cluster.gpu_type] if cluster.gpu_type else every) or max(1, cpus // 2)
+    share = cpus * min(devices, every) // every if every else cpus
+    sizes: dict[Pool, int] = {"compile": compile_workers or max(1, share), "device": devices}
     return Supervisor(backend, sizes)
+
+
+def cluster_gpus(cluster: ClusterName) -> dict[str, int]:
+    """How many GPUs of each type a running cluster has. Raises MissingToolError without Ray, UsageError when no cluster
+    answers."""
+    backend = RayBackend(cluster, gpu=False)
+    try:
+        return backend.gpus()
+    finally:
+        backend.close()
+
+
+def _connect(ray: Any, address: str, modules: Path | None) -> None:
+    _require_answer(address)
+    with tempfile.TemporaryDirectory(prefix="fsr-modules-") as place:  # connecting sends what it holds
+        files = {"working_dir": str(copy_modules(modules, Path(place)))} if modules is not None else {}
+        ray.init(address=address, runtime_env=files, **QUIET)
 
 
 @contextlib.contextmanager

@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from fsr.errors import MissingToolError
 from fsr.workers.protocol import Completion, Pool, Task, WorkerFault
 
 POOLS: tuple[Pool, ...] = ("compile", "device")
+LOOK_S = 0.2  # between two looks at workers that start
+PLACE_S = 300.0  # how long a pool may be without a worker that has a place
 
 
 class Worker(Protocol):
@@ -24,6 +27,9 @@ class Worker(Protocol):
     @property
     def pid(self) -> int | None:
         """Its process id on this machine; None when it runs elsewhere."""
+
+    def ready(self, timeout_s: float = 0.0) -> bool:
+        """Whether it has a place to run, after waiting for it so long at most."""
 
     def send(self, task: Task) -> None:
         """Start the task; the worker is idle when this is called."""
@@ -56,6 +62,7 @@ class _Slot:
     ticket: int | None = None
     task: Task | None = None
     started: float = 0.0
+    worker_started: float = 0.0
 
 
 @dataclass(slots=True)
@@ -81,7 +88,7 @@ class Supervisor:
 
     def __enter__(self) -> Self:
         for slot in self._slots:
-            slot.worker = self._backend.start(slot.pool, slot.index)
+            self._start(slot)
         return self
 
     def __exit__(
@@ -114,13 +121,15 @@ class Supervisor:
         return ticket
 
     def wait(self, timeout_s: float) -> list[Completion]:
-        """Completions since the last call, oldest first; waits up to timeout_s for at least one."""
+        """Completions since the last call, oldest first; waits up to timeout_s for at least one. Raises
+        MissingToolError when a pool has had no place for any of its workers for PLACE_S."""
         deadline = time.monotonic() + timeout_s
         while True:
             self._dispatch()
             self._collect(0.0 if self._done else max(0.0, min(deadline - time.monotonic(), self._until_overrun())))
             self._kill_overrun()
-            if self._done or time.monotonic() >= deadline or not self._busy():
+            self._require_places()
+            if self._done or time.monotonic() >= deadline or not (self._busy() or self._starting()):
                 break
         self._dispatch()
         done, self._done = self._done, []
@@ -149,11 +158,15 @@ class Supervisor:
         self._done.clear()
 
     def leave_out(self, pool: Pool, worker: int) -> None:
-        """End an idle worker and give it nothing more; the others keep their numbers."""
+        """End an idle worker, with what waits for it alone, and give it nothing more; the others keep their numbers."""
         slot = next(s for s in self._slots if s.pool == pool and s.index == worker)
         if slot.worker is not None:
             slot.worker.kill()
         self._slots.remove(slot)
+        queue = self._queues[pool]
+        kept = [(ticket, task) for ticket, task in queue.waiting if task.worker != worker]
+        queue.unreported -= len(queue.waiting) - len(kept)
+        queue.waiting = deque(kept)
 
     def pids(self, pool: Pool) -> list[int]:
         """Process ids of the pool's workers on this machine."""
@@ -173,7 +186,7 @@ class Supervisor:
 
     def _dispatch(self) -> None:
         for slot in self._slots:
-            if slot.ticket is not None:
+            if slot.ticket is not None or not self._queues[slot.pool].waiting or not _placed(slot):
                 continue
             picked = self._pick(slot)
             if picked is None:
@@ -182,9 +195,17 @@ class Supervisor:
             if slot.task.fresh or slot.worker is None:
                 if slot.worker is not None:
                     slot.worker.kill()
-                slot.worker = self._backend.start(slot.pool, slot.index)
+                self._start(slot)
+            assert slot.worker is not None
             slot.started = time.monotonic()
             slot.worker.send(slot.task)
+
+    def _start(self, slot: _Slot) -> None:
+        slot.worker, slot.worker_started = self._backend.start(slot.pool, slot.index), time.monotonic()
+
+    def _starting(self) -> list[_Slot]:
+        """Slots that would be given a task if they had a place."""
+        return [s for s in self._slots if s.ticket is None and self._queues[s.pool].waiting and not _placed(s)]
 
     def _pick(self, slot: _Slot) -> tuple[int, Task] | None:
         waiting = self._queues[slot.pool].waiting
@@ -198,7 +219,12 @@ class Supervisor:
     def _collect(self, timeout_s: float) -> None:
         by_worker = {id(s.worker): s for s in self._busy()}
         busy = [s.worker for s in self._busy() if s.worker is not None]
+        starting = self._starting()
+        if starting:
+            timeout_s = min(timeout_s, LOOK_S)
         if not busy:
+            if starting and starting[0].worker is not None:
+                starting[0].worker.ready(timeout_s)
             return
         for worker, result, usable in self._backend.poll(busy, timeout_s):
             slot = by_worker[id(worker)]
@@ -211,9 +237,23 @@ class Supervisor:
         left = [s.started + s.task.timeout_s - now for s in self._busy() if s.task is not None]
         return max(0.0, min(left, default=60.0))
 
+    def _require_places(self) -> None:
+        for pool, queue in self._queues.items():
+            slots = [slot for slot in self._slots if slot.pool == pool]
+            if not queue.unreported or not slots or any(_placed(slot) for slot in slots):
+                continue
+            if time.monotonic() - max(slot.worker_started for slot in slots) > PLACE_S:
+                raise MissingToolError(
+                    f"no machine has had room for a {pool} worker for {PLACE_S:g} s",
+                    expected="nodes with what the run began with",
+                    fix="`ray status` says what the cluster has; then go on with --resume RUN",
+                )
+
     def _kill_overrun(self) -> None:
         now = time.monotonic()
         for slot in self._busy():
+            if not _placed(slot):
+                slot.started = now  # its time begins with its place: waiting for one is not the task's doing
             if slot.task is not None and now > slot.started + slot.task.timeout_s:
                 detail = f"{slot.task.function} ran longer than {slot.task.timeout_s:g} s"
                 self._finish(slot, WorkerFault("timed_out", detail))
@@ -229,5 +269,9 @@ class Supervisor:
     def _replace(self, slot: _Slot) -> None:
         if slot.worker is not None:
             slot.worker.kill()
-        slot.worker = self._backend.start(slot.pool, slot.index)
+        self._start(slot)
         slot.ticket = slot.task = None
+
+
+def _placed(slot: _Slot) -> bool:
+    return slot.worker is None or slot.worker.ready()

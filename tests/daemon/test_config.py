@@ -16,6 +16,8 @@ def test_defaults_and_folders_of_the_command_line(tmp_path: Path) -> None:
     assert (config.run.budget, config.polite.gpu_idle, config.folder[0].results) == ("5m", True, ".fsr")
     options = config.options("/k/a.cu", "cuda:1", Path("/k/.fsr/a.fsr.cu"))
     assert (options.device, options.budget_s, str(options.output)) == ("cuda:1", 300.0, "/k/.fsr/a.fsr.cu")
+    assert options.ray is None
+    assert config.options("/k/a.cu", "cuda", Path("/k/b.cu"), "head:6379#H200").ray == "head:6379#H200"
 
 
 @pytest.mark.parametrize(

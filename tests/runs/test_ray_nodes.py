@@ -1,4 +1,6 @@
-"""A Ray cluster of three nodes loses one in the middle of a run: the same winner, and no outcome is lost.
+"""A Ray cluster of three nodes, two of them with a GPU of a type of its own (that nobody ever asks anything). One goes
+in the middle of a run: the same winner, and no outcome is lost. A worker goes where a GPU of its type is and waits for
+it.
 
 Takes minutes on a small machine: FSR_RAY_NODES=1 has it run."""
 
@@ -12,12 +14,16 @@ from typing import Any
 
 import pytest
 
+from fsr.errors import MissingToolError
 from fsr.runs.log import read_events
 from fsr.runs.options import RefineOptions
 from fsr.runs.result import Result
 from fsr.runs.run import Run
 from fsr.settings import Settings
+from fsr.workers.cluster import ClusterName
+from fsr.workers.protocol import Task
 from tests.commandline import ROW_SUM
+from tests.conformance.workers import drain, one
 
 psutil = pytest.importorskip("psutil", reason="the package psutil is not installed")
 
@@ -28,25 +34,49 @@ pytestmark = [
     pytest.mark.timeout(1800),
 ]
 EVALUATIONS = 6
+KERNEL = ROW_SUM.replace('// entry = "row_sum"', '// entry = "row_sum"\n// reference = "reference.py:row_sum"')
+REFERENCE = """
+import helper
+assert not helper.__file__.startswith({folder!r}), "read where the kernel lies, which is no machine's of a cluster"
+
+
+def row_sum(x):
+    return helper.row_sum(x)
+"""
+HELPER = """
+def row_sum(x):
+    return x.sum(axis=1)
+"""
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, list[Any]]]:
+    """The cluster, and its two nodes beside the head."""
     utilities = pytest.importorskip("ray.cluster_utils")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     monkeypatch.setenv("RAY_memory_usage_threshold", "0.99")
-    cluster = utilities.Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    soon = {"health_check_period_ms": 500, "health_check_failure_threshold": 4}  # a dead node is noticed in seconds
+    head = {"num_cpus": 1, "include_dashboard": False, "_system_config": soon}
+    cluster = utilities.Cluster(initialize_head=True, head_node_args=head)
     try:
-        yield cluster
+        nodes = [
+            cluster.add_node(num_cpus=1, num_gpus=1, resources={f"accelerator_type:{gpu_type}": 1})
+            for gpu_type in ("A", "B")
+        ]
+        cluster.wait_for_nodes()
+        yield cluster, nodes
     finally:
         cluster.shutdown()
 
 
 def refined(folder: Path, address: str, name: str, at_third: Any) -> tuple[Result, list[Mapping[str, Any]]]:
     """The result of a run on the cluster and its events; ``at_third`` is called when the third outcome is there."""
-    kernel = folder / f"{name}.cu"
-    kernel.write_text(ROW_SUM)
+    kernel = folder / "kernels" / f"{name}.cu"
+    kernel.parent.mkdir(exist_ok=True)
+    kernel.write_text(KERNEL)
+    kernel.with_name("reference.py").write_text(REFERENCE.format(folder=str(folder)))
+    kernel.with_name("helper.py").write_text(HELPER)
     options = RefineOptions(
         kernel, "host", evaluations=EVALUATIONS, budget_s=1500.0, workers=1, ray=address, use_cache=False
     )  # one worker of each kind: outcomes are told in the order of asking, whatever happens to whom
@@ -63,25 +93,48 @@ def refined(folder: Path, address: str, name: str, at_third: Any) -> tuple[Resul
     return result, list(read_events(run.folder))
 
 
-def works(node: Any) -> bool:
-    """Whether a worker of fsr runs on a node."""
+def on(node: Any) -> list[Any]:
+    """The workers of fsr that run on a node."""
     (raylet,) = node.all_processes["raylet"]
     children = psutil.Process(raylet.process.pid).children()
-    return any("Executor" in " ".join(child.cmdline()) for child in children)
+    return [child for child in children if "Executor" in " ".join(child.cmdline())]
 
 
-def test_a_node_that_goes_in_the_middle_of_a_run_changes_nothing(tmp_path: Path, cluster: Any) -> None:
-    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
-    cluster.wait_for_nodes()
-    whole, _ = refined(tmp_path, cluster.address, "whole", lambda: None)
+def test_workers_go_where_a_gpu_of_their_type_is_and_wait_for_it(
+    cluster: tuple[Any, list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fsr.workers.ray import cluster_gpus, cluster_workers
+
+    monkeypatch.setenv("PYTHONPATH", ".")
+    address, (_, second) = cluster[0].address, cluster[1]
+    assert cluster_gpus(ClusterName(address)) == {"A": 1, "B": 1}
+    with pytest.raises(MissingToolError, match="no GPU of the type 'C'"):
+        cluster_workers(ClusterName(address, "C"), 1, None, gpu=None)
+    meant = ClusterName(address, "B")
+    with cluster_workers(meant, 1, None, gpu=None) as first:
+        assert first.size("device") == 1
+        assert one(first, "device", "where", None) in [process.pid for process in on(second)]
+        with cluster_workers(meant, 1, None, gpu=None) as later:
+            ticket = later.submit("device", Task("tests.workers.tasks:double", 2, 1.0))
+            assert later.wait(3.0) == []  # longer than its time, which has not begun
+            first.leave_out("device", 0)
+            (done,) = drain(later)
+            assert (done.ticket, done.result) == (ticket, 4)
+
+
+def test_a_node_that_goes_in_the_middle_of_a_run_changes_nothing(
+    tmp_path: Path, cluster: tuple[Any, list[Any]]
+) -> None:
+    nodes, address = cluster[1], cluster[0].address
+    whole, _ = refined(tmp_path, address, "whole", lambda: None)
     gone: list[Any] = []
 
     def lose() -> None:
-        at_work = next(filter(works, nodes))
-        cluster.remove_node(at_work, allow_graceful=False)
+        at_work = next(filter(on, nodes))
+        cluster[0].remove_node(at_work, allow_graceful=False)
         gone.append(at_work)
 
-    lost, events = refined(tmp_path, cluster.address, "lost", lose)
+    lost, events = refined(tmp_path, address, "lost", lose)
     assert gone
     asked = [event["id"] for event in events if event["kind"] == "ask"]
     told = [event["id"] for event in events if event["kind"] == "tell"]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from fsr.errors import MissingToolError, UsageError
+from fsr.workers.cluster import ClusterName
 from fsr.workers.protocol import Workers
 from tests.conformance.workers import WorkersConformance, one
 
@@ -22,6 +23,7 @@ pytestmark = [
 ]
 
 
+AUTO = ClusterName("auto")
 GPUS = ("GPU-a0", "GPU-b0", "GPU-c0")  # Ray shares out names; that nothing answers to them it never asks
 
 
@@ -46,7 +48,7 @@ class TestRayWorkers(WorkersConformance):
     def own_workers(self, pool: Workers) -> Iterator[Workers]:
         from fsr.workers.ray import cluster_workers
 
-        with cluster_workers("auto", 2, 1, gpu=False) as workers:
+        with cluster_workers(AUTO, 2, 1, gpu=False) as workers:
             yield workers
 
     def test_process_ids_are_told(self, workers: Workers) -> None:
@@ -62,14 +64,14 @@ def test_an_address_without_a_cluster_is_told(pool: Workers, monkeypatch: pytest
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", refuse)
     with pytest.raises(UsageError, match="no Ray cluster answers"):
-        module.RayBackend("127.0.0.1:1")
+        module.RayBackend(ClusterName("127.0.0.1:1"))
 
 
 def test_every_device_worker_of_a_cluster_has_a_gpu_of_its_own(pool: Workers) -> None:
     from fsr.workers.ray import cluster_workers
 
     first = one(pool, "device", "environment", "CUDA_VISIBLE_DEVICES")
-    with cluster_workers("auto", 1, 2, gpu=None) as workers:
+    with cluster_workers(AUTO, 1, 2, gpu=None) as workers:
         seen = {
             one(workers, "device", "environment", "CUDA_VISIBLE_DEVICES", 120.0, worker=index) for index in (0, 1)
         }  # an actor waits for its GPU, and for a busy machine to start it
@@ -98,19 +100,17 @@ def test_the_environment_is_afterwards_what_it_was(
 def test_a_cluster_tells_how_many_workers_it_has_room_for(pool: Workers) -> None:
     from fsr.workers.ray import cluster_workers
 
-    assert cluster_workers("auto", None, None, gpu=None).size("device") == len(GPUS)
-    assert cluster_workers("auto", None, None, gpu=None).size("compile") == int(ray.cluster_resources()["CPU"])
-    assert cluster_workers("auto", 5, None, gpu=False).size("device") == max(
-        1, int(ray.cluster_resources()["CPU"]) // 2
-    )
-    assert cluster_workers("auto", 5, None, gpu=False).size("compile") == 5
+    assert cluster_workers(AUTO, None, None, gpu=None).size("device") == len(GPUS)
+    assert cluster_workers(AUTO, None, None, gpu=None).size("compile") == int(ray.cluster_resources()["CPU"])
+    assert cluster_workers(AUTO, 5, None, gpu=False).size("device") == max(1, int(ray.cluster_resources()["CPU"]) // 2)
+    assert cluster_workers(AUTO, 5, None, gpu=False).size("compile") == 5
 
 
 def test_a_cluster_without_gpus_is_told(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     from fsr.workers import ray as module
 
-    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 2.0})
+    monkeypatch.setattr(ray, "nodes", lambda: [{"Alive": True, "Resources": {"CPU": 2.0}}])
     with pytest.raises(MissingToolError, match="has no GPU"):
-        module.cluster_workers("auto", 1, None, gpu=True)
-    with module.cluster_workers("auto", 1, None, gpu=None) as workers:
+        module.cluster_workers(AUTO, 1, None, gpu=True)
+    with module.cluster_workers(AUTO, 1, None, gpu=None) as workers:
         assert one(workers, "device", "double", 2) == 4

@@ -35,6 +35,7 @@ from fsrd.watching.watcher import Watcher
 LOG = logging.getLogger(__name__)
 MIND_S = 5.0
 LOOK_AGAIN_S = 3600.0  # between two looks at drivers and compilers: it starts a process
+CLUSTER_LOOK_S = 300.0  # at a cluster, whose nodes come and go
 
 
 class Service:
@@ -51,14 +52,15 @@ class Service:
         self.bus = Bus(int(time.time() * 1000))
         self.store = JobStore(self.place.jobs, changed=self._job_changed)
         self.began = time.time()
-        self._look = look or (lambda: slots_of(config.run.device, config.run.target))
+        self._look = look or (lambda: slots_of(config.run.device, config.run.target, config.run.ray))
+        self._look_each_s = CLUSTER_LOOK_S if config.run.ray else LOOK_AGAIN_S
         self._sensors, self._command = sensors or MachineSensors(), command
         self.politeness = Politeness(config.polite, self._sensors, self.store.spent_s)
         self.workers = [SlotWorker(slot, self) for slot in slots]
         self.watcher: Watcher | None = None
         self._lock = threading.Lock()
         self._unspent_s = 0.0
-        self._look_again = time.monotonic() + LOOK_AGAIN_S
+        self._look_again = time.monotonic() + self._look_each_s
         self._ending = threading.Event()
         self._stop: Callable[[], object] = self._ending.set
         self._reload: Callable[[], object] = lambda: None
@@ -193,7 +195,7 @@ class Service:
         variant = [slot.hardware] if len(self.hardware) > 1 else []
         variant += [text_digest("\n".join(job.given).encode("utf-8", "surrogateescape"))[:8]] if job.given else []
         output = output_of(self.config, Path(job.kernel), " ".join(variant))
-        options = self.config.options(job.kernel, slot.device, output)
+        options = self.config.options(job.kernel, slot.run_device, output, slot.ray or None)
         if job.given:
             folders, defines = split_given(job.given)
             options = replace(options, include_dirs=tuple(folders), defines=tuple(defines))
@@ -239,13 +241,19 @@ class Service:
             yield Request(kernel, digest, hardware, priority, reason, stacks[hardware], given)
 
     def restack(self, slots: Sequence[Slot]) -> None:
-        """The same devices with their drivers and compilers as they are now. Where one is another, winners of the
-        watched kernels are verified anew, when nothing else is to be done: a run begins with the old one."""
+        """The devices with their drivers and compilers as they are now. Where one is another, winners of the watched
+        kernels are verified anew, when nothing else is to be done: a run begins with the old one. One that is new takes
+        jobs from now on; one that is gone is kept, for a cluster's node may come back: what it is given waits."""
         known = {slot.device: slot for slot in slots}
         changed = [w for w in self.workers if known.get(w.slot.device, w.slot) != w.slot]
         for worker in changed:
             LOG.info("%s: %s now, was %s", worker.slot.device, known[worker.slot.device].stack, worker.slot.stack)
             worker.slot = known[worker.slot.device]
+        for device in known.keys() - {worker.slot.device for worker in self.workers}:
+            LOG.info("%s: a new device", device)
+            changed.append(SlotWorker(known[device], self))
+            self.workers.append(changed[-1])
+            changed[-1].start()
         if changed and self.watcher is not None:
             contents = self.watcher.contents()
             requests = [r for k in contents for r in self._requests(k, contents[k].digest, Priority.FOUND, "found")]
@@ -292,7 +300,7 @@ class Service:
         """Now and then: leases that ran out, the day's account, what builds left."""
         while not self._ending.wait(MIND_S):
             if time.monotonic() >= self._look_again:
-                self._look_again = time.monotonic() + LOOK_AGAIN_S
+                self._look_again = time.monotonic() + self._look_each_s
                 with suppress(FsrError):
                     self.restack(self._look())
             with suppress(Exception):  # tried again in a moment; health says when this thread is gone

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fsr.errors import MissingToolError
+from fsrd.config import Config, RunTable, WatchedFolder
 from fsrd.jobs.job import Priority, State
 from fsrd.service import service as services
 from fsrd.service.devices import Slot, look
@@ -52,6 +54,48 @@ def test_winners_of_another_driver_are_verified_anew_once_and_last(
         assert later.store.counts()["queued"] == later.store.counts()["running"] == 0
     finally:
         later.close()
+
+
+def test_a_device_that_joins_takes_jobs_and_one_that_goes_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "MIND_S", 0.05)
+    monkeypatch.setattr(services, "CLUSTER_LOOK_S", 0.1)
+    here: list[Slot] = []  # the head does not answer yet
+    (tmp_path / "kernels").mkdir()
+    config = Config(folder=(WatchedFolder(path=str(tmp_path / "kernels")),), run=RunTable(ray="head:6379"))
+    service = service_of(tmp_path, config, slots=(), look=lambda: list(here))
+    kernel(tmp_path / "kernels", "one")
+    service.start()
+    try:
+        assert eventually(lambda: service.watcher is not None and service.watcher.kernels == 1)
+        assert service.store.counts()["queued"] == 0
+        here[:] = [Slot(f"head:6379 {name} 0", name, ray=f"head:6379#{name}") for name in ("H200", "L4")]
+        assert eventually(lambda: service.store.counts()["done"] == 2)
+        assert {job.hardware for job in service.store.jobs([State.DONE])} == {"H200", "L4"}  # a winner for each
+        here.pop()
+        kernel(tmp_path / "kernels", "one", "work 0.06")
+        assert eventually(lambda: service.store.counts()["done"] == 4)
+        assert len(service.workers) == 2
+    finally:
+        service.close()
+
+
+def test_a_cluster_has_a_slot_for_every_gpu_of_a_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {"H200": 2, "L4": 1, "": 3}
+    monkeypatch.setattr("fsr.workers.ray.cluster_gpus", lambda _: found)
+    slots = [Slot(**row) for row in look("auto", "sm_90", "head:6379")]
+    assert [(slot.hardware, slot.run_device, slot.ray) for slot in slots] == [
+        ("H200", "cuda", "head:6379#H200"), ("H200", "cuda", "head:6379#H200"), ("L4", "cuda", "head:6379#L4"),
+    ]  # fmt: skip
+    assert len({slot.device for slot in slots}) == 3
+    assert [row["hardware"] for row in look("auto", "sm_90", "head:6379#L4")] == ["L4"]
+    (host,) = (Slot(**row) for row in look("host", "sm_90", "head:6379"))
+    assert (host.run_device, host.ray) == ("host", "head:6379")
+    found.clear()
+    assert [row["ray"] for row in look("auto", "sm_90", "head:6379")] == ["head:6379"]
+    with pytest.raises(MissingToolError, match="no GPU of a type"):
+        look("cuda", "sm_90", "head:6379")
 
 
 def test_the_compiler_of_a_device_is_part_of_what_is_looked_up() -> None:
