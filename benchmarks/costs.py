@@ -4,8 +4,9 @@
 
 Each honest candidate of the corpus (tests/cheats/honest) is compiled, evaluated and promoted twice: the second time the
 original's answers are known, as they are in a search. Time is told without that of the checks inside a check: seconds
-on the wall and, of this process and all below it, on the CPU. ``--before``: another checkout of fsr that is measured in
-the same way, in turns with this one. NAME: the beginnings of candidates' names.
+on the wall and, of this process and all below it, on the CPU; what threads and tools do beside a check counts as its
+time. ``--before``: another checkout of fsr that is measured in the same way, in turns with this one. NAME: the
+beginnings of candidates' names.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -37,6 +39,7 @@ CHECKS: Mapping[str, str] = {
     "promotion._sanitized": "sanitizers", "inspecting.watch": "orders and memory model",
     "inspecting.Future.result": "waiting for sanitizers",
     "promotion._final": "final", "promotion._predicted_final": "final",
+    "promotion.held_out_sizes": "held-out sizes, timed", "jobs.slower_at": "a glance at held-out sizes",
     "promotion._looped": "back to back", "promotion._held_out_sizes": "held-out sizes, timed",
     "promotion.read_clock": "time of the promoted", "session.Session.first_failure": "cases",
     "session.Session.expected": "the original's answers", "session.Session.candidate_cases": "choosing cases",
@@ -56,6 +59,8 @@ class Clock:
         """The function, with its time told."""
 
         def wrapped(*given: Any, **named: Any) -> Any:
+            if threading.current_thread() is not threading.main_thread():
+                return function(*given, **named)
             began = (time.perf_counter(), cpu_s())
             self._inner.append([0.0, 0.0])
             try:
