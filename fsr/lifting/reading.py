@@ -35,6 +35,7 @@ _CASTS = (
     "round_bfloat16",
 )
 
+_WIDER = ("int64", "zext_int64")
 _ANY = (-math.inf, math.inf)
 
 # What a view of a flat buffer is: its dimensions.
@@ -235,7 +236,26 @@ class Reader:
             raise Refused("what is read at an address that data decides is no element of a buffer")
         name = found[1]
         indices = self.indices(name, address, [int(g.terms[i][1]) for i in found[2]])
-        return g.make("load", name, indices)
+        return self._extreme(name, indices) or g.make("load", name, indices)
+
+    def _extreme(self, name: str, indices: tuple[int, ...]) -> int | None:
+        """What is read at the place of the largest or smallest of some elements, where it is one of these: the
+        largest or smallest."""
+        g = self.graph
+        for d, k in enumerate(indices):
+            while g.terms[k][0] in _WIDER:
+                k = int(g.terms[k][1])
+            x = g.terms[k]
+            if x[0] not in ("argmax", "argmin"):
+                continue
+            values = [int(g.terms[p][1]) for p in x[1]]
+            places = [g.terms[int(g.terms[p][2])] for p in x[1]]
+            if any(at[0] != "int" for at in places):
+                continue
+            there = [(*indices[:d], g.integer(int(at[1]), "int64"), *indices[d + 1 :]) for at in places]
+            if values == [g.make("load", name, at) for at in there]:
+                return g.list_of(x[0][3:], values)
+        return None
 
     def indices(self, name: str, address: int, place: Sequence[int] | None = None) -> tuple[int, ...]:
         """The indices of an address in a buffer: terms that data takes part in, by the strides that they are scaled

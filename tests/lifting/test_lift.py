@@ -124,16 +124,18 @@ __global__ void k(const __nv_bfloat16* x, __nv_bfloat16* y, int rows, int cols) 
     assert from_record(to_record(found.computation)) == found.computation
 
 
-def test_the_place_of_a_maximum_is_chosen_by_data(tmp_path):
+@pytest.mark.parametrize("own", ["best", "x[r * cols + at]"])
+def test_the_place_of_a_maximum_is_chosen_by_data(tmp_path, own):
+    """Kept beside its value, or read again at its place."""
     found = lifted(
         tmp_path, """__global__ void k(const float* x, int* y, int rows, int cols) {
   int r = blockIdx.x * 64 + threadIdx.x;
   if (r < rows) {
     float best = x[r * cols]; int at = 0;
-    for (int j = 1; j < cols; ++j) if (x[r * cols + j] > best) { best = x[r * cols + j]; at = j; }
+    for (int j = 1; j < cols; ++j) if (x[r * cols + j] > OWN) { best = x[r * cols + j]; at = j; }
     y[r] = at;
   }
-}""", out="int32", shape='["rows"]', launch=A_ROW_A_THREAD)  # fmt: skip
+}""".replace("OWN", own), out="int32", shape='["rows"]', launch=A_ROW_A_THREAD)  # fmt: skip
     assert lines(found.computation) == ["y[i] = argmax(pair(x[i, k0], k0) for k0 in range(cols))"]
 
 

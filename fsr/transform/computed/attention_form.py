@@ -22,7 +22,7 @@ class Attention:
     """``value``: of an output's element, in which ``fold`` stands: over ``key``, as far as ``length``, of ``v`` times
     ``weight``. In that stands ``power`` once, e to ``score`` less its maximum ``top``; in weight or value ``totals``,
     the sum of the powers (however it is spelt). In the score stands ``product``, over ``depth``, of ``q`` and ``k``.
-    ``query``, ``column``: dimensions of the output that only q and only v have; ``lead``: the others."""
+    ``query``, ``column``: dimensions of the output that q has and k has not, and only v has; ``lead``: the rest."""
 
     output: Statement
     value: Expr
@@ -84,21 +84,19 @@ def attention(s: Statement, whole: Expr, sizes: Sequence[str]) -> Attention | No
 
 
 def _over(s: Statement, found: Attention, sizes: Sequence[str]) -> Attention | None:
-    """With the output's dimensions told apart."""
+    """With the output's dimensions told apart: of those that only q has, keys are as many as one says, or the last."""
     names = [n for n, _ in s.domain]
-    own = [d for d in s.domain if d[0] in names_in(found.q) and d[0] not in names_in(found.k) | names_in(found.v)]
-    last = s.domain[-1]
-    if len(own) != 1 or own[0] == last or [name_of(i) for i in s.place] != names:
+    only_q, last = names_in(found.q) - names_in(found.k) - names_in(found.v), s.domain[-1]
+    terms, constant = found.length.terms, found.length.constant
+    whole = {n for n, _ in terms} <= set(sizes)
+    own = [d for d in s.domain if d[0] in only_q and (whole or (terms == ((d[0], 1),) and constant >= 1))]
+    if not own or own[-1] == last or [name_of(i) for i in s.place] != names:
         return None
     if last[0] not in names_in(found.v) or last[0] in names_in(found.q) | names_in(found.k):
         return None
-    terms, constant = found.length.terms, found.length.constant
-    whole = {n for n, _ in terms} <= set(sizes)
-    if not whole and not (terms == ((own[0][0], 1),) and constant >= 1):
-        return None
     if {n for n, _ in found.product.dims[0][1].terms} - set(sizes):
         return None
-    return replace(found, query=own[0], column=last, lead=tuple(d for d in s.domain if d not in (own[0], last)))
+    return replace(found, query=own[-1], column=last, lead=tuple(d for d in s.domain if d not in (own[-1], last)))
 
 
 def _only(found: Sequence[_T]) -> _T | None:

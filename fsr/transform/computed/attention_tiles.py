@@ -12,22 +12,28 @@ from dataclasses import dataclass
 
 from fsr.computation.expression import Expr, Load
 from fsr.contract.model import Contract
+from fsr.hardware.limits import REGISTERS_PER_SM
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.attention_form import Attention, attention
 from fsr.transform.computed.columns import lead_dims
 from fsr.transform.computed.elements import stores
 from fsr.transform.computed.folding import c_type, extent
+from fsr.transform.computed.packs import Packs
 from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.scene import Scene
 from fsr.transform.plain.c_text import NotPlain
 from fsr.transform.sizes import largest
 
 Params = Mapping[str, int | str]
-_SIDE, _THREADS = 16, 256  # threads lie in a square: along queries, and along keys or columns
-_GROUP = 64  # columns that the threads of a row have between them, four each
+_GROUP = 64  # a row in shared memory is so many columns, or twice that and so on
 _MOST_COLUMNS = 256
+_MOST_HELD, _OTHER_REGISTERS = 136, 40  # scores and sums of a thread at most, and what it needs beside its queries'
 _PACK = "fsr_pack<float, 4>"
+_SHAPES = (  # queries, keys, threads, of which so many lie along keys and columns
+    (128, 64, 128, 8), (128, 64, 256, 16), (64, 64, 128, 8), (64, 64, 256, 16), (64, 32, 128, 8), (64, 32, 256, 16),
+    (128, 32, 256, 16), (32, 64, 256, 16),
+)  # fmt: skip
 
 
 def found_in(scene: Scene) -> Attention | None:
@@ -61,14 +67,18 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     if found is None or columns is None:
         return
     gain = 20.0
-    for queries, keys in ((64, 64), (64, 32), (128, 64), (128, 32), (32, 64)):
-        if 4 * _floats(queries, keys, columns) <= scene.gpu.max_shared_bytes:
-            yield {"queries": queries, "keys": keys, "columns": columns}, gain
+    for queries, keys, threads, side in _SHAPES:
+        held = queries * side // threads * (keys + columns) // side
+        room = _room(queries, keys, columns)
+        if held <= _MOST_HELD and room <= scene.gpu.max_shared_bytes:
+            shape = {"queries": queries, "keys": keys, "columns": columns, "threads": threads, "side": side}
+            yield dict(shape), gain * min(1.0, 0.8 + threads * (scene.gpu.shared_bytes_per_sm // room) / 2560)
             gain *= 0.97
 
 
-def _floats(queries: int, keys: int, columns: int) -> int:
-    return (queries + 2 * keys) * (columns + 4) + queries * (keys + 4)
+def _room(queries: int, keys: int, columns: int) -> int:
+    """Bytes of shared memory that a block takes."""
+    return 4 * ((queries + 2 * keys) * (columns + 4) + queries * (keys + 4))
 
 
 # ---------------------------------------------------------------- text
@@ -79,7 +89,8 @@ def written(scene: Scene, params: Params) -> list[Written]:
     found = found_in(scene)
     if found is None:
         raise NotPlain("no attention")
-    return [_Kernel(scene, found, *(int(params[k]) for k in ("queries", "keys", "columns"))).written()]
+    decisions = (int(params[k]) for k in ("queries", "keys", "columns", "threads", "side"))
+    return [_Kernel(scene, found, *decisions).written()]
 
 
 @dataclass(frozen=True)
@@ -89,6 +100,8 @@ class _Kernel:
     queries: int
     keys: int
     columns: int
+    threads: int
+    side: int  # threads that share a query
 
     def __post_init__(self) -> None:
         self.scene.helpers.add("fsr_pack")
@@ -100,13 +113,22 @@ class _Kernel:
 
     @property
     def _rows(self) -> int:
-        """Queries a thread."""
-        return self.queries // _SIDE
+        """Queries a thread, which lie so far apart as there are others: neighbours are in other banks."""
+        return self.queries * self.side // self.threads
+
+    @property
+    def _groups(self) -> int:
+        """Packs of a query's columns a thread."""
+        return self.columns // (4 * self.side)
+
+    def _at(self, wide: int, column: str) -> str:
+        """The place of a query's element in shared memory."""
+        return f"($down + $row * {self.threads // self.side}) * {wide} + {column}"
 
     @property
     def _across(self) -> int:
         """Scores of a query a thread."""
-        return self.keys // _SIDE
+        return self.keys // self.side
 
     @property
     def _limit(self) -> str:
@@ -126,7 +148,7 @@ class _Kernel:
             f"const {scene.index} $tiles = ({self._limit} + {self.queries - 1}) / {self.queries};",
             *lead_dims(scene, found.lead, "(blockIdx.x / $tiles)"),
             f"const int $first = ($tiles - 1 - blockIdx.x % $tiles) * {self.queries};  // long rows first",
-            f"const int $down = threadIdx.x / {_SIDE} * {self._rows}, $side = threadIdx.x % {_SIDE};",
+            f"const int $down = threadIdx.x / {self.side}, $side = threadIdx.x % {self.side};",
             f"const int $depth = {scene.names.affine(extent(found.product))}, $width = {scene.size(found.column[1])};",
             *self._filled("$queries", self.queries, (found.query[0], "$first", self._limit), depth, found.q),
             *self._begun(),
@@ -137,8 +159,12 @@ class _Kernel:
         ]  # fmt: skip
         lead = "".join(f" * ({x})" for _, x in found.lead)
         grid = (f"ceil_div({found.query[1]}, {self.queries}){lead}", "1", "1")
-        shared = str(4 * _floats(self.queries, self.keys, self.columns))
-        return Written(scene, lines, grid, (str(_THREADS), "1", "1"), _THREADS, "attention", shared_bytes=shared)
+        shared = _room(self.queries, self.keys, self.columns)
+        registers = self._rows * (self._across + 4 * self._groups + 6) + _OTHER_REGISTERS
+        resident = scene.gpu.shared_bytes_per_sm // (shared + scene.gpu.reserved_shared_bytes)
+        blocks = min(resident, REGISTERS_PER_SM // (self.threads * registers))
+        return Written(scene, lines, grid, (str(self.threads), "1", "1"), self.threads, "attention",
+                       blocks=max(1, blocks), shared_bytes=str(shared))  # fmt: skip
 
     def _room(self) -> list[str]:
         lines = ["extern __shared__ __align__(16) unsigned char $room[];",
@@ -150,20 +176,25 @@ class _Kernel:
         return lines
 
     def _filled(self, place: str, rows: int, row: Sequence[str], column: Sequence[str], value: Expr) -> list[str]:
-        """A tile in shared memory, zero where it is beyond an edge. ``row``: its dimension, where it begins and ends;
-        ``column``: its dimension and where it ends."""
-        (row_dim, first, limit), (dim, width) = row, column
+        """A tile in shared memory, zero where it is beyond an edge, a pack of four at a time. ``row``: its dimension,
+        where it begins and ends; ``column``: its dimension and where it ends."""
+        (row_dim, first, limit), (dim, width), scene = row, column, self.scene
+        reads = Packs.of(scene, [value], dim, 4)
+        put = f"$four.v[$lane] = {scene.text(value, reads.held('$lane'))};"
+        whole, single = reads.lanes([put]), reads.lanes([f"$four.v[$lane] = {scene.text(value)};"], f"${dim} < {width}")
         inner = [
-            f"const int $row = $at / {self.columns}, ${dim} = $at % {self.columns};",
-            f"const int ${row_dim} = {first} + $row;",
-            f"const bool $inside = ${row_dim} < {limit} && ${dim} < {width};",
-            f"{place}[$row * {self._wide} + ${dim}] = $inside ? {self.scene.text(value)} : 0.0f;",
+            f"const int $row = $at / {self.columns}, ${dim}_first = $at % {self.columns}, ${row_dim} = {first} + $row;",
+            f"{_PACK} $four = {{}};",
+            *_either(f"$whole && ${row_dim} < {limit} && ${dim}_first < {width}", [*reads.fetch(), *whole]),
+            *_either(f"!$whole && ${row_dim} < {limit}", single),
+            f"*reinterpret_cast<{_PACK} *>(&{place}[$row * {self._wide} + ${dim}_first]) = $four;",
         ]
-        head = f"for (int $at = threadIdx.x; $at < {rows * self.columns}; $at += {_THREADS}) {{"
-        return ["#pragma unroll 4", head, *indent(inner), "}"]
+        head = f"for (int $at = 4 * threadIdx.x; $at < {rows * self.columns}; $at += {4 * self.threads}) {{"
+        whole_test = f"const bool $whole = {width} % 4 == 0 && {reads.aligned()};"
+        return ["{", f"    {whole_test}", "    #pragma unroll 8", *indent([head, *indent(inner), "}"]), "}"]
 
     def _begun(self) -> list[str]:
-        rows, groups, total = self._rows, self.columns // _GROUP, c_type(self.found.totals[0])
+        rows, groups, total = self._rows, self._groups, c_type(self.found.totals[0])
         begin = ["$top[$row] = -INFINITY;", "$total[$row] = 0;"]
         clear = unrolled("$group", groups, unrolled("$lane", 4, ["$sums[$row][$group].v[$lane] = 0.0f;"]))
         return [f"{_PACK} $sums[{rows}][{groups}];", f"float $top[{rows}];", f"{total} $total[{rows}];",
@@ -179,13 +210,13 @@ class _Kernel:
             "__syncthreads();",
             *self._products(),
             *unrolled("$row", self._rows, self._softened()),
-            "__syncthreads();",
+            "__syncwarp();  // a query's powers stay within its warp",
             *self._weighed(),
         ]  # fmt: skip
 
     def _products(self) -> list[str]:
-        fetch_q = f"$a[$row] = *reinterpret_cast<const {_PACK} *>(&$queries[($down + $row) * {self._wide} + $at]);"
-        at_k = f"($side + {_SIDE} * $key) * {self._wide} + $at"
+        fetch_q = f"$a[$row] = *reinterpret_cast<const {_PACK} *>(&$queries[{self._at(self._wide, '$at')}]);"
+        at_k = f"($side + {self.side} * $key) * {self._wide} + $at"
         fetch_k = f"$b[$key] = *reinterpret_cast<const {_PACK} *>(&$keys[{at_k}]);"
         step = ["$score[$row][$key] += $a[$row].v[$lane] * $b[$key].v[$lane];"]
         return [
@@ -202,39 +233,40 @@ class _Kernel:
         ]  # fmt: skip
 
     def _softened(self) -> list[str]:
-        """One query's scores as powers, and what was summed before scaled to them."""
-        found, scene, total = self.found, self.scene, c_type(self.found.totals[0])
+        """One query's scores as powers, and what was summed before scaled to them. One kernel takes the maximum of
+        its own products, fused; of several, one wrote scores, rounded: far from nought that decides on the powers."""
+        found, scene = self.found, self.scene
         row, key = found.query[0], found.key
-        place = [f"const int ${key} = $tile + $side + {_SIDE} * $key;"]
-        score = scene.text(found.score, {found.product: "$score[$row][$key]"})
-        power = scene.text(found.power, {found.score: "$score[$row][$key]", found.top: "$most"})
+        place = [f"const int ${key} = $tile + $side + {self.side} * $key;"]
+        own, fused = "$score[$row][$key]", len(scene.target.contract.plan.launches) == 1
+        score = scene.text(found.score, {found.product: own})
+        power = scene.text(found.power, {found.product if fused else found.score: own, found.top: "$most"})
         faded = unrolled("$lane", 4, ["$sums[$row][$group].v[$lane] *= $fade;"])
         return [
-            f"const int ${row} = $first + $down + $row;",
+            self._query(),
             f"const int $length = ${row} < {self._limit} ? {self._end} : 0;",
             "float $most = $top[$row];",
             *unrolled("$key", self._across, [
-                *place, f"$score[$row][$key] = ${key} < $length ? {score} : -INFINITY;",
-                "$most = fmaxf($most, $score[$row][$key]);",
+                *place, f"const float $scaled = ${key} < $length ? {score} : -INFINITY;",
+                *([] if fused else [f"{own} = $scaled;"]), "$most = fmaxf($most, $scaled);",
             ]),
-            *_shuffled("$most = fmaxf($most, OTHER);", "$most"),
+            *self._shuffled("$most = fmaxf($most, OTHER);", "$most"),
             "const float $fade = $top[$row] == -INFINITY ? 0.0f : expf($top[$row] - $most);",
-            f"{total} $sum = 0;",
+            "$total[$row] *= $fade;",
             *unrolled("$key", self._across, [
                 *place, f"const float $power = ${key} < $length ? {power} : 0.0f;",
-                f"$powers[($down + $row) * {self.keys + 4} + $side + {_SIDE} * $key] = $power;",
-                "$sum += $power;",
+                f"$powers[{self._at(self.keys + 4, f'$side + {self.side} * $key')}] = $power;",
+                "$total[$row] += $power;",
             ]),
-            *_shuffled("$sum += OTHER;", "$sum"),
-            "$total[$row] = $total[$row] * $fade + $sum;",
             "$top[$row] = $most;",
-            *unrolled("$group", self.columns // _GROUP, faded),
+            *unrolled("$group", self._groups, faded),
         ]  # fmt: skip
 
     def _weighed(self) -> list[str]:
-        groups = self.columns // _GROUP
-        at_p = f"($down + $row) * {self.keys + 4} + $at"
-        at_v = f"($at + $key) * {self._wide} + $group * {_GROUP} + $side * 4"
+        at_p = self._at(self.keys + 4, "$at")
+        width = self.scene.size(self.found.column[1])
+        beyond = [f"if ($group * {4 * self.side} >= $width) break;"] if width != str(self.columns) else []
+        at_v = f"($at + $key) * {self._wide} + ($group * {self.side} + $side) * 4"
         step = ["$sums[$row][$group].v[$lane] += $p[$row].v[$key] * $v.v[$lane];"]
         return [
             "#pragma unroll 2",
@@ -242,8 +274,8 @@ class _Kernel:
             *indent([
                 f"{_PACK} $p[{self._rows}];",
                 *unrolled("$row", self._rows, [f"$p[$row] = *reinterpret_cast<const {_PACK} *>(&$powers[{at_p}]);"]),
-                *unrolled("$group", groups, [
-                    f"if ($group * {_GROUP} >= $width) break;",
+                *unrolled("$group", self._groups, [
+                    *beyond,
                     *unrolled("$key", 4, [
                         f"const {_PACK} $v = *reinterpret_cast<const {_PACK} *>(&$values[{at_v}]);",
                         *unrolled("$row", self._rows, unrolled("$lane", 4, step)),
@@ -260,20 +292,27 @@ class _Kernel:
         weighed = scene.text(found.weight, {**held, found.power: "$sums[$row][$group].v[$lane]"})
         out: Load = stores(scene)[0]
         inner = [
-            f"const int ${column} = $group * {_GROUP} + $side * 4 + $lane;",
+            f"const int ${column} = ($group * {self.side} + $side) * 4 + $lane;",
             f"if (${row} < {self._limit} && ${column} < $width) {{",
             f"    const {c_type(found.fold)} $result = {weighed};",
             *indent(scene.assigned([(scene.element(out), found.value)], {**held, found.fold: "$result"})),
             "}",
         ]
         return unrolled("$row", self._rows, [
-            f"const int ${row} = $first + $down + $row;",
-            *unrolled("$group", self.columns // _GROUP, unrolled("$lane", 4, inner)),
+            self._query(),
+            *self._shuffled("$total[$row] += OTHER;", "$total[$row]"),
+            *unrolled("$group", self._groups, unrolled("$lane", 4, inner)),
         ])  # fmt: skip
 
+    def _query(self) -> str:
+        return f"const int ${self.found.query[0]} = $first + $down + $row * {self.threads // self.side};"
 
-def _shuffled(step: str, own: str) -> list[str]:
-    """The step with the value of every other thread of the row."""
-    other = f"__shfl_xor_sync(0xffffffffu, {own}, $apart)"
-    return ["#pragma unroll", f"for (int $apart = {_SIDE // 2}; $apart > 0; $apart /= 2) {{",
-            f"    {step.replace('OTHER', other)}", "}"]  # fmt: skip
+    def _shuffled(self, step: str, own: str) -> list[str]:
+        """The step with the value of every other thread of the row."""
+        other = f"__shfl_xor_sync(0xffffffffu, {own}, $apart)"
+        return ["#pragma unroll", f"for (int $apart = {self.side // 2}; $apart > 0; $apart /= 2) {{",
+                f"    {step.replace('OTHER', other)}", "}"]  # fmt: skip
+
+
+def _either(test: str, lines: list[str]) -> list[str]:
+    return [f"if ({test}) {{", *indent(lines), "}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Affine, Const, Expr, Fold, children, rebuilt, walk
+from fsr.computation.expression import Affine, Const, Expr, Fold, Number, Op, children, rebuilt, walk
 from fsr.computation.types import type_of
 from fsr.transform.computed.parts import Part, name_of, value_of
 from fsr.transform.plain.c_text import TYPES, NotPlain
@@ -14,6 +14,8 @@ _FLOATS = {"float32": ("0.0f", "1.0f"), "float64": ("0.0", "1.0")}
 _TYPES = (*_FLOATS, "int32", "int64")
 NEUTRAL = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}  # what changes nothing
 OPERATORS = {"sum": "sum", "prod": "product", "max": "max", "min": "min"}  # as fsr.transform.collectives calls them
+
+PLACES = ("argmax", "argmin")
 
 
 def folds_in(e: Expr) -> list[Fold]:
@@ -34,6 +36,26 @@ def one_fold(part: Part) -> tuple[Statement, Fold] | None:
         return output, checked(folds[0])
     except NotPlain:
         return None
+
+
+def best(fold: Fold) -> tuple[Expr, str]:
+    """The value that an extreme's place is told by, as a type that is compared plainly, and the helpers' name for
+    joining both. Raises NotPlain where the fold is no place along its one dimension."""
+    match fold:
+        case Fold("argmax" | "argmin", ((name, _),), Op("pair", (value, Number() as place)), False):
+            narrow = type_of(value) in ("float16", "bfloat16")
+            value = Op("float32", (value,)) if narrow else value
+            if name_of(place) == name and type_of(value) in _FLOATS and not folds_in(value):
+                return value, f"{'greatest' if fold.op == 'argmax' else 'least'}_at"
+    raise NotPlain(f"a place by {fold.op}")
+
+
+def begun(fold: Fold, result: str) -> list[str]:
+    """Declarations of a fold's result before the first value; of a place, with the value there."""
+    if fold.op in OPERATORS:
+        return [f"{c_type(fold)} {result} = {identity(fold)};"]
+    lowest = "-INFINITY" if fold.op == "argmax" else "INFINITY"
+    return [f"{TYPES[type_of(best(fold)[0])]} {result}_best = {lowest};", f"{c_type(fold)} {result} = 0;"]
 
 
 def without(e: Expr, fold: Fold) -> Expr:
@@ -69,8 +91,11 @@ def identity(fold: Fold) -> str:
     return _FLOATS.get(type_of(fold), ("0", "1"))[at]
 
 
-def step(fold: Fold, result: str, value: str) -> str:
-    """The statement that takes one more value in."""
+def step(fold: Fold, result: str, value: str, place: str = "") -> str:
+    """The statement that takes one more value in; of a place, the first of equal values stays."""
+    if place:
+        sign = ">" if fold.op == "argmax" else "<"
+        return f"if ({value} {sign} {result}_best) {{ {result}_best = {value}; {result} = {place}; }}"
     if fold.op in ("sum", "prod"):
         return f"{result} {'+' if fold.op == 'sum' else '*'}= {value};"
     call = f"f{fold.op}{'f' if type_of(fold) == 'float32' else ''}"

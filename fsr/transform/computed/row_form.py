@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fsr.computation.computation import Statement
 from fsr.computation.expression import Const, Expr, Fold, Load, Op, children, names_in, rebuilt, renamed, walk
 from fsr.computation.types import CASTS, type_of
-from fsr.transform.computed.folding import checked, folds_in
+from fsr.transform.computed.folding import PLACES, best, checked, folds_in
 from fsr.transform.computed.parts import Domain, name_of, value_of
 from fsr.transform.computed.scene import Scene, along, loads_in, plain, surely
 from fsr.transform.plain.c_text import NotPlain
@@ -97,7 +97,10 @@ def _written(s: Statement, scene: Scene) -> Load:
 def _checked(value: Expr) -> tuple[Fold, Expr]:
     if not isinstance(value, Fold):
         raise NotPlain("a value between statements that is no fold")
-    fold = checked(value)
+    if value.op in PLACES and isinstance(value.body, Op):
+        fold = replace(value, body=replace(value.body, args=(best(value)[0], value.body.args[1])))
+    else:
+        fold = checked(value)
     dim = fold.dims[0][0]
     return fold, renamed(fold.body, lambda n: ELEMENT if n == dim else n)
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from fsr.computation.expression import Expr, Load, Op, children, names_in, walk
-from fsr.computation.types import CASTS, type_of
+from fsr.computation.types import type_of
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
+from fsr.transform.computed.attention_form import uncast
 from fsr.transform.computed.columns import lead_dims
-from fsr.transform.computed.folding import OPERATORS, c_type, identity, step
+from fsr.transform.computed.folding import OPERATORS, PLACES, begun, best, c_type, identity, step
 from fsr.transform.computed.packs import MOST_BYTES, pack_type
 from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.row_form import ELEMENT, RowFold, Rows, carried_on, reads, rows, shared_by_row
@@ -210,12 +212,12 @@ class _Kernel:
         if self.keep == "online":
             lines, phases = self._online(phases[0][0], phases[1], seen), phases[2:]
         for phase in phases:
-            lines += [f"{c_type(f.fold)} {self.totals[f.value]} = {identity(f.fold)};" for f in phase]
+            lines += [line for f in phase for line in begun(f.fold, self.totals[f.value])]
             again = self._replacing(phase, stay)
             lines += self._walk([f.body for f in phase], self._steps(phase, stay, again), stay if kept else None, seen)
             lines += [self._joined(f) for f in phase]
             if again is not None:
-                self.totals[_uncast(again[0].body)] = self._lane(again[1])
+                self.totals[uncast(again[0].body)] = self._lane(again[1])
         if self.rows.elements:
             lines += self._stored(stay if kept else None, seen)
         if self.rows.results:
@@ -267,7 +269,7 @@ class _Kernel:
             return None
         values = [v for _, v in self.rows.elements]
         for f in phase:
-            body = _uncast(f.body)
+            body = uncast(f.body)
             used = any(body == e for v in values for e in walk(v)) and not isinstance(body, Load)
             left = any(stay[0] in _beneath(v, body) for v in values)
             if used and not left and type_of(body) == stay[0].dtype and len(phase) == 1:
@@ -278,11 +280,18 @@ class _Kernel:
         scene, held = self.rows.scene, self._held([f.body for f in phase], stay)
         if again is not None:
             place = self._lane(again[1])
-            f, body = again[0], _uncast(again[0].body)
+            f, body = again[0], uncast(again[0].body)
             value = scene.text(f.body, {body: place})
             return [*scene.assigned([(place, body)], held), step(f.fold, self.totals[f.value], value)]
         lines, known = scene.named([f.body for f in phase], held)
-        return [*lines, *(step(f.fold, self.totals[f.value], scene.text(f.body, known)) for f in phase)]
+        return [*lines, *(self._step(f, known) for f in phase)]
+
+    def _step(self, f: RowFold, held: Mapping[Expr, str]) -> str:
+        text = partial(self.rows.scene.text, held=held)
+        if f.fold.op not in PLACES:
+            return step(f.fold, self.totals[f.value], text(f.body))
+        assert isinstance(f.body, Op)
+        return step(f.fold, self.totals[f.value], *map(text, f.body.args))
 
     def _held(self, exprs: Sequence[Expr], stay: Sequence[Load]) -> dict[Expr, str]:
         held: dict[Expr, str] = dict(self.totals)
@@ -394,17 +403,12 @@ class _Kernel:
 
     def _joined(self, f: RowFold) -> str:
         """The threads' results as one."""
-        name, op = self.totals[f.value], OPERATORS[f.fold.op]
-        if self.threads == _WARP:
-            self.rows.scene.helpers.add(f"fsr_warp_{op}")
-            return f"{name} = fsr_warp_{op}({name});"
-        self.rows.scene.helpers.add(f"fsr_block_{op}")
-        return f"{name} = fsr_block_{op}<{self.threads}>({name});"
-
-
-def _uncast(e: Expr) -> Expr:
-    """What is converted, or the expression itself."""
-    return e.args[0] if isinstance(e, Op) and e.name in CASTS else e
+        name, at = self.totals[f.value], f.fold.op in PLACES
+        op = best(f.fold)[1] if at else OPERATORS[f.fold.op]
+        called = f"fsr_warp_{op}" if self.threads == _WARP else f"fsr_block_{op}"
+        self.rows.scene.helpers.add(called)
+        own = called if self.threads == _WARP else f"{called}<{self.threads}>"
+        return f"{own}({name}_best, {name});" if at else f"{name} = {own}({name});"
 
 
 def _beneath(e: Expr, without: Expr) -> set[Expr]:

@@ -70,8 +70,10 @@ class Scene:
     def size(self, text: str) -> str:
         """C text of a size expression, signed. Raises NotPlain."""
         found = self.names.sizes.text(text)
+        if found.isdigit():
+            return f"{found}LL" if self.wide else found
         types = {p.name: p.type for p in self.target.kernel.params}
-        return found if found.isdigit() or types.get(found, "int") in ("int", "const int") else f"({self.index}){found}"
+        return found if types.get(found, "int") in ("int", "const int") else f"({self.index}){found}"
 
     def timed(self, text: str) -> int:
         """The value of a size expression at the first timed sizes."""
@@ -198,7 +200,8 @@ def _cuttings(
 
 
 def _cut(computation: Computation, target: Target, contract: Contract, gpu: str) -> list[tuple[Scene, ...]]:
-    wide = any(_most(contract, " * ".join(f"({x})" for x in b.shape) or "1") > _INT for b in computation.buffers)
+    real = [b for b in computation.buffers if not b.name.startswith("_")]
+    wide = any(_most(contract, " * ".join(f"({x})" for x in b.shape) or "1") > _INT for b in real)
     found = []
     for parts in cuts_of(computation):
         scenes = tuple(

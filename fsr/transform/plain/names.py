@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from fsr.computation.computation import Computation
 from fsr.computation.expression import Affine
 from fsr.errors import ContractError
-from fsr.expressions import evaluate
+from fsr.expressions import evaluate, evaluate_int
 from fsr.hardware.c_types import BY_DTYPE, LANES
 from fsr.records import Role, ScalarArgument
 from fsr.source.form import Param
@@ -36,14 +36,14 @@ class Sizes:
             return None
 
     def text(self, size: str) -> str:
-        """C text of a size expression. Raises NotPlain."""
-        if size.strip().isdigit():
-            return size.strip()
-        wanted = self._values(size)
+        """C text of a size expression, a number where it has one value only. Raises NotPlain."""
+        fixed = {s.name: s.minimum for s in self.target.contract.sizes if s.minimum == s.maximum}
+        try:
+            return str(evaluate_int(size, fixed))
+        except (ContractError, ZeroDivisionError):
+            wanted = self._values(size)
         if wanted is None:
             raise NotPlain(size)
-        if len(set(wanted)) == 1 and re.fullmatch(r"[\d\s*+()-]+", size):
-            return str(wanted[0])
         for name, value in self._parameters():
             if self._values(value) == wanted:
                 return name

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fsr.computation.computation import Statement
 from fsr.computation.expression import Affine, Case, Const, Expr, Fold, Load, Number, Op
 from fsr.runs.kernel import load_kernel
 from fsr.source.parse import parse_kernels
+from fsr.transform.computed.attention_form import attention as attention_in
 from fsr.transform.computed.scene import cuttings
 from fsr.transform.protocol import Subject
 from tests.transform.computed.test_families import FAMILY, at, check, computed, over
@@ -106,6 +108,37 @@ def test_results_that_read_each_other_are_all_made_before_one_is_written(runner)
     check(runner, computed(subject_of(EACH_OTHER), values, ("n",)), "pack-elements", [(2048,), (13,)], most=1)
 
 
+ARGMIN = """// /// fsr
+// entry = "k"
+// [sizes]
+// rows = {min = 1, max = 4096, timed = 2048}
+// cols = {min = 1, max = 4096, timed = 1000}
+// [args]
+// x = {role = "in", shape = ["rows", "cols"], dtype = "float16"}
+// y = {role = "out", shape = ["rows"], dtype = "int32"}
+// rows = {value = "rows"}
+// cols = {value = "cols"}
+// [launch]
+// grid = "ceil_div(rows, 64)"
+// block = 64
+// [tolerance]
+// exact = true
+// ///
+#include <cuda_fp16.h>
+__global__ void k(const __half* x, int* y, int rows, int cols) {
+  int r = blockIdx.x * 64 + threadIdx.x, at = 0;
+  if (r >= rows) return;
+  for (int j = 1; j < cols; ++j) if (x[r * cols + j] < x[r * cols + at]) at = j;
+  y[r] = at;
+}"""
+
+
+def test_of_equal_values_a_row_keeps_the_first_place(runner):
+    pair = Op("pair", (Load("x", at("i", "k0"), "float16"), Number(Affine((("k0", 1),)), "int32")))
+    subject = computed(subject_of(ARGMIN), {"y": over("argmin", "cols", pair)}, ("rows", "cols"))
+    check(runner, subject, "fold-rows", [(3, 515), (5, 1), (2, 64)])
+
+
 @pytest.mark.parametrize("family", FAMILY)
 def test_an_element_that_another_point_reads_is_not_written_where_it_lies(family):
     neighbour = Load("p", (Number(Affine((("i", 1),), 1), "int64"),), "float32")
@@ -167,6 +200,20 @@ def test_each_weight_may_be_divided_too():
     for name, length in (("attention_three", Affine((("t", 1),))), ("attention_causal_three", Affine((("j", 1),), 1))):
         subject = computed(of_file(name), {"out": attention(length)}, ("heads", "t", "d"))
         assert list(FAMILY["tile-attention"].moves(subject))
+
+
+def test_heads_of_queries_that_share_keys_are_attention():
+    def read(buffer: str, *dims: str) -> Load:
+        return load(buffer, "i", *dims)
+
+    product = over("sum", "d", Op("prod", (read("k", "k0", "k1"), read("q", "j", "i2", "k1"))), "k1")
+    power = Op("exp", (plus(product, Op("neg", (over("max", "t", product),))),))
+    weighed = over("sum", "t", Op("prod", (read("v", "k0", "i3"), power)))
+    domain = (("i", "heads"), ("j", "group"), ("i2", "t"), ("i3", "d"))
+    s = Statement("fold", "out", domain, Op("div", (weighed, over("sum", "t", power))), at(*(n for n, _ in domain)))
+    found = attention_in(s, s.value, ("heads", "group", "t", "d"))
+    assert found is not None
+    assert (found.query, found.lead) == (domain[2], domain[:2])
 
 
 def test_weights_that_are_no_softmax_are_no_attention():
