@@ -1,7 +1,9 @@
 """tile-permute: what is contiguous along one dimension is wanted contiguous along another: tiles in shared memory.
 
-A block takes a square over the two dimensions, all others one at a time: it reads along the one, a word a thread of a
-row, and writes along the other. Rows of the tile are padded by one element, so that both ways touch every bank once.
+A block takes a tile over the two dimensions, all others one at a time: it reads along the one, a word a thread of a
+row, and writes along the other. Rows of a square are padded by one element, so that both ways touch every bank once.
+``along``: packs of 16 bytes both ways. Narrow elements are turned in registers first, as many rows as make a word, and
+the packs of a row in shared memory change places by its number, so that words and packs touch every bank once.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.elements import is_map, stores
-from fsr.transform.computed.packs import Packs, pack_type
+from fsr.transform.computed.packs import MOST_BYTES, Packs, pack_type
 from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, plain, word
 from fsr.transform.plain.c_text import NotPlain
 
 Params = Mapping[str, int | str]
 _WORD = 4
+_TILES = ((64, 64, 256), (128, 64, 256), (64, 128, 256), (64, 64, 128), (32, 32, 64), (32, 64, 128))  # along, across
 _BLOCKS = ((64, 4), (32, 4), (64, 8), (32, 8), (32, 16), (32, 32))  # threads along what is contiguous, rows of them
 
 
@@ -67,6 +70,12 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
         return
     narrow = min(bytes_of(x) for x in (*t.loads, *stores(scene)))
     gain = 5.0
+    if len({bytes_of(x) for x in (*t.loads, *stores(scene))}) == 1 and narrow in (2, _WORD):
+        worth = gain * (1.1 if narrow < _WORD else 0.8)
+        for along_, across, threads in _TILES:
+            if len(t.loads) * narrow * along_ * across <= STATIC_SHARED_BYTES:
+                yield {"along": along_, "across": across, "threads": threads}, worth
+                worth *= 0.97
     for pack in dict.fromkeys((max(1, _WORD // narrow), 1)):
         for threads, rows in _BLOCKS:
             side = threads * pack
@@ -80,32 +89,38 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
 
 def written(scene: Scene, params: Params) -> list[Written]:
     """The kernel. Raises NotPlain."""
-    t, (pack, x, y) = _turned(scene), (int(params[k]) for k in ("pack", "x", "y"))
+    t = _turned(scene)
     if t is None:
         raise NotPlain("nothing lies across")
-    side, (_, width), (_, length) = x * pack, t.across, t.last
+    if "along" in params:
+        return [_by_packs(t, *(int(params[k]) for k in ("along", "across", "threads")))]
+    pack, x, y = (int(params[k]) for k in ("pack", "x", "y"))
+    side = x * pack
     names = {load: f"$tile{n + 1}" for n, load in enumerate(t.loads)}
     lines = [
         *(f"__shared__ {BY_DTYPE[x.dtype].spelling} {n}[{side}][{side + 1}];" for x, n in names.items()),
-        *_place(t, side),
+        *_place(t, side, side),
         "// Read along what is contiguous there,",
         *_rows(side, y, _read(t, pack, names)),
         "__syncthreads();",
         "// and write along what is contiguous here.",
         *_rows(side, y, _write(t, pack, names)),
     ]
+    return [Written(scene, lines, _grid(t, side, side), (str(x), str(y), "1"), x * y, "permute")]
+
+
+def _grid(t: _Turned, along_: int, across: int) -> tuple[str, str, str]:
     rest = "".join(f" * ({x})" for _, x in t.rest)
-    grid = f"ceil_div({length}, {side}) * ceil_div({width}, {side}){rest}"
-    return [Written(scene, lines, (grid, "1", "1"), (str(x), str(y), "1"), x * y, "permute")]
+    return f"ceil_div({t.last[1]}, {along_}) * ceil_div({t.across[1]}, {across}){rest}", "1", "1"
 
 
-def _place(t: _Turned, side: int) -> list[str]:
+def _place(t: _Turned, along_: int, side: int) -> list[str]:
     """Which tile of which of all the others a block has: tiles along the outputs' last dimension are neighbours."""
     scene, (across, width), (last, length) = t.scene, t.across, t.last
     lines = [
-        f"const int ${last}_tiles = ({scene.size(length)} + {side - 1}) / {side};",
+        f"const int ${last}_tiles = ({scene.size(length)} + {along_ - 1}) / {along_};",
         f"const int ${across}_tiles = ({scene.size(width)} + {side - 1}) / {side};",
-        f"const {scene.index} ${last}_tile = blockIdx.x % ${last}_tiles * {side};",
+        f"const {scene.index} ${last}_tile = blockIdx.x % ${last}_tiles * {along_};",
         f"const {scene.index} ${across}_tile = blockIdx.x / ${last}_tiles % ${across}_tiles * {side};",
     ]
     for n, (name, extent) in enumerate(t.rest):
@@ -139,20 +154,86 @@ def _write(t: _Turned, pack: int, names: Mapping[Load, str]) -> list[str]:
     outputs, values = stores(scene), [value_of(s) for s in scene.part.outputs]
     turned: dict[Expr, str] = {x: f"{n}[threadIdx.x * {pack} + $lane][$row]" for x, n in names.items()}
     reads = Packs.of(scene, values, last, pack)
-    made = {o: f"{scene.own(o.buffer)}_made" for o in outputs}
-    pairs = list(zip(outputs, values, strict=True))
-    whole = [
-        *reads.fetch(),
-        *(f"{pack_type(scene, o, pack)} {made[o]};" for o in outputs),
-        *reads.lanes(scene.assigned([(f"{made[o]}.v[$lane]", v) for o, v in pairs], turned | reads.held("$lane"))),
-        *(f"*reinterpret_cast<{pack_type(scene, o, pack)} *>(&{reads.first(o)}) = {made[o]};" for o in outputs),
-    ]
-    one = scene.assigned([(scene.element(o), v) for o, v in pairs], turned)
+    whole = _made(reads, turned)
+    one = scene.assigned([(scene.element(o), v) for o, v in zip(outputs, values, strict=True)], turned)
     test = f"${across} < {scene.size(width)}"
     return [
         f"const {scene.index} ${across} = ${across}_tile + $row;",
         *_whole_or_single(reads, (last, length), test, (whole, one), outputs),
     ]
+
+
+def _made(reads: Packs, turned: Mapping[Expr, str]) -> list[str]:
+    """Packs of all outputs, as ``turned`` tells a lane of what was read across, and their stores."""
+    scene, outputs = reads.scene, stores(reads.scene)
+    made = {o: f"{scene.own(o.buffer)}_made" for o in outputs}
+    pairs = [(f"{made[o]}.v[$lane]", value_of(s)) for o, s in zip(outputs, scene.part.outputs, strict=True)]
+    kinds = {o: pack_type(scene, o, reads.width) for o in outputs}
+    return [
+        *reads.fetch(),
+        *(f"{kinds[o]} {made[o]};" for o in outputs),
+        *reads.lanes(scene.assigned(pairs, {**turned, **reads.held("$lane")})),
+        *(f"*reinterpret_cast<{kinds[o]} *>(&{reads.first(o)}) = {made[o]};" for o in outputs),
+    ]
+
+
+def _by_packs(t: _Turned, along_: int, across: int, threads: int) -> Written:
+    """A tile of ``along_`` elements of ``across`` rows of the outputs."""
+    scene, (column, width), (last, length) = t.scene, t.across, t.last
+    size = bytes_of(t.loads[0])
+    pack, rows = MOST_BYTES // size, _WORD // size
+    values = [value_of(s) for s in scene.part.outputs]
+    across_packs, along_packs = (Packs.of(scene, x, d, pack) for x, d in ((t.loads, column), (values, last)))
+    names = {load: f"$tile{n + 1}" for n, load in enumerate(t.loads)}
+    limits = [f"${column} < {scene.size(width)}", f"${last} < {scene.size(length)}"]
+    whole = [f"{scene.size(x)} % {pack} == 0" for x in (width, length)]
+    whole += [across_packs.aligned(), along_packs.aligned(stores(scene))]
+    held: dict[Expr, str] = {x: f"{n}[$place($a, $b)]" for x, n in names.items()}
+    single = [(scene.element(o), v) for o, v in zip(stores(scene), values, strict=True)]
+    turned: dict[Expr, str] = {x: f"{n}_pack.v[$lane]" for x, n in names.items()}
+    kinds = {x: (pack_type(scene, x, pack), pack_type(scene, x, rows)) for x in t.loads}
+    swap = f"($b / {pack} ^ $a / {pack} % {along_ // pack}) * {pack} + $b % {pack}"
+
+    def tiles(steps: tuple[int, int], tests: Sequence[str], inner: list[str], along_first: bool) -> list[str]:
+        """A walk over the tile, so many elements of either dimension a thread."""
+        a, b = across // steps[0], along_ // steps[1]
+        texts = ("$at / {0}", "$at % {0}") if along_first else ("$at % {0}", "$at / {0}")
+        at = [text.format(b if along_first else a) + (f" * {n}" if n > 1 else "")
+              for text, n in zip(texts, steps, strict=True)]  # fmt: skip
+        return [
+            "#pragma unroll",
+            f"for (int $at = threadIdx.x; $at < {a * b}; $at += {threads}) {{",
+            f"    const int $a = {at[0]}, $b = {at[1]};",
+            f"    const {scene.index} ${column} = ${column}_tile + $a, ${last} = ${last}_tile + $b;",
+            f"    if ({' && '.join(tests)}) {{", *indent(indent(inner)), "    }", "}",
+        ]  # fmt: skip
+
+    fetch = [line for x, n in names.items() for line in (
+        f"{kinds[x][0]} {n}_packs[{rows}];",
+        *unrolled("$row", rows, [f"{n}_packs[$row] = *reinterpret_cast<const {kinds[x][0]} *>"
+                                 f"(&{word(scene.element(x), last, f'(${last} + $row)')});"]),
+        *unrolled("$lane", pack, [
+            f"{kinds[x][1]} {n}_word;", *unrolled("$row", rows, [f"{n}_word.v[$row] = {n}_packs[$row].v[$lane];"]),
+            f"*reinterpret_cast<{kinds[x][1]} *>(&{n}[$place($a + $lane, $b)]) = {n}_word;",
+        ]),
+    )]  # fmt: skip
+    back = [f"const {kinds[x][0]} {n}_pack = *reinterpret_cast<const {kinds[x][0]} *>(&{n}[$place($a, $b)]);"
+            for x, n in names.items()]  # fmt: skip
+    put = [f"{held[x]} = {scene.element(x)};" for x in names]
+    lines = [
+        *(f"__shared__ __align__(16) {BY_DTYPE[x.dtype].spelling} {n}[{across * along_}];" for x, n in names.items()),
+        *_place(t, along_, across),
+        f"const auto $place = [](int $a, int $b) {{ return $a * {along_} + {swap}; }};",
+        f"const bool $whole = {' && '.join(whole)};",
+        "if ($whole) {", *indent(tiles((pack, rows), limits, fetch, False)), "} else {",
+        *indent(tiles((1, 1), limits, put, False)), "}",
+        "__syncthreads();",
+        "if ($whole) {",
+        *indent(tiles((1, pack), limits, [f"const {scene.index} ${last}_first = ${last};", *back,
+                                          *_made(along_packs, turned)], True)), "} else {",
+        *indent(tiles((1, 1), limits, scene.assigned(single, held), True)), "}",
+    ]  # fmt: skip
+    return Written(scene, lines, _grid(t, along_, across), (str(threads), "1", "1"), threads, "permute")
 
 
 def _whole_or_single(
