@@ -102,7 +102,7 @@ def read_config(path: Path, folders: tuple[str, ...] = ()) -> Config:
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
         raise UsageError(f"the daemon's configuration cannot be read: {fault}", where=str(path)) from None
     if folders:
-        data["folder"] = [{"path": folder} for folder in folders]
+        data["folder"] = [{"path": str(_existing(folder))} for folder in folders]
     try:
         config = msgspec.convert(data, Config)
         _check(config)
@@ -113,6 +113,18 @@ def read_config(path: Path, folders: tuple[str, ...] = ()) -> Config:
             fix="docs/daemon.md lists every entry with its default",
         ) from None  # fmt: skip
     return config
+
+
+def _existing(folder: str) -> Path:
+    """A folder of the command line. Raises UsageError when it is none."""
+    path = Path(folder).expanduser()
+    if not path.is_dir():
+        what = "is a file" if path.exists() else "does not exist"
+        raise UsageError(
+            f"{folder} {what}", expected="a folder of kernels", where="fsr daemon",
+            fix=f"name the folder: {path.parent}" if path.exists() else f"mkdir -p {path}, or name another",
+        )  # fmt: skip
+    return path
 
 
 def _check(config: Config) -> None:

@@ -94,11 +94,12 @@ def _status_text(status: dict[str, Any]) -> str:
     lines = [
         f"running for {duration_text(time.time() - status['began'])}{', paused' if status['paused'] else ''}",
         f"  page      {status['page'] or 'none'}",
-        f"  watching  {status['kernels']} kernels in {', '.join(status['folders'])}",
+        f"  watching  {status['kernels']} kernel{'s' * (status['kernels'] != 1)} in {', '.join(status['folders'])}",
         f"  jobs      {jobs}",
         f"  today     {duration_text(status['spent_today_s'])} of runs",
     ]
-    return "\n".join([*lines, *(f"  {slot['device']:<9} {slot['standing']}" for slot in status["slots"])])
+    slots = [f"  {slot['device']:<9} {slot['standing']}" for slot in status["slots"]]
+    return "\n".join([*lines, *(slots or ["  no device yet: fsr daemon logs says why"])])
 
 
 @daemon_command.command("logs")

@@ -31,14 +31,15 @@ BESIDE_GPU_S = 9.0
 @dataclass(slots=True)
 class Budget:
     """The seconds of one run. ``total_s``: asked for. ``spent_s``: in earlier lives of a resumed run. ``sanitized``: a
-    promotion runs sanitizers. ``predicted``: there is no GPU. ``found``: there is something to promote. Pauses do not
-    count."""
+    promotion runs sanitizers. ``predicted``: there is no GPU. ``found``: there is something to promote. ``patience_s``:
+    how much longer the run may take for a verdict on what its search found. Pauses do not count."""
 
     total_s: float
     spent_s: float = 0.0
     sanitized: bool = False
     predicted: bool = False
     found: bool = True
+    patience_s: float = 0.0
     clock: Callable[[], float] = time.monotonic
     _began: float = field(init=False)
     _paused: float | None = field(default=None, init=False)
@@ -63,10 +64,15 @@ class Budget:
         return self.total_s - LEAVING_S - self.elapsed_s
 
     @property
+    def promotion_left_s(self) -> float:
+        """Seconds that promotions may still take."""
+        return self.left_s + self.patience_s
+
+    @property
     def verdict_left_s(self) -> float:
         """Seconds that a promotion under way may still take: one that takes longer than was expected may overrun the
         budget within what a run promises to keep, 10 % and 5 s, rather than lose what was found."""
-        return self.left_s + OVERRUN_SHARE * self.total_s + OVERRUN_S
+        return self.promotion_left_s + OVERRUN_SHARE * self.total_s + OVERRUN_S
 
     @property
     def search_left_s(self) -> float:
@@ -130,7 +136,7 @@ class Budget:
 
     def enough_to_promote(self) -> bool:
         """Whether a promotion could end in what is left, if all goes well."""
-        return self.left_s > 0 and self.left_s >= HOPEFUL * self.promotion_s
+        return self.promotion_left_s > 0 and self.promotion_left_s >= HOPEFUL * self.promotion_s
 
     def needed_s(self) -> float:
         """A budget, larger than this, that would be enough to test the original, a few candidates, and promote one."""

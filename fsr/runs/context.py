@@ -47,7 +47,7 @@ class RunContext:
             self.tick()
             self.lease.wait()
             waited = self.budget.elapsed_s - began
-            if self.budget.left_s <= 0 or (self.lease.blocked_by and waited > BLOCKED_S):
+            if self.budget.promotion_left_s <= 0 or (self.lease.blocked_by and waited > BLOCKED_S):
                 raise FsrError(
                     f"{', '.join(self.lease.devices)} is in use by {self.lease.blocked_by or 'another run'}",
                     expected="a device that nobody is timing on",
@@ -61,7 +61,7 @@ class RunContext:
 
         ``payload``: made from the seconds that the task may take, ``most_s`` or what the budget has left. A worker that
         dies under the task is tried once more."""
-        limit_s = max(0.1, min(most_s, self.budget.left_s))
+        limit_s = max(0.1, min(most_s, self.budget.promotion_left_s))
         task = Task(f"fsr.evaluation.{function}", payload(limit_s), limit_s)
         done = completed(self.workers, pool, task, self.tick, tries=2)
         return done, _cut(done, limit_s < most_s)
@@ -71,7 +71,7 @@ class RunContext:
     ) -> tuple[list[Completion], bool]:
         """The completions of the parts of a promotion, side by side and in fresh processes, and whether the budget
         ended under one. The first that does not find the candidate right stands alone."""
-        aim_s, limit_s = (max(0.1, min(most_s, s)) for s in (self.budget.left_s, self.budget.verdict_left_s))
+        aim_s, limit_s = (max(0.1, min(most_s, s)) for s in (self.budget.promotion_left_s, self.budget.verdict_left_s))
         tasks = [Task("fsr.evaluation.promotion:promote_task", make(aim_s), limit_s, fresh=True) for make in payloads]
         done = all_completed(self.workers, "device", tasks, _right, self.tick, tries=2)
         return done, any(_cut(one, limit_s < most_s) for one in done)

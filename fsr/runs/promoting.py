@@ -84,10 +84,10 @@ class Promoter:
         """The winner's outcome: what the search knew of it, what promotion found, and what holds it back now."""
         searched, features = trial.outcome, trial.outcome.features.merged(promoted.features)
         binaries = self.binaries.get(trial.proposal.id)
-        if not features.bottlenecks and binaries is not None and self.context.budget.left_s > 0:
+        if not features.bottlenecks and binaries is not None and self.context.budget.promotion_left_s > 0:
             task = self.enricher.last_look(trial.proposal, binaries)
             if task is not None:
-                task = replace(task, timeout_s=min(task.timeout_s, self.context.budget.left_s))
+                task = replace(task, timeout_s=min(task.timeout_s, self.context.budget.promotion_left_s))
                 found = completed(self.context.workers, "compile", task, self.context.tick).result
                 features = features.merged(found.features) if isinstance(found, Enriched) else features
         cases, passed = searched.cases + promoted.cases, searched.passed + promoted.passed
@@ -136,7 +136,7 @@ class Promoter:
             return self._judged(trial)
         outcome = joined(*found) if len(found) > 1 else found[0]
         if outcome.status is Status.PROMOTED:
-            mutants.wait(min(GRACE_S, context.budget.left_s), context.tick)
+            mutants.wait(min(GRACE_S, context.budget.promotion_left_s), context.tick)
             outcome = mutants.weighed(outcome)
         if mutants.under_way:  # what comes too late would be in the way of the next
             context.workers.cancel_all()
@@ -145,7 +145,7 @@ class Promoter:
     def _mutants(self, proposal: Proposal) -> Adequacy:
         """Mutants of a candidate, begun on compile workers that have nothing else to do while it is promoted."""
         context = self.context
-        seconds = min(MUTANTS_S, context.budget.promotion_s + GRACE_S, context.budget.left_s)
+        seconds = min(MUTANTS_S, context.budget.promotion_s + GRACE_S, context.budget.promotion_left_s)
         most = max(1, context.workers.size("compile") // 2)
         found = Adequacy(context.workers, context.spec, proposal.candidate, MUTANTS, seconds, proposal.untrusted, most)
         found.begin()

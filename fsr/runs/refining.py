@@ -44,7 +44,7 @@ from fsr.transform.registry import all_actions
 class Job:
     """What a run is given. folder: of its log. earlier: its start, when it is resumed; the options are then its own.
     proposers: beside the deterministic one. listener: told of every event; progress: of how the run stands. since_s:
-    what of its budget is gone already."""
+    what of its budget is gone already; patience_s: how much longer a verdict may take."""
 
     options: RefineOptions
     settings: Settings
@@ -56,12 +56,14 @@ class Job:
     listener: Callable[[Mapping[str, Any]], None] = lambda event: None
     progress: Progress = lambda state: None
     since_s: float = 0.0
+    patience_s: float = 0.0
 
 
 def carry_out(job: Job) -> Result:
     """Refine a kernel. Raises StopNow when it is stopped before its original was tested, and FsrError."""
     options, earlier = job.options, job.earlier
-    budget = Budget(options.budget_s, job.since_s + (earlier.seconds if earlier is not None else 0.0))
+    spent_s = job.since_s + (earlier.seconds if earlier is not None else 0.0)
+    budget = Budget(options.budget_s, spent_s, patience_s=job.patience_s)
     output = options.output or default_output(options.kernel)
     require_writable(output, options.kernel)
     require_models(options, job.settings)

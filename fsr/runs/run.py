@@ -102,10 +102,11 @@ class Run:
 
     # ------------------------------------------------------------ steering
 
-    def start(self, since_s: float = 0.0) -> Run:
+    def start(self, since_s: float = 0.0, *, patience_s: float = 0.0) -> Run:
         """Begin, in a thread of its own; returns at once. ``since_s``: how much of the budget is gone already, to the
-        start of a process say. A run begins once. Raises RuntimeError the second time."""
-        self._job.since_s = since_s
+        start of a process say. ``patience_s``: how much longer than the budget a verdict on what was found may take. A
+        run begins once. Raises RuntimeError the second time."""
+        self._job.since_s, self._job.patience_s = since_s, patience_s
         self._thread.start()
         return self
 

@@ -39,6 +39,14 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, says: str) -> None:
     assert str(path) in str(told.value)
 
 
+def test_a_folder_of_the_command_line_that_is_none_is_no_fault_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").touch()
+    for name, says in (("nowhere", "does not exist"), ("k.cu", "is a file")):
+        with pytest.raises(UsageError, match=f"{name} {says}") as told:
+            read_config(tmp_path / "daemon.toml", (str(tmp_path / name),))
+        assert "daemon.toml" not in str(told.value)
+
+
 def test_folders_of_includes_and_macros_reach_the_runs_of_their_folder(tmp_path: Path) -> None:
     (tmp_path / "inner" / "inc").mkdir(parents=True)
     path = tmp_path / "daemon.toml"

@@ -118,3 +118,15 @@ def test_the_search_goes_on_while_there_is_nothing_to_promote() -> None:
     found.found = False
     assert found.search_left_s > kept
     assert found.left_s > found.search_left_s > 0
+
+
+def test_whoever_has_patience_gets_a_verdict_after_the_budget_and_no_more_search() -> None:
+    found, clock = budget(100.0, patience_s=200.0, predicted=True)
+    clock.now += 10.0
+    found.baseline_took(10.0)
+    clock.now += 140.0
+    assert found.search_left_s < 0
+    assert found.promotion_left_s == pytest.approx(149.5)
+    assert found.enough_to_promote()
+    clock.now += 149.0
+    assert not found.enough_to_promote()

@@ -25,6 +25,7 @@ from fsr.runs.state import RunState
 from fsr.settings import Settings
 
 STATE_S = 0.5
+PATIENCE = 2.0  # of the budget: nobody waits for the run, and what it found would be lost
 EXIT_ORPHAN = 70
 
 
@@ -46,7 +47,7 @@ def main() -> None:
     _tell(out, "run", name=run.name)
     run.watch(_Telling(out))
     threading.Thread(target=_listen, args=(run,), daemon=True).start()
-    run.start()
+    run.start(patience_s=PATIENCE * run.options.budget_s)
     try:
         result = run.wait()
         assert result is not None
@@ -54,9 +55,15 @@ def main() -> None:
     except Stopped as fault:
         _tell(out, "fault", error=str(fault), retry=True)
     except FsrError as fault:
-        # A kernel that cannot be used stays so until it is saved again; a full disk or a busy device does not.
-        lasting = isinstance(fault, UsageError | SourceError) and not isinstance(fault, StorageError)
-        _tell(out, "fault", error=str(fault), retry=not lasting)
+        _tell(out, "fault", error=str(fault), retry=not _lasts(fault))
+
+
+def _lasts(fault: FsrError) -> bool:
+    """A kernel that cannot be used stays so until it is saved again; a full disk, a busy device or a cluster that does
+    not answer does not."""
+    return (
+        isinstance(fault, UsageError | SourceError) and not isinstance(fault, StorageError) and fault.where != "--ray"
+    )
 
 
 def _run_of(order: Mapping[str, Any]) -> Run | RunRecord:

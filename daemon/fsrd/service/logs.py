@@ -20,5 +20,5 @@ def set_up(path: Path, *, foreground: bool) -> None:
     logging.basicConfig(level=logging.INFO, format=FORMAT, handlers=handlers, force=True)
     # watchdog 7.1 says so, in pages, of a folder that appeared twice within a moment, and goes on as it should
     warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
-    for name in ("uvicorn.access", "watchdog"):
+    for name in ("uvicorn", "watchdog"):  # each of two servers tells of its start and end
         logging.getLogger(name).setLevel(logging.WARNING)

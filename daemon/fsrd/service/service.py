@@ -26,6 +26,7 @@ from fsrd.service.bus import Bus
 from fsrd.service.devices import Slot, slots_of
 from fsrd.service.instance import Place
 from fsrd.service.queued import take_queued
+from fsrd.service.reach import Reach
 from fsrd.service.results import output_of, won
 from fsrd.service.slot import SlotWorker
 from fsrd.watching.content import Content
@@ -54,6 +55,7 @@ class Service:
         self.began = time.time()
         self._look = look or (lambda: slots_of(config.run.device, config.run.target, config.run.ray))
         self._look_each_s = CLUSTER_LOOK_S if config.run.ray else LOOK_AGAIN_S
+        self._reach = Reach()
         self._sensors, self._command = sensors or MachineSensors(), command
         self.politeness = Politeness(config.polite, self._sensors, self.store.spent_s)
         self.workers = [SlotWorker(slot, self) for slot in slots]
@@ -178,6 +180,8 @@ class Service:
     def health(self) -> list[str]:
         """What is wrong, in words; [] when all is well."""
         wrong = [f"the worker of {w.slot.device} has ended" for w in self.workers if not w.thread.is_alive()]
+        if not self.workers:
+            wrong.append("there is no device: the cluster did not answer")
         if self.watcher is None or not self.watcher.alive:
             wrong.append("nothing is watched")
         if not self._minder.is_alive():
@@ -186,9 +190,10 @@ class Service:
 
     # ------------------------------------------------------------ what slots need (fsrd.service.slot.Host)
 
-    def against(self, device: str) -> str:
+    def against(self, slot: Slot) -> str:
         """Why nothing is to run on a device now."""
-        return "its owner paused the daemon" if self.paused else self.politeness.against(device)
+        paused = "its owner paused the daemon" if self.paused else ""
+        return paused or self._reach.against(slot.ray) or self.politeness.against(slot.device)
 
     def process_for(self, job: Job, slot: Slot) -> RunProcess:
         """The process of a job's run, started."""

@@ -27,7 +27,7 @@ class Host(Protocol):
 
     store: JobStore
 
-    def against(self, device: str) -> str: ...
+    def against(self, slot: Slot) -> str: ...
     def process_for(self, job: Job, slot: Slot) -> RunProcess: ...
     def told(self, job: Job, message: Mapping[str, Any]) -> None: ...
     def ended(self, job: Job, result: Mapping[str, Any] | None, error: str) -> None: ...
@@ -80,7 +80,7 @@ class SlotWorker:
         if not store.waits(self.slot.hardware):
             self._stands("idle")
             return None
-        why = self._host.against(self.slot.device)
+        why = self._host.against(self.slot)
         if why:
             self._stands(f"waits: {why}")
             return None
@@ -168,7 +168,7 @@ class _Attempt:
 
     def _parked(self, now: float) -> bool:
         """Pause or go on as the machine's other users need it; whether the run is to be left to be resumed later."""
-        why = self._host.against(self._slot.device)
+        why = self._host.against(self._slot)
         if why:
             self._stands(f"paused: {why}")
         if why and self._paused_at is None:

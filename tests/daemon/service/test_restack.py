@@ -63,14 +63,14 @@ def test_a_device_that_joins_takes_jobs_and_one_that_goes_is_waited_for(
     monkeypatch.setattr(services, "CLUSTER_LOOK_S", 0.1)
     here: list[Slot] = []  # the head does not answer yet
     (tmp_path / "kernels").mkdir()
-    config = Config(folder=(WatchedFolder(path=str(tmp_path / "kernels")),), run=RunTable(ray="head:6379"))
+    config = Config(folder=(WatchedFolder(path=str(tmp_path / "kernels")),), run=RunTable(ray="auto"))
     service = service_of(tmp_path, config, slots=(), look=lambda: list(here))
     kernel(tmp_path / "kernels", "one")
     service.start()
     try:
         assert eventually(lambda: service.watcher is not None and service.watcher.kernels == 1)
         assert service.store.counts()["queued"] == 0
-        here[:] = [Slot(f"head:6379 {name} 0", name, ray=f"head:6379#{name}") for name in ("H200", "L4")]
+        here[:] = [Slot(f"auto {name} 0", name, ray=f"auto#{name}") for name in ("H200", "L4")]
         assert eventually(lambda: service.store.counts()["done"] == 2)
         assert {job.hardware for job in service.store.jobs([State.DONE])} == {"H200", "L4"}  # a winner for each
         here.pop()
