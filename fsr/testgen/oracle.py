@@ -8,7 +8,7 @@ that cancellation is forgiven where every correct kernel suffers from it, and no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -48,6 +48,36 @@ NOISY_RUNS = 6
 NOISY_STEP = 2.0**-40  # far below float's rounding, far above double's: another sample of the noise, the same problem
 
 
+class Scale:
+    """How large the terms behind each element of the outputs are (float64, absolute; 0 where an answer is no number),
+    as far as perturbed runs have shown. Each run can only add: ``arrays`` is never more than what all of them tell.
+
+    first: the original's answer. data: what it is to be perturbed to, a set a run."""
+
+    def __init__(self, first: Mapping[str, Array], run: Callable[[CaseData], Mapping[str, Array]],
+                 data: Iterator[CaseData]) -> None:  # fmt: skip
+        self.arrays = {name: _magnitude(array) for name, array in first.items()}
+        self._first, self._run, self._data = first, run, data if any(map(_floats, first.values())) else iter(())
+        self._next = next(self._data, None)
+
+    def grow(self) -> bool:
+        """One perturbed run more; False where all were made."""
+        if self._next is None:
+            return False
+        moved = self._run(self._next)
+        for name, scale in self.arrays.items():
+            if _floats(self._first[name]):
+                np.maximum(scale, _change(self._first[name], moved[name]), out=scale)
+        self._next = next(self._data, None)
+        return True
+
+    def whole(self) -> Mapping[str, Array]:
+        """What all runs tell."""
+        while self.grow():
+            pass
+        return self.arrays
+
+
 class Expected:
     """What is known of one case. Per output name: ``arrays`` the original's answer (first run, poison seed 0);
     ``spread`` by how much repeated runs of the original differ (0 where they agree bit for bit); ``unwritten``
@@ -62,7 +92,7 @@ class Expected:
         spread: Mapping[str, Array],
         unwritten: Mapping[str, Array],
         precise: Callable[[], Mapping[str, Array] | None] = lambda: None,
-        scale: Callable[[int], Mapping[str, Array]] | None = None,
+        scale: Callable[[int], Scale] | None = None,
         noise: Callable[[Mapping[str, Array]], Mapping[str, Array] | None] = lambda truth: None,
     ) -> None:
         self.arrays, self.spread, self.unwritten = arrays, spread, unwritten
@@ -84,14 +114,19 @@ class Expected:
         return self._precise()
 
     @cached_property
+    def growing(self) -> Scale:
+        """See the class."""
+        return self._scale(0) if self._scale is not None else Scale(self.arrays, lambda _: {}, iter(()))
+
+    @property
     def scale(self) -> Mapping[str, Array]:
         """See the class."""
-        return self._scale(0) if self._scale is not None else {n: _scale(a, []) for n, a in self.arrays.items()}
+        return self.growing.whole()
 
     @cached_property
     def wider_scale(self) -> Mapping[str, Array]:
         """See the class."""
-        more = self._scale(MORE_RUNS) if self._scale is not None else self.scale
+        more = self._scale(MORE_RUNS).whole() if self._scale is not None else self.scale
         return {name: np.maximum(scale, more[name]) for name, scale in self.scale.items()}
 
     @cached_property
@@ -129,12 +164,9 @@ def expect(
         found = precise(case, widened_data(build(contract, case))) if precise is not None else None
         return None if found is None else _picked(found, names)
 
-    def scale(more: int) -> Mapping[str, Array]:
-        if not any(is_float(first[n].dtype) for n in names):
-            return {n: _scale(first[n], []) for n in names}
+    def scale(more: int) -> Scale:
         shaken = _perturbed(contract, case, build(contract, case), more)
-        moved = [_picked(run(case, d), names) for d in shaken]
-        return {n: _scale(first[n], [m[n] for m in moved]) for n in names}
+        return Scale(first, lambda data: _picked(run(case, data), names), shaken)
 
     def noise(truth: Mapping[str, Array]) -> Mapping[str, Array] | None:
         if noisy is None:
@@ -181,7 +213,7 @@ def _movable(contract: Contract, case: Case, data: CaseData) -> list[str]:
     ]
 
 
-def _perturbed(contract: Contract, case: Case, data: CaseData, more: int = 0) -> list[CaseData]:
+def _perturbed(contract: Contract, case: Case, data: CaseData, more: int = 0) -> Iterator[CaseData]:
     """All floating inputs shaken together, three times; then each alone. Together they may cancel (a result near zero
     whose terms move the same way), which would hide how large its terms are; alone they do not. ``more``: so many
     others, all together, the first few of them one way up to some place of each row and the other way behind it: what a
@@ -190,7 +222,6 @@ def _perturbed(contract: Contract, case: Case, data: CaseData, more: int = 0) ->
     chosen = [movable] * (more or PERTURBED_RUNS)
     if len(movable) > 1 and not more:
         chosen += [[name] for name in movable[:ALONE_MOST]]
-    found = []
     for number, names in enumerate(chosen, start=100 if more else 0):
         rng = np.random.default_rng([case.seed % 2**32, 7 + number])
         drifts = bool(more) and number - 100 < DRIFTING_RUNS
@@ -200,8 +231,7 @@ def _perturbed(contract: Contract, case: Case, data: CaseData, more: int = 0) ->
             else array.copy()
             for name, array in data.arrays.items()
         }
-        found.append(CaseData(arrays, data.scalars))
-    return found
+        yield CaseData(arrays, data.scalars)
 
 
 def _nudged(contract: Contract, case: Case, data: CaseData, number: int) -> CaseData:
@@ -254,15 +284,21 @@ def _shaken(
     return np.sort(shaken, axis=-1) if wanted.sorted and array.ndim else shaken
 
 
-def _scale(first: Array, moved: list[Array]) -> Array:
-    """max(|answer|, change under perturbation / perturbation); 0 where the answer is no number."""
+def _floats(array: Array) -> bool:
+    return is_float(array.dtype)
+
+
+def _magnitude(first: Array) -> Array:
     if not is_float(first.dtype):
         return np.zeros((), dtype=np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):
-        base = first.astype(np.float64)
-        scale = np.abs(base)
-        for other in moved:
-            change = np.abs(other.astype(np.float64) - base) / perturbation(first.dtype)
-            np.fmax(scale, np.where(np.isfinite(change), change, 0.0), out=scale)
+    scale = np.abs(first.astype(np.float64))
     scale[~np.isfinite(scale)] = 0.0
     return np.asarray(scale)
+
+
+def _change(first: Array, moved: Array) -> Array:
+    """Of an element, its change under perturbation / perturbation; 0 where either answer is no number."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        change = np.abs(moved.astype(np.float64) - first.astype(np.float64)) / perturbation(first.dtype)
+    change[~np.isfinite(change)] = 0.0
+    return np.asarray(change)

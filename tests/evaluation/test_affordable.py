@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from fsr.contract.model import Size
+from fsr.contract.model import Argument, Contract, Size
 from fsr.evaluation.session import CASES_LEAST, Session
-from fsr.records import Case
+from fsr.evaluation.spec import SessionSpec
+from fsr.records import Candidate, Case, Image, Launch, Plan, Role
+from fsr.testgen.values import build
 
 FAMILIES = ["normal", "cancelling", "normal", "denormals", "uniform", "normal", "far rows", "ones", "normal", "wide"]
 CASES = [Case(f"c{i}", (("n", 512),), family, i) for i, family in enumerate(FAMILIES * 3)]
 
 
-def kept(smoke_s: float, *sizes: Size) -> tuple[list[Case], list[str]]:
+def kept(smoke_s: float, *sizes: Size, before: Sequence[Case] = ()) -> tuple[list[Case], list[str]]:
     """``smoke_s``: what the original's first answer, of two runs, took."""
     contract = SimpleNamespace(sizes=sizes)
     session: Any = SimpleNamespace(
         contract=contract, spec=SimpleNamespace(budget_s=60.0), notes=[], _smoke_s=smoke_s,
         expected=lambda case: None, smoke_case=lambda: CASES[0],
     )  # fmt: skip
-    return Session.affordable(session, CASES), session.notes
+    return Session.affordable(session, CASES, before), session.notes
 
 
 @pytest.mark.parametrize("sizes", [(), (Size("n", 512, 512, (512,)),)])
@@ -33,9 +38,46 @@ def test_dear_cases_of_fixed_sizes_are_fewer_and_keep_every_family_they_can(size
     assert f"{CASES_LEAST} of 30 test cases" in notes[0]
 
 
+def test_what_was_tested_before_counts() -> None:
+    found, _ = kept(4.0, before=CASES[:1])
+    assert len(found) == CASES_LEAST - 1
+    assert "normal" not in {case.family for case in found}
+
+
 def test_cheap_ones_all_stay() -> None:
     assert kept(0.4) == (CASES, [])
 
 
 def test_no_load_of_the_machine_takes_cases_from_a_kernel_that_has_small_sizes() -> None:
     assert kept(60.0, Size("n", 0, 512, (512,))) == (CASES, [])
+
+
+TEXT = """__global__ void k(const float *a, float *b) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0.0f;
+    for (int j = 0; j < 8; ++j) sum += a[i] * a[(i + j) % 64];
+    b[i] = sum;
+}
+"""
+
+
+def test_a_dear_original_answers_without_instruments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    args = (Argument("a", "float32", Role.IN, ("64",)), Argument("b", "float32", Role.OUT, ("64",)))
+    plan = Plan((Launch("k", ("2", "1", "1"), ("32", "1", "1"), "0", ("a", "b")),))
+    spec = SessionSpec(Contract("k", (), args, plan), Candidate(TEXT, plan), "host", "", 1, str(tmp_path))
+    monkeypatch.setattr("fsr.evaluation.session.DEAR_S", 0.0)
+    session, asked = Session(spec), list[bytes]()
+    prepare = session.device.prepare
+
+    def noted(image: Image, *given: Any) -> Any:
+        asked.append(image.data)
+        return prepare(image, *given)
+
+    monkeypatch.setattr(session.device, "prepare", noted)
+    for case in [session.smoke_case(), *session.search_cases()[:1]]:
+        data, answer = build(session.contract, case), session.expected(case).arrays["b"]
+        a = data.arrays["a"].astype(np.float64)
+        want = sum(a * np.roll(a, -j) for j in range(8))
+        np.testing.assert_allclose(answer, want, rtol=1e-5, atol=1e-5)
+    session.close()
+    assert asked[0] == session.baseline.run.data != asked[-1]  # the first answer is the instrumented build's

@@ -288,6 +288,37 @@ def test_an_original_that_repeats_itself_may_be_asked_once() -> None:
     assert compare(contract(), case(), {"y": row_sum(asked[0].arrays["x"]) + 1}, once)
 
 
+def test_another_order_of_a_sum_is_judged_by_fewer_runs_of_the_original() -> None:
+    asked = list[CaseData]()
+
+    def counted(_: Case, data: CaseData) -> Mapping[str, Array]:
+        asked.append(data)
+        return {"y": row_sum(data.arrays["x"])}
+
+    the, x = contract(tolerance=Tolerance(sum_length="m")), build(contract(), case()).arrays["x"]
+    expected = expect(the, case(), Once(counted))
+    assert compare(the, case(), {"y": row_sum(x[:, ::-1])}, expected) == []
+    before = len(asked)
+    assert before < 1 + 3
+    assert compare(the, case(), {"y": row_sum(x) * np.float32(1.001)}, expected)
+    assert len(asked) > before
+
+
+@pytest.mark.parametrize("family", ["normal", "wide", "uniform", "outliers", "denormals", "near-overflow"])
+def test_what_is_surely_right_is_right_by_the_whole_rule(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    the, at = contract(tolerance=Tolerance(sum_length="m")), case(family=family)
+    want, wide = runner(row_sum), runner(lambda x: x.astype(np.float64).sum(-1))
+    y, draw, short = row_sum(build(the, at).arrays["x"]), np.random.default_rng(1), list[bool]()
+    with np.errstate(all="ignore"):
+        tried = [y * (1 + 2.0**-p * draw.standard_normal(y.shape)).astype(np.float32) for p in range(12, 24)]
+    for whole in (False, True):
+        if whole:
+            monkeypatch.setattr("fsr.testgen.compare._surely_right", lambda *_: False)
+        found = [compare(the, at, {"y": got}, expect(the, at, want, precise=wide)) == [] for got in tried]
+        assert not whole or found == short
+        short = found
+
+
 def test_a_wrong_shape_is_reported_not_raised() -> None:
     expected = expect(contract(), case(), runner(row_sum))
     (found,) = compare(contract(), case(), {"y": np.zeros(3, np.float32)}, expected)
