@@ -85,7 +85,8 @@ class Judged:
 
 def warm() -> None:
     """Import what commands import when they are used, and what is imported late: nobody may not read all of Python."""
-    importlib.import_module("colorsys")
+    for late in ("colorsys", "fractions"):
+        importlib.import_module(late)
 
     import fsr.app.checking
     import fsr.app.explaining
