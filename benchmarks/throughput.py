@@ -17,7 +17,8 @@ import random
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +35,21 @@ from fsr.runs.kernel import Kernel, load_kernel  # noqa: E402
 from fsr.runs.options import RefineOptions  # noqa: E402
 from fsr.search.proposal import Rules  # noqa: E402
 from fsr.transform.computed.action import FROM_COMPUTATION  # noqa: E402
-from fsr.transform.gemm.config import gemm_space  # noqa: E402
+from fsr.transform.gemm.config import GemmConfig, fits  # noqa: E402
 from fsr.transform.protocol import Move  # noqa: E402
 from fsr.workers.protocol import Completion, Task, WorkerFault, Workers  # noqa: E402
 
 TARGET_A_SECOND = 20.0
 COMPILE_LIMIT_S, EVALUATE_LIMIT_S, BASELINE_LIMIT_S = 90.0, 120.0, 300.0
+
+
+def gemm_space() -> Iterator[GemmConfig]:
+    """Every configuration worth compiling for floats (310), in a fixed order."""
+    extents = (16, 32, 64, 128, 256)
+    for bm, bn, bk, tm, tn, buffers in product(extents, extents, (8, 16, 32), (2, 4, 8, 16), (2, 4, 8), (2, 1)):
+        config = GemmConfig(bm, bn, bk, tm, tn, buffers)
+        if tm * tn >= 8 and fits(config, 4, 4, 4):
+            yield config
 
 
 def space(kernel: Kernel, target: str, seed: int) -> list[Candidate]:

@@ -144,33 +144,23 @@ _SCAN = Family(scan.configurations, scan.written)
 _SPLIT = Family(split_rows.configurations, split_rows.written)
 _EVERY = (_ATTENTION, _CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS, _REGISTER_TILE, _SCAN, _SPLIT)
 
-FROM_COMPUTATION: tuple[FromComputation, ...] = (
-    FromComputation(
-        "warpgroup-contraction", _WARPGROUP,
-        frozenset({"bandwidth", "latency", "compute", "instructions", "uncoalesced"}), _EVERY,
-    ),
-    FromComputation(
-        "tensor-contraction", _TENSOR,
-        frozenset({"bandwidth", "latency", "compute", "instructions", "uncoalesced"}), _EVERY,
-    ),
-    FromComputation(
-        "tile-attention", _ATTENTION, frozenset({"bandwidth", "latency", "compute", "uncoalesced", "launch"}), _EVERY
-    ),
-    FromComputation(
-        "tile-contraction", _CONTRACTION, frozenset({"bandwidth", "latency", "compute", "instructions", "uncoalesced"}),
-        _EVERY,
-    ),
-    FromComputation(
-        "pipeline-contraction", _PIPELINED,
-        frozenset({"bandwidth", "latency", "compute", "instructions", "uncoalesced"}), _EVERY,
-    ),
-    FromComputation("fold-rows", _ROWS, frozenset({"uncoalesced", "bandwidth", "latency", "occupancy"}), _EVERY),
-    FromComputation("split-rows", _SPLIT, frozenset({"bandwidth", "latency", "occupancy", "atomics"}), _EVERY),
-    FromComputation("fold-columns", _COLUMNS, frozenset({"uncoalesced", "bandwidth", "latency", "atomics"}), _EVERY),
-    FromComputation("scan-tiles", _SCAN, frozenset({"uncoalesced", "bandwidth", "latency", "occupancy"}), _EVERY),
-    FromComputation("tile-permute", _PERMUTE, frozenset({"uncoalesced", "bandwidth"}), _EVERY),
-    FromComputation(
-        "register-tile", _REGISTER_TILE, frozenset({"bandwidth", "instructions", "latency", "compute"}), _EVERY
-    ),
-    FromComputation("pack-elements", _ELEMENTS, frozenset({"bandwidth", "instructions", "latency", "launch"}), _EVERY),
-)  # fmt: skip
+_MEMORY = frozenset({"uncoalesced", "bandwidth", "latency"})
+_PRODUCTS = _MEMORY | {"compute", "instructions"}
+
+FROM_COMPUTATION: tuple[FromComputation, ...] = tuple(
+    FromComputation(name, family, aims_at, _EVERY)
+    for name, family, aims_at in (
+        ("warpgroup-contraction", _WARPGROUP, _PRODUCTS),
+        ("tensor-contraction", _TENSOR, _PRODUCTS),
+        ("tile-attention", _ATTENTION, _MEMORY | {"compute", "launch"}),
+        ("tile-contraction", _CONTRACTION, _PRODUCTS),
+        ("pipeline-contraction", _PIPELINED, _PRODUCTS),
+        ("fold-rows", _ROWS, _MEMORY | {"occupancy"}),
+        ("split-rows", _SPLIT, frozenset({"bandwidth", "latency", "occupancy", "atomics"})),
+        ("fold-columns", _COLUMNS, _MEMORY | {"atomics"}),
+        ("scan-tiles", _SCAN, _MEMORY | {"occupancy"}),
+        ("tile-permute", _PERMUTE, frozenset({"uncoalesced", "bandwidth"})),
+        ("register-tile", _REGISTER_TILE, frozenset({"bandwidth", "instructions", "latency", "compute"})),
+        ("pack-elements", _ELEMENTS, frozenset({"bandwidth", "instructions", "latency", "launch"})),
+    )
+)

@@ -21,7 +21,7 @@ from fsr.transform.computed.assembly import Dim3, Written
 from fsr.transform.computed.columns import lead_dims
 from fsr.transform.computed.elements import stores
 from fsr.transform.computed.folding import c_type, extent, identity, one_fold, step, without
-from fsr.transform.computed.packs import Packs, pack_type
+from fsr.transform.computed.packs import Packs
 from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.scene import Scene, along, loads_in, plain, word
 from fsr.transform.gemm.config import FIRST, GemmConfig, fits, promise
@@ -251,16 +251,11 @@ def finished(c: Contraction, run: int) -> list[str]:
     scene, (m, m_extent), (n, n_extent) = c.scene, c.a.dim, c.b.dim
     out, value = stores(scene)[0], value_of(c.output)
     reads = Packs.of(scene, [without(value, c.fold)], n, run)
-    limit, made = scene.size(n_extent), f"{scene.own(out.buffer)}_made"
+    limit = scene.size(n_extent)
     single = reads.lanes(scene.assigned([(scene.element(out), value)], {c.fold: "$ACC"}), f"${n} < {limit}")
     lines = single
     if run * BY_DTYPE[out.dtype].bytes in (4, 8, 16) and run > 1:
-        kind = pack_type(scene, out, run)
-        whole = [
-            *reads.fetch(), f"{kind} {made};",
-            *reads.lanes(scene.assigned([(f"{made}.v[$lane]", value)], {c.fold: "$ACC", **reads.held("$lane")})),
-            f"*reinterpret_cast<{kind} *>(&{reads.first(out)}) = {made};",
-        ]  # fmt: skip
+        whole = reads.made([out], [value], {c.fold: "$ACC"})
         test = f"${n}_first + {run} <= {limit} && {reads.aligned([out])}"
         lines = [f"if ({test}) {{", *indent(whole), "} else {", *indent(single), "}"]
     lines = [

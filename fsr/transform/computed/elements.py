@@ -5,12 +5,13 @@ The place of a pack is taken apart once for all its elements, so that what an in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from fsr.computation.expression import Expr, Fold, Load, Recurrence, names_in, walk
+from fsr.computation.expression import Fold, Load, Recurrence, names_in, walk
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
-from fsr.transform.computed.packs import MOST_BYTES, Packs, pack_type
+from fsr.transform.computed.columns import lead_dims
+from fsr.transform.computed.packs import MOST_BYTES, Packs
 from fsr.transform.computed.parts import name_of, value_of
 from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, plain
 from fsr.transform.plain.c_text import NotPlain
@@ -99,33 +100,17 @@ def _place(scene: Scene, pack: int) -> list[str]:
     (last, _), lead = scene.part.domain[-1], scene.part.domain[:-1]
     if not lead:
         return [f"const {scene.index} ${last}_first = $pack * {pack};"]
-    lines = [f"const {scene.index} ${last}_first = $pack % ${last}_packs * {pack};"]
-    for n, (name, extent) in enumerate(lead):
-        below = [f"${last}_packs", *(scene.size(x) for _, x in lead[n + 1 :])]
-        text = f"$pack / ({' * '.join(below)})" if len(below) > 1 else f"$pack / {below[0]}"
-        lines.append(f"const {scene.index} ${name} = {text}{f' % {scene.size(extent)}' if n else ''};")
-    return lines
+    first = f"const {scene.index} ${last}_first = $pack % ${last}_packs * {pack};"
+    return [first, *lead_dims(scene, lead, f"($pack / ${last}_packs)")]
 
 
 def _whole_or_single(scene: Scene, reads: Packs, limit: str) -> list[str]:
     last, outputs = scene.part.domain[-1][0], stores(scene)
-    single = reads.lanes(_values(scene, outputs, {}, None), f"${last} < {limit}")
+    values = [value_of(s) for s in scene.part.outputs]
+    pairs = [(scene.element(o), v) for o, v in zip(outputs, values, strict=True)]
+    single = reads.lanes(scene.assigned(pairs, {}), f"${last} < {limit}")
     if reads.width == 1:
         return single
-    kept = {o: f"{scene.own(o.buffer)}_made" for o in outputs}
-    whole = [
-        *reads.fetch(),
-        *(f"{pack_type(scene, o, reads.width)} {kept[o]};" for o in outputs),
-        *reads.lanes(_values(scene, outputs, reads.held("$lane"), kept)),
-        *(f"*reinterpret_cast<{pack_type(scene, o, reads.width)} *>(&{reads.first(o)}) = {kept[o]};" for o in outputs),
-    ]
+    whole = reads.made(outputs, values, {})
     test = f"${last}_first + {reads.width} <= {limit} && {reads.aligned(outputs)}"
     return [f"if ({test}) {{", *indent(whole), "} else {", *indent(single), "}"]
-
-
-def _values(
-    scene: Scene, outputs: Sequence[Load], held: Mapping[Expr, str], kept: Mapping[Load, str] | None
-) -> list[str]:
-    """Statements that set every output; in its pack, or in memory."""
-    places = [f"{kept[o]}.v[$lane]" if kept else scene.element(o) for o in outputs]
-    return scene.assigned(list(zip(places, map(value_of, scene.part.outputs), strict=True)), held)

@@ -66,6 +66,19 @@ class Packs:
         """What stands for each read in the code of one lane."""
         return {load: f"{name}.v[{lane}]" for load, name in self.names.items()}
 
+    def made(self, written: Sequence[Load], values: Sequence[Expr], held: Mapping[Expr, str]) -> list[str]:
+        """Packs of what is written, of the lanes' values, and their stores; ``held`` stands for parts of a lane's."""
+        kinds = [pack_type(self.scene, o, self.width) for o in written]
+        names = [f"{self.scene.own(o.buffer)}_made" for o in written]
+        pairs = [(f"{name}.v[$lane]", value) for name, value in zip(names, values, strict=True)]
+        return [
+            *self.fetch(),
+            *(f"{kind} {name};" for kind, name in zip(kinds, names, strict=True)),
+            *self.lanes(self.scene.assigned(pairs, {**held, **self.held("$lane")})),
+            *(f"*reinterpret_cast<{kind} *>(&{self.first(o)}) = {name};"
+              for kind, name, o in zip(kinds, names, written, strict=True)),
+        ]  # fmt: skip
+
     def lanes(self, inner: list[str], guard: str = "") -> list[str]:
         """The lines for each lane, unrolled; the dimension has its name there."""
         if any(f"${self.dim}" in line for line in (*inner, guard)):

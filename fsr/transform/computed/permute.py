@@ -16,6 +16,7 @@ from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
+from fsr.transform.computed.columns import lead_dims
 from fsr.transform.computed.elements import is_map, stores
 from fsr.transform.computed.packs import MOST_BYTES, Packs, pack_type
 from fsr.transform.computed.parts import value_of
@@ -123,11 +124,7 @@ def _place(t: _Turned, along_: int, side: int) -> list[str]:
         f"const {scene.index} ${last}_tile = blockIdx.x % ${last}_tiles * {along_};",
         f"const {scene.index} ${across}_tile = blockIdx.x / ${last}_tiles % ${across}_tiles * {side};",
     ]
-    for n, (name, extent) in enumerate(t.rest):
-        below = [f"${last}_tiles", f"${across}_tiles", *(scene.size(x) for _, x in t.rest[n + 1 :])]
-        text = f"(int)blockIdx.x / ({' * '.join(below)}){f' % {scene.size(extent)}' if n else ''}"
-        lines.append(f"const {scene.index} ${name} = {text};")
-    return lines
+    return [*lines, *lead_dims(scene, t.rest, f"(blockIdx.x / (${last}_tiles * ${across}_tiles))")]
 
 
 def _rows(side: int, y: int, inner: list[str]) -> list[str]:
@@ -154,26 +151,12 @@ def _write(t: _Turned, pack: int, names: Mapping[Load, str]) -> list[str]:
     outputs, values = stores(scene), [value_of(s) for s in scene.part.outputs]
     turned: dict[Expr, str] = {x: f"{n}[threadIdx.x * {pack} + $lane][$row]" for x, n in names.items()}
     reads = Packs.of(scene, values, last, pack)
-    whole = _made(reads, turned)
+    whole = reads.made(outputs, values, turned)
     one = scene.assigned([(scene.element(o), v) for o, v in zip(outputs, values, strict=True)], turned)
     test = f"${across} < {scene.size(width)}"
     return [
         f"const {scene.index} ${across} = ${across}_tile + $row;",
         *_whole_or_single(reads, (last, length), test, (whole, one), outputs),
-    ]
-
-
-def _made(reads: Packs, turned: Mapping[Expr, str]) -> list[str]:
-    """Packs of all outputs, as ``turned`` tells a lane of what was read across, and their stores."""
-    scene, outputs = reads.scene, stores(reads.scene)
-    made = {o: f"{scene.own(o.buffer)}_made" for o in outputs}
-    pairs = [(f"{made[o]}.v[$lane]", value_of(s)) for o, s in zip(outputs, scene.part.outputs, strict=True)]
-    kinds = {o: pack_type(scene, o, reads.width) for o in outputs}
-    return [
-        *reads.fetch(),
-        *(f"{kinds[o]} {made[o]};" for o in outputs),
-        *reads.lanes(scene.assigned(pairs, {**turned, **reads.held("$lane")})),
-        *(f"*reinterpret_cast<{kinds[o]} *>(&{reads.first(o)}) = {made[o]};" for o in outputs),
     ]
 
 
@@ -230,7 +213,7 @@ def _by_packs(t: _Turned, along_: int, across: int, threads: int) -> Written:
         "__syncthreads();",
         "if ($whole) {",
         *indent(tiles((1, pack), limits, [f"const {scene.index} ${last}_first = ${last};", *back,
-                                          *_made(along_packs, turned)], True)), "} else {",
+                                          *along_packs.made(stores(scene), values, turned)], True)), "} else {",
         *indent(tiles((1, 1), limits, scene.assigned(single, held), True)), "}",
     ]  # fmt: skip
     return Written(scene, lines, _grid(t, along_, across), (str(threads), "1", "1"), threads, "permute")

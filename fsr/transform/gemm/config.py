@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 
 from fsr.hardware.gpus import Target
 from fsr.hardware.limits import MAX_REGISTERS, REGISTERS_PER_SM, STATIC_SHARED_BYTES
@@ -74,15 +72,6 @@ def _divides(c: GemmConfig, extent: int) -> bool:
     if c.bk % CHUNK or extent % CHUNK or (extent * c.bk) % (CHUNK * c.threads) or c.loads(extent) > 8:
         return False
     return c.threads % by_k == 0 and c.threads % by_outer == 0
-
-
-def gemm_space(acc_bytes: int = 4, a_bytes: int = 4, b_bytes: int = 4) -> Iterator[GemmConfig]:
-    """Every configuration worth compiling for elements of these sizes (310 for float), in a fixed order."""
-    extents = (16, 32, 64, 128, 256)
-    for bm, bn, bk, tm, tn, buffers in product(extents, extents, (8, 16, 32), (2, 4, 8, 16), (2, 4, 8), (2, 1)):
-        config = GemmConfig(bm, bn, bk, tm, tn, buffers)
-        if tm * tn >= 8 and fits(config, acc_bytes, a_bytes, b_bytes):
-            yield config
 
 
 def promise(config: GemmConfig, m: int, n: int, gpu: Target) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import STATIC_SHARED_BYTES
@@ -32,13 +32,7 @@ class MarchStencil:
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The marching candidate. Raises KeyError when the move's region is not in the subject."""
-        rows, x, y = (int(move.param(k)) for k in ("rows", "x", "y"))
-        for site, found in _stencils(subject):
-            if site.region == move.region:
-                launch = covered(site, {"x": x, "y": y * rows}, (x, y))
-                body = march_body(found, rows, x, y)
-                return rebuilt(site, move, body, launch, bounds=(x * y,))
-        raise KeyError(move.region)
+        return _applied(subject, move, march_body)
 
 
 class TileStencil:
@@ -58,13 +52,16 @@ class TileStencil:
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The tiled candidate. Raises KeyError when the move's region is not in the subject."""
-        rows, x, y = (int(move.param(k)) for k in ("rows", "x", "y"))
-        for site, found in _stencils(subject):
-            if site.region == move.region:
-                launch = covered(site, {"x": x, "y": y * rows}, (x, y))
-                body = halo_body(found, rows, x, y)
-                return rebuilt(site, move, body, launch, bounds=(x * y,))
-        raise KeyError(move.region)
+        return _applied(subject, move, halo_body)
+
+
+def _applied(subject: Subject, move: Move, body: Callable[[Stencil, int, int, int], str]) -> Candidate:
+    rows, x, y = (int(move.param(k)) for k in ("rows", "x", "y"))
+    for site, found in _stencils(subject):
+        if site.region == move.region:
+            launch = covered(site, {"x": x, "y": y * rows}, (x, y))
+            return rebuilt(site, move, body(found, rows, x, y), launch, bounds=(x * y,))
+    raise KeyError(move.region)
 
 
 def _stencils(subject: Subject) -> Iterator[tuple[Target, Stencil]]:
