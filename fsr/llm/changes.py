@@ -1,7 +1,7 @@
 """What a model changed, whatever it was made on: so that what failed on one candidate is not tried on the next.
 
-Models say the same again, with other numbers at best. Of a change that was wrong, and of those that differ from it in
-numbers only, a few are enough; numbers are tuned by moves, which know what is legal.
+Models say the same again, with other numbers at best. Of a change that was right and gained nothing one is enough, of
+those that were wrong a few; numbers are tuned by moves, which know what is legal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fsr.identity import digest
 from fsr.records import Candidate, Json
 from fsr.source.tokens import tokenize
 
-WRONG_OFTEN, IDLE_OFTEN = 1, 2  # tries of one change, or of those that differ in numbers only, then it is let alone
+WRONG_OFTEN = 2  # of changes that differ in numbers only; that change itself is not made again
 LONGEST = 60
 _NUMBER = re.compile(r"(?<![\w.])\d[\w.]*")
 
@@ -49,8 +49,8 @@ class Change:
 class Changes:
     """What became of changes, by name and by shape."""
 
+    _spent: set[str] = field(default_factory=set)
     _wrong: Counter[str] = field(default_factory=Counter)
-    _idle: Counter[str] = field(default_factory=Counter)
     _good: set[str] = field(default_factory=set)
 
     def told(self, provenance: Mapping[str, Any], *, right: bool, gained: bool) -> None:
@@ -58,18 +58,16 @@ class Changes:
         name, shape = provenance.get("change"), provenance.get("shape")
         if gained:
             self._good |= {str(name), str(shape)}
-        elif right:
-            self._idle[str(shape)] += 1
-        else:
-            self._wrong[str(name)] += 1
-            self._idle[str(shape)] += 1
+            return
+        self._wrong[str(shape)] += not right
+        self._spent.add(str(name))
+        if right or self._wrong[str(shape)] >= WRONG_OFTEN:
+            self._spent.add(str(shape))
 
     def spent(self, provenance: Mapping[str, Any], *, repair: bool = False) -> bool:
         """Whether a change was tried often enough. ``repair``: a number may be all that was wrong."""
-        name, shape = str(provenance.get("change")), str(provenance.get("shape"))
-        if self._wrong[name] >= WRONG_OFTEN and name not in self._good:
-            return True
-        return not repair and self._idle[shape] >= IDLE_OFTEN and shape not in self._good
+        looked_at = ("change",) if repair else ("change", "shape")
+        return any(n in self._spent and n not in self._good for n in (str(provenance.get(key)) for key in looked_at))
 
 
 def _lines(candidate: Candidate) -> list[str]:

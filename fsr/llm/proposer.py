@@ -36,6 +36,7 @@ from fsr.search.proposers.protocol import Suggestion, View
 from fsr.search.sharing import PRICES
 
 ROUNDS = 3  # of questions on one view of the search, as long as none brings a suggestion
+ROUNDS_OF_GAINER = 8  # of a model that gained: its answers cost less than what others evaluate in its place
 FAILURES = 6  # in a row, then the model is left alone
 MOST_COST = 4.0
 FAILURE_COST = 1.0  # evaluations charged for each candidate in a row that was not right: noise is soon asked rarely
@@ -187,7 +188,9 @@ class ModelProposer(Background):
         if left is not None and left <= headroom.ARRIVED:
             self.rests = f"the best takes {left:.2f} times what moving its bytes takes: nothing is left to gain"
             return 0
-        return ROUNDS if left is None or left > headroom.NEARLY else 1
+        if left is not None and left <= headroom.NEARLY:
+            return 1
+        return ROUNDS_OF_GAINER if self._gains else ROUNDS
 
     def _round(self, view: View) -> Iterator[Suggestion]:
         attempts = [self._attempt(view) for _ in range(self.asking.spec.concurrency)]

@@ -88,16 +88,19 @@ class Child:
 
     def _answers(self, clock: float, cpu_s: float, last: float) -> bool:
         """Whether there is an answer before it is later than ``last``, or than ``clock`` with ``cpu_s`` used."""
+        number = self._connection.fileno()
+        if number < 0:  # another thread has ended it since it was asked; whoever reads is told
+            return True
         ready = select.poll()
-        ready.register(self._connection, select.POLLIN)
+        ready.register(number, select.POLLIN)
         while (left := max(clock - (now := time.monotonic()), min(cpu_s - self.cpu_s, last - now))) > 0:
             if ready.poll(1000 * left + 1):
                 return True
         return False
 
     def _answer(self, timeout_s: float) -> Any:
-        self._connection.settimeout(timeout_s)
         try:
+            self._connection.settimeout(timeout_s)
             return receive(self._connection)[0]
         except TimeoutError:
             self.kill()

@@ -1,11 +1,11 @@
 """Who is evaluated next, when several proposers have suggestions: each by what it has earned for what it cost.
 
-A proposer earns the log of every improvement of the best, and pays for its evaluations by the stage that they came to.
-Its share follows the square of earned over paid, both fading, above a floor that lets nobody starve; one that is little
-known is taken for as good as all of them together. Shares are given as credit (deficit round robin, Shreedhar and
-Varghese 1995): one that is slow keeps a little credit and is served as soon as it has something; one that is quick and
-useless is left with the floor. Prices are set by status and not by the clock, so that deterministic proposers share in
-the same way in every run.
+A proposer earns the log of every improvement of the best beyond what may be noise, and pays for its evaluations by the
+stage that they came to. Its share follows the square of earned over paid, both fading, above a floor that lets nobody
+starve; one that is little known is taken for as good as all of them together. Shares are given as credit (deficit round
+robin, Shreedhar and Varghese 1995): one that is slow keeps a little credit and is served as soon as it has something;
+one that is quick and useless is left with the floor; who gains owes nothing any more. Prices are set by status and not
+by the clock, so that deterministic proposers share in the same way in every run.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from fsr.search.tally import Tally
 FLOOR = 0.04  # of the evaluations, for each proposer
 FADING = 0.985  # of what was earned and paid, an evaluation
 GUESS_EARNED, GUESS_PAID = 0.03, 1.5  # what all together are credited with before anything was seen
+SURE = 0.02  # log speed-up: so much of a gain says nothing of what is still to come from the same proposer
 MOST_CREDIT = 1.5  # evaluations that a proposer can save up, or be behind with
 PRICES: Mapping[Status, float] = {
     Status.INVALID: 0.1, Status.COMPILE_FAILED: 0.3, Status.CRASHED: 1.5, Status.TIMED_OUT: 4.0, Status.SLOW: 0.6,
@@ -76,8 +77,11 @@ class Sharing:
             each.earned *= FADING
             each.paid *= FADING
         account.ended(gain, right=status >= Status.SLOW)
+        account.earned -= min(gain, SURE)
         account.paid += price
         account.cost += price
+        if gain > SURE:  # what it owed was owed under a share that it does not have any more
+            account.credit = max(account.credit, self.shares()[name])
 
     def _pay(self, name: str, price: float) -> None:
         account = self._account(name)

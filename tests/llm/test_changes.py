@@ -23,12 +23,20 @@ def test_a_change_is_the_same_on_another_candidate_and_has_the_shape_of_its_like
     assert "x [ 0 ] = 2.0f" in str(change("2.0f")["did"])
 
 
+def test_what_was_right_and_no_faster_is_let_alone_with_its_like() -> None:
+    known = Changes()
+    known.told(change("2.0f"), right=True, gained=False)
+    assert known.spent(change("2.0f", of=OTHER))
+    assert known.spent(change("3.0f"))
+    assert not known.spent(change("x[1]"))
+
+
 def test_what_was_wrong_is_let_alone_and_so_are_its_like_after_a_second_try() -> None:
     known = Changes()
     known.told(change("2.0f"), right=False, gained=False)
     assert known.spent(change("2.0f", of=OTHER))
     assert not known.spent(change("3.0f"))
-    known.told(change("3.0f"), right=True, gained=False)
+    known.told(change("3.0f"), right=False, gained=False)
     assert known.spent(change("4.0f"))
     assert not known.spent(change("4.0f"), repair=True)
     assert not known.spent(change("x[1]"))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import fsr
-from fsr.sandbox.child import Child, ChildTimedOut
+from fsr.sandbox.child import Child, ChildDied, ChildTimedOut
 
 SERVER = """
 import os, signal, socket, sys, time
@@ -53,3 +54,10 @@ def test_one_that_had_its_time_is_not(child):
 def test_one_that_its_own_timer_ended_is_late_too(child):
     with pytest.raises(ChildTimedOut):
         child.ask([-1.0, False], timeout_s=60.0)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.02, 0.1])
+def test_one_that_another_thread_ends_while_it_is_asked_has_died(child, seconds):
+    threading.Timer(seconds, child.kill).start()
+    with pytest.raises(ChildDied):
+        child.ask([30.0, False])

@@ -155,6 +155,26 @@ def test_what_a_model_costs_counts() -> None:
     assert shares["cheap"] > 1.3 * shares["dear"]
 
 
+def test_a_gain_that_may_be_noise_gives_nobody_more() -> None:
+    sharing = Sharing()
+    for name, gain in (("lucky", 0.015), ("idle", 0.0)):
+        sharing.asked(name)
+        sharing.told(name, Status.CORRECT, gain, 0.0)
+    assert abs(sharing.shares()["lucky"] - sharing.shares()["idle"]) < 0.01
+    assert sharing.accounts["lucky"].gains == 1
+
+
+def test_one_that_was_in_debt_and_gains_much_comes_next() -> None:
+    sharing = Sharing()
+    for gain in (0.0, 0.0, 0.4):
+        sharing.asked("other")
+        sharing.told("other", Status.CORRECT, 0.0, 0.0)
+        sharing.asked("model")
+        sharing.told("model", Status.CORRECT, gain, 1.0)
+    assert sharing.order(["other", "model"]) == ["model", "other"]
+    assert sharing.accounts["model"].credit > 0.0
+
+
 def test_closing_a_search_closes_its_proposers() -> None:
     proposer = Scripted("one", useless())
     refinement = search(proposer)
