@@ -11,7 +11,7 @@ import click
 
 from fsr.cli.options import json_option
 from fsr.errors import MissingToolError
-from fsr.report.words import duration_text
+from fsr.report.words import duration_text, ratio_text
 from fsr.settings import read_settings
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NEEDED = ("msgspec", "pathspec", "prometheus_client", "psutil", "starlette", "uvicorn", "watchdog")
 LOG_LINES = 40
+FAILURES = 3  # that the status tells of, the last ones
 
 
 @click.group("daemon")
@@ -85,11 +86,17 @@ def status_command(as_json: bool) -> int:
         return 1
     status = {"running": True, "page": place.address.read_text() if place.address.exists() else ""}
     status |= _ask("GET", "/api/status")
-    click.echo(json.dumps(status) if as_json else _status_text(status))
+    if as_json:
+        click.echo(json.dumps(status))
+        return 0
+    running, failed = (
+        _ask("GET", f"/api/jobs?state={state}&limit={FAILURES}")["jobs"] for state in ("running", "failed")
+    )
+    click.echo(_status_text(status, {job["id"]: job["progress"] for job in running}, failed))
     return 0
 
 
-def _status_text(status: dict[str, Any]) -> str:
+def _status_text(status: dict[str, Any], progress: dict[int, dict[str, Any]], failed: list[dict[str, Any]]) -> str:
     jobs = ", ".join(f"{count} {state}" for state, count in status["jobs"].items() if count) or "none yet"
     lines = [
         f"running for {duration_text(time.time() - status['began'])}{', paused' if status['paused'] else ''}",
@@ -98,8 +105,22 @@ def _status_text(status: dict[str, Any]) -> str:
         f"  jobs      {jobs}",
         f"  today     {duration_text(status['spent_today_s'])} of runs",
     ]
-    slots = [f"  {slot['device']:<9} {slot['standing']}" for slot in status["slots"]]
-    return "\n".join([*lines, *(slots or ["  no device yet: fsr daemon logs says why"])])
+    lines += [
+        f"  {slot['device']:<9} {slot['standing']}{_progress_text(progress.get(slot['job'], {}))}"
+        for slot in status["slots"]
+    ]
+    if not status["slots"]:
+        lines.append("  no device yet: fsr daemon logs says why")
+    lines += [f"  failed    {Path(job['kernel']).name}: {job['error'].splitlines()[0]}" for job in failed]
+    return "\n".join(lines)
+
+
+def _progress_text(progress: dict[str, Any]) -> str:
+    """How a run stands, after the kernel's name."""
+    if not progress:
+        return ""
+    best = f", best {ratio_text(progress['speedup'])}" if progress["speedup"] else ""
+    return f": {progress['phase']}, {duration_text(progress['elapsed_s'])}, {progress['told']} evaluated{best}"
 
 
 @daemon_command.command("logs")

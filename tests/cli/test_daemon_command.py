@@ -43,6 +43,7 @@ def test_a_saved_kernel_is_refined_through_kill_and_restart(fsr: Fsr, tmp_path: 
         assert fsr.run("daemon", "start", folder).returncode == 0
         assert fsr.json("daemon", "status")["paused"]
         fsr.run("daemon", "resume")
+        assert eventually(lambda: "refines kernel.cu: " in fsr.run("daemon", "status").stdout)
         assert eventually((folder / ".fsr" / "kernel.fsr.cu").exists, 700)
         assert eventually(lambda: fsr.json("daemon", "status")["jobs"]["done"] == 1)
         assert json.loads((folder / ".fsr" / "kernel.fsr.json").read_text())["status"] == "improved"
@@ -50,6 +51,8 @@ def test_a_saved_kernel_is_refined_through_kill_and_restart(fsr: Fsr, tmp_path: 
         logged = fsr.run("daemon", "logs").stdout
         assert "improved" in logged
         assert "a fault" not in logged
+        (folder / "broken.cu").write_text("__global__ void k(float *x {")
+        assert eventually(lambda: "broken.cu: " in fsr.run("daemon", "status").stdout)
         (run,) = [path.name for path in (fsr.home / "runs").iterdir()]
         assert fsr.run("runs", "report", run, "-o", tmp_path / "report.html").returncode == 0
         data = (tmp_path / "report.html").read_text().partition('id="fsr-run">')[2].partition("</script>")[0]
@@ -66,7 +69,7 @@ def test_a_saved_kernel_is_refined_through_kill_and_restart(fsr: Fsr, tmp_path: 
 def test_what_cannot_be_watched_is_told_at_once(fsr: Fsr, tmp_path: Path) -> None:
     assert "no folder to watch" in fsr.run("daemon", "start").stderr
     absent = fsr.run("daemon", "run", tmp_path / "absent")
-    assert (absent.returncode, "no folder" in absent.stderr) == (2, True)
+    assert (absent.returncode, "absent does not exist" in absent.stderr) == (2, True)
 
 
 def test_the_unit_starts_what_was_asked_for(fsr: Fsr, tmp_path: Path) -> None:
