@@ -163,7 +163,7 @@ class _Tile:
         self.last = self.scene.part.domain[-1][0]
         timed = self.scene.target.contract.timed_sizes()[0]
         middle = {n: self.scene.timed(x) // 2 for n, x in self.scene.part.domain}
-        self.inner = Inner(self.tile, {**timed, **middle})
+        self.inner = Inner(self.tile, timed, middle)
         self.pack = self.tile[self.last]
 
     def lines(self) -> list[str]:

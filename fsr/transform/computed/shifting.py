@@ -52,40 +52,42 @@ def difference(a: Affine, b: Affine) -> Affine:
 
 @dataclass
 class Inner:
-    """Expressions away from the edges of a domain. ``tile``: how many points a tile has along a dimension. ``middle``:
-    sizes and dimensions somewhere in the middle. What is gathered on the way: ``below``: of affine values at the tile's
-    first point the largest constant with which they must not be above nought; ``within``: the same of indices and the
-    extent that they must be below."""
+    """Expressions away from the edges of a domain. ``tile``: how many points a tile has along a dimension. ``timed``:
+    sizes. ``middle``: dimensions somewhere in the middle. What is gathered on the way: ``below``: of affine values at
+    the tile's first point the largest constant with which they must not be above nought; ``within``: the same of
+    indices and the extent that they must be below."""
 
     tile: Mapping[str, int]
+    timed: Mapping[str, int]
     middle: Mapping[str, int]
     below: dict[tuple[tuple[str, int], ...], int] = field(default_factory=dict)
     within: dict[tuple[tuple[tuple[str, int], ...], str], int] = field(default_factory=dict)
 
     def of(self, e: Expr) -> Expr:
-        """The expression without folds and without conditions on the tile's dimensions. Raises NotPlain."""
+        """The expression without folds, and without conditions on sizes and at most one of the tile's dimensions: the
+        middle has both sides of a diagonal. Raises NotPlain."""
         match e:
             case Fold():
                 return self._written_out(e)
             case Recurrence():
                 raise NotPlain("a recurrence")
-            case Case() if any(n in self.tile for n, _ in difference(e.left, e.right).terms):
+            case Case():
                 a = difference(e.left, e.right)
-                if a.constant + sum(k * self.middle[n] for n, k in a.terms) <= 0:
-                    self._not_above_nought(a)
-                    return self.of(e.yes)
-                self._not_above_nought(difference(Affine((), 1), a))
-                return self.of(e.no)
-        return _without_noughts(rebuilt(e, tuple(map(self.of, children(e)))))
+                dims = {n for n, _ in a.terms} - self.timed.keys()
+                if not dims or (len(dims) == 1 and dims <= self.tile.keys()):
+                    holds = a.constant + sum(k * {**self.middle, **self.timed}[n] for n, k in a.terms) <= 0
+                    self._not_above_nought(a if holds else difference(Affine((), 1), a))
+                    return self.of(e.yes if holds else e.no)
+        e = _without_noughts(rebuilt(e, tuple(map(self.of, children(e)))))
+        return e.yes if isinstance(e, Case) and e.yes == e.no else e
 
     def _written_out(self, e: Fold) -> Expr:
-        if e.op not in ASSOCIATIVE or any(x.terms for _, x in e.dims):
+        lengths = [x.constant for _, x in e.dims]
+        if e.op not in ASSOCIATIVE or any(x.terms for _, x in e.dims) or math.prod(lengths) > MOST_TERMS:
             raise NotPlain("a fold that is no few terms")
-        if math.prod(x.constant for _, x in e.dims) > MOST_TERMS:
-            raise NotPlain("a fold of many terms")
-        ranges = [range(x.constant) for _, x in e.dims]
         names = [n for n, _ in e.dims]
-        terms = [self.of(fixed(e.body, dict(zip(names, at, strict=True)))) for at in itertools.product(*ranges)]
+        every = itertools.product(*map(range, lengths))
+        terms = [self.of(fixed(e.body, dict(zip(names, at, strict=True)))) for at in every]
         return Op(e.op, tuple(terms))
 
     def read(self, load: Load, shape: Sequence[str]) -> None:
