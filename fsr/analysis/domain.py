@@ -28,6 +28,7 @@ from fsr.source.form import (
     OpaqueStmt,
     Stmt,
     Unary,
+    conjunction,
 )
 from fsr.source.mapping import rewrite, substitute
 from fsr.source.walk import identifiers, names_assigned, nodes, without_comments
@@ -47,10 +48,7 @@ class Axis:
 
     def guard(self) -> Expr | None:
         """The conditions joined, None when there are none."""
-        joined: Expr | None = None
-        for condition in self.inside:
-            joined = condition if joined is None else Binary("&&", joined, condition)
-        return joined
+        return conjunction(self.inside)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ kernel has a form, and emitting a parsed kernel gives code with the same meaning
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 Span = tuple[int, int]
@@ -101,6 +102,14 @@ Expr = Name | Literal | Unary | Binary | Ternary | Call | Index | Member | Cast 
 def number(value: int) -> Expr:
     """An integer literal."""
     return Literal(str(value))
+
+
+def conjunction(tests: Iterable[Expr]) -> Expr | None:
+    """The tests joined by ``&&``; None of none."""
+    joined: Expr | None = None
+    for test in tests:
+        joined = test if joined is None else Binary("&&", joined, test)
+    return joined
 
 
 # ---------------------------------------------------------------- statements

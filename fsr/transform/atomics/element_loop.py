@@ -23,6 +23,7 @@ from fsr.source.form import (
     Name,
     Stmt,
     Unary,
+    conjunction,
     number,
 )  # fmt: skip
 from fsr.source.mapping import rewrite, substitute
@@ -134,13 +135,12 @@ class ElementLoop:
     def _aligned(self) -> Expr | None:
         if not self.wide:
             return None
-        joined: Expr | None = None
+        tests = list[Expr]()
         for load in self.loads:
             index = substitute(load.index, {VAR.text: Literal("0")})
             address = Unary("&", Index(Name(load.pointer), _simplified(index)))
-            test = Call(Name("fsr_aligned"), (address,), (str(BY_SPELLING[load.type].bytes * self.width),))
-            joined = test if joined is None else Binary("&&", joined, test)
-        return joined
+            tests.append(Call(Name("fsr_aligned"), (address,), (str(BY_SPELLING[load.type].bytes * self.width),)))
+        return conjunction(tests)
 
     def _type(self, load: Load) -> str:
         return f"fsr_pack<{load.type}, {self.width}>" if self.wide else load.type

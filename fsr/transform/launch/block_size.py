@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from fsr.analysis.threads import AXES
 from fsr.records import Candidate, Launch
 from fsr.source.form import Declare, KernelForm, Stmt
-from fsr.transform.launch.pointwise import Pointwise, id_declarations, pointwise
+from fsr.transform.launch.pointwise import Pointwise, id_declarations, pointwise, pointwise_targets
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.target import Target, target_of, targets
+from fsr.transform.target import Target, target_of
 
 LINES = (64, 128, 256, 512, 1024)
 BAKED = (128, 256, 512, 1024)  # for kernels with the size as a constant: what tree reductions can take
@@ -29,10 +29,7 @@ class BlockSize:
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """Other sizes than the present one."""
-        if subject.keep_launch:
-            return
-        for target in targets(subject):
-            point = pointwise(target)
+        for target, point in pointwise_targets(subject):
             if point is not None and target.block is not None:
                 for size in LINES if set(point.ids) == {"x"} else ():
                     if size != target.threads:

@@ -10,11 +10,11 @@ from fsr.records import Candidate
 from fsr.source.form import Binary, Declare, For, Literal, Member, Name, Stmt, number
 from fsr.source.walk import fresh
 from fsr.transform.launch.block_size import regrid
-from fsr.transform.launch.pointwise import Pointwise, id_declarations, id_expression, pointwise
+from fsr.transform.launch.pointwise import Pointwise, id_declarations, id_expression, pointwise, pointwise_targets
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.sizes import INT_LIMIT, largest
-from fsr.transform.target import Target, target_of, targets
+from fsr.transform.target import Target, target_of
 
 FACTORS = (2, 4, 8)
 GAIN = 1.15
@@ -30,10 +30,7 @@ class Coarsen:
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """Kernels over global ids."""
-        if subject.keep_launch:
-            return
-        for target in targets(subject):
-            point = pointwise(target)
+        for target, point in pointwise_targets(subject):
             if point is None or "x" not in point.ids:
                 continue
             most = largest(target.contract, point.bounds["x"][1])

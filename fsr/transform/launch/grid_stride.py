@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from fsr.records import Candidate
 from fsr.source.form import Binary, For, Member, Name
-from fsr.transform.launch.pointwise import Pointwise, id_expression, pointwise
+from fsr.transform.launch.pointwise import Pointwise, id_expression, pointwise, pointwise_targets
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.sizes import INT_LIMIT, largest
-from fsr.transform.target import target_of, targets
+from fsr.transform.target import target_of
 
 THREADS = (256, 512)
 ROUNDS = (1, 4)  # how many times over the grid fills the GPU at full occupancy
@@ -27,10 +27,7 @@ class GridStride:
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """Kernels over one global id, with a grid that leaves more than one id to some threads."""
-        if subject.keep_launch:
-            return
-        for target in targets(subject):
-            point = pointwise(target)
+        for target, point in pointwise_targets(subject):
             if point is None or set(point.ids) != {"x"}:
                 continue
             most = largest(target.contract, point.bounds["x"][1])

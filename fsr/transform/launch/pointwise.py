@@ -6,7 +6,7 @@ Such a kernel may be given another block size, several ids a thread, or a loop o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fsr.analysis.functions import thread_aware
@@ -40,8 +40,9 @@ from fsr.source.walk import (
     walk_exprs,
     walk_stmts,
 )  # fmt: skip
+from fsr.transform.protocol import Subject
 from fsr.transform.sizes import always
-from fsr.transform.target import Target
+from fsr.transform.target import Target, targets
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,11 @@ class Pointwise:
     def type_of(self, axis: str) -> str:
         """The integer type of the id of an axis, without const."""
         return self.ids[axis].declaration.type.removeprefix("const ").removesuffix(" const")
+
+
+def pointwise_targets(subject: Subject) -> Iterator[tuple[Target, Pointwise | None]]:
+    """All kernels whose launch may change, as pointwise ones where they are."""
+    return ((target, pointwise(target)) for target in targets(subject) if not subject.keep_launch)
 
 
 def pointwise(target: Target) -> Pointwise | None:

@@ -28,6 +28,7 @@ from fsr.source.form import (
     Name,
     Stmt,
     Unary,
+    conjunction,
     number,
 )  # fmt: skip
 from fsr.source.mapping import rewrite, substitute
@@ -142,10 +143,7 @@ def _condition(space: RowSpace) -> Expr | None:
         for slot in space.slots:
             address = Unary("&", Index(Name(slot.pointer), _at(slot, number(space.start))))
             tests.append(Call(Name("fsr_aligned"), (address,), (str(BY_SPELLING[slot.type].bytes * space.width),)))
-    joined: Expr | None = None
-    for test in tests:
-        joined = test if joined is None else Binary("&&", joined, test)
-    return joined
+    return conjunction(tests)
 
 
 def _at(slot: Slot, position: Expr) -> Expr:

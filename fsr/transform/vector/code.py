@@ -23,6 +23,7 @@ from fsr.source.form import (
     Name,
     Stmt,
     Unary,
+    conjunction,
     number,
 )  # fmt: skip
 from fsr.source.mapping import map_expr, map_exprs, substitute
@@ -247,10 +248,7 @@ def _aligned(target: Target, found: Streams, width: int, base: Expr, multiple: s
         if not _is_multiple(target, offset, width, multiple):
             address = _address(s.array, offset)
         tests.append(Call(Name("fsr_aligned"), (address,), (str(size),)))
-    joined: Expr | None = None
-    for test in tests:
-        joined = test if joined is None else Binary("&&", joined, test)
-    return joined
+    return conjunction(tests)
 
 
 def _is_multiple(target: Target, offset: Expr, width: int, multiple: str) -> bool:
