@@ -45,6 +45,12 @@ class Local:
         child = self._child
         return None if child is None else child.pid
 
+    @property
+    def cpu_s(self) -> float:
+        """CPU time that the process has used; 0 before the first question."""
+        child = self._child
+        return 0.0 if child is None else child.cpu_s
+
     def ask(self, prompt: Prompt, cancelled: threading.Event) -> Answer:
         """The answer. Raises ModelFailure; a process that died is replaced for the next question."""
         with self._lock:
