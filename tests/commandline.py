@@ -55,7 +55,7 @@ class Fsr:
     def command(self, *arguments: object) -> list[str]:
         return [sys.executable, "-m", "fsr", *map(str, arguments)]
 
-    def run(self, *arguments: object, timeout_s: float = 100) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: object, timeout_s: float = 280) -> subprocess.CompletedProcess[str]:
         """Run it to its end; a traceback on either output fails the test."""
         done = subprocess.run(
             self.command(*arguments), capture_output=True, text=True, env=self.environment(), timeout=timeout_s,

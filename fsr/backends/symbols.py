@@ -12,6 +12,8 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 
+from fsr.sandbox.environment import clean_environment
+
 _CAST = re.compile(r"\([A-Za-z_][\w: ]*\)")
 _SUFFIX = re.compile(r"(?<=[0-9a-fA-F])[uUlL]+\b")
 
@@ -38,7 +40,9 @@ def demangle(symbols: Sequence[str]) -> dict[str, str]:
 
 def _demangle_with_tool(symbols: Sequence[str]) -> dict[str, str]:
     try:
-        text = subprocess.run(["c++filt"], input="\n".join(symbols), capture_output=True, text=True, check=True).stdout
+        text = subprocess.run(
+            ["c++filt"], input="\n".join(symbols), capture_output=True, text=True, check=True, env=clean_environment()
+        ).stdout
     except (OSError, subprocess.CalledProcessError):
         return {symbol: symbol for symbol in symbols}
     return dict(zip(symbols, text.splitlines(), strict=True))

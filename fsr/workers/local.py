@@ -17,16 +17,11 @@ from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from fsr.sandbox.environment import clean_environment
 from fsr.workers.protocol import Pool, Task, WorkerFault
 from fsr.workers.supervisor import Supervisor, Worker
 
 LEAVING_S = 2.0  # for a released worker to close its device and end; it is killed afterwards
-SECRET_MARKS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
-
-
-def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without anything that looks like a secret: candidates must not see API keys."""
-    return {k: v for k, v in environment.items() if not any(mark in k.upper() for mark in SECRET_MARKS)}
 
 
 class LocalWorker:
@@ -39,7 +34,7 @@ class LocalWorker:
                 [sys.executable, "-m", "fsr.workers.child", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                env={**clean_environment(os.environ), **environment, "FSR_WORKER": f"{pool}:{index}"},
+                env={**clean_environment(), **environment, "FSR_WORKER": f"{pool}:{index}"},
                 start_new_session=True,
             )
             self.connection = Connection(ours.detach())

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from fsr.errors import MissingToolError, UsageError
+from fsr.sandbox.environment import clean_environment
 from fsr.workers.child import call
 from fsr.workers.cluster import ClusterName, copy_modules, gpus_by_type, require_type
-from fsr.workers.local import clean_environment
 from fsr.workers.protocol import Pool, Task, WorkerFault
 from fsr.workers.supervisor import Supervisor, Worker
 

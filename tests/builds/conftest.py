@@ -99,7 +99,7 @@ class Machine:
                 environment.pop(name, None)
         return subprocess.run(
             [str(word) for word in words], cwd=self.folder / "src", env=environment, capture_output=True, text=True,
-            timeout=60, check=False,
+            timeout=200, check=False,
         )  # fmt: skip
 
     def program(self, name: str, text: str) -> None:

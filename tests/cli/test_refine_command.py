@@ -173,7 +173,7 @@ def test_resume_goes_on_where_a_run_was_cut_off(fsr: Fsr, row_sum: Path) -> None
     process = started(fsr, "refine", row_sum, "--device", "host", "--budget", "5m", "--evaluations", 5, "--json")
     run = wait_for(fsr, "tell", 3)
     process.kill()
-    process.communicate(timeout=20)
+    process.communicate(timeout=150)
     before = [event for event in fsr.events(run) if event["kind"] == "tell"]
     assert "cut off after" in fsr.run("runs", "list").stdout
     assert f"--resume {run}" in fsr.run("runs", "show", run).stdout

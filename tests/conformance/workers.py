@@ -15,7 +15,7 @@ from fsr.workers.protocol import Completion, Pool, Task, WorkerFault, Workers
 TASKS = "tests.workers.tasks"
 
 
-def drain(workers: Workers, timeout_s: float = 180.0) -> list[Completion]:
+def drain(workers: Workers, timeout_s: float = 280.0) -> list[Completion]:
     """Everything that is pending, in the order of completion."""
     found: list[Completion] = []
     deadline = time.monotonic() + timeout_s
@@ -25,7 +25,7 @@ def drain(workers: Workers, timeout_s: float = 180.0) -> list[Completion]:
     return found
 
 
-def one(workers: Workers, pool: Pool, name: str, payload: Any, timeout_s: float = 30.0, **more: Any) -> Any:
+def one(workers: Workers, pool: Pool, name: str, payload: Any, timeout_s: float = 200.0, **more: Any) -> Any:
     """The result of a single task."""
     ticket = workers.submit(pool, Task(f"{TASKS}:{name}", payload, timeout_s, **more))
     (completion,) = drain(workers)
@@ -46,22 +46,22 @@ class WorkersConformance:
         raise NotImplementedError
 
     def test_every_ticket_is_reported_once_with_its_result(self, workers: Workers) -> None:
-        tickets = {workers.submit("compile", Task(f"{TASKS}:double", i, 30)): i for i in range(30)}
+        tickets = {workers.submit("compile", Task(f"{TASKS}:double", i, 200)): i for i in range(30)}
         found = drain(workers)
         assert {c.ticket: c.result for c in found} == {ticket: 2 * i for ticket, i in tickets.items()}
         assert len(found) == 30
 
     def test_sizes_and_pending(self, workers: Workers) -> None:
         assert (workers.size("compile"), workers.size("device")) == (2, 1)
-        workers.submit("device", Task(f"{TASKS}:sleep", 0.05, 30))
+        workers.submit("device", Task(f"{TASKS}:sleep", 0.05, 200))
         assert workers.pending("device") == 1
         assert workers.pending("compile") == 0
         drain(workers)
         assert workers.pending("device") == 0
 
     def test_a_killed_worker_costs_its_task_only(self, workers: Workers) -> None:
-        lost = workers.submit("compile", Task(f"{TASKS}:die", int(signal.SIGKILL), 30))
-        kept = [workers.submit("compile", Task(f"{TASKS}:double", i, 30)) for i in range(6)]
+        lost = workers.submit("compile", Task(f"{TASKS}:die", int(signal.SIGKILL), 200))
+        kept = [workers.submit("compile", Task(f"{TASKS}:double", i, 200)) for i in range(6)]
         found = {c.ticket: c.result for c in drain(workers)}
         assert isinstance(found[lost], WorkerFault)
         assert found[lost].kind == "crashed"
@@ -121,7 +121,7 @@ class WorkersConformance:
         assert (workers.size("compile"), workers.size("device")) == (1, 1)
         left = one(workers, "compile", "where", None, worker=1)
         for i in range(3):
-            ticket = workers.submit("compile", Task(f"{TASKS}:where", i, 30))
+            ticket = workers.submit("compile", Task(f"{TASKS}:where", i, 200))
             (done,) = drain(workers)
             assert (done.ticket, done.result, done.worker) == (ticket, left, 1)
         assert one(workers, "device", "double", 4) == 8

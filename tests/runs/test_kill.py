@@ -75,7 +75,7 @@ def test_the_run_is_killed(fsr: Fsr, row_sum: Path) -> None:
         with suppress(subprocess.TimeoutExpired):
             process.wait(chance.uniform(0.05, LONGEST_S))
         process.kill()
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=200)
         assert process.returncode in (0, -signal.SIGKILL), err
         run = run or begun(fsr)
         after = told(events_of(fsr, run))

@@ -135,7 +135,7 @@ def book(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_no_child_of_a_run_sees_a_key() -> None:
-    from fsr.workers.local import clean_environment
+    from fsr.sandbox.environment import clean_environment
 
     assert clean_environment({"SCRIPTED_API_KEY": KEY, "OPENAI_API_KEY": KEY, "PATH": "/bin"}) == {"PATH": "/bin"}
 

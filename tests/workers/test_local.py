@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fsr.workers.local import clean_environment, local_workers
+from fsr.sandbox.environment import clean_environment
+from fsr.workers.local import local_workers
 from fsr.workers.protocol import Task, WorkerFault, Workers
 from tests.conformance.workers import TASKS, WorkersConformance, drain, one
 

@@ -8,6 +8,8 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
+from fsr.sandbox.environment import clean_environment
+
 _FIELDS = "driver_version,power.limit,mig.mode.current,clocks.sm,clocks.max.sm,clocks.max.memory"
 
 
@@ -72,7 +74,9 @@ def _try(function: Any, *arguments: Any) -> Any:
 def _from_smi(pci_bus_id: str) -> Readings:
     command = ["nvidia-smi", f"--query-gpu={_FIELDS}", "--format=csv,noheader,nounits", "-i", pci_bus_id]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
+        answer = subprocess.run(
+            command, capture_output=True, text=True, timeout=20, check=True, env=clean_environment()
+        ).stdout
     except (OSError, subprocess.SubprocessError):
         return Readings()
     return parse_smi(answer)

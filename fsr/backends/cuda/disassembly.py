@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fsr.backends.cuda.watching import find_tool
 from fsr.records import Image
+from fsr.sandbox.environment import clean_environment
 
 TIMEOUT_S = 20.0
 
@@ -34,7 +35,12 @@ def disassembled(image: Image) -> str | None:
         file.flush()
         try:
             done = subprocess.run(
-                [program, "-c", file.name], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+                [program, "-c", file.name],
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
+                check=False,
+                env=clean_environment(),
             )
         except (OSError, subprocess.TimeoutExpired):
             return None

@@ -19,6 +19,7 @@ from fsr.backends.symbols import match_symbols
 from fsr.errors import MissingToolError
 from fsr.records import Candidate, CompileFailure, Image
 from fsr.sandbox.compilers import run_compiler
+from fsr.sandbox.environment import clean_environment
 
 # NVRTC's spelling to nvcc's, where they differ
 _SPELLING = (("--extra-device-vectorization", "-extra-device-vectorization"), ("--ptxas-options=", "-Xptxas="))
@@ -57,7 +58,9 @@ class NvccToolchain:
     @cached_property
     def version(self) -> str:
         """For example 'nvcc 13.0'."""
-        text = subprocess.run([self._program, "--version"], capture_output=True, text=True, check=False).stdout
+        text = subprocess.run(
+            [self._program, "--version"], capture_output=True, text=True, check=False, env=clean_environment()
+        ).stdout
         match = re.search(r"release (\d+\.\d+)", text)
         return f"nvcc {match[1] if match else 'unknown'}"
 

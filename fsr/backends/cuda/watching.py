@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fsr.sandbox.environment import clean_environment
 from fsr.sandbox.parent import dying
 
 
@@ -36,7 +37,10 @@ def watch_replay(tool: Sequence[str], folder: Path, index: int, timeout_s: float
     """Replay the plan in ``folder`` (fsr.backends.cuda.replay) once on GPU ``index`` under a tool's command."""
     command = [*dying([*tool]), sys.executable, "-m", "fsr.backends.cuda.replay", str(folder), str(index)]
     root = str(Path(__file__).parents[3])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]).rstrip(":")}
+    environment = {
+        **clean_environment(),
+        "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]).rstrip(":"),
+    }
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment,
         start_new_session=True,

@@ -12,6 +12,8 @@ import re
 import shutil
 import subprocess
 
+from fsr.sandbox.environment import clean_environment
+
 _MARKER = "__sanitizer_cov_trace_pc"
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t(\S+)\s*(.*)$")
 _NEVER = re.compile(r"^(nop|data16|cs|xchg|push|pop|ret|leave|endbr|jmp|ud2|int3|lock|rep|vzeroupper|notrack)")
@@ -35,7 +37,9 @@ def block_weights(image: bytes) -> dict[int, float]:
     try:
         os.write(file, image)
         command = [tool, "-d", "--no-show-raw-insn", "-j", ".text", f"/proc/self/fd/{file}"]
-        run = subprocess.run(command, pass_fds=(file,), capture_output=True, text=True, check=False)
+        run = subprocess.run(
+            command, pass_fds=(file,), capture_output=True, text=True, check=False, env=clean_environment()
+        )
     finally:
         os.close(file)
     return read_weights(run.stdout)

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 from collections.abc import Iterable
 
+from fsr.sandbox.environment import clean_environment
+
 SOURCE_NAME = "candidate.cu"  # what the toolchain calls the candidate's text in debug information
 _CHUNK = 2000
 _BACK = range(8, 97, 8)  # bytes; about two instructions a step
@@ -52,7 +54,15 @@ class Lines:
         keys = list(meaning)
         for start in range(0, len(keys), _CHUNK):
             text = "\n".join(f"{key:#x}" for key in keys[start : start + _CHUNK])
-            run = subprocess.run(command, input=text, pass_fds=(file,), capture_output=True, text=True, check=False)
+            run = subprocess.run(
+                command,
+                input=text,
+                pass_fds=(file,),
+                capture_output=True,
+                text=True,
+                check=False,
+                env=clean_environment(),
+            )
             key = -1
             for line in run.stdout.splitlines():
                 if line.startswith("0x"):

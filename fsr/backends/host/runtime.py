@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from fsr.errors import MissingToolError
+from fsr.sandbox.environment import clean_environment
 
 EMULATOR = Path(__file__).resolve().parents[2] / "emulator"
 INCLUDE = EMULATOR / "include"
@@ -70,7 +71,7 @@ def find_compiler(path: str | None = None) -> Compiler:
         found = shutil.which(name)
         if not found:
             continue
-        run = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
+        run = subprocess.run([found, "--version"], capture_output=True, text=True, check=False, env=clean_environment())
         if run.returncode == 0:
             family = "clang" if "clang" in run.stdout else "gcc"
             return Compiler(found, family, run.stdout.splitlines()[0])
@@ -149,7 +150,7 @@ class _staging:  # noqa: N801  # a context manager used as one
 
 
 def _run(command: list[str]) -> None:
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
     if run.returncode:
         raise MissingToolError(
             f"{command[0]} cannot compile the host device's runtime: {run.stderr.strip()[:2000]}",

@@ -44,7 +44,7 @@ class Api:
         self.port = int(self.base.rsplit(":", 1)[1].strip("/"))
 
     def ask(self, method: str, path: str, body: object = None, token: str | None = "", **headers: str) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if token is not None:
             sent["Authorization"] = f"Bearer {token or self.token}"
@@ -177,7 +177,7 @@ def test_a_pause_is_seen_by_all_and_metrics_say_so(api: Api) -> None:
 
 def test_events_come_as_they_happen_and_are_caught_up_with(api: Api) -> None:
     before = api.service.bus.last
-    connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=120)
     connection.request("GET", "/api/events", headers={"Authorization": f"Bearer {api.token}"})
     answer = connection.getresponse()
     assert answer.headers["content-type"].startswith("text/event-stream")

@@ -1,6 +1,6 @@
 // if constexpr chooses the branch
 // fidelity: in=int32:any out=int32 ulp=0
-// numpy: x - np.fix(x / 2)
+// numpy: x - np.trunc(x / 2)
 template <bool Negate>
 __device__ int pick(int v) {
   if constexpr (Negate) return -(v / 2);
