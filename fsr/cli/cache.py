@@ -14,7 +14,7 @@ from fsr.cache.entry import Entry
 from fsr.cache.quarantine import held
 from fsr.cache.store import Store
 from fsr.cache.trimming import trim
-from fsr.cli.options import json_option
+from fsr.cli.options import FiniteRange, json_option
 from fsr.cli.sharing import SHARING
 from fsr.errors import EXIT_DONE, EXIT_FAILED, UsageError
 from fsr.report.words import ratio_text
@@ -94,7 +94,7 @@ def explain_command(kernel: Path, device: str) -> int:
 @cache_command.command("verify")
 @click.argument("kernels", nargs=-1, type=click.Path(path_type=Path, exists=True))
 @click.option("--device", default="auto", show_default=True, help="auto, cuda:N or host.")
-@click.option("--budget", "budget_s", type=click.FloatRange(min=1), default=300.0, help="Seconds a winner. [300]")
+@click.option("--budget", "budget_s", type=FiniteRange(min=1), default=300.0, help="Seconds a winner. [300]")
 @json_option
 def verify_command(kernels: tuple[Path, ...], device: str, budget_s: float, as_json: bool) -> int:
     """Check every entry, and measure the winners of KERNELS again.
@@ -139,9 +139,9 @@ def _measured(store: Store, kernels: tuple[Path, ...], options: RefineOptions, a
 
 @cache_command.command("prune")
 @click.option("--damaged", is_flag=True, help="Remove damaged entries.")
-@click.option("--older-than", "days", type=click.FloatRange(min=0), help="Remove what is older than that many days.")
+@click.option("--older-than", "days", type=FiniteRange(min=0), help="Remove what is older than that many days.")
 @click.option("--failures", is_flag=True, help="Forget remembered failures (all, or those older than --older-than).")
-@click.option("--max-size", "megabytes", type=click.FloatRange(min=0), help="Keep at most that many MB, the last used.")
+@click.option("--max-size", "megabytes", type=FiniteRange(min=0), help="Keep at most that many MB, the last used.")
 def prune_command(damaged: bool, days: float | None, failures: bool, megabytes: float | None) -> None:
     """Remove entries; says how many. Without an option nothing is removed."""
     if not damaged and days is None and not failures and megabytes is None:

@@ -31,6 +31,9 @@ def contract_command(
     loaded = load_kernel(kernel, entry, include_dirs, defines)
     contract = loaded.contract
     sidecar = contract.origin.kind == "sidecar"
+    if write:
+        written = Path(contract.origin.path) if sidecar else kernel
+        _write(loaded.file, contract, written)
     if as_json:
         click.echo(json.dumps(to_json(contract)))
     else:
@@ -42,7 +45,7 @@ def contract_command(
         click.echo(f"{told[contract.origin.kind]}: {contract.origin.path}:{contract.origin.line}", err=True)
         click.echo(contract_toml(contract) if sidecar else contract_block(contract), nl=False)
     if write:
-        _write(loaded.file, contract, Path(contract.origin.path) if sidecar else kernel)
+        click.echo(f"written to {written}", err=True)
     return EXIT_DONE
 
 
@@ -61,6 +64,5 @@ def _write(file: object, contract: object, path: Path) -> None:
         draft.unlink(missing_ok=True)
         raise StorageError(
             f"the contract cannot be written: {fault.strerror}", expected="a file and a folder that may be written",
-            where=str(path), fix="correct the permissions, or paste the block by hand",
+            where=str(path), fix="correct the permissions, or paste by hand what fsr contract prints without --write",
         ) from None  # fmt: skip
-    click.echo(f"written to {path}", err=True)

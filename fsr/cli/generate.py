@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from fsr.cli.options import json_option
+from fsr.cli.options import FiniteRange, json_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option("--language", type=click.Choice(["cuda"]), default="cuda", show_default=True, help="To be written in.")
 @click.option("-n", "--suggestions", type=click.IntRange(1, 100), default=10, show_default=True, help="How many.")
 @click.option("--llm", multiple=True, metavar="MODEL", help="Who writes: URL#MODEL, local:PATH, or a configured name.")
-@click.option("--max-cost", type=click.FloatRange(min=0.0), metavar="DOLLARS", help="Most that the model may cost.")
+@click.option("--max-cost", type=FiniteRange(min=0.0), metavar="DOLLARS", help="Most that the model may cost.")
 @click.option("--yes", is_flag=True, help="Description and reference may go to the model's host.")
 @click.option("--seed", default=0, show_default=True, help="Another asks for other suggestions, and draws other tests.")
 @click.option("--target", default="sm_90", show_default=True, help="Architecture to predict for (host device).")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -11,6 +12,23 @@ from typing import Any
 import click
 
 Function = Callable[..., Any]
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds; no NaN, which is within all bounds, and nothing infinite."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """See the class."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is no number that can be counted to", param, ctx)
+        return number
+
+
+def _named(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not value.strip():
+        raise click.BadParameter("an empty name", ctx, param)
+    return value
 
 
 def source_options(function: Function) -> Function:
@@ -24,7 +42,7 @@ def source_options(function: Function) -> Function:
             "-I", "--include-dir", "include_dirs", multiple=True, metavar="FOLDER",
             help="Where its includes are searched; may come several times.",
         ),
-        click.option("--entry", help="The kernel to take, where the file holds several."),
+        click.option("--entry", callback=_named, help="The kernel to take, where the file holds several."),
     ):  # fmt: skip
         function = option(function)
     return function

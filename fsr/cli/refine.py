@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from fsr.cli.options import device_options, json_option
+from fsr.cli.options import FiniteRange, device_options, json_option
 from fsr.runs.options import RefineOptions
 
 
@@ -34,7 +34,7 @@ from fsr.runs.options import RefineOptions
     help="A model that proposes; may come several times: "
     "local:PATH (a GGUF file), URL#MODEL, a name in config.toml, or none.",
 )
-@click.option("--max-cost", type=click.FloatRange(min=0.0), metavar="DOLLARS", help="Most that models may cost.")
+@click.option("--max-cost", type=FiniteRange(min=0.0), metavar="DOLLARS", help="Most that models may cost.")
 @click.option("--yes", is_flag=True, help="The source may go to the hosts of the models named.")
 @click.option("--replay", metavar="RUN", help="Run again with the answers that RUN's models gave; asks no model.")
 @click.option("--no-cache", is_flag=True, help="Neither start from the cache nor store to it.")

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fsr.backends.protocol import Array
+from fsr.backends.protocol import Array, DeviceFault
 from fsr.contract.model import Contract
+from fsr.errors import BaselineError
 from fsr.evaluation.session import Session
 from fsr.evaluation.watching import SILENT, watch
 from fsr.features.roofline import MustMove
@@ -26,7 +27,7 @@ def check_baseline(session: Session, cases: list[Case]) -> list[str]:
 
     Raises BaselineError naming the case."""
     for case in filter(session.counts, cases):
-        expected = session.expected(case)
+        expected = _answered(session, case)
         noisy = _noise(session, case, expected)
         if noisy is not None:
             raise session.baseline_error(case, noisy)
@@ -34,6 +35,19 @@ def check_baseline(session: Session, cases: list[Case]) -> list[str]:
         if differs is not None:
             raise session.baseline_error(case, Fault(FaultKind.DIFFERS, str(differs)))
     return [*_watch_some(session, cases), *_uncontained(session), *session.notes]
+
+
+def _answered(session: Session, case: Case) -> Expected:
+    try:
+        return session.expected(case)
+    except DeviceFault as fault:
+        if fault.fault.kind is not FaultKind.MEMORY:
+            raise
+        raise BaselineError(
+            f"a test of the kernel does not fit this machine: {fault.fault.detail}",
+            expected="room for its buffers", where=f"case {case.name!r}",
+            fix="free memory, lift the limit that stands in the way (ulimit -a), or lower the sizes in the contract",
+        ) from None  # fmt: skip
 
 
 def _differs(session: Session, case: Case, expected: Expected) -> Mismatch | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,18 @@ def require_writable(output: Path, kernel: Path) -> None:
         raise _unwritable(folder, "it is no folder")
     if not os.access(folder, os.W_OK) or (output.exists() and not os.access(output, os.W_OK)):
         raise _unwritable(folder, "permission denied")
+    try:
+        os.lstat(output)
+        output.resolve(strict=output.is_symlink() and not output.exists())
+    except FileNotFoundError:
+        pass
+    except (OSError, RuntimeError) as fault:
+        raise _unwritable(output, getattr(fault, "strerror", None) or "a link that leads to itself") from None
+    try:  # what the access bits do not say: a file system that takes no files, or has no room for names
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".fsr-"):
+            pass
+    except OSError as fault:
+        raise _unwritable(folder, fault.strerror or str(fault)) from None
 
 
 def same_launch(kernel: Kernel, candidate: Candidate) -> bool:

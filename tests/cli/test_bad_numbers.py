@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
-from fsr.errors import ContractError, UsageError
+from fsr.errors import EXIT_USAGE, ContractError, UsageError
 from fsr.expressions import evaluate
 from fsr.runs.options import parse_duration
 from fsr.workers.select import compilers
+from tests.commandline import ROW_SUM, Command
 
 
 def towers(seed: int) -> str:
@@ -51,6 +53,24 @@ def test_an_absurd_budget_is_refused(text: str) -> None:
 def test_an_absurd_number_of_workers_is_refused(count: int) -> None:
     with pytest.raises(UsageError, match="compile workers"):
         compilers(count)
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-1"])
+@pytest.mark.parametrize("words", [("cache", "prune", "--older-than"), ("cache", "verify", "--budget")])
+def test_a_number_that_nothing_can_be_compared_with_is_refused(
+    cli: Command, words: tuple[str, ...], number: str
+) -> None:
+    told = cli(*words, number)
+    assert (told.code, told.out) == (EXIT_USAGE, "")
+    assert number in told.err
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+def test_an_empty_name_of_a_kernel_is_refused(cli: Command, tmp_path: Path, name: str) -> None:
+    (tmp_path / "kernel.cu").write_text(ROW_SUM)
+    told = cli("contract", tmp_path / "kernel.cu", "--entry", name)
+    assert (told.code, told.out) == (EXIT_USAGE, "")
+    assert "an empty name" in told.err
 
 
 def test_ordinary_ones_pass() -> None:

@@ -16,7 +16,7 @@ from fsr.backends.host.instrument import LOST_ELSEWHERE, LOST_VOTE
 from fsr.backends.host.prepared import HostPrepared
 from fsr.backends.protocol import DeviceFault
 from fsr.hardware.dtypes import numpy_dtype
-from fsr.records import Role, ScalarValue
+from fsr.records import Fault, FaultKind, Role, ScalarValue
 
 NODE = np.dtype([("kind", "i4"), ("type", "i4"), ("a", "i4"), ("b", "i4"), ("c", "i4"), ("_", "i4"), ("value", "u8")])
 # tracer.h: Kind and Type, in order from 1 and from 0.
@@ -90,7 +90,10 @@ def trace(prepared: HostPrepared, scalars: Sequence[Sequence[str]], timeout_s: f
     size = room + CAPACITY * NODE.itemsize
     file = os.memfd_create("fsr-trace")
     try:
-        os.ftruncate(file, size)
+        try:
+            os.ftruncate(file, size)
+        except OSError as error:  # a limit on the size of files, which memory counts as
+            raise DeviceFault(Fault(FaultKind.MEMORY, f"watching needs {size >> 20} MiB: {error.strerror}")) from None
         request = {
             "op": "trace", "image": prepared.loaded.key, "launches": prepared.packed, "zero": prepared.zeroed(),
             "constants": prepared.constants(),
