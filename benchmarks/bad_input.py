@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import fcntl
 import hashlib
 import importlib
 import json
@@ -47,7 +48,7 @@ from benchmarks.bad.places import elsewhere  # noqa: E402
 from benchmarks.bad.written import given  # noqa: E402
 
 LIMIT_S, KILL_AFTER_S, GRACE_S = 10.0, 15.0, 1.0
-MOST_BYTES, MOST_HASHED = 2 << 30, 1 << 20
+MOST_BYTES, MOST_HASHED, PIPE_BYTES = 2 << 30, 1 << 20, 1 << 20
 SCREEN, WIDEST = 24, 1500
 PR_SET_CHILD_SUBREAPER = 36
 NOBODY = 65534
@@ -56,13 +57,15 @@ Shot = dict[str, tuple[int, str]]
 
 @dataclass
 class Running:
-    """An input on its way. folder: holds ``work``, ``home``, ``tmp`` and the two outputs."""
+    """An input on its way. folder: holds ``work``, ``home`` and ``tmp``. streams: the ends to read its outputs
+    from, pipes, since limits on files are among what is tested."""
 
     bad: Bad
     folder: Path
     before: Shot
     home: Shot
     pid: int = 0
+    streams: tuple[int, ...] = ()
     started: float = field(default_factory=time.monotonic)
 
 
@@ -106,20 +109,39 @@ def start(bad: Bad, folder: Path) -> Running:
         for path in (folder, *folder.rglob("*")):
             os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
     running = Running(bad, folder, shot(folder / "work"), shot(folder / "home"))
+    streams = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
     running.pid = os.fork()
     if running.pid == 0:
-        child(bad, folder)
+        child(bad, folder, [write for _, write in streams])
+    for read, write in streams:
+        os.close(write)
+        os.set_blocking(read, False)
+        fcntl.fcntl(read, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    running.streams = tuple(read for read, _ in streams)
     return running
 
 
-def child(bad: Bad, folder: Path) -> NoReturn:
+def spoken(running: Running) -> tuple[str, str]:
+    """What it wrote to its standard output and error, up to PIPE_BYTES each."""
+    found = []
+    for read in running.streams:
+        text = b""
+        with suppress(BlockingIOError):  # nothing, and a process that it left behind still has the other end
+            text = os.read(read, PIPE_BYTES)
+        os.close(read)
+        found.append(text.decode(errors="replace"))
+    return found[0], found[1]
+
+
+def child(bad: Bad, folder: Path, streams: list[int]) -> NoReturn:
     """The fork: as a process that was just started."""
     code = 99
     try:
         os.setsid()
-        for name, number in (("out", 1), ("err", 2)):
-            os.dup2(os.open(folder / name, os.O_CREAT | os.O_WRONLY, 0o644), number)
+        for number, stream in enumerate(streams, 1):
+            os.dup2(stream, number)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.closerange(3, 256)
         os.chdir(folder / "work")
         places = {"work": str(folder / "work"), "home": str(folder / "home")}
         tempfile.tempdir = None
@@ -211,7 +233,7 @@ def shot(folder: Path) -> Shot:
 def judged(running: Running, code: int, seconds: float) -> Judged:
     """All that is asked of an answer."""
     bad, folder = running.bad, running.folder
-    out, err = ((folder / name).read_text(errors="replace") for name in ("out", "err"))
+    out, err = spoken(running)
     faults = []
     if code == -signal.SIGKILL and seconds < LIMIT_S + KILL_AFTER_S:
         faults.append("took over 2 GB of memory")

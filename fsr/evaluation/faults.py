@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fsr.backends.protocol import DeviceFault
-from fsr.errors import FsrError, HarnessError
+from fsr.errors import FsrError, HarnessError, of_the_machine
 from fsr.records import FaultKind, Outcome, Status
 
 
@@ -27,8 +27,9 @@ class OriginalFails(Exception):  # noqa: N818
 def outcome_of_fault(kind: str, detail: str, error: BaseException | None, stage: str, seconds: float) -> Outcome:
     """The outcome of a task whose worker crashed, ran out of time or let an exception escape.
 
-    ``kind``: 'crashed', 'timed_out' or 'raised'. Raises the error itself when it is fsr's own or the user's
-    (FsrError), and HarnessError for any other exception: only candidates may fail quietly. OriginalFails passes too."""
+    ``kind``: 'crashed', 'timed_out' or 'raised'. Raises the error itself when it is fsr's own or the user's (FsrError),
+    what the machine refused as that, and HarnessError for any other exception: only candidates may fail quietly.
+    OriginalFails passes too."""
     if isinstance(error, OriginalFails):
         raise error
     if kind == "raised":
@@ -38,6 +39,8 @@ def outcome_of_fault(kind: str, detail: str, error: BaseException | None, stage:
             return Outcome(status, stage, evidence=evidence, seconds=seconds)
         if isinstance(error, FsrError):
             raise error
+        if isinstance(error, OSError | MemoryError):  # a full disk, a limit: nobody's fault here
+            raise of_the_machine(error)
         raise HarnessError(f"a worker raised:\n{detail}", fix="run again with --debug and report it")
     status = Status.TIMED_OUT if kind == "timed_out" else Status.CRASHED
     return Outcome(status, stage, evidence={"kind": kind, "detail": detail}, seconds=seconds)

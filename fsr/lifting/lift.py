@@ -60,6 +60,8 @@ def lift(contract: Contract, candidate: Candidate, *, limit_s: float = LIMIT_S, 
         image = HostToolchain().compile(candidate, timeout_s=compile_s)
     except MissingToolError as missing:
         return Lifting(None, str(missing))
+    except OSError as fault:  # no place for files, say; the search goes on without a lifting
+        return Lifting(None, f"the machine refused: {fault.strerror or fault}")
     for failure in (traced, image):
         if isinstance(failure, CompileFailure):
             first = next(iter(failure.log.splitlines()), "")

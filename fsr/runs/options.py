@@ -84,7 +84,7 @@ def default_output(kernel: Path) -> Path:
 
 def parse_duration(text: str) -> float:
     """Seconds of '90', '60s', '5m', '1.5h'. Raises UsageError when it is none, or not above zero."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h|)\s*", text, re.ASCII)
+    found = re.fullmatch(r" *(\d+(?:\.\d*)?|\.\d+) *(ms|s|m|h|) *", text, re.ASCII)
     seconds = float(found[1]) * UNITS_S[found[2]] if found else 0.0
     if not 0 < seconds <= MOST_BUDGET_S:
         raise UsageError(

@@ -41,7 +41,8 @@ def test_deep_nesting_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["99999999999h", "1" * 400, "١٢s", "৫m", "0", "-5s", "1e9", "inf", "nan", "5 minutes", "", "31000000000ms"]
+    "text",
+    ["99999999999h", "1" * 400, "١٢s", "৫m", "0", "-5s", "1e9", "inf", "nan", "5 minutes", "\n5m", "", "31000000000ms"],
 )
 def test_an_absurd_budget_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
