@@ -173,8 +173,8 @@ class Bucket(BaseHTTPRequestHandler):
         body = b"" if known or not found else self.data
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        type(self).sent += len(body)  # before the client has it, which then counts anew
         self.wfile.write(body)
-        type(self).sent += len(body)
 
     def log_message(self, *_):
         pass
