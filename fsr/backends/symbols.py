@@ -12,7 +12,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 
-from fsr.sandbox.environment import clean_environment
+from fsr.sandbox.environment import run_tool
 
 _CAST = re.compile(r"\([A-Za-z_][\w: ]*\)")
 _SUFFIX = re.compile(r"(?<=[0-9a-fA-F])[uUlL]+\b")
@@ -40,9 +40,7 @@ def demangle(symbols: Sequence[str]) -> dict[str, str]:
 
 def _demangle_with_tool(symbols: Sequence[str]) -> dict[str, str]:
     try:
-        text = subprocess.run(
-            ["c++filt"], input="\n".join(symbols), capture_output=True, text=True, check=True, env=clean_environment()
-        ).stdout
+        text = run_tool(["c++filt"], input="\n".join(symbols), check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return {symbol: symbol for symbol in symbols}
     return dict(zip(symbols, text.splitlines(), strict=True))

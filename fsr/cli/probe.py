@@ -8,7 +8,6 @@ import importlib.util
 import os
 import platform
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from fsr.backends.select import backends
 from fsr.errors import FsrError
 from fsr.llm.named import ModelSpec, read_spec
 from fsr.sandbox.confine import FIX, support
-from fsr.sandbox.environment import clean_environment
+from fsr.sandbox.environment import run_tool
 from fsr.sandbox.launch import confined
 from fsr.settings import read_settings
 
@@ -66,7 +65,7 @@ def _contained() -> bool:
         command = confined(
             ["/bin/sh", "-c", script], read=[], write=[str(inside)], memory_bytes=1 << 30, file_bytes=1 << 20, cpu_s=5
         )
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=clean_environment())
+        done = run_tool(command, timeout=60)
         return (inside / "made").is_file() and not done.stdout and outside.read_text() == "private"
 
 

@@ -35,8 +35,7 @@ def require_writable(output: Path, kernel: Path) -> None:
     if not os.access(folder, os.W_OK) or (output.exists() and not os.access(output, os.W_OK)):
         raise _unwritable(folder, "permission denied")
     try:
-        os.lstat(output)
-        output.resolve(strict=output.is_symlink() and not output.exists())
+        output.resolve(strict=True)
     except FileNotFoundError:
         pass
     except (OSError, RuntimeError) as fault:

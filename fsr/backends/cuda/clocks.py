@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
-from fsr.sandbox.environment import clean_environment
+from fsr.sandbox.environment import run_tool
 
 _FIELDS = "driver_version,power.limit,mig.mode.current,clocks.sm,clocks.max.sm,clocks.max.memory"
 
@@ -74,9 +74,7 @@ def _try(function: Any, *arguments: Any) -> Any:
 def _from_smi(pci_bus_id: str) -> Readings:
     command = ["nvidia-smi", f"--query-gpu={_FIELDS}", "--format=csv,noheader,nounits", "-i", pci_bus_id]
     try:
-        answer = subprocess.run(
-            command, capture_output=True, text=True, timeout=20, check=True, env=clean_environment()
-        ).stdout
+        answer = run_tool(command, timeout=20, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         return Readings()
     return parse_smi(answer)

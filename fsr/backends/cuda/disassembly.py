@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fsr.backends.cuda.watching import find_tool
 from fsr.records import Image
-from fsr.sandbox.environment import clean_environment
+from fsr.sandbox.environment import run_tool
 
 TIMEOUT_S = 20.0
 
@@ -34,14 +34,7 @@ def disassembled(image: Image) -> str | None:
         file.write(image.data)
         file.flush()
         try:
-            done = subprocess.run(
-                [program, "-c", file.name],
-                capture_output=True,
-                text=True,
-                timeout=TIMEOUT_S,
-                check=False,
-                env=clean_environment(),
-            )
+            done = run_tool([program, "-c", file.name], timeout=TIMEOUT_S)
         except (OSError, subprocess.TimeoutExpired):
             return None
     return done.stdout if done.returncode == 0 else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from fsr.backends.symbols import match_symbols
 from fsr.errors import MissingToolError
 from fsr.records import Candidate, CompileFailure, Image
 from fsr.sandbox.compilers import run_compiler
-from fsr.sandbox.environment import clean_environment
+from fsr.sandbox.environment import run_tool
 
 # NVRTC's spelling to nvcc's, where they differ
 _SPELLING = (("--extra-device-vectorization", "-extra-device-vectorization"), ("--ptxas-options=", "-Xptxas="))
@@ -58,9 +57,7 @@ class NvccToolchain:
     @cached_property
     def version(self) -> str:
         """For example 'nvcc 13.0'."""
-        text = subprocess.run(
-            [self._program, "--version"], capture_output=True, text=True, check=False, env=clean_environment()
-        ).stdout
+        text = run_tool([self._program, "--version"]).stdout
         match = re.search(r"release (\d+\.\d+)", text)
         return f"nvcc {match[1] if match else 'unknown'}"
 

@@ -37,13 +37,11 @@ def asked(timeout_s: float = 10.0) -> tuple[str, list[str]] | None:
         return None
     import subprocess
 
-    from fsr.sandbox.environment import clean_environment
+    from fsr.sandbox.environment import run_tool
 
     command = ["nvidia-smi", "--query-gpu=driver_version,uuid", "--format=csv,noheader"]
     try:
-        text = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout_s, check=True, env=clean_environment()
-        ).stdout
+        text = run_tool(command, timeout=timeout_s, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         return None
     rows = [[part.strip() for part in line.split(",")] for line in text.splitlines() if "," in line]

@@ -24,7 +24,7 @@ from fsr.backends.cuda.sanitizer import find_sanitizer
 from fsr.backends.protocol import Buffer
 from fsr.errors import FsrError, HarnessError, MissingToolError
 from fsr.records import Candidate, CompileFailure, ConcreteLaunch, Image, Launch, Plan, Role
-from fsr.sandbox.environment import clean_environment
+from fsr.sandbox.environment import run_tool
 
 
 def findings() -> Iterator[Finding]:
@@ -134,7 +134,7 @@ def _write_kernel(folder: Path) -> list[str]:
 
 def _answer(command: list[str]) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=clean_environment())
+        done = run_tool(command, timeout=60)
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout if done.returncode == 0 else ""

@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 
-from fsr.sandbox.environment import clean_environment
+from fsr.sandbox.environment import run_tool
 
 _MARKER = "__sanitizer_cov_trace_pc"
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t(\S+)\s*(.*)$")
@@ -37,9 +36,7 @@ def block_weights(image: bytes) -> dict[int, float]:
     try:
         os.write(file, image)
         command = [tool, "-d", "--no-show-raw-insn", "-j", ".text", f"/proc/self/fd/{file}"]
-        run = subprocess.run(
-            command, pass_fds=(file,), capture_output=True, text=True, check=False, env=clean_environment()
-        )
+        run = run_tool(command, pass_fds=(file,))
     finally:
         os.close(file)
     return read_weights(run.stdout)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterable
 
-from fsr.sandbox.environment import clean_environment
+from fsr.sandbox.environment import run_tool
 
 SOURCE_NAME = "candidate.cu"  # what the toolchain calls the candidate's text in debug information
 _CHUNK = 2000
@@ -54,15 +53,7 @@ class Lines:
         keys = list(meaning)
         for start in range(0, len(keys), _CHUNK):
             text = "\n".join(f"{key:#x}" for key in keys[start : start + _CHUNK])
-            run = subprocess.run(
-                command,
-                input=text,
-                pass_fds=(file,),
-                capture_output=True,
-                text=True,
-                check=False,
-                env=clean_environment(),
-            )
+            run = run_tool(command, input=text, pass_fds=(file,))
             key = -1
             for line in run.stdout.splitlines():
                 if line.startswith("0x"):

@@ -9,7 +9,6 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from fsr.errors import MissingToolError
-from fsr.sandbox.environment import clean_environment
+from fsr.sandbox.environment import run_tool
 
 EMULATOR = Path(__file__).resolve().parents[2] / "emulator"
 INCLUDE = EMULATOR / "include"
@@ -71,7 +70,7 @@ def find_compiler(path: str | None = None) -> Compiler:
         found = shutil.which(name)
         if not found:
             continue
-        run = subprocess.run([found, "--version"], capture_output=True, text=True, check=False, env=clean_environment())
+        run = run_tool([found, "--version"])
         if run.returncode == 0:
             family = "clang" if "clang" in run.stdout else "gcc"
             return Compiler(found, family, run.stdout.splitlines()[0])
@@ -150,7 +149,7 @@ class _staging:  # noqa: N801  # a context manager used as one
 
 
 def _run(command: list[str]) -> None:
-    run = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
+    run = run_tool(command)
     if run.returncode:
         raise MissingToolError(
             f"{command[0]} cannot compile the host device's runtime: {run.stderr.strip()[:2000]}",
