@@ -28,7 +28,7 @@ MUTANTS, MUTANTS_S = 60, 120.0  # of a candidate that is promoted, and the secon
 GRACE_S = 3.0  # that they may take longer than the promotion itself
 TRIES = 6
 CUT = 1.5  # one that was cut short would have taken this much of what it was given, at the least
-AFTER_STOP_S = 5.0  # when a run was stopped, no further try begins later than this
+AFTER_STOP_S = 30.0  # when a run was stopped, no further try begins later than this: a first refusal may take 10
 
 
 @dataclass(slots=True)
