@@ -69,7 +69,10 @@ def test_a_useless_proposer_is_left_with_the_floor_and_delays_the_others_little(
         ratios.append(until(beside, wanted) / until(alone, wanted))
         assert had["useless"] <= 0.12 * sum(had.values())
         assert had["useless"] >= 0.5 * FLOOR * sum(had.values())
-    assert statistics.median(ratios) <= 1.10, ratios
+    # Its candidates are right, and cost as much as others: twice what a model's wrong ones do. Its first chance is five
+    # evaluations of fifty; nothing else may be lost, so that no seed is much worse than another.
+    assert statistics.median(ratios) <= 1.15, ratios
+    assert max(ratios) <= 1.25, ratios
 
 
 def test_a_strong_proposer_is_soon_given_more_and_the_search_gets_there_sooner() -> None:

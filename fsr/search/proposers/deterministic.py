@@ -1,7 +1,8 @@
 """The proposer that needs no model: the most promising untried move, or an elite's path with one parameter changed.
 
-Its suggestions are a function of the seed and of what was asked and told so far, so that equal seeds and outcomes give
-equal runs, and a run that was restored from its log goes on as it would have.
+Its suggestions are a function of the seed and of what it suggested and was told so far, so that equal seeds and
+outcomes give equal runs, a run that was restored from its log goes on as it would have, and another proposer beside it
+changes nothing but by what it gains.
 """
 
 from __future__ import annotations
@@ -41,11 +42,13 @@ class Deterministic:
         self._tried: set[tuple[int | None, str]] = set()  # parent and move
         self._own: dict[int, Move] = {}  # by proposal, until it is told
         self._answered: set[str] = set()  # kinds of moves of which one was told
+        self._numbers = {0: 0}  # of the original and of its own proposals, in the order of asking
+        self._told = 0  # of them
 
     def suggest(self, view: View) -> Suggestion | None:
         """The next suggestion; None while nothing new can be thought of."""
         # Seeded afresh by what is known, so that a call that found nothing (and is not logged) changes nothing.
-        self._random = random.Random(f"{self._seed}:{view.asked}:{len(view.trials)}")
+        self._random = random.Random(f"{self._seed}:{len(self._numbers)}:{self._told}")
         while self._given:
             candidate = self._given.pop(0)
             if not view.known(candidate):
@@ -58,6 +61,7 @@ class Deterministic:
 
     def asked(self, proposal: int, suggestion: Suggestion) -> None:
         """Count its move as tried without gain until it is told."""
+        self._numbers[proposal] = len(self._numbers)
         if suggestion.kind == "action":
             move = self._own[proposal] = _move_of(suggestion.provenance)
             self._tried.add((suggestion.parent, move.name))
@@ -65,6 +69,7 @@ class Deterministic:
 
     def told(self, trial: Trial, parent: Trial | None) -> None:
         """Learn what the move gained over its parent."""
+        self._told += trial.proposal.id in self._numbers
         move = self._own.pop(trial.proposal.id, None)
         if move is not None:
             self._answered.add(kind_of(move))
@@ -86,7 +91,7 @@ class Deterministic:
         options = [(t, pair) for t in elites for pair in self._moves_at(view, t)]
         options = [(t, (a, m)) for t, (a, m) in options if not self.policy.refused(m.name)]
         options = self._varied(options)
-        scores = [self._score(view, trial, *pair) for trial, pair in options]
+        scores = [self._score(trial, *pair) for trial, pair in options]
         while options:
             chosen = best_of((score, i) for i, score in enumerate(scores))
             assert chosen is not None
@@ -107,10 +112,11 @@ class Deterministic:
         others = [o for o in options if kind_of(o[1][1]) not in full]
         return others if full and any(move.gain >= PROMISING for _, (_, move) in others) else options
 
-    def _score(self, view: View, trial: Trial, action: Action, move: Move) -> float:
+    def _score(self, trial: Trial, action: Action, move: Move) -> float:
         estimate = self.policy.estimate(action, move, bottlenecks_of(trial.outcome.features))
         # Its own draw for each move: which others were tried already must not matter, since a log does not say.
-        drawn = random.Random(f"{self._seed}:{view.asked}:{len(view.trials)}:{trial.proposal.id}:{move.name}")
+        parent = self._numbers.get(trial.proposal.id, trial.proposal.hash)
+        drawn = random.Random(f"{self._seed}:{len(self._numbers)}:{self._told}:{parent}:{move.name}")
         return (
             -math.log(trial.time_ns or math.inf) + estimate + self.policy.bonus(action.name) + drawn.gauss(0.0, NOISE)
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fsr.search.proposal import Proposal
 from fsr.search.proposers.deterministic import Deterministic
-from tests.conformance.proposers import ProposerConformance, cost, noted, search
+from fsr.search.proposers.protocol import Suggestion
+from tests.conformance.proposers import ProposerConformance, Scripted, cost, noted, search
 from tests.search.scripted import Knob, deterministic, timed
 
 
@@ -31,3 +32,18 @@ def test_a_guess_takes_no_more_than_two_of_what_is_asked_before_the_first_answer
     asked = [refinement.ask().move for _ in range(4)]  # type: ignore[union-attr]
     assert sum(move.startswith("wrong") for move in asked) == 2
     assert sum(move.startswith("right") for move in asked) == 2
+
+
+def test_another_proposer_that_gains_nothing_changes_nothing_of_what_is_proposed() -> None:
+    """Otherwise a model's noise could not be told from the luck of another seed."""
+
+    def own(*others: Scripted) -> list[str]:
+        refinement, hashes = search(*others, Deterministic(3)), []
+        while len(hashes) < 20 and (proposal := refinement.ask()) is not None:
+            hashes += [proposal.hash] if proposal.proposer == Deterministic.name else []
+            refinement.tell(proposal.id, cost(proposal.candidate))
+        return hashes
+
+    noise = Scripted("model", (Suggestion(noted(number), 0, f"noise {number}", "coder") for number in range(100)))
+    assert own(noise) == own()
+    assert len(noise.ids) > 2
