@@ -45,6 +45,7 @@ LARGE_ELEMENTS = 1 << 22
 LARGE_S = 0.3  # what the original may take on a large case: candidates meet it twice, and bounds cost more
 LARGE_TOTAL_S, LARGE_SHARE = 6.0, 0.02  # on all cases at the upper end: seconds, and of the run's budget
 OTHER_VALUES = 6  # cases at sizes that a candidate names that come with other values as well: a path may need both
+CROWD = 8  # times the threads that a case may launch: more are too many for a size that a candidate names
 # Where even the smallest case is dear, as many cases as are answered twice in this share of the run's budget; of a list
 # at least so many: one of each usual family of values.
 CASES_SHARE, CASES_LEAST, DEAR_S = 0.2, 4, 0.5
@@ -264,7 +265,10 @@ class Session:
         """Cases around the numbers that only this candidate names: its tiles, and sizes and values that it treats
         apart; and on both sides of the conditions on sizes and blocks that only it has."""
         baseline, seed = self.spec.baseline, self.spec.seed
-        tailored = case_lists.tailored_cases(self.contract, candidate, baseline, seed, max_elements=self.max_elements)
+        tailored = case_lists.tailored_cases(
+            self.contract, candidate, baseline, seed, max_elements=self.max_elements,
+            dear=lambda case: self._crowded(candidate.plan, case),
+        )  # fmt: skip
         turning = turning_cases(self.contract, candidate, baseline, seed)
         named = [*tailored, *turning]
         others = [replace(c, name=f"{c.name} outliers", family="outliers") for c in named[:OTHER_VALUES]]
@@ -346,6 +350,11 @@ class Session:
                 return passed, failure
             passed += 1
         return passed, None
+
+    def _crowded(self, plan: Plan, case: Case) -> bool:
+        """Whether a case launches far more threads than others may, and than the original does on it."""
+        most = CROWD * (self.spec.backend.limits.threads or 0)
+        return 0 < most < self.launched_threads(plan, case) > 2 * self.launched_threads(self.spec.baseline.plan, case)
 
     def launched_threads(self, plan: Plan, case: Case) -> int:
         """Threads of all launches of a plan on a case."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +26,7 @@ HOST_ELEMENTS = 1 << 14
 SEARCH_CASES = 46
 NAMED_ELEMENTS = 1 << 26  # a size that the candidate itself names is tested up to here, whatever it costs
 HELD_OUT_CASES = 24
+MOST_TAILORED = 16  # cases at and around the numbers that one candidate names
 FOLDED_ELEMENTS = 1 << 18  # of a case at a size that is hidden in a comparison
 LANES_ELEMENTS = 5 << 17  # of a case at a named size whose other sizes go past a warp
 MOST_FOLDED = 5  # numbers, the largest of a candidate's own, that are tried two at a time
@@ -69,14 +70,15 @@ def tailored_cases(
     baseline: Candidate,
     seed: int,
     *,
-    most: int = 16,
     max_elements: int = GPU_ELEMENTS,
+    dear: Callable[[Case], bool] = lambda _: False,
 ) -> list[Case]:
     """Cases for one candidate: sizes equal to and around the numbers that it names and the baseline does not, and
     then the products of two of its numbers.
 
     A number in the source may be a tile, or a size that is treated apart, openly or as what two of them come to. Empty
-    when it names no new one.
+    when it names no new one. ``dear``: whether a case costs too much; its other sizes are halved then until it does
+    not.
     """
     rng = stream("tailored", contract, seed)
     old = set(_tiles(baseline))
@@ -96,9 +98,11 @@ def tailored_cases(
             case = _named_case(contract, size, number + offset, max(room, max_elements), rng, modest)
             if case is not None and not offset:
                 case = _with_lanes(contract, case, size.name, rng)
+            while case is not None and dear(case) and (less := _halved(contract, case.size_map(), size.name)):
+                case = replace(case, sizes=tuple(less.items()))
             if case is not None:
                 found.setdefault(case.sizes, case)
-            if len(found) == most:
+            if len(found) == MOST_TAILORED:
                 return list(found.values())
     return list(found.values())
 
@@ -242,16 +246,25 @@ def _near(value: int, factor: float, step: int) -> int:
 
 
 def fit(contract: Contract, sizes: dict[str, int], max_elements: int, pinned: str = "") -> dict[str, int]:
-    """Halve the largest size that is not pinned until all buffers together hold at most ``max_elements``."""
-    sizes = dict(sizes)
-    lows = {s.name: max(s.minimum, 1) for s in contract.sizes}
+    """Halve the largest size that is not pinned until all buffers together hold at most ``max_elements``; then the
+    pinned one."""
     while elements(contract, sizes) > max_elements:
-        free = [n for n in sizes if n != pinned and sizes[n] > lows[n]] or [n for n in sizes if sizes[n] > lows[n]]
-        if not free:
+        less = _halved(contract, sizes, pinned) or _halved(contract, sizes)
+        if less is None:
             break
-        name = max(free, key=lambda n: sizes[n])
-        sizes[name] = max(lows[name], (sizes[name] // 2) | 1 if sizes[name] > 3 else sizes[name] - 1)
-    return sizes
+        sizes = less
+    return dict(sizes)
+
+
+def _halved(contract: Contract, sizes: Mapping[str, int], pinned: str = "") -> dict[str, int] | None:
+    """With about half of the largest size, odd, that is not pinned; None where all are as small as they may be."""
+    lows = {s.name: max(s.minimum, 1) for s in contract.sizes}
+    free = [name for name in sizes if name != pinned and sizes[name] > lows[name]]
+    if not free:
+        return None
+    name = max(free, key=lambda n: sizes[n])
+    half = (sizes[name] // 2) | 1 if sizes[name] > 3 else sizes[name] - 1
+    return {**sizes, name: max(lows[name], half)}
 
 
 # ---------------------------------------------------------------- choosing

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from fsr.contract.model import Argument, Constraints, Contract, Size
-from fsr.records import Candidate, CaseKind, Launch, Plan, Role
+from fsr.records import Candidate, Case, CaseKind, Launch, Plan, Role
 from fsr.testgen import cases, families, large
 
 
@@ -200,3 +201,23 @@ def test_a_mask_in_the_source_brings_the_size_that_it_cuts() -> None:
     source = "__global__ void v(float *x, int n) { int i = blockIdx.x & 2047; int lane = threadIdx.x & 0xffffffffu; }"
     found = cases.tailored_cases(vector(), Candidate(source, vector().plan), Candidate("", vector().plan), 1)
     assert 2049 in values(found, "n")
+
+
+def test_a_named_size_whose_case_is_too_dear_comes_with_smaller_others() -> None:
+    base = Candidate("", matrix().plan)
+    changed = Candidate("int tile = 73;", matrix().plan)
+    usual = cases.tailored_cases(matrix(), changed, base, 1)
+    asked: list[Case] = []
+
+    def dear(case: Case) -> bool:
+        asked.append(case)
+        return math.prod(case.size_map().values()) > 73 * 5
+
+    cheap = cases.tailored_cases(matrix(), changed, base, 1, dear=dear)
+    assert any(math.prod(c.size_map().values()) > 73 * 5 for c in usual)
+    assert {c.name for c in cheap} == {c.name for c in usual}
+    for case in cheap:
+        sizes, number = list(case.size_map().values()), int(case.name.split()[-1])
+        assert number in sizes  # and the other gave way, as far as it goes
+        assert math.prod(sizes) <= 73 * 5 or min(sizes) == 1
+    assert len(asked) > len(cheap)
