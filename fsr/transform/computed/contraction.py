@@ -1,7 +1,8 @@
-"""tile-contraction: a fold over one dimension of what two operands have there: products of matrices in any layout.
+"""tile-contraction: a fold of what two operands have there: products of matrices in any layout, convolutions too.
 
-Each operand may be contiguous along the folded dimension, along its own, or neither; dimensions that both have
-(batches, heads) become layers of the grid. What is made of the fold (a start value, bias, scale, activation) is done
+Each operand may be contiguous along the folded dimensions, along its own, or neither; what is folded over several
+(channels and a window) counts through all of them. Other dimensions (batches, heads, rows of pictures) become layers of
+the grid. What is made of the fold (a start value, bias, scale, activation) is done
 in registers before the result is written, in packs. ``tile``: one output a thread, in blocks of that many squared.
 """
 
@@ -12,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Const, Expr, Fold, Load, Op, children, names_in, rebuilt
+from fsr.computation.expression import Const, Expr, Fold, Load, Op, children, fixed, names_in, rebuilt
+from fsr.computation.printing import affine_text
 from fsr.computation.types import CASTS, type_of
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import REGISTERS_PER_SM
@@ -20,17 +22,18 @@ from fsr.source.names import indent
 from fsr.transform.computed.assembly import Dim3, Written
 from fsr.transform.computed.columns import lead_dims
 from fsr.transform.computed.elements import stores
-from fsr.transform.computed.folding import c_type, extent, identity, one_fold, step, without
+from fsr.transform.computed.folding import c_type, identity, one_fold, step, without
 from fsr.transform.computed.packs import Packs
-from fsr.transform.computed.parts import value_of
+from fsr.transform.computed.parts import name_of, value_of
 from fsr.transform.computed.scene import Scene, along, loads_in, plain, word
 from fsr.transform.gemm.config import FIRST, GemmConfig, fits, promise
 from fsr.transform.gemm.text import GemmParts, Operand, gemm_body, simple_body, vector_structs
 from fsr.transform.plain.c_text import TYPES, NotPlain
+from fsr.transform.sizes import largest
 
 Params = Mapping[str, int | str]
 Dim = tuple[str, str]
-_MOST_LAYERS = 65535
+_MOST_LAYERS, _INT = 65535, 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Contraction:
-    """``a`` goes along rows of the output, ``b`` along its last dimension; ``batch``: dimensions that both have."""
+    """``a`` goes along rows of the output, ``b`` along its last dimension; ``batch``: all other dimensions."""
 
     scene: Scene
     output: Statement
@@ -54,9 +57,9 @@ class Contraction:
     batch: tuple[Dim, ...]
 
     @property
-    def k(self) -> str:
-        """The dimension that is folded."""
-        return self.fold.dims[0][0]
+    def folded(self) -> list[str]:
+        """The dimensions that are folded."""
+        return [name for name, _ in self.fold.dims]
 
     @property
     def output_dtype(self) -> str:
@@ -69,20 +72,31 @@ class Contraction:
         return layers, self.scene.timed(self.a.dim[1]), self.scene.timed(self.b.dim[1])
 
     def depth_text(self) -> str:
-        """C text of how far the folded dimension goes, a word or in brackets. Raises NotPlain."""
-        found = self.scene.names.affine(extent(self.fold))
-        return found if found.isidentifier() or found.isdigit() else f"({found})"
+        """C text of how many terms are folded, a word or in brackets. Raises NotPlain."""
+        return _bracketed(" * ".join(self._extents()))
+
+    def _extents(self) -> list[str]:
+        return [_bracketed(self.scene.names.affine(x)) for _, x in self.fold.dims]
+
+    def places(self, k: str) -> dict[str, str]:
+        """C text of where each folded dimension is at the ``k``-th term. Raises NotPlain."""
+        extents, found = self._extents(), dict[str, str]()
+        for n, name in enumerate(self.folded):
+            below = _bracketed(" * ".join(extents[n + 1 :])) if extents[n + 1 :] else ""
+            text = f"{_bracketed(k)} / {below}" if below else _bracketed(k)
+            found[name] = _bracketed(f"{text} % {extents[n]}" if n else text)
+        return found
 
 
 def contraction(scene: Scene) -> Contraction | None:
     """The part as a contraction; None where it is none."""
     part = scene.part
-    found = one_fold(part) if len(part.domain) > 1 else None
+    found = one_fold(part, several=True) if len(part.domain) > 1 else None
     if found is None:
         return None
     output, fold = found
     reads = loads_in([fold.body])
-    if len(reads) != 2 or not all(plain(x) for x in reads) or {n for n, _ in extent(fold).terms} - set(part.sizes):
+    if len(reads) != 2 or not all(plain(x) for x in reads) or not _counted(fold, scene):
         return None
     if names_in(_unread(fold.body)) & {n for n, _ in (*part.domain, *fold.dims)}:
         return None  # a factor that is told by the place alone
@@ -92,9 +106,23 @@ def contraction(scene: Scene) -> Contraction | None:
     if a is None or b is None or b.dim[0] != last:
         return None
     batch = tuple(d for d in part.domain if d not in (a.dim, b.dim))
-    if any(n not in names_in(x) for n, _ in batch for x in reads):
+    layers = " * ".join(f"({x})" for _, x in batch) or "1"
+    if {n for n, _ in batch} - names_in(a.load) - names_in(b.load) or not _fits(scene, layers, _MOST_LAYERS):
         return None
     return Contraction(scene, output, fold, a, b, batch)
+
+
+def _counted(fold: Fold, scene: Scene) -> bool:
+    """Whether sizes tell how many terms there are, and an int counts them."""
+    if {n for _, x in fold.dims for n, _ in x.terms} - set(scene.part.sizes):
+        return False
+    return len(fold.dims) == 1 or _fits(scene, " * ".join(f"({affine_text(x)})" for _, x in fold.dims), _INT)
+
+
+def _fits(scene: Scene, size: str, most: int) -> bool:
+    """Whether a size expression is at most that, whatever the sizes."""
+    found = largest(scene.target.contract, size)
+    return found is not None and found <= most
 
 
 def _unread(e: Expr) -> Expr:
@@ -103,12 +131,14 @@ def _unread(e: Expr) -> Expr:
 
 
 def _side(load: Load, other: Load, fold: Fold, scene: Scene) -> Side | None:
-    """An operand, if one dimension of the output is its own and it moves with the fold."""
+    """An operand, if dimensions of the output are its own and it moves with the fold: the last one of all, or else the
+    longest."""
     own = [d for d in scene.part.domain if d[0] in names_in(load) and d[0] not in names_in(other)]
-    if len(own) != 1 or fold.dims[0][0] not in names_in(load):
+    if not own or not {n for n, _ in fold.dims} & names_in(load):
         return None
     casts = [e for e in _above(fold.body, load) if isinstance(e, Op) and e.name in CASTS]
-    return Side(load, casts[0] if casts else load, own[0])
+    dim = own[-1] if own[-1] == scene.part.domain[-1] else max(own, key=lambda d: scene.timed(d[1]))
+    return Side(load, casts[0] if casts else load, dim)
 
 
 def _above(e: Expr, load: Load) -> Iterator[Expr]:
@@ -213,24 +243,42 @@ def gemm_parts(c: Contraction) -> GemmParts:
 
 def operand_of(c: Contraction, side: Side) -> Operand:
     """One factor as tiles see it. Raises NotPlain."""
-    scene, load = c.scene, side.load
-    where = "k" if along(load, c.k) else "outer" if along(load, side.dim[0]) else ""
-    other = side.dim[0] if where == "k" else c.k
+    scene, load, deep = c.scene, side.load, _deep(c, side.load)
+    where = "k" if deep else "outer" if along(load, side.dim[0]) else ""
+    others = {side.dim[0]} if where == "k" else set(c.folded)
 
     def at(row: str, k: str) -> str:
-        element = word(_own(c, scene.element(load)), f"at_{side.dim[0]}", _bracketed(row))
-        return word(element, f"at_{c.k}", _bracketed(k))
+        if deep and len(c.folded) > 1:  # they count through what lies one behind the other
+            first = fixed(load, dict.fromkeys(c.folded, 0))
+            assert isinstance(first, Load)
+            element, places = f"{scene.element(first).removesuffix(']')} + {_bracketed(k)}]", dict[str, str]()
+        else:
+            element, places = scene.element(load), c.places(k)
+        element = word(_own(c, element), f"at_{side.dim[0]}", _bracketed(row))
+        for name, text in places.items():
+            element = word(element, f"at_{name}", text)
+        return element
 
     def value(element: str) -> str:
         return scene.text(side.value, {load: element})
 
     held = BY_DTYPE[type_of(side.value)].spelling
     kind = TYPES.get(type_of(side.value), held)
-    stride = scene.size(scene.shape(load.buffer)[-1]) if len(load.indices) > 1 and other in names_in(load) else "0"
+    inner = " * ".join(f"({x})" for x in scene.shape(load.buffer)[-len(c.folded) if deep else -1 :])
+    stride = scene.size(inner) if len(load.indices) > 1 and others & names_in(load) else "0"
     return Operand(
         load.dtype, kind, at, value, lambda row: f"{row} < {scene.size(side.dim[1])}", where, stride,
         "y" if side is c.a else "x", scene.index,
     )  # fmt: skip
+
+
+def _deep(c: Contraction, load: Load) -> bool:
+    """Whether neighbouring terms of the fold are neighbours in memory."""
+    count = len(c.folded)
+    extents = [affine_text(x) for _, x in c.fold.dims]
+    last, shape = [name_of(i) for i in load.indices[-count:]], list(c.scene.shape(load.buffer)[-count:])
+    alone = not any(set(c.folded) & names_in(i) for i in load.indices[:-count])
+    return last == c.folded and shape[1:] == extents[1:] and alone
 
 
 def _bracketed(text: str) -> str:
@@ -239,7 +287,7 @@ def _bracketed(text: str) -> str:
 
 def _own(c: Contraction, line: str) -> str:
     """The line with dimensions called otherwise than the tiles' own variables."""
-    for name in (*(n for n, _ in c.scene.part.domain), c.k):
+    for name in (*(n for n, _ in c.scene.part.domain), *c.folded):
         line = word(line, name, f"$at_{name}")
         line = word(line, f"{name}_first", f"$at_{name}_first")
     return line

@@ -23,9 +23,9 @@ def folds_in(e: Expr) -> list[Fold]:
     return list(dict.fromkeys(x for x in walk(e) if isinstance(x, Fold)))
 
 
-def one_fold(part: Part) -> tuple[Statement, Fold] | None:
+def one_fold(part: Part, *, several: bool = False) -> tuple[Statement, Fold] | None:
     """The output of a part that has one, an element a point, and the fold that stands in it; None where there is not
-    one, or it cannot be written."""
+    one, or it cannot be written. ``several``: see :func:`checked`."""
     if len(part.outputs) != 1:
         return None
     output = part.whole[0]
@@ -33,7 +33,7 @@ def one_fold(part: Part) -> tuple[Statement, Fold] | None:
     if len(folds) != 1 or [name_of(i) for i in output.place] != [n for n, _ in part.domain]:
         return None
     try:
-        return output, checked(folds[0])
+        return output, checked(folds[0], several=several)
     except NotPlain:
         return None
 
@@ -63,10 +63,11 @@ def without(e: Expr, fold: Fold) -> Expr:
     return Const(0.0, type_of(fold)) if e == fold else rebuilt(e, tuple(without(p, fold) for p in children(e)))
 
 
-def checked(fold: Fold) -> Fold:
-    """The fold, if it is one dimension's sum, product, maximum or minimum of a type that has one. Raises NotPlain."""
+def checked(fold: Fold, *, several: bool = False) -> Fold:
+    """The fold, if it is one dimension's sum, product, maximum or minimum of a type that has one; with ``several``, or
+    that of more dimensions. Raises NotPlain."""
     dtype = type_of(fold)
-    if fold.op not in OPERATORS or fold.inside or len(fold.dims) != 1 or dtype not in _TYPES:
+    if fold.op not in OPERATORS or fold.inside or (len(fold.dims) != 1 and not several) or dtype not in _TYPES:
         raise NotPlain(f"a fold by {fold.op} of {dtype}")
     if any(isinstance(e, Fold) for e in walk(fold.body)) or (fold.op in ("max", "min") and dtype not in _FLOATS):
         raise NotPlain("a fold of folds")

@@ -10,7 +10,7 @@ import pytest
 
 from fsr.computation.canonical import DIMS, canonical
 from fsr.computation.computation import Buffer, Computation, Statement
-from fsr.computation.expression import Affine, Case, Const, Expr, Fold, Load, Number, Op
+from fsr.computation.expression import Affine, Case, Const, Expr, Fold, Load, Number, Op, renamed
 from fsr.transform.computed.action import FROM_COMPUTATION
 from tests.transform.conftest import subject_of
 
@@ -247,6 +247,51 @@ def test_products_of_any_layout_with_what_is_made_of_them(runner):
         subject_of(PRODUCT), {"y": Op("select", (Op("gt", (total, zero)), total, zero))}, ("b", "m", "n", "d")
     )
     check(runner, subject, "tile-contraction", [(2, 37, 70, 21), (1, 64, 64, 16), (1, 1, 1, 1)], most=1)
+
+
+CONVOLUTION = """// /// fsr
+// entry = "k"
+// [sizes]
+// b = {min = 1, max = 8, timed = 4}
+// c = {min = 1, max = 64, timed = 16}
+// o = {min = 1, max = 64, timed = 32}
+// h = {min = 1, max = 64, timed = 32}
+// w = {min = 1, max = 64, timed = 32}
+// [args]
+// x = {role = "in", shape = ["b", "c", "h + 2", "w + 1"]}
+// f = {role = "in", shape = ["o", "c", 3, 2]}
+// y = {role = "out", shape = ["b", "o", "h", "w"]}
+// b = {value = "b"}
+// c = {value = "c"}
+// o = {value = "o"}
+// h = {value = "h"}
+// w = {value = "w"}
+// [launch]
+// grid = ["w", "h", "b * o"]
+// block = 1
+// [tolerance]
+// sum_length = "6 * c"
+// ///
+__global__ void k(const float* x, const float* f, float* y, int b, int c, int o, int h, int w) {
+  int u = blockIdx.x, v = blockIdx.y, n = blockIdx.z / o, m = blockIdx.z % o;
+  float t = 0.0f;
+  for (int i = 0; i < c; i++)
+    for (int p = 0; p < 3; p++)
+      for (int q = 0; q < 2; q++)
+        t += x[((n * c + i) * (h + 2) + v + p) * (w + 1) + u + q] * f[((m * c + i) * 3 + p) * 2 + q];
+  y[((n * o + m) * h + v) * w + u] = t;
+}
+"""
+
+
+def test_a_convolution_is_a_product_over_channels_and_window(runner):
+    here = Number(Affine((("i3", 1), ("k1", 1))), "int64"), Number(Affine((("j2", 1), ("k2", 1))), "int64")
+    image, window = Load("x", (*at("i", "k0"), *here), "float32"), Load("f", at("j", "k0", "k1", "k2"), "float32")
+    dims = (("k0", Affine((("c", 1),))), ("k1", Affine((), 3)), ("k2", Affine((), 2)))
+    names = dict(zip(("i", "j", "i3", "j2"), DIMS, strict=False))
+    total = renamed(Fold("sum", dims, Op("prod", (image, window))), lambda n: names.get(n, n))
+    subject = computed(subject_of(CONVOLUTION), {"y": total}, ("b", "c", "o", "h", "w"))
+    check(runner, subject, "tile-contraction", [(2, 5, 3, 4, 37), (1, 4, 35, 2, 5), (1, 1, 1, 1, 1)], most=1)
 
 
 ROWS = """// /// fsr
