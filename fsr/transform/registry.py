@@ -8,6 +8,7 @@ from fsr.transform.details.compiling import CompileFlags, LaunchBounds
 from fsr.transform.details.fast_math import FastMath, Reciprocal
 from fsr.transform.details.float_literals import FloatLiterals
 from fsr.transform.details.index32 import Index32
+from fsr.transform.details.kept_reads import KeepReads
 from fsr.transform.details.qualifiers import CacheHint, Restrict
 from fsr.transform.details.scalar_replacement import ScalarReplacement
 from fsr.transform.details.shared_padding import SharedPadding
@@ -32,7 +33,7 @@ STRUCTURAL: tuple[Action, ...] = (
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), Coarsen(), GridStride(), SharedPadding(),
-    ScalarReplacement(),
+    ScalarReplacement(), KeepReads(),
     FastMath(), FloatLiterals(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(), LaunchBounds(),
     CompileFlags(),
 )  # fmt: skip
