@@ -14,6 +14,8 @@ from fsr.source.pieces import Piece
 from fsr.source.tokens import Token, close_angle, close_of, spelt, split_commas, tokenize
 from fsr.source.types import aliases_of, resolve_dtype
 
+MOST_BYTES = 32_764  # of all parameters together: "Formal parameter space overflowed", says NVRTC 13 of one more
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -46,7 +48,8 @@ class Signature:
 def signature(file: KernelFile, entry: str) -> Signature:
     """The signature of the kernel that ``entry`` names, its template parameters bound by the entry's arguments.
 
-    Raises SourceError when there is no such kernel, a template argument is missing, or a parameter has no name.
+    Raises SourceError when there is no such kernel, a template argument is missing, a parameter has no name, or there
+    are more parameters than CUDA passes.
     """
     piece = file.find(entry)
     text = piece.source.text[piece.item.start : piece.item.body]
@@ -58,6 +61,13 @@ def signature(file: KernelFile, entry: str) -> Signature:
     inside = head[opening + 1 : close_of(head, opening)]
     parts = [part for part in split_commas(inside) if [t.text for t in part] != ["void"]]
     params = tuple(_parameter(part, piece, aliases) for part in parts)
+    least = sum(8 if p.pointer else p.lanes for p in params)
+    if least > MOST_BYTES:
+        raise SourceError(
+            f"{piece.qualified()} has {len(params):,} parameters, {least:,} bytes or more",
+            expected=f"at most {MOST_BYTES:,} bytes, what CUDA passes to a kernel", where=piece.where,
+            fix="pass one pointer to what the parameters hold",
+        )  # fmt: skip
     return Signature(piece.qualified(), params, tuple(bound.items()), piece.where)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -24,6 +25,7 @@ _TOKEN = re.compile(
 _DIRECTIVE = re.compile(r'#(?:\\\r?\n|"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*|[^\n])*', re.DOTALL)
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
 _KEPT_LENGTH = 1 << 15  # characters of the longest text whose tokens are kept
+_COUNTED = 1 << 12  # characters of the longest text whose line breaks are counted each time
 
 
 def tokenize(text: str) -> list[Token]:
@@ -110,7 +112,15 @@ def close_angle(tokens: Sequence[Token], at: int) -> int | None:
 
 def line_of(text: str, offset: int) -> int:
     """The 1-based line of an offset."""
-    return text.count("\n", 0, offset) + 1
+    if len(text) < _COUNTED:
+        return text.count("\n", 0, offset) + 1
+    return bisect_left(_line_ends(text), offset) + 1
+
+
+@lru_cache(maxsize=4)
+def _line_ends(text: str) -> list[int]:
+    """Offsets of the line breaks: a long file is asked for its lines once for each thing that it declares."""
+    return [found.start() for found in re.finditer("\n", text)]
 
 
 def split_commas(tokens: Sequence[Token]) -> list[list[Token]]:

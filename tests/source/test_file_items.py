@@ -184,3 +184,18 @@ def test_broken_declarations_have_a_kind(text):
 def test_empty_parameters_are_refused():
     with pytest.raises(SourceError, match="has no name"):
         signature(KernelFile.from_text("__global__ void k(int a,, int b) {}"), "k")
+
+
+def test_more_parameters_than_cuda_passes_are_refused():
+    """32,764 bytes: NVRTC says the same of one parameter more."""
+    taken = ", ".join(f"float *p{i}" for i in range(4095))
+    assert len(signature(KernelFile.from_text(f"__global__ void k({taken}) {{}}"), "k").params) == 4095
+    with pytest.raises(SourceError, match=r"(?s)k has 4,096 parameters, 32,768 bytes or more.*32,764 bytes"):
+        signature(KernelFile.from_text(f"__global__ void k({taken}, float *more) {{}}"), "k")
+
+
+def test_a_long_file_has_the_lines_that_a_short_one_has():
+    head = "\n".join(f"// line {i}" for i in range(1, 1000))
+    file = KernelFile.from_text(f"{head}\n__global__ void k(int a,\n int b) {{}}\n")
+    assert [p.line for p in signature(file, "k").params] == [1000, 1001]
+    assert file.find("k").where == "kernel.cu:1000"
