@@ -17,8 +17,8 @@ from fsr.analysis.types import aliases
 from fsr.contract.model import Argument, Contract
 from fsr.records import Candidate, Launch, Role, ScalarArgument
 from fsr.source.entry import function_name
-from fsr.source.form import Binary, Call, Cast, Expr, KernelForm, Name, Ternary
-from fsr.source.walk import identifiers, integer, taken_names
+from fsr.source.form import Binary, Call, Cast, Declare, Expr, Index, KernelForm, Name, Ternary
+from fsr.source.walk import base_name, identifiers, integer, taken_names, walk_stmts
 from fsr.transform.placement import Placed, placed
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.sizes import always, largest, largest_timed
@@ -146,9 +146,18 @@ class Target:
         return _size_text(self.known.expand(e), self)
 
     def largest(self, e: Expr) -> int | None:
-        """The largest value of an expression over the contract's sizes; None when it cannot be told."""
-        text = self.size_text(e)
+        """The largest value of an expression over the contract's sizes, or of what an input holds by the contract; None
+        when it cannot be told."""
+        text = self.size_text(e) or self._highest(e)
         return None if text is None else largest(self.contract, text)
+
+    def _highest(self, e: Expr) -> str | None:
+        """The size expression that no element read by an expression exceeds."""
+        if isinstance(e, Name) and e.text not in self.known.changed:
+            own = [s for s in walk_stmts(self.kernel.body) if isinstance(s, Declare) and s.name == e.text]
+            e = own[0].init or e if len(own) == 1 else e
+        found = self.argument(base_name(e) or "") if isinstance(e, Index) else None
+        return found.constraints.high if found is not None and found.role is Role.IN else None
 
     def timed(self, e: Expr) -> int | None:
         """The largest value of an expression over the timed configurations; None when it cannot be told."""

@@ -338,6 +338,42 @@ ARGMAX = """
 """
 
 
+COMPRESSED = """
+// /// fsr
+// entry = "k"
+// [sizes]
+// rows = {min = 1, max = 4096, timed = 512}
+// [args]
+// ends = {role = "in", shape = ["rows + 1"], dtype = "int32", low = -4, HIGH}
+// x = {role = "in", shape = ["rows", 9]}
+// y = {role = "out", shape = ["rows"]}
+// rows = {value = "rows"}
+// [launch]
+// grid = "ceil_div(rows, 64)"
+// block = 64
+// [tolerance]
+// sum_length = 8
+// ///
+__global__ void k(const int *ends, const float *x, float *y, int rows)
+{
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    float sum = 0;
+    int end = ends[row + 1];
+    for (int j = ends[row]; j < end; j++) sum += x[row * 9 + j + 4];
+    y[row] = sum;
+}
+"""
+
+
+def test_rows_that_begin_where_an_array_says_are_shared_too(subject_from, apply_move, close_outputs) -> None:
+    subject = subject_from(COMPRESSED.replace("HIGH", "high = 4"))
+    for action, ending in ((ROW_PER_WARP, "[threads=128,cache=none,width=1]"), (ROW_PER_BLOCK, "width=1]")):
+        close_outputs(subject, apply_move(action, subject, ending), [{"rows": 70}, {"rows": 1}])
+    assert next(iter(ROW_PER_WARP.moves(subject))).gain > 5
+    assert not list(ROW_PER_WARP.moves(subject_from(COMPRESSED.replace(", HIGH", ""))))  # as long as an int counts
+
+
 def test_the_first_of_equal_extremes_stays_the_place(subject_from, runner) -> None:
     """Inputs are whole numbers from -4 to 4: nearly every row has ties, and rows in which nothing is below 3."""
     subject = subject_from(kernel(ARGMAX, out=PER_ROW, tolerance="exact = true"))

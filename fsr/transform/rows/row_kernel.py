@@ -19,6 +19,7 @@ from fsr.source.form import (
     Expr,
     For,
     If,
+    Index,
     KernelForm,
     Member,
     Name,
@@ -183,6 +184,8 @@ def walks_along(rows: RowKernel) -> bool:
                 own.add(name)
             case Assign(target=Name(text=name), value=value) if names_in(value) & own:
                 own.add(name)
+            case For(var=name, start=start) if names_in(start) & own and any(map(_is_read, walk_expr(start))):
+                own.add(name)  # a row begins where an array says
     for unit in flatten(rows.units):
         if unit.loop is None:
             continue
@@ -192,6 +195,10 @@ def walks_along(rows: RowKernel) -> bool:
             if step is not None and integer(step) == 1 and (names_in(access.offset) | {access.pointer}) & own:
                 return True
     return False
+
+
+def _is_read(e: Expr) -> bool:
+    return isinstance(e, Index)
 
 
 def _outlives(name: str, body: Iterable[Stmt]) -> bool:
