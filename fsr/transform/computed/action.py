@@ -106,7 +106,7 @@ def _first(family: Family, scene: Scene) -> Params | None:
     """The family's first decisions; None where it cannot make the part."""
 
     def think() -> Params | None:
-        if not (scene.part.by_points or family.rows_first):
+        if not family.rows_first and (scene.part.repeats or not scene.part.by_points):
             return None
         params, _ = next(family.configurations(scene), (None, 0.0))
         return params

@@ -7,7 +7,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fsr.computation.computation import Buffer, Computation, Statement
-from fsr.computation.expression import Affine, Expr, Fold, Load, Number, children, rebuilt, renamed, walk
+from fsr.computation.expression import (
+    Affine,
+    Case,
+    Expr,
+    Fold,
+    Load,
+    Number,
+    children,
+    names_in,
+    rebuilt,
+    renamed,
+    walk,
+)
 from fsr.computation.simplify import at_zero
 
 Domain = tuple[tuple[str, str], ...]
@@ -53,6 +65,13 @@ class Part:
                 return False
         return True
 
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether every point would fold anew what is no point's own, however long that is."""
+        own = {n for n, _ in self.domain}
+        folds = (e for s in self.whole for e in walk(value_of(s)) if isinstance(e, Fold))
+        return bool(own) and any(not names_in(f) & own and any(x.terms for _, x in f.dims) for f in folds)
+
     @property
     def computation(self) -> Computation:
         """The part as a computation of its own."""
@@ -66,6 +85,7 @@ def cuts_of(c: Computation) -> list[list[Part]]:
         return []
     if not any(size == "1" for s in c.statements if s.target.startswith("_") for _, size in s.domain):
         c = replace(c, statements=tuple(map(_of_many, c.statements)))
+    c = replace(c, statements=tuple(map(_at_own_place, c.statements)))
     made = {s.target: s for s in c.statements if s.target.startswith("_")}
     groups: dict[tuple[int, Domain], list[Statement]] = {}
     levels: dict[str, int] = {}
@@ -85,6 +105,23 @@ def _of_many(s: Statement) -> Statement:
             place = tuple(at_zero(p, dim) for p in s.place)
             s = replace(s, value=at_zero(value_of(s), dim), place=place, domain=_less(s.domain, dim))
     return s
+
+
+def _at_own_place(s: Statement) -> Statement:
+    """The statement with what it reads of its own target told by the dimension, in branches for that element alone."""
+    (dim, size), *others = s.domain or (("", ""),)
+    if others or not size.isdigit() or [name_of(p) for p in s.place] != [dim]:
+        return s
+
+    def told(e: Expr, low: int, high: int) -> Expr:
+        match e:
+            case Case(Affine(((name, 1),), 0), Affine((), last), yes, no) if name == dim:
+                return replace(e, yes=told(yes, low, min(high, last)), no=told(no, max(low, last + 1), high))
+            case Load(s.target, (Number(Affine((), at), _),)) if low == high == at:
+                return replace(e, indices=s.place)
+        return rebuilt(e, tuple(told(part, low, high) for part in children(e)))
+
+    return replace(s, value=told(value_of(s), 0, int(size) - 1))
 
 
 def _less(domain: Domain, dim: str) -> Domain:

@@ -139,14 +139,15 @@ class _Stages:
         keys = [(self._told(e, own), *(around[n] for n in own)) for own in ways]
         at = next((n for n, key in enumerate(keys) if key in self.known), 0)  # kept before, in some order?
         own, key = ways[at], keys[at]
-        value, shape = self._told(e, own), tuple(around[n] for n in own)
+        value, shape = self._told(e, own), tuple(around[n] for n in own) or ("1",)
         if key not in self.known:
             self.known[key] = name = f"{KEPT}stage{len(self.known) + 1}"
             self.buffers.append(Buffer(name, type_of(value), shape))
             domain = tuple(zip(DIMS, shape, strict=False))
             place = tuple(Number(affine(d), "int64") for d, _ in domain)
             self.statements.append(Statement("map", name, domain, value, place))
-        return Load(self.known[key], tuple(Number(affine(n), "int64") for n in own), type_of(value))
+        indices = tuple(Number(affine(n), "int64") for n in own) or (Number(Affine(()), "int64"),)
+        return Load(self.known[key], indices, type_of(value))
 
     def _told(self, e: Expr, own: Sequence[str]) -> Expr:
         """The expression over dimensions named by their places."""

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fsr.computation.expression import Affine, Load, Number, Op
+from fsr.computation.canonical import DIMS
+from fsr.computation.expression import Affine, Case, Const, Load, Number, Op
 from tests.transform.computed.test_families import FAMILY, at, computed, over
 from tests.transform.conftest import subject_of
 
@@ -45,3 +46,41 @@ __global__ void k(const float *x, float *y, int cols) {
 }"""
     value = over("sum", "cols", Load("x", at("i", "k0"), "float32"))
     assert not list(FAMILY["split-rows"].moves(computed(subject_of(text), {"y": value}, ("rows", "cols"))))
+
+
+def test_several_totals_of_one_buffer_are_made_in_one_walk(runner):
+    text = """// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 16777216, timed = 4194304}
+// [args]
+// x = {role = "in", shape = ["n"]}
+// s = {role = "inout", shape = [3]}
+// n = {value = "n"}
+// [launch]
+// grid = "ceil_div(n, 64)"
+// block = 64
+// [tolerance]
+// sum_length = "n"
+// ///
+__global__ void k(const float* x, float* s, int n) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  if (i >= n) return;
+  atomicAdd(&s[0], x[i]);
+  atomicAdd(&s[1], x[i] * x[i]);
+  if (i == 0) s[2] = 5;
+}
+"""
+    x = Load("x", at("k0"), "float32")
+    own = [Load("s", (Number(Affine((), n), "int64"),), "float32") for n in range(2)]
+    sums = [over("sum", "n", body) for body in (x, Op("prod", (x, x)))]
+    first, second = (Op("sum", pair) for pair in zip(sums, own, strict=True))
+    here = Affine(((DIMS[0], 1),))
+    value = Case(here, Affine(), first, Case(here, Affine((), 1), second, Const(5.0, "float32")))
+    subject = computed(subject_of(text), {"s": value}, ("n",))
+    move = next(FAMILY["split-rows"].moves(subject))
+    made = FAMILY["split-rows"].apply(subject, move)
+    assert len(made.plan.launches) == 3
+    for n in (1, 5003):
+        want, got = (runner.outputs(c, subject.contract, {"n": n})["s"] for c in (subject.candidate, made))
+        np.testing.assert_allclose(got, want, rtol=1e-5)
