@@ -32,14 +32,14 @@ class Place:
 
 def places(loop: For, outer: frozenset[str]) -> tuple[Place, ...]:
     """The extremes whose place the loop notes, in variables of ``outer`` that it does nothing else with."""
-    found = {p for s in walk_stmts(loop.body) if (p := _place(s, loop.var)) is not None}
+    found = {p for s in walk_stmts(loop.body) if (p := place_of(s, loop.var)) is not None}
     alone = (p for p in found if not {p.value, p.at} & names_mentioned(without_places(loop, (p,))))
     return tuple(sorted((p for p in alone if {p.value, p.at} <= outer), key=lambda p: p.value))
 
 
 def without_places(loop: For, noted: tuple[Place, ...]) -> tuple[Stmt, ...]:
     """The loop's body without the statements that note these places."""
-    return map_stmts(loop.body, lambda s: () if _place(s, loop.var) in noted else s)
+    return map_stmts(loop.body, lambda s: () if place_of(s, loop.var) in noted else s)
 
 
 def foldable(place: Place, types: dict[str, str]) -> bool:
@@ -48,7 +48,8 @@ def foldable(place: Place, types: dict[str, str]) -> bool:
     return (value in FLOATING or is_integer(value)) and is_integer(types.get(place.at, ""))
 
 
-def _place(s: Stmt, var: str) -> Place | None:
+def place_of(s: Stmt, var: str) -> Place | None:
+    """The extreme whose place, a loop's ``var``, a statement notes; None for any other."""
     match s:
         case If(test=Binary(op=op, left=left, right=right), then=then, orelse=()):
             sets = _sets(then)

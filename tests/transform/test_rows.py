@@ -416,6 +416,40 @@ __device__ float smooth(float v, int j) { float e = expf(-clipped(v)); if (j > 2
 """
 
 
+SECOND = """
+    if (row >= rows) return;
+    float best = -INFINITY, last = x[row * cols];
+    int at = -1;
+    for (int j = 0; j < cols; j++) {
+        float v = x[row * cols + j];
+        bool left = v != last;
+        if (left && (at < 0 || v > best)) { best = v; at = j; }
+    }
+    y[row] = best + 100.0f * at;
+"""
+OTHERS = {
+    "begins elsewhere": ("best = -INFINITY", "best = -2"),
+    "a value that is made": ("float v = x[row * cols + j]", "float v = x[row * cols + j] - 1"),
+    "places below zero": ("int j = 0", "int j = -1"),
+    "begins anew": ("bool left = v != last", "bool left = v != last; if (j == 5) at = -1"),
+}
+
+
+def test_the_first_of_all_needs_no_test_of_its_own(subject_from, apply_move, runner) -> None:
+    subject = subject_from(kernel(SECOND, out=PER_ROW, tolerance="exact = true"))
+    for action in (ROW_PER_WARP, ROW_PER_BLOCK):
+        changed = apply_move(action, subject, "width=1]")
+        for sizes in SIZES[1:]:
+            want, got = (runner.outputs(c, subject.contract, sizes)["y"] for c in (subject.candidate, changed))
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(("old", "new"), OTHERS.values(), ids=OTHERS)
+def test_other_tests_for_a_first_stop_the_move(old: str, new: str, subject_from) -> None:
+    assert old in SECOND
+    assert not list(ROW_PER_WARP.moves(subject_from(kernel(SECOND.replace(old, new), out=PER_ROW))))
+
+
 def test_helpers_that_only_compute_are_followed(subject_from, close_outputs) -> None:
     body = (
         "if (row < rows) { float a = 0; for (int j = 0; j < cols; j++) a += smooth(x[row * cols + j], j); y[row] = a; }"

@@ -4,7 +4,7 @@ the row's elements, and nothing else that depends on which thread runs it."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fsr.analysis.effects import Unclear, pointers
 from fsr.analysis.functions import functions_of, hiding_macros
@@ -43,6 +43,7 @@ from fsr.source.walk import (
 )
 from fsr.source.walk import fresh as fresh_among
 from fsr.transform.protocol import Subject
+from fsr.transform.rows.firsts import plainly
 from fsr.transform.rows.units import Unit, flatten, units_of
 from fsr.transform.sizes import one_thread_each
 from fsr.transform.target import Target, target_for
@@ -70,6 +71,8 @@ def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
     found = target_for(subject, kernel)
     if found is None or mentions_template(kernel):
         return None
+    kernel = replace(kernel, body=plainly(kernel.body, found))
+    found = replace(found, kernel=kernel)
     threads = found.row_threads
     position = next((i for i, s in enumerate(kernel.body) if isinstance(s, Declare) and is_row(s, threads)), None)
     if threads is None or position is None:
