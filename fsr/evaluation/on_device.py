@@ -19,9 +19,10 @@ from fsr.backends.protocol import Comparison, DeviceFault, JudgingDevice
 from fsr.contract.model import Contract
 from fsr.evaluation.capacity import buffer_bytes
 from fsr.evaluation.faults import OriginalFails
-from fsr.evaluation.session import Session, in_float64
+from fsr.evaluation.session import Session
 from fsr.evaluation.spec import Binaries
 from fsr.evaluation.testing import CaseFailure
+from fsr.evaluation.widened import in_float64
 from fsr.hardware.dtypes import is_float
 from fsr.records import Candidate, Case, Fault, FaultKind, Image, Plan, Role
 from fsr.testgen.cases import elements
@@ -260,7 +261,7 @@ def _scale(original: _Original, stack: ExitStack, want: Any, name: str) -> int:
 
 def _truth(original: _Original, stack: ExitStack, name: str) -> Any:
     """Where the float64 answer lies; None where there is none."""
-    return _ran_wide(original, stack, name, original.session.wide_on_device())
+    return _ran_wide(original, stack, name, original.session.widened.on_device())
 
 
 def _ran_wide(original: _Original, stack: ExitStack, name: str, built: tuple[Candidate, Image] | None) -> Any:
@@ -296,7 +297,7 @@ def _widen_scale(original: _Original, want: Any, truth: Any, name: str, scale: i
     if truth is None or not how.relative:
         return
     with ExitStack() as stack:
-        noisy = _ran_wide(original, stack, name, session.wide_on_device(noisy=True))
+        noisy = _ran_wide(original, stack, name, session.widened.on_device(noisy=True))
         if noisy is not None:  # the bound is relative * scale, and of the noise TIMES_LESS_ACCURATE times as much
             judge.scale(scale, truth, noisy, how.relative / TIMES_LESS_ACCURATE)
 

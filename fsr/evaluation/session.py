@@ -24,6 +24,7 @@ from fsr.evaluation.compiling import build as compile_candidate
 from fsr.evaluation.compiling import run_toolchain, settled
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.testing import CaseFailure, DataShelf, Runnable, Stopwatch, fails, run_once
+from fsr.evaluation.widened import Widened
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate, Case, CaseKind, CompileFailure, Fault, FaultKind, Image, Plan
 from fsr.sandbox.confine import require_support, support
@@ -33,7 +34,6 @@ from fsr.testgen.families import WHOLE
 from fsr.testgen.large import large_cases
 from fsr.testgen.legal import illegal
 from fsr.testgen.oracle import Expected, Once, expect
-from fsr.testgen.reference import widened_data
 from fsr.testgen.turning import turning_cases
 from fsr.testgen.values import CaseData, build, outputs, same_bits
 
@@ -74,11 +74,9 @@ class Session:
         self._counts: dict[Case, bool] = {}
         self._checked: Image | bool | None = None
         self._quick: Image | None = None  # what answers for an original that is dear
-        self._wide: dict[bool, tuple[Candidate, Image] | None] = {}
-        self._standing: dict[bool, bool] = {}
         self._host: Device | None = self.device if spec.backend.records else None
-        self._device_wide: dict[bool, tuple[Candidate, Image] | None] = {}
         self._timed: list[tuple[Case, CaseData]] = []
+        self.widened = Widened(spec, self.device, self.host, self.smoke_case)
 
     # ------------------------------------------------------------ the original
 
@@ -94,59 +92,11 @@ class Session:
             fix="correct the kernel, or name what it needs in the contract",
         )
 
-    def _widened(self, *, noisy: bool) -> tuple[Candidate, Image] | None:
-        """The original in float64 on the host device, ``noisy`` as in :func:`fsr.testgen.widen.noisy_candidate`; None
-        where there is no such form. Built when first asked for."""
-        if noisy not in self._wide:
-            self._wide[noisy] = _built_wide(self.spec.baseline, noisy=noisy)
-        return self._wide[noisy]
-
-    def wide_on_device(self, *, noisy: bool = False) -> tuple[Candidate, Image] | None:
-        """The original in float64 for the session's own device, a GPU, ``noisy`` as in
-        :func:`fsr.testgen.widen.noisy_candidate`; None where it has no such form."""
-        if noisy not in self._device_wide:
-            from fsr.testgen.widen import noisy_candidate, widen_candidate
-
-            form = noisy_candidate if noisy else widen_candidate
-            widened = form(self.spec.baseline) if self.contract.reference is None else None
-            image = run_toolchain(self.spec).compile(widened) if widened is not None else None
-            found = (widened, image) if widened is not None and isinstance(image, Image) else None
-            self._device_wide[noisy] = found
-        return self._device_wide[noisy]
-
     def host(self) -> Device:
         """The host device of this process, for precise answers and recordings."""
         if self._host is None:
             self._host = recording_backend().open(0)
         return self._host
-
-    def _run_wide(self, case: Case, data: CaseData, *, noisy: bool) -> Mapping[str, Array] | None:
-        small = case_lists.elements(self.contract, case.size_map()) <= case_lists.HOST_ELEMENTS
-        if can_judge(self.device) and not small and self._stands(noisy):
-            return self._ran_wide(self.wide_on_device(noisy=noisy), self.device, case, data)
-        return self._ran_wide(self._widened(noisy=noisy), self.host(), case, data)
-
-    def _stands(self, noisy: bool) -> bool:
-        """Whether the widened original ends on a host device, which a fault does not cost: on a GPU it would cost the
-        process."""
-        if noisy not in self._standing:
-            case = self.smoke_case()
-            data = widened_data(build(self.contract, case))
-            self._standing[noisy] = self._ran_wide(self._widened(noisy=noisy), self.host(), case, data) is not None
-        return self._standing[noisy]
-
-    def _ran_wide(
-        self, built: tuple[Candidate, Image] | None, device: Device, case: Case, data: CaseData
-    ) -> Mapping[str, Array] | None:
-        if built is None:
-            return None
-        what = Runnable(device, built[1], built[0].plan, in_float64(self.contract))
-        try:
-            return run_once(what, case, data, 0, BASELINE_TIMEOUT_S)
-        except DeviceFault as fault:  # it needs more shared memory, say
-            if fault.fatal and device is not self._host:
-                raise
-            return None
 
     def expected(self, case: Case) -> Expected:
         """The original's answer to a case; computed once. Raises BaselineError when the original fails it."""
@@ -156,8 +106,8 @@ class Session:
                 self.contract,
                 case,
                 Once(self._run_baseline) if self._repeats() else self._run_baseline,
-                precise=partial(self._run_wide, noisy=False) if wide else None,
-                noisy=partial(self._run_wide, noisy=True) if wide else None,
+                precise=partial(self.widened.answer, noisy=False) if wide else None,
+                noisy=partial(self.widened.answer, noisy=True) if wide else None,
                 folder=Path(self.spec.folder),
             )
             self._smoke_s = self._smoke_s or time.monotonic() - started
@@ -397,24 +347,6 @@ def _built_checked(baseline: Candidate) -> Image | bool:
     except MissingToolError:
         return False
     return image if isinstance(image, Image) else False
-
-
-def _built_wide(baseline: Candidate, *, noisy: bool) -> tuple[Candidate, Image] | None:
-    from fsr.testgen.widen import noisy_candidate, widen_candidate
-
-    widened = noisy_candidate(baseline) if noisy else widen_candidate(baseline)
-    try:
-        image = recording_backend().toolchain("").compile(widened) if widened is not None else None
-    except MissingToolError:
-        return None
-    return (widened, image) if widened is not None and isinstance(image, Image) else None
-
-
-def in_float64(contract: Contract) -> Contract:
-    """The contract with floating arguments as float64, for the widened original."""
-    floats = ("float16", "bfloat16", "float32")
-    args = tuple(replace(a, dtype="float64") if a.dtype in floats else a for a in contract.args)
-    return replace(contract, args=args)
 
 
 def _locked(spec: SessionSpec) -> DeviceLock | None:

@@ -1,0 +1,99 @@
+"""The original in float64: what its answers are compared with, and how far it may itself be off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from fsr.backends.protocol import Array, Device, DeviceFault, can_judge
+from fsr.backends.select import recording_backend
+from fsr.contract.model import Contract
+from fsr.errors import MissingToolError
+from fsr.evaluation.compiling import run_toolchain
+from fsr.evaluation.spec import SessionSpec
+from fsr.evaluation.testing import Runnable, run_once
+from fsr.records import Candidate, Case, Image
+from fsr.testgen import cases as case_lists
+from fsr.testgen.reference import widened_data
+from fsr.testgen.values import CaseData, build
+
+TIMEOUT_S = 30.0
+Built = tuple[Candidate, Image] | None
+
+
+@dataclass(slots=True)
+class Widened:
+    """The widened forms of one session's original, built when first asked for. ``device``: the session's; ``host``:
+    opens the host device; ``smoke``: the case that tells whether a form ends."""
+
+    spec: SessionSpec
+    device: Device
+    host: Callable[[], Device]
+    smoke: Callable[[], Case]
+    _on_host: dict[bool, Built] = field(default_factory=dict)
+    _on_device: dict[bool, Built] = field(default_factory=dict)
+    _standing: dict[bool, bool] = field(default_factory=dict)
+
+    def answer(self, case: Case, data: CaseData, *, noisy: bool) -> Mapping[str, Array] | None:
+        """What it gives on a case, ``noisy`` as in :func:`fsr.testgen.widen.noisy_candidate`: small cases on the host
+        device, others on the session's own if that is a GPU. None where there is no such form, or it fails."""
+        small = case_lists.elements(self.spec.contract, case.size_map()) <= case_lists.HOST_ELEMENTS
+        if can_judge(self.device) and not small and self._stands(noisy):
+            return self._ran(self.on_device(noisy=noisy), self.device, case, data)
+        return self._ran(self.on_host(noisy=noisy), self.host(), case, data)
+
+    def on_host(self, *, noisy: bool) -> Built:
+        """The form for the host device; None where there is none."""
+        if noisy not in self._on_host:
+            self._on_host[noisy] = _built_on_host(self.spec.baseline, noisy=noisy)
+        return self._on_host[noisy]
+
+    def on_device(self, *, noisy: bool = False) -> Built:
+        """The form for the session's own device, a GPU; None where there is none."""
+        if noisy not in self._on_device:
+            widened = _form(self.spec.baseline, noisy=noisy) if self.spec.contract.reference is None else None
+            image = run_toolchain(self.spec).compile(widened) if widened is not None else None
+            found = (widened, image) if widened is not None and isinstance(image, Image) else None
+            self._on_device[noisy] = found
+        return self._on_device[noisy]
+
+    def _stands(self, noisy: bool) -> bool:
+        """Whether it ends on the host device, which a fault does not cost: on a GPU it would cost the process."""
+        if noisy not in self._standing:
+            case = self.smoke()
+            data = widened_data(build(self.spec.contract, case))
+            self._standing[noisy] = self._ran(self.on_host(noisy=noisy), self.host(), case, data) is not None
+        return self._standing[noisy]
+
+    def _ran(self, built: Built, device: Device, case: Case, data: CaseData) -> Mapping[str, Array] | None:
+        if built is None:
+            return None
+        what = Runnable(device, built[1], built[0].plan, in_float64(self.spec.contract))
+        try:
+            return run_once(what, case, data, 0, TIMEOUT_S)
+        except DeviceFault as fault:  # it needs more shared memory, say
+            if fault.fatal and can_judge(device):
+                raise
+            return None
+
+
+def in_float64(contract: Contract) -> Contract:
+    """The contract with floating arguments as float64."""
+    floats = ("float16", "bfloat16", "float32")
+    args = tuple(replace(a, dtype="float64") if a.dtype in floats else a for a in contract.args)
+    return replace(contract, args=args)
+
+
+def _form(baseline: Candidate, *, noisy: bool) -> Candidate | None:
+    from fsr.testgen.widen import noisy_candidate, widen_candidate  # loads the grammar
+
+    return noisy_candidate(baseline) if noisy else widen_candidate(baseline)
+
+
+def _built_on_host(baseline: Candidate, *, noisy: bool) -> Built:
+    widened = _form(baseline, noisy=noisy)
+    try:
+        image = recording_backend().toolchain("").compile(widened) if widened is not None else None
+    except MissingToolError:
+        return None
+    return (widened, image) if widened is not None and isinstance(image, Image) else None
