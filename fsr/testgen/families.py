@@ -86,8 +86,9 @@ def _far_rows(draw: Draw, limits: FloatLimits) -> Draw:
 
 
 def _uniform_rows(draw: Draw, limits: FloatLimits) -> Draw:
-    """Each row of one value."""
-    return replace(draw, kind=Kind.NORMAL, table=tuple(4.0 * _share(draw, i) for i in range(4)))
+    """Each row of one value, some of zeros: a sum that is exactly zero stands beside others."""
+    values = [4.0 * _share(draw, i) for i in range(4)]
+    return replace(draw, kind=Kind.NORMAL, table=(*values[:2], 0.0, *values[2:]))
 
 
 def _planted(*specials: float) -> FloatFamily:

@@ -187,3 +187,13 @@ def test_an_unknown_dtype_is_named() -> None:
         numpy_dtype("float99")
     assert is_float(numpy_dtype("bfloat16"))
     assert float_limits(numpy_dtype("bfloat16")).eps == 2.0**-7
+
+
+def test_rows_of_one_value_and_of_zeros_stand_beside_each_other() -> None:
+    """A path for a sum that is exactly zero shows itself only where others are not."""
+    matrix = Argument("x", "float32", Role.IN, ("n", "8"))
+    for seed in range(4):
+        rows = build(contract(matrix), case(60, "uniform rows", seed)).arrays["x"].reshape(60, 8)
+        assert (rows == rows[:, :1]).all()
+        assert 3 <= sum(not row.any() for row in rows) <= 30
+        assert len(set(rows[:, 0].tolist())) == 5
