@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Const, Expr, Fold, Load, Op, children, fixed, names_in, rebuilt
+from fsr.computation.expression import Affine, Const, Expr, Fold, Load, Op, children, fixed, names_in, rebuilt
 from fsr.computation.printing import affine_text
 from fsr.computation.types import CASTS, type_of
 from fsr.hardware.c_types import BY_DTYPE
@@ -56,10 +57,20 @@ class Contraction:
     b: Side
     batch: tuple[Dim, ...]
 
+    @cached_property
+    def dims(self) -> tuple[tuple[str, Affine], ...]:
+        """The dimensions that are folded and how far they go, in an order in which an operand has them in memory."""
+        found = dict(self.fold.dims)
+        for load in (self.a.load, self.b.load):
+            last = [name_of(i) for i in load.indices[-len(found) :]]
+            if set(last) == set(found):
+                return tuple((n, found[n]) for n in last if n is not None)
+        return self.fold.dims
+
     @property
     def folded(self) -> list[str]:
-        """The dimensions that are folded."""
-        return [name for name, _ in self.fold.dims]
+        """The names of the dimensions that are folded."""
+        return [name for name, _ in self.dims]
 
     @property
     def output_dtype(self) -> str:
@@ -76,7 +87,7 @@ class Contraction:
         return _bracketed(" * ".join(self._extents()))
 
     def _extents(self) -> list[str]:
-        return [_bracketed(self.scene.names.affine(x)) for _, x in self.fold.dims]
+        return [_bracketed(self.scene.names.affine(x)) for _, x in self.dims]
 
     def places(self, k: str) -> dict[str, str]:
         """C text of where each folded dimension is at the ``k``-th term. Raises NotPlain."""
@@ -248,12 +259,14 @@ def operand_of(c: Contraction, side: Side) -> Operand:
     others = {side.dim[0]} if where == "k" else set(c.folded)
 
     def at(row: str, k: str) -> str:
+        places = c.places(k)
         if deep and len(c.folded) > 1:  # they count through what lies one behind the other
             first = fixed(load, dict.fromkeys(c.folded, 0))
             assert isinstance(first, Load)
-            element, places = f"{scene.element(first).removesuffix(']')} + {_bracketed(k)}]", dict[str, str]()
+            element = f"{scene.element(first).removesuffix(']')} + $at_{c.folded[0]}]"
+            places = {c.folded[0]: _bracketed(k)}
         else:
-            element, places = scene.element(load), c.places(k)
+            element = scene.element(load)
         element = word(_own(c, element), f"at_{side.dim[0]}", _bracketed(row))
         for name, text in places.items():
             element = word(element, f"at_{name}", text)
@@ -275,7 +288,7 @@ def operand_of(c: Contraction, side: Side) -> Operand:
 def _deep(c: Contraction, load: Load) -> bool:
     """Whether neighbouring terms of the fold are neighbours in memory."""
     count = len(c.folded)
-    extents = [affine_text(x) for _, x in c.fold.dims]
+    extents = [affine_text(x) for _, x in c.dims]
     last, shape = [name_of(i) for i in load.indices[-count:]], list(c.scene.shape(load.buffer)[-count:])
     alone = not any(set(c.folded) & names_in(i) for i in load.indices[:-count])
     return last == c.folded and shape[1:] == extents[1:] and alone
