@@ -6,15 +6,14 @@ They are built once a compiler and kept in the user's cache folder under a hash 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from fsr.backends.host.built_once import built_once
 from fsr.errors import MissingToolError
 from fsr.sandbox.environment import run_tool
 
@@ -94,58 +93,35 @@ def runtime_objects(compiler: Compiler, kind: str, folder: Path) -> tuple[Path, 
     """Compiled runtime files of a kind of build, built on first use: 'plain', 'recording' or 'tracing'. ``folder`` is
     the cache; safe in parallel."""
     parts = _PARTS[kind]
-    target = folder / f"runtime-{kind}-{_digest(compiler, parts)}"
-    if not target.is_dir():
-        with _staging(target) as staging:
-            flags = [*COMMON, "-O2", f"-I{_RUNTIME}", *_MACROS[kind]]
-            for part in parts:
-                _run(
-                    [compiler.path, *flags, "-c", str(_RUNTIME / f"{part}.cpp"), "-o", str(staging.path / f"{part}.o")]
-                )
+
+    def build(path: Path) -> None:
+        flags = [*COMMON, "-O2", f"-I{_RUNTIME}", *_MACROS[kind]]
+        for part in parts:
+            _run([compiler.path, *flags, "-c", str(_RUNTIME / f"{part}.cpp"), "-o", str(path / f"{part}.o")])
+
+    target = built_once(folder / f"runtime-{kind}-{_digest(compiler, parts)}", build)
     return tuple(target / f"{part}.o" for part in parts)
 
 
 @cache
 def precompiled_header(compiler: Compiler, flags: tuple[str, ...], folder: Path) -> list[str]:
     """Arguments that include the language header, precompiled for exactly these flags."""
-    target = folder / f"header-{_digest(compiler, flags)}"
     name = "cuda.pch" if compiler.family == "clang" else "cuda.h.gch"
-    if not target.is_dir():
-        with _staging(target) as staging:
-            header = INCLUDE / "fsr" / "cuda.h"
-            (staging.path / "cuda.h").write_text(f'#include "{header}"\n')
-            output = str(staging.path / name)
-            if compiler.family == "clang":
-                # The folder's name tells the headers' content; their times (a fresh checkout) mean nothing.
-                source = ["-Xclang", "-fno-pch-timestamp", str(header)]
-            else:
-                source = [str(staging.path / "cuda.h")]
-            _run([compiler.path, *flags, "-x", "c++-header", *source, "-o", output])
+
+    def build(path: Path) -> None:
+        header = INCLUDE / "fsr" / "cuda.h"
+        (path / "cuda.h").write_text(f'#include "{header}"\n')
+        if compiler.family == "clang":
+            # The folder's name tells the headers' content; their times (a fresh checkout) mean nothing.
+            source = ["-Xclang", "-fno-pch-timestamp", str(header)]
+        else:
+            source = [str(path / "cuda.h")]
+        _run([compiler.path, *flags, "-x", "c++-header", *source, "-o", str(path / name)])
+
+    target = built_once(folder / f"header-{_digest(compiler, flags)}", build)
     if compiler.family == "clang":
         return ["-include-pch", str(target / name)]
     return ["-include", str(target / "cuda.h")]
-
-
-class _staging:  # noqa: N801  # a context manager used as one
-    """A folder that takes its final name only when everything in it is complete; the first process wins."""
-
-    def __init__(self, target: Path) -> None:
-        self.target = target
-
-    def __enter__(self) -> _staging:
-        self.target.parent.mkdir(parents=True, exist_ok=True)
-        self.path = Path(tempfile.mkdtemp(prefix=".building-", dir=self.target.parent))
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            try:
-                os.rename(self.path, self.target)  # noqa: PTH104
-                return
-            except OSError:
-                if not self.target.is_dir():
-                    raise
-        shutil.rmtree(self.path, ignore_errors=True)
 
 
 def _run(command: list[str]) -> None:
