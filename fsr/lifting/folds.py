@@ -74,7 +74,7 @@ class Folding:
                 raise Refused("a few terms")
             return [self.fold(op, points, by)]
         except Refused as why:
-            for way in (self._clipped, self._parted):
+            for way in (self._holed, self._clipped, self._parted):
                 try:
                     return way(op, points, by)
                 except Refused:
@@ -87,15 +87,20 @@ class Folding:
         """A fold over the box that the terms' indices make. Raises Refused."""
         ranked = [self._ranks(items) for items in by]
         dims = max((len(r[0]) for r in ranked if r and len(r) > 1), default=1)
+        ranked = [[(0,) * dims] if len(items) == 1 else r for items, r in zip(by, ranked, strict=True)]
+        if any(len(r) != dims for ranks in ranked for r in ranks):
+            raise Refused("a fold's dimensions differ between elements")
+        lengths = [[1 + max((r[d] for r in ranks), default=-1) for d in range(dims)] for ranks in ranked]
+        return self._over(op, points, by, ranked, lengths)
+
+    def _over(
+        self, op: str, points: Points, by: Lists, ranked: Sequence[Sequence[tuple[int, ...]]], lengths: Lists
+    ) -> Fold:
+        """A fold of terms that stand at known places of boxes of these lengths. Raises Refused."""
+        dims = len(lengths[0])
         names = [f"k{next(self.fitter.fresh)}" for _ in range(dims)]
         rows, terms, at = list[int](), list[int](), list[tuple[int, ...]]()
-        lengths: list[list[int]] = []
         for n, (items, ranks) in enumerate(zip(by, ranked, strict=True)):
-            if len(items) == 1:
-                ranks = [(0,) * dims]
-            if any(len(r) != dims for r in ranks):
-                raise Refused("a fold's dimensions differ between elements")
-            lengths.append([1 + max((r[d] for r in ranks), default=-1) for d in range(dims)])
             for i in _few(sorted(range(len(items)), key=lambda i: ranks[i])):
                 rows.append(n)
                 terms.append(items[i])
@@ -131,6 +136,34 @@ class Folding:
         if math.prod(map(len, ranks)) != len(items):
             raise Refused("a fold's domain is no box")
         return [tuple(r[v[b]] for b, r in zip(basis, ranks, strict=True)) for v in vectors]
+
+    def _holed(self, op: str, points: Points, by: Lists) -> list[Expr]:
+        """A sum along one dimension that lacks at most one term, which is nought: of what cancels where two indices are
+        one. The check decides whether it is. Raises Refused."""
+        vectors = [[self.fitter.forms.indices(k) for k in items] for items in by]
+        width = min((len(v) for items in vectors for v in items), default=0)
+        along = next((c for c in range(width) if all(len({v[c] for v in x}) == len(x) for x in vectors)), None)
+        if op != "sum" or along is None:
+            raise Refused("no sum along one dimension")
+        there: dict[int, set[int]] = {}
+        for run, items in zip(points.run, vectors, strict=True):
+            there.setdefault(int(run), set()).update(v[along] for v in items)
+        ranks = {run: {x: n for n, x in enumerate(sorted(found))} for run, found in there.items()}
+        of = [ranks[int(run)] for run in points.run]
+        holes = [len(r) - len(items) for r, items in zip(of, vectors, strict=True)]
+        if max(holes) != 1:
+            raise Refused("more than a hole")
+        ranked = [[(r[v[along]],) for v in items] for r, items in zip(of, vectors, strict=True)]
+        return [self._over(op, points, by, ranked, [[len(r)] for r in of])]
+
+    def _sometimes(self, op: str, points: Points, by: Lists) -> Expr:
+        """A fold that some samples have no term of, under the condition that tells these apart. Raises Refused."""
+        there = [bool(items) for items in by]
+        if all(there) or max(map(len, by)) < _FEWEST:
+            raise Refused("terms at every element")
+        tree = decision(points, there, self.fitter.sizes)
+        found = self.fold(op, points.where(np.array(there, bool)), [items for items in by if items])
+        return self._where(op, tree, found)
 
     def _parted(self, op: str, points: Points, by: Lists) -> list[Expr]:
         """Several folds of one form, told apart by the dimensions that their indices are: ``a[i, k] * b[j, k]`` and
@@ -237,7 +270,10 @@ class Folding:
                 return self._stopping_at_edges(points, by)
             except Refused:
                 pass
-        return self._by_offset(op, points, by, why)
+        try:
+            return [self._sometimes(op, points, by)]
+        except Refused:
+            return self._by_offset(op, points, by, why)
 
     def _stopping_at_edges(self, points: Points, by: Lists) -> list[Expr]:
         names = self._near(points, by)
@@ -292,7 +328,10 @@ class Folding:
         term = self.fitter.fit(points.take(list(found), list(found.values())))
         if len(found) == len(points):
             return term
-        tree = decision(points, [n in found for n in range(len(points))], self.fitter.sizes)
+        return self._where(op, decision(points, [n in found for n in range(len(points))], self.fitter.sizes), term)
+
+    def _where(self, op: str, tree: object, term: Expr) -> Expr:
+        """A term where a condition holds."""
         missing = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}[op]
         return self.fitter.placed(tree, lambda there: term if there else Const(missing, "float32"))
 

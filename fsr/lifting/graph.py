@@ -134,9 +134,10 @@ class Graph:
 
     def divided(self, a: int, b: int) -> int:
         """A quotient of floating values."""
-        if self.algebra == 2:
+        nought = self.is_value(a, 0.0) and self.terms[b][0] == "const" and self.terms[b][1]
+        if self.algebra == 2 and not nought:
             return self.list_of("prod", [a, self.inverse(b)])
-        return a if self.is_value(b, 1.0) or self.terms[b][:2] == ("int", 1) else self.make("div", a, b)
+        return a if nought or self.is_value(b, 1.0) or self.terms[b][:2] == ("int", 1) else self.make("div", a, b)
 
     def exponential(self, a: int) -> int:
         """e to a term."""

@@ -26,8 +26,8 @@ from fsr.lifting.generalise import Generaliser
 from fsr.lifting.graph import Graph
 from fsr.lifting.merging import guarded, merged
 from fsr.lifting.points import Points
-from fsr.lifting.refused import Hopeless, Refused
-from fsr.lifting.sampling import checked_sizes, least_sizes, watched_sizes
+from fsr.lifting.refused import Hopeless, Refused, TooMuch
+from fsr.lifting.sampling import checked_sizes, least_sizes, spread_sizes, watched_sizes
 from fsr.lifting.watching import Run, Watcher
 from fsr.records import Candidate, Case, CompileFailure, Image, Role
 
@@ -96,9 +96,16 @@ class _Attempt:
             if least is None:
                 raise Refused("even the smallest sizes that the contract allows are too many elements to watch")
             choices, self.checker.run_s = [[least]], RUN_IN_PART_S
-        why = ""
-        for sizes in choices:
-            self.runs = [[self.watcher.run(s, 11 + n, part=least is not None)] for n, s in enumerate(sizes)]
+        why, todo = "", list(choices)
+        while todo:
+            sizes = todo.pop(0)
+            try:
+                self.runs = [[self.watcher.run(s, 11 + n, part=least is not None)] for n, s in enumerate(sizes)]
+            except TooMuch:
+                if least is not None:
+                    raise
+                sizes = self._watched_in_part(spread_sizes(self.contract))
+                todo.clear()
             cases = self._cases(sizes, part=least is not None)
             for algebra in (1, 2, 0):
                 try:
@@ -115,6 +122,20 @@ class _Attempt:
                 why = why or self._explained(f"what was found does not stand the check: {wrong}")
                 break
         return Lifting(None, why, time.monotonic() - started, tuple(choices[0]))
+
+    def _watched_in_part(self, choices: Sequence[dict[str, int]]) -> list[dict[str, int]]:
+        """Those of the sizes that single blocks could be watched at. Raises Refused where they are too few."""
+        self.runs, sizes, too_much = [], [], Refused("too much work at every size")
+        for n, s in enumerate(choices):
+            try:
+                self.runs.append([self.watcher.run(s, 11 + n, part=len(self.watcher.candidate.plan.launches) == 1)])
+            except TooMuch as why:
+                too_much = why
+            else:
+                sizes.append(s)
+        if len(sizes) < 2:
+            raise too_much
+        return sizes
 
     def _explained(self, why: str) -> str:
         lost = {words: None for runs in self.runs for run in runs for words in run.trace.lost}

@@ -138,6 +138,8 @@ class Reader:
             case "guard":
                 condition, value = self._term(a), self._term(c)
                 return value if self._decided(condition) == bool(b) else g.make("guard", condition, b, value)
+            case "unknown":
+                raise Refused("threads that are not followed take part in it")
             case "select":
                 return self._selected(self._term(a), self._term(b), self._term(c))
         return g.make("pair", self._term(a), self._term(b))

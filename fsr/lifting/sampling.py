@@ -26,6 +26,7 @@ _WATCHED_THREADS, _CHECKED_THREADS = 1 << 15, 1 << 17
 MOST_CELLS, _ALONG = 81, 5
 PART_ELEMENTS = 1 << 26  # where even the least sizes are too many
 FEW_BLOCKS, MOST_BLOCKS = 2, 12  # that run then
+_FEW_ELEMENTS = 1 << 9  # so that sizes a few steps up are few, too
 _PART_NODES = 60_000  # beneath all elements that are looked at
 ROOM_NODES = 300_000  # of a run with more blocks
 
@@ -94,6 +95,18 @@ def least_sizes(contract: Contract) -> dict[str, int] | None:
     """The smallest sizes that are any, to be watched in part; None where even they are too large."""
     sizes = {s.name: max(s.minimum, 1) for s in contract.sizes}
     return sizes if _fits(contract, sizes, PART_ELEMENTS, PART_ELEMENTS) else None
+
+
+def spread_sizes(contract: Contract) -> list[dict[str, int]]:
+    """As few threads as sizes can be told apart with: the smallest ones, each in its turn a little larger than most
+    fixed lengths of a few, and all unlike each other."""
+    least = {s.name: max(s.minimum, 1) for s in contract.sizes}
+    most = {s.name: s.maximum for s in contract.sizes}
+    more = 5 if _fits(contract, least, _FEW_ELEMENTS, _FEW_ELEMENTS) else 1
+    rows = [{**least, n: low + more} for n, low in least.items()]
+    rows += [{n: low + 1 + turn % 2 for turn, (n, low) in enumerate(least.items())}, least]
+    found = [{n: min(v, most[n]) for n, v in row.items()} for row in rows]
+    return [c for c in _distinct(found) if _fits(contract, c, PART_ELEMENTS, PART_ELEMENTS)]
 
 
 def part_of(grid: Sequence[int], count: int, others: Sequence[int] = ()) -> list[int]:

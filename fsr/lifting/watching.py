@@ -11,7 +11,7 @@ import numpy as np
 
 from fsr.backends.host.device import HostDevice
 from fsr.backends.host.traced import TracedImage
-from fsr.backends.host.tracing import ALL, Part, Trace
+from fsr.backends.host.tracing import ALL, ASIDE, FULL, KINDS, Part, Trace
 from fsr.backends.protocol import Buffer, DeviceFault
 from fsr.contract.model import Contract
 from fsr.expressions import evaluate
@@ -19,7 +19,7 @@ from fsr.hardware.dtypes import numpy_dtype
 from fsr.lifting.allowance import Allowance
 from fsr.lifting.graph import Graph
 from fsr.lifting.reading import Reader
-from fsr.lifting.refused import Refused
+from fsr.lifting.refused import Refused, TooMuch
 from fsr.lifting.sampling import (
     FEW_BLOCKS,
     MOST_BLOCKS,
@@ -32,7 +32,7 @@ from fsr.lifting.sampling import (
     view,
     written_cells,
 )  # fmt: skip
-from fsr.records import Candidate, Case, Role, ScalarArgument
+from fsr.records import Candidate, Case, FaultKind, Role, ScalarArgument
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build, integer_bounds
 
@@ -54,10 +54,12 @@ class Run:
 
     def cells(self, output: str) -> list[tuple[int, ...]]:
         """Elements of an output to look at."""
-        shape, nodes = self.shapes[output], self.trace.results[output]
+        shape = self.shapes[output]
         if not self.part:
             return cells(shape)
-        found = written_cells(nodes, shape, len(self.trace.nodes) / max(1, int(np.count_nonzero(nodes))))
+        nodes = self.trace.known(output)
+        made = self.trace.nodes["kind"][nodes[np.flatnonzero(nodes)]] > KINDS.index("load")
+        found = written_cells(nodes, shape, len(self.trace.nodes) / max(1, int(made.sum())))
         return [*found, *(self.untouched(output) if output in self.kept else ())]
 
     def untouched(self, output: str) -> list[tuple[int, ...]]:
@@ -67,7 +69,7 @@ class Run:
     def wrote(self, output: str, at: tuple[int, ...]) -> bool:
         """Whether a block that ran wrote an element."""
         shape = self.shapes[output]
-        return bool(self.trace.results[output][int(np.ravel_multi_index(at, shape)) if shape else 0])
+        return bool(self.trace.known(output)[int(np.ravel_multi_index(at, shape)) if shape else 0])
 
 
 class Watcher:
@@ -84,7 +86,8 @@ class Watcher:
         self._readers: dict[tuple[int, int], tuple[Graph, Run, Reader]] = {}  # by what they are of
 
     def run(self, sizes: Mapping[str, int], seed: int, *, part: bool = False) -> Run:
-        """One run at these sizes with data of that seed, ``part``: of a few blocks. Raises Refused."""
+        """One run at these sizes with data of that seed, ``part``: of a few blocks. Raises Refused; TooMuch where fewer
+        sizes or blocks would do."""
         return self._run(Case("watched", tuple(sizes.items()), "normal", seed), part, ())[1]
 
     def observed(self, case: Case) -> tuple[CaseData, dict[str, tuple[tuple[Ints, ...], Array]]]:
@@ -96,7 +99,7 @@ class Watcher:
             if a.role is Role.IN:
                 continue
             shape, dtype = run.shapes[a.name], numpy_dtype(a.dtype)
-            flat = np.flatnonzero(run.trace.results[a.name])
+            flat = np.flatnonzero(run.trace.known(a.name))
             values = run.trace.values(a.name, dtype)[flat]
             if a.role is Role.INOUT:
                 edges = [int(np.ravel_multi_index(c, shape)) for c in run.untouched(a.name)]
@@ -121,22 +124,29 @@ class Watcher:
             raise Refused("of several launches none is watched in part")
 
         def traced() -> Trace:
-            some = Part([part_of(launches[0].grid, self._blocks, others)], self._threads) if part else ALL
+            blocks = part_of(launches[0].grid, self._blocks, others) if part else ()
+            some = Part([blocks], self._threads, self.image.alone) if part else ALL
             with self.allowance.waiting():
                 return self.device.trace(self.image.image, launches, buffers, names, left_s, some)
 
         try:
-            if part and not self._known and self.image.alone:
+            if part and not self._known:
                 self._threads = some_threads(launches[0].block)
             trace = traced()
+            if ASIDE in trace.lost:
+                self._threads = ()
+                trace = traced()
             if part and not self._known:
                 self._known = True
                 if self._widened(len(trace.nodes), math.prod(launches[0].block)):
                     trace = traced()
         except DeviceFault as fault:
-            raise Refused(f"the watched run failed: {fault}") from None
+            kind = TooMuch if fault.fault.kind is FaultKind.HANG else Refused
+            raise kind(f"the watched run failed: {fault}") from None
         except KeyError as name:
             raise Refused(f"values of type {name} are not followed") from None
+        if FULL in trace.lost:
+            raise TooMuch(f"the watched run has {FULL}")
         sizes = case.size_map()
         kept = tuple(a.name for a in self.contract.buffers() if a.role is Role.INOUT)
         return data, Run(sizes, self._shapes(sizes, buffers), trace, part, kept)

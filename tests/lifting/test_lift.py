@@ -417,3 +417,96 @@ def test_steps_in_time_that_read_their_neighbours_are_refused_soon(tmp_path):
     found = lifted(tmp_path, body + "  if (c < cols && cols <= 32) y[blockIdx.x * cols + c] = v;\n}")
     assert found.computation is None
     assert "steps in time" in found.why
+
+
+PULLS = """// /// fsr
+// entry = "pulls"
+// [sizes]
+// tiles = {min = 1, max = 4, timed = 4}
+// [args]
+// at = {role = "in", shape = ["32 * tiles"]}
+// weight = {role = "in", shape = ["32 * tiles"]}
+// pull = {role = "out", shape = ["32 * tiles"]}
+// tiles = {value = "tiles"}
+// [launch]
+// grid = "tiles"
+// block = 32
+// ///
+__global__ void pulls(const float* at, const float* weight, float* pull, int tiles) {
+  __shared__ float near[32], mass[32];
+  int i = blockIdx.x * 32 + threadIdx.x;
+  float own = at[i], sum = 0;
+  for (int tile = 0; tile < tiles; ++tile) {
+    near[threadIdx.x] = at[tile * 32 + threadIdx.x];
+    mass[threadIdx.x] = weight[tile * 32 + threadIdx.x];
+    __syncthreads();
+    for (int k = 0; k < 32; ++k) {
+      float d = near[k] - own;
+      sum += mass[k] * d / (0.5f + d * d);
+    }
+    __syncthreads();
+  }
+  pull[i] = sum;
+}"""
+
+
+def test_of_large_blocks_that_share_what_they_read_some_threads_are_watched(tmp_path, monkeypatch):
+    monkeypatch.setattr("fsr.backends.host.tracing.CAPACITY", 1 << 14)  # so that the first sizes are too much at once
+    monkeypatch.setattr("fsr.lifting.watching.ROOM_NODES", 1 << 13)
+    (tmp_path / "k.cu").write_text(PULLS)
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    assert {"tiles": 1} in found.watched
+    (line,) = lines(found.computation)
+    assert line.startswith("pull[i] = sum(")
+    assert line.endswith("for k0 in range(32*tiles))")  # its own pull, which is nought, is no gap in it
+
+
+def test_what_threads_compute_for_each_other_is_watched_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr("fsr.lifting.lift.watched_sizes", lambda _: [])  # so that it is watched in part
+    body = """__global__ void k(const float* x, float* y, int rows, int cols) {
+  float s = threadIdx.x < cols ? x[blockIdx.x * cols + threadIdx.x] : 0;
+  for (int o = 16; o; o /= 2) s += __shfl_xor_sync(~0u, s, o);
+  if (!threadIdx.x) y[blockIdx.x] = s;
+}"""
+    text = ROWS.format(body=body, out="float32", dtype="float32", shape='["rows"]', grid="rows", block=32)
+    sizes = text.replace("min = 1, max = 90, timed = 90", "min = 32, max = 32, timed = 32").replace(
+        "min = 0", "min = 9"
+    )
+    (tmp_path / "k.cu").write_text(sizes)
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    assert lines(found.computation) == ["y[i] = sum(x[i, k0] for k0 in range(32))"]
+
+
+def test_bytes_that_are_read_four_at_a_time_are_told_apart(tmp_path):
+    found = lifted(tmp_path, """__global__ void k(const unsigned char* x, float* y, int rows, int cols) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  if (i >= rows * cols) return;
+  int first = i / 4 * 4;
+  unsigned char held[4];
+  if (first + 4 <= rows * cols) *(unsigned*)held = *(const unsigned*)(x + first);
+  else for (int k = 0; k < 4; ++k) held[k] = first + k < rows * cols ? x[first + k] : 0;
+  y[i] = held[i % 4] == 1 ? 2.0f : 0.5f;
+}""", dtype="uint8", launch=("ceil_div(rows * cols, 64)", 64))  # fmt: skip
+    assert found.computation is not None, found.why
+    assert "x[i, j]" in lines(found.computation)[0]
+
+
+def test_a_sum_in_one_region_alone_stays_a_sum(tmp_path):
+    body = """__global__ void k(const float* x, float* y, int rows, int cols) {
+  int i = blockIdx.x;
+  for (int j = threadIdx.x; j < cols; j += 64) {
+    float s = 0;
+    if (i > 6 && j > 6) for (int t = 0; t < 7; ++t) s += x[i * cols + t] * x[t * cols + j];
+    y[i * cols + j] = x[i * cols + j] - s;
+  }
+}"""
+    text = ROWS.format(body=body, out="float32", dtype="float32", shape='["rows", "cols"]', grid="rows", block=64)
+    (tmp_path / "k.cu").write_text(text.replace("min = 0", "min = 7").replace("min = 1", "min = 7"))
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    assert any("x[i, k0] * x[k0, j]" in line and "for k0 in range(7)" in line for line in lines(found.computation))

@@ -220,7 +220,7 @@ class Server:
                             image.fsr_trace_region(value, 1, region[1], region[0], 0)
                     image.fsr_trace_launch()
                     chosen = (ctypes.c_uint64 * len(blocks))(*blocks)
-                    follow_threads(image, request["threads"])
+                    follow_threads(image, request["threads"], request["alone"])
                     good = (
                         image.fsr_host_run_blocks(
                             entry, pointers, grid, block, shared, chosen, ctypes.c_uint64(len(blocks))
@@ -232,7 +232,7 @@ class Server:
                     if not good:
                         return {"fault": True}
                 part = int(any(request["blocks"]))
-                follow_threads(image, [])
+                follow_threads(image, [], False)
                 for begin, count, kind, offset in request["reads"]:
                     result = ctypes.c_void_p(at + 4 * offset)
                     image.fsr_trace_read(ctypes.c_void_p(begin), count, kind, result, part)
@@ -252,9 +252,9 @@ class Server:
         return entry, pointers, triple(launch["grid"]), triple(launch["block"]), ctypes.c_uint(launch["shared"]), keep
 
 
-def follow_threads(image: ctypes.CDLL, numbers: list[int]) -> None:
-    """Of each block only these are watched; all with none."""
-    image.fsr_trace_threads((ctypes.c_uint * len(numbers))(*numbers), ctypes.c_uint(len(numbers)))
+def follow_threads(image: ctypes.CDLL, numbers: list[int], alone: bool) -> None:
+    """Of each block only these are watched; all with none. ``alone``: threads do not talk to each other."""
+    image.fsr_trace_threads((ctypes.c_uint * len(numbers))(*numbers), ctypes.c_uint(len(numbers)), int(alone))
 
 
 @contextmanager

@@ -20,10 +20,12 @@ from fsr.records import Fault, FaultKind, Role, ScalarValue
 
 NODE = np.dtype([("kind", "i4"), ("type", "i4"), ("a", "i4"), ("b", "i4"), ("c", "i4"), ("_", "i4"), ("value", "u8")])
 # tracer.h: Kind and Type, in order from 1 and from 0.
-KINDS = ("", "const", "integer", "load", "gathered", "chosen", "guard", "select", "pair")
+KINDS = ("", "const", "integer", "load", "gathered", "chosen", "guard", "select", "pair", "unknown")
 TYPES = ("bool", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 CAPACITY = 1 << 22
-_LOST = {1: "too many operations", 2: "too many branches on data at once", LOST_VOTE: "threads vote on data",
+ASIDE = "threads that are not followed take part in what others compute"
+FULL = "too many operations"
+_LOST = {16: ASIDE, 1: FULL, 2: "too many branches on data at once", LOST_VOTE: "threads vote on data",
          LOST_ELSEWHERE: "data goes where it cannot be followed"}  # fmt: skip
 
 
@@ -32,7 +34,8 @@ class Trace:
     """What a watched run left.
 
     nodes: all expression nodes, of dtype NODE; number 0 is none. results: for each buffer that a kernel may write and
-    that is no scratch the node of every element, flat; 0 where only some blocks ran and none of them wrote it. places:
+    that is no scratch the node of every element, flat; 0 where only some blocks ran and none of them wrote it; kept in
+    ``known`` where a thread that is followed wrote it. places:
     for each buffer its first address (data-dependent addresses are told in these), element size and elements. regions:
     buffer or scalar by the number that loads name. lost: why some values are not known.
     """
@@ -47,6 +50,11 @@ class Trace:
         """What each element of a buffer was in the end, where a node tells it."""
         bits = np.ascontiguousarray(self.nodes["value"][self.results[name]])
         return bits.astype(f"u{dtype.itemsize}").view(dtype)
+
+    def known(self, name: str) -> npt.NDArray[np.int32]:
+        """The results of a buffer, 0 too where a thread wrote that is not followed."""
+        found, unknown = self.results[name], self.nodes["kind"] == KINDS.index("unknown")
+        return np.where(unknown[found], 0, found) if unknown.any() else found
 
     def columns(self) -> tuple[memoryview, ...]:
         """The nodes' kinds, types, three operands and values."""
@@ -63,10 +71,12 @@ def type_number(dtype: np.dtype[Any]) -> int:
 @dataclass(frozen=True, slots=True)
 class Part:
     """What of a plan is run and watched. ``blocks``: for each launch those that run, or nothing for all. ``threads``:
-    of each block those that are watched, or nothing for all."""
+    of each block those that are watched, or nothing for all; of the others only what they read and pass on is, and of
+    those that stand ``alone`` nothing."""
 
     blocks: Sequence[Sequence[int]] = ()
     threads: Sequence[int] = ()
+    alone: bool = False
 
 
 ALL = Part()
@@ -100,7 +110,7 @@ def trace(prepared: HostPrepared, scalars: Sequence[Sequence[str]], timeout_s: f
             "timeout_s": timeout_s, "regions": rows, "reads": reads, "room": room, "capacity": CAPACITY, "size": size,
             "scalars": _scalar_regions(prepared, scalars, regions),
             "blocks": [list(b) for b in part.blocks] or [[] for _ in prepared.launches],
-            "threads": list(part.threads),
+            "threads": list(part.threads), "alone": part.alone,
         }  # fmt: skip
         names = " + ".join(launch.entry for launch in prepared.launches)
         answer = prepared.device.ask(request, [file], timeout_s, names)
@@ -147,4 +157,17 @@ def _scalar_regions(
     return rows
 
 
-__all__ = ["ALL", "CAPACITY", "KINDS", "NODE", "TYPES", "Part", "Role", "Trace", "trace", "type_number"]
+__all__ = [
+    "ALL",
+    "ASIDE",
+    "CAPACITY",
+    "FULL",
+    "KINDS",
+    "NODE",
+    "TYPES",
+    "Part",
+    "Role",
+    "Trace",
+    "trace",
+    "type_number",
+]

@@ -32,9 +32,10 @@ struct Path {
   int32_t depth, popped;  // guards[depth, depth + popped) were closed at the last join
 };
 Path* paths;
-// Of threads that do not talk to each other only some need be followed: the others run, and leave nothing.
+// Of many threads only some need be followed. Where they do not talk to each other, the others run and leave nothing;
+// else what the others read and pass on is followed, and what they compute is unknown.
 bool left_out[kThreads];
-bool some_left_out, in_part;
+bool some_left_out, apart, in_part;
 // A buffer. Its elements are leaves as long as they have no cell: what is stored there makes one.
 struct Region {
   uintptr_t begin;
@@ -44,7 +45,7 @@ struct Region {
 Region regions[64];
 int region_count;
 
-enum Lost : uint32_t { kFull = 1, kDeep = 2, kVote = 4, kPartial = 8 };
+enum Lost : uint32_t { kFull = 1, kDeep = 2, kVote = 4, kPartial = 8, kAside = 16 };
 
 constexpr int32_t kBytes[] = {1, 1, 2, 4, 8, 2, 2, 4, 8};
 
@@ -60,11 +61,18 @@ T* pages(size_t n) {
 }
 
 bool unfollowed();
+bool aside();
 
+bool unknown(int32_t node) { return node && nodes[node].kind == kUnknown; }
 bool known_by_value(int32_t kind) { return kind == kConst || kind == kInteger; }
 
 int32_t make(int32_t kind, int32_t type, int32_t a, int32_t b, int32_t c, uint64_t value) {
   if (unfollowed()) return 0;
+  if (kind > kLoad && kind != kPair && kind != kUnknown) {
+    bool from_unknown = unknown(a) || (kind != kGuard && unknown(b)) || unknown(c);
+    if (from_unknown && !aside()) lost |= kAside;
+    if (from_unknown || aside()) return make(kUnknown, type, 0, 0, 0, 0);
+  }
   uint64_t h = mix(mix(mix(static_cast<uint64_t>(kind) << 8 | static_cast<uint64_t>(type)) ^ static_cast<uint32_t>(a)) ^
                    (static_cast<uint64_t>(static_cast<uint32_t>(b)) << 32 | static_cast<uint32_t>(c)));
   if (known_by_value(kind)) h = mix(h ^ value);
@@ -85,6 +93,11 @@ int32_t constant(int32_t type, uint64_t value) { return make(kConst, type, 0, 0,
 int32_t given(int32_t node, int32_t type, uint64_t value) { return node ? node : constant(type, value); }
 
 uint64_t truncated(uint64_t value, int32_t bytes) { return bytes == 8 ? value : value & ((1ull << 8 * bytes) - 1); }
+
+// Whether a node tells the bits that are there now.
+bool holds(int32_t node, int32_t bytes, uint64_t value) {
+  return unknown(node) || truncated(nodes[node].value, bytes) == truncated(value, bytes);
+}
 
 Cell& cell_at(uintptr_t address) {
   for (size_t at = mix(address) & (kCells - 1);; at = (at + 1) & (kCells - 1))
@@ -134,17 +147,19 @@ int32_t get(uintptr_t address, int32_t bytes, uint64_t value) {
   const Cell& c = cell_at(address);
   if (!c.address) return leaf_at(address, bytes, value);
   if (!c.node || c.bytes != bytes) return 0;
-  return truncated(nodes[c.node].value, bytes) == truncated(value, bytes) ? c.node : 0;
+  return holds(c.node, bytes, value) ? c.node : 0;
 }
+
+// The type of either half of a whole number; 0 of what has none.
+int32_t half_of(int32_t type) { return type == kI64 ? kI32 : type == kI32 ? kI16 : type == kI16 ? kI8 : 0; }
 
 int32_t wide_load(uintptr_t address, int32_t type, uint64_t value) {
   int32_t bytes = kBytes[type], half = bytes / 2;
   if (int32_t n = get(address, bytes, value)) return n;
-  if (type != kI64 && type != kI32) return 0;
+  int32_t part = half_of(type);
+  if (!part) return 0;
   uint64_t low = truncated(value, half), high = value >> 8 * half;
-  int32_t part = type == kI64 ? kI32 : kI16;
-  int32_t a = half > 2 ? wide_load(address, part, low) : get(address, half, low);
-  int32_t b = half > 2 ? wide_load(address + half, part, high) : get(address + half, half, high);
+  int32_t a = wide_load(address, part, low), b = wide_load(address + half, part, high);
   if (!a && !b) return 0;
   return make(kPair, type, given(a, part, low), given(b, part, high), 0, value);
 }
@@ -163,9 +178,9 @@ int32_t guarded(int32_t node, int32_t type, uint64_t value) {
 void store(uintptr_t address, int32_t node, int32_t type, uint64_t value) {
   if (unfollowed()) return;
   int32_t bytes = kBytes[type];
-  if (node && nodes[node].kind == kPair && bytes >= 4) {
+  if (node && nodes[node].kind == kPair && bytes >= 2) {
     const Node x = nodes[node];
-    int32_t part = bytes == 8 ? kI32 : kI16;
+    int32_t part = bytes == 8 ? kI32 : bytes == 4 ? kI16 : kI8;
     store(address, x.a, part, truncated(value, bytes / 2));
     store(address + bytes / 2, x.b, part, value >> 8 * (bytes / 2));
     return;
@@ -207,7 +222,7 @@ void traced_copy(void* to, const void* from, size_t bytes) {
     if (node) {
       uint64_t value = 0;
       std::memcpy(&value, static_cast<const char*>(from) + i, static_cast<size_t>(c.bytes));
-      if (truncated(nodes[node].value, c.bytes) != value) node = 0;
+      if (!holds(node, c.bytes, value)) node = 0;
     }
     put(t + i, node ? guarded(node, nodes[node].type, nodes[node].value) : 0, c.address ? c.bytes : 0);
   }
@@ -239,7 +254,7 @@ EXPORT int fsr_trace_begin(void* nodes_at, int room) {
   }
   used_cells = 0;
   region_count = 0;
-  some_left_out = in_part = false;
+  some_left_out = apart = in_part = false;
   lost = 0;
   return table && cells && paths;
 }
@@ -260,9 +275,10 @@ EXPORT void fsr_trace_region(void* begin, unsigned elements, int type, int regio
   }
 }
 
-// Which threads of a block are followed from now on: their numbers, or none for all.
-EXPORT void fsr_trace_threads(const unsigned* numbers, unsigned many) {
+// Which threads of a block are followed from now on: their numbers, or none for all. `alone`: they do not talk.
+EXPORT void fsr_trace_threads(const unsigned* numbers, unsigned many, int alone) {
   some_left_out = many != 0;
+  apart = alone;
   in_part = in_part || many;
   for (bool& left : left_out) left = many != 0;
   for (unsigned i = 0; i < many; i++)
@@ -303,7 +319,8 @@ EXPORT unsigned fsr_trace_lost() { return lost; }
 namespace fsr {
 namespace {
 Path& path() { return paths[fsr_thread]; }
-bool unfollowed() { return some_left_out && left_out[fsr_thread]; }
+bool unfollowed() { return apart && some_left_out && left_out[fsr_thread]; }
+bool aside() { return !apart && some_left_out && left_out[fsr_thread]; }
 
 int32_t type_of(int32_t node) { return nodes[node].type; }
 
@@ -393,14 +410,23 @@ uint16_t fsr_bfloat16_round(float x) {
 int fsr_t_widen_bfloat16(int op, int a, float r) { return a ? make(op, kFloat, a, 0, 0, raw(r)) : 0; }
 int fsr_t_round_bfloat16(int op, int a, uint16_t r) { return a ? make(op, kBfloat16, a, 0, 0, r) : 0; }
 
-// A pair taken apart: the lower half, or (shifted) the upper one.
+// A part of pairs, so many bits up; 0 where none is of that width.
+static int32_t part_of(int32_t node, uint64_t shift, int32_t bytes) {
+  while (nodes[node].kind == kPair && kBytes[nodes[node].type] > bytes) {
+    auto half = static_cast<uint64_t>(4 * kBytes[nodes[node].type]);
+    node = shift < half ? nodes[node].a : nodes[node].b;
+    shift -= shift < half ? 0 : half;
+  }
+  return shift || kBytes[nodes[node].type] != bytes ? 0 : node;
+}
+
+// A pair taken apart: its lowest part, or (shifted) another one.
 int fsr_t_truncate(int op, int shift, int a, int type, uint64_t r) {
   if (!a) return 0;
   const Node x = nodes[a];
-  if (x.kind == kPair && kBytes[x.type] == 2 * kBytes[type]) return x.a;
-  if (x.kind == shift && nodes[x.a].kind == kPair && nodes[x.b].kind == kConst &&
-      nodes[x.b].value == 8u * static_cast<unsigned>(kBytes[type]) && kBytes[nodes[x.a].type] == 2 * kBytes[type])
-    return nodes[x.a].b;
+  bool shifted = x.kind == shift && nodes[x.b].kind == kConst;
+  int32_t from = shifted ? x.a : a;
+  if (int32_t n = nodes[from].kind == kPair ? part_of(from, shifted ? nodes[x.b].value : 0, kBytes[type]) : 0) return n;
   return make(op, type, a, 0, 0, r);
 }
 

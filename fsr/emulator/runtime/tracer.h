@@ -17,6 +17,7 @@ enum Kind : int32_t {
   kGuard,       // a: condition, b: its outcome, c: the value in this case
   kSelect,      // a: condition, b: where it holds, c: where not
   kPair,        // a and b side by side in memory
+  kUnknown,     // made by a thread that is not followed
   kNamed = 16,
 };
 
