@@ -42,8 +42,10 @@ def rescaled(g: Terms, condition: tuple[Any, ...], a: int, b: int) -> int | None
     if condition[0] not in ("gt", "ge"):
         return None
     _, new, old = condition
+    if not any(_has_power(g, e) for e in (a, b)):
+        return None
     sides = [_summands(g, a, new), _summands(g, b, old)]
-    if sides[0] != sides[1] or not any(_has_power(g, e) for e in (a, b)):
+    if sides[0] != sides[1]:
         return None
     low = g.negated(g.list_of("max", [new, old]))
     total = []
@@ -62,7 +64,7 @@ def joined(g: Terms, flat: list[int]) -> int | None:
         return g.list_of("sum", both)
     factors = [f for k in flat for f in _parts(g, k, "prod")]
     conditions = [g.terms[g.terms[f][1]] for f in factors if g.terms[f][0] == "select"]
-    if not conditions or conditions[0][0] not in ("gt", "ge"):
+    if not conditions or conditions[0][0] not in ("gt", "ge") or not _chosen_powers(g, factors):
         return None
     condition = conditions[0]
     sides = [g.list_of("sum", [_side(g, k, condition, holds) for k in flat]) for holds in (True, False)]
@@ -120,6 +122,21 @@ def _parts(g: Terms, e: int, op: str) -> list[int]:
 
 def _has_power(g: Terms, e: int) -> bool:
     return any(g.exponent(f) is not None for k in _parts(g, e, "sum") for f in _parts(g, k, "prod"))
+
+
+def _chosen_powers(g: Terms, factors: list[int]) -> bool:
+    """Whether a power stands among factors, or in what selects among them may choose: without one all that sides
+    would be compared for is in vain, and of selects in selects that takes twice as long for each."""
+    todo, seen = list(factors), set(factors)
+    while todo:
+        f = todo.pop()
+        if g.exponent(f) is not None:
+            return True
+        branches = g.terms[f][2:4] if g.terms[f][0] == "select" else ()
+        found = {x for e in branches for k in _parts(g, e, "sum") for x in _parts(g, k, "prod")}
+        todo += found - seen
+        seen |= found
+    return False
 
 
 def _summands(g: Terms, e: int, top: int) -> Counter[Summand]:

@@ -510,3 +510,22 @@ def test_a_sum_in_one_region_alone_stays_a_sum(tmp_path):
     found = lift(kernel.contract, kernel.baseline, limit_s=60)
     assert found.computation is not None, found.why
     assert any("x[i, k0] * x[k0, j]" in line and "for k0 in range(7)" in line for line in lines(found.computation))
+
+
+@pytest.mark.timeout(200)
+def test_a_maximum_that_moves_by_steps_is_refused_soon(tmp_path):
+    """Each turn selects by what the turn before selected, and no power of e stands anywhere: 480 s and more, once."""
+    found = lifted(tmp_path, """__global__ void k(const float* x, float* y, int rows, int cols) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (r >= rows) return;
+  float best = x[r * cols], low = 3;
+  int at = 0, lowest = -1;
+  for (int j = 1; j < cols; j++) {
+    float v = x[r * cols + j];
+    if (v > best + 1.0f) { best = v; at = j; }
+    if (j % 3 != 1 && low > v) { lowest = j; low = v; }
+  }
+  y[r] = best + 100.0f * at + 0.5f * low + 10000.0f * lowest;
+}""", shape='["rows"]', launch=A_ROW_A_THREAD)  # fmt: skip
+    assert found.computation is None
+    assert "watching took too long" not in found.why
