@@ -23,7 +23,15 @@ from fsr.errors import BaselineError, MissingToolError
 from fsr.evaluation.compiling import build as compile_candidate
 from fsr.evaluation.compiling import run_toolchain, settled
 from fsr.evaluation.spec import Binaries, SessionSpec
-from fsr.evaluation.testing import CaseFailure, DataShelf, Runnable, Stopwatch, fails, run_once
+from fsr.evaluation.testing import (
+    BASELINE_TIMEOUT_S,
+    CaseFailure,
+    DataShelf,
+    Runnable,
+    Stopwatch,
+    fails,
+    run_once,
+)
 from fsr.evaluation.widened import Widened
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate, Case, CaseKind, CompileFailure, Fault, FaultKind, Image, Plan
@@ -37,7 +45,6 @@ from fsr.testgen.oracle import Expected, Once, expect
 from fsr.testgen.turning import turning_cases
 from fsr.testgen.values import CaseData, build, outputs, same_bits
 
-BASELINE_TIMEOUT_S = 30.0
 FIRST_TIMEOUT_S = 10.0  # the original's first case is a small one: a kernel that hangs is told soon
 TIMED_SETS = 3
 TIMED_POISON = 3

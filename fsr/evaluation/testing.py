@@ -15,6 +15,8 @@ from fsr.testgen.oracle import Expected
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build
 
+BASELINE_TIMEOUT_S = 30.0  # of a case, for the original and its form in float64
+
 
 @dataclass(frozen=True, slots=True)
 class CaseFailure:

@@ -11,13 +11,12 @@ from fsr.contract.model import Contract
 from fsr.errors import MissingToolError
 from fsr.evaluation.compiling import run_toolchain
 from fsr.evaluation.spec import SessionSpec
-from fsr.evaluation.testing import Runnable, run_once
+from fsr.evaluation.testing import BASELINE_TIMEOUT_S, Runnable, run_once
 from fsr.records import Candidate, Case, Image
 from fsr.testgen import cases as case_lists
 from fsr.testgen.reference import widened_data
 from fsr.testgen.values import CaseData, build
 
-TIMEOUT_S = 30.0
 Built = tuple[Candidate, Image] | None
 
 
@@ -70,7 +69,7 @@ class Widened:
             return None
         what = Runnable(device, built[1], built[0].plan, in_float64(self.spec.contract))
         try:
-            return run_once(what, case, data, 0, TIMEOUT_S)
+            return run_once(what, case, data, 0, BASELINE_TIMEOUT_S)
         except DeviceFault as fault:  # it needs more shared memory, say
             if fault.fatal and can_judge(device):
                 raise

@@ -57,7 +57,7 @@ class Run:
         shape = self.shapes[output]
         if not self.part:
             return cells(shape)
-        nodes = self.trace.known(output)
+        nodes = self.trace.known[output]
         made = self.trace.nodes["kind"][nodes[np.flatnonzero(nodes)]] > KINDS.index("load")
         found = written_cells(nodes, shape, len(self.trace.nodes) / max(1, int(made.sum())))
         return [*found, *(self.untouched(output) if output in self.kept else ())]
@@ -69,7 +69,7 @@ class Run:
     def wrote(self, output: str, at: tuple[int, ...]) -> bool:
         """Whether a block that ran wrote an element."""
         shape = self.shapes[output]
-        return bool(self.trace.known(output)[int(np.ravel_multi_index(at, shape)) if shape else 0])
+        return bool(self.trace.known[output][int(np.ravel_multi_index(at, shape)) if shape else 0])
 
 
 class Watcher:
@@ -99,7 +99,7 @@ class Watcher:
             if a.role is Role.IN:
                 continue
             shape, dtype = run.shapes[a.name], numpy_dtype(a.dtype)
-            flat = np.flatnonzero(run.trace.known(a.name))
+            flat = np.flatnonzero(run.trace.known[a.name])
             values = run.trace.values(a.name, dtype)[flat]
             if a.role is Role.INOUT:
                 edges = [int(np.ravel_multi_index(c, shape)) for c in run.untouched(a.name)]

@@ -6,6 +6,7 @@ import mmap
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,13 @@ class Trace:
         bits = np.ascontiguousarray(self.nodes["value"][self.results[name]])
         return bits.astype(f"u{dtype.itemsize}").view(dtype)
 
-    def known(self, name: str) -> npt.NDArray[np.int32]:
-        """The results of a buffer, 0 too where a thread wrote that is not followed."""
-        found, unknown = self.results[name], self.nodes["kind"] == KINDS.index("unknown")
-        return np.where(unknown[found], 0, found) if unknown.any() else found
+    @cached_property
+    def known(self) -> Mapping[str, npt.NDArray[np.int32]]:
+        """The results, 0 too where a thread wrote that is not followed; asked for once an element that is looked at."""
+        unknown = self.nodes["kind"] == KINDS.index("unknown")
+        if not unknown.any():
+            return self.results
+        return {name: np.where(unknown[found], 0, found) for name, found in self.results.items()}
 
     def columns(self) -> tuple[memoryview, ...]:
         """The nodes' kinds, types, three operands and values."""
