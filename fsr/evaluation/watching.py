@@ -20,7 +20,7 @@ from fsr.evaluation.session import Session
 from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.testing import CaseFailure
 from fsr.records import Candidate, Case, Fault, FaultKind, Image
-from fsr.testgen.cases import HOST_ELEMENTS, divisible, elements, smallest_alignment
+from fsr.testgen.cases import HOST_ELEMENTS, divisible, elements, families_of, smallest_alignment
 from fsr.testgen.compare import Mismatch, compare
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build
@@ -32,6 +32,7 @@ TOLERATED = (FaultKind.STATE, FaultKind.UNDEFINED)
 Seen = tuple[tuple[Fault, ...], Mapping[str, Array]]
 SILENT = "silent"  # what a tool says that ran to the end and found nothing
 TELLING = ("normal", "uniform")  # value families
+TIES = "repeated"  # the family whose values stand many times: what two threads do only when they find the same
 _POISON = 5
 
 
@@ -64,16 +65,23 @@ def watch(
 
 def _matched(session: Session, cases: list[Case]) -> list[tuple[Case, BlockOrder]]:
     """Cases, each with an order: of the small ones, for every order one whose values all differ, so that what is moved
-    shows, and one of any kind; or parts of one that is not small."""
+    shows, and one of any kind, one of them with the same values in many places; or parts of one that is not small."""
     usable = [case for case in cases if all(v > 0 for v in case.size_map().values())]
     small = [c for c in usable if elements(session.contract, c.size_map()) <= HOST_ELEMENTS]
     if small:
         telling = [c for c in small if c.family in TELLING] or small
-        shifted = [_shifted(session, case, i) for i, case in enumerate(_largest(small[::-1]))]
+        shifted = [_shifted(session, case, i) for i, case in enumerate(_with_ties(session, _largest(small[::-1])))]
         pairs = zip(_largest(telling), shifted, ORDERS, strict=False)
         return [(case, order) for first, other, order in pairs for case in (first, other)]
     parts = [replace(o, chosen=CHOSEN_BLOCKS, budget=CHOSEN_ACCESSES, resident=CHOSEN_RESIDENT) for o in ORDERS[:2]]
     return [(case, order) for case in usable[:1] for order in parts]
+
+
+def _with_ties(session: Session, cases: list[Case]) -> list[Case]:
+    """The cases, the second with values that repeat, where none has such values by chance."""
+    if TIES not in families_of(session.contract) or any(case.family == TIES for case in cases):
+        return cases
+    return [replace(case, family=TIES) if i == 1 else case for i, case in enumerate(cases)]
 
 
 def _shifted(session: Session, case: Case, number: int) -> Case:
