@@ -160,16 +160,24 @@ class Refining:
         else:
             context.log.append("resume")
             replay_into(self.refinement, context.log.folder, state)
+            self._tell_original()
         state.best = self.refinement.archive.best
         context.budget.found = state.found
 
     def _begin(self, start: RunStart) -> None:
+        self.context.log.append("start", **start.to_json())
+        self._tell_original()
+
+    def _tell_original(self) -> None:
+        """The original was judged before the search, so its outcome is no candidate's; a run that was killed before it
+        stood in the log has it told when it goes on."""
+        if self.refinement.trials:
+            return
         log, state = self.context.log, self.context.state
         assert state.baseline is not None
-        log.append("start", **start.to_json())
-        baseline = self.refinement.ask()
-        assert baseline is not None
-        log.append("ask", **asked(baseline))
+        original = self.refinement.ask()
+        if original is not None:
+            log.append("ask", **asked(original))
         log.append("tell", id=0, outcome=to_json(state.baseline.outcome))
         self.refinement.tell(0, state.baseline.outcome)
 
