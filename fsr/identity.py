@@ -34,7 +34,10 @@ def to_json(value: Any) -> Json:
     if isinstance(value, enum.Enum):
         return value.name.lower() if isinstance(value, enum.IntEnum) else value.value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        # A launch that is made once is written as before launches could be repeated: hashes stay what they were.
+        once = isinstance(value, Launch) and not value.repeated
+        names = (f.name for f in dataclasses.fields(value) if not (once and f.name == "repeat"))
+        return {name: to_json(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(k): to_json(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -70,6 +73,7 @@ def plan_from_json(data: Any) -> Plan:
                 block=tuple(launch["block"]),
                 shared_bytes=launch["shared_bytes"],
                 args=tuple(a if isinstance(a, str) else ScalarArgument(a["dtype"], a["value"]) for a in launch["args"]),
+                repeat=launch.get("repeat", "1"),
             )
             for launch in data["launches"]
         ),

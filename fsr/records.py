@@ -47,6 +47,8 @@ class Basis(enum.StrEnum):
 
 # ---------------------------------------------------------------- what is proposed
 
+STEP = "step"  # in the scalar arguments of a repeated launch: the number of the repetition, from 0
+
 
 @dataclass(frozen=True, slots=True)
 class ScalarArgument:
@@ -62,6 +64,8 @@ class Launch:
 
     ``entry`` is a name expression as NVRTC takes it: ``softmax``, ``gemm<16, 4>``, ``ns::k``. ``args`` are,
     in the kernel's parameter order, names of contract arguments or of scratch buffers, or ScalarArguments.
+    ``repeat``, a size expression too: so many times in a row it is launched; where that is not "1", ScalarArguments may
+    name :data:`STEP`, which counts the repetitions from 0.
     """
 
     entry: str
@@ -69,6 +73,12 @@ class Launch:
     block: tuple[str, str, str]
     shared_bytes: str
     args: tuple[str | ScalarArgument, ...]
+    repeat: str = "1"
+
+    @property
+    def repeated(self) -> bool:
+        """Whether it may be launched more than once, or not at all."""
+        return self.repeat.strip() != "1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +166,15 @@ class ScalarValue:
 
 @dataclass(frozen=True, slots=True)
 class ConcreteLaunch:
-    """A launch for concrete sizes. ``args``: buffer names (str) or ScalarValues, in parameter order."""
+    """A launch for concrete sizes. ``args``: buffer names (str) or ScalarValues, in parameter order. ``times``: how
+    many launches of the plan it stands for; more than one only where a recording is of some of them."""
 
     entry: str
     grid: Dim3
     block: Dim3
     shared_bytes: int
     args: tuple[str | ScalarValue, ...]
+    times: int = 1
 
 
 class CaseKind(enum.StrEnum):

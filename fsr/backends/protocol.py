@@ -222,7 +222,8 @@ class AccessSite:
 class LaunchProfile:
     """What one launch did. ``warp_instructions``: estimated warp-level instructions of the whole grid (scaled),
     divergence included; ``barriers``, ``shuffles``: warp-level counts; blocks and threads as launched;
-    ``tensor_operations``: multiplications and additions of tensor cores, each type's as many as halves take as long."""
+    ``tensor_operations``: multiplications and additions of tensor cores, each type's as many as halves take as long;
+    ``times``: how many launches of the plan it stands for."""
 
     entry: str
     blocks: int
@@ -234,6 +235,7 @@ class LaunchProfile:
     shuffles: float
     sites: tuple[AccessSite, ...]
     tensor_operations: float = 0.0
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +284,8 @@ class RecordingDevice(Device, Protocol):
     ) -> AccessProfile:
         """Run once with every access recorded. When the grid would exceed ``access_budget`` thread-level
         accesses, blocks spread evenly over the grid are executed until the budget is used (at least one) and
-        counts are scaled; faults are exact for the blocks executed. Raises DeviceFault on crash or hang."""
+        counts are scaled; faults are exact for the blocks executed. Where a launch stands for several (``times``), what
+        those left out would have written counts as written. Raises DeviceFault on crash or hang."""
 
     def watching_toolchain(self) -> Toolchain:
         """The compiler of images to be watched, which finds more than one for recording does."""

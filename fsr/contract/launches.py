@@ -29,7 +29,7 @@ def plan_of(top: Fields, signatures: Mapping[str, Signature], main: str, args: t
         launches = tuple(_plan_launch(top, d, i, main, signatures, known) for i, d in enumerate(data))
     else:
         fields = Fields(top.raw, data, "launch")
-        fields.only(("grid", "block", "shared_bytes"))
+        fields.only(("grid", "block", "shared_bytes", "repeat"))
         launches = (_launch(fields, main, tuple(a.name for a in args if not a.symbol)),)
     flags = tuple(f for f in top.texts("flags", '["--use_fast_math"]') if not f.startswith("-D"))
     return Plan(launches, scratch, flags)
@@ -37,7 +37,8 @@ def plan_of(top: Fields, signatures: Mapping[str, Signature], main: str, args: t
 
 def _launch(fields: Fields, entry: str, args: tuple[str | ScalarArgument, ...]) -> Launch:
     grid, block = (_dimensions(fields, key) for key in ("grid", "block"))
-    return Launch(entry, grid, block, fields.expression("shared_bytes", "0") or "0", args)
+    shared, repeat = fields.expression("shared_bytes", "0") or "0", fields.expression("repeat", "1") or "1"
+    return Launch(entry, grid, block, shared, args, repeat)
 
 
 def _dimensions(fields: Fields, key: str) -> tuple[str, str, str]:
@@ -56,7 +57,7 @@ def _plan_launch(
     top: Fields, data: Any, index: int, main: str, signatures: Mapping[str, Signature], named: set[str]
 ) -> Launch:
     fields = Fields(top.raw, data, "launch", index)
-    fields.only(("entry", "grid", "block", "shared_bytes", "args"))
+    fields.only(("entry", "grid", "block", "shared_bytes", "repeat", "args"))
     entry = fields.text("entry") or main
     params = signatures[entry].params
     given = fields.data.get("args", [p.name for p in params])

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fsr.errors import ContractError
 from fsr.expressions import Number, evaluate, evaluate_int
-from fsr.records import ConcreteLaunch, Dim3, Launch, Plan, Role, ScalarValue
+from fsr.hardware.limits import MAX_REPEATS
+from fsr.records import STEP, ConcreteLaunch, Dim3, Launch, Plan, Role, ScalarValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +129,11 @@ class Contract:
 
 
 def concrete_launches(
-    plan: Plan, contract: Contract, sizes: Mapping[str, int], scalars: Mapping[str, ScalarValue]
+    plan: Plan, contract: Contract, sizes: Mapping[str, int], scalars: Mapping[str, ScalarValue], *, some: bool = False
 ) -> tuple[ConcreteLaunch, ...]:
-    """The plan for concrete sizes. ``scalars`` holds the drawn value of every scalar contract argument.
+    """The plan for concrete sizes, repeated launches one after the other. ``scalars`` holds the drawn value of every
+    scalar contract argument. ``some``: of a launch that is repeated only the first repetition, and the one in the
+    middle for all others, as ``times`` says.
 
     Raises ContractError when an expression does not evaluate or a dimension is negative. A launch with an
     empty grid is dropped: nothing to do (CUDA refuses it).
@@ -139,9 +143,24 @@ def concrete_launches(
         grid, block = dim3(launch.grid, sizes), dim3(launch.block, sizes)
         if 0 in grid or 0 in block:
             continue
-        args = tuple(_argument(a, contract, sizes, scalars) for a in launch.args)
-        found.append(ConcreteLaunch(launch.entry, grid, block, evaluate_int(launch.shared_bytes, sizes), args))
+        shared, repeats = evaluate_int(launch.shared_bytes, sizes), repeats_of(launch, sizes)
+        steps = {0: 1, repeats // 2: repeats - 1} if some and repeats > 2 else dict.fromkeys(range(repeats), 1)
+        for step, times in steps.items():
+            known = {**sizes, STEP: step} if launch.repeated else sizes
+            args = tuple(_argument(a, contract, known, scalars) for a in launch.args)
+            found.append(ConcreteLaunch(launch.entry, grid, block, shared, args, times))
     return tuple(found)
+
+
+def repeats_of(launch: Launch, sizes: Mapping[str, int]) -> int:
+    """How often a launch is made. Raises ContractError for a negative number, or one beyond MAX_REPEATS."""
+    found = evaluate_int(launch.repeat, sizes)
+    if not 0 <= found <= MAX_REPEATS:
+        raise ContractError(
+            f"{launch.entry} is launched {found:,} times", expected=f"0 to {MAX_REPEATS:,} times",
+            fix="correct repeat, or let the kernel do more at a time",
+        )  # fmt: skip
+    return found
 
 
 def dim3(texts: tuple[str, str, str], sizes: Mapping[str, int]) -> Dim3:
@@ -161,4 +180,5 @@ def _argument(
 
 __all__ = [
     "Argument", "Constraints", "Contract", "Launch", "Origin", "Size", "Tolerance", "concrete_launches", "dim3",
+    "repeats_of",
 ]  # fmt: skip

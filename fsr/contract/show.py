@@ -108,6 +108,8 @@ def launch_rows(launch: Launch, is_plan: bool) -> list[tuple[str, str]]:
     rows += [("grid", dimensions(launch.grid)), ("block", dimensions(launch.block))]
     if launch.shared_bytes != "0":
         rows.append(("shared_bytes", number_or_text(launch.shared_bytes)))
+    if launch.repeated:
+        rows.append(("repeat", number_or_text(launch.repeat)))
     if is_plan:
         rows.append(("args", "[" + ", ".join(_plan_argument(a) for a in launch.args) + "]"))
     return rows

@@ -81,9 +81,8 @@ class _Reader:
         row = self.table(row, title)
         grid, block = (self.three(row, key, title) for key in ("grid", "block"))
         args = tuple(self.argument(a, title, known) for a in self.list(row, "args", title))
-        return Launch(
-            self.text(row, "entry", title), grid, block, self.expression(row.get("shared_bytes"), title), args
-        )
+        shared, repeat = (self.expression(row.get(*key), title) for key in (("shared_bytes",), ("repeat", "1")))
+        return Launch(self.text(row, "entry", title), grid, block, shared, args, repeat)
 
     def argument(self, arg: Any, title: str, known: set[str]) -> str | ScalarArgument:
         if isinstance(arg, Mapping):

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 
 from fsr.contract.fields import relocated
-from fsr.contract.model import Contract, dim3
+from fsr.contract.model import Contract, dim3, repeats_of
 from fsr.errors import ContractError
 from fsr.expressions import evaluate, evaluate_int
-from fsr.records import Launch, Role
+from fsr.records import STEP, Launch, Role
 
 MAX_BLOCK = (1024, 1024, 64)
 MAX_THREADS = 1024
@@ -130,9 +130,20 @@ def _launch(contract: Contract, launch: Launch, index: int, sizes: Mapping[str, 
         )  # fmt: skip
     shared = _at(launch.shared_bytes, sizes, place(*keys, "shared_bytes"))
     _not_negative(shared, "shared_bytes", label, place(*keys, "shared_bytes"))
+    try:
+        last = max(repeats_of(launch, sizes) - 1, 0)
+    except ContractError as fault:
+        raise relocated(fault, place(*keys, "repeat")) from None
+    if launch.repeated and STEP in sizes:
+        raise ContractError(
+            f"{launch.entry} is repeated, and a size is called {STEP!r}, which counts the repetitions",
+            expected="another name for the size", where=place("sizes", STEP), fix="rename it",
+        )  # fmt: skip
     for arg in launch.args:
         if not isinstance(arg, str):
-            _number(arg.value, sizes, place(*keys, "args"))
+            for step in (0, last):
+                known = {**sizes, STEP: step} if launch.repeated else sizes
+                _number(arg.value, known, place(*keys, "args"))
 
 
 def _fails(text: str, sizes: Mapping[str, int]) -> bool:

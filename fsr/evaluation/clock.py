@@ -94,7 +94,7 @@ def record_and_predict(
 ) -> tuple[Prediction, AccessProfile]:
     """The recording of one run on the host device, and what it predicts for the session's target."""
     recorder = session.recorder()
-    launches, buffers = place(session.contract, plan, case, data)
+    launches, buffers = place(session.contract, plan, case, data, some=True)
     profile = recorder.record(binaries.run, launches, buffers)
     footprint = float(sum(b.array.nbytes for b in buffers))
     return predict(profile, binaries.resources, target_of(session.spec.target), footprint), profile

@@ -30,6 +30,7 @@ from fsr.testgen.values import CaseData, build
 
 RECORD_S = 20.0
 MOST_RECORDED_BYTES = 512 << 20  # an idle core each: several of them at once must fit the machine's memory
+MOST_COUNTED_LAUNCHES = 64  # each is run several times under ncu, which takes about a second
 MOST_COUNTED_BYTES = 512 << 20  # written to a file for the process that ncu watches
 
 
@@ -86,7 +87,7 @@ def _recorded(request: EnrichRequest) -> Enriched:
     if not isinstance(built, Image):
         return Enriched(text)
     case, data = DESK.inputs(spec)
-    launches, buffers = place(spec.contract, candidate.plan, case, data)
+    launches, buffers = place(spec.contract, candidate.plan, case, data, some=True)
     profile = DESK.recorder().record(built, launches, buffers, timeout_s=RECORD_S)
     gpu, footprint = closest_target(spec.target), float(sum(b.array.nbytes for b in buffers))
     prediction = predict(profile, request.binaries.resources, gpu, footprint)
@@ -110,6 +111,8 @@ def counters_task(request: EnrichRequest) -> Enriched:
     session = session_of(spec)
     case, data = session.timed()[0]
     launches, buffers = place(spec.contract, request.candidate.plan, case, data)
+    if len(launches) > MOST_COUNTED_LAUNCHES:
+        return Enriched(note="hardware counters are not read: the plan has too many launches")
     if sum(b.array.nbytes for b in buffers) > MOST_COUNTED_BYTES:
         return Enriched(note="hardware counters are not read: the timed sizes are too large", never=True)
     index = parse_device(spec.device).index

@@ -14,8 +14,8 @@ _WIDEST = 16  # bytes that one lane reads or writes at a time
 
 
 def access_features(profile: AccessProfile) -> Access:
-    """The recording of one run, all launches together; what has no denominator is None."""
-    launches = profile.launches
+    """The recording of one run, all launches together, each as often as it is made; what has no denominator is None."""
+    launches = [launch for launch in profile.launches for _ in range(launch.times)]
     blocks = sum(launch.blocks for launch in launches)
     warps = sum(launch.blocks * -(-launch.threads_per_block // WARP) for launch in launches)
     sites = [as_vector(s) for launch in launches for s in launch.sites if s.space == "global"]

@@ -14,4 +14,5 @@ PARTIAL_SUMS_BYTES = 2 * 1024  # of it, left to the partial results that fsr's r
 ASYNC_COPIES_FROM = 80  # capability, as of bfloat16 and tf32 on tensor cores
 WGMMA_AT = 90  # capability, exactly: neither before nor after
 REGISTERS_PER_SM = 65536
+MAX_REPEATS = 1 << 16  # of a launch in a plan: fsr's own limit, a second of nothing but launching
 MAX_REGISTERS = 255  # a thread

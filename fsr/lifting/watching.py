@@ -109,6 +109,8 @@ class Watcher:
         return data, found
 
     def _run(self, case: Case, part: bool, others: Sequence[int]) -> tuple[CaseData, Run]:
+        if any(launch.repeated for launch in self.candidate.plan.launches):
+            raise Refused("a launch is repeated")
         data = build(self.contract, case)
         launches, buffers = place(self.contract, self.candidate.plan, case, data)
         left_s = min(2 * RUN_S if part else RUN_S, self.allowance.left_s)

@@ -24,7 +24,7 @@ _BLOCK = re.compile(
     r"^[ \t]*<{5,}[ \t]*SEARCH[^\n]*\n(.*?)^[ \t]*={5,}[ \t]*\n(.*?)^[ \t]*>{5,}[ \t]*REPLACE", re.DOTALL | re.MULTILINE
 )
 _CUDA = {"", "cuda", "cu", "c", "cpp", "c++", "cxx", "cc", "h", "hip"}
-_KEYS = {"grid", "block", "shared", "entry", "args", "scratch", "launch", "flags"}
+_KEYS = {"grid", "block", "shared", "entry", "args", "repeat", "scratch", "launch", "flags"}
 # Programming models by their marks. Those in the first table may hold a CUDA kernel in a text of their own, or be taken
 # for one; the others are looked for only where no __global__ stands.
 _BESIDE = (
@@ -150,7 +150,7 @@ def _plan(file: str, base: Candidate, contract: Contract) -> Plan:
     try:
         plan = candidate_of(file.lstrip(), contract, "the answer").plan
         for launch in plan.launches:
-            for expression in (*launch.grid, *launch.block, launch.shared_bytes):
+            for expression in (*launch.grid, *launch.block, launch.shared_bytes, launch.repeat):
                 parse(expression)
         for scratch in plan.scratch:
             parse(scratch.count)

@@ -45,6 +45,8 @@ def _launches(launch: Launch) -> Iterator[tuple[str, Launch]]:
             yield "block-halved", replace(launch, block=_with(launch.block, axis, f"ceil_div({text}, 2)"))
     if launch.shared_bytes.strip() not in ("0", ""):
         yield "shared-short", replace(launch, shared_bytes=f"({launch.shared_bytes}) // 2")
+    if launch.repeated:
+        yield "repeat-short", replace(launch, repeat=f"max(({launch.repeat}) - 1, 0)")
 
 
 def _confused(launch: Launch, types: Sequence[str]) -> Iterator[tuple[str, Launch]]:

@@ -32,7 +32,7 @@ def bottlenecks(prediction: Prediction, target: Target) -> tuple[Bottleneck, ...
 
 def _shown(name: str, prediction: Prediction, target: Target) -> Shown:
     """The evidence, taken from the launch to which the cause costs most."""
-    launch = max(prediction.launches, key=lambda one: one.parts.get(name, 0.0), default=None)
+    launch = max(prediction.launches, key=lambda one: one.parts.get(name, 0.0) * one.profile.times, default=None)
     return ("", None) if launch is None else _EVIDENCE[name](launch, target)
 
 

@@ -52,7 +52,8 @@ _WARP_START_NS = 200.0  # [m] from a block's place falling free to its warps' fi
 
 @dataclass(frozen=True, slots=True)
 class LaunchPrediction:
-    """One launch: its time, its limits by name of resource (ns, each alone), and what it was computed from."""
+    """One launch, which the plan may make several times: its time, its limits by name of resource (ns, each alone), and
+    what it was computed from."""
 
     entry: str
     time_ns: float
@@ -92,9 +93,11 @@ def predict(profile: AccessProfile, resources: Mapping[str, Resources], target: 
     parts: dict[str, float] = {}
     for predicted in launches:
         for name, value in predicted.parts.items():
-            parts[name] = parts.get(name, 0.0) + value
+            parts[name] = parts.get(name, 0.0) + value * predicted.profile.times
     ordered = dict(sorted(parts.items(), key=lambda item: -item[1]))
-    return Prediction(sum(p.time_ns for p in launches), next(iter(ordered), "launch"), ordered, tuple(launches))
+    return Prediction(
+        sum(p.time_ns * p.profile.times for p in launches), next(iter(ordered), "launch"), ordered, tuple(launches)
+    )
 
 
 def _predict_launch(

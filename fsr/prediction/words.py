@@ -45,9 +45,10 @@ def explain(prediction: Prediction, target: Target, source: str, where: Callable
 
 
 def _launch_words(launch: LaunchPrediction, target: Target) -> Iterator[str]:
+    times = launch.profile.times
     yield (
         f"{launch.entry}: {launch.profile.blocks} blocks of {launch.profile.threads_per_block} threads, "
-        f"{duration(launch.time_ns)}"
+        f"{duration(launch.time_ns)}{f', {times} times' if times > 1 else ''}"
     )  # fmt: skip
     yield from (f"  {words}" for words in residence_words(launch, target))
     if launch.occupancy.blocks:

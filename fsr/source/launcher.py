@@ -8,7 +8,7 @@ from typing import Protocol
 from fsr.expressions import names
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import STATIC_SHARED_BYTES
-from fsr.records import Launch, Plan, Role, Scratch
+from fsr.records import STEP, Launch, Plan, Role, Scratch
 from fsr.source.entry import function_name
 from fsr.source.promises import PromisedArgument, Promises, conditions, in_c
 
@@ -112,9 +112,12 @@ def _known_sizes(contract: LaunchedContract) -> dict[str, str]:
 
 def _sizes_used(plan: Plan) -> set[str]:
     texts = [t for launch in plan.launches for t in (*launch.grid, *launch.block, launch.shared_bytes)]
-    texts += [a.value for launch in plan.launches for a in launch.args if not isinstance(a, str)]
-    texts += [s.count for s in plan.scratch]
-    return {n for text in texts for n in names(text)}
+    texts += [launch.repeat for launch in plan.launches] + [s.count for s in plan.scratch]
+    found = {n for text in texts for n in names(text)}
+    for launch in plan.launches:
+        own = {n for a in launch.args if not isinstance(a, str) for n in names(a.value)}
+        found |= own - {STEP} if launch.repeated else own
+    return found
 
 
 def _c_type(argument: PromisedArgument) -> str:
@@ -155,8 +158,13 @@ def _launch(launch: Launch, arguments: set[str], scratch: set[str]) -> list[str]
         lines.append(f"            status = cudaFuncSetAttribute({_pointer(launch)},")
         lines.append("                cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);")
     block = ", ".join(f"(unsigned)({in_c(t)})" for t in launch.block)
+    run = "status == cudaSuccess && grid_x > 0 && grid_y > 0 && grid_z > 0"
+    if launch.repeated:
+        lines.append(f"        const long long repeats = {in_c(launch.repeat)};")
+        lines.append(f"        for (long long {STEP}_size = 0; {STEP}_size < repeats && {run}; {STEP}_size++) {{")
+    else:
+        lines.append(f"        if ({run}) {{")
     lines += [
-        "        if (status == cudaSuccess && grid_x > 0 && grid_y > 0 && grid_z > 0) {",
         "            const dim3 grid((unsigned)grid_x, (unsigned)grid_y, (unsigned)grid_z);",
         f"            {launch.entry}<<<grid, dim3({block}), shared, stream>>>({', '.join(passed)});",
         "            status = cudaGetLastError();",

@@ -42,7 +42,8 @@ def _header(file: KernelFile, unit: DeviceUnit, candidate: Candidate, evidence: 
         lines.append(f"Scratch: {scratch.name}, {scratch.count} x {scratch.dtype}{cleared}.")
     if candidate.plan.flags:
         lines.append("Compile with: " + " ".join(candidate.plan.flags) + ".")
-    if len(candidate.plan.launches) > 1 or candidate.plan.scratch:
+    launches = candidate.plan.launches
+    if len(launches) > 1 or candidate.plan.scratch or any(launch.repeated for launch in launches):
         lines.append(f"{file.path.stem}.fsr.cuh holds {launcher_name(unit.entry)}(), which does this in one call.")
     return [part for line in lines for part in _wrapped(line)] + ["//"]
 
@@ -53,7 +54,8 @@ def launch_text(launch: Launch) -> str:
     if launch.shared_bytes != "0":
         parts.append(launch.shared_bytes)
     args = ", ".join(a if isinstance(a, str) else a.value for a in launch.args)
-    return f"{launch.entry}<<<{', '.join(parts)}>>>({args})"
+    text = f"{launch.entry}<<<{', '.join(parts)}>>>({args})"
+    return f"{text}, {launch.repeat} times: step = 0, 1, 2 and on" if launch.repeated else text
 
 
 def _dimensions(texts: tuple[str, str, str]) -> str:

@@ -7,7 +7,9 @@
     // entry: gemm<16>
     // args: x y rows cols mark    contract arguments and scratch, in the kernel's order
     // scratch: mark int32 rows    name, dtype, count, and 'zeroed' where it is; may come several times
-    // launch: entry | grid | block | shared | args     instead of the above, once for each launch of a plan
+    // repeat: steps               how often it is launched in a row; 'step' in a scalar counts from 0
+    // launch: entry | grid | block | shared | args     instead of the above, once for each launch of a plan;
+    //                                                  with '| repeat' at its end where it is repeated
 
 Whatever is not said is as in the contract's own plan. In ``launch`` lines, grid and block separate their parts with
 spaces outside parentheses, and ``int32=EXPRESSION`` is a scalar of the launch's own.
@@ -25,7 +27,7 @@ from fsr.errors import UsageError
 from fsr.records import Candidate, Launch, Plan, ScalarArgument, Scratch
 
 _LINE = re.compile(r"//\s*([a-z][a-z ]*):\s*(.+?)\s*$")
-_SAYS_PLAN = frozenset(("entry", "grid", "block", "shared", "args", "scratch", "launch", "flags"))
+_SAYS_PLAN = frozenset(("entry", "grid", "block", "shared", "args", "repeat", "scratch", "launch", "flags"))
 Notes = dict[str, list[str]]
 
 
@@ -66,7 +68,8 @@ def candidate_of(text: str, contract: Contract, where: str) -> Candidate:
                     _dims(notes["grid"][0]) if "grid" in notes else base.grid,
                     _dims(notes["block"][0]) if "block" in notes else base.block,
                     notes.get("shared", [base.shared_bytes])[0],
-                    tuple(notes["args"][0].split()) if "args" in notes else base.args,
+                    _passed(notes["args"][0]) if "args" in notes else base.args,
+                    notes.get("repeat", [base.repeat])[0],
                 ),
             )
     except (ValueError, IndexError) as fault:
@@ -107,7 +110,8 @@ def plan_notes(plan: Plan) -> str:
     for launch in plan.launches:
         args = " ".join(a if isinstance(a, str) else f"{a.dtype}={_tight(a.value)}" for a in launch.args)
         sides = (" ".join(map(_tight, side)) for side in (launch.grid, launch.block))
-        lines.append("launch: " + " | ".join([launch.entry, *sides, _tight(launch.shared_bytes), args]))
+        repeat = [_tight(launch.repeat)] if launch.repeated else []
+        lines.append("launch: " + " | ".join([launch.entry, *sides, _tight(launch.shared_bytes), args, *repeat]))
     return "".join(f"// {line}\n" for line in lines)
 
 
@@ -123,12 +127,18 @@ def _scratch(text: str) -> Scratch:
 
 
 def _launch(text: str) -> Launch:
-    entry, grid, block, shared, args = (part.strip() for part in text.split("|"))
+    entry, grid, block, shared, args, *repeat = (part.strip() for part in text.split("|"))
+    if len(repeat) > 1:
+        raise ValueError(f"{text!r} has {5 + len(repeat)} parts")
+    return Launch(entry, _dims(" | ".join(_words(grid))), _dims(block), shared, _passed(args), *repeat)
+
+
+def _passed(args: str) -> tuple[str | ScalarArgument, ...]:
     names: list[str | ScalarArgument] = []
     for word in _words(args):
         dtype, equals, value = word.partition("=")
         names.append(ScalarArgument(dtype, value) if equals else word)
-    return Launch(entry, _dims(" | ".join(_words(grid))), _dims(block), shared, tuple(names))
+    return tuple(names)
 
 
 def _words(text: str) -> list[str]:

@@ -212,7 +212,7 @@ def _tiles(subject: Candidate | Plan) -> list[int]:
     """Integers that may be a tile, a block, a vector width or a size treated apart: of launches, entries and, if
     given, the source."""
     plan = subject.plan if isinstance(subject, Candidate) else subject
-    texts = [t for launch in plan.launches for t in (*launch.grid, *launch.block, launch.entry)]
+    texts = [t for launch in plan.launches for t in (*launch.grid, *launch.block, launch.repeat, launch.entry)]
     if isinstance(subject, Candidate):
         texts.append(subject.source)
     return sorted(set().union(*(numbers(text) for text in texts)))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from fsr.contract.model import Contract, dim3
+from fsr.contract.model import Contract, dim3, repeats_of
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
 from fsr.hardware.limits import MAX_BLOCK, MAX_GRID, MAX_THREADS
@@ -43,6 +43,7 @@ def _refusal(launch: Launch, sizes: Mapping[str, int], max_shared_bytes: int) ->
     try:
         grid, block = dim3(launch.grid, sizes), dim3(launch.block, sizes)
         shared = evaluate_int(launch.shared_bytes, sizes)
+        repeats_of(launch, sizes)
     except ContractError as fault:
         return fault.what
     for what, dims, limits in (("block", block, MAX_BLOCK), ("grid", grid, MAX_GRID)):

@@ -15,15 +15,16 @@ from fsr.testgen.values import CaseData, poison
 
 
 def place(
-    contract: Contract, plan: Plan, case: Case, data: CaseData, poison_seed: int = 0
+    contract: Contract, plan: Plan, case: Case, data: CaseData, poison_seed: int = 0, *, some: bool = False
 ) -> tuple[tuple[ConcreteLaunch, ...], tuple[Buffer, ...]]:
-    """The launches and buffers (scratch last, poisoned unless zeroed) of one case.
+    """The launches and buffers (scratch last, poisoned unless zeroed) of one case. ``some``: of repeated launches two,
+    for a recording; see :func:`concrete_launches`.
 
     Buffers stand at 256 bytes, or, in an alignment case, at exactly the larger of the case's alignment and what
     the contract promises for that pointer. Of buffers that share memory only the first is placed, as inout.
     """
     sizes = case.size_map()
-    launches = concrete_launches(plan, contract, sizes, data.scalars)
+    launches = concrete_launches(plan, contract, sizes, data.scalars, some=some)
     if case.aliased:
         leader = case.aliased[0]
         launches = tuple(

@@ -196,10 +196,16 @@ def _placed(source: str, kernel: KernelForm, launch: Launch, contract: Contract)
 
 
 def target_for(subject: Subject, kernel: KernelForm) -> Target | None:
-    """The launch of a kernel; None when the plan does not launch it, or more than once."""
+    """The launch of a kernel; None when the plan does not launch it, or more than once: what a rewrite may take for
+    granted of one launch need not hold where others of the same kernel read what it wrote."""
     launches = subject.candidate.plan.launches
     found = [i for i, launch in enumerate(launches) if function_name(launch.entry) == kernel.name]
-    if len(found) != 1 or len(launches[found[0]].args) != len(kernel.params) or kernel.span is None:
+    if (
+        len(found) != 1
+        or launches[found[0]].repeated
+        or len(launches[found[0]].args) != len(kernel.params)
+        or kernel.span is None
+    ):
         return None
     region = f"kernel:{kernel.name}" if len(launches) > 1 else "kernel"
     return Target(kernel, found[0], subject.candidate, subject.contract, region)

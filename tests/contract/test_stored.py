@@ -50,6 +50,14 @@ def test_what_fsr_wrote_reads_back_and_no_file_is_no_plan(tmp_path: Path) -> Non
     assert stored_plan(tmp_path / "other.cu", CONTRACT) is None
 
 
+def test_a_repeated_launch_reads_back(tmp_path: Path) -> None:
+    found = read(tmp_path, changed("launches.0.repeat", "cols"))
+    assert found is not None
+    assert found.launches[0].repeat == "cols"
+    with pytest.raises(SourceError, match="for an expression"):
+        read(tmp_path, changed("launches.0.repeat", 3))
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"best": 3}', '{"best": {"plan": []}}', "[" * 100_000])
 def test_what_is_no_plan_is_told(tmp_path: Path, text: str) -> None:
     with pytest.raises(SourceError, match=r"the evidence beside the candidate (is no JSON|holds no plan)") as told:

@@ -36,6 +36,17 @@ ROWS = """// /// fsr
 """
 
 
+def test_what_a_repeated_launch_computes_is_not_told(tmp_path):
+    path = tmp_path / "k.cu"
+    body = "__global__ void k(const float* x, float* y, int rows, int cols) { y[threadIdx.x] = x[threadIdx.x]; }"
+    text = ROWS.format(body=body, out="float32", dtype="float32", shape='["rows", "cols"]', grid="rows", block=64)
+    path.write_text(text.replace("// block = 64\n", "// block = 64\n// repeat = 2\n"))
+    kernel = load_kernel(path)
+    found = lift(kernel.contract, kernel.baseline)
+    assert found.computation is None
+    assert "repeated" in found.why
+
+
 def lifted(tmp_path, body, *, out="float32", dtype="float32", shape='["rows", "cols"]', launch=("rows", 64)) -> Lifting:
     text = ROWS.format(body=body, out=out, dtype=dtype, shape=shape, grid=launch[0], block=launch[1])
     (tmp_path / "k.cu").write_text(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,12 @@ def test_faults_of_the_plan_are_planted(found: list[Mutant]) -> None:
     assert plans["grid-without-rest"].launches[0].grid[0] == "max(((n) // (256)), 1)"
     assert plans["arguments-swapped"].launches[0].args == ("x", "y", "m", "n")
     assert not plans["scratch-not-cleared"].scratch[0].zeroed
+
+
+def test_one_repetition_too_few_is_planted() -> None:
+    again = replace(PLAN, launches=(replace(PLAN.launches[0], repeat="m"),))
+    plans = {m.operator: m.candidate.plan for m in mutants(replace(CANDIDATE, plan=again)) if m.name.endswith("@plan")}
+    assert plans["repeat-short"].launches[0].repeat == "max((m) - 1, 0)"
 
 
 def test_only_code_changes_one_place_at_a_time(found: list[Mutant]) -> None:

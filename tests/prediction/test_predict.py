@@ -92,6 +92,15 @@ def test_a_second_launch_costs_less_than_the_first(make) -> None:
     assert one < two < 2 * one
 
 
+def test_a_launch_that_stands_for_several_costs_as_they_do(make) -> None:
+    one = make.launch([make.site(N, 4)], blocks=64)
+    alone, three = time_ns(make, one), time_ns(make, one, one, one)
+    assert time_ns(make, one, dataclasses.replace(one, times=2)) == pytest.approx(three)
+    found = predict(make.profile(one, dataclasses.replace(one, times=2)), {}, H200, 8.0 * N)
+    assert sum(found.parts.values()) == pytest.approx(found.time_ns)
+    assert found.time_ns > 2 * alone
+
+
 def test_an_empty_plan_takes_no_time(make) -> None:
     assert predict(make.profile(), {}, H200, 0.0).time_ns == 0.0
 

@@ -88,6 +88,19 @@ args = ["x", "y", "ceil_div(n, 32)", 0.5]
     assert nvcc(tmp_path, kernel + header.replace("#pragma once", "")) == ""
 
 
+def test_a_repeated_launch_is_a_loop(tmp_path):
+    file = KernelFile.read(EXAMPLES / "saxpy.cu")
+    contract = load_contract(file)
+    step = ScalarArgument("int32", "step % 2")
+    launch = replace(contract.plan.launches[0], args=(step, "a", "x", "y"), repeat="n + 1")
+    header = launcher_header(contract.entry, contract, Plan((launch,)))
+    assert "for (long long step_size = 0; step_size < repeats && status == cudaSuccess" in header
+    assert "((int)(step_size % 2LL), a, x, y)" in header
+    assert "long long step" not in header.split("cudaStream_t stream)")[0], "the step is no parameter"
+    assert launch_text(launch).endswith("(step % 2, a, x, y), n + 1 times: step = 0, 1, 2 and on")
+    assert nvcc(tmp_path, file.text + header.replace("#pragma once", "")) == ""
+
+
 def test_the_output_accounts_for_itself(tmp_path):
     file = KernelFile.read(EXAMPLES / "saxpy.cu")
     unit = file.cut("saxpy")

@@ -56,7 +56,19 @@ def test_a_plan_of_two_launches(tmp_path: Path) -> None:
     assert second.shared_bytes == "256"
 
 
-@pytest.mark.parametrize("line", ["scratch: part", "launch: k | 1 | 1", "block: 1 2 3 4"])
+def test_a_repeated_launch(tmp_path: Path) -> None:
+    (launch,) = read_candidate(written(tmp_path, "repeat: n", "args: x int32=2*step n"), CONTRACT).plan.launches
+    assert (launch.repeat, launch.args) == ("n", ("x", ScalarArgument("int32", "2*step"), "n"))
+    path = written(tmp_path, "launch: k | 1 | 32 | 0 | x int32=step | 2 * n", "launch: k | 1 | 32 | 0 | x n")
+    plan = read_candidate(path, CONTRACT).plan
+    assert [one.repeat for one in plan.launches] == ["2 * n", "1"]
+    again = candidate_of(plan_notes(plan) + "__global__ void k() {}", CONTRACT, "x").plan
+    assert [evaluate(one.repeat, {"n": 4}) for one in again.launches] == [8, 1]
+
+
+@pytest.mark.parametrize(
+    "line", ["scratch: part", "launch: k | 1 | 1", "block: 1 2 3 4", "launch: k | 1 | 1 | 0 | x | 2 | 3"]
+)
 def test_a_malformed_line_is_a_usage_error(tmp_path: Path, line: str) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         read_candidate(written(tmp_path, line), CONTRACT)

@@ -36,6 +36,14 @@ __global__ void k(const float *x, float *y, float *z, int n, int m)
 """
 
 
+def test_a_kernel_that_is_launched_again_and_again_is_no_target(subject_from):
+    subject = subject_from(TEXT)
+    (launch,) = subject.candidate.plan.launches
+    plan = replace(subject.candidate.plan, launches=(replace(launch, repeat="m"),))
+    assert list(targets(subject))
+    assert not list(targets(replace(subject, candidate=replace(subject.candidate, plan=plan))))
+
+
 @pytest.fixture
 def target(subject_from) -> Target:
     (found,) = targets(subject_from(TEXT.replace("    n = 3;\n", "")))

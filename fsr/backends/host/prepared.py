@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -123,6 +124,11 @@ class HostPrepared:
             pack_launch(launch, image.symbols[launch.entry], self.loaded.entries, addresses) for launch in self.launches
         ]
 
+    @property
+    def entries(self) -> str:
+        """What is launched, for messages; a kernel that is launched several times in a row once."""
+        return " + ".join(entry for entry, _ in groupby(launch.entry for launch in self.launches))
+
     def addresses(self) -> list[int]:
         """Where the buffers begin in the child."""
         return [base + p.start for p, base in zip(self.arena.places, self.bases, strict=True)]
@@ -148,7 +154,7 @@ class HostPrepared:
     def run(self, timeout_s: float = 10.0, blocks: Sequence[int] = ()) -> None:
         """As Prepared.run; with ``blocks`` (linear numbers) only those of each launch."""
         self.pack()
-        names = " + ".join(launch.entry for launch in self.launches)
+        names = self.entries
         request = {
             "op": "run", "image": self.loaded.key, "launches": self.packed, "zero": self.zeroed(),
             "constants": self.constants(), "timeout_s": timeout_s, "blocks": list(blocks),

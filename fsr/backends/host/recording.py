@@ -32,8 +32,9 @@ class Regions:
         self.items: list[int] = []  # bytes of an element, 1 where unknown
         self.rows: list[list[int]] = []
         loaded = prepared.loaded
+        partial = any(launch.times > 1 for launch in prepared.launches)  # what others write is not there to be read
         for buffer, p, address in zip(prepared.arena.buffers, prepared.arena.places, prepared.addresses(), strict=True):
-            undefined = buffer.role is Role.OUT or (buffer.role is None and not buffer.zeroed)
+            undefined = not partial and (buffer.role is Role.OUT or (buffer.role is None and not buffer.zeroed))
             flags = (undefined, buffer.role is Role.IN)
             self._add(buffer.name, address, p.size, _GLOBAL, buffer.array.itemsize, flags)
         variables = read_variables(loaded.image.data)
@@ -80,7 +81,7 @@ def _observed(prepared: HostPrepared, request: dict[str, Any], timeout_s: float)
     """The child's answer to a request that observes accesses, and the faults found. Raises DeviceFault."""
     prepared.pack()
     regions = Regions(prepared)
-    names = " + ".join(launch.entry for launch in prepared.launches)
+    names = prepared.entries
     request |= {
         "image": prepared.loaded.key, "launches": prepared.packed, "zero": prepared.zeroed(),
         "constants": prepared.constants(), "timeout_s": timeout_s, "regions": regions.rows,
@@ -110,6 +111,7 @@ def _profile(launch: ConcreteLaunch, report: Any, regions: Regions, loaded: Load
         sampled_blocks=report["executed"], shared_bytes=static + launch.shared_bytes,
         warp_instructions=instructions, barriers=report["barriers"], shuffles=report["warp_syncs"],
         sites=tuple(_sites(report["sites"], regions, loaded)), tensor_operations=report["tensor"],
+        times=launch.times,
     )  # fmt: skip
 
 

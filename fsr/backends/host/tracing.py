@@ -116,7 +116,7 @@ def trace(prepared: HostPrepared, scalars: Sequence[Sequence[str]], timeout_s: f
             "blocks": [list(b) for b in part.blocks] or [[] for _ in prepared.launches],
             "threads": list(part.threads), "alone": part.alone,
         }  # fmt: skip
-        names = " + ".join(launch.entry for launch in prepared.launches)
+        names = prepared.entries
         answer = prepared.device.ask(request, [file], timeout_s, names)
         if "fault" in answer:
             record = answer.get("record") or prepared.device.last_fault()

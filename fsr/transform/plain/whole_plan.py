@@ -26,7 +26,9 @@ _INT = "int"
 
 def whole(subject: Subject) -> Subject | None:
     """The subject itself where it has one launch; with one kernel in place of all otherwise. None where a launched
-    kernel is not in the text, or parameters of one name are of several types."""
+    kernel is not in the text, parameters of one name are of several types, or a launch is repeated."""
+    if any(launch.repeated for launch in subject.candidate.plan.launches):
+        return None
     if len(subject.candidate.plan.launches) == 1:
         return subject
     made = _merged(subject.candidate, subject.contract)

@@ -331,6 +331,25 @@ def test_launches_after_a_sampled_one_see_all_of_its_results(host):
     assert all(launch.sampled_blocks < 50 for launch in profile.launches)
 
 
+def test_some_repetitions_stand_for_all(host):
+    source = "__global__ void k(float* y, float* s, int t) { y[t] = s[(t + 1) % 2]; s[t % 2] = t; }"
+    image = HostToolchain().compile(Candidate(source, Plan((Launch("k", ONE, ONE, "0", ()),))), instrumented=True)
+    assert isinstance(image, Image)
+    buffers = [Buffer("y", np.zeros(64, "f4"), Role.OUT), Buffer("s", np.zeros(2, "f4"), None)]
+
+    def recorded(*steps: tuple[int, int]):
+        launches = [
+            ConcreteLaunch("k", (1, 1, 1), (1, 1, 1), 0, ("y", "s", ScalarValue("int32", t)), times)
+            for t, times in steps
+        ]
+        return host.record(image, launches, buffers)
+
+    found = recorded((0, 1), (30, 62))
+    assert [launch.times for launch in found.launches] == [1, 62]
+    assert found.faults == (), "the step before wrote what this one reads"
+    assert [fault.kind for fault in recorded((0, 1), (30, 1)).faults] == ["uninitialised"]
+
+
 def test_a_hang_while_recording(host):
     source = "__global__ void k(volatile int* x) { while (x[0] == 0) {} }"
     image = HostToolchain().compile(Candidate(source, Plan((Launch("k", ONE, ONE, "0", ()),))), instrumented=True)
