@@ -135,6 +135,15 @@ class DeviceConformance:
             assert np.array_equal(got["y"], x * np.float32(-2))
             assert set(got) == {"x", "y"}, "scratch is not read back"
 
+    def test_hundreds_of_launches_run_in_order_each_with_its_own_scalars(self, bench: Bench) -> None:
+        fill = [launch("store_at", "y", ScalarValue("float32", i), ScalarValue("int64", i)) for i in range(300)]
+        plan = [*fill, launch("scale", "y", ScalarValue("float32", 2.0), int32(300), grid=5), *fill[::7]]
+        with self.prepare(bench, plan, given("y", np.full(300, POISON), Role.OUT)) as prepared:
+            prepared.run()
+            want = np.arange(300, dtype=np.float32) * np.where(np.arange(300) % 7, 2, 1)
+            assert np.array_equal(prepared.read()["y"], want)
+            assert prepared.violations() == []
+
     def test_zeroed_scratch_is_cleared_before_every_run_and_other_scratch_is_not(self, bench: Bench) -> None:
         x = np.ones(10, np.float32)
         for zeroed, after_two in ((True, 10.0), (False, 25.0)):

@@ -11,7 +11,7 @@ from fsr.backends.cuda.checks import CHECK_ENTRY, Checker, Zone, check_module
 from fsr.backends.cuda.clocks import Clocks
 from fsr.backends.cuda.driver import Driver, DriverError, Function, Module
 from fsr.backends.cuda.judging import Judge
-from fsr.backends.cuda.launching import constant_addresses, fault_of, load_launch, max_shared_bytes
+from fsr.backends.cuda.launching import constant_addresses, fault_of, load_launches, max_shared_bytes
 from fsr.backends.cuda.memory import Originals, Pool
 from fsr.backends.cuda.prepared import CudaPrepared
 from fsr.backends.protocol import Buffer
@@ -84,7 +84,7 @@ class CudaDevice:
             raise HarnessError(f"an image of kind {image.kind!r} came to a CUDA device, which takes 'cubin'")
         try:
             module = self._module(image)
-            loaded = [load_launch(self.driver, module, image, launch) for launch in launches]
+            loaded = load_launches(self.driver, module, image, launches)
             wanted = {buffer.symbol: buffer.array.nbytes for buffer in buffers if buffer.symbol}
             constants = constant_addresses(self.driver, module, image, wanted)
         except DriverError as error:

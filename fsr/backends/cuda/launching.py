@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,6 +50,18 @@ def load_launch(driver: Driver, module: Module, image: Image, launch: ConcreteLa
             raise
         raise refused(f"{launch.entry}: {error}") from error
     return Loaded(function, launch)
+
+
+def load_launches(driver: Driver, module: Module, image: Image, launches: Sequence[ConcreteLaunch]) -> list[Loaded]:
+    """All launches of a plan; those that differ in their arguments only are looked up once. Raises DeviceFault."""
+    known: dict[ConcreteLaunch, Loaded] = {}
+    loaded = []
+    for launch in launches:
+        alike = replace(launch, args=())
+        if alike not in known:
+            known[alike] = load_launch(driver, module, image, launch)
+        loaded.append(Loaded(known[alike].function, launch))
+    return loaded
 
 
 def constant_addresses(driver: Driver, module: Module, image: Image, wanted: Mapping[str, int]) -> dict[str, int]:

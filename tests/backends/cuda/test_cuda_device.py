@@ -209,6 +209,30 @@ def test_time_is_that_of_the_plan_alone_with_its_clearing(device: CudaDevice) ->
         assert prepared.time_ns() == pytest.approx(2 * KERNELS["nothing"].cost_ns + 2_000_000 / 2000)
 
 
+@pytest.mark.parametrize("graphs", [True, False])
+def test_a_long_plan_is_timed_as_a_graph_of_the_memory_it_has(device: CudaDevice, graphs: bool) -> None:
+    driver = driver_of(device)
+    driver.graphs = graphs
+    captured: list[object] = []
+    make = driver.graph
+    driver.graph = lambda queue: captured.append(queue) or make(queue)  # type: ignore[method-assign]
+    plan = [launch("scale", "y", ScalarValue("float32", 1.0), int32(9)) for _ in range(100)]
+    buffer = given("y", np.ones(10, np.float32), Role.INOUT)
+    with (
+        device.prepare(fake_image(), plan, [buffer]) as one,
+        device.prepare(fake_image(), plan[:2], [buffer]) as two,
+    ):
+        for _ in range(3):
+            assert one.time_ns() == pytest.approx(100 * KERNELS["scale"].cost_ns)
+        assert len(captured) == (1 if graphs else 3), "captured once for one memory"
+        assert two.time_ns() == pytest.approx(2 * KERNELS["scale"].cost_ns)
+        assert len(captured) == (1 if graphs else 3), "a short plan is none"
+        one.exchange(two)
+        one.time_ns()
+        assert len(captured) == (2 if graphs else 4), "captured anew for the other memory"
+        assert one.violations() == []
+
+
 def test_inout_is_restored_before_each_timed_run(device: CudaDevice) -> None:
     scale = [launch("scale", "y", ScalarValue("float32", 2.0), int32(10))]
     with device.prepare(fake_image(), scale, [given("y", np.ones(10, np.float32), Role.INOUT)]) as prepared:
