@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from fsr.computation.expression import Fold, Load, Recurrence, names_in, walk
+from fsr.computation.expression import Affine, Expr, Fold, Load, Number, Recurrence, names_in, walk
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
-from fsr.transform.computed.columns import lead_dims
 from fsr.transform.computed.packs import MOST_BYTES, Packs
-from fsr.transform.computed.parts import name_of, value_of
+from fsr.transform.computed.parts import Part, name_of, value_of
 from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, plain
 from fsr.transform.plain.c_text import NotPlain
 
 Params = Mapping[str, int | str]
+_UNSIGNED = 2**32
 
 
 def stores(scene: Scene) -> list[Load]:
@@ -27,22 +27,36 @@ def stores(scene: Scene) -> list[Load]:
 
 def is_map(scene: Scene) -> bool:
     """Whether every output is a value of its own point, written where the point is."""
-    part = scene.part
+    return _is_map(scene.part, False)
+
+
+def _is_map(part: Part, segments: bool) -> bool:
+    """``segments``: numbers may stand among the dimensions of a place."""
     if part.made or not part.domain:
         return False
     if any(isinstance(e, Fold | Recurrence) for s in part.outputs for e in walk(value_of(s))):
         return False
     names = [n for n, _ in part.domain]
-    return all([name_of(i) for i in s.place] == names for s in part.outputs)
+    return all([name_of(i) for i in s.place if not (segments and _constant(i))] == names for s in part.outputs)
+
+
+def _constant(index: Expr) -> bool:
+    return isinstance(index, Number) and isinstance(index.index, Affine) and not index.index.terms
 
 
 def _applies(scene: Scene) -> bool:
-    """Also: what is read goes along the last dimension, or does not move with it, or data decides where it is."""
-    if not is_map(scene):
+    """Whether every output is a value of its own point, written where the point is, of one or of several segments; and
+    what is read goes along the last dimension, or does not move with it, or data decides where it is."""
+    if not _is_map(scene.part, _segments(scene.part)):
         return False
     last = scene.part.domain[-1][0]
     reads = loads_in(value_of(s) for s in scene.part.outputs)
     return not any(plain(x) and any(last in names_in(i) for i in x.indices[:-1]) for x in reads)
+
+
+def _segments(part: Part) -> bool:
+    """Whether a point writes an element of each segment of a line."""
+    return len({s.target for s in part.outputs}) < len(part.outputs)
 
 
 # ---------------------------------------------------------------- decisions
@@ -56,7 +70,7 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     reads = [x for x in loads_in(value_of(s) for s in scene.part.outputs) if along(x, last)]
     sizes = [bytes_of(x) for x in (*reads, *stores(scene))]
     widest = MOST_BYTES // max(sizes)
-    gain = 1.3
+    gain = 1.6 if _segments(scene.part) else 1.3
     for pack in dict.fromkeys((widest, max(1, widest // 2))):
         for packs in (1, 2, 4):
             for threads in (256, 128):
@@ -71,17 +85,15 @@ def written(scene: Scene, params: Params) -> list[Written]:
     """The kernel. Raises NotPlain."""
     if not _applies(scene):
         raise NotPlain("no map along the last dimension")
+    scene = scene.narrowed()
     pack, packs, threads = (int(params[k]) for k in ("pack", "packs", "threads"))
     (last, length), lead = scene.part.domain[-1], scene.part.domain[:-1]
     reads = Packs.of(scene, [value_of(s) for s in scene.part.outputs], last, pack)
     limit = scene.size(length)
-    inner = [*_place(scene, pack), *_whole_or_single(scene, reads, limit)]
-    count = f"${last}_packs" if lead else f"({limit} + {pack - 1}) / {pack}"
-    if lead:
-        rows = " * ".join(scene.size(x) for _, x in lead)
-        count = f"({scene.index}){rows} * {count}"
+    number, count = _numbered(scene, pack, threads * packs)
+    inner = [*_place(scene, pack, number), *_whole_or_single(scene, reads, limit)]
     each_pack = [
-        f"const {scene.index} $pack = ({scene.index})blockIdx.x * {threads * packs} + $turn * {threads} + threadIdx.x;",
+        f"const {number} $pack = ({number})blockIdx.x * {threads * packs} + $turn * {threads} + threadIdx.x;",
         f"if ($pack < {count}) {{", *indent(inner), "}",
     ]  # fmt: skip
     if packs == 1:
@@ -95,13 +107,31 @@ def written(scene: Scene, params: Params) -> list[Written]:
     return [Written(scene, [*head, *body], (grid, "1", "1"), (str(threads), "1", "1"), threads, "elements")]
 
 
-def _place(scene: Scene, pack: int) -> list[str]:
-    """The dimensions' values at the first element of a pack."""
-    (last, _), lead = scene.part.domain[-1], scene.part.domain[:-1]
+def _numbered(scene: Scene, pack: int, block: int) -> tuple[str, str]:
+    """The C type of a pack's number, and how many there are. Without a sign wherever that holds them all: of the
+    divisions that take a number apart, those of 32 bits without a sign cost the least."""
+    (last, length), lead = scene.part.domain[-1], scene.part.domain[:-1]
+    rows = "".join(f"({x}) * " for _, x in lead)
+    few = scene.most(f"{rows}ceil_div({length}, {pack})") + block < _UNSIGNED
+    number = scene.index if not lead else "unsigned" if few else "long long"
     if not lead:
-        return [f"const {scene.index} ${last}_first = $pack * {pack};"]
-    first = f"const {scene.index} ${last}_first = $pack % ${last}_packs * {pack};"
-    return [first, *lead_dims(scene, lead, f"($pack / ${last}_packs)")]
+        return number, f"({scene.size(length)} + {pack - 1}) / {pack}"
+    return number, " * ".join((*(f"({number}){scene.size(x)}" for _, x in lead), f"${last}_packs"))
+
+
+def _place(scene: Scene, pack: int, number: str) -> list[str]:
+    """The dimensions' values at the first element of a pack: its number is divided by one extent after the other."""
+    (last, _), lead = scene.part.domain[-1], scene.part.domain[:-1]
+    kind = scene.index
+    if not lead:
+        return [f"const {kind} ${last}_first = $pack * {pack};"]
+    lines, left = [f"const {kind} ${last}_first = ({kind})($pack % ${last}_packs) * {pack};"], f"$pack / ${last}_packs"
+    for name, extent in reversed(lead[1:]):
+        rest = f"${name}_rest"
+        lines.append(f"const {number} {rest} = {left};")
+        lines.append(f"const {kind} ${name} = ({kind})({rest} % {scene.size(extent)});")
+        left = f"{rest} / {scene.size(extent)}"
+    return [*lines, f"const {kind} ${lead[0][0]} = ({kind})({left});"]
 
 
 def _whole_or_single(scene: Scene, reads: Packs, limit: str) -> list[str]:

@@ -69,7 +69,8 @@ class Packs:
     def made(self, written: Sequence[Load], values: Sequence[Expr], held: Mapping[Expr, str]) -> list[str]:
         """Packs of what is written, of the lanes' values, and their stores; ``held`` stands for parts of a lane's."""
         kinds = [pack_type(self.scene, o, self.width) for o in written]
-        names = [f"{self.scene.own(o.buffer)}_made" for o in written]
+        again = [sum(o.buffer == x.buffer for x in written[:n]) for n, o in enumerate(written)]
+        names = [f"{self.scene.own(o.buffer)}_made{k + 1 if k else ''}" for o, k in zip(written, again, strict=True)]
         pairs = [(f"{name}.v[$lane]", value) for name, value in zip(names, values, strict=True)]
         return [
             *self.fetch(),

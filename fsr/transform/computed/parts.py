@@ -57,11 +57,11 @@ class Part:
     @cached_property
     def by_points(self) -> bool:
         """Whether what it writes is read by the very point that writes it at most, and in no fold."""
-        places = {s.target: s.place for s in self.outputs}
+        places = {(s.target, s.place) for s in self.outputs}
         for s in self.whole:
-            single = [e for e in walk(value_of(s)) if isinstance(e, Load) and e.buffer in places]
+            single = [e for e in walk(value_of(s)) if isinstance(e, Load) and e.buffer in self.written]
             folded = {e for f in walk(value_of(s)) if isinstance(f, Fold) for e in walk(f)}
-            if any(e in folded or e.indices != places[e.buffer] or s.domain != self.domain for e in single):
+            if any(e in folded or (e.buffer, e.indices) not in places or s.domain != self.domain for e in single):
                 return False
         return True
 

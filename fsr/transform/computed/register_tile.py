@@ -7,7 +7,6 @@ Away from the edges of the domain no condition on indices is left; a tile at an 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -43,7 +42,7 @@ Params = Mapping[str, int | str]
 _MOST_POINTS, _MOST_READS, _MOST_VALUES = 32, 160, 2500  # of a tile
 _SHAPES, _LINES = ((32, 8), (32, 4)), ((256, 1), (128, 1))  # threads of a block
 _WIDE = ((64, 4), (128, 1))  # of points one below the other, which nothing else makes contiguous
-_MAX_GRID_Z = 65535
+_MAX_GRID, _MAX_BLOCKS = 65535, 2**31 - 1  # along the second and third axis, and along the first
 
 
 def _is_stencil(part: Part) -> bool:
@@ -120,32 +119,48 @@ def written(scene: Scene, params: Params) -> list[Written]:
     """The kernel. Raises NotPlain."""
     if not _is_stencil(scene.part):
         raise NotPlain("no map over neighbours")
+    scene = scene.narrowed()
     rows, pack, x, y = (int(params[k]) for k in ("rows", "pack", "x", "y"))
     domain = scene.part.domain
     tile = {domain[-1][0]: pack} | ({domain[-2][0]: rows} if len(domain) > 1 else {})
     values = [in_single(value_of(s)) if params.get("single") else value_of(s) for s in scene.part.whole]
-    lines = [*_place(scene, tile), *_Tile(scene, tile, values).lines()]
     lead = " * ".join(f"({extent})" for _, extent in domain[:-2]) or "1"
-    if scene.names.extents and math.prod(max(scene.timed(x), 1) for _, x in domain[:-2]) > _MAX_GRID_Z:
-        raise NotPlain("more layers than a grid has")
     high = f"ceil_div({domain[-2][1]}, {y * rows})" if len(domain) > 1 else "1"
     grid = (f"ceil_div({domain[-1][1]}, {x * pack})", high, lead)
+    flat = any(scene.most(axis) > _MAX_GRID for axis in grid[1:])
+    blocks = _numbered(scene, (x * pack, y * rows)) if flat else []
+    lines = [*blocks, *_place(scene, tile, flat), *_Tile(scene, tile, values).lines()]
+    if flat:
+        grid = (" * ".join(grid), "1", "1")
+    if scene.most(grid[0]) > _MAX_BLOCKS:
+        raise NotPlain("more tiles than a grid has blocks")
     return [Written(scene, lines, grid, (str(x), str(y), "1"), x * y, "tiles")]
 
 
-def _place(scene: Scene, tile: Mapping[str, int]) -> list[str]:
-    """A tile's first point; threads without one leave."""
-    domain = scene.part.domain
+def _numbered(scene: Scene, block: tuple[int, int]) -> list[str]:
+    """Which block it is along each axis, of blocks that are numbered through: a grid has many along its first axis
+    alone."""
+    lines, left = list[str](), "blockIdx.x"
+    for (name, extent), count, axis in zip(reversed(scene.part.domain[-2:]), block, "xy", strict=False):
+        many = f"(({scene.size(extent)} + {count - 1}) / {count})"
+        lines += [f"const unsigned $block_{axis} = {left} % {many};", f"const unsigned ${name}_rest = {left} / {many};"]
+        left = f"${name}_rest"
+    return [*lines, f"const unsigned $block_z = {left};"]
+
+
+def _place(scene: Scene, tile: Mapping[str, int], flat: bool) -> list[str]:
+    """A tile's first point; threads without one leave. ``flat``: blocks are numbered through."""
+    domain, block = scene.part.domain, "$block_" if flat else "blockIdx."
     lines, tests = [], []
     for name, axis in zip([n for n, _ in reversed(domain[-2:])], "xy", strict=False):
         many = f" * {tile[name]}" if tile[name] > 1 else ""
-        at = f"(blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis}){many}"
+        at = f"({block}{axis} * blockDim.{axis} + threadIdx.{axis}){many}"
         lines.append(f"const {scene.index} ${name}_first = ({scene.index}){at};")
         tests.append(f"${name}_first >= {scene.size(dict(domain)[name])}")
     lead = domain[:-2]
     for n, (name, extent) in enumerate(lead):
         below = " * ".join(scene.size(x) for _, x in lead[n + 1 :])
-        at = f"(int)blockIdx.z / ({below})" if below else "(int)blockIdx.z"
+        at = f"(int){block}z / ({below})" if below else f"(int){block}z"
         lines.append(f"const int ${name} = {at}{f' % {scene.size(extent)}' if n else ''};")
     return [*lines, f"if ({' || '.join(tests)}) return;"]
 

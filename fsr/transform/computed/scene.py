@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
 from fsr.computation.computation import Computation
-from fsr.computation.expression import Case, Expr, Load, Number, Op, children, names_in, walk
+from fsr.computation.expression import Affine, Case, Expr, Load, Number, Op, children, names_in, walk
 from fsr.computation.types import type_of
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
@@ -22,14 +22,17 @@ from fsr.records import Candidate
 from fsr.source.parse import parse_kernels
 from fsr.transform.computed.joining import joined
 from fsr.transform.computed.parts import Part, cuts_of, name_of
+from fsr.transform.computed.segments import segmented
 from fsr.transform.computed.staging import staged
 from fsr.transform.plain.c_text import TYPES, NotPlain, Writer, bare
 from fsr.transform.plain.names import Names
 from fsr.transform.plain.whole_plan import whole
 from fsr.transform.protocol import Subject
+from fsr.transform.sizes import always
 from fsr.transform.target import Target, targets
 
 _INT = 2**31 - 1
+_BEYOND = 1 << 20  # so far behind the end of a line no thread begins
 _T = TypeVar("_T")
 
 
@@ -46,11 +49,23 @@ class Scene:
     found: dict[object, Any] = field(
         default_factory=dict, compare=False
     )  # what was thought out about it, by what it is
+    narrow: bool = False  # whether dimensions are told by an int all the same
 
     @cached_property
     def names(self) -> Names:
         """What sizes, buffers and scalars are called."""
-        return Names(self.part.computation, self.target)
+        found = Names(self.part.computation, self.target)
+        if self.wide and self.index == "int":
+            large = (b.name for b in self.part.buffers if self.most(_count(b.shape)) > _INT)
+            found.writer = replace(found.writer, wide=frozenset(large))
+        return found
+
+    def narrowed(self) -> Scene:
+        """The scene with an int for each dimension, where each has that few elements: only the place of an element of
+        a large buffer is reckoned in 64 bits then."""
+        extents = {*(x for _, x in self.part.domain), *(x for b in self.part.buffers for x in b.shape)}
+        fits = all(self.most(x) + _BEYOND <= _INT for x in extents)
+        return replace(self, narrow=True) if self.wide and fits else self
 
     def once(self, what: object, think: Callable[[], _T]) -> _T:
         """What is thought of a scene, the first time that it is asked for."""
@@ -65,15 +80,19 @@ class Scene:
     @property
     def index(self) -> str:
         """The C type of an index."""
-        return "long long" if self.wide else "int"
+        return "long long" if self.wide and not self.narrow else "int"
 
     def size(self, text: str) -> str:
         """C text of a size expression, signed. Raises NotPlain."""
         found = self.names.sizes.text(text)
         if found.isdigit():
-            return f"{found}LL" if self.wide else found
+            return f"{found}LL" if self.index != "int" else found
         types = {p.name: p.type for p in self.target.kernel.params}
         return found if types.get(found, "int") in ("int", "const int") else f"({self.index}){found}"
+
+    def most(self, text: str) -> float:
+        """The value of a size expression at the largest sizes."""
+        return _most(self.target.contract, text)
 
     def timed(self, text: str) -> int:
         """The value of a size expression at the first timed sizes."""
@@ -107,8 +126,14 @@ class Scene:
 
     def _inside(self, load: Load) -> bool:
         extents, shape = dict(self.part.domain), self.shape(load.buffer)
-        names = map(name_of, load.indices)
-        return all(n is not None and extents.get(n) == extent for n, extent in zip(names, shape, strict=True))
+
+        def within(index: Expr, extent: str) -> bool:
+            match index:
+                case Number(Affine((), constant), _):
+                    return extent.isdigit() and 0 <= constant < int(extent)
+            return extents.get(name_of(index) or "") == extent
+
+        return all(map(within, load.indices, shape))
 
     def assigned(self, pairs: Sequence[tuple[str, Expr]], held: Mapping[Expr, str]) -> list[str]:
         """Statements that set each place to its value, all values as they are before; what stands in them several times
@@ -193,15 +218,19 @@ def _cuttings(
     target = None if subject is None else next(iter(targets(subject)), None)
     if target is None or _aliased(computation, contract):
         return ()
+
+    def same(one: str, other: str) -> bool:
+        return always(contract, f"({one}) == ({other})")
+
     found = []
-    for told in (computation, *staged(computation)):
+    for told in (*segmented(computation, same), computation, *staged(computation)):
         found += _cut(told, target, contract, gpu)
     return tuple(way for n, way in enumerate(found) if way not in found[:n])
 
 
 def _cut(computation: Computation, target: Target, contract: Contract, gpu: str) -> list[tuple[Scene, ...]]:
     real = [b for b in computation.buffers if not b.name.startswith("_")]
-    wide = any(_most(contract, " * ".join(f"({x})" for x in b.shape) or "1") > _INT for b in real)
+    wide = any(_most(contract, _count(b.shape)) > _INT for b in real)
     found = []
     for parts in cuts_of(computation):
         scenes = tuple(
@@ -214,6 +243,10 @@ def _cut(computation: Computation, target: Target, contract: Contract, gpu: str)
             continue
         found.append(scenes)
     return found
+
+
+def _count(shape: Sequence[str]) -> str:
+    return " * ".join(f"({x})" for x in shape) or "1"
 
 
 def _most(contract: Contract, size: str) -> float:

@@ -50,13 +50,15 @@ class NotPlain(Exception):  # noqa: N818
 class Writer:
     """Writes expressions. ``affine``: C text of an affine value of sizes and dimensions; ``by``: of a divisor.
     ``extents``: of each buffer the C texts of its extents. ``names``: what buffers and values are called. ``held``:
-    expressions whose value stands in a variable."""
+    expressions whose value stands in a variable. ``wide``: buffers of more elements than an int counts, where indices
+    are ints."""
 
     affine: Callable[[Affine], str]
     extents: Mapping[str, tuple[str, ...]]
     names: Mapping[str, str]
     by: Callable[[str | int], str]
     held: Mapping[Expr, str] = field(default_factory=dict)
+    wide: frozenset[str] = frozenset()
 
     def text(self, e: Expr) -> str:
         """An expression, in brackets where it is no single word. Raises NotPlain."""
@@ -98,7 +100,10 @@ class Writer:
         for part, extent in zip(indices, self.extents[buffer], strict=True):
             text = self.text(part)
             text = text[1:-1] if isinstance(part, Number) and text.startswith("(") and text.endswith(")") else text
-            found = text if found in ("", "0") else f"{_grouped(found)} * {extent} + {text}"
+            if found in ("", "0"):
+                found = f"(long long){_grouped(text)}" if buffer in self.wide and text != "0" else text
+                continue
+            found = f"{_grouped(found)} * {extent} + {text}".removesuffix(" + 0")
         return found.removesuffix(" + 0")
 
     def _operation(self, e: Op, name: str, args: tuple[Expr, ...]) -> str:
