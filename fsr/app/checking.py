@@ -130,7 +130,7 @@ def judge_candidate(
             if again.status >= least:
                 outcome = replace(again, evidence={**again.evidence, "launch": plan_notes(plan).strip()})
                 break
-    right = outcome.status >= least
+    right = outcome.status >= least and outcome.stage == PROMOTION  # what stopped before was not tested
     judgement = Judgement(
         status="passed" if right else "failed",
         entry=kernel.contract.entry,

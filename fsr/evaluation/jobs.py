@@ -100,8 +100,8 @@ def _stages(session: Session, request: EvaluateRequest) -> Outcome:
     try:
         reading = read_clock(session, request.binaries, plan, request.incumbent_ns)
         best = request.incumbent_ns is None or reading.timing.median_ns < request.incumbent_ns
-        told_apart = reading.decided or reading.faults or not best
-        elsewhere = "" if told_apart else slower_at(session, request.binaries, plan)
+        rivals = request.incumbent_ns is not None and best and not reading.decided and not reading.faults
+        elsewhere = slower_at(session, request.binaries, plan) if rivals else ""
     except DeviceFault as fault:
         if fault.fatal:
             raise

@@ -76,8 +76,9 @@ class CompileRequest:
 @dataclass(frozen=True, slots=True)
 class EvaluateRequest:
     """Payload of ``jobs.evaluate_task``. ``incumbent_ns``: the best time so far; a candidate clearly slower is
-    cut short, and one that is no faster keeps the cases that aim at it for its promotion. ``deadline_s``: seconds that
-    this task may take before it is killed; None for no limit but its own."""
+    cut short, and so is one that is faster at the timed sizes only; one that is no faster keeps the cases that aim at
+    it for its promotion. None: nothing is compared, so every test runs. ``deadline_s``: seconds that this task may take
+    before it is killed; None for no limit but its own."""
 
     spec: SessionSpec
     candidate: Candidate

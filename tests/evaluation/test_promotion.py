@@ -186,6 +186,9 @@ def test_faster_at_the_timed_size_and_far_slower_beside_it_is_seen_before_the_te
     assert outcome.evidence["kind"] == "slower elsewhere"
     assert re.fullmatch(r"slower at .*rows=\d+.*: 0\.50x", str(outcome.evidence["detail"]))
     assert world.evaluate(world.candidate(32), incumbent_ns=4.5e5).status is Status.CORRECT  # no new best
+    tested = world.evaluate(world.candidate(32), incumbent_ns=None)  # as `fsr check` asks: nothing may be left out
+    assert (tested.status, tested.stage) == (Status.CORRECT, "tests")
+    assert tested.cases > 1
 
 
 def test_a_few_percent_beside_the_timed_size_are_left_to_promotion(world: World) -> None:
