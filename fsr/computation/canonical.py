@@ -29,7 +29,7 @@ from fsr.computation.expression import (
     walk,
 )  # fmt: skip
 from fsr.computation.printing import affine_text
-from fsr.computation.types import type_of
+from fsr.computation.types import neutral, type_of
 
 DIMS = ("i", "j", "i2", "i3", "i4", "i5", "i6", "i7")
 _COMMUTATIVE = (*ASSOCIATIVE, "eq", "ne", "and", "or", "xor")
@@ -106,7 +106,7 @@ def _told_apart(e: Op) -> Case | None:
     if e.name != "sum" or len(terms) < len(e.args) or len(apart) != 1 or not all(map(_one_sided, terms)):
         return None
     sides = [[x for x in side if not _is_zero(x)] for side in ([a.yes for a in terms], [a.no for a in terms])]
-    zero = Const(0.0, type_of(e))
+    zero = neutral("sum", type_of(e))
     yes, no = (replace(e, args=tuple(side)) if len(side) > 1 else side[0] if side else zero for side in sides)
     return replace(terms[0], yes=yes, no=no)
 

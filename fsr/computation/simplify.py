@@ -17,7 +17,7 @@ from fsr.computation.expression import (
     fixed,
     rebuilt,
 )
-from fsr.computation.types import CASTS, type_of
+from fsr.computation.types import CASTS, neutral, type_of
 
 _FRESH = 50  # so deep no fold stands: names of bound dimensions from there on are free
 
@@ -77,8 +77,8 @@ def _known(e: Expr) -> Expr:
 
 def _joined(e: Op) -> Expr:
     """A sum or product without what changes nothing and, of sums, without terms that cancel."""
-    neutral = 0.0 if e.name == "sum" else 1.0
-    left = [a for a in e.args if not (isinstance(a, Const) and a.value == neutral)]
+    nothing = neutral(e.name, type_of(e))
+    left = [a for a in e.args if not (isinstance(a, Const) and a.value == nothing.value)]
     if e.name == "sum":
         told = [ordered(a, _FRESH) for a in left]
         for a in list(told):
@@ -88,5 +88,5 @@ def _joined(e: Op) -> Expr:
                     del left[told.index(each)]
                     told.remove(each)
     if not left:
-        return Const(neutral, type_of(e))
+        return nothing
     return left[0] if len(left) == 1 else replace(e, args=tuple(left))

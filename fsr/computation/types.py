@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache, reduce
 
 import numpy as np
@@ -34,6 +35,18 @@ def type_of(e: Expr) -> str:
                 return "bool"
             return reduce(_wider, [type_of(a) for a in (args[1:] if name == "select" else args)])
     return "float32"
+
+
+def neutral(op: str, dtype: str) -> Const:
+    """What changes nothing in a sum, product, maximum or minimum ('sum', 'prod', 'max', 'min') of that type: a zero of
+    another type would change the type of all."""
+    kind = numpy_dtype(dtype)
+    if kind.kind == "b":
+        return Const(op in ("prod", "min"), dtype)
+    if kind.kind in "iu":
+        info = np.iinfo(kind)
+        return Const({"sum": 0, "prod": 1, "max": int(info.min), "min": int(info.max)}[op], dtype)
+    return Const({"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}[op], dtype)
 
 
 def _wider(a: str, b: str) -> str:

@@ -9,7 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from fsr.computation.expression import Affine, Const, Expr, Fold, Load, Number, Op, names_in, walk
+from fsr.computation.expression import Affine, Expr, Fold, Load, Number, Op, names_in, walk
+from fsr.computation.types import neutral, type_of
 from fsr.lifting.clamped import neighbours, stopping
 from fsr.lifting.conditions import decision, value_of
 from fsr.lifting.forms import Forms
@@ -332,8 +333,7 @@ class Folding:
 
     def _where(self, op: str, tree: object, term: Expr) -> Expr:
         """A term where a condition holds."""
-        missing = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}[op]
-        return self.fitter.placed(tree, lambda there: term if there else Const(missing, "float32"))
+        return self.fitter.placed(tree, lambda there: term if there else neutral(op, type_of(term)))
 
 
 def _few(order: Sequence[int]) -> list[int]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import operator
+
+import pytest
+
 from fsr.computation.expression import Affine, Case, Const, Expr, Fold, Load, Number, Op
 from fsr.computation.simplify import unpeeled
+from fsr.computation.types import neutral, type_of
 
 
 def at(*dims: str) -> tuple[Expr, ...]:
@@ -19,6 +24,15 @@ X, V = Load("x", at("k0"), "float32"), Load("v", at("k0"), "float32")
 POWER = Op("exp", (Op("sum", (X, Op("neg", (up_to("max", X),)))),))
 WEIGHTED = up_to("sum", Op("prod", (V, Op("div", (POWER, up_to("sum", POWER))))))
 IS_FIRST = Affine((("i", 1),)), Affine()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "bool"])
+def test_what_changes_nothing_is_of_the_type(dtype: str) -> None:
+    value = {"float32": -2.5, "int32": -7, "uint8": 200, "bool": True}[dtype]
+    made = {op: neutral(op, dtype) for op in ("sum", "prod", "max", "min")}
+    assert {type_of(one) for one in made.values()} == {dtype}
+    joined = {"sum": operator.or_ if dtype == "bool" else operator.add, "prod": operator.mul, "max": max, "min": min}
+    assert all(joined[op](value, one.value) == value for op, one in made.items())
 
 
 def test_a_softmax_of_one_element_is_one():

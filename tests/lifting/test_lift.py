@@ -10,8 +10,9 @@ from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
 from fsr.computation.canonical import canonical
 from fsr.computation.computation import from_record, to_record
-from fsr.computation.expression import Const, Op, rebuilt
+from fsr.computation.expression import Case, Const, Op, rebuilt, walk
 from fsr.computation.printing import lines
+from fsr.computation.types import type_of
 from fsr.lifting.check import Checker
 from fsr.lifting.lift import Lifting, lift
 from fsr.runs.kernel import load_kernel
@@ -540,3 +541,19 @@ def test_a_maximum_that_moves_by_steps_is_refused_soon(tmp_path):
 }""", shape='["rows"]', launch=A_ROW_A_THREAD)  # fmt: skip
     assert found.computation is None
     assert "watching took too long" not in found.why
+
+
+def test_where_a_sum_of_integers_is_not_nothing_of_its_type_is_added(tmp_path):
+    body = """__global__ void k(const float* x, int* y, int rows, int cols) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < rows * cols) atomicAdd(y, x[i] / 2.0f);
+}"""
+    text = ROWS.format(
+        body=body, out="int32", dtype="float32", shape='["rows", "cols"]', grid="ceil_div(rows * cols, 64)", block=64
+    )
+    (tmp_path / "k.cu").write_text(text.replace('role = "out"', 'role = "inout"'))
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60).computation
+    assert found is not None
+    last = found.statements[-1].value
+    assert {type_of(e) for e in walk(last) if isinstance(e, Case | Const)} == {"int32"}, lines(found)
