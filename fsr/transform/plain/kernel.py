@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fsr.computation.computation import Computation, Statement
-from fsr.computation.expression import Expr, Fold, Load, Number, walk
+from fsr.computation.expression import Affine, Case, Expr, Fold, Load, Number, children, walk
 from fsr.computation.types import type_of
 from fsr.expressions import evaluate
 from fsr.transform.plain.c_text import TYPES, NotPlain, bare
@@ -16,6 +16,7 @@ from fsr.transform.target import Target
 
 _START = {"sum": "0", "prod": "1", "max": "-INFINITY", "min": "INFINITY"}
 _INT = 2**31 - 1
+_Test = tuple[Affine, str, Affine]
 _MAX_GRID_Z = 65535
 _ROWS, _COLUMNS, _LINE = 8, 32, 128  # threads a block: of points in two dimensions, of points or rows in one
 
@@ -122,7 +123,9 @@ class _Kernel:
         lines: list[str] = []
         if isinstance(s.value, Fold):
             name = name if kept else "$total"
-            lines += self._fold(name, s.value)
+            begun, *loops_ = self._fold(name, s.value)
+            asked = self._asked(s.target) if kept else ""
+            lines += [begun, *([f"if ({asked}) {{", *_deeper(loops_), "}"] if asked else loops_)]
             value = name
         else:
             value = bare(self.writer.text(s.value))
@@ -155,6 +158,17 @@ class _Kernel:
             lines = [f"for (int ${dim} = 0; ${dim} < {self.affine(extent)}; ${dim}++) {{", *_deeper(lines), "}"]
         return [f"{TYPES[dtype]} {name} = {start};", *lines]
 
+    def _asked(self, made: str) -> str:
+        """When a value between statements is used; '' always. What it reads may lie outside of its buffer elsewhere."""
+        found = [path for s in self.c.statements if s.value is not None for path in _paths(s.value, made, ())]
+        own = {*self.c.sizes, *(name for name, _ in self.domain)}
+        used = {n for path in found for a, _, b in path for n, _ in (*a.terms, *b.terms)}
+        if not all(found) or not found or any(n.isidentifier() for n in used - own):
+            return ""
+        texts = [" && ".join(f"{self.affine(a)} {how} {self.affine(b)}" for a, how, b in path) for path in found]
+        texts = list(dict.fromkeys(texts))
+        return texts[0] if len(texts) == 1 else " || ".join(f"({text})" for text in texts)
+
     def _within(self, body: Expr) -> list[str]:
         tests: dict[str, None] = {}
         for e in walk(body):
@@ -168,6 +182,18 @@ class _Kernel:
         if not tests:
             raise NotPlain("an edge that no index shows")
         return list(tests)
+
+
+def _paths(e: Expr, made: str, path: tuple[_Test, ...]) -> Iterator[tuple[_Test, ...]]:
+    """The tests on the way to each use of a value between statements."""
+    if isinstance(e, Load) and e.buffer == made:
+        yield path
+    if isinstance(e, Case):
+        yield from _paths(e.yes, made, (*path, (e.left, "<=", e.right)))
+        yield from _paths(e.no, made, (*path, (e.left, ">", e.right)))
+        return
+    for part in children(e):
+        yield from _paths(part, made, path)
 
 
 def _deeper(lines: Sequence[str]) -> list[str]:

@@ -11,7 +11,11 @@ from fsr.backends.host.compiler import HostToolchain
 from fsr.backends.host.device import open_host_device
 from fsr.computation.canonical import canonical
 from fsr.computation.computation import Buffer, Computation, Statement
-from fsr.computation.expression import Affine, Fold, Load, Number, affine
+from fsr.computation.expression import Affine, Const, Fold, Load, Number, Op, affine
+from fsr.computation.expression import Case as Branch
+from fsr.evaluation.session import Session
+from fsr.evaluation.spec import SessionSpec
+from fsr.evaluation.watching import watch
 from fsr.records import Case, Image
 from fsr.runs.kernel import load_kernel
 from fsr.source.parse import parse_kernels
@@ -139,3 +143,54 @@ def test_a_template_with_types_is_written_with_those_of_the_launch(tmp_path):
                 results.append(p.read()["y"])
         np.testing.assert_allclose(results[1], results[0], rtol=1e-4, atol=1e-5)
     device.close()
+
+
+BLUR = """// /// fsr
+// entry = "k"
+// [sizes]
+// h = {min = 1, max = 200, timed = 200}
+// w = {min = 1, max = 200, timed = 160}
+// [args]
+// x = {role = "in", shape = ["h", "w"]}
+// y = {role = "out", shape = ["h", "w"]}
+// h = {value = "h"}
+// w = {value = "w"}
+// [launch]
+// grid = ["ceil_div(w, 32)", "ceil_div(h, 8)"]
+// block = [32, 8]
+// ///
+__global__ void k(const float* x, float* y, int h, int w) {
+  int i = blockIdx.y * 8 + threadIdx.y, j = blockIdx.x * 32 + threadIdx.x;
+  if (i >= h || j >= w) return;
+  if (j == 0 || j == w - 1) { y[i * w + j] = x[i * w + j]; return; }
+  float s = 0;
+  for (int c = -1; c <= 1; c++) s += x[i * w + j + c];
+  y[i * w + j] = s * 0.5f;
+}
+"""
+
+
+def test_a_sum_is_made_only_where_it_is_asked_for(tmp_path):
+    """Beyond the edge its terms lie outside of the buffer."""
+    (tmp_path / "k.cu").write_text(BLUR)
+    kernel = load_kernel(tmp_path / "k.cu")
+    i, j = (Number(affine(d), "int64") for d in "ij")
+    points, shape = (("i", "h"), ("j", "w")), ("h", "w")
+    buffers = tuple(Buffer(name, "float32", shape) for name in ("x", "y", "_sum"))
+    term = Load("x", (i, Number(Affine((("j", 1), ("k0", 1)), -1), "int64")), "float32")
+    total = Fold("sum", (("k0", Affine((), 3)),), term)
+    same, half = Load("x", (i, j), "float32"), Op("prod", (Load("_sum", (i, j), "float32"), Const(0.5, "float32")))
+    inner = Branch(affine("j"), Affine((("w", 1),), -2), half, same)
+    value = Branch(affine("j"), Affine(), same, inner)
+    made = Statement("fold", "_sum", points, total, (i, j)), Statement("map", "y", points, value, (i, j))
+    found = Computation(("h", "w"), buffers, made)
+    start = Subject(kernel.baseline, parse_kernels(kernel.baseline.source), kernel.contract, False, "sm_90", found)
+    action = Restate(STRUCTURAL)
+    itself = next(m for m in action.moves(start) if m.param("as") == "itself")
+    written = action.apply(start, itself)
+    session = Session(SessionSpec(kernel.contract, kernel.baseline, "host", "sm_90", 3, str(tmp_path)))
+    try:
+        failure, said = watch(session, written, session.held_out_cases())
+    finally:
+        session.close()
+    assert (failure, said) == (None, "silent")
