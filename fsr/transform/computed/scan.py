@@ -1,7 +1,7 @@
 """scan-tiles: running folds along the contiguous dimension: neighbouring elements a thread, a line or a part a block.
 
-A thread folds its own elements one after the other, lanes pass on what stands before them by shuffles, warps through
-shared memory; a block walks along its part in tiles and carries the fold on. Lines that are too few for all
+A thread folds the elements of a pack one after the other, lanes pass on what stands before them by shuffles, warps
+through shared memory; a block walks along its part in tiles and carries the fold on. Lines that are too few for all
 multiprocessors are split in parts: a first launch folds each part, and in a second one every block begins at the fold
 of all parts before its own.
 """
@@ -26,7 +26,7 @@ from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, plain
 from fsr.transform.plain.c_text import NotPlain
 
 Params = Mapping[str, int | str]
-_WARP, _FULL = 32, "0xffffffffu"
+WARP, FULL = 32, "0xffffffffu"
 _MOST_PARTS = 1024
 
 
@@ -150,22 +150,6 @@ class _Kernel:
             f"const {scene.index} $end = $begin + $length < {limit} ? $begin + $length : {limit};",
         ]
 
-    def _read(self, each_value: str) -> list[str]:
-        """The values of a pack from ``$<dim>_first`` on, told as a statement about ``VALUE``."""
-        found, scene = self.found, self.found.scene
-        reads = Packs.of(scene, [found.body], found.dim, self.pack)
-
-        def told(held: Mapping[Expr, str]) -> list[str]:
-            lines, known = scene.named([found.body], held)
-            return [*lines, each_value.replace("VALUE", scene.text(found.body, known))]
-
-        single = reads.lanes(told({}), f"${found.dim} < $end")
-        if self.pack == 1:
-            return single
-        whole = [*reads.fetch(), *reads.lanes(told(reads.held("$lane")))]
-        test = f"${found.dim}_first + {self.pack} <= $end && {reads.aligned()}"
-        return [f"if ({test}) {{", *indent(whole), "} else {", *indent(single), "}"]
-
     def folded(self) -> Written:
         """The first launch: a fold of each part."""
         found, scene = self.found, self.found.scene
@@ -173,11 +157,12 @@ class _Kernel:
         start = f"$begin + threadIdx.x * {self.pack}"
         head = f"for ({scene.index} ${dim}_first = {start}; ${dim}_first < $end; ${dim}_first += "
         scene.helpers.add(f"fsr_block_{op}")
+        steps = read(found, self.pack, step(found.fold, "$total", "VALUE"))
         return self._written([
             *self._begin(),
             f"{c_type(found.fold)} $total = {identity(found.fold)};",
             "#pragma unroll 4",
-            f"{head}{self.threads * self.pack}) {{", *indent(self._read(step(found.fold, "$total", "VALUE"))), "}",
+            f"{head}{self.threads * self.pack}) {{", *indent(steps), "}",
             f"$total = fsr_block_{op}<{self.threads}>($total);",
             "if (threadIdx.x == 0) $partial[blockIdx.x] = $total;",
         ], "parts")  # fmt: skip
@@ -196,66 +181,110 @@ class _Kernel:
 
     def scanned(self) -> Written:
         """The launch that writes."""
-        found, scene = self.found, self.found.scene
-        dim, kind, items = found.dim, c_type(found.fold), self.pack * self.packs
-        at = f"const {scene.index} ${dim}_first = $first + $pack * {self.pack};"
-        read = [at, *self._read(f"$own[$pack * {self.pack} + $lane] = VALUE;")]
-        chain = f"for (int $item = 1; $item < {items}; ++$item) {{"
+        found, kind = self.found, c_type(self.found.fold)
+        walk = f"for ({found.scene.index} $tile = $begin; $tile < $end; $tile += {self._tile}) {{"
         tile = [
-            f"const {scene.index} $first = $tile + threadIdx.x * {items};",
-            f"{kind} $own[{items}];",
-            *unrolled("$item", items, [f"$own[$item] = {identity(found.fold)};"]),
-            *unrolled("$pack", self.packs, read),
-            "#pragma unroll", chain, *indent([step(found.fold, "$own[$item]", "$own[$item - 1]")]), "}",
-            *self._passed_on(items),
-            *unrolled("$pack", self.packs, [at, *self._stored()]),
+            *tile_read(found, self.pack, self.packs, "$tile"),
+            f"if (threadIdx.x % {WARP} == 0) $warps[threadIdx.x / {WARP}] = $sum;",
+            "__syncthreads();",
+            f"{kind} $base = $carry;",
+            *unrolled("$warp", self.threads // WARP, [
+                f"if ($warp < threadIdx.x / {WARP}) {{", f"    {step(found.fold, '$base', '$warps[$warp]')}", "}",
+                step(found.fold, "$carry", "$warps[$warp]"),
+            ]),
+            "__syncthreads();  // all have read what the next tile overwrites",
+            *tile_written(found, self.pack, self.packs),
         ]  # fmt: skip
-        walk = f"for ({scene.index} $tile = $begin; $tile < $end; $tile += {self._tile}) {{"
-        lines = [f"__shared__ {kind} $warps[{self.threads // _WARP}];", *self._begin(), *self._before(),
+        lines = [f"__shared__ {kind} $warps[{self.threads // WARP}];", *self._begin(), *self._before(),
                  walk, *indent(tile), "}"]  # fmt: skip
         return self._written(lines, "scan")
 
-    def _passed_on(self, items: int) -> list[str]:
-        """``$before``: the fold of all before the thread's elements; ``$carry``: on to the next tile."""
-        fold, kind = self.found.fold, c_type(self.found.fold)
-        return [
-            f"{kind} $sum = $own[{items - 1}];",
+
+# ---------------------------------------------------------------- tiles
+
+
+def tile_read(found: Scan, pack: int, packs: int, first: str) -> list[str]:
+    """A warp's part of the tile that begins at ``first``, folded: packs of its lanes stand next to each other, those of
+    one lane a warp's width apart. ``$own``: of each element, the fold of its pack up to it; ``$before``: of each pack,
+    that of what the warp has before it; ``$sum``: of all that the warp has."""
+    scene, fold, kind = found.scene, found.fold, c_type(found.fold)
+    lane, own = f"threadIdx.x % {WARP}", f"$own[$pack * {pack} + $item]"
+    start = f"{first} + threadIdx.x / {WARP} * {WARP * pack * packs} + {lane} * {pack}"
+    chain = [f"for (int $item = 1; $item < {pack}; ++$item) {{", f"    {step(fold, own, own[:-1] + ' - 1]')}", "}"]
+    return [
+        f"const {scene.index} $first = {start};",
+        f"{kind} $own[{pack * packs}];",
+        *unrolled("$item", pack * packs, [f"$own[$item] = {identity(fold)};"]),
+        *unrolled("$pack", packs, [_at(found, pack), *read(found, pack, f"$own[$pack * {pack} + $lane] = VALUE;")]),
+        f"{kind} $before[{packs}];",
+        f"{kind} $sum = {identity(fold)};",
+        *unrolled("$pack", packs, [
+            *(["#pragma unroll", *chain] if pack > 1 else []),
+            f"{kind} $upto = $own[$pack * {pack} + {pack - 1}];",
             "#pragma unroll",
-            f"for (int $apart = 1; $apart < {_WARP}; $apart *= 2) {{",
-            f"    const {kind} $left = __shfl_up_sync({_FULL}, $sum, $apart);",
-            f"    if (threadIdx.x % {_WARP} >= $apart) {{", f"        {step(fold, '$sum', '$left')}", "    }",
+            f"for (int $apart = 1; $apart < {WARP}; $apart *= 2) {{",
+            f"    const {kind} $left = __shfl_up_sync({FULL}, $upto, $apart);",
+            f"    if ({lane} >= $apart) {{", f"        {step(fold, '$upto', '$left')}", "    }",
             "}",
-            f"if (threadIdx.x % {_WARP} == {_WARP - 1}) $warps[threadIdx.x / {_WARP}] = $sum;",
-            "__syncthreads();",
-            f"const {kind} $neighbour = __shfl_up_sync({_FULL}, $sum, 1);",
-            f"{kind} $before = $carry;",
-            *unrolled("$warp", self.threads // _WARP, [
-                f"if ($warp < threadIdx.x / {_WARP}) {{", f"    {step(fold, '$before', '$warps[$warp]')}", "}",
-                step(fold, "$carry", "$warps[$warp]"),
-            ]),
-            f"if (threadIdx.x % {_WARP} > 0) {{", f"    {step(fold, '$before', '$neighbour')}", "}",
-            "__syncthreads();  // all have read what the next tile overwrites",
-        ]  # fmt: skip
+            f"const {kind} $neighbour = __shfl_up_sync({FULL}, $upto, 1);",
+            "$before[$pack] = $sum;",
+            f"if ({lane} > 0) {{", f"    {step(fold, '$before[$pack]', '$neighbour')}", "}",
+            step(fold, "$sum", f"__shfl_sync({FULL}, $upto, {WARP - 1})"),
+        ]),
+    ]  # fmt: skip
 
-    def _stored(self) -> list[str]:
-        found, scene = self.found, self.found.scene
-        fold, value, out = found.fold, value_of(found.output), stores(scene)[0]
-        item = f"$pack * {self.pack} + $lane"
-        prefix = [f"{c_type(fold)} $prefix = $before;"]
-        if found.inclusive:
-            prefix.append(step(fold, "$prefix", f"$own[{item}]"))
-        else:
-            prefix += [f"if ({item} > 0) {{", f"    {step(fold, '$prefix', f'$own[{item} - 1]')}", "}"]
-        reads = Packs.of(scene, [without(value, fold)], found.dim, self.pack)
 
-        def told(place: str, held: Mapping[Expr, str]) -> list[str]:
-            return [*prefix, *scene.assigned([(place, value)], {**held, fold: "$prefix"})]
+def tile_written(found: Scan, pack: int, packs: int) -> list[str]:
+    """The outputs of a warp's part. ``$base``: the fold of all that stands before the warp's."""
+    add = step(found.fold, "$before[$pack]", "$base")
+    return unrolled("$pack", packs, [_at(found, pack), add, *stored(found, pack, "$before[$pack]")])
 
-        single = reads.lanes(told(scene.element(out), {}), f"${found.dim} < $end")
-        if self.pack == 1:
-            return single
-        kind, made = pack_type(scene, out, self.pack), f"{scene.own(out.buffer)}_made"
-        whole = [*reads.fetch(), f"{kind} {made};", *reads.lanes(told(f"{made}.v[$lane]", reads.held("$lane"))),
-                 f"*reinterpret_cast<{kind} *>(&{reads.first(out)}) = {made};"]  # fmt: skip
-        test = f"${found.dim}_first + {self.pack} <= $end && {reads.aligned([out])}"
-        return [f"if ({test}) {{", *indent(whole), "} else {", *indent(single), "}"]
+
+def _at(found: Scan, pack: int) -> str:
+    return f"const {found.scene.index} ${found.dim}_first = $first + $pack * {WARP * pack};"
+
+
+def read(found: Scan, pack: int, each_value: str) -> list[str]:
+    """The values of a pack from ``$<dim>_first`` on, told as a statement about ``VALUE``; what lies at ``$end`` or
+    behind it is left."""
+    scene = found.scene
+    reads = Packs.of(scene, [found.body], found.dim, pack)
+
+    def told(held: Mapping[Expr, str]) -> list[str]:
+        lines, known = scene.named([found.body], held)
+        return [*lines, each_value.replace("VALUE", scene.text(found.body, known))]
+
+    single = reads.lanes(told({}), f"${found.dim} < $end")
+    if pack == 1:
+        return single
+    whole = [*reads.fetch(), *reads.lanes(told(reads.held("$lane")))]
+    return _whole_or_single(found, pack, reads.aligned(), whole, single)
+
+
+def stored(found: Scan, pack: int, before: str) -> list[str]:
+    """The outputs of a pack. ``before``: the fold of all that stands before it; ``$own[$pack * pack + $lane]``: of what
+    stands in it up to a lane."""
+    scene, fold, value, out = found.scene, found.fold, value_of(found.output), stores(found.scene)[0]
+    item = f"$pack * {pack} + $lane"
+    prefix = [f"{c_type(fold)} $prefix = {before};"]
+    if found.inclusive:
+        prefix.append(step(fold, "$prefix", f"$own[{item}]"))
+    else:
+        prefix += ["if ($lane > 0) {", f"    {step(fold, '$prefix', f'$own[{item} - 1]')}", "}"]
+    reads = Packs.of(scene, [without(value, fold)], found.dim, pack)
+
+    def told(place: str, held: Mapping[Expr, str]) -> list[str]:
+        return [*prefix, *scene.assigned([(place, value)], {**held, fold: "$prefix"})]
+
+    single = reads.lanes(told(scene.element(out), {}), f"${found.dim} < $end")
+    if pack == 1:
+        return single
+    kind, made = pack_type(scene, out, pack), f"{scene.own(out.buffer)}_made"
+    whole = [*reads.fetch(), f"{kind} {made};", *reads.lanes(told(f"{made}.v[$lane]", reads.held("$lane"))),
+             f"*reinterpret_cast<{kind} *>(&{reads.first(out)}) = {made};"]  # fmt: skip
+    return _whole_or_single(found, pack, reads.aligned([out]), whole, single)
+
+
+def _whole_or_single(found: Scan, pack: int, aligned: str, whole: list[str], single: list[str]) -> list[str]:
+    test = f"${found.dim}_first + {pack} <= $end && {aligned}"
+    return [f"if ({test}) {{", *indent(whole), "} else {", *indent(single), "}"]
