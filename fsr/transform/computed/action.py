@@ -11,6 +11,7 @@ from fsr.transform.computed import (
     columns,
     contraction,
     elements,
+    look_back,
     permute,
     pipelined,
     register_tile,
@@ -141,6 +142,7 @@ _PIPELINED = Family(pipelined.configurations, pipelined.written)
 _REGISTER_TILE = Family(register_tile.configurations, register_tile.written)
 _ATTENTION = Family(attention_tiles.configurations, attention_tiles.written)
 _SCAN = Family(scan.configurations, scan.written)
+_LOOK_BACK = Family(look_back.configurations, look_back.written)
 _SPLIT = Family(split_rows.configurations, split_rows.written)
 _EVERY = (_ATTENTION, _CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS, _REGISTER_TILE, _SCAN, _SPLIT)
 
@@ -158,6 +160,7 @@ FROM_COMPUTATION: tuple[FromComputation, ...] = tuple(
         ("fold-rows", _ROWS, _MEMORY | {"occupancy"}),
         ("split-rows", _SPLIT, frozenset({"bandwidth", "latency", "occupancy", "atomics"})),
         ("fold-columns", _COLUMNS, _MEMORY | {"atomics"}),
+        ("scan-look-back", _LOOK_BACK, _MEMORY | {"occupancy", "launch"}),
         ("scan-tiles", _SCAN, _MEMORY | {"occupancy"}),
         ("tile-permute", _PERMUTE, frozenset({"uncoalesced", "bandwidth"})),
         ("register-tile", _REGISTER_TILE, frozenset({"bandwidth", "instructions", "latency", "compute"})),
