@@ -10,6 +10,7 @@ from fsr.transform.details.compiling import CompileFlags, LaunchBounds
 from fsr.transform.launch.block_size import BlockSize
 from fsr.transform.launch.coarsen import Coarsen
 from fsr.transform.launch.grid_stride import GridStride
+from fsr.transform.vector.vectorize import Vectorize
 
 LINE = """
 // /// fsr
@@ -114,6 +115,21 @@ def test_a_grid_stride_loop_covers_everything(subject_from, apply_move, runner):
     runner.check(subject, small, {"n": 1500}, {"n": 1})
 
 
+A_QUARTER = """
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const int more = n + 3, some = more / 4;
+    if (i < some) y[i] += x[i];
+"""
+
+
+@pytest.mark.parametrize("action", [GridStride, Vectorize])
+def test_a_bound_that_is_declared_beside_the_id_is_told_before_it(subject_from, apply_move, runner, action):
+    subject = subject_from(line(A_QUARTER))
+    move = next(iter(action().moves(subject)))
+    changed = action().apply(subject, move)
+    runner.check(subject, changed, *({"n": n} for n in (1, 5, 255, 700, 1500)))
+
+
 def test_no_grid_stride_where_the_grid_is_small_anyway(subject_from):
     assert list(GridStride().moves(subject_from(line(most=1000)))) == []
 
@@ -176,6 +192,22 @@ def test_launch_bounds_are_those_of_the_plan(subject_from, apply_move, runner):
     runner.check(subject, changed, {"n": 300})
     again = dataclasses.replace(subject, candidate=changed)
     assert "blocks=16" not in " ".join(m.name for m in LaunchBounds().moves(again))
+
+
+def test_no_fewer_registers_than_assembly_names(subject_from):
+    """36 registers of one statement, and some beside them, hold no values where a thread has 32."""
+    outputs = ", ".join(f'"+f"(sums[{k}])' for k in range(32))
+    text = f'asm volatile("wgmma.fence.sync.aligned;" : {outputs} : "l"(a), "l"(b));'
+    helper = "__device__ void add(float *sums, long a, long b) { " + text + " }"
+    use = "float sums[32]; if (i < n) { add(sums, i, i); y[i] = sums[i % 32]; }"
+    body = f"int i = blockIdx.x * blockDim.x + threadIdx.x; {use}"
+    subject = subject_from(line(body, before=helper))
+    bounds = {move.param("blocks") for move in LaunchBounds().moves(subject)}
+    flags = {move.param("set") for move in CompileFlags().moves(subject)}
+    assert (bounds, flags & {"regs-32", "regs-64"}) == ({0, 2, 4}, {"regs-64"})
+    plain = subject_from(line())
+    assert 8 in {move.param("blocks") for move in LaunchBounds().moves(plain)}
+    assert "regs-32" in {move.param("set") for move in CompileFlags().moves(plain)}
 
 
 def test_flags_are_added_once_and_none_that_round_under_an_exact_contract(subject_from, apply_move):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from fsr.analysis.assembly import registers_named
 from fsr.records import Candidate
 from fsr.transform.details.fast_math import may_round
 from fsr.transform.plan import rewritten, with_flags
@@ -12,6 +13,8 @@ from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import target_of, targets
 
 MIN_BLOCKS = (0, 2, 4, 8)
+_BESIDE = 8  # registers that a thread needs beside those that an assembly statement names
+_MOST_REGISTERS = "--maxrregcount="
 FLAGS = {  # name of the move's parameter: flags, and whether results may change in the last bits
     "vectorize": (("--extra-device-vectorization",), False),
     "l1-bypass": (("--ptxas-options=-dlcm=cg",), False),
@@ -35,8 +38,10 @@ class LaunchBounds:
             if threads is None or len(target.kernel.launch_bounds) > 1:
                 continue
             for blocks in MIN_BLOCKS:
-                bounds = _bounds(threads, blocks)
-                if bounds != target.kernel.launch_bounds and threads * max(blocks, 1) <= subject.gpu.max_threads_per_sm:
+                bounds, resident = _bounds(threads, blocks), threads * max(blocks, 1)
+                if bounds == target.kernel.launch_bounds or resident > subject.gpu.max_threads_per_sm:
+                    continue
+                if _suffice(subject, subject.gpu.registers_per_sm // resident):
                     yield Move(self.name, target.region, (("threads", threads), ("blocks", blocks)), 1.02)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
@@ -48,6 +53,11 @@ class LaunchBounds:
 
 def _bounds(threads: int, blocks: int) -> tuple[str, ...]:
     return (str(threads), str(blocks)) if blocks else (str(threads),)
+
+
+def _suffice(subject: Subject, registers: int) -> bool:
+    """Whether a thread's registers hold what assembly names: the assembler gives up where they do not."""
+    return registers >= registers_named(subject.candidate.source) + _BESIDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +72,9 @@ class CompileFlags:
         present = set(subject.candidate.plan.flags)
         steady = subject.contract.tolerance.exact or not may_round(subject.candidate.source)
         for which, (flags, rounds) in FLAGS.items():
+            allowed = [int(f.removeprefix(_MOST_REGISTERS)) for f in flags if f.startswith(_MOST_REGISTERS)]
+            if not all(_suffice(subject, most) for most in allowed):
+                continue
             if not (rounds and steady) and not set(flags) <= present:
                 yield Move(self.name, "plan", (("set", which),), 1.01)
 

@@ -6,7 +6,7 @@ Such a kernel may be given another block size, several ids a thread, or a loop o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fsr.analysis.functions import thread_aware
@@ -28,6 +28,7 @@ from fsr.source.form import (
     Unary,
     While,
 )  # fmt: skip
+from fsr.source.mapping import substitute
 from fsr.source.walk import (
     BUILTINS,
     contains_barrier,
@@ -43,6 +44,8 @@ from fsr.source.walk import (
 from fsr.transform.protocol import Subject
 from fsr.transform.sizes import always
 from fsr.transform.target import Target, targets
+
+_WHOLE = frozenset(("const", "int", "unsigned", "long", "size_t"))
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,20 @@ def _split(target: Target, ids: dict[str, GlobalId]) -> Split | None:
     if set(bounds) != set(ids) or any(names_in(b) & set(axis_of) for b in bounds.values()):
         return None
     core = continuing(tuple(rest))
-    return None if core is None else (tuple(lead), bounds, core)
+    told = _told_outside(bounds, lead)
+    return None if core is None or told is None else (tuple(lead), told, core)
+
+
+def _told_outside(bounds: dict[str, Expr], lead: Sequence[Stmt]) -> dict[str, Expr] | None:
+    """The bounds without what is declared beside the ids: a loop over ids tests its bound before it. None where such a
+    variable is not a whole number that its initial value says."""
+    own = {s.name: s for s in lead if isinstance(s, Declare)}
+    values: dict[str, Expr] = {}
+    for name, s in own.items():  # in the order of declaration: each says the next
+        if s.init is not None and set(s.type.split()) <= _WHOLE:
+            values[name] = substitute(s.init, values)
+    told = {axis: substitute(bound, values) for axis, bound in bounds.items()}
+    return None if any(names_in(bound) & set(own) for bound in told.values()) else told
 
 
 def _quiet(s: Declare, target: Target) -> bool:
