@@ -184,10 +184,54 @@ ONE_AXIS = f"""
     __syncthreads();
   }}
 """
+# Few threads walk over the elements of an item; the new state has an array of its own.
+WALKING = f"""
+  __shared__ float h[256], later[256], c[256];
+  int head = blockIdx.x, item = blockIdx.y, tid = threadIdx.x;
+  for (int j = tid; j < d; j += blockDim.x) {{
+    h[j] = 0.0f;
+    c[j] = j % 2;
+  }}
+  __syncthreads();
+  for (int s = 0; s < t; s++) {{
+    for (int j = tid; j < d; j += blockDim.x) {{
+      float a = x[{AT}], f = 0.5f;
+      for (int i = 0; i < d; i++) {{
+        a += h[i] * {WEIGHTS.format("0")} * {HALF};
+        f += h[i] * {WEIGHTS.format("1")} * {HALF};
+      }}
+      c[j] = f * c[j] + tanhf(a);
+      later[j] = tanhf(c[j]);
+      y[{AT}] = later[j];
+    }}
+    __syncthreads();
+    for (int j = tid; j < d; j += blockDim.x) h[j] = later[j];
+    __syncthreads();
+  }}
+  for (int j = tid; j < d; j += blockDim.x) z[(item * heads + head) * d + j] = c[j] + h[0];
+"""
+# The input's part of the sums, which is another for each item, is worked out in each step too.
+PROJECTED = f"""
+  __shared__ float h[256];
+  {PLACES}
+  h[j] = 0.0f;
+  __syncthreads();
+  for (int s = 0; s < t; s++) {{
+    float a = 0.0f;
+    for (int i = 0; i < d; i++) a += x[((item * t + s) * heads + head) * d + i] * {WEIGHTS.format("1")} * {HALF};
+    for (int i = 0; i < d; i++) a += h[i] * {WEIGHTS.format("0")} * {HALF};
+    __syncthreads();
+    h[j] = tanhf(a);
+    y[{AT}] = a;
+    __syncthreads();
+  }}
+"""
 THREE_AXES = PLAIN.replace("item = blockIdx.y", "item = blockIdx.z * 2 + blockIdx.y")
 FORMS = {
     "plain": text(PLAIN),
     "written first": text(WRITTEN_FIRST, '// shared_bytes = "4 * d"'),
+    "walking": text(WALKING, block="32"),
+    "projected": text(PROJECTED),
     "two halves": text(TWO_HALVES),
     "two arrays": text(TWO_ARRAYS, '// shared_bytes = "8 * d"'),
     "backward": text(BACKWARD, block="256", dtype="int32"),
@@ -270,6 +314,23 @@ def test_what_passes_between_threads_otherwise_is_left_alone(name: str) -> None:
     assert parse_kernels(subject.candidate.source)
     assert all(recurrence(target) is None for target in targets(subject))
     assert not list(StepLaunches().moves(subject))
+
+
+REFUSED_WALKS = {
+    "a value goes from element to element": ("float a = x[", "s0 += 1.0f; float a = s0 * x["),
+    "one element is made of another": ("h[j] = later[j];", "h[j] = later[j] + h[(j + 1) % d];"),
+    "a thread does more": ("    __syncthreads();\n    for", "    if (!tid) c[0] = 0;\n    __syncthreads();\n    for"),
+    "some elements are left out": ("int j = tid; j < d; j += blockDim.x) h", "int j = tid + 1; j < d; j += 32) h"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED_WALKS)
+def test_walks_that_are_not_an_element_a_turn_are_left_alone(name: str) -> None:
+    old, new = REFUSED_WALKS[name]
+    assert old in WALKING
+    subject = subject_of(text(WALKING.replace(old, new).replace("int head", "float s0 = 0.0f; int head"), block="32"))
+    assert parse_kernels(subject.candidate.source)
+    assert all(recurrence(target) is None for target in targets(subject))
 
 
 def test_what_is_read_under_a_condition_is_not_read_before_it(runner: Runner) -> None:

@@ -9,18 +9,21 @@ from dataclasses import dataclass, replace
 from fsr.hardware.limits import MAX_GRID, STATIC_SHARED_BYTES
 from fsr.records import Candidate, Launch, ScalarArgument
 from fsr.source.emit import emit_kernel, emit_stmts
-from fsr.source.form import KernelForm, Member, Name, OpaqueStmt, Param
+from fsr.source.form import Cast, Expr, KernelForm, Member, Name, OpaqueStmt, Param
+from fsr.source.mapping import rewrite
 from fsr.source.names import indent, settle, words
 from fsr.source.tokens import skeleton
-from fsr.source.walk import walk_expr
+from fsr.source.walk import Block, walk_expr
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.recurrence.form import Recurrence, elements, recurrence
-from fsr.transform.recurrence.placing import AXES, THREAD, Layout
+from fsr.transform.recurrence.placing import AXES, THREAD, THREADS_OF_BLOCK, Layout
 from fsr.transform.recurrence.step_text import StepText, Tile
 from fsr.transform.recurrence.sums import Summed, sums_of
 from fsr.transform.sizes import largest, largest_timed
 from fsr.transform.target import Target, target_of, targets
 
+ENDS_THREADS = 256  # of a block before the first step and behind the last
+_WALK = "for (unsigned $own = threadIdx.x; $own < $threads; $own += blockDim.x) {"
 LANES, ITEMS, THREADS = (8, 16, 32), (1, 2, 4, 8, 16), (128, 256, 512)
 MOST_SUMS = 96  # of a thread, in registers
 OFFERED = 4
@@ -135,12 +138,13 @@ class _Writer:
         scope = "".join(self.target.launch.entry.rpartition("::")[:2])
         kernels = [self._start(first), self._step()] + ([self._finish(last)] if self.rec.after else [])
         old = self.target.launch
-        passed = (*old.args, *(s.name for s in self.layout.scratch()), self._int(self.layout.items),
-                  self._int(self.layout.room))  # fmt: skip
-        launches = [Launch(scope + first, old.grid, old.block, "0", passed), self._step_launch(passed)]
+        sizes = (self.layout.items, self.layout.room, self.layout.threads)
+        passed = (*old.args, *(s.name for s in self.layout.scratch()), *map(self._int, sizes))
+        few = str(ENDS_THREADS), "1", "1"
+        launches = [Launch(scope + first, old.grid, few, "0", passed), self._step_launch(passed)]
         if self.rec.after:
             ended = ScalarArgument("int32", f"({self.rec.count}) % 2")
-            launches.append(Launch(scope + last, old.grid, old.block, "0", (*passed, ended)))
+            launches.append(Launch(scope + last, old.grid, few, "0", (*passed, ended)))
         plan, at = self.target.candidate.plan, self.target.position
         plan = replace(
             plan, launches=(*plan.launches[:at], *launches, *plan.launches[at + 1 :]),
@@ -155,7 +159,7 @@ class _Writer:
 
     def _step_launch(self, passed: tuple[str | ScalarArgument, ...]) -> Launch:
         layout, old = self.layout, self.target.launch
-        more = [self._int(layout.threads)]
+        more = list[ScalarArgument]()
         if self.text.across:
             more.append(self._int(old.grid[AXES.index(self.text.across)]))
         more.append(ScalarArgument("int32", "step"))
@@ -177,43 +181,44 @@ class _Writer:
 
     # ------------------------------------------------------------ kernels
 
-    def _kernel(self, name: str, more: tuple[Param, ...], lines: list[str], bounds: tuple[str, ...]) -> str:
+    def _kernel(self, name: str, more: tuple[Param, ...], lines: list[str], threads: int) -> str:
         params = tuple(replace(p, restrict=p.restrict or p.name in self.target.unaliased) for p in self.form.params)
         body = (OpaqueStmt("\n".join(indent(lines)).strip()),)
         form = KernelForm(
-            name, (*params, *self.layout.params(), *more), body, launch_bounds=bounds, prefix=self.form.prefix
+            name, (*params, *self.layout.params(), *more), body, launch_bounds=(str(threads),), prefix=self.form.prefix
         )
         return settle(emit_kernel(form), self.taken)
 
     def _start(self, name: str) -> str:
         """What is done before the first step, with its state left where steps find it."""
-        layout = self.layout
-        item = f"(int)blockIdx.{layout.axis}"
-        lines = layout.versions(layout.layer_text(), layout.layers_text(), "(int)blockDim.x", new="0")
-        shared = {a.root for a in self.rec.arrays.values()} | set(self.rec.arrays)
+        layout, shared = self.layout, {a.root for a in self.rec.arrays.values()} | set(self.rec.arrays)
         stay = tuple(s for s in self.rec.before if getattr(s, "name", None) not in shared)
-        made = layout.stated(stay, Name(item), "(int)blockDim.x", lambda array, own, writes: "new")
-        lines += emit_stmts(made).splitlines()
-        for r in self.rec.registers:
-            place = layout.register(r, layout.layer_text(), item, "(int)blockDim.x", "threadIdx.x")
-            lines.append(f"{place} = {r.name};")
-        return self._kernel(name, (), lines, self.form.launch_bounds)
+        inside = self._of_threads(stay, "new")
+        inside += [f"{layout.register(r, layout.layer_text(), self._item())} = {r.name};" for r in self.rec.registers]
+        lines = layout.versions(layout.layer_text(), layout.layers_text(), new="0")
+        return self._kernel(name, (), [*lines, _WALK, *indent(inside), "}"], ENDS_THREADS)
 
     def _step(self) -> str:
         """One step."""
         across = (Param("int", "$across"),) if self.text.across else ()
-        more = (Param("int", "$threads"), *across, Param("int", "$step"))
-        return self._kernel(self.form.name, more, self.text.body(), (str(self.tile.threads),))
+        return self._kernel(self.form.name, (*across, Param("int", "$step")), self.text.body(), self.tile.threads)
 
     def _finish(self, name: str) -> str:
         """What is done behind the last step."""
         layout = self.layout
-        item, threads = f"(int)blockIdx.{layout.axis}", "(int)blockDim.x"
-        lines = layout.versions(layout.layer_text(), layout.layers_text(), threads, old="$last")
-        lines += emit_stmts(self.rec.fixed).splitlines()
+        inside = self._of_threads(tuple(self.rec.fixed), "old")
         for r in self.rec.registers:
-            place = layout.register(r, layout.layer_text(), item, threads, "threadIdx.x")
-            lines.append(f"{r.type.removeprefix('const ')} {r.name} = {place};")
-        made = layout.stated(self.rec.after, Name(item), threads, lambda array, own, writes: "old")
-        lines += emit_stmts(made).splitlines()
-        return self._kernel(name, (Param("int", "$last"),), lines, self.form.launch_bounds)
+            place = layout.register(r, layout.layer_text(), self._item())
+            inside.append(f"{r.type.removeprefix('const ')} {r.name} = {place};")
+        inside += self._of_threads(self.rec.after, "old")
+        lines = layout.versions(layout.layer_text(), layout.layers_text(), old="$last")
+        return self._kernel(name, (Param("int", "$last"),), [*lines, _WALK, *indent(inside), "}"], ENDS_THREADS)
+
+    def _of_threads(self, part: Block, version: str) -> list[str]:
+        """Statements as the thread ``$own`` of a block of the original's grid runs them, on one copy of the state."""
+        made = self.layout.stated(part, Name(self._item()), lambda array, own, writes: version)
+        values: dict[Expr, Expr] = {THREAD: Name("$own"), THREADS_OF_BLOCK: Cast("unsigned", Name("$threads"))}
+        return emit_stmts(rewrite(made, values.get)).splitlines()
+
+    def _item(self) -> str:
+        return f"(int)blockIdx.{self.layout.axis}"

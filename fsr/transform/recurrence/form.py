@@ -52,6 +52,7 @@ from fsr.source.walk import (
     without_comments,
 )  # fmt: skip
 from fsr.transform.recurrence.shared_state import StateArray, arrays_of
+from fsr.transform.recurrence.strided import thread_an_element
 from fsr.transform.sizes import largest
 from fsr.transform.target import Target
 
@@ -90,9 +91,12 @@ class Recurrence:
 
 
 def recurrence(target: Target) -> Recurrence | None:
-    """The kernel as a recurrence; None where it is none."""
+    """The kernel as a recurrence; None where it is none. Its target is that of a kernel with a thread an element."""
+    if not contains_barrier(target.kernel.body) or target.launch.block[1:] != ("1", "1"):
+        return None
     try:
-        return _Reader(target).found()
+        whole = thread_an_element(target)
+        return _Reader(whole).found() if whole is not None else None
     except NotOneError:
         return None
 

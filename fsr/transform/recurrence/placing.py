@@ -20,7 +20,7 @@ from fsr.transform.recurrence.shared_state import StateArray
 from fsr.transform.target import Target
 
 AXES = "xyz"
-THREAD = Member(Name("threadIdx"), "x")
+THREAD, THREADS_OF_BLOCK = Member(Name("threadIdx"), "x"), Member(Name("blockDim"), "x")
 
 
 @dataclass(frozen=True)
@@ -87,17 +87,17 @@ class Layout:
         return [replace(s, name=_clear(s.name, taken)) for s in found]
 
     def params(self) -> tuple[Param, ...]:
-        """The parameters behind the kernel's own: buffers, items of a layer, room for them."""
+        """The parameters behind the kernel's own: buffers, items of a layer, room for them, threads of an item."""
         arrays = [Param(f"{a.type} *", f"$state_{a.name}") for a in self.arrays]
         registers = [Param(f"{_plain(r)} *", f"$kept_{r.name}") for r in self.rec.registers]
-        return (*arrays, *registers, Param("int", "$items"), Param("int", "$room"))
+        return (*arrays, *registers, Param("int", "$items"), Param("int", "$room"), Param("int", "$threads"))
 
-    def versions(self, layer: str, layers: str, threads: str, **versions: str) -> list[str]:
+    def versions(self, layer: str, layers: str, **versions: str) -> list[str]:
         """Declarations of ``$old_NAME`` and ``$new_NAME`` (the keywords), by which of the two copies each is."""
         lines = []
         for a in self.arrays:
             lead = " * ".join(map(str, a.lead)) or "1"
-            size = f"(size_t)({lead} * {threads}) * $room"
+            size = f"(size_t)({lead} * $threads) * $room"
             for kind, number in versions.items():
                 const = "const " if kind == "old" else ""
                 place = f"((size_t)({number}) * ({layers}) + {layer}) * ({size})"
@@ -118,9 +118,9 @@ class Layout:
         a, b = self.others
         return f"((int)blockIdx.{b} * (int)gridDim.{a} + (int)blockIdx.{a})"
 
-    def register(self, r: Declare, layer: str, item: str, threads: str, own: str) -> str:
-        """Where a register is kept."""
-        return f"$kept_{r.name}[((size_t)({layer}) * $items + {item}) * {threads} + {own}]"
+    def register(self, r: Declare, layer: str, item: str) -> str:
+        """Where a register of the thread ``$own`` is kept."""
+        return f"$kept_{r.name}[((size_t)({layer}) * $items + {item}) * $threads + $own]"
 
     # ------------------------------------------------------------ code
 
@@ -135,7 +135,7 @@ class Layout:
         """Whether an element has the number of the thread."""
         return self.target.poly(e.index) == self.target.poly(THREAD)
 
-    def place(self, array: StateArray, e: Index, threads: str) -> Expr:
+    def place(self, array: StateArray, e: Index) -> Expr:
         """The place of an element among those of an item, by lead and index."""
         found: Expr = Cast("int", e.index)
         indices, base = list[Expr](), e.base
@@ -146,14 +146,14 @@ class Layout:
         lead: Expr = Cast("int", indices[0])
         for index, extent in zip(indices[1:], array.lead[1:], strict=True):
             lead = Binary("+", Binary("*", lead, Name(str(extent))), Cast("int", index))
-        return Binary("+", Binary("*", lead, Name(threads)), found)
+        return Binary("+", Binary("*", lead, Name("$threads")), found)
 
-    def element(self, array: StateArray, e: Index, version: str, item: Expr, threads: str) -> Expr:
+    def element(self, array: StateArray, e: Index, version: str, item: Expr) -> Expr:
         """An element of an item in a copy."""
-        place = self.place(array, e, threads)
+        place = self.place(array, e)
         return Index(Name(f"${version}_{array.name}"), Binary("+", Binary("*", place, Name("$room")), item))
 
-    def stated(self, part: Block, item: Expr, threads: str, version: Callable[[StateArray, bool, bool], str]) -> Block:
+    def stated(self, part: Block, item: Expr, version: Callable[[StateArray, bool, bool], str]) -> Block:
         """Statements with elements of the state in place of shared ones. ``version``: which copy, of an array, an own
         element or not, written or read."""
 
@@ -164,7 +164,7 @@ class Layout:
                     return None
                 copy = version(array, self.is_own(x), writes and x is e)
                 inner = _with_indices(x, lambda index: rewrite(index, change))
-                return self.element(array, inner, copy, item, threads)
+                return self.element(array, inner, copy, item)
 
             return rewrite(e, change)
 

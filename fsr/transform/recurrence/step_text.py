@@ -26,7 +26,7 @@ from fsr.source.mapping import rewrite, with_blocks
 from fsr.source.names import indent, unrolled
 from fsr.source.walk import Block, names_in, subexprs, walk_expr
 from fsr.transform.recurrence.form import elements
-from fsr.transform.recurrence.placing import AXES, THREAD, Layout
+from fsr.transform.recurrence.placing import AXES, THREAD, THREADS_OF_BLOCK, Layout
 from fsr.transform.recurrence.shared_state import StateArray
 from fsr.transform.recurrence.sums import Group, Sum, Summed
 
@@ -75,7 +75,7 @@ class StepText:
             "const int $layer = blockIdx.z;",
             f"const unsigned $first = blockIdx.x * {self.tile.lanes}, $from = blockIdx.y * {self.tile.items};",
             first,
-            *self.layout.versions("$layer", "(int)gridDim.z", "$threads", old="$step % 2", new="($step + 1) % 2"),
+            *self.layout.versions("$layer", "(int)gridDim.z", old="$step % 2", new="($step + 1) % 2"),
         ]
         for number_, group in enumerate(self.summed.groups):
             lines += self._group(number_, group)
@@ -157,7 +157,7 @@ class StepText:
     def _pack(self, array: StateArray, e: Index, name: str) -> list[str]:
         """The elements of all items of the tile at one place."""
         count, pack = self.tile.items, _PACKS.get(array.type)
-        place = self._placed_text(self.layout.place(array, e, "$threads"), "$own", "$from")
+        place = self._placed_text(self.layout.place(array, e), "$own", "$from")
         first = f"&$old_{array.name}[({place}) * $room + $from]"
         if count % 4 or pack is None:
             read = unrolled("$n", count, [f"{name}[$n] = ({first})[$n];"])
@@ -177,7 +177,7 @@ class StepText:
             if array is None or not isinstance(e, Index):
                 return None
             inner = Index(e.base, rewrite(e.index, change))
-            return self.layout.element(array, inner, "old", Name("$item"), "$threads")
+            return self.layout.element(array, inner, "old", Name("$item"))
 
         found: Expr = self._placed(rewrite(term, change), Name("$own"), Name("$item"))
         return found
@@ -204,7 +204,7 @@ class StepText:
         layout, rec, tile = self.layout, self.layout.rec, self.tile
         versions = "new", "old"
         body = layout.stated(
-            self._without_sums(rec.body), Name("$item"), "$threads",
+            self._without_sums(rec.body), Name("$item"),
             lambda array, own, writes: versions[0] if own and (array.copied or writes) else versions[1],
         )  # fmt: skip
         inside = [
@@ -222,7 +222,7 @@ class StepText:
 
     def _register(self, name: str) -> str:
         own = next(r for r in self.layout.rec.registers if r.name == name)
-        return self.layout.register(own, "$layer", "$item", "$threads", "$own")
+        return self.layout.register(own, "$layer", "$item")
 
     def _handed_on(self, array: StateArray) -> list[str]:
         """The thread's own elements, as they were."""
@@ -269,7 +269,7 @@ class StepText:
 
     def _placed(self, part: Any, own: Expr, item: Expr) -> Any:
         """Code as the thread ``own`` of the block for ``item`` runs it."""
-        values: dict[Expr, Expr] = {THREAD: own, Member(Name("blockDim"), "x"): Cast("unsigned", Name("$threads"))}
+        values: dict[Expr, Expr] = {THREAD: own, THREADS_OF_BLOCK: Cast("unsigned", Name("$threads"))}
         for axis in AXES:
             values[Member(Name("blockIdx"), axis)] = self._coordinate(axis, item)
         return rewrite(part, lambda e: values.get(e))
