@@ -31,6 +31,7 @@ from fsr.transform.recurrence.shared_state import StateArray
 from fsr.transform.recurrence.sums import Group, Sum, Summed
 
 WARP = 32
+_FEW_HELD, _MANY_HELD = 24, 64  # sums of a thread; the fewer, the more turns' loads its registers hold
 _UNROLL = ("#pragma unroll",)
 _PACKS = {"float": "float4", "int": "int4", "unsigned": "uint4", "unsigned int": "uint4"}
 
@@ -110,7 +111,10 @@ class StepText:
         head = group.loop
         start, bound, step = (self._placed_text(e, "$own", "$from") for e in (head.start, head.bound, head.step))
         stride = f"{self.tile.slices} * ({step})"
-        lines = [f"for ({head.type} {head.var} = {start} + $slice * ({step}); {head.var} {head.relation} {bound};"
+        held = sum(s.count for s in group.sums) * self.tile.items
+        again = 4 if held <= _FEW_HELD else 2 if held <= _MANY_HELD else 1
+        lines = [f"#pragma unroll {again}",
+                 f"for ({head.type} {head.var} = {start} + $slice * ({step}); {head.var} {head.relation} {bound};"
                  f" {head.var} += {stride}) {{"]  # fmt: skip
         given = dict[Expr, str]()
         common = list[str]()
