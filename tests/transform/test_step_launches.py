@@ -116,8 +116,8 @@ TWO_HALVES = f"""
 """
 # Two arrays in one dynamic one, and what is read at the end.
 TWO_ARRAYS = f"""
-  extern __shared__ float all[];
-  float *h = all, *q = all + d;
+  extern __shared__ float both[];
+  float *h = both, *q = both + d;
   {PLACES}
   h[j] = 0.0f;
   q[j] = j;
