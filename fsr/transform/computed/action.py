@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from fsr.records import Candidate
 from fsr.transform.computed import (
@@ -16,6 +18,7 @@ from fsr.transform.computed import (
     pipelined,
     register_tile,
     rows,
+    rows_columns,
     scan,
     split_rows,
     tensor,
@@ -87,6 +90,34 @@ class FromComputation:
         return kernels
 
 
+@dataclass(frozen=True)
+class RowsAndColumns:
+    """Two parts of what is computed, one of rows and one of columns of the same elements, by kernels that read those
+    once (:mod:`fsr.transform.computed.rows_columns`)."""
+
+    name: str
+    aims_at: frozenset[str]
+
+    def moves(self, subject: Subject) -> Iterator[Move]:
+        """Each configuration, as a move."""
+        for found in () if subject.keep_launch else self._found(subject):
+            for params, gain in rows_columns.configurations(found):
+                if _written(partial(rows_columns.written, found, params)) is not None:
+                    yield Move(self.name, "plan", tuple(params.items()), gain)
+            return
+
+    def apply(self, subject: Subject, move: Move) -> Candidate:
+        """See Action.apply."""
+        return assembled(rows_columns.written(next(self._found(subject)), dict(move.params)), move.name)
+
+    def _found(self, subject: Subject) -> Iterator[rows_columns.Both]:
+        for scenes in cuttings(subject):
+            for pair in itertools.permutations(scenes) if len(scenes) == 2 else ():
+                found = rows_columns.both(*pair)
+                if found is not None:
+                    yield found
+
+
 def _keeps_launch(kernels: Sequence[Written], subject: Subject) -> bool:
     """Whether grids, blocks and arguments are those of the original, at all sizes."""
     made, launches = assembled(kernels, ""), subject.candidate.plan.launches
@@ -116,8 +147,13 @@ def _first(family: Family, scene: Scene) -> Params | None:
 
 
 def _tried(family: Family, scene: Scene, params: Params) -> list[Written] | None:
+    return _written(partial(family.written, scene, params))
+
+
+def _written(write: Callable[[], list[Written]]) -> list[Written] | None:
+    """The kernels; None where they cannot be written, or have lines that nobody reads."""
     try:
-        made = family.written(scene, params)
+        made = write()
     except NotPlain:
         return None
     return made if all(len(line) <= LONGEST_LINE for kernel in made for line in kernel.lines) else None
@@ -149,21 +185,24 @@ _EVERY = (_ATTENTION, _CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS, _REGIS
 _MEMORY = frozenset({"uncoalesced", "bandwidth", "latency"})
 _PRODUCTS = _MEMORY | {"compute", "instructions"}
 
-FROM_COMPUTATION: tuple[FromComputation, ...] = tuple(
-    FromComputation(name, family, aims_at, _EVERY)
-    for name, family, aims_at in (
-        ("warpgroup-contraction", _WARPGROUP, _PRODUCTS),
-        ("tensor-contraction", _TENSOR, _PRODUCTS),
-        ("tile-attention", _ATTENTION, _MEMORY | {"compute", "launch"}),
-        ("tile-contraction", _CONTRACTION, _PRODUCTS),
-        ("pipeline-contraction", _PIPELINED, _PRODUCTS),
-        ("fold-rows", _ROWS, _MEMORY | {"occupancy"}),
-        ("split-rows", _SPLIT, frozenset({"bandwidth", "latency", "occupancy", "atomics"})),
-        ("fold-columns", _COLUMNS, _MEMORY | {"atomics"}),
-        ("scan-look-back", _LOOK_BACK, _MEMORY | {"occupancy", "launch"}),
-        ("scan-tiles", _SCAN, _MEMORY | {"occupancy"}),
-        ("tile-permute", _PERMUTE, frozenset({"uncoalesced", "bandwidth"})),
-        ("register-tile", _REGISTER_TILE, frozenset({"bandwidth", "instructions", "latency", "compute"})),
-        ("pack-elements", _ELEMENTS, frozenset({"bandwidth", "instructions", "latency", "launch"})),
-    )
+FROM_COMPUTATION: tuple[FromComputation | RowsAndColumns, ...] = (
+    RowsAndColumns("fold-rows-columns", _MEMORY | {"atomics", "occupancy"}),
+    *(
+        FromComputation(name, family, aims_at, _EVERY)
+        for name, family, aims_at in (
+            ("warpgroup-contraction", _WARPGROUP, _PRODUCTS),
+            ("tensor-contraction", _TENSOR, _PRODUCTS),
+            ("tile-attention", _ATTENTION, _MEMORY | {"compute", "launch"}),
+            ("tile-contraction", _CONTRACTION, _PRODUCTS),
+            ("pipeline-contraction", _PIPELINED, _PRODUCTS),
+            ("fold-rows", _ROWS, _MEMORY | {"occupancy"}),
+            ("split-rows", _SPLIT, frozenset({"bandwidth", "latency", "occupancy", "atomics"})),
+            ("fold-columns", _COLUMNS, _MEMORY | {"atomics"}),
+            ("scan-look-back", _LOOK_BACK, _MEMORY | {"occupancy", "launch"}),
+            ("scan-tiles", _SCAN, _MEMORY | {"occupancy"}),
+            ("tile-permute", _PERMUTE, frozenset({"uncoalesced", "bandwidth"})),
+            ("register-tile", _REGISTER_TILE, frozenset({"bandwidth", "instructions", "latency", "compute"})),
+            ("pack-elements", _ELEMENTS, frozenset({"bandwidth", "instructions", "latency", "launch"})),
+        )
+    ),
 )

@@ -128,11 +128,12 @@ def written(scene: Scene, params: Params) -> list[Written]:
     reads = Packs.of(scene, exprs, found.dim[0], pack)
     if parts == 1:
         return [_kernel(found, reads, warps, 1, ())]
-    scratch = _scratch(found, parts)
-    return [_kernel(found, reads, warps, parts, scratch), _finish(found, parts, scratch)]
+    scratch = scratch_of(found, parts)
+    return [_kernel(found, reads, warps, parts, scratch), finish(found, parts, scratch)]
 
 
-def _scratch(found: Columns, parts: int) -> tuple[Scratch, ...]:
+def scratch_of(found: Columns, parts: int) -> tuple[Scratch, ...]:
+    """What the parts of the rows leave: for each fold a result a column, those of one part side by side."""
     count = " * ".join(f"({x})" for _, x in found.scene.part.domain)
     kinds = [type_of(f) for f in found.folds]
     return tuple(Scratch(f"partial{n + 1}", kind, f"{parts} * {count}") for n, kind in enumerate(kinds))
@@ -215,9 +216,9 @@ def stored(found: Columns) -> list[str]:
     return found.scene.assigned(pairs, held)
 
 
-def _finish(found: Columns, parts: int, scratch: tuple[Scratch, ...]) -> Written:
-    """A second launch: what the blocks of a column found, folded in their order."""
-    scene, (dim, width), warps = found.scene, found.dim, min(8, parts)
+def finish(found: Columns, parts: int, scratch: tuple[Scratch, ...], most: int = 8) -> Written:
+    """A second launch: what the blocks of a column found, folded in their order, by blocks of at most so many warps."""
+    scene, (dim, width), warps = found.scene, found.dim, min(most, parts)
     totals = [f"{c_type(f)} $result{n + 1}[1];" for n, f in enumerate(found.folds)]
     begin = [f"$result{n + 1}[0] = {identity(f)};" for n, f in enumerate(found.folds)]
     at = flat_index(found, "$part")
