@@ -75,6 +75,14 @@ class Replayed:
         """Whether something is still to come, and the run is still the same."""
         return bool(self._script) and self._still < STUCK
 
+    def waits(self, view: View) -> bool:
+        """Whether the next suggestion is due and an outcome is missing that was told before it then. What is under way
+        will be told; where nothing is, the run has become another one."""
+        if not self._script or view.asked < self._script[0].id:
+            return False
+        missing = len(view.trials) < min(self._script[0].told, view.asked)
+        return missing or (self._parent(view) is None and self._script[0].parent < view.asked)
+
     def suggest(self, view: View) -> Suggestion | None:
         """What was suggested at this point."""
         now = view.asked, len(view.trials)
@@ -82,8 +90,10 @@ class Replayed:
         self._at = now
         if not self._script or now < (self._script[0].id, self._script[0].told) or now[1] < self._script[0].told:
             return None
+        trial = self._parent(view)
+        if trial is None:
+            return None
         line = self._script.pop(0)
-        trial = next(t for t in view.trials if t.proposal.id == line.parent)
         if line.kind == "chooser":
             return self._moved(view, trial, line)
         assert line.prompt is not None
@@ -92,6 +102,10 @@ class Replayed:
         told = {name: value for name, value in line.provenance.items() if name != WRITTEN}
         made = Edit(text.base, candidate, line.kind, self.name).suggested(trial, view, told)
         return None if made is None else replace(made, cost=line.cost)
+
+    def _parent(self, view: View) -> Trial | None:
+        """What the next suggestion was made from; None while it is not told."""
+        return next((t for t in view.trials if t.proposal.id == self._script[0].parent), None)
 
     def _moved(self, view: View, trial: Trial, line: Line) -> Suggestion | None:
         start: Candidate = trial.proposal.candidate

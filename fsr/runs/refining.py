@@ -10,6 +10,7 @@ from typing import Any
 
 from fsr.errors import StorageError
 from fsr.identity import to_json
+from fsr.llm.replaying import Replayed
 from fsr.records import Outcome
 from fsr.runs.baseline import TIMEOUT_S, qualify
 from fsr.runs.budget import Budget
@@ -152,8 +153,9 @@ class Refining:
         rules = Rules(kernel.contract, options.keep_launch, context.spec.target, computation)
         own = Deterministic(options.seed, () if start.given is None else (start.given,))
         self.refinement = Refinement(
-            kernel.baseline, Space(rules, all_actions(), state.action_failed), [*job.proposers, own],
-            known=start.known, on_fault=state.proposer_failed,
+            kernel.baseline, Space(rules, all_actions(), state.action_failed),
+            [*(p for p in job.proposers if not isinstance(p, Replayed)), own], known=start.known,
+            punctual=[p for p in job.proposers if isinstance(p, Replayed)], on_fault=state.proposer_failed,
         )  # fmt: skip
         if job.earlier is None:
             self._begin(start)

@@ -17,7 +17,7 @@ from fsr.identity import candidate_hash
 from fsr.records import Candidate, Outcome
 from fsr.search.archive import Archive
 from fsr.search.proposal import Proposal, Space, Trial, strict
-from fsr.search.proposers.protocol import Proposer, Suggestion, View
+from fsr.search.proposers.protocol import Proposer, Punctual, Suggestion, View
 from fsr.search.sharing import Sharing
 
 REPEATS = 8  # suggestions of what is known, of one proposer, before another is asked
@@ -43,12 +43,14 @@ class Refinement:
         proposers: Sequence[Proposer],
         *,
         known: Iterable[str] = (),
+        punctual: Iterable[Punctual] = (),
         on_fault: Callable[[str, Exception], None] = strict,
     ) -> None:
         self.space, self.archive, self.sharing = space, Archive(), Sharing()
         self._baseline, self._on_fault = baseline, on_fault
-        self._proposers = {proposer.name: proposer for proposer in proposers}
-        if len(self._proposers) != len(proposers):
+        self._punctual = {proposer.name: proposer for proposer in punctual}
+        self._proposers = {**self._punctual, **{proposer.name: proposer for proposer in proposers}}
+        if len(self._proposers) != len(proposers) + len(self._punctual):
             raise HarnessError("two proposers of one name")
         self._seen: set[str] = set(known)
         self._open: dict[int, Proposal] = {}
@@ -67,7 +69,11 @@ class Refinement:
         if 0 not in self._trials:
             return None
         view = self.view(seconds_left, evaluations_left)
-        for name in self.sharing.order(list(self._proposers)):
+        first = [name for name in self._punctual if name in self._proposers]
+        rest = [name for name in self._proposers if name not in self._punctual]
+        for name in (*first, *self.sharing.order(rest)):
+            if self._waits(name, view):
+                return None
             for _ in range(REPEATS):
                 suggestion = self._from(name, lambda p: p.suggest(view))
                 if suggestion is None:
@@ -153,6 +159,10 @@ class Refinement:
         self.archive = Archive()
         for trial in self._trials.values():
             self.archive.add(trial)
+
+    def _waits(self, name: str, view: View) -> bool:
+        punctual = self._punctual.get(name)
+        return punctual is not None and bool(self._from(name, lambda _: punctual.waits(view)))
 
     def _known(self, candidate: Candidate) -> bool:
         return candidate_hash(candidate) in self._seen

@@ -86,3 +86,10 @@ class Proposer(Protocol):
 
     def close(self) -> None:
         """The run is over; ends what the proposer started. Nothing is called afterwards."""
+
+
+class Punctual(Proposer, Protocol):
+    """A proposer whose suggestions have a place in the run: it is asked before all others."""
+
+    def waits(self, view: View) -> bool:
+        """Whether nobody is to be asked before another outcome is told, so that its next suggestion gets its id."""
