@@ -203,5 +203,6 @@ LAUNCH_LINES = (
     "// launch: KERNEL | grid x y z | block x y z | dynamic shared bytes | arguments in the kernel's order\n"
     "// scratch: NAME DTYPE COUNT [zeroed]     (a device buffer of your own, by name among the arguments)\n"
     "Each is an expression over the sizes: + - * // %, ceil_div(a, b), min, max, next_pow2; several launch lines run "
-    "one after the other. Arguments are contract arguments, scratch buffers, or int32=EXPRESSION."
+    "one after the other; one that ends in | COUNT runs so many times in a row, and int32=step passes the number "
+    "of the repetition. Arguments are contract arguments, scratch buffers, or int32=EXPRESSION."
 )

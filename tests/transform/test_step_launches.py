@@ -352,6 +352,8 @@ def test_sums_of_other_lengths_for_each_item_stay_where_they_are() -> None:
 def test_nothing_is_offered_where_it_cannot_pay_or_order_counts() -> None:
     subject = subject_of(FORMS["plain"])
     assert not list(StepLaunches().moves(replace(subject, keep_launch=True)))
+    named = subject_of(FORMS["plain"].replace("// t = {min", "// step = 3\n// t = {min"))
+    assert not list(StepLaunches().moves(named)), "a size has the name that counts the steps"
     many = subject_of(FORMS["plain"].replace("max = 64, timed = 8}", "max = 640, timed = 640}"))
     assert not list(StepLaunches().moves(many))
     exact = subject_of(FORMS["plain"].replace("rtol = 1e-3\n// atol = 1e-3", "exact = true"))

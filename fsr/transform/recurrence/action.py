@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fsr.hardware.limits import MAX_GRID, STATIC_SHARED_BYTES
-from fsr.records import Candidate, Launch, ScalarArgument
+from fsr.records import STEP, Candidate, Launch, ScalarArgument
 from fsr.source.emit import emit_kernel, emit_stmts
 from fsr.source.form import Cast, Expr, KernelForm, Member, Name, OpaqueStmt, Param
 from fsr.source.mapping import rewrite
@@ -39,7 +39,7 @@ class StepLaunches:
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """Recurrences whose blocks are too few for all multiprocessors."""
-        if subject.keep_launch:
+        if subject.keep_launch or any(size.name == STEP for size in subject.contract.sizes):
             return
         for target in targets(subject):
             blocks = _timed(target, " * ".join(f"({g})" for g in target.launch.grid))
@@ -162,7 +162,7 @@ class _Writer:
         more = list[ScalarArgument]()
         if self.text.across:
             more.append(self._int(old.grid[AXES.index(self.text.across)]))
-        more.append(ScalarArgument("int32", "step"))
+        more.append(ScalarArgument("int32", STEP))
         grid = (
             f"ceil_div({layout.threads}, {self.tile.lanes})",
             f"ceil_div({layout.items}, {self.tile.items})",
