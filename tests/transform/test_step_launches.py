@@ -251,7 +251,7 @@ def moves_of(subject: Subject) -> Iterator[Candidate]:
     found = list(action.moves(subject))
     for move in found:
         yield action.apply(subject, move)
-    for items, lanes, threads in ((1, 32, 128), (2, 8, 512), (4, 16, 256)) if found else ():
+    for items, lanes, threads in ((1, 32, 128), (1, 8, 128), (2, 8, 512), (4, 16, 256)) if found else ():
         params = (("items", items), ("lanes", lanes), ("threads", threads))
         yield action.apply(subject, replace(found[0], params=params))
 

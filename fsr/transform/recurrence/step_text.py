@@ -190,16 +190,32 @@ class StepText:
         return any(x == Member(Name("blockIdx"), self.layout.axis) for x in walk_expr(e))
 
     def _combined(self, number_: int, place: int, one: Sum) -> list[str]:
-        """The sums of a warp's slices, and those of all warps in shared memory."""
-        size, lanes = one.count * self.tile.items, self.tile.lanes
-        inner = [f"{one.type} $whole = $sum{place}[$q];"]
-        over = lanes
-        while over < WARP:
-            inner.append(f"$whole += __shfl_xor_sync(0xffffffffu, $whole, {over});")
+        """The sums of a warp's slices, and those of all warps in shared memory. With every exchange a thread gives away
+        half of its sums and takes the other half of its partner's."""
+        held, lanes, kind, name = one.count * self.tile.items, self.tile.lanes, one.type, f"$sum{place}"
+        lines, kept, begins, over = list[str](), held, list[str](), lanes
+        while over < WARP and kept % 2 == 0:
+            kept //= 2
+            upper = f"$upper{place}_{over}"
+            begins.append(f"({upper} ? {kept} : 0)")
+            lines.append(f"const bool {upper} = threadIdx.x & {over};")
+            lines += unrolled("$q", kept, [
+                f"const {kind} $mine = {upper} ? {name}[$q + {kept}] : {name}[$q];",
+                f"const {kind} $given = {upper} ? {name}[$q] : {name}[$q + {kept}];",
+                f"{name}[$q] = $mine + __shfl_xor_sync(0xffffffffu, $given, {over});",
+            ])  # fmt: skip
             over *= 2
-        at = f"$part{number_}_{place}[((threadIdx.x / {WARP}) * {size} + $q) * {lanes} + $lane]"
-        inner.append(f"if (threadIdx.x % {WARP} < {lanes}) {at} = $whole;" if lanes < WARP else f"{at} = $whole;")
-        return unrolled("$q", size, inner)
+        alone = over  # lanes beyond these hold what others hold too
+        while over < WARP:
+            added = f"{name}[$q] += __shfl_xor_sync(0xffffffffu, {name}[$q], {over});"
+            lines += unrolled("$q", kept, [added])
+            over *= 2
+        first = " + ".join([f"(threadIdx.x / {WARP}) * {held}", *begins])
+        write = f"$part{number_}_{place}[({first} + $q) * {lanes} + $lane] = {name}[$q];"
+        written = unrolled("$q", kept, [write])
+        if alone < WARP:
+            written = [f"if (threadIdx.x % {WARP} < {alone}) {{", *indent(written), "}"]
+        return [*lines, *written]
 
     # ------------------------------------------------------------ the rest
 
