@@ -7,7 +7,7 @@ before the row are left out. Rows that are longer than the registers hold are re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from fsr.computation.expression import Expr, Load, Op, children, names_in, walk
@@ -24,11 +24,13 @@ from fsr.transform.computed.scene import Scene, along, bytes_of, surely, word
 from fsr.transform.plain.c_text import TYPES, NotPlain
 
 Params = Mapping[str, int | str]
+_Tried = tuple[float, dict[str, int | str]]
 _WARP, _WARPS_A_BLOCK = 32, 4
 _OTHER_REGISTERS = 24
 _REGISTERS = 65536
 _MOST_SLOTS = 32
 _RESERVED = 2048  # of shared memory, for what warps exchange
+_OF_L2, _FEW_THREADS = 0.65, 256  # of the L2, that rows may take which are read again; of a block
 
 
 # ---------------------------------------------------------------- decisions
@@ -44,7 +46,7 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     if not streams:
         return
     widest = max(1, MOST_BYTES // max(bytes_of(x) for x in streams))
-    tried = []
+    tried = list[_Tried]()
     for threads in (32, 64, 128, 256, 512, 1024):
         for pack in dict.fromkeys((widest, max(1, widest // 2), 1)):
             before = pack - 1 if length % pack else 0  # elements that the first pack may have before the row
@@ -52,15 +54,28 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
             busy = min(1.0, length / (threads * pack))  # threads that have an element at all
             worth = busy * (1.0 if pack == widest else 0.8)
             for keep, factor in _places(found, threads, pack, slots):
-                params = {
-                    "threads": threads,
-                    "pack": pack,
-                    "slots": slots if keep not in ("none", "online") else 0,
-                    "keep": keep,
-                }
+                held = slots if keep not in ("none", "online") else 0
+                params: dict[str, int | str] = {"threads": threads, "pack": pack, "slots": held, "keep": keep}
                 tried.append((worth * factor * _steps_worth(slots), params))
-    for worth, params in sorted(tried, key=lambda t: -t[0])[:8]:
+    few = [(1.3 * worth, {**p, "resident": n}) for worth, p in tried if (n := _kept_by_l2(found, p, length))]
+    for worth, params in (*_best(few, 2), *_best(tried, 8)):
         yield dict(params), 1.0 + 3.0 * worth
+
+
+def _best(tried: Sequence[_Tried], most: int) -> list[_Tried]:
+    return sorted(tried, key=lambda t: -t[0])[:most]
+
+
+def _kept_by_l2(found: Rows, params: Mapping[str, int | str], length: int) -> int:
+    """So many blocks on a multiprocessor that the L2 holds the rows under way until they are read again; 0 where it
+    does not, or holds those of as many as there is room for."""
+    gpu, threads = found.scene.gpu, int(params["threads"])
+    walks = len(found.walks) - (params["keep"] == "online")
+    if params["keep"] not in ("online", "none") or walks < 2 or threads < _FEW_THREADS:
+        return 0
+    row = length * sum(bytes_of(x) for x in _streams(found) if found.dims[-1][0] in names_in(x))
+    fitting = int(_OF_L2 * gpu.l2_bytes // (gpu.sm_count * row)) if row else 0
+    return fitting if fitting * threads < gpu.max_threads_per_sm else 0
 
 
 def _places(found: Rows, threads: int, pack: int, slots: int) -> Iterator[tuple[str, float]]:
@@ -103,7 +118,11 @@ def written(scene: Scene, params: Params) -> list[Written]:
     if found is None:
         raise NotPlain("no rows")
     threads, pack, slots = (int(params[k]) for k in ("threads", "pack", "slots"))
-    return [_Kernel(found, threads, pack, slots, str(params["keep"])).written()]
+    kernel = _Kernel(found, threads, pack, slots, str(params["keep"])).written()
+    if "resident" in params:  # no more blocks have room for what they ask for and leave
+        room = scene.gpu.shared_bytes_per_sm // (int(params["resident"]) + 1)
+        kernel = replace(kernel, shared_bytes=str(min(room, scene.gpu.max_shared_bytes)))
+    return [kernel]
 
 
 @dataclass
