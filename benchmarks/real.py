@@ -71,11 +71,17 @@ def prepared(source: Path, target: Path, about: About) -> Path | None:
     return None
 
 
+def _environment(tree: Path, home: Path) -> dict[str, str]:
+    """The tree's fsr before any other, and the packages that are found by path today."""
+    paths = os.pathsep.join(filter(None, [str(tree), os.environ.get("PYTHONPATH")]))
+    return os.environ | {"PYTHONPATH": paths, "FSR_HOME": str(home)}
+
+
 def refined(kernel: Path, options: argparse.Namespace, home: Path) -> dict[str, Any]:
     """What ``fsr refine`` says, and what it tried."""
     command = [sys.executable, "-m", "fsr", "refine", str(kernel), "--device", options.device, "--budget",
                options.budget, "--json", "--no-cache"]  # fmt: skip
-    environment = os.environ | {"PYTHONPATH": str(options.tree), "FSR_HOME": str(home)}
+    environment = _environment(options.tree, home)
     began = time.monotonic()
     ran = subprocess.run(command, env=environment, capture_output=True, text=True)
     seconds = time.monotonic() - began
@@ -114,7 +120,7 @@ print(json.dumps({"lifted": found.computation is not None, "why": found.why, "se
 
 def offered(kernel: Path, options: argparse.Namespace, home: Path) -> dict[str, Any]:
     """Whether a kernel is lifted, and the moves on its original."""
-    environment = os.environ | {"PYTHONPATH": str(options.tree), "FSR_HOME": str(home)}
+    environment = _environment(options.tree, home)
     ran = subprocess.run([sys.executable, "-c", OFFERED, str(kernel)], env=environment, capture_output=True, text=True)
     try:
         found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
