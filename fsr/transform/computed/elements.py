@@ -135,12 +135,18 @@ def _place(scene: Scene, pack: int, number: str) -> list[str]:
 
 
 def _whole_or_single(scene: Scene, reads: Packs, limit: str) -> list[str]:
-    last, outputs = scene.part.domain[-1][0], stores(scene)
+    """Whole packs where each row has whole ones at addresses that allow them. Where not, no row has: then a thread's
+    elements lie as far apart as the row has packs, so that neighbouring threads still touch neighbours."""
+    (last, _), outputs = scene.part.domain[-1], stores(scene)
+    lead = len(scene.part.domain) > 1
     values = [value_of(s) for s in scene.part.outputs]
     pairs = [(scene.element(o), v) for o, v in zip(outputs, values, strict=True)]
-    single = reads.lanes(scene.assigned(pairs, {}), f"${last} < {limit}")
+    apart = f"${last}_first / {reads.width} + $lane * ${last}_packs" if lead and reads.width > 1 else ""
+    single = reads.lanes(scene.assigned(pairs, {}), f"${last} < {limit}", apart)
     if reads.width == 1:
         return single
     whole = reads.made(outputs, values, {})
-    test = f"${last}_first + {reads.width} <= {limit} && {reads.aligned(outputs)}"
+    fits = f"{limit} % {reads.width} == 0" if lead else f"${last}_first + {reads.width} <= {limit}"
+    tests = dict.fromkeys((fits, *reads.aligned(outputs).split(" && ")))
+    test = " && ".join(t for t in tests if t != "true") or "true"
     return [f"if ({test}) {{", *indent(whole), "} else {", *indent(single), "}"]

@@ -80,11 +80,13 @@ class Packs:
               for kind, name, o in zip(kinds, names, written, strict=True)),
         ]  # fmt: skip
 
-    def lanes(self, inner: list[str], guard: str = "") -> list[str]:
-        """The lines for each lane, unrolled; the dimension has its name there."""
+    def lanes(self, inner: list[str], guard: str = "", at: str = "") -> list[str]:
+        """The lines for each lane, unrolled; the dimension has its name there. ``at``: a lane's place in it where the
+        lanes are no neighbours."""
         if any(f"${self.dim}" in line for line in (*inner, guard)):
             inner = _guarded(guard, inner)
-            inner = [f"const {self.scene.index} ${self.dim} = ${self.dim}_first + $lane;", *inner]
+            place = at or f"${self.dim}_first + $lane"
+            inner = [f"const {self.scene.index} ${self.dim} = {place};", *inner]
         return unrolled("$lane", self.width, inner)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
 
@@ -106,6 +107,8 @@ def test_each_segment_is_accessed_along_memory(runner, name, alignment):
     whole = body[: body.index("} else {")]
     assert whole.count("*reinterpret_cast<const fsr_pack<float, 4> *>") == {"gated": 2, "three": 6}.get(name, 4)
     assert "[" not in "".join(line for line in whole.splitlines() if "lane" in line and "v[lane]" not in line)
+    # Where packs do not fit, threads that are neighbours have elements that are.
+    assert re.search(r"const \w+( \w+)? (\w+) = \2_first / 4 \+ lane \* \2_packs;", body[body.index("} else {") :])
 
 
 @pytest.mark.parametrize("name", CASES)
