@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from functools import lru_cache
 
-from fsr.source.tokens import Token, close_of, tokenize
+from fsr.source.tokens import Token, assembly_of, tokenize
 
 _REGISTERS = {"h": 1, "r": 1, "f": 1, "l": 2, "d": 2, "q": 4}  # of 32 bits, by constraint (CUDA's inline PTX guide)
 
@@ -15,18 +14,9 @@ _REGISTERS = {"h": 1, "r": 1, "f": 1, "l": 2, "d": 2, "q": 4}  # of 32 bits, by 
 def registers_named(source: str) -> int:
     """The most registers of 32 bits that one assembly statement names as operands: they hold values at the same time,
     and the assembler refuses to put them anywhere else. 0 without such statements."""
-    return max(map(_operands, _statements(tokenize(source))), default=0)
-
-
-def _statements(tokens: list[Token]) -> Iterator[list[Token]]:
-    """The tokens between the brackets of each assembly statement."""
-    for index, token in enumerate(tokens):
-        if token.text in ("asm", "__asm", "__asm__"):
-            qualified = itertools.takewhile(lambda t: t.text != "(", tokens[index + 1 : index + 5])
-            at = index + 1 + sum(1 for _ in qualified)
-            close = close_of(tokens, at) if at < len(tokens) and tokens[at].text == "(" else None
-            if close is not None:
-                yield tokens[at + 1 : close]
+    tokens = tokenize(source)
+    inside = (tokens[at + 1 : close] for _, at, close in assembly_of(tokens) if close is not None)
+    return max(map(_operands, inside), default=0)
 
 
 def _operands(statement: list[Token]) -> int:

@@ -40,7 +40,7 @@ from fsr.records import Candidate, Fault, FaultKind
 from fsr.source.conditionals import directive_name
 from fsr.source.entry import function_name
 from fsr.source.preprocess import CannotPreprocess
-from fsr.source.tokens import Token, close_of, tokenize
+from fsr.source.tokens import Token, assembly_of, tokenize
 
 SOURCE_LIMIT = 256 * 1024  # bytes; four times the largest hand-written kernel file we know of
 LINE_LIMIT = 4000  # characters
@@ -231,13 +231,8 @@ def _asm(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:
     """Inline assembly may hold known PTX arithmetic, copy and matrix instructions, and nothing that reads clocks,
     places or control state; what the baseline holds verbatim is its own."""
     tokens = list(text.code())
-    for index, token in enumerate(tokens):
-        if token.text not in ("asm", "__asm", "__asm__"):
-            continue
-        at = index + 1
-        while at < len(tokens) and tokens[at].text in ("volatile", "__volatile__", "goto", "inline"):
-            at += 1
-        close = close_of(tokens, at) if at < len(tokens) and tokens[at].text == "(" else None
+    for index, at, close in assembly_of(tokens):
+        token = tokens[index]
         if close is None:
             yield _refused("inline assembly outside a function", text.line(token))
             continue

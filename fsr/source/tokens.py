@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from fsr.source.conditionals import ELSE, directive_name, endif_of, follow_conditional
@@ -86,6 +86,18 @@ def close_of(tokens: Sequence[Token], at: int) -> int | None:
                 return index
         index += 1
     return None
+
+
+def assembly_of(tokens: Sequence[Token]) -> Iterator[tuple[int, int, int | None]]:
+    """Of each assembly statement the index of its word, of the bracket behind it, and of the one that closes that; None
+    for the last where there is none."""
+    for index, token in enumerate(tokens):
+        if token.text not in ("asm", "__asm", "__asm__"):
+            continue
+        at = index + 1
+        while at < len(tokens) and tokens[at].text in ("volatile", "__volatile__", "goto", "inline"):
+            at += 1
+        yield index, at, close_of(tokens, at) if at < len(tokens) and tokens[at].text == "(" else None
 
 
 def close_angle(tokens: Sequence[Token], at: int) -> int | None:

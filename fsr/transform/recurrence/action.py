@@ -16,7 +16,8 @@ from fsr.source.tokens import skeleton
 from fsr.source.walk import Block, walk_expr
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.recurrence.form import Recurrence, elements, recurrence
-from fsr.transform.recurrence.placing import AXES, THREAD, THREADS_OF_BLOCK, Layout
+from fsr.transform.recurrence.placing import AXES, Layout
+from fsr.transform.recurrence.shared_state import THREAD, THREADS_OF_BLOCK
 from fsr.transform.recurrence.step_text import StepText, Tile
 from fsr.transform.recurrence.sums import Summed, sums_of
 from fsr.transform.sizes import largest, largest_timed

@@ -51,7 +51,7 @@ from fsr.source.walk import (
     walk_stmts,
     without_comments,
 )  # fmt: skip
-from fsr.transform.recurrence.shared_state import StateArray, arrays_of
+from fsr.transform.recurrence.shared_state import StateArray, arrays_of, is_own
 from fsr.transform.recurrence.strided import thread_an_element
 from fsr.transform.sizes import largest
 from fsr.transform.target import Target
@@ -151,7 +151,7 @@ class _Reader:
         """Everything can be read, and only what is known of a thread's place decides on what it does."""
         kernel, source = self.target.kernel, self.target.source
         words = identifiers(self.parts)
-        if kernel.template is not None or self.target.launch.block[1:] != ("1", "1") or contains_opaque(self.parts):
+        if kernel.template is not None or contains_opaque(self.parts):
             raise NotOneError
         if words & (thread_aware(source) - {kernel.name}) or words & hiding_macros(source):
             raise NotOneError
@@ -222,9 +222,6 @@ class _Reader:
             raise NotOneError
         return None
 
-    def _is_own(self, e: Index) -> bool:
-        return self.target.poly(e.index) == self.target.poly(Member(Name("threadIdx"), "x"))
-
     # ------------------------------------------------------------ order
 
     def _orders(self, loop: For, before: Block, body: Block) -> Iterator[tuple[Block, Block]]:
@@ -246,16 +243,16 @@ class _Reader:
         """Whether no step reads what other threads write in it, and each thread writes its own elements only."""
         if any(writes and self._array(e) is not None for e, writes in _accesses(after)):
             return False
-        if any(self._array(e) is not None and not self._is_own(e) for e, _ in _accesses(before)):
+        if any(self._array(e) is not None and not is_own(self.target, e) for e, _ in _accesses(before)):
             return False
         seen = set[tuple[str, int]]()
         for s in body:
             found = [(a, e, writes) for e, writes in _accesses((s,)) if (a := self._array(e)) is not None]
             now = {a.key for a, _, writes in found if writes}
-            if any(writes and not self._is_own(e) for _, e, writes in found):
+            if any(writes and not is_own(self.target, e) for _, e, writes in found):
                 return False
             late = seen if isinstance(s, Assign) else seen | now
-            if any(a.key in late and not self._is_own(e) for a, e, writes in found if not writes):
+            if any(a.key in late and not is_own(self.target, e) for a, e, writes in found if not writes):
                 return False
             seen |= now
         return True
@@ -265,7 +262,9 @@ class _Reader:
         for place, s in enumerate(body):
             match s:
                 case Assign(Index() as target, "=", _) if self._array(target) == array and not array.lead:
-                    rest = any(self._array(e) == array and self._is_own(e) for e in _all_reads(body[place + 1 :]))
+                    rest = any(
+                        self._array(e) == array and is_own(self.target, e) for e in _all_reads(body[place + 1 :])
+                    )
                     written = [e for e, writes in _accesses(body) if writes and self._array(e) == array]
                     return replace(array, copied=rest or len(written) > 1)
         return array

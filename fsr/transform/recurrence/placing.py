@@ -12,15 +12,14 @@ from dataclasses import dataclass, replace
 
 from fsr.hardware.c_types import BY_SPELLING
 from fsr.records import Scratch
-from fsr.source.form import Assign, Binary, Cast, Declare, Expr, Index, Member, Name, Param, Stmt
+from fsr.source.form import Assign, Binary, Cast, Declare, Expr, Index, Name, Param, Stmt
 from fsr.source.mapping import rewrite, with_blocks, with_exprs
 from fsr.source.walk import Block
 from fsr.transform.recurrence.form import Recurrence
-from fsr.transform.recurrence.shared_state import StateArray
+from fsr.transform.recurrence.shared_state import StateArray, is_own
 from fsr.transform.target import Target
 
 AXES = "xyz"
-THREAD, THREADS_OF_BLOCK = Member(Name("threadIdx"), "x"), Member(Name("blockDim"), "x")
 
 
 @dataclass(frozen=True)
@@ -131,10 +130,6 @@ class Layout:
             base = base.base
         return self.rec.arrays.get(base.text) if isinstance(e, Index) and isinstance(base, Name) else None
 
-    def is_own(self, e: Index) -> bool:
-        """Whether an element has the number of the thread."""
-        return self.target.poly(e.index) == self.target.poly(THREAD)
-
     def place(self, array: StateArray, e: Index) -> Expr:
         """The place of an element among those of an item, by lead and index."""
         found: Expr = Cast("int", e.index)
@@ -162,7 +157,7 @@ class Layout:
                 array = self.array_of(x)
                 if array is None or not isinstance(x, Index):
                     return None
-                copy = version(array, self.is_own(x), writes and x is e)
+                copy = version(array, is_own(self.target, x), writes and x is e)
                 inner = _with_indices(x, lambda index: rewrite(index, change))
                 return self.element(array, inner, copy, item)
 

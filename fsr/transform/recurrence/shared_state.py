@@ -11,6 +11,7 @@ from fsr.transform.sizes import always
 from fsr.transform.target import Target
 
 MOST_PARTS = 8
+THREAD, THREADS_OF_BLOCK = Member(Name("threadIdx"), "x"), Member(Name("blockDim"), "x")
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,11 @@ def arrays_of(target: Target, before: Block, everything: Block) -> dict[str, Sta
         return {}
     first = dict[tuple[str, int], StateArray]()
     return {name: first.setdefault(a.key, a) for name, a in used.items()}
+
+
+def is_own(target: Target, e: Index) -> bool:
+    """Whether an element has the number of the thread."""
+    return target.poly(e.index) == target.poly(THREAD)
 
 
 def _text(e: Expr) -> str:
@@ -110,7 +116,7 @@ def _elements_of(arrays: dict[str, StateArray], several: set[str], everything: B
 
 def _stays_inside(target: Target, e: Index, everything: Block) -> bool:
     """Whether an index is the thread's number, or that of a loop over as many elements as the block has threads."""
-    if target.poly(e.index) == target.poly(Member(Name("threadIdx"), "x")):
+    if is_own(target, e):
         return True
     own = [loop for loop in loops(everything) if isinstance(e.index, Name) and loop.var == e.index.text]
     threads = target.launch.block[0]

@@ -26,8 +26,8 @@ from fsr.source.mapping import rewrite, with_blocks
 from fsr.source.names import indent, unrolled
 from fsr.source.walk import Block, names_in, subexprs, walk_expr
 from fsr.transform.recurrence.form import elements
-from fsr.transform.recurrence.placing import AXES, THREAD, THREADS_OF_BLOCK, Layout
-from fsr.transform.recurrence.shared_state import StateArray
+from fsr.transform.recurrence.placing import AXES, Layout
+from fsr.transform.recurrence.shared_state import THREAD, THREADS_OF_BLOCK, StateArray
 from fsr.transform.recurrence.sums import Group, Sum, Summed
 
 WARP = 32

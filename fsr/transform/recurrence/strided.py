@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fsr.source.form import Binary, Cast, Expr, For, If, Member, Name, Stmt
+from fsr.source.form import Binary, Cast, Expr, For, If, Stmt
 from fsr.source.mapping import substitute
 from fsr.source.walk import (
     Block,
@@ -21,9 +21,8 @@ from fsr.source.walk import (
     without_comments,
 )  # fmt: skip
 from fsr.transform.plan import with_launch
+from fsr.transform.recurrence.shared_state import THREAD, THREADS_OF_BLOCK
 from fsr.transform.target import Target
-
-_THREAD, _THREADS = Member(Name("threadIdx"), "x"), Member(Name("blockDim"), "x")
 
 
 def thread_an_element(target: Target) -> Target | None:
@@ -33,7 +32,7 @@ def thread_an_element(target: Target) -> Target | None:
     body = found.block(without_comments(target.kernel.body))
     if not found.bounds:
         return target
-    if found.fails or any(x in (_THREAD, _THREADS) for x in nodes(found.rest(body))):
+    if found.fails or any(x in (THREAD, THREADS_OF_BLOCK) for x in nodes(found.rest(body))):
         return None
     bounds = sorted(found.bounds)
     threads = bounds[0] if len(bounds) == 1 else f"max({', '.join(bounds)})"
@@ -67,7 +66,7 @@ class _Found:
             self.fails = True
             return s
         self.bounds.add(bound)
-        element: Expr = Cast(s.type, _THREAD)
+        element: Expr = Cast(s.type, THREAD)
         made = If(Binary("<", element, s.bound), substitute(s.body, {s.var: element}))
         self.made.append(made)
         return made
@@ -75,8 +74,8 @@ class _Found:
     def _deals_out(self, s: For) -> bool:
         """Whether a loop starts at the thread's number and goes on by as many as there are threads."""
         step, threads = self.known.expand(s.step), self.target.launch.block[0]
-        whole = step == _THREADS or (integer(step) is not None and str(integer(step)) == threads.strip())
-        return self.target.poly(s.start) == self.target.poly(_THREAD) and whole
+        whole = step == THREADS_OF_BLOCK or (integer(step) is not None and str(integer(step)) == threads.strip())
+        return self.target.poly(s.start) == self.target.poly(THREAD) and whole
 
     def rest(self, body: Block) -> Block:
         """The statements without what was guarded and the names of a thread's number, which nobody uses any more."""
@@ -93,4 +92,4 @@ class _Found:
     @property
     def _numbers(self) -> frozenset[str]:
         """Locals that hold the thread's number or the number of threads."""
-        return frozenset(name for name, value in self.known.values.items() if value in (_THREAD, _THREADS))
+        return frozenset(name for name, value in self.known.values.items() if value in (THREAD, THREADS_OF_BLOCK))
