@@ -229,6 +229,8 @@ class Session:
         turning = turning_cases(self.contract, candidate, baseline, seed)
         named = [*tailored, *turning]
         others = [replace(c, name=f"{c.name} outliers", family="outliers") for c in named[:OTHER_VALUES]]
+        if _fixed(self.contract):  # all other cases have this very size: other values alone may tell more
+            named, others = [], others[:1]
         return self.affordable([*named, *others, *value_cases(self.contract, candidate, baseline, seed)])
 
     def held_out_cases(self) -> list[Case]:
@@ -237,7 +239,10 @@ class Session:
         return self.affordable(found)
 
     def large_cases(self) -> list[Case]:
-        """Cases at the upper end of the sizes, as far as this machine answers them soon."""
+        """Cases at the upper end of the sizes, as far as this machine answers them soon; none where there is but one
+        size, which all other cases have."""
+        if _fixed(self.contract):
+            return []
         found = large_cases(self.contract, self.spec.seed, LARGE_ELEMENTS)
         return [*found, *large_cases(self.contract, self.spec.seed, 8 * LARGE_ELEMENTS)[-1:]]
 

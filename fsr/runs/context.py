@@ -8,13 +8,16 @@ from typing import Any
 
 from fsr.errors import FsrError
 from fsr.evaluation.spec import PromoteRequest, SessionSpec
-from fsr.records import Outcome, Status
+from fsr.evaluation.verdict import predicted_verdict
+from fsr.prediction.predict import ERROR_FACTOR
+from fsr.records import Outcome, Status, Verdict, VerdictKind
 from fsr.runs.awaiting import all_completed, completed
 from fsr.runs.budget import Budget
 from fsr.runs.control import Control
 from fsr.runs.lease import Lease
 from fsr.runs.log import EventLog
 from fsr.runs.state import Progress, RunState
+from fsr.search.proposal import Trial
 from fsr.workers.protocol import Completion, Pool, Task, Workers
 
 BLOCKED_S = 60.0  # how long another process may keep a device that this one waits for
@@ -39,6 +42,23 @@ class RunContext:
         self.state.elapsed_s = self.budget.elapsed_s
         self.state.device_busy = self.workers.busy_share("device")
         self.progress(self.state)
+
+    def verdict_on(self, trial: Trial) -> Verdict | None:
+        """What the final will say of a candidate that the search has timed, where times are predicted, since a
+        prediction does not vary; None where they are measured."""
+        original = self.state.baseline.outcome.timing if self.state.baseline is not None else None
+        if not self.spec.predicted or original is None or trial.time_ns is None:
+            return None
+        return predicted_verdict(original.median_ns, trial.time_ns, ERROR_FACTOR)
+
+    @property
+    def found(self) -> bool:
+        """Whether there is something to promote: the best so far is not the original, nor known to be ambiguous."""
+        best = self.state.best
+        if best is None or not self.state.found:
+            return False
+        verdict = self.verdict_on(best)
+        return verdict is None or verdict.kind is VerdictKind.FASTER
 
     def take_device(self) -> None:
         """Wait for the turn on the device. Raises FsrError when another process keeps it, StopNow."""

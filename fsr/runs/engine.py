@@ -213,7 +213,7 @@ class Engine:
         trial = self.refinement.tell(proposal.id, outcome)
         state.count(outcome)
         state.best = self.refinement.archive.best
-        self.context.budget.found = state.found
+        self.context.budget.found = self.context.found
         state.shares = self.refinement.sharing.accounts
         if trial.time_ns is None:
             self.binaries.pop(proposal.id, None)

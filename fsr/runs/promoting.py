@@ -12,7 +12,7 @@ from fsr.evaluation.faults import OriginalFails
 from fsr.evaluation.promotion import joined
 from fsr.evaluation.spec import Binaries, CompileRequest, Enriched, PromoteRequest, PromotionPart
 from fsr.identity import to_json
-from fsr.records import Outcome, Status, VerdictKind
+from fsr.records import Json, Outcome, Status, VerdictKind
 from fsr.runs.adequacy import Adequacy, Beside
 from fsr.runs.awaiting import completed
 from fsr.runs.context import RunContext
@@ -52,10 +52,11 @@ class Promoter:
             trial = self._next()
             if trial is None or (attempt and state.stopped and budget.elapsed_s - stopped_at > AFTER_STOP_S):
                 return None
-            if not budget.enough_to_promote():
+            foreseen = self._foreseen(trial)
+            if foreseen is None and not budget.enough_to_promote():
                 state.unjudged = trial
                 return None
-            outcome = self._judged(trial)
+            outcome = foreseen or self._judged(trial)
             if outcome is None:
                 state.unjudged = trial
                 return None
@@ -65,6 +66,14 @@ class Promoter:
             if self._refuse(trial, outcome):
                 return None
         return None
+
+    def _foreseen(self, trial: Trial) -> Outcome | None:
+        """What promotion would say of a candidate whose predicted time is known not to be enough, tests or no tests."""
+        verdict = self.context.verdict_on(trial)
+        if verdict is None or verdict.kind is VerdictKind.FASTER:
+            return None
+        evidence: dict[str, Json] = {"verdict": to_json(verdict), "kind": verdict.kind.value}
+        return Outcome(Status.CORRECT, "promotion", timing=trial.outcome.timing, evidence=evidence)
 
     def _refuse(self, trial: Trial, outcome: Outcome) -> bool:
         """Note that a candidate does not stand; whether no other will either."""

@@ -164,7 +164,7 @@ class Refining:
             replay_into(self.refinement, context.log.folder, state)
             self._tell_original()
         state.best = self.refinement.archive.best
-        context.budget.found = state.found
+        context.budget.found = context.found
 
     def _begin(self, start: RunStart) -> None:
         self.context.log.append("start", **start.to_json())

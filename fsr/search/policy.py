@@ -3,7 +3,8 @@
 Every move has an estimated log speed-up: its action's prior guess, pulled towards what the action, and each of
 its parameter values, were seen to gain in this run (a Bayesian mean under a normal prior). A move on elite e
 is worth log(speed of e) + estimate + an exploration bonus that shrinks as the action is tried (UCB1, Auer et
-al. 2002). Bottlenecks found in the elite's features raise the moves aimed at them.
+al. 2002). Bottlenecks found in the elite's features raise the moves aimed at them. An action that has left a predicted
+time as it was, to the bit, is one that predictions do not show (a hint to a cache, a flag): nothing more is expected.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 
 from fsr.features.schema import Features
 from fsr.prediction.measured import judged
-from fsr.records import Outcome, Status
+from fsr.records import Basis, Outcome, Status
 from fsr.transform.protocol import Action, Move
 
 PRIOR_WEIGHT = 1.5  # an action's guess counts as this many observations
@@ -43,6 +44,7 @@ class Policy:
     _by_value: dict[tuple[str, str, str], _Seen] = field(default_factory=lambda: defaultdict(_Seen))
     _pending: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     _by_name: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
+    _shown: dict[str, list[bool]] = field(default_factory=lambda: defaultdict(list))
     _tried: int = 0
 
     def started(self, move: Move) -> None:
@@ -56,6 +58,8 @@ class Policy:
         gained = FAILURE
         if outcome.status >= Status.CORRECT and outcome.timing is not None:
             gained = max(math.log(parent_ns / outcome.timing.median_ns), 2 * FAILURE)
+            same = outcome.timing.basis is Basis.PREDICTED and outcome.timing.median_ns == parent_ns
+            self._shown[move.action].append(not same)
         self._by_name[move.name][outcome.status >= Status.SLOW] += 1
         action = self._by_action[move.action]
         action.count += 1
@@ -79,7 +83,7 @@ class Policy:
             effect = self._by_value.get((move.action, key, str(value)))
             if effect is not None:
                 mean += effect.total / (effect.count + 1.0)
-        return mean
+        return min(mean, 0.0) if self._unseen(move.action) else mean
 
     def refused(self, name: str) -> bool:
         """Whether a move was tried on several parents and never gave a candidate that was right: it is not proposed
@@ -87,8 +91,14 @@ class Policy:
         failed, right = self._by_name.get(name, (0, 0))
         return failed >= REFUSED_OFTEN and not right
 
+    def _unseen(self, action: str) -> bool:
+        """Whether an action changed no prediction so far, wherever it was tried."""
+        return action in self._shown and not any(self._shown[action])
+
     def bonus(self, action: str) -> float:
         """The exploration bonus of an action."""
+        if self._unseen(action):
+            return 0.0
         count = self._by_action[action].count + self._pending[action]
         return BONUS * math.sqrt(math.log(self._tried + 2.0) / (count + 1.0))
 

@@ -81,3 +81,17 @@ def test_a_dear_original_answers_without_instruments(tmp_path: Path, monkeypatch
         np.testing.assert_allclose(answer, want, rtol=1e-5, atol=1e-5)
     session.close()
     assert asked[0] == session.baseline.run.data != asked[-1]  # the first answer is the instrumented build's
+
+
+def test_of_one_fixed_size_a_candidate_gets_no_cases_but_of_other_values(tmp_path: Path) -> None:
+    args = (Argument("a", "float32", Role.IN, ("n",)), Argument("b", "float32", Role.OUT, ("n",)))
+    plan = Plan((Launch("k", ("2", "1", "1"), ("32", "1", "1"), "0", ("a", "b")),))
+    sizes = (Size("n", 64, 64, (64,)),)
+    spec = SessionSpec(Contract("k", sizes, args, plan), Candidate(TEXT, plan), "host", "", 1, str(tmp_path))
+    session = Session(spec)
+    own = session.candidate_cases(
+        Candidate(TEXT.replace("b[i] = s", "if (blockIdx.x == 41) sum += 1.0f;\n    b[i] = s"), plan)
+    )
+    assert [case.family for case in own] == ["outliers"]
+    assert not session.large_cases()
+    session.close()

@@ -11,9 +11,9 @@ import pytest
 
 from fsr.evaluation.faults import OriginalFails
 from fsr.evaluation.mutation import MutantsReport, MutantsRequest
-from fsr.evaluation.spec import Binaries, SessionSpec
+from fsr.evaluation.spec import BaselineReport, Binaries, SessionSpec
 from fsr.identity import candidate_hash
-from fsr.records import Image, Json, Outcome, Status
+from fsr.records import DeviceInfo, Image, Json, Outcome, Status
 from fsr.runs.budget import Budget
 from fsr.runs.context import RunContext
 from fsr.runs.control import Control
@@ -86,11 +86,16 @@ def refinement() -> Refinement:
     return found
 
 
-def promoted(refinement: Refinement, judges: Judges, folder: Path, device: str = "cuda:0") -> Trial | None:
+HOST = DeviceInfo("host", "a CPU", "x86_64", None, 1 << 34)
+
+
+def promoted(
+    refinement: Refinement, judges: Judges, folder: Path, device: str = "cuda:0", state: RunState | None = None
+) -> Trial | None:
     spec = SessionSpec(CONTRACT, BASELINE, device, "sm_90", 0)
     with EventLog(folder / "run") as log:
         context = RunContext(
-            spec, judges, log, RunState("r", "k", 60.0), Budget(60.0), Control(), Leases().lease(()),  # type: ignore[arg-type]
+            spec, judges, log, state or RunState("r", "k", 60.0), Budget(60.0), Control(), Leases().lease(()),  # type: ignore[arg-type]
         )  # fmt: skip
         enricher = Enricher(judges, spec)  # type: ignore[arg-type]
         return Promoter(context, refinement, {}, lambda candidate, outcome: None, enricher).promote()
@@ -100,6 +105,16 @@ def test_the_fastest_is_promoted(refinement: Refinement, tmp_path: Path) -> None
     winner = promoted(refinement, Judges({}), tmp_path)
     assert winner is not None
     assert winner.proposal.hash == candidate_hash(refinement.ranked()[0].proposal.candidate)
+
+
+def test_what_no_prediction_calls_faster_is_told_so_without_a_test(tmp_path: Path) -> None:
+    found, judges = deterministic((Knob("tile", (8,)),), seed=3), Judges({})
+    for time_ns in (100.0, 90.0):
+        found.tell(found.ask().id, timed(time_ns))  # type: ignore[union-attr]
+    state = RunState("r", "k", 60.0, baseline=BaselineReport(timed(100.0), HOST))
+    assert promoted(found, judges, tmp_path, "host", state) is None
+    assert not judges.asked
+    assert [outcome.evidence["kind"] for _, outcome in state.refusals] == ["ambiguous"]
 
 
 def fates(**kinds: int) -> MutantsReport:

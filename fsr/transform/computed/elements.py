@@ -17,6 +17,7 @@ from fsr.transform.plain.c_text import NotPlain
 
 Params = Mapping[str, int | str]
 _UNSIGNED = 2**32
+_LONG = 8  # packs that a line has at least where the last may be in part: of shorter ones it wastes too many lanes
 
 
 def stores(scene: Scene) -> list[Load]:
@@ -71,8 +72,10 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     sizes = [bytes_of(x) for x in (*reads, *stores(scene))]
     widest = MOST_BYTES // max(sizes)
     gain = 1.6 if _segments(scene.part) else 1.3
-    for pack in dict.fromkeys((widest, max(1, widest // 2))):
-        for packs in (1, 2, 4):
+    length = scene.timed(scene.part.domain[-1][1])
+    fitting = [p for p in dict.fromkeys((widest, max(1, widest // 2))) if not length % p or length >= _LONG * p]
+    for pack in fitting or [1]:
+        for packs in (1, 2, 4) if fitting else (2, 4, 8):
             for threads in (256, 128):
                 yield {"pack": pack, "packs": packs, "threads": threads}, gain
                 gain *= 0.98

@@ -42,6 +42,7 @@ Params = Mapping[str, int | str]
 _MOST_POINTS, _MOST_READS, _MOST_VALUES = 32, 160, 2500  # of a tile
 _SHAPES, _LINES = ((32, 8), (32, 4)), ((256, 1), (128, 1))  # threads of a block
 _WIDE = ((64, 4), (128, 1))  # of points one below the other, which nothing else makes contiguous
+_LEAST_LINE = 16  # points, for which threads of a block stand side by side
 _MAX_GRID, _MAX_BLOCKS = 65535, 2**31 - 1  # along the second and third axis, and along the first
 
 
@@ -99,7 +100,7 @@ def in_single(e: Expr) -> Expr:
 
 def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]:
     """Decisions worth trying with a guess of their gain, best first."""
-    if not _is_stencil(scene.part):
+    if not _is_stencil(scene.part) or scene.timed(scene.part.domain[-1][1]) < _LEAST_LINE:
         return
     widest = MOST_BYTES // max(bytes_of(x) for x in stores(scene))
     packs = dict.fromkeys(p for p in (min(widest, 4), widest, 1) if p <= scene.timed(scene.part.domain[-1][1]))

@@ -99,7 +99,7 @@ class Writer:
         found = ""
         for part, extent in zip(indices, self.extents[buffer], strict=True):
             text = self.text(part)
-            text = text[1:-1] if isinstance(part, Number) and text.startswith("(") and text.endswith(")") else text
+            text = bare(text) if isinstance(part, Number) else text
             if found in ("", "0"):
                 found = f"(long long){_grouped(text)}" if buffer in self.wide and text != "0" else text
                 continue
@@ -237,7 +237,7 @@ def bare(text: str) -> str:
 
 
 def _grouped(text: str) -> str:
-    return text if is_word(text) or (text.startswith("(") and text.endswith(")")) else f"({text})"
+    return text if is_word(text) or (text.startswith("(") and is_whole(text)) else f"({text})"
 
 
 def literal(e: Const) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from fsr.search.proposal import Proposal
 from fsr.search.proposers.deterministic import Deterministic
 from fsr.search.proposers.protocol import Suggestion
+from fsr.transform.protocol import Move, Subject
 from tests.conformance.proposers import ProposerConformance, Scripted, cost, noted, search
 from tests.search.scripted import Knob, deterministic, timed
 
@@ -32,6 +36,36 @@ def test_a_guess_takes_no_more_than_two_of_what_is_asked_before_the_first_answer
     asked = [refinement.ask().move for _ in range(4)]  # type: ignore[union-attr]
     assert sum(move.startswith("wrong") for move in asked) == 2
     assert sum(move.startswith("right") for move in asked) == 2
+
+
+def test_what_no_prediction_shows_is_asked_for_once_and_then_last() -> None:
+    refinement = deterministic((Knob("hint", (1, 2, 3, 4), 1.1), Knob("tile", (1, 2, 3, 4), 1.05)), 0)
+    refinement.tell(refinement.ask().id, timed(1000.0))  # type: ignore[union-attr]
+    asked = []
+    for _ in range(5):
+        proposal = refinement.ask()
+        assert proposal is not None
+        asked.append(proposal.move.split("@")[0])
+        refinement.tell(proposal.id, timed(1000.0 + len(asked) * (asked[-1] == "tile")))
+    assert asked.count("hint") == 1
+
+
+class Grid(Knob):
+    """Two parameters of two values each."""
+
+    def moves(self, subject: Subject) -> Iterator[Move]:
+        for n, move in enumerate(super().moves(subject)):
+            yield replace(move, params=(*move.params, ("w", n % 2)), gain=self.gain * 0.98**n)
+
+
+def test_of_two_that_are_tried_at_once_the_second_mostly_shares_no_parameter_with_the_first() -> None:
+    apart = 0
+    for seed in range(20):
+        refinement = deterministic((Grid("grid", (1, 1, 2, 2), 1.3),), seed)
+        refinement.tell(refinement.ask().id, timed(1000.0))  # type: ignore[union-attr]
+        first, second = (refinement.ask().move[len("grid@kernel[") : -1].split(",") for _ in range(2))  # type: ignore[union-attr]
+        apart += not set(first) & set(second)
+    assert apart >= 14  # by chance a third
 
 
 def test_another_proposer_that_gains_nothing_changes_nothing_of_what_is_proposed() -> None:

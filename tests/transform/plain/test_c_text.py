@@ -97,3 +97,10 @@ def test_an_unsigned_element_is_compared_with_what_has_no_sign() -> None:
     for name, value in (("eq", -1), ("eq", 200), ("gt", 0)):
         with pytest.raises(NotPlain):
             written(Op(name, (byte, Const(value, "int8"))))
+
+
+def test_an_index_that_ends_in_a_bracket_is_multiplied_as_a_whole() -> None:
+    within, extents = "min(max(j, 0), m - 1)", {"v": ("n", "m", "p")}
+    writer = Writer(affine, extents, {"v": "v"}, str, held={index("j"): within})
+    element = Load("v", (Number(Affine((("i", 1),), 1), "int64"), index("j"), index("k")), "float32")
+    assert writer.text(element) == f"v[((i + 1) * m + {within}) * p + k]"
