@@ -256,6 +256,8 @@ def _replaced(state: _State, words: Sequence[_Word]) -> list[_Word]:
         origin = state.spent
         if state.spent > EXPANSION_LIMIT:
             raise CannotPreprocess(f"macros that expand to over {EXPANSION_LIMIT} tokens")
+        if waiting:
+            waiting[-1] = replace(waiting[-1], spaced=True)
         waiting += [
             _Word(w.text, w.kind, w.hidden | hidden, w.spaced, w.origin or origin) for w in reversed(_pasted(body))
         ]
@@ -281,7 +283,8 @@ def _arguments(waiting: list[_Word], macro: _Macro) -> tuple[list[list[_Word]] |
 
 
 def _substituted(state: _State, macro: _Macro, given: list[list[_Word]]) -> list[_Word]:
-    """The body with its parameters replaced: expanded, but as they are beside # and ##."""
+    """The body with its parameters replaced: expanded, but as they are beside # and ##. No word of an argument touches
+    one of the body, unless ## joins them."""
     values = dict(zip(macro.parameters or (), [*given, *[[]] * len(macro.parameters or ())], strict=False))
     expanded: dict[str, list[_Word]] = {}
     out: list[_Word] = []
@@ -292,19 +295,25 @@ def _substituted(state: _State, macro: _Macro, given: list[list[_Word]]) -> list
         if word.text == "#" and behind in values:
             continue
         if word.kind != "name" or word.text not in values:
-            out.append(word)
+            out.append(replace(word, spaced=True) if before in values else word)
         elif before == "#":
-            text = " ".join(w.text for w in values[word.text]).replace("\\", "\\\\").replace('"', '\\"')
+            text = "".join(f" {w.text}" if w.spaced else w.text for w in values[word.text]).strip()
+            text = text.replace("\\", "\\\\").replace('"', '\\"')
             out.append(_Word(f'"{text}"', "string", spaced=True))
         elif "##" in (before, behind):
-            out += values[word.text] or [_Word("", "punct")]
+            out += _apart(values[word.text] or [_Word("", "punct")])
         else:
             if word.text not in expanded:
                 expanded[word.text] = _replaced(state, values[word.text])
-            out += expanded[word.text]
+            out += _apart(expanded[word.text])
         if len(out) > EXPANSION_LIMIT:
             raise CannotPreprocess(f"macros that expand to over {EXPANSION_LIMIT} tokens")
     return out
+
+
+def _apart(words: list[_Word]) -> list[_Word]:
+    """The words with blanks before the first."""
+    return [replace(words[0], spaced=True), *words[1:]] if words else []
 
 
 def _pasted(body: list[_Word]) -> list[_Word]:
@@ -315,14 +324,13 @@ def _pasted(body: list[_Word]) -> list[_Word]:
         word = body[index]
         if word.text == "##" and out and index + 1 < len(body):
             left, right = out.pop(), body[index + 1]
-            made = tokenize(left.text + right.text)
+            made = tokenize(left.text + right.text) or [Token("punct", "", 0)]
             out += [_Word(t.text, t.kind, left.hidden & right.hidden, left.spaced) for t in made]
             index += 2
             continue
-        if word.text:
-            out.append(word)
+        out.append(word)
         index += 1
-    return out
+    return [word for word in out if word.text]  # an empty argument stood for itself beside ##
 
 
 # ---------------------------------------------------------------- text
