@@ -183,7 +183,7 @@ def _bad_macro(body: str) -> str | None:
 
 def _names(candidate: Candidate, text: Text, own: Text) -> Iterator[Fault]:
     words = [*text.code(), Token("punct", "", 0)]
-    declared = Declared(words[:-1])
+    declared = Declared(text.joined, words[:-1], cuda_names())
     bare = own.uses_bare_indices()
     for index, token in enumerate(words[:-1]):
         if token.text == "<<<" and "<<<" not in own.joined:

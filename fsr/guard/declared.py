@@ -6,8 +6,12 @@ alone (``y * name(1)``) makes nothing one's own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+from itertools import pairwise
 
+from fsr.guard.declarators import introduced
 from fsr.source.tokens import Token, close_angle, close_of
 
 _NO_TYPE = frozenset(
@@ -24,19 +28,74 @@ _ALIGNED = frozenset(("__align__", "alignas", "__builtin_align__", "__attribute_
 
 
 class Declared:
-    """The names that tokens introduce (types, members, parameters, variables, functions, enumerators, labels), and
-    where each counts: a member inside its record only."""
+    """The names that a text introduces (types, members, parameters, variables, functions, enumerators, labels), and
+    where each counts: a member inside its record, records that inherit it and its functions that stand outside.
 
-    def __init__(self, code: Sequence[Token]) -> None:
-        self._records = list(_records(code))
-        self._places: dict[str, list[tuple[int, int]]] = {}
-        for name, at in (*_declared(code), *_listed(code)):
-            inside = [record for record in self._records if record[0] < at < record[1]]
-            self._places.setdefault(name, []).append(max(inside, default=(0, len(code))))
+    ``code``: the text's tokens. ``documented``: names that CUDA knows, types among them."""
+
+    def __init__(self, text: str, code: Sequence[Token], documented: Collection[str]) -> None:
+        self._text, self._code, self._documented = text, code, documented
+        self._records = [_Record(code, begin, end) for begin, end in _records(code)]
+        self._types = {t.text for at, t in enumerate(code) if t.kind == "name" and at and _introduced(code, at)}
+        self._read = self._by_name((*_declared(code, self._types), *_listed(code)))
 
     def knows(self, name: str, at: int) -> bool:
         """Whether the name at index ``at`` is one of them."""
-        return any(begin <= at <= end for begin, end in self._places.get(name, ()))
+        return _holds(self._read.get(name, ()), at) or _holds(self._parsed.get(name, ()), at)
+
+    @cached_property
+    def _parsed(self) -> dict[str, list[tuple[int, int]]]:
+        """What only the grammar sees: asked for where a name is not found otherwise."""
+        index = {token.start: at for at, token in enumerate(self._code)}
+        found = introduced(self._text, _TYPES | self._types | set(self._documented))
+        return self._by_name((name, index[at]) for name, at in found if at in index)
+
+    def _by_name(self, found: Iterable[tuple[str, int]]) -> dict[str, list[tuple[int, int]]]:
+        places: dict[str, list[tuple[int, int]]] = {}
+        for name, at in found:
+            inside = max((r for r in self._records if r.begin < at < r.end), key=lambda r: r.begin, default=None)
+            there = [(0, len(self._code))] if inside is None else inside.places(self._records)
+            places.setdefault(name, []).extend(there)
+        return places
+
+
+def _holds(places: Iterable[tuple[int, int]], at: int) -> bool:
+    return any(begin <= at <= end for begin, end in places)
+
+
+class _Record:
+    """A struct, class or union, whose braces stand at ``begin`` and ``end``."""
+
+    def __init__(self, code: Sequence[Token], begin: int, end: int) -> None:
+        first = next(i for i in range(begin, -1, -1) if code[i].text in ("struct", "class", "union"))
+        head = [t.text for t in code[first + 1 : begin]]
+        named = pairwise([*head, "{"])
+        self.name = next((a for a, b in named if b in ("{", ":", "<", "final") and a.isidentifier()), "")
+        self.bases = head[head.index(":") :] if ":" in head else []
+        self.begin, self.end, self._code = begin, end, code
+        self._places: list[tuple[int, int]] | None = None
+
+    def places(self, records: Sequence[_Record]) -> list[tuple[int, int]]:
+        """Where its members count: in it, in records that inherit it, in its functions that stand outside."""
+        if self._places is None:
+            heirs = [r for r in records if self.name and self.name in r.bases]
+            self._places = [(r.begin, r.end) for r in (self, *heirs)] + list(self._outside())
+        return self._places
+
+    def _outside(self) -> Iterator[tuple[int, int]]:
+        code = self._code
+        for at in range(len(code) - 2) if self.name else ():
+            if code[at].text == self.name and code[at + 1].text in ("::", "<"):
+                body = next((i for i in range(at, len(code)) if code[i].text in ("{", ";")), len(code))
+                close = close_of(code, body) if body < len(code) and code[body].text == "{" else None
+                if close is not None and _heads_a_function(code, at, body):
+                    yield at, close
+
+
+def _heads_a_function(code: Sequence[Token], at: int, body: int) -> bool:
+    """Whether ``Record::name(`` stands between, at the depth of the file: the head of a member's definition."""
+    texts = [t.text for t in code[at:body]]
+    return "::" in texts and "(" in texts[texts.index("::") :] and texts.count("(") == texts.count(")")
 
 
 def _records(code: Sequence[Token]) -> Iterator[tuple[int, int]]:
@@ -52,20 +111,32 @@ def _records(code: Sequence[Token]) -> Iterator[tuple[int, int]]:
                 yield begin, close
 
 
-def _declared(code: Sequence[Token]) -> Iterator[tuple[str, int]]:
+def _declared(code: Sequence[Token], types: AbstractSet[str]) -> Iterator[tuple[str, int]]:
+    objects = set[str]()  # what stands before a star and is one of these is multiplied
     for index, token in enumerate(code):
         if token.kind != "name" or index == 0:
             continue
         before, behind = _before(code, index), code[index + 1].text if index + 1 < len(code) else ""
-        introduced = before in _INTRODUCES or before == "goto" or (before == "}" and behind in (";", "=", "[", ","))
-        if introduced or (before == "..." and index > 1 and code[index - 2].text in _INTRODUCES):
+        made = before == "goto" or (before == "}" and behind in (";", "=", "[", ","))
+        if made or _introduced(code, index):
             yield token.text, index
         elif behind == "(":
             made = _is_type(code, index - 1, pointers=False) and _makes(code, index + 1)
             if made or _defines(code, index):
                 yield token.text, index
-        elif behind in ("=", ";", ",", ")", "[", "{", ":", ">") and _is_type(code, index - 1, pointers=True):
+        elif (
+            behind in ("=", ";", ",", ")", "[", "{", ":", ">")
+            and _is_type(code, index - 1, pointers=True)
+            and (code[index - 1].text not in ("*", "&") or _starred(code, index - 1) not in objects - types)
+        ):
+            objects.add(token.text)
             yield token.text, index
+
+
+def _introduced(code: Sequence[Token], at: int) -> bool:
+    """Whether a word stands before a name that makes it a type's, a template's or a namespace's."""
+    pack = at > 3 and all(token.text == "." for token in code[at - 3 : at])  # typename... A
+    return (code[at - 4].text if pack else _before(code, at)) in _INTRODUCES
 
 
 def _before(code: Sequence[Token], at: int) -> str:
@@ -91,6 +162,11 @@ def _is_type(code: Sequence[Token], at: int, *, pointers: bool) -> bool:
     if token.text == ">":
         return pointers or _begins_a_statement(code, at)
     return token.kind == "name" and token.text not in _NO_TYPE
+
+
+def _starred(code: Sequence[Token], at: int) -> str:
+    """The word that stars or ampersands stand behind."""
+    return next((code[i].text for i in range(at, -1, -1) if code[i].text not in _POINTERS), "")
 
 
 def _begins_a_statement(code: Sequence[Token], at: int) -> bool:
@@ -169,7 +245,8 @@ def _in_declaration(code: Sequence[Token], comma: int) -> bool:
     while at >= 0:
         text = code[at].text
         depth += (text in (")", "]", "}")) - (text in ("(", "[", "{"))
-        if depth < 0 or (depth == 0 and text == ";"):
+        ended = text == ";" or (text == "}" and code[at + 1].kind == "name")  # a body, and what stands behind it
+        if depth < 0 or (depth == (text == "}") and ended):
             break
         at -= 1
     words = [t for t in code[at + 1 : at + 8] if t.text not in _TYPE_LIKE]

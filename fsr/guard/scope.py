@@ -87,7 +87,7 @@ def _head(statement: Sequence[Token]) -> Sequence[Token]:
 def _file_scope_fault(item: Item, statement: Sequence[Token], defined: set[str]) -> str | None:
     head = _head(statement)
     words = {t.text for t in head}
-    if item.kind in ("alias", "using", "assertion", "function") or "friend" in words:
+    if item.kind in ("alias", "using", "assertion", "function") or words & {"friend", "concept"}:
         return None
     if item.kind == "record":
         bare = _without_template(statement)

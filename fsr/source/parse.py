@@ -58,7 +58,7 @@ def misread_lines(text: str) -> list[int]:
     for item in items:
         if item.kind == "function" and item.body is not None:
             piece = one_head(code[item.start : item.end].rstrip("; \t\n"), item.body - item.start, defined)
-            wrong = _first_error(_tree(unbracketed(blanks(piece)[0])))
+            wrong = _first_error(syntax_tree(unbracketed(blanks(piece)[0])))
             if wrong is not None:
                 found.append(code.count("\n", 0, item.start + wrong.start_byte) + 1)
     return found
@@ -91,7 +91,7 @@ def _definition(code: str, item: Item, header_end: int, defined: Collection[str]
     piece = one_head(code[item.start : item.end].rstrip("; \t\n"), header_end, defined)
     cleaned, taken = blanks(piece)
     reader = Reader(piece.encode("latin-1"), taken, item.start)
-    root = _tree(unbracketed(cleaned))
+    root = syntax_tree(unbracketed(cleaned))
     function = _function_node(root)
     body = None if function is None else function.child_by_field_name("body")
     if body is not None and body.start_byte == header_end and body.end_byte == len(piece):
@@ -99,7 +99,7 @@ def _definition(code: str, item: Item, header_end: int, defined: Collection[str]
     else:  # brackets that the grammar sees elsewhere than the text has them: keep the body as it is
         span = (item.start + header_end + 1, item.start + len(piece) - 1)
         statements = (OpaqueStmt(reader.slice(header_end + 1, len(piece) - 1).strip("\n"), span),)
-        root = _tree(cleaned[:header_end] + "{}")
+        root = syntax_tree(cleaned[:header_end] + "{}")
         function = _function_node(root)
     declarator = None if function is None else function.child_by_field_name("declarator")
     name = None if declarator is None else declarator.child_by_field_name("declarator")
@@ -117,7 +117,9 @@ def _definition(code: str, item: Item, header_end: int, defined: Collection[str]
     )
 
 
-def _tree(cleaned: str) -> Node:
+def syntax_tree(cleaned: str) -> Node:
+    """The grammar's tree of a text of Latin-1 characters, so that bytes are characters; see :mod:`fsr.source.blanks`
+    for what to take out before."""
     root: Node = _grammar().parse(cleaned.encode("latin-1")).root_node
     return root
 

@@ -198,3 +198,12 @@ def test_no_example_is_refused_against_a_trivial_baseline(path: Path) -> None:
         pytest.skip("holds host code: the kernel is cut out before the guard sees it")
     entry = source.split("__global__ void ")[1].split("(")[0].strip()
     assert guard(made(source, entry), made(BASE)) is None
+
+
+_DECLARATIONS = (Path(__file__).parent / "declarations.cu").read_text().split("// === ")[1:]
+
+
+@pytest.mark.parametrize("text", _DECLARATIONS, ids=lambda text: text.partition("\n")[0])
+def test_every_way_to_declare(text: str) -> None:
+    base = "__global__ void k(const float *x, float *y, int n) { if (n) *y = *x; }\n"
+    assert judge(text.partition("\n")[2], base=base) is None
