@@ -257,6 +257,7 @@ class FaultKind(enum.StrEnum):
     UNSUPPORTED = "unsupported"  # the host device has no meaning for it
     CRASH = "crash"
     HANG = "hang"
+    STARVED = "starved"  # blocks wait for others that a GPU may let begin only when these have ended
     MISALIGNED = "misaligned"
     STATE = "state"  # a variable that outlives the launch is written
     UNDEFINED = "undefined"  # what the language leaves open and a CPU and a GPU may do differently

@@ -255,8 +255,9 @@ class BlockOrder:
     ``quantum``: another thread, of any block, goes on after so many global accesses on average (0: only where one
     waits). ``stalled``: 1 + the place of a block that stands still until no other can go on (0: none). ``stale``: how
     often a relaxed load misses a store that nothing orders before it. ``resident``: blocks under way at once (0: as
-    many as fit). ``chosen``: execute only so many blocks, neighbours among them (0: all); ``budget``: and start none
-    after so many accesses (0: no limit). ``cooperative``: a barrier of the grid may be waited at."""
+    many as fit); where these wait for others, they are starved. ``chosen``: execute only so many blocks, neighbours
+    among them (0: all); ``budget``: and start none after so many accesses (0: no limit). ``cooperative``: a barrier of
+    the grid may be waited at."""
 
     seed: int = 0
     blocks: int = 0

@@ -19,16 +19,19 @@ from fsr.evaluation.orders import ORDERS
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.testing import CaseFailure
+from fsr.hardware.gpus import closest_target
 from fsr.records import Candidate, Case, Fault, FaultKind, Image
 from fsr.testgen.cases import HOST_ELEMENTS, divisible, elements, families_of, smallest_alignment
 from fsr.testgen.compare import Mismatch, compare
+from fsr.testgen.legal import outnumbers
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build
 
+CROWD = 2  # blocks let in at once, where a launch can have more than a GPU holds
 CHOSEN_BLOCKS, CHOSEN_ACCESSES, CHOSEN_RESIDENT = 24, 2_000_000, 6
 WATCH_S = 10.0
 # What the original does as well is not held against a candidate: it works where it was written.
-TOLERATED = (FaultKind.STATE, FaultKind.UNDEFINED)
+TOLERATED = (FaultKind.STATE, FaultKind.UNDEFINED, FaultKind.STARVED)
 Seen = tuple[tuple[Fault, ...], Mapping[str, Array]]
 SILENT = "silent"  # what a tool says that ran to the end and found nothing
 TELLING = ("normal", "uniform")  # value families
@@ -110,6 +113,8 @@ class _Watcher:
     ) -> None:
         self.session, self.candidate, self.recorder = session, candidate, session.recorder()
         self._built_original = original
+        target, own = closest_target(session.spec.target), candidate != session.spec.baseline
+        self._crowded = own and outnumbers(session.contract, candidate.plan, target)
         built = image or self.recorder.watching_toolchain().compile(settled(session.spec, candidate))
         self.image = built if isinstance(built, Image) else None
 
@@ -129,6 +134,8 @@ class _Watcher:
     def failure(self, case: Case, order: BlockOrder) -> tuple[CaseFailure | None, str] | None:
         """The failure of one case in one order, and what is said of it; None where nothing is launched."""
         data = build(self.session.contract, case, _POISON)
+        if self._crowded and not (order.chosen or order.quantum):
+            order = replace(order, resident=CROWD)
         try:
             ran = self.run(case, data, order)
         except DeviceFault as stopped:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from fsr.contract.model import Contract, dim3, repeats_of
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
+from fsr.hardware.gpus import Target
 from fsr.hardware.limits import MAX_BLOCK, MAX_GRID, MAX_THREADS
 from fsr.records import Candidate, Fault, FaultKind, Launch, Plan
 from fsr.testgen.numbers import constant
@@ -29,6 +30,20 @@ def illegal(contract: Contract, candidate: Candidate, baseline: Plan, max_shared
                 where = ", ".join(f"{name}={value}" for name, value in sizes.items())
                 return Fault(FaultKind.LAUNCH, f"{launch.entry} cannot be launched at {where}: {why}")
     return None
+
+
+def outnumbers(contract: Contract, plan: Plan, target: Target) -> bool:
+    """Whether some launch can have more blocks than the target holds at once, whatever registers and shared memory
+    they take: then no block may wait for one that begins later."""
+    for sizes, launch in itertools.product(_ends(contract), plan.launches):
+        try:
+            blocks, threads = math.prod(dim3(launch.grid, sizes)), math.prod(dim3(launch.block, sizes))
+        except ContractError:
+            continue
+        at_once = min(target.max_blocks_per_sm, target.max_threads_per_sm // max(threads, 1))
+        if blocks > target.sm_count * at_once:
+            return True
+    return False
 
 
 def _ends(contract: Contract) -> Iterator[dict[str, int]]:

@@ -10,7 +10,7 @@ import pytest
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.watching import watch
-from fsr.records import FaultKind
+from fsr.records import Candidate, FaultKind, Plan, Scratch
 from fsr.runs.kernel import load_kernel
 
 ORIGINAL = """// /// fsr
@@ -63,3 +63,65 @@ def test_a_race_on_equal_values_only_is_seen(seed: int, tmp_path: Path) -> None:
     assert wrong is not None
     assert wrong.fault is not None
     assert wrong.fault.kind is FaultKind.RACE
+
+
+SERIAL = """// /// fsr
+// entry = "running"
+// [sizes]
+// n = {min = 0, max = MOST, timed = 512}
+// [args]
+// x = {role = "in", dtype = "int32", shape = ["n"]}
+// y = {role = "out", dtype = "int32", shape = ["n"]}
+// n = {value = "n"}
+// [launch]
+// grid = 1
+// block = 1
+// ///
+__global__ void running(const int *x, int *y, int n)
+{
+    unsigned total = 0;
+    for (int i = 0; i < n; i++) { total += x[i]; y[i] = total; }
+}
+"""
+LOOKING_BACK = """__global__ void running(const int *x, int *y, int n, volatile unsigned long long *words)
+{
+    if (threadIdx.x) return;
+    unsigned tile = PLACE, total = 0;
+    for (int i = tile * 32; i < min(n, (tile + 1) * 32); i++) total += x[i];
+    if (tile) {
+        unsigned long long seen;
+        do seen = words[tile]; while (!(seen >> 32));
+        total += (unsigned)seen;
+    }
+    words[tile + 1] = 1ull << 32 | total;
+    for (int i = min(n, (tile + 1) * 32) - 1; i >= (int)tile * 32; i--) { y[i] = total; total -= x[i]; }
+}
+"""
+
+
+@pytest.mark.parametrize(("most", "place", "starves"), [
+    (1 << 20, "blockIdx.x", True),  # the block before need not have begun when this one waits for it
+    (1 << 20, "(unsigned)atomicAdd((unsigned long long *)words, 1ull)", False),  # it drew its number, so it has
+    (1 << 11, "blockIdx.x", False),  # at most 64 blocks, which all run at once
+])  # fmt: skip
+def test_blocks_that_wait_for_later_ones(most: int, place: str, starves: bool, tmp_path: Path) -> None:
+    (tmp_path / "running.cu").write_text(SERIAL.replace("MOST", str(most)))
+    kernel = load_kernel(tmp_path / "running.cu", None)
+    launch = replace(
+        kernel.baseline.plan.launches[0], grid=("ceil_div(n, 32)", "1", "1"), block=("32", "1", "1"),
+        args=(*kernel.baseline.plan.launches[0].args, "words"),
+    )  # fmt: skip
+    words = Scratch("words", "uint64", "ceil_div(n, 32) + 1", zeroed=True)
+    waiting = Candidate(LOOKING_BACK.replace("PLACE", place), Plan((launch,), (words,)))
+    session = Session(SessionSpec(kernel.contract, kernel.baseline, "host", "sm_90", 1, str(tmp_path)))
+    try:
+        failure, said = watch(session, waiting, session.held_out_cases())
+    finally:
+        session.close()
+    assert said == "silent"
+    if not starves:
+        assert failure is None
+        return
+    assert failure is not None
+    assert failure.fault is not None
+    assert failure.fault.kind is FaultKind.STARVED

@@ -18,6 +18,7 @@ FAULT_KINDS = {
     9: FaultKind.HANG,
     10: FaultKind.UNSUPPORTED,  # more blocks wait for each other than fit here
     11: FaultKind.MISALIGNED,
+    12: FaultKind.STARVED,
 }
 STACK_OVERFLOW, ARITHMETIC, ILLEGAL_INSTRUCTION, OUT_OF_BOUNDS = 5, 6, 7, 4
 

@@ -24,6 +24,7 @@ namespace fsr {
 Launch launch;
 Flight* flight;
 Order order;
+bool scarce;
 uint3 indices[kMaxThreads];
 StackPool stacks;
 uint64_t (*block_at)(uint64_t place);
@@ -213,7 +214,10 @@ void release_barrier() {
 }
 
 [[noreturn]] void hang(int line) {
-  if (order.chosen || (issued < limit && under_way >= order.resident))
+  bool full = issued < limit && under_way >= order.resident;
+  if (full && scarce && !order.chosen)
+    raise(kStarved, line, "%u blocks wait for blocks that have not begun, and none has to begin before another ends", under_way);
+  if (order.chosen || full)
     raise(kTooFewBlocks, line, "%u blocks wait for others, of which no more fit here at once", under_way);
   raise(kHang, line, "every thread of the %u blocks under way waits for something that never comes", under_way);
 }

@@ -123,7 +123,9 @@ void start_launch(const fsr_entry* entry, void** args, const unsigned* grid, con
   limit = static_cast<uint64_t>(grid[0]) * grid[1] * grid[2];
   wanted = 0;
   unsigned fit = kMaxStacks / launch.threads;
-  order.resident = fit < kMaxFlights ? fit : kMaxFlights;
+  if (fit > kMaxFlights) fit = kMaxFlights;
+  scarce = order.resident && order.resident < fit;
+  if (!scarce) order.resident = fit;
   begin_blocks();
 }
 

@@ -30,6 +30,7 @@ enum FaultKind : int32_t {
   kHang = 9,
   kTooFewBlocks = 10,  // threads wait for blocks beyond those that fit the device at once
   kUnaligned = 11,     // a vector at an address that is no multiple of its size
+  kStarved = 12,       // blocks wait for others that are not let in before these have ended
 };
 
 // Where the child process tells the parent what went wrong; lives in memory that both map. Layout known to
@@ -107,6 +108,7 @@ struct Order {
 extern Launch launch;
 extern Flight* flight;  // whose threads run
 extern Order order;
+extern bool scarce;  // fewer blocks may be under way than fit
 extern uint3 indices[kMaxThreads];
 extern StackPool stacks;
 extern FaultRecord* fault;
