@@ -252,6 +252,7 @@ class FaultKind(enum.StrEnum):
     INPUT_CHANGED = "input-changed"
     RACE = "race"
     UNINITIALISED = "uninitialised"
+    UNSET = "unset"  # shared memory read before anything was written there: it held what an earlier block left
     DIVERGENT_BARRIER = "divergent-barrier"
     TRAP = "trap"
     UNSUPPORTED = "unsupported"  # the host device has no meaning for it

@@ -20,7 +20,7 @@ from fsr.hardware.gpus import target_of
 from fsr.identity import to_json
 from fsr.lifting.lift import Lifting, lift
 from fsr.prediction.words import explain, line_remarks
-from fsr.records import Candidate, Image, Json
+from fsr.records import Candidate, FaultKind, Image, Json
 from fsr.runs.kernel import kernel_of
 from fsr.runs.options import RefineOptions
 
@@ -39,8 +39,9 @@ def features(options: RefineOptions) -> tuple[str, dict[str, Json]]:
         found = found.merged(Features(binary=_instruction_mix(session, kernel.baseline))).quoting(kernel.unit.text)
     finally:
         session.close()
-    if profile.faults:
-        raise session.baseline_error(case, profile.faults[0])
+    faults = [fault for fault in profile.faults if fault.kind is not FaultKind.UNSET]
+    if faults:
+        raise session.baseline_error(case, faults[0])
     sizes = ", ".join(f"{name} = {value}" for name, value in case.sizes)
     text = f"{kernel.contract.entry} at {sizes}\n" + explain(prediction, target, kernel.unit.text, kernel.unit.where)
     lifting = lift(kernel.contract, kernel.baseline)

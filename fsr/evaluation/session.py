@@ -74,6 +74,7 @@ class Session:
         self.stopwatch = Stopwatch(spec.backend.limits.least_s)
         self._smoke_s = 0.0  # what the original's first answer took
         self.notes: list[str] = []  # on what is not tested as it would be
+        self.unset: bool | None = None  # whether the original reads shared memory that was never set, once it is asked
         self.held_out_ns: dict[Case, float | None] = {}  # the original's times beside the timed sizes
         self._expected: dict[Case, Expected] = {}
         self._shelf = DataShelf()

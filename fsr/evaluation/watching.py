@@ -30,13 +30,15 @@ from fsr.testgen.values import CaseData, build
 CROWD = 2  # blocks let in at once, where a launch can have more than a GPU holds
 CHOSEN_BLOCKS, CHOSEN_ACCESSES, CHOSEN_RESIDENT = 24, 2_000_000, 6
 WATCH_S = 10.0
-# What the original does as well is not held against a candidate: it works where it was written.
-TOLERATED = (FaultKind.STATE, FaultKind.UNDEFINED, FaultKind.STARVED)
+# What the original does as well is not held against a candidate: it works where it was written. Shared memory that was
+# never set holds something else in each of two runs, so that a result it reaches differs.
+TOLERATED = (FaultKind.STATE, FaultKind.UNDEFINED, FaultKind.STARVED, FaultKind.UNSET)
 Seen = tuple[tuple[Fault, ...], Mapping[str, Array]]
 SILENT = "silent"  # what a tool says that ran to the end and found nothing
 TELLING = ("normal", "uniform")  # value families
 TIES = "repeated"  # the family whose values stand many times: what two threads do only when they find the same
 _POISON = 5
+_DEAD = "the kernel reads shared memory that nothing was written to, which no result depends on"
 
 
 def watched_images(toolchain: Toolchain, spec: SessionSpec, candidate: Candidate) -> tuple[Image | None, Image | None]:
@@ -155,6 +157,10 @@ class _Watcher:
 
     def _worst(self, faults: Sequence[Fault], case: Case, data: CaseData, order: BlockOrder) -> Fault | None:
         hard = [fault for fault in faults if fault.kind not in TOLERATED]
+        if self.original is None:
+            unset = next((f.detail for f in faults if f.kind is FaultKind.UNSET), None)
+            if unset is not None and not any(_DEAD in note for note in self.session.notes):
+                self.session.notes.append(f"{_DEAD}: {unset}")
         if hard or not faults or self.original is None:
             return next(iter(hard), None)
         ran = self.original.run(case, data, order)

@@ -38,10 +38,12 @@ def value_of(a: Affine, points: Points) -> npt.NDArray[np.int64]:
 
 
 def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -> Iterator[tuple[Affine, Affine, Mask]]:
-    """Conditions that some samples meet and some do not, the simplest first: i <= j + c, i <= c, i <= n - c, n <= c,
-    i + k <= c, i + k <= n + c of a place k in a window; then, with ``numbers``, at any number."""
+    """Conditions that some samples meet and some do not, the simplest first: k <= c of a place k in a window (or of a
+    component), i <= j + c, i <= c, i <= n - c, n <= c, i + k <= c, i + k <= n + c; then, with ``numbers``, at any
+    number."""
     loops = [n for n in points.columns if n not in sizes]
-    pairs: list[tuple[Affine, Affine]] = []
+    windows = _windows(points, loops)
+    pairs = [(affine(a), Affine((), c)) for a in windows for c in range(min(3, int(points.columns[a].max())))]
     for a in loops:
         pairs += [(affine(a), shifted(affine(b), c)) for b in loops if a != b for c in (-1, 0)]
     for a in loops:
@@ -50,7 +52,7 @@ def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -
     pairs += [(affine(s), Affine((), c)) for s in sizes if s in points.columns for c in (1, 2)]
     for a in loops:
         pairs += [(affine(a), shifted(affine(b), c)) for b in loops if a != b for c in (1, 2, -2)]
-    for a, b in itertools.product(loops, _windows(points, loops)):  # beside an edge that a window reaches over
+    for a, b in itertools.product(loops, windows):  # beside an edge that a window reaches over
         both = Affine(tuple(sorted(((a, 1), (b, 1)))), 0)
         if a != b:
             pairs += [(both, Affine((), c)) for c in (0, 1, 2)]

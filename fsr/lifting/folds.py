@@ -152,7 +152,7 @@ class Folding:
         ranks = {run: {x: n for n, x in enumerate(sorted(found))} for run, found in there.items()}
         of = [ranks[int(run)] for run in points.run]
         holes = [len(r) - len(items) for r, items in zip(of, vectors, strict=True)]
-        if max(holes) != 1:
+        if max(holes) != 1 or max(map(len, of)) < _FEWEST:  # a single term that some elements lack is a condition
             raise Refused("more than a hole")
         ranked = [[(r[v[along]],) for v in items] for r, items in zip(of, vectors, strict=True)]
         return [self._over(op, points, by, ranked, [[len(r)] for r in of])]

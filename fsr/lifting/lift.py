@@ -16,6 +16,7 @@ from fsr.backends.host.traced import TracedImage, TracingToolchain
 from fsr.computation.canonical import DIMS, canonical
 from fsr.computation.computation import Buffer, Computation, Statement
 from fsr.computation.expression import Affine, Expr, Fold, Number, Op
+from fsr.computation.implied import without_implied
 from fsr.computation.printing import affine_text
 from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError, MissingToolError
@@ -194,7 +195,7 @@ class _Attempt:
         kept = points.where(np.array([not guarded(graph, t) for t in terms], bool))
         if len(kept) < 0.6 * len(points):
             raise Refused("branches on data were seen from one side only")
-        found_ = self._generaliser(graph).split(kept)
+        found_ = without_implied(self._generaliser(graph).split(kept))
         dims = tuple(zip(DIMS, self.watcher.views[output.name], strict=False))
         place_ = tuple(Number(Affine(((d, 1),)), "int64") for d, _ in dims)
         return Statement("map", output.name, dims, found_, place_)

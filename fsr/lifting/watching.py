@@ -183,7 +183,8 @@ class Watcher:
         found = iter(reader.read([n for n in nodes if n]))
         homes = [graph.make("load", output, tuple(graph.integer(i, "int64") for i in c)) for c in at]
         terms = [next(found) if n else home for n, home in zip(nodes, homes, strict=True)]
-        return [self._given(graph, run, t) for t in terms]
+        dtype = next((a.dtype for a in self.contract.args if a.name == output), "")
+        return [as_stored(graph, self._given(graph, run, t), dtype) for t in terms]
 
     def reader(self, graph: Graph, run: Run) -> Reader:
         """Makes terms of that run's nodes, each once."""
@@ -226,3 +227,18 @@ class Watcher:
             return known[e]
 
         return settled(term)
+
+
+def as_stored(graph: Graph, term: int, dtype: str) -> int:
+    """What an element of that type is where a 16-bit integer was stored there: a literal of ``__half`` is its bits."""
+    x = graph.terms[term]
+    if dtype not in ("float16", "bfloat16"):
+        return term
+    if x[0] == "int" and x[2] == "int16":
+        bits = np.uint16(int(x[1]) & 0xFFFF)
+        value = bits.view(np.float16) if dtype == "float16" else np.uint32(int(bits) << 16).view(np.float32)
+        return graph.const(float(value), dtype)
+    if x[0] == "select":
+        sides = [as_stored(graph, int(k), dtype) for k in x[2:]]
+        return graph.selected(int(x[1]), *sides)
+    return term

@@ -265,5 +265,6 @@ def _param(param: Param) -> str:
     if not param.name:
         return param.type
     if param.restrict:
-        return f"{param.type}__restrict__ {param.name}"
+        space = " " if param.type[-1:].isalnum() else ""  # behind the const of ``int *const``
+        return f"{param.type}{space}__restrict__ {param.name}"
     return declared(param.type, param.name)

@@ -68,6 +68,13 @@ def test_restrict_and_const_go_where_the_contract_allows(subject_from, apply_mov
     assert names(Restrict(), aliased) == names(CacheHint(), aliased) == []
 
 
+def test_restrict_stands_behind_a_constant_pointer(subject_from, apply_move, runner):
+    subject = subject_from(rows(params="const float *const x, float *w, float *const y"))
+    changed = apply_move(Restrict(), subject, "@kernel")
+    assert "const float *const __restrict__ x" in changed.source
+    runner.check(subject, changed, *SIZES)
+
+
 @pytest.mark.parametrize(
     "use", ["float *p = w; p[0] = 1;", "atomicAdd(&w[0], 1.0f);", "w[row] = 2;", 'asm("" :: "l"(w));']
 )

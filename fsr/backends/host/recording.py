@@ -30,6 +30,7 @@ class Regions:
         self.names: list[str] = []
         self.sizes: dict[str, int] = {}  # bytes, by name
         self.items: list[int] = []  # bytes of an element, 1 where unknown
+        self.spaces: list[int] = []
         self.rows: list[list[int]] = []
         loaded = prepared.loaded
         partial = any(launch.times > 1 for launch in prepared.launches)  # what others write is not there to be read
@@ -56,6 +57,7 @@ class Regions:
         self.names.append(name)
         self.sizes[name] = size
         self.items.append(item if space == _GLOBAL else 1)
+        self.spaces.append(space)
 
 
 def _internal(name: str) -> bool:
@@ -168,7 +170,10 @@ def _faults(found: list[dict[str, Any]], regions: Regions, loaded: LoadedImage) 
         if row["kind"] == 2:
             who += " of another block and" if row["other_earlier_block"] else f" and thread {row['other']}"
             who = f"{who} another" if row["other_earlier_block"] else who
-        faults.append(Fault(_FAULTS[row["kind"]], f"{place}: {row['text']} ({who})", line))
+        kind = _FAULTS[row["kind"]]
+        if kind is FaultKind.UNINITIALISED and regions.spaces[row["region"]] == _SHARED:
+            kind = FaultKind.UNSET
+        faults.append(Fault(kind, f"{place}: {row['text']} ({who})", line))
     return list(dict.fromkeys(faults))
 
 

@@ -176,7 +176,7 @@ def test_reads_of_what_nobody_wrote(record):
       out[threadIdx.x] += v;
     }"""
     profile = record(source, "k", 1, 32, out=np.zeros(32, "f4"), tmp=np.zeros(32, "f4"))
-    assert sorted(kinds(profile)) == [("uninitialised", 5), ("uninitialised", 6), ("uninitialised", 7)]
+    assert sorted(kinds(profile)) == [("uninitialised", 6), ("uninitialised", 7), ("unset", 5)]
     assert any("'s' byte 124" in fault.detail for fault in profile.faults)
 
 

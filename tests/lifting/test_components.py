@@ -1,0 +1,89 @@
+"""Outputs whose rows are values of different forms: components of a vector, planes of a field, literals of 16 bits."""
+
+from __future__ import annotations
+
+import pytest
+
+from fsr.backends.host.runtime import find_compiler
+from fsr.backends.host.traced import watches
+from fsr.computation.expression import Const, walk
+from fsr.computation.printing import lines
+from fsr.lifting.lift import lift
+from fsr.runs.kernel import load_kernel
+
+pytestmark = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
+
+FLUX = """// /// fsr
+// entry = "flux"
+// [sizes]
+// tiles = {min = 1, max = 64, timed = 64}
+// [args]
+// state = {role = "in", shape = [4, "32 * tiles"], low = 0.5, high = 2.0}
+// along = {role = "out", shape = [3, "32 * tiles"]}
+// across = {role = "out", shape = [3, "32 * tiles"]}
+// n = {value = "32 * tiles"}
+// [launch]
+// grid = "tiles"
+// block = 32
+// ///
+__global__ void flux(const double *state, double *along, double *across, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  double d = state[i], mx = state[i + n], my = state[i + 2 * n], mz = state[i + 3 * n];
+  double vx = mx / d, vy = my / d, p = 0.4 * (d - 0.5 * vx * mx);
+  along[i] = vx * mx + p;
+  along[i + n] = vx * my;
+  along[i + 2 * n] = vx * mz;
+  across[i] = vx * my;
+  across[i + n] = vy * my + p;
+  across[i + 2 * n] = vy * mz;
+}
+"""
+
+
+def test_components_of_a_flux_are_told_apart_by_their_number(tmp_path):
+    """What one component adds is no sum of one term, and rows 0 and 2 of one form read other rows."""
+    (tmp_path / "k.cu").write_text(FLUX)
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    told = lines(found.computation)
+    assert [line.split("[")[0] for line in told] == ["along", "across"], told
+    assert "j <=" not in told[1], told
+
+
+CAUSAL = """// /// fsr
+// entry = "decay"
+// [sizes]
+// n = {min = 1, max = 512, timed = 512}
+// [args]
+// x = {role = "in", shape = ["n", "n"]}
+// y = {role = "out", shape = ["n", "n"]}
+// n = {value = "n"}
+// [launch]
+// grid = ["ceil_div(n, 32)", "n"]
+// block = 32
+// ///
+#include <cuda_HEADER.h>
+__global__ void decay(const float *x, TYPE *y, int n) {
+  int j = blockIdx.x * 32 + threadIdx.x, i = blockIdx.y;
+  if (j >= n) return;
+  TYPE v;
+  if (i <= j) v = (TYPE)(2.0f * x[i * n + j]);
+  else v = (TYPE)FILL;
+  y[i * n + j] = v;
+}
+"""
+
+
+@pytest.mark.parametrize(("header", "type_"), [("fp16", "__half"), ("bf16", "__nv_bfloat16")])
+@pytest.mark.parametrize("fill", [0.0, 1.5])
+def test_a_literal_of_sixteen_bits_is_a_number_of_its_type(tmp_path, header, type_, fill):
+    text = CAUSAL.replace("HEADER", header).replace("TYPE", type_).replace("FILL", f"{fill}f")
+    (tmp_path / "k.cu").write_text(text)
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    value = found.computation.statements[-1].value
+    literals = {(e.value, e.dtype) for e in walk(value) if isinstance(e, Const)}
+    assert (fill, {"__half": "float16"}.get(type_, "bfloat16")) in literals
+    assert all(dtype != "int16" for _, dtype in literals), lines(found.computation)
