@@ -55,6 +55,19 @@ MIGRATIONS: tuple[str, ...] = (
         serial INTEGER NOT NULL
     );
     """,
+    """
+    CREATE TABLE experience (
+        run TEXT PRIMARY KEY,
+        kernel TEXT NOT NULL,
+        basis TEXT NOT NULL CHECK (basis IN ('measured', 'predicted')),
+        hardware TEXT NOT NULL,
+        moves INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        body_digest TEXT NOT NULL,
+        created REAL NOT NULL
+    );
+    CREATE INDEX experience_by_kernel ON experience (kernel, basis, hardware);
+    """,
 )
 
 

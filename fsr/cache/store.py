@@ -74,14 +74,14 @@ class Store:
 
     def winner(self, key: CacheKey) -> Entry | None:
         """The winner stored under exactly this key; None when absent or damaged."""
-        with self._told():
+        with self.told():
             row = self._row(key.digest())
         return None if row is None else read_body(row["body"], row["body_digest"])
 
     def akin(self, key: CacheKey) -> Entry | None:
         """The newest winner that differs from this key in driver or compiler alone, a measured one before others; None
         without one that is whole."""
-        with self._told():
+        with self.told():
             rows = list(
                 self._db.table("winners").rows_where(
                     "base = ?", [key.without_driver()], order_by="basis = 'measured' desc, created desc, key"
@@ -91,7 +91,7 @@ class Store:
 
     def entries(self) -> Iterator[tuple[dict[str, Any], Entry | None]]:
         """(row, entry) of every winner, newest first; the entry is None when damaged."""
-        with self._told():
+        with self.told():
             rows = list(self._db.table("winners").rows_where(order_by="created desc, key"))
         for row in rows:
             yield row, read_body(row["body"], row["body_digest"])
@@ -115,19 +115,19 @@ class Store:
             "context": context, "candidate": candidate, "status": status,
             "evidence": json.dumps(evidence, sort_keys=True), "created": time.time(),
         }  # fmt: skip
-        with self._told():
+        with self.told():
             self._db.table("failures").insert(row, ignore=True)
 
     def failures(self, context: str) -> dict[str, str]:
         """Candidate hash to status of every failure remembered in this context."""
-        with self._told():
+        with self.told():
             found = self._connection.execute("SELECT candidate, status FROM failures WHERE context = ?", (context,))
             return dict(found.fetchall())
 
     def forget_failures(self, older_than_s: float) -> int:
         """Delete failures older than that many seconds; returns how many."""
         limit = time.time() - older_than_s
-        with self._told():
+        with self.told():
             return self._connection.execute("DELETE FROM failures WHERE created < ?", (limit,)).rowcount
 
     def saw_device(self, uuid: str, driver: str, info: Mapping[str, Any]) -> None:
@@ -136,15 +136,15 @@ class Store:
             "uuid": uuid, "driver": driver, "hardware": json_digest(hardware_of(info)), "arch": info["arch"],
             "sm_count": info.get("sm_count"), "info": json.dumps(dict(info), sort_keys=True), "seen": time.time(),
         }  # fmt: skip
-        with self._told():
+        with self.told():
             self._db.table("devices").insert(row, replace=True)
 
     def _row(self, key: str) -> dict[str, Any] | None:
         return next(iter(self._db.table("winners").rows_where("key = ?", [key])), None)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """SQLite's faults as StorageError."""
+    def told(self) -> Iterator[None]:
+        """A context in which SQLite's faults become StorageError."""
         try:
             yield
         except sqlite3.Error as fault:

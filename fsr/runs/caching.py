@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from fsr.cache.digest import hardware_of, json_digest, text_digest
 from fsr.cache.entry import Entry
+from fsr.cache.experience import keep, kept
 from fsr.cache.key import CacheKey
 from fsr.cache.store import Store
 from fsr.evaluation.compiling import run_toolchain
@@ -16,6 +18,7 @@ from fsr.evaluation.spec import SessionSpec
 from fsr.identity import candidate_from_json, to_json
 from fsr.records import Basis, Candidate, DeviceInfo, Json, Outcome, Status
 from fsr.runs.kernel import Kernel
+from fsr.search.experience import Experience
 
 
 class RunCache:
@@ -57,6 +60,18 @@ class RunCache:
         if outcome.status in (Status.INVALID, Status.COMPILE_FAILED, Status.WRONG):
             name = outcome.status.name.lower()
             self._store.remember_failure(self.key.context(), candidate, name, _small(outcome.evidence))
+
+    def experience(self) -> list[Experience]:
+        """What earlier runs left that this fsr can read, of whatever kernel and device. Raises StorageError."""
+        found = []
+        for told in kept(self._store):
+            with suppress(ValueError, KeyError, TypeError):  # stored by an fsr of another form
+                found.append(Experience.from_json(told))
+        return found
+
+    def keep_experience(self, run: str, experience: Experience) -> None:
+        """Leave what this run learned to later ones. Raises StorageError."""
+        keep(self._store, run, experience.to_json())
 
     def publish(
         self, candidate: Candidate, files: Mapping[str, str], evidence: Mapping[str, Json], basis: Basis

@@ -21,6 +21,7 @@ from fsr.runs.engine import Engine
 from fsr.runs.enriching import Enricher
 from fsr.runs.fleet import open_fleet
 from fsr.runs.kernel import Kernel, kernel_of
+from fsr.runs.learning import Learning, learning_of
 from fsr.runs.lease import LEASES, Leases
 from fsr.runs.log import EventLog
 from fsr.runs.models import open_models, reports, require_models
@@ -141,17 +142,20 @@ class Refining:
     ) -> None:
         self.job, self.kernel, self.context, self.cache = job, kernel, context, cache
         options, state = job.options, context.state
-        start = job.earlier
+        start, folder = job.earlier, context.log.folder
         if start is None:
             given = cache.start() if cache is not None else None
-            known = tuple(sorted(cache.failures())) if cache is not None else ()
+            known, learned = tuple(sorted(cache.failures())) if cache is not None else (), ""
             if options.replay is not None:
-                first = RunStart.read(Path(job.settings.runs) / options.replay)
-                given, known = first.given, first.known
-            start = RunStart.new(options, kernel, given, known, state)
+                folder = Path(job.settings.runs) / options.replay
+                first = RunStart.read(folder)
+                given, known, learned = first.given, first.known, first.learned
+            start = replace(RunStart.new(options, kernel, given, known, state), learned=learned)
         computation = restating.computation(context.tick, state.notes)
         rules = Rules(kernel.contract, options.keep_launch, context.spec.target, computation)
-        own = Deterministic(options.seed, () if start.given is None else (start.given,))
+        start = self._learn(start, folder, rules)
+        prior = None if self.learning is None else self.learning.prior
+        own = Deterministic(options.seed, () if start.given is None else (start.given,), prior)
         self.refinement = Refinement(
             kernel.baseline, Space(rules, all_actions(), state.action_failed),
             [*(p for p in job.proposers if not isinstance(p, Replayed)), own], known=start.known,
@@ -165,6 +169,24 @@ class Refining:
             self._tell_original()
         state.best = self.refinement.archive.best
         context.budget.found = context.found
+
+    def _learn(self, start: RunStart, folder: Path, rules: Rules) -> RunStart:
+        """Find out what earlier runs know: for a new run from the cache, else as it stands in the folder of the run
+        that is resumed or replayed. The start, with what the run's own folder holds of it now."""
+        state, own = self.context.state, self.context.log.folder
+        self.learning: Learning | None = None
+        with worth_a_note(state, "nothing is known of earlier runs"):
+            if start.learned:
+                self.learning = Learning.read(folder, start.learned)
+            elif self.job.earlier is None:
+                self.learning = learning_of(self.context, start, rules, self.cache)
+            if self.learning is not None and self.job.earlier is None:
+                start = replace(start, learned=self.learning.write(own))
+        if start.learned and self.learning is None:
+            state.notes.append("what this run knew of earlier ones is gone: it goes on without")
+        elif self.learning is not None and (note := self.learning.note()):
+            state.notes.append(note)
+        return start
 
     def _begin(self, start: RunStart) -> None:
         self.context.log.append("start", **start.to_json())
@@ -213,6 +235,9 @@ class Refining:
         context, state, target = self.context, self.context.state, self.context.spec.target
         state.elapsed_s, state.needed_s = context.budget.elapsed_s, context.budget.needed_s()
         state.defects, state.models = defects_of(self.refinement.trials), reports(self.job.proposers)
+        if self.cache is not None and self.learning is not None:
+            with worth_a_note(state, "what was learned is not kept"):
+                self.learning.leave(self.refinement.trials, state.run, self.cache)
         said = why(state, winner, actions=len(all_actions()), predicted=context.spec.predicted)
         result = result_of(state, self.kernel, target, winner, {}, said)
         if winner is not None:

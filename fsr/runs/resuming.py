@@ -28,7 +28,8 @@ PATHS = ("kernel", "output")
 @dataclass(frozen=True, slots=True)
 class RunStart:
     """The first event of a run: everything that its proposals depend on. ``seconds``: how long it ran before its search
-    began; when it was read back, in all its lives, without pauses and the time between two lives."""
+    began; when it was read back, in all its lives, without pauses and the time between two lives. ``learned``: digest
+    of what it knows of earlier runs, which lies beside the log; '' for a run that knows nothing of others."""
 
     options: RefineOptions
     source: str
@@ -37,12 +38,13 @@ class RunStart:
     known: tuple[str, ...]
     baseline: Outcome
     seconds: float = 0.0
+    learned: str = ""
 
     @classmethod
     def new(
         cls, options: RefineOptions, kernel: Kernel, given: Candidate | None, known: tuple[str, ...], state: RunState
     ) -> RunStart:
-        """The start of a new run whose original was just tested."""
+        """The start of a new run whose original was just tested, and which knows nothing of earlier ones."""
         assert state.baseline is not None
         source = text_digest(kernel.file.path.read_bytes())
         return cls(options, source, kernel.contract_digest(), given, known, state.baseline.outcome, state.elapsed_s)
@@ -65,6 +67,7 @@ class RunStart:
             return cls(
                 RefineOptions(**options), first["source"], first["contract"], given, tuple(first["known"]),
                 outcome_from_json(first["baseline"]), first["seconds"] + active_seconds(events),
+                str(first.get("learned", "")),
             )  # fmt: skip
 
     def to_json(self) -> dict[str, Json]:
@@ -75,7 +78,7 @@ class RunStart:
         return {
             "options": options, "source": self.source, "contract": self.contract,
             "given": None if self.given is None else to_json(self.given), "known": list(self.known),
-            "baseline": to_json(self.baseline), "seconds": round(self.seconds, 3),
+            "baseline": to_json(self.baseline), "seconds": round(self.seconds, 3), "learned": self.learned,
         }  # fmt: skip
 
     def require_same(self, kernel: Kernel) -> None:

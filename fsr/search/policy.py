@@ -1,10 +1,11 @@
 """What to try next: which elite, and which move on it, learned from what earlier moves gained.
 
-Every move has an estimated log speed-up: its action's prior guess, pulled towards what the action, and each of
-its parameter values, were seen to gain in this run (a Bayesian mean under a normal prior). A move on elite e
-is worth log(speed of e) + estimate + an exploration bonus that shrinks as the action is tried (UCB1, Auer et
-al. 2002). Bottlenecks found in the elite's features raise the moves aimed at them. An action that has left a predicted
-time as it was, to the bit, is one that predictions do not show (a hint to a cache, a flag): nothing more is expected.
+Every move has an estimated log speed-up: its action's prior guess, shifted by what earlier runs say of it, and pulled
+towards what the action, and each of its parameter values, were seen to gain in this run (a Bayesian mean under a normal
+prior). A move on elite e is worth log(speed of e) + estimate + an exploration bonus that shrinks as the action is tried
+(UCB1, Auer et al. 2002). Bottlenecks found in the elite's features raise the moves aimed at them. An action that has
+left a predicted time as it was, to the bit, is one that predictions do not show (a hint to a cache, a flag): nothing
+more is expected.
 """
 
 from __future__ import annotations
@@ -26,6 +27,25 @@ REFUSED_OFTEN = 3  # parents on which a move gave a candidate that was not right
 AIMED = math.log(1.5)  # prior lift of a move aimed at the main bottleneck
 WORTH_AIMING = math.log(1.25)  # a move that is thought to gain less relieves no main bottleneck, and is lifted by less
 LARGEST_GUESS = math.log(64.0)
+MOST_BELIEVED = 3.0  # guesses that earlier runs count as at the most: this run's own outcomes have the last word
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """What earlier runs say of a move. shift: of its guess, in log speed-up, so far as they are to be trusted; weight:
+    how much they count, 1 being as much as the guess itself; of how many kernels, how many of them measured."""
+
+    shift: float
+    weight: float
+    kernels: int
+    measured: int
+
+    def words(self, gain: float) -> str:
+        """Why the move is thought to gain otherwise than its action guessed."""
+        basis = "all predicted" if not self.measured else f"{self.measured} measured"
+        thought = gain * math.exp(self.shift)
+        kernels = f"{self.kernels} earlier run" + ("s" if self.kernels != 1 else "")
+        return f"thought to gain {thought:.3g}x, not {gain:.3g}x: {kernels} of kernels alike ({basis})"
 
 
 @dataclass(slots=True)
@@ -70,15 +90,19 @@ class Policy:
             seen.count += 1
             seen.total += gained - mean
 
-    def estimate(self, action: Action, move: Move, bottlenecks: Mapping[str, float]) -> float:
+    def estimate(
+        self, action: Action, move: Move, bottlenecks: Mapping[str, float], belief: Belief | None = None
+    ) -> float:
         """Expected log speed-up of a move. ``bottlenecks``: name to share of the time, 0 to 1."""
         guess = min(math.log(max(move.gain, 1e-3)), LARGEST_GUESS)
+        believed = min(belief.weight, MOST_BELIEVED) if belief is not None else 0.0
         if bottlenecks and guess > 0:
             share = max((bottlenecks.get(b, 0.0) for b in action.aims_at), default=0.0)
-            guess += self.aimed * share * min(guess / WORTH_AIMING, 1.0)
-        seen = self._by_action[move.action]
+            guess += self.aimed * share * min(guess / WORTH_AIMING, 1.0) / (1.0 + believed)
+        guess += belief.shift if belief is not None else 0.0
+        seen, weight = self._by_action[move.action], PRIOR_WEIGHT * (1.0 + believed)
         waiting = self._pending[move.action]
-        mean = (PRIOR_WEIGHT * guess + seen.total) / (PRIOR_WEIGHT + seen.count + 0.5 * waiting)
+        mean = (weight * guess + seen.total) / (weight + seen.count + 0.5 * waiting)
         for key, value in move.params:
             effect = self._by_value.get((move.action, key, str(value)))
             if effect is not None:
@@ -95,11 +119,12 @@ class Policy:
         """Whether an action changed no prediction so far, wherever it was tried."""
         return action in self._shown and not any(self._shown[action])
 
-    def bonus(self, action: str) -> float:
-        """The exploration bonus of an action."""
+    def bonus(self, action: str, belief: Belief | None = None) -> float:
+        """The exploration bonus of an action: less of one that earlier runs know."""
         if self._unseen(action):
             return 0.0
         count = self._by_action[action].count + self._pending[action]
+        count += min(belief.weight, MOST_BELIEVED) if belief is not None else 0.0
         return BONUS * math.sqrt(math.log(self._tried + 2.0) / (count + 1.0))
 
 

@@ -14,7 +14,9 @@ from collections.abc import Iterable
 
 from fsr.identity import to_json
 from fsr.records import Candidate, Json
-from fsr.search.policy import Policy, best_of, bottlenecks_of
+from fsr.search.experience import made_by, where
+from fsr.search.policy import Belief, Policy, best_of, bottlenecks_of
+from fsr.search.prior import Prior
 from fsr.search.proposal import Trial
 from fsr.search.proposers.protocol import Suggestion, View
 from fsr.transform.protocol import Action, Move
@@ -30,13 +32,14 @@ NOISE = 0.08  # in log speed-up: breaks ties differently for each seed
 
 
 class Deterministic:
-    """Args: seed, of the only random choices made here; given: candidates to try before any other (a cached winner)."""
+    """Args: seed, of the only random choices made here; given: candidates to try before any other (a cached winner);
+    prior: what earlier runs say of moves, None for nothing."""
 
     name = "deterministic"
     thinking = False
 
-    def __init__(self, seed: int, given: Iterable[Candidate] = ()) -> None:
-        self.policy = Policy()
+    def __init__(self, seed: int, given: Iterable[Candidate] = (), prior: Prior | None = None) -> None:
+        self.policy, self._prior = Policy(), prior
         self._seed, self._given = seed, list(given)
         self._random = random.Random(seed)
         self._untried: dict[int, list[tuple[Action, Move]]] = {}
@@ -64,7 +67,9 @@ class Deterministic:
         """Count its move as tried without gain until it is told."""
         self._numbers[proposal] = len(self._numbers)
         if suggestion.kind == "action":
-            move = self._own[proposal] = _move_of(suggestion.provenance)
+            move = made_by(suggestion.provenance)
+            assert move is not None
+            self._own[proposal] = move
             self._tried.add((suggestion.parent, move.name))
             self.policy.started(move)
 
@@ -100,9 +105,9 @@ class Deterministic:
             self._untried[trial.proposal.id].remove((action, move))
             candidate = view.space.applied(trial.proposal.candidate, action, move)
             if candidate is not None and not view.known(candidate):
-                told: Json = to_json(move)
-                assert isinstance(told, dict)
-                return Suggestion(candidate, trial.proposal.id, move.name, "action", told)
+                belief = self._belief(trial, move)
+                why: dict[str, Json] = {} if belief is None else {"experience": belief.words(move.gain)}
+                return Suggestion(candidate, trial.proposal.id, move.name, "action", {**_told(move), **why})
         return None
 
     def _varied(self, options: list[tuple[Trial, tuple[Action, Move]]]) -> list[tuple[Trial, tuple[Action, Move]]]:
@@ -114,12 +119,16 @@ class Deterministic:
         return others if full and any(move.gain >= PROMISING for _, (_, move) in others) else options
 
     def _score(self, trial: Trial, action: Action, move: Move) -> float:
-        estimate = self.policy.estimate(action, move, bottlenecks_of(trial.outcome.features))
+        belief = self._belief(trial, move)
+        estimate = self.policy.estimate(action, move, bottlenecks_of(trial.outcome.features), belief)
         # Its own draw for each move: which others were tried already must not matter, since a log does not say.
         parent = self._numbers.get(trial.proposal.id, trial.proposal.hash)
         drawn = random.Random(f"{self._seed}:{len(self._numbers)}:{self._told}:{parent}:{move.name}")
-        worth = estimate + self.policy.bonus(action.name) - ALIKE * self._alike(move)
+        worth = estimate + self.policy.bonus(action.name, belief) - ALIKE * self._alike(move)
         return -math.log(trial.time_ns or math.inf) + worth + drawn.gauss(0.0, NOISE)
+
+    def _belief(self, trial: Trial, move: Move) -> Belief | None:
+        return None if self._prior is None else self._prior.of(where(move, trial))
 
     def _alike(self, move: Move) -> float:
         """The share of a move's parameters that one of its kind has which is under way; the largest."""
@@ -143,7 +152,7 @@ class Deterministic:
             first = view.space.applied(start, action, move) if move.name != path[index] else None
             candidate = view.space.replay(first, path[index + 1 :]) if first is not None else None
             if candidate is not None and not view.known(candidate):
-                return Suggestion(candidate, elite.proposal.id, move.name, "retune")
+                return Suggestion(candidate, elite.proposal.id, move.name, "retune", _told(move))
         return None
 
 
@@ -153,11 +162,11 @@ def kind_of(move: Move) -> str:
     return f"{move.action} {inner}"
 
 
-def _move_of(provenance: object) -> Move:
-    """The move that a suggestion was made by; the inverse of ``to_json``."""
-    assert isinstance(provenance, dict)
-    params = tuple((key, value) for key, value in provenance["params"])
-    return Move(provenance["action"], provenance["region"], params, provenance["gain"])
+def _told(move: Move) -> dict[str, Json]:
+    """A move as a provenance holds it."""
+    told = to_json(move)
+    assert isinstance(told, dict)
+    return told
 
 
 def _distance(a: str, b: str) -> int:
