@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fsr.cache.entry import Entry
+from fsr.cache.experience import counts, forget
 from fsr.cache.quarantine import held
 from fsr.cache.store import Store
 from fsr.cache.trimming import trim
@@ -137,16 +138,38 @@ def _measured(store: Store, kernels: tuple[Path, ...], options: RefineOptions, a
     return EXIT_FAILED if any(v.state == "removed" for v in found) else EXIT_DONE
 
 
+@cache_command.command("experience")
+@json_option
+def experience_command(as_json: bool) -> None:
+    """What earlier runs left for later ones: how many moves on how many kernels, by device.
+
+    A run tries first what gained most on kernels that are alike; how it is tested does not depend on it. `fsr cache
+    prune --experience` forgets it, `fsr refine --no-cache` neither follows nor leaves any."""
+    with _store() as store:
+        rows = counts(store)
+    if as_json:
+        click.echo(json.dumps({"experience": rows}))
+        return
+    if not rows:
+        click.echo("the cache holds no experience")
+    for row in rows:
+        date = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["newest"]))
+        told = f"{row['moves']} moves in {row['runs']} runs of {row['kernels']} kernels, the last {date}"
+        click.echo(f"{row['hardware']:<24} {row['basis']:<10} {told}")
+
+
 @cache_command.command("prune")
 @click.option("--damaged", is_flag=True, help="Remove damaged entries.")
 @click.option("--older-than", "days", type=FiniteRange(min=0), help="Remove what is older than that many days.")
 @click.option("--failures", is_flag=True, help="Forget remembered failures (all, or those older than --older-than).")
+@click.option("--experience", is_flag=True, help="Forget what runs learned (all, or older than --older-than).")
 @click.option("--max-size", "megabytes", type=FiniteRange(min=0), help="Keep at most that many MB, the last used.")
-def prune_command(damaged: bool, days: float | None, failures: bool, megabytes: float | None) -> None:
+def prune_command(damaged: bool, days: float | None, failures: bool, experience: bool, megabytes: float | None) -> None:
     """Remove entries; says how many. Without an option nothing is removed."""
-    if not damaged and days is None and not failures and megabytes is None:
+    if not damaged and days is None and not failures and not experience and megabytes is None:
         raise UsageError(
-            "nothing named to prune", expected="--damaged, --older-than DAYS, --failures or --max-size MB",
+            "nothing named to prune",
+            expected="--damaged, --older-than DAYS, --failures, --experience or --max-size MB",
             fix="name what is to go",
         )  # fmt: skip
     limit = time.time() - (days or 0.0) * 86400
@@ -159,6 +182,8 @@ def prune_command(damaged: bool, days: float | None, failures: bool, megabytes: 
         click.echo(f"{removed} winners removed")
         if failures:
             click.echo(f"{store.forget_failures((days or 0.0) * 86400)} failures forgotten")
+        if experience:
+            click.echo(f"what {forget(store, (days or 0.0) * 86400)} runs learned is forgotten")
 
 
 def _one(store: Store, key: str) -> tuple[dict[str, Any], Entry | None]:

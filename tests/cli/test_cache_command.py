@@ -12,6 +12,7 @@ import pytest
 
 from fsr.cache.digest import hardware_of, json_digest, text_digest
 from fsr.cache.entry import Entry
+from fsr.cache.experience import keep
 from fsr.cache.key import CacheKey
 from fsr.cache.store import Store
 from fsr.errors import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
@@ -210,3 +211,17 @@ def test_prune_keeps_the_cache_to_a_size(cli, database, kernel):
     publish(database, kernel)
     assert "0 winners removed" in cli("cache", "prune", "--max-size", 1).out
     assert "1 winners removed" in cli("cache", "prune", "--max-size", 0).out
+
+
+def test_what_runs_learned_is_shown_and_forgotten(cli, database):
+    assert "no experience" in cli("cache", "experience").out
+    with Store(database) as store:
+        for run in ("one", "two"):
+            keep(store, run, {"kernel": run, "basis": "predicted", "hardware": "sm_90", "moves": [[1], [2]]})
+    assert "sm_90" in (told := cli("cache", "experience").out)
+    assert "4 moves in 2 runs of 2 kernels" in told
+    (row,) = json.loads(cli("cache", "experience", "--json").out)["experience"]
+    assert (row["kernels"], row["moves"]) == (2, 4)
+    assert "what 0 runs learned" in cli("cache", "prune", "--experience", "--older-than", "1").out
+    assert "what 2 runs learned" in cli("cache", "prune", "--experience").out
+    assert json.loads(cli("cache", "experience", "--json").out) == {"experience": []}
