@@ -1,4 +1,5 @@
-"""Macros that the compiler is given (-D): as pieces before a file's own, and the branches that they decide."""
+"""Macros that the compiler is given (-D), as pieces before a file's own; and the branches that they decide, or what
+the file itself defines and does not."""
 
 from __future__ import annotations
 
@@ -23,10 +24,10 @@ def define_line(text: str) -> str:
 
 
 def with_given(pieces: Sequence[Piece], defines: Sequence[str]) -> tuple[Piece, ...]:
-    """The macros as pieces, and behind them those that are compiled under them: of a conditional that asks for one of
-    the macros the branch taken, without its directives. Conditionals of which that cannot be told stay whole."""
-    if not defines:
-        return tuple(pieces)
+    """The macros as pieces, and behind them those that are compiled under them: of a conditional the branch taken,
+    without its directives, so that a type has one meaning and a macro one value. Conditionals of which that cannot be
+    told stay whole, and those around kernels that ask for none of the macros given: a kernel that its build leaves out
+    can still be named."""
     first = flatten(scan(PLACE, "".join(f"{define_line(text)}\n" for text in defines)))
     return (*first, *_Deciding(pieces, first).kept())
 
@@ -55,27 +56,32 @@ class _Deciding:
                 found.append(self.pieces[at])
                 at += 1
                 continue
-            taken = self.taken(group)
-            for begin, end in pairwise(group):
-                if taken is None:
-                    found += [self.pieces[begin], *self.through(begin + 1, end, certain=False)]
-                elif begin == taken:
-                    found += self.through(begin + 1, end, certain=certain)
-            found += [self.pieces[group[-1]]] if taken is None else []
+            branches = list(zip(pairwise(group), self.compiled(group), strict=True))
+            whole = self.kept_whole(group) or any(c is None for _, c in branches)
+            for (begin, end), compiled in branches:
+                found += [self.pieces[begin]] if whole else []
+                if compiled is not False:
+                    found += self.through(begin + 1, end, certain=certain and compiled is True)
+                elif whole:
+                    found += self.pieces[begin + 1 : end]
+            found += [self.pieces[group[-1]]] if whole else []
             at = group[-1] + 1
         return found
 
-    def taken(self, group: Sequence[int]) -> int | None:
-        """The directive whose branch is compiled, the ``#endif`` where none is; None where that cannot be told, or
-        where no condition asks for a given macro."""
-        texts = [self.pieces[i].text for i in group[:-1]]
-        if not any(self.given & {t.text for t in tokenize(_test(text))} for text in texts):
-            return None
-        for index, text in zip(group, texts, strict=False):
+    def compiled(self, group: Sequence[int]) -> list[bool | None]:
+        """Of each branch of a conditional whether it is compiled; None where that cannot be told."""
+        found: list[bool | None] = []
+        for text in (self.pieces[i].text for i in group[:-1]):
             holds = True if directive_name(text) == "else" else self.holds(text)
-            if holds is not False:
-                return index if holds else None
-        return group[-1]
+            found.append(False if True in found else None if None in found and holds else holds)
+        return found
+
+    def kept_whole(self, group: Sequence[int]) -> bool:
+        """Whether a conditional stands around a kernel and asks for none of the macros given."""
+        texts = [self.pieces[i].text for i in group[:-1]]
+        if any(self.given & {t.text for t in tokenize(_test(text))} for text in texts):
+            return False
+        return any("__global__" in self.pieces[i].text for i in range(group[0], group[-1]))
 
     def holds(self, directive: str) -> bool | None:
         test, name = _test(directive), directive_name(directive)

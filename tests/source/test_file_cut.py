@@ -32,7 +32,7 @@ def test_needed_things_are_kept_and_host_code_is_not():
     unit = KernelFile.read(FILES / "messy.cu").cut("deep::inner::messy")
     for needed in (
         "MAKE_OP(add, +)", "struct __align__(8) Pair", "operator+", "kTable", "enum Mode", "twice(T v)",
-        "#define DEEPEST_FACTOR", "struct Power<0>", "typedef double real", "#define DEV", "namespace inner {",
+        "#define DEEPEST_FACTOR", "struct Power<0>", "typedef float real", "#define DEV", "namespace inner {",
     ):  # fmt: skip
         assert needed in unit.text, needed
     for host in ("main", "log_file", "stdio", "iostream", "host_only", "MAKE_OP(mul", "NEVER_USED", "g_counter",

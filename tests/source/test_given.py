@@ -85,3 +85,37 @@ def test_an_empty_header_is_a_header(tmp_path: Path) -> None:
     (tmp_path / "config.h").write_text("")
     (tmp_path / "k.cu").write_text('#include "config.h"\n__global__ void k(int *p) { p[0] = 1; }\n')
     assert KernelFile.read(tmp_path / "k.cu").cut("k").missing == ()
+
+
+FLOATS, DOUBLES = "typedef float real;\n", "typedef double real;\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "dtype"),
+    [
+        (f"#ifndef WIDE\n{FLOATS}#else\n{DOUBLES}#endif\n", "float"),
+        (f"#define WIDE\n#ifdef WIDE\n{DOUBLES}#else\n{FLOATS}#endif\n", "double"),
+        (f"#define BITS 64\n#if BITS == 32\n{FLOATS}#elif BITS == 64\n{DOUBLES}#endif\n", "double"),
+        (f"#ifndef GUARD\n#define GUARD\n#define WIDE\n#ifdef WIDE\n{DOUBLES}#else\n{FLOATS}#endif\n", "double"),
+        (f"#ifdef OTHER\n#define WIDE\n#endif\n#ifndef WIDE\n{FLOATS}#else\n{DOUBLES}#endif\n", "float"),
+    ],
+)
+def test_what_the_file_defines_itself_decides_on_types(head: str, dtype: str) -> None:
+    text = head + "__global__ void k(real *p) { p[0] = 1; }\n" + ("#endif\n" if "GUARD" in head else "")
+    file = KernelFile(scan(Path("k.cu"), text))
+    assert signature(file, "k").params[0].dtype == {"float": "float32", "double": "float64"}[dtype]
+    assert f"typedef {dtype} real;" in file.cut("k").text
+    assert file.cut("k").text.count("typedef") == 1
+
+
+def test_a_kernel_that_the_build_leaves_out_can_be_named() -> None:
+    text = "#ifdef FAST\n#define N 8\n__global__ void k(int *p) { p[0] = 1; }\n#else\n#define N 4\n#endif\n"
+    other = "__global__ void other(int *p) { p[0] = N; }\n"
+    file = KernelFile(scan(Path("k.cu"), text + other))
+    assert file.kernels == ("k", "other")
+    assert KernelFile(scan(Path("k.cu"), text + other), (), ("FAST",)).kernels == ("k", "other")
+
+
+def test_what_only_a_compiler_knows_stays() -> None:
+    text = "#if __CUDA_ARCH__ >= 800\n#define N 8\n#else\n#define N 4\n#endif\n"
+    assert "#if __CUDA_ARCH__ >= 800" in unit(text + "__global__ void k(int *p) { p[0] = N; }\n")
