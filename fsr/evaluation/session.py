@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import math
+import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -52,6 +53,7 @@ LARGE_ELEMENTS = 1 << 22
 LARGE_S = 0.3  # what the original may take on a large case: candidates meet it twice, and bounds cost more
 LARGE_TOTAL_S, LARGE_SHARE = 6.0, 0.02  # on all cases at the upper end: seconds, and of the run's budget
 OTHER_VALUES = 6  # cases at sizes that a candidate names that come with other values as well: a path may need both
+ERROR_LINES = 8  # of a compiler, shown
 CROWD = 8  # times the threads that a case may launch: more are too many for a size that a candidate names
 # Where even the smallest case is dear, as many cases as are answered twice in this share of the run's budget; of a list
 # at least so many: one of each usual family of values.
@@ -95,7 +97,7 @@ class Session:
         detail = built.log if isinstance(built, CompileFailure) else built.detail
         line = built.line if isinstance(built, CompileFailure | Fault) else None
         raise BaselineError(
-            f"the kernel does not compile for {self.spec.device}:\n{detail.strip()[-2500:]}",
+            f"the kernel does not compile for {self.spec.device}:\n{first_error(detail)}",
             where=f"line {line}" if line else "",
             fix="correct the kernel, or name what it needs in the contract",
         )
@@ -172,7 +174,7 @@ class Session:
 
     def baseline_error(self, case: Case, fault: Fault) -> BaselineError:
         """The error for an original that fails one of its own cases."""
-        sizes = ", ".join(f"{k}={v}" for k, v in case.sizes)
+        sizes = ", ".join(f"{k}={v}" for k, v in case.sizes) or "no sizes"
         return BaselineError(
             f"the kernel fails its own tests: {fault.kind}: {fault.detail}",
             expected="a kernel that is right before it is made faster",
@@ -349,6 +351,19 @@ class Session:
             self._host.close()
         if self._lock is not None:
             self._lock.release()
+
+
+def first_error(log: str) -> str:
+    """Of what a compiler said the first error, and how many more there are: the others mostly follow from it."""
+    lines = log.strip().splitlines()
+    errors = [n for n, line in enumerate(lines) if re.search(r"\berror\b", line)]
+    if not errors:
+        return log.strip()[-2500:]
+    end = min([n for n in (*errors[1:], len(lines)) if n > errors[0]])
+    told = lines[errors[0] : min(end, errors[0] + ERROR_LINES)]
+    told = told[: told.index("")] if "" in told else told
+    more = sum(": error" in lines[n] or "error:" in lines[n] for n in errors[1:])
+    return "\n".join([*told, *([f"and {more} more"] if more else [])])
 
 
 def _built_checked(baseline: Candidate) -> Image | bool:

@@ -22,40 +22,58 @@ def guarded(g: Graph, e: int) -> bool:
 def merged(g: Graph, a: int, b: int, home: int) -> int:
     """Both runs' terms as one: equal but for branches on data with opposite outcomes. ``home``: what the element holds
     where neither side writes it. Raises Refused."""
-    if a == b:
-        return a
-    x, y = g.terms[a], g.terms[b]
-    if x[0] == "guard" and y[0] == "guard" and x[1] == y[1]:
-        if x[2] == y[2]:
-            return g.make("guard", x[1], x[2], merged(g, x[3], y[3], home))
-        return g.selected(x[1], *((x[3], y[3]) if x[2] else (y[3], x[3])))
-    if y[0] == "guard" and x[0] != "guard":
-        a, b, x, y = b, a, y, x
-    if x[0] == "guard":
-        return _with_guard(g, a, b, home)
-    if x[0] == y[0] and x[0] in LISTS and len(x[1]) == len(y[1]):
-        return g.list_of(x[0], [merged(g, p, q, home) for p, q in zip(x[1], y[1], strict=True)])
-    below, other = g.operands(a), g.operands(b)
-    if x[0] == y[0] and x[0] not in LISTS and below and len(below) == len(other):
-        if x[0] == "load" and x[1] != y[1]:
-            raise Refused("two runs differ by more than a branch on data")
-        return g.rebuilt(a, [merged(g, p, q, home) for p, q in zip(below, other, strict=True)])
-    raise Refused("two runs differ by more than a branch on data")
+    return _Merging(g, home).of(a, b)
 
 
-def _with_guard(g: Graph, a: int, b: int, home: int) -> int:
-    """A guarded term and one that is none."""
-    x, y = g.terms[a], g.terms[b]
-    condition, holds, value = x[1], bool(x[2]), x[3]
-    if b == home:
-        return g.selected(condition, *((value, b) if holds else (b, value)))
-    if y[0] in ("max", "min") and g.operands(condition) and set(g.operands(condition)) == set(y[1]) and value in y[1]:
-        return b
-    if y[0] == "select" and y[1] == condition:
-        sides = [y[2], y[3]]
-        sides[0 if holds else 1] = merged(g, value, sides[0 if holds else 1], home)
-        return g.selected(condition, *sides)
-    opposite = g.opposite(condition)
-    if y[0] == "select" and y[1] == opposite:
-        return _with_guard(g, g.make("guard", opposite, int(not holds), value), b, home)
-    raise Refused("two runs differ by more than a branch on data")
+class _Merging:
+    """Each pair of terms is merged once, however often it stands in the two."""
+
+    def __init__(self, graph: Graph, home: int) -> None:
+        self.graph, self.home = graph, home
+        self._known: dict[tuple[int, int], int] = {}
+
+    def of(self, a: int, b: int) -> int:
+        if a == b:
+            return a
+        if (a, b) not in self._known:
+            self._known[a, b] = self._of(a, b)
+        return self._known[a, b]
+
+    def _of(self, a: int, b: int) -> int:
+        g = self.graph
+        x, y = g.terms[a], g.terms[b]
+        if x[0] == "guard" and y[0] == "guard" and x[1] == y[1]:
+            if x[2] == y[2]:
+                return g.make("guard", x[1], x[2], self.of(x[3], y[3]))
+            return g.selected(x[1], *((x[3], y[3]) if x[2] else (y[3], x[3])))
+        if y[0] == "guard" and x[0] != "guard":
+            a, b, x, y = b, a, y, x
+        if x[0] == "guard":
+            return self._with_guard(a, b)
+        if x[0] == y[0] and x[0] in LISTS and len(x[1]) == len(y[1]):
+            return g.list_of(x[0], [self.of(p, q) for p, q in zip(x[1], y[1], strict=True)])
+        below, other = g.operands(a), g.operands(b)
+        if x[0] == y[0] and x[0] not in LISTS and below and len(below) == len(other):
+            if x[0] == "load" and x[1] != y[1]:
+                raise Refused("two runs differ by more than a branch on data")
+            return g.rebuilt(a, [self.of(p, q) for p, q in zip(below, other, strict=True)])
+        raise Refused("two runs differ by more than a branch on data")
+
+    def _with_guard(self, a: int, b: int) -> int:
+        """A guarded term and one that is none."""
+        g = self.graph
+        x, y = g.terms[a], g.terms[b]
+        condition, holds, value = x[1], bool(x[2]), x[3]
+        if b == self.home:
+            return g.selected(condition, *((value, b) if holds else (b, value)))
+        chosen = g.operands(condition)
+        if y[0] in ("max", "min") and chosen and set(chosen) == set(y[1]) and value in y[1]:
+            return b
+        if y[0] == "select" and y[1] == condition:
+            sides = [y[2], y[3]]
+            sides[0 if holds else 1] = self.of(value, sides[0 if holds else 1])
+            return g.selected(condition, *sides)
+        opposite = g.opposite(condition)
+        if y[0] == "select" and y[1] == opposite:
+            return self._with_guard(g.make("guard", opposite, int(not holds), value), b)
+        raise Refused("two runs differ by more than a branch on data")

@@ -60,5 +60,6 @@ def in_users_lines(error: BaselineError, kernel: Kernel) -> BaselineError:
     """The error with lines of the unit that was compiled replaced by the user's file and line."""
     what = _COMPILERS_LINE.sub(lambda found: kernel.unit.where(int(found[1] or found[2])), error.what)
     where = _LINE.sub(lambda found: kernel.unit.where(int(found[1])), error.where)
-    fix = f"{found_with_i(missing)}; else: {error.fix}" if (missing := kernel.unit.missing) else error.fix
+    lacking = found_with_i(kernel.unit, what)
+    fix = f"{lacking}; else: {error.fix}" if lacking else error.fix
     return BaselineError(what, expected=error.expected, where=where or str(kernel.file.path), fix=fix)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from fsr.source.given import conditional_groups
 from fsr.source.items import parse_items
 from fsr.source.macros import Macro, read_define
-from fsr.source.pieces import Piece, include_target
+from fsr.source.pieces import C_HEADERS, Piece, include_target
 from fsr.source.tokens import close_of, line_of, source_of, split_commas, tokenize
 
 _GROUPS = "this_thread_block this_grid tiled_partition coalesced_threads thread_block thread_block_tile grid_group"
@@ -54,7 +54,7 @@ class DeviceUnit:
 
     ``entry``: the expression it was cut for. ``kernel``: the kernel's qualified name. ``origins``: for every line
     of ``text`` the file and 1-based line it came from, None for lines made here. ``missing``: local includes
-    that were not found on disk and are left out.
+    that were not found on disk and are left out; ``foreign``: those of neither this file, C nor CUDA.
     """
 
     entry: str
@@ -63,6 +63,7 @@ class DeviceUnit:
     items: tuple[UnitItem, ...] = field(repr=False)
     origins: tuple[tuple[str, int] | None, ...] = field(repr=False)
     missing: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
 
     def where(self, line: int) -> str:
         """``file:line`` in the user's file for a 1-based line of the unit, or the nearest above that has any."""
@@ -85,20 +86,24 @@ def cut(
     kept = set[int]()
     for wanted in (kernel, *others):
         kept |= _Closure(pieces, wanted, entry, device, kernel_words).kept()
-    missing = []
+    missing, foreign = list[str](), list[str]()
     for piece in pieces:
-        name, quoted = include_target(piece.item, piece.source) if piece.item.kind == "include" else ("", False)
-        foreign = not quoted and not name.endswith((".cuh", ".hpp"))  # of the system, as far as a name tells
-        if not foreign and _header_needs(name) is None and not re.match(r"cuda|device_launch|vector_|helper_", name):
-            missing.append(name)
+        name, quoted = include_target(piece.item, piece.source) if piece.item.kind == "include" else ("", True)
+        system = not quoted and not name.endswith((".cuh", ".hpp"))  # as far as a name tells
+        if name and _header_needs(name) is None and not re.match(r"cuda|device_launch|vector_|helper_", name):
+            (foreign if system else missing).append(name)
     items = [UnitItem(p, p.text, p is kernel) for i, p in enumerate(pieces) if i in kept]
     text, origins = _emit(items)
-    return DeviceUnit(entry, kernel.qualified(), text, tuple(items), origins, tuple(missing))
+    others_ = tuple(name for name in foreign if "." in name and name not in C_HEADERS)
+    return DeviceUnit(entry, kernel.qualified(), text, tuple(items), origins, tuple(missing), others_)
 
 
-def found_with_i(missing: Sequence[str]) -> str:
-    """What to do about includes that were not found."""
-    return f"name the folder of {' and '.join(missing[:3])} with -I or in include_dirs"
+def found_with_i(unit: DeviceUnit, said: str = "") -> str:
+    """What to do about includes that were not found; '' where there are none. ``said``: by a compiler; of the system's
+    those count that are in a folder which it names."""
+    meant = [name for name in unit.foreign if "/" in name and re.search(rf"\b{re.escape(name.split('/')[0])}\b", said)]
+    lacking = list(dict.fromkeys([*meant, *unit.missing]))[:3]
+    return f"name the folder of {' and '.join(lacking)} with -I or in include_dirs" if lacking else ""
 
 
 class _Closure:

@@ -62,6 +62,14 @@ class Piece:
         return "::".join([*spaces, *self.item.names])
 
 
+C_HEADERS = frozenset(
+    f"{name}.h" for name in (
+        "assert complex ctype errno fenv float inttypes iso646 limits locale math malloc memory pthread setjmp signal "
+        "stdarg stdbool stddef stdint stdio stdlib string strings time unistd wchar wctype"
+    ).split()
+)  # fmt: skip
+
+
 def normalised(text: str) -> str:
     """Plain newlines, and a ``?`` for every byte that was not UTF-8."""
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -118,14 +126,17 @@ def include_target(item: Item, source: SourceText) -> tuple[str, bool]:
 
 
 def resolve_include(item: Item, source: SourceText, search: Sequence[Path]) -> Path | None:
-    """The local file that an #include names: beside the including file, then in ``search``; None if neither.
+    """The local file that an #include names: beside the including file (of one in angle brackets last, since its build
+    may name that folder; C's own are the compiler's), then in ``search``; None if neither.
 
     Folders of a CUDA toolkit are passed over: compilers have their own."""
     name, quoted = include_target(item, source)
     if not name:
         return None
     own = [folder for folder in search if not (folder / "cuda_runtime.h").is_file()]
-    folders = [source.path.parent, *own] if quoted else own
+    toolkit = (source.path.parent / "cuda_runtime.h").is_file()
+    beside = [] if not quoted and (toolkit or name in C_HEADERS) else [source.path.parent]
+    folders = [*beside, *own] if quoted else [*own, *beside]
     return next((folder / name for folder in folders if (folder / name).is_file()), None)
 
 

@@ -32,13 +32,13 @@ def ambiguous(found: Finding, name: str, args: Sequence[Argument | None], sizes:
     else:
         draft.launches = [[("grid", GAP), ("block", GAP)]]
         draft.notes["launch.grid"] = found.open.get("launch", "")
-    missing = found.file.cut(name).missing
+    missing = found_with_i(found.file.cut(name))
     points = "; ".join(f"{key.removeprefix('args.')}: {why}" for key, why in found.open.items())
     return ContractError(
         f"there is no contract, and the code leaves open: {points}",
         expected='this block on top of the file, with every "?" filled in (docs/contract.md):\n\n' + draft.block(),
         where=found.signature.where,
-        fix=("" if not missing else found_with_i(missing) + ", or ")
+        fix=(missing and f"{missing}, or ")
         + 'paste the block, fill in every "?", and run fsr contract again',
     )
 
