@@ -62,12 +62,9 @@ class Piece:
         return "::".join([*spaces, *self.item.names])
 
 
-C_HEADERS = frozenset(
-    f"{name}.h" for name in (
-        "assert complex ctype errno fenv float inttypes iso646 limits locale math malloc memory pthread setjmp signal "
-        "stdarg stdbool stddef stdint stdio stdlib string strings time unistd wchar wctype"
-    ).split()
-)  # fmt: skip
+_C_HEADERS = """assert complex ctype errno fenv float inttypes iso646 limits locale math malloc memory pthread setjmp
+signal stdarg stdbool stddef stdint stdio stdlib string strings time unistd wchar wctype"""
+C_HEADERS = frozenset(f"{name}.h" for name in _C_HEADERS.split())
 
 
 def normalised(text: str) -> str:

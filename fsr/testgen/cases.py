@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -369,12 +370,20 @@ def _special_memory(contract: Contract, cases: Sequence[Case], rng: np.random.Ge
 
 
 def divisible(contract: Contract, case: Case) -> tuple[tuple[str, int], ...]:
-    """The case's sizes as multiples of 8 where the contract allows it: paths for whole vectors are taken there only."""
-    found = []
+    """The case's sizes as multiples of 8 where the contract allows it: paths for whole vectors are taken there only.
+    Where that is far more elements than the case has, sizes that no line is made of become 2, then those of lines 8."""
+    found = dict[str, int]()
     for size in contract.sizes:
         value = min(-(-case.size_map()[size.name] // 8), size.maximum // 8) * 8
-        found.append((size.name, value if value >= max(size.minimum, 1) else case.size_map()[size.name]))
-    return tuple(found)
+        found[size.name] = value if value >= max(size.minimum, 1) else case.size_map()[size.name]
+    lines = {name for a in contract.buffers() for name in re.findall(r"[A-Za-z_]\w*", a.shape[-1] if a.shape else "")}
+    most = 4 * max(HOST_ELEMENTS, elements(contract, case.size_map()))
+    for size in sorted(contract.sizes, key=lambda s: (s.name in lines, -found[s.name])):
+        if elements(contract, found) <= most:
+            break
+        least = max(8, -(-size.minimum // 8) * 8) if size.name in lines else max(2, size.minimum)
+        found[size.name] = min(found[size.name], least)
+    return tuple(found.items())
 
 
 def _distinct_cases(cases: Sequence[Case]) -> list[Case]:

@@ -223,11 +223,15 @@ class Draw:
         if low == -np.inf:
             return high - np.abs(values - high)
         finite = np.isfinite(values)
-        rest = np.fmod(np.where(finite, values, low) - low, max(high - low, 1e-300))
-        wrapped = low + np.where(rest < 0, rest + (high - low), rest)
-        inside = (values >= low) & (values <= high)
-        bent = np.minimum(np.maximum(np.where(inside, values, wrapped), low), high)
-        return np.where(finite, bent, np.abs(values) if low >= 0 else values)
+        outside = finite & ~((values >= low) & (values <= high))
+        bent = np.where(finite, np.minimum(np.maximum(values, low), high), np.abs(values) if low >= 0 else values)
+        if high <= low:  # a remainder by next to nothing takes a step for each bit between the exponents
+            bent[finite] = low
+        elif outside.any():
+            rest = np.fmod(values[outside] - low, high - low)
+            wrapped = low + np.where(rest < 0, rest + (high - low), rest)
+            bent[outside] = np.minimum(np.maximum(wrapped, low), high)
+        return bent
 
 
 def mixed(key: int, i: Array) -> Array:

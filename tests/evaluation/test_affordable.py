@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fsr.contract.model import Argument, Contract, Size
-from fsr.evaluation.session import CASES_LEAST, Session
+from fsr.evaluation.session import CASES_LEAST, Session, first_error
 from fsr.evaluation.spec import SessionSpec
 from fsr.records import Candidate, Case, Image, Launch, Plan, Role
 from fsr.testgen.values import build
@@ -95,3 +95,11 @@ def test_of_one_fixed_size_a_candidate_gets_no_cases_but_of_other_values(tmp_pat
     assert [case.family for case in own] == ["outliers"]
     assert not session.large_cases()
     session.close()
+
+
+def test_of_what_a_compiler_says_the_first_error_is_shown_and_how_many_follow() -> None:
+    log = (
+        "note: x\nk.cu(3): error: no such name\n  a = b;\n  ^\n\nk.cu(4): error: another\n  c;\n\n2 errors detected.\n"
+    )
+    assert first_error(log) == "k.cu(3): error: no such name\n  a = b;\n  ^\nand 1 more"
+    assert first_error("it died") == "it died"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fsr.errors import SourceError
+from fsr.source.cut import found_with_i
 from fsr.source.file import KernelFile
 
 FILES = Path(__file__).parent / "files"
@@ -198,3 +199,22 @@ def test_every_example_is_cut_and_put_back(path):
     unit = file.cut(file.kernels[0])
     assert "main" not in unit.text
     assert file.splice(unit, unit.text) == file.text
+
+
+def test_a_header_in_angle_brackets_beside_its_file_is_read_and_cs_own_is_not(tmp_path):
+    for name, text in (("sizes.h", "#define ROWS 3\n"), ("math.h", "#define COLS 4\n")):
+        (tmp_path / name).write_text(text)
+    path = tmp_path / "k.cu"
+    path.write_text("#include <sizes.h>\n#include <math.h>\n__global__ void k(int *p) { p[0] = ROWS + COLS; }\n")
+    text = KernelFile.read(path).cut("k").text
+    assert "#define ROWS 3" in text
+    assert "COLS 4" not in text
+
+
+def test_of_the_systems_headers_those_are_told_whose_folder_a_compiler_names(tmp_path):
+    path = tmp_path / "k.cu"
+    path.write_text("#include <lib/types.h>\n#include <other/host.h>\n__global__ void k(lib::real *p) { p[0] = 1; }\n")
+    unit = KernelFile.read(path).cut("k")
+    assert unit.missing == ()
+    assert "lib/types.h" in found_with_i(unit, "error: use of undeclared identifier 'lib'")
+    assert found_with_i(unit, "error: expected ';'") == ""

@@ -221,3 +221,15 @@ def test_a_named_size_whose_case_is_too_dear_comes_with_smaller_others() -> None
         assert number in sizes  # and the other gave way, as far as it goes
         assert math.prod(sizes) <= 73 * 5 or min(sizes) == 1
     assert len(asked) > len(cheap)
+
+
+def test_sizes_that_vectors_divide_stay_small_where_there_are_many_of_them() -> None:
+    sizes = tuple(Size(name, 1, 64, (64,)) for name in ("batch", "heads", "rows", "cols"))
+    buffer = Argument("x", "float32", Role.INOUT, ("batch", "heads", "32 * rows", "cols"))
+    contract = dataclasses.replace(matrix(), sizes=sizes, args=(buffer,))
+    found = dict(
+        cases.divisible(contract, Case("c", (("batch", 1), ("heads", 2), ("rows", 2), ("cols", 31)), "normal", 1))
+    )
+    assert found["cols"] in (8, 32)
+    assert min(found.values()) >= 2
+    assert cases.elements(contract, found) <= 4 * cases.HOST_ELEMENTS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from fsr.errors import ContractError
 from fsr.hardware.dtypes import bits_of, float_limits, is_float, numpy_dtype
 from fsr.records import Case, Launch, Plan, Role, ScalarValue
 from fsr.testgen import families
+from fsr.testgen.draws import Draw, Kind
 from fsr.testgen.values import build, integer_bounds, outputs, poison, same_bits
 
 PLAN = Plan((Launch("k", ("1", "1", "1"), ("32", "1", "1"), "0", ("x", "y", "n")),))
@@ -197,3 +199,14 @@ def test_rows_of_one_value_and_of_zeros_stand_beside_each_other() -> None:
         assert (rows == rows[:, :1]).all()
         assert 3 <= sum(not row.any() for row in rows) <= 30
         assert len(set(rows[:, 0].tolist())) == 5
+
+
+def test_one_value_that_is_always_there_costs_no_more_than_others() -> None:
+    """A remainder by next to nothing takes a step for each bit between the exponents: seconds for a buffer."""
+    draw = Draw(Kind.NORMAL, 7, 1 << 18, a=1.0, bounds=(-1e6, -1e6))
+    began = time.process_time()
+    assert (draw.values(np.dtype(np.float32)) == np.float32(-1e6)).all()
+    assert time.process_time() - began < 1.0
+    bent = Draw(Kind.NORMAL, 7, 4096, a=3.0, bounds=(0.25, 0.5)).values(np.dtype(np.float64))
+    assert ((bent >= 0.25) & (bent <= 0.5)).all()
+    assert len(np.unique(bent)) > 4000

@@ -38,8 +38,7 @@ def ambiguous(found: Finding, name: str, args: Sequence[Argument | None], sizes:
         f"there is no contract, and the code leaves open: {points}",
         expected='this block on top of the file, with every "?" filled in (docs/contract.md):\n\n' + draft.block(),
         where=found.signature.where,
-        fix=(missing and f"{missing}, or ")
-        + 'paste the block, fill in every "?", and run fsr contract again',
+        fix=(missing and f"{missing}, or ") + 'paste the block, fill in every "?", and run fsr contract again',
     )
 
 
