@@ -48,12 +48,20 @@ class Walk:
     accesses: list[Reach] = field(default_factory=list)
     unclear: dict[str, str] = field(default_factory=dict)
     guards: dict[str, Poly] = field(default_factory=dict)
+    sums: dict[Poly, str] = field(default_factory=dict)  # of indices, as x + dx, that a guard bounds: each an atom
     _fresh: int = 0
 
     def unknown(self, hint: str = "?") -> Poly:
         """A fresh atom that has no range."""
         self._fresh += 1
         return symbol(f"?{hint}{self._fresh}")
+
+    def sum_of(self, whole: Poly) -> str:
+        """The atom of a sum of indices that a guard bounds: what it is made of no longer matters where it holds."""
+        if whole not in self.sums:
+            self._fresh += 1
+            self.sums[whole] = f"@_sum{self._fresh}"
+        return self.sums[whole]
 
     def doubt(self, names: frozenset[str] | set[str], reason: str) -> None:
         """Record buffers that are used in a way that is not understood."""
@@ -112,11 +120,13 @@ def _upper(test: Expr, holds: bool, state: State, walk: Walk) -> tuple[str, Poly
         return None
     op = test.op if holds else NEGATED[test.op]
     left, right = value_of(test.left, state, walk), value_of(test.right, state, walk)
-    if left.single is None or not _is_index(left.single):
+    if not any(map(_is_index, left.symbols)):
         left, right, op = right, left, MIRRORED[op]
-    atom = left.single
-    if atom is None or not _is_index(atom) or not all(is_size(a, walk) for a in right.symbols):
+    if not any(map(_is_index, left.symbols)) or not all(is_size(a, walk) for a in right.symbols):
         return None
+    if left.single is None and (op not in ("<", "<=") or right.value is not None):
+        return None
+    atom = left.single or walk.sum_of(left)
     if op == "<":
         return atom, right
     if op == "<=":
@@ -124,6 +134,14 @@ def _upper(test: Expr, holds: bool, state: State, walk: Walk) -> tuple[str, Poly
     if op == "==" and right.value == 0:
         return atom, constant(1)
     return None
+
+
+def with_sums(index: Poly, state: State, walk: Walk) -> Poly:
+    """The index with the sums that are bounded here each as one atom."""
+    for whole, atom in walk.sums.items():
+        if atom in state.bounds:
+            index = index.replace(whole, symbol(atom))
+    return index
 
 
 def _is_index(atom: str) -> bool:

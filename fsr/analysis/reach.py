@@ -21,6 +21,7 @@ from fsr.analysis.ranges import (
     pointer_of,
     sweeps,
     value_of,
+    with_sums,
 )
 from fsr.source.form import (
     Assign,
@@ -188,7 +189,7 @@ def _for(stmt: For, state: State, walk: Walk) -> State:
     after = state.without(_reassigned((stmt,)), walk)
     step = value_of(stmt.step, state, walk)
     walk._fresh += 1
-    atom = f"@{stmt.var}{walk._fresh}"
+    atom = f"@_{stmt.var}{walk._fresh}"
     end = end + constant(1) if stmt.relation == "<=" else end
     known = stmt.relation in ("<", "<=", "!=") and all(is_size(a, walk) for a in end.symbols)
     bounds, total = dict(after.bounds), after.total
@@ -279,5 +280,5 @@ def _access(base: Expr, index: Expr, kind: Kind, state: State, walk: Walk) -> No
             _visit(base, state, walk)
         return
     buffer, offset = target
-    whole = global_indices(offset + value_of(index, state, walk), walk)
+    whole = with_sums(global_indices(offset + value_of(index, state, walk), walk), state, walk)
     walk.accesses.append(Reach(buffer, kind, whole, dict(state.bounds), state.total))

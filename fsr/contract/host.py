@@ -49,6 +49,27 @@ def resolve_launch(
     launch: HostLaunch, file: KernelFile, params: Sequence[str], pointers: Sequence[bool]
 ) -> tuple[Launch | None, str]:
     """The launch as a plan's, over parameter names; or None and what could not be understood."""
+    scope = _scope_of(launch, file, params, pointers)
+    grid, block = _dimensions(launch.grid, scope), _dimensions(launch.block, scope)
+    shared = to_expression(launch.shared, scope)
+    if grid is None:
+        return None, f"the grid {launch.grid!r} of the launch in line {launch.line}"
+    if block is None:
+        return None, f"the block {launch.block!r} of the launch in line {launch.line}"
+    if shared is None:
+        return None, f"the shared memory {launch.shared!r} of the launch in line {launch.line}"
+    return Launch(launch.entry, grid, block, shared, tuple(params)), ""
+
+
+def passed_number(launch: HostLaunch, file: KernelFile, at: int) -> str | None:
+    """The whole number that host code is seen to pass for a parameter, through variables too; None for none."""
+    bare = _scope_of(launch, file, (), ())
+    found = to_expression(launch.args[at], bare) if at < len(launch.args) else None
+    return found if found is not None and re.fullmatch(r"-?\d+", found) else None
+
+
+def _scope_of(launch: HostLaunch, file: KernelFile, params: Sequence[str], pointers: Sequence[bool]) -> HostScope:
+    """The names of the launching function; what it passes goes by the parameters' names."""
     scope = HostScope(helpers=_helpers(file))
     scope.values |= {name: str(value) for name, value in constants(file).items()}
     for param, pointer, arg in zip(params, pointers, launch.args, strict=False):
@@ -60,15 +81,7 @@ def resolve_launch(
         whole = None if pointer else to_expression(arg, scope)
         if whole is not None and re.search(r"\w\W+\w", whole):  # k<<<(m * n + 255) / 256, 256>>>(m * n)
             scope.wholes[whole] = param
-    grid, block = _dimensions(launch.grid, scope), _dimensions(launch.block, scope)
-    shared = to_expression(launch.shared, scope)
-    if grid is None:
-        return None, f"the grid {launch.grid!r} of the launch in line {launch.line}"
-    if block is None:
-        return None, f"the block {launch.block!r} of the launch in line {launch.line}"
-    if shared is None:
-        return None, f"the shared memory {launch.shared!r} of the launch in line {launch.line}"
-    return Launch(launch.entry, grid, block, shared, tuple(params)), ""
+    return scope
 
 
 def _helpers(file: KernelFile) -> dict[str, tuple[tuple[str, ...], str]]:
@@ -85,35 +98,62 @@ def _helpers(file: KernelFile) -> dict[str, tuple[tuple[str, ...], str]]:
     return found
 
 
+_SETTING = re.compile(
+    rf"(?<![\w.])(?:dim3\s+(?P<dims>[^;]+);|auto\s+(?P<auto>\w+)\s*=\s*(?P<one>dim3\b[^;]+);"
+    rf"|{_TYPES}\s+(?P<name>\w+)\s*(?:=\s*(?P<value>[^;]+)|\{{(?P<braced>[^;}}]+)\}})\s*;"
+    r"|(?P<again>\w+)\s*=(?!=)\s*(?P<anew>[^;]+);)"
+)
+_CHANGED = re.compile(r"(?<![\w.])(\w+)\s*(?:[-+*/%|&^]|<<|>>)=|(?:\+\+|--)(\w+)|(\w+)(?:\+\+|--)")
+
+
 def _read_scope(text: str, scope: HostScope, fixed: set[str]) -> None:
-    """The variables that the launching function sets before the launch, last setting first to win."""
-    clean = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
-    statement = re.compile(
-        rf"(?<![\w.])(?:(?:dim3|auto(?=[^;=]*=\s*dim3))\s+(?P<dim>\w+)\s*(?:[({{](?P<parts>[^;]*)[)}}]|=\s*(?P<one>[^;]+))\s*;"
-        rf"|{_TYPES}\s+(?P<name>\w+)\s*(?:=\s*(?P<value>[^;]+)|\{{(?P<braced>[^;}}]+)\}})\s*;)"
-    )
-    for match in statement.finditer(clean):
-        if match["dim"]:
-            dims = _dimensions(match["one"] or f"dim3({match['parts']})", scope)
-            if dims is not None:
-                scope.dims[match["dim"]] = dims
+    """The variables that the launching function sets before the launch, last setting first to win. What a loop or a
+    branch sets anew is not known."""
+    clean = re.sub(r"//[^\n]*|/\*.*?\*/", lambda m: " " * len(m[0]), text, flags=re.DOTALL)
+    for match in _SETTING.finditer(clean):
+        if match["again"]:
+            depth = clean.count("{", 0, match.start()) - clean.count("}", 0, match.start())
+            straight = depth == 1 and clean[: match.start()].rstrip().endswith((";", "{", "}"))
+            _set(match["again"], match["anew"] if straight else "?", scope, fixed)
+        elif match["dims"]:
+            for name, value in _dim_declared(match["dims"]):
+                _set_dims(name, value, scope)
+        elif match["auto"]:
+            _set_dims(match["auto"], match["one"], scope)
         else:
             for name, value in _declared(match["name"], match["value"] or match["braced"]):
-                found = to_expression(value, scope) if name not in fixed else None
-                if found is not None:
-                    scope.values[name] = found
-    for assigned in re.finditer(
-        r"(?<![\w.])(\w+)\s*(?:[-+*/%|&^]|<<|>>)?=(?!=)|(?:\+\+|--)(\w+)|(\w+)(?:\+\+|--)", clean
-    ):
-        name = assigned[1] or assigned[2] or assigned[3]
-        times = len(
-            re.findall(
-                rf"(?<![\w.]){name}\s*(?:[-+*/%|&^]|<<|>>)?=(?!=)|(?:\+\+|--){name}\b|\b{name}(?:\+\+|--)", clean
-            )
-        )
-        if times > 1 and name not in fixed:  # set more than once: its value here is not known
+                if to_expression(value, scope) is not None:  # otherwise what is known of the name may still hold
+                    _set(name, value, scope, fixed)
+    for changed in _CHANGED.finditer(clean):
+        name = changed[1] or changed[2] or changed[3]
+        if name not in fixed:
             scope.values.pop(name, None)
-            scope.dims.pop(name, None)
+
+
+def _set(name: str, value: str, scope: HostScope, fixed: set[str]) -> None:
+    if name in scope.dims:
+        _set_dims(name, value, scope)
+    elif name not in fixed:
+        found = to_expression(value, scope)
+        scope.values.pop(name, None)
+        if found is not None:
+            scope.values[name] = found
+
+
+def _set_dims(name: str, value: str, scope: HostScope) -> None:
+    dims = _dimensions(value, scope)
+    scope.dims.pop(name, None)
+    if dims is not None:
+        scope.dims[name] = dims
+
+
+def _dim_declared(text: str) -> Iterator[tuple[str, str]]:
+    """(name, value) of ``block(16, 16), grid{n / 16}, other = dim3(4)``."""
+    for part in split_commas(tokenize(text)):
+        if len(part) > 2 and part[0].kind == "name":
+            at = part[2].start if part[1].text == "=" else part[1].start
+            value = text[at : part[-1].end]
+            yield part[0].text, value if part[1].text == "=" else f"dim3{value}"
 
 
 def _declared(name: str, values: str) -> Iterator[tuple[str, str]]:

@@ -31,7 +31,7 @@ def refused(cli: Command, tmp_path: Path) -> Callable[..., str]:
         before = {path for path in tmp_path.rglob("*") if path.is_file()}
         where = [] if output is None else ["-o", output]
         told = cli(
-            "refine", kernel, "--device", "host", "--budget", "5m", "--evaluations", 6, *where, *options, "--json"
+            "refine", kernel, "--device", "host", "--budget", "5m", "--evaluations", 12, *where, *options, "--json"
         )
         assert told.code == code, told.err
         assert told.out == ""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from fsr.analysis.polynomial import Poly, constant
 from fsr.analysis.ranges import Reach
 from fsr.analysis.shapes import shape_of
+from fsr.contract.host import passed_number
 from fsr.contract.infer.finding import Finding
 from fsr.contract.model import Argument, Constraints
 from fsr.expressions import names
@@ -52,16 +53,29 @@ def _scalar(found: Finding, param: Parameter) -> Argument | None:
         return Argument(param.name, dtype, Role.SCALAR)
     if param.name in _size_names(found):
         return Argument(param.name, dtype, Role.SCALAR, value=param.name)
+    number = _passed_number(found, param)
+    if number is not None:
+        return Argument(param.name, dtype, Role.SCALAR, value=number)
     found.open[f"args.{param.name}"] = "no guard or loop ends at it: what does it hold?"
     return None
 
 
+def _launches(found: Finding) -> Sequence[HostLaunch]:
+    bare = function_name(found.signature.kernel)
+    return [h for h in found.file.launches if function_name(h.entry) == bare]
+
+
+def _passed_number(found: Finding, param: Parameter) -> str | None:
+    """The number that every launch in the file passes for a scalar, by way of variables."""
+    at = found.signature.params.index(param)
+    given = {passed_number(host, found.file, at) for host in _launches(found)}
+    return given.pop() if len(given) == 1 else None
+
+
 def _launched_literal(found: Finding, param: Parameter) -> str | None:
     """The number that every launch in the file passes for a scalar."""
-    bare = function_name(found.signature.kernel)
-    hosts: Sequence[HostLaunch] = [h for h in found.file.launches if function_name(h.entry) == bare]
     at = found.signature.params.index(param)
-    given = {h.args[at] if at < len(h.args) else "" for h in hosts}
+    given = {h.args[at] if at < len(h.args) else "" for h in _launches(found)}
     if len(given) != 1:
         return None
     match = re.fullmatch(r"(-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[fFuUlL]*", given.pop())
@@ -94,7 +108,7 @@ def _common_shape(found: Finding, param: Parameter, accesses: Sequence[Reach]) -
             return None
         if shape not in shapes:
             shapes.append(shape)
-    general = [s for s in shapes if s != (constant(1),)]
+    general = _largest([s for s in shapes if s != (constant(1),)])
     if len(general) > 1:
         texts = " and ".join("[" + ", ".join(p.text() for p in s) + "]" for s in general)
         found.open[key] = f"its indices fit different shapes: {texts}"
@@ -103,6 +117,14 @@ def _common_shape(found: Finding, param: Parameter, accesses: Sequence[Reach]) -
     for access in accesses:
         _note_nonempty(found, access, shape)
     return shape
+
+
+def _largest(shapes: list[tuple[Poly, ...]]) -> list[tuple[Poly, ...]]:
+    """Of shapes whose outermost extents differ by a number, as neighbours' do, the largest; all where more differs."""
+    if len({s[1:] for s in shapes}) != 1:
+        return shapes
+    more = [(s[0] - shapes[0][0]).value for s in shapes]
+    return shapes if None in more else [max(shapes, key=lambda s: (s[0] - shapes[0][0]).value or 0)]
 
 
 def _note_nonempty(found: Finding, access: Reach, shape: tuple[Poly, ...]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from fsr.contract.infer.finding import Finding
 from fsr.contract.model import Argument, Size
-from fsr.expressions import names
+from fsr.expressions import evaluate_int, names
 
 _TOTAL_TIMED = {1: (16777216,), 2: (4096, 4096), 3: (1024, 1024, 1024)}
+MOST_TIMED, MOST_TESTED = 1 << 26, 1 << 31  # elements of the largest buffer, and blocks of a launch at most
 
 
 def sizes_of(found: Finding, args: Sequence[Argument | None]) -> list[Size]:
@@ -22,7 +25,29 @@ def sizes_of(found: Finding, args: Sequence[Argument | None]) -> list[Size]:
         wanted += [n for text in (*found.launch.grid, found.launch.shared_bytes) for n in sorted(names(text))]
     ordered = list(dict.fromkeys(wanted))
     by_row = _row_sizes(found)
-    return [_size(found, name, i, len(ordered), by_row) for i, name in enumerate(ordered)]
+    sizes = [_size(found, name, i, len(ordered), by_row) for i, name in enumerate(ordered)]
+    return _fitting(sizes, found, [a for a in args if a is not None])
+
+
+def _fitting(sizes: list[Size], found: Finding, args: Sequence[Argument]) -> list[Size]:
+    """The sizes, halved together until what they make together is no more than can be timed, and tested."""
+    while (
+        any(s.timed[0] > 16 for s in sizes) and _extent({s.name: s.timed[0] for s in sizes}, found, args) > MOST_TIMED
+    ):
+        sizes = [replace(s, timed=(max(1, s.timed[0] // 2),), maximum=max(1, s.maximum // 2)) for s in sizes]
+    while _extent({s.name: s.maximum for s in sizes}, found, args) >= MOST_TESTED:
+        smaller = [replace(s, maximum=max(s.timed[0], s.maximum // 2)) for s in sizes]
+        if smaller == sizes:
+            break
+        sizes = smaller
+    return sizes
+
+
+def _extent(values: Mapping[str, int], found: Finding, args: Sequence[Argument]) -> int:
+    """The elements of the largest buffer, or the blocks of the launch, if these are more."""
+    grid = () if found.launch is None else found.launch.grid
+    shapes = [[evaluate_int(text, values) for text in shape] for shape in (*(a.shape for a in args), grid)]
+    return max(math.prod(shape) for shape in shapes)
 
 
 def _row_sizes(found: Finding) -> set[str]:

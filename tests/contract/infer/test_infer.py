@@ -201,6 +201,67 @@ def test_column_major_macros():
     assert contract.plan.launches[0].grid == ("ceil_div(m, 16)", "ceil_div(n, 16)", "1")
 
 
+SOBEL = """
+__global__ void edges(const unsigned char *image, float *out, int width, int height) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < 1 || y < 1 || x >= width - 1 || y >= height - 1) return;
+    float across = image[(y - 1) * width + x + 1] - image[(y - 1) * width + x - 1]
+                 + image[(y + 1) * width + x + 1] - image[(y + 1) * width + x - 1];
+    out[y * width + x] = across;
+}
+int main() {
+    int width = 4096, height = 2048, shown = 0;
+    unsigned char *image; float *out;
+    dim3 block(32, 8), grid((width + 31) / 32, (height + 7) / 8);
+    edges<<<grid, block>>>(image, out, width, height);
+}
+"""
+BLUR = """
+__global__ void blur(const float *in, float *out, int width, int height, int radius) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= width || y >= height) return;
+    float sum = 0; int count = 0;
+    for (int dy = -radius; dy <= radius; dy++)
+        for (int dx = -radius; dx <= radius; dx++) {
+            int xx = x + dx, yy = y + dy;
+            if (xx >= 0 && xx < width && yy >= 0 && yy < height) { sum += in[yy * width + xx]; count++; }
+        }
+    out[y * width + x] = sum / count;
+}
+void run(const float *in, float *out, int width, int height) {
+    int blocks = 1;
+    blocks = (width + 15) / 16;
+    dim3 block(16, 16);
+    dim3 grid(blocks, (height + 15) / 16);
+    const int radius = 3;
+    blur<<<grid, block>>>(in, out, width, height, radius);
+}
+"""
+GREY = """
+__global__ void grey(const unsigned char *rgb, unsigned char *out, int width, int height) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < width && y < height) {
+        int i = y * width + x;
+        out[i] = (rgb[3 * i] * 77 + rgb[3 * i + 1] * 151 + rgb[3 * i + 2] * 28) >> 8;
+    }
+}
+void run(const unsigned char *rgb, unsigned char *out, int width, int height) {
+    grey<<<dim3((width + 15) / 16, (height + 15) / 16), dim3(16, 16)>>>(rgb, out, width, height);
+}
+"""
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    (SOBEL, {"image": ("height", "width"), "out": ("height", "width")}),
+    (BLUR, {"in": ("height", "width"), "out": ("height", "width")}),
+    (GREY, {"rgb": ("height", "width", "3"), "out": ("height", "width")}),
+])  # fmt: skip
+def test_images(text, expected):
+    contract = inferred(text)
+    assert shapes(contract) == expected
+    assert contract.plan.launches[0].grid[1] in ("ceil_div(height, 8)", "ceil_div(height, 16)")
+
+
 HEAD = "__global__ void k(const float *x, float *y, int n) {\n    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
 DOUBT = [
     ("no guard", HEAD + "y[i] = x[i]; }", "no guard such as if (i < n)"),
@@ -210,7 +271,7 @@ DOUBT = [
     (
         "stride",
         HEAD + "if (i < n) y[2 * i] = x[i]; y[0] = 1; if (i < n) y[3 * i + 1] = 1;}",
-        "reaches beyond its range",
+        "different shapes",
     ),
     ("helper", "__device__ void f(float *);\n" + HEAD + "if (i < n) f(y); }", "address is used"),
     (
