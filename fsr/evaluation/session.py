@@ -175,12 +175,14 @@ class Session:
     def baseline_error(self, case: Case, fault: Fault) -> BaselineError:
         """The error for an original that fails one of its own cases."""
         sizes = ", ".join(f"{k}={v}" for k, v in case.sizes) or "no sizes"
+        room = fault.kind is FaultKind.OUT_OF_BOUNDS and "' has " in fault.detail
         return BaselineError(
             f"the kernel fails its own tests: {fault.kind}: {fault.detail}",
             expected="a kernel that is right before it is made faster",
             where=f"case {case.name!r} ({sizes}; values {case.family})"
             + (f", line {fault.line}" if fault.line else ""),
-            fix="correct the kernel, or narrow the sizes and values in its contract",
+            fix="correct the kernel, or narrow the sizes and values in its contract"
+            + (", or state in its shape what the callers allocate, where that is more" if room else ""),
         )
 
     # ------------------------------------------------------------ cases

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +50,9 @@ def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -
     for a in loops:
         pairs += [(affine(a), Affine((), c)) for c in (0, 1, 2)]
         pairs += [(affine(a), shifted(affine(s), -1 - c)) for s in sizes if s in points.columns for c in (0, 1, 2)]
+    for a in loops:
+        last = _last(points, a, sizes)
+        pairs += [(affine(a), shifted(last, -c)) for c in (1, 2, 3)] if last is not None else []
     pairs += [(affine(s), Affine((), c)) for s in sizes if s in points.columns for c in (1, 2)]
     for a in loops:
         pairs += [(affine(a), shifted(affine(b), c)) for b in loops if a != b for c in (1, 2, -2)]
@@ -67,6 +71,27 @@ def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -
         hit = value_of(left, points) <= value_of(right, points)
         if hit.any() and not hit.all():
             yield left, right, hit
+
+
+def _last(points: Points, name: str, sizes: Sequence[str]) -> Affine | None:
+    """The last index of a dimension that is as long as a multiple of a size, ``16 * tiles``; None for others."""
+    first, inverse = np.unique(points.run, return_index=True, return_inverse=True)[1:]
+    most = np.zeros(len(first), np.int64)
+    np.maximum.at(most, inverse, points.columns[name])
+    known = [s for s in sizes if s in points.columns]
+    if len(first) < 3 or not most.any():
+        return None
+    return _multiple(tuple(most.tolist()), tuple((s, tuple(points.columns[s][first].tolist())) for s in known))
+
+
+@lru_cache(4096)
+def _multiple(most: tuple[int, ...], sizes: tuple[tuple[str, tuple[int, ...]], ...]) -> Affine | None:
+    for name, values in sizes:
+        factor, rest = divmod(most[0] + 1, values[0]) if values[0] else (0, 1)
+        whole = not rest and all(m + 1 == factor * v for m, v in zip(most, values, strict=True))
+        if whole and factor > 1 and len(set(values)) > 1:
+            return Affine(((name, factor),), -1)
+    return None
 
 
 def _windows(points: Points, loops: Sequence[str]) -> list[str]:

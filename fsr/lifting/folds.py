@@ -35,6 +35,12 @@ class Fitter(Protocol):
     def fit(self, points: Points) -> Expr:
         """The expression of all samples."""
 
+    def term(self, points: Points) -> Expr:
+        """As fit, of a term that may read otherwise at an edge."""
+
+    def body(self, points: Points) -> Expr:
+        """As fit, of a fold's body."""
+
     def affine(self, points: Points, values: Sequence[int]) -> Affine:
         """The affine expression of values."""
 
@@ -69,7 +75,7 @@ class Folding:
         """Terms of one form."""
         counts = [len(items) for items in by]
         if all(c == 1 for c in counts) and op not in ("argmax", "argmin"):
-            return [self.fitter.fit(points.of([items[0] for items in by]))]
+            return [self.fitter.term(points.of([items[0] for items in by]))]
         try:
             if max(counts) < _FEWEST:  # the sizes that are watched make every loop over one longer somewhere
                 raise Refused("a few terms")
@@ -108,7 +114,7 @@ class Folding:
                 at.append(ranks[i])
         extents = [self.fitter.affine(points, [x[d] for x in lengths]) for d in range(dims)]
         inner = points.take(rows, terms).along({name: [k[d] for k in at] for d, name in enumerate(names)})
-        body = self._pair(inner) if op in ("argmax", "argmin") else self.fitter.fit(inner)
+        body = self._pair(inner) if op in ("argmax", "argmin") else self.fitter.body(inner)
         return Fold(op, tuple(zip(names, extents, strict=True)), body)
 
     def _pair(self, points: Points) -> Expr:

@@ -49,6 +49,7 @@ class Generaliser:
     allowance: Allowance
     fresh: itertools.count[int] = field(default_factory=itertools.count)
     _known: dict[object, Expr | str] = field(default_factory=dict)
+    _parting: int = 0  # how many splits are under way
 
     def __post_init__(self) -> None:
         self.forms = Forms(self.graph)
@@ -107,7 +108,7 @@ class Generaliser:
     def _remembered(self, points: Points) -> Expr:
         if self.allowance.left_s <= 0:
             raise Refused("generalising took too long")
-        key = points.key()
+        key = self._parting > 0, points.key()
         found = self._known.get(key)
         if found is None:
             try:
@@ -212,23 +213,51 @@ class Generaliser:
             return leaf(tree)
         return Case(tree.left, tree.right, self.placed(tree.yes, leaf), self.placed(tree.no, leaf))
 
+    def term(self, points: Points) -> Expr:
+        """As fit, of a term of a sum or product; where it reads otherwise at an edge, as its neighbour there, in two.
+        Raises Refused."""
+        try:
+            return self.fit(points)
+        except Refused:
+            if self._parting:
+                raise  # what stands around it is being parted already
+        return self.split(points, 1)
+
+    def body(self, points: Points) -> Expr:
+        """As fit, of a fold's body, which no edge parts: other ways to fold come first. Raises Refused."""
+        self._parting += 1
+        try:
+            return self.fit(points)
+        finally:
+            self._parting -= 1
+
     def split(self, points: Points, depth: int = 3) -> Expr:
         """As fit; where one form fits only in part, at a boundary. Raises Refused."""
         try:
             return self.fit(points)
-        except Refused:
+        except Refused as why:
             if not depth:
                 raise
-            for left, right, hit in itertools.islice(comparisons(points, self.sizes), 40):
-                if min(hit.sum(), (~hit).sum()) < 2:
-                    continue
-                try:
-                    small = self.fit(points.where(hit))
-                    rest = self.split(points.where(~hit), depth - 1)
-                except Refused:
-                    continue
-                return Case(left, right, small, rest)
-            raise
+            self._parting += 1
+            try:
+                found = self._parted(points, depth)
+            finally:
+                self._parting -= 1
+            if found is None:
+                raise why from None
+            return found
+
+    def _parted(self, points: Points, depth: int) -> Case | None:
+        for left, right, hit in itertools.islice(comparisons(points, self.sizes), 40):
+            if min(hit.sum(), (~hit).sum()) < 2:
+                continue
+            try:
+                small = self.fit(points.where(hit))
+                rest = self.split(points.where(~hit), depth - 1)
+            except Refused:
+                continue
+            return Case(left, right, small, rest)
+        return None
 
     # ------------------------------------------------------------ time
 

@@ -51,6 +51,40 @@ def test_components_of_a_flux_are_told_apart_by_their_number(tmp_path):
     assert "j <=" not in told[1], told
 
 
+FLOW = """// /// fsr
+// entry = "flow"
+// [sizes]
+// bx = {min = 1, max = 64, timed = 64}
+// by = {min = 1, max = 64, timed = 64}
+// [args]
+// u = {role = "in", shape = ["8 * by", "16 * bx"]}
+// right = {role = "in", shape = ["8 * by", "16 * bx"]}
+// down = {role = "in", shape = ["8 * by", "16 * bx"]}
+// y = {role = "inout", shape = ["8 * by", "16 * bx"]}
+// [launch]
+// grid = ["bx", "by"]
+// block = [16, 8]
+// ///
+__global__ void flow(const float *u, const float *right, const float *down, float *y) {
+  int j = blockIdx.x * 16 + threadIdx.x, i = blockIdx.y * 8 + threadIdx.y;
+  int w = 16 * gridDim.x, h = 8 * gridDim.y, at = i * w + j;
+  float e = j == w - 1 ? u[at] : u[at + 1], s = i == h - 1 ? u[at] : u[at + w];
+  y[at] += 0.25f * (e * right[at] + s * down[at] - u[at]);
+}
+"""
+
+
+def test_edges_of_whole_tiles_are_edges(tmp_path):
+    """Each of two neighbours stops at an edge of its own, which is a multiple of a size."""
+    (tmp_path / "k.cu").write_text(FLOW)
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    (line,) = lines(found.computation)
+    assert "u[i, j + 1] if j <= 16*bx - 2 else u[i, j]" in line, line
+    assert "u[i + 1, j] if i <= 8*by - 2 else u[i, j]" in line, line
+
+
 CAUSAL = """// /// fsr
 // entry = "decay"
 // [sizes]

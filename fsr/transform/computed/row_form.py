@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 
 from fsr.computation.computation import Statement
 from fsr.computation.expression import Const, Expr, Fold, Load, Op, children, names_in, rebuilt, renamed, walk
+from fsr.computation.printing import affine_text
 from fsr.computation.types import CASTS, type_of
-from fsr.transform.computed.folding import PLACES, best, checked, folds_in
+from fsr.transform.computed.folding import PLACES, best, checked, extent, folds_in
 from fsr.transform.computed.parts import Domain, name_of, value_of
 from fsr.transform.computed.scene import Scene, along, loads_in, plain, surely
 from fsr.transform.plain.c_text import NotPlain
+from fsr.transform.sizes import always
 
 ELEMENT = "k"  # the dimension along a row, in all that belongs to one
 
@@ -62,11 +64,11 @@ def rows(scene: Scene) -> Rows | None:
         folds += [RowFold(f, *_checked(f)) for s in single for f in folds_in(value_of(s))]
     except NotPlain:
         return None
-    lengths = {_length(f.fold, part.sizes) for f in folds} | {x for _, x in more}
-    if not folds or len(lengths) != 1 or None in lengths or any(folds_in(value_of(s)) for s in many):
+    length = _common(scene, [*(x for _, x in more), *(_length(f.fold, part.sizes) for f in folds)])
+    if not folds or length is None or any(folds_in(value_of(s)) for s in many):
         return None
     elements = tuple((_row_load(_written(s, scene), more), _value(s, more, scene)) for s in many)
-    found = Rows(scene, domain, lengths.pop() or "", _phases(folds), tuple(single), elements)
+    found = Rows(scene, domain, length, _phases(folds), tuple(single), elements)
     return found if _contiguous(found) and _in_place(found) else None
 
 
@@ -144,11 +146,20 @@ def shared_by_row(e: Expr) -> list[Expr]:
 
 
 def _length(fold: Fold, sizes: Sequence[str]) -> str | None:
-    terms, constant = fold.dims[0][1].terms, fold.dims[0][1].constant
-    if not terms:
-        return str(constant)
-    alone = len(terms) == 1 and terms[0][1] == 1 and not constant
-    return terms[0][0] if alone and terms[0][0] in sizes else None
+    over = extent(fold)
+    several = over.terms and not over.constant and all(k > 0 and n in sizes for n, k in over.terms)
+    return affine_text(over) if several or not over.terms else None
+
+
+def _common(scene: Scene, lengths: Sequence[str | None]) -> str | None:
+    """The one length that all are at any sizes, however it is written (``256 * n`` and ``256*n``); else None."""
+    first = lengths[0] if lengths else None
+    same = all(x is not None and _same(scene, first or "", x) for x in lengths)
+    return first if same else None
+
+
+def _same(scene: Scene, one: str, other: str) -> bool:
+    return one == other or always(scene.target.contract, f"({one}) == ({other})")
 
 
 def _phases(folds: list[RowFold]) -> tuple[tuple[RowFold, ...], ...]:
@@ -196,7 +207,10 @@ def _contiguous(found: Rows) -> bool:
     if any(names_in(e) - known for walked in found.walks for e in walked):
         return False
     sure = surely(e for walked in found.walks for e in walked)
-    if any(along(x, ELEMENT) and x not in sure and found.scene.shape(x.buffer)[-1] != found.length for x in every):
+    if any(
+        along(x, ELEMENT) and x not in sure and not _same(found.scene, found.scene.shape(x.buffer)[-1], found.length)
+        for x in every
+    ):
         return False  # packs are read whatever a condition says
     last = found.dims[-1][0]
     return any(along(x, ELEMENT) and last in names_in(x) for x in every)

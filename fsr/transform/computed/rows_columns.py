@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fsr.computation.expression import Affine, Expr, Load, names_in, renamed
+from fsr.computation.expression import Expr, Load, names_in, renamed
+from fsr.computation.printing import affine_text
 from fsr.computation.types import type_of
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Scratch
@@ -25,6 +26,7 @@ from fsr.transform.computed.parts import Part, value_of
 from fsr.transform.computed.row_form import ELEMENT, RowFold, Rows, reads, rows, shared_by_row
 from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, plain, surely, word
 from fsr.transform.plain.c_text import TYPES
+from fsr.transform.sizes import always
 
 Params = Mapping[str, int | str]
 _WARP, _WARPS = 32, 4  # rows that a block works on at a time, where each is a warp's
@@ -65,7 +67,8 @@ def both(one: Scene, other: Scene) -> Both | None:
     if found is None or across is None or not found.elements or len(found.dims) != 1 or across.lead:
         return None
     (row, many), ((column, width), over) = found.dims[0], (across.dim, across.folds[0].dims[0][0])
-    if extent(across.folds[0]) != Affine(((many, 1),), 0) or width != found.length:
+    told = ((affine_text(extent(across.folds[0])), many), (width, found.length))
+    if any(a != b and not always(one.target.contract, f"({a}) == ({b})") for a, b in told):
         return None
     if one.part.written & (one.part.read | other.part.read) or other.part.written & one.part.read:
         return None
