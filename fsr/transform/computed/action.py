@@ -37,11 +37,13 @@ Params = Mapping[str, int | str]
 class Family:
     """One way to make a part. ``configurations``: its decisions with guesses of the gain, best first, none where it
     does not apply; ``written``: the kernels (NotPlain where the text cannot be written); ``rows_first``: whether it
-    reads all of a row before it writes there, so that results may take the place of what other points read."""
+    reads all of a row before it writes there, so that results may take the place of what other points read; ``boxes``:
+    whether it writes no element that stays as it is (:attr:`Part.box`)."""
 
     configurations: Callable[[Scene], Iterator[tuple[dict[str, int | str], float]]]
     written: Callable[[Scene, Params], list[Written]]
     rows_first: bool = False
+    boxes: bool = False
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,8 @@ def _first(family: Family, scene: Scene) -> Params | None:
     """The family's first decisions; None where it cannot make the part."""
 
     def think() -> Params | None:
-        if not family.rows_first and (scene.part.repeats or not scene.part.by_points):
+        by_points = scene.part.by_points or (family.boxes and bool(scene.part.box))
+        if not family.rows_first and (scene.part.repeats or not by_points):
             return None
         params, _ = next(family.configurations(scene), (None, 0.0))
         return params
@@ -170,11 +173,11 @@ def _by_default(family: Family, scene: Scene) -> list[Written] | None:
 _COLUMNS = Family(columns.configurations, columns.written)
 _ELEMENTS = Family(elements.configurations, elements.written)
 _PERMUTE = Family(permute.configurations, permute.written)
-_CONTRACTION = Family(contraction.configurations, contraction.written)
+_CONTRACTION = Family(contraction.configurations, contraction.written, boxes=True)
 _ROWS = Family(rows.configurations, rows.written, rows_first=True)
 _TENSOR = Family(tensor.configurations, tensor.written)
 _WARPGROUP = Family(warpgroup.configurations, warpgroup.written)
-_PIPELINED = Family(pipelined.configurations, pipelined.written)
+_PIPELINED = Family(pipelined.configurations, pipelined.written, boxes=True)
 _REGISTER_TILE = Family(register_tile.configurations, register_tile.written)
 _ATTENTION = Family(attention_tiles.configurations, attention_tiles.written)
 _SCAN = Family(scan.configurations, scan.written)

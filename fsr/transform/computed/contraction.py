@@ -118,6 +118,8 @@ def contraction(scene: Scene) -> Contraction | None:
         return None
     batch = tuple(d for d in part.domain if d not in (a.dim, b.dim))
     layers = " * ".join(f"({x})" for _, x in batch) or "1"
+    if set(part.box) - {a.dim[0], b.dim[0]} and not part.by_points:
+        return None
     if {n for n, _ in batch} - names_in(a.load) - names_in(b.load) or not _fits(scene, layers, _MOST_LAYERS):
         return None
     return Contraction(scene, output, fold, a, b, batch)
@@ -312,16 +314,17 @@ def finished(c: Contraction, run: int) -> list[str]:
     scene, (m, m_extent), (n, n_extent) = c.scene, c.a.dim, c.b.dim
     out, value = stores(scene)[0], value_of(c.output)
     reads = Packs.of(scene, [without(value, c.fold)], n, run)
-    limit = scene.size(n_extent)
-    single = reads.lanes(scene.assigned([(scene.element(out), value)], {c.fold: "$ACC"}), f"${n} < {limit}")
+    limit, box = scene.size(n_extent), {} if scene.part.by_points else scene.part.box
+    inside = {name: f" && ${name} >= {box[name]}" if name in box else "" for name in (m, n)}
+    single = reads.lanes(scene.assigned([(scene.element(out), value)], {c.fold: "$ACC"}), f"${n} < {limit}{inside[n]}")
     lines = single
     if run * BY_DTYPE[out.dtype].bytes in (4, 8, 16) and run > 1:
         whole = reads.made([out], [value], {c.fold: "$ACC"})
-        test = f"${n}_first + {run} <= {limit} && {reads.aligned([out])}"
+        test = f"${n}_first + {run} <= {limit} && {reads.aligned([out])}{inside[n].replace(f'${n}', f'${n}_first')}"
         lines = [f"if ({test}) {{", *indent(whole), "} else {", *indent(single), "}"]
     lines = [
         f"const {scene.index} ${m} = $PLACE_M;",
         f"const {scene.index} ${n}_first = $PLACE_N;",
-        f"if (${m} < {scene.size(m_extent)}) {{", *indent(lines), "}",
+        f"if (${m} < {scene.size(m_extent)}{inside[m]}) {{", *indent(lines), "}",
     ]  # fmt: skip
     return [_own(c, line) for line in lines]

@@ -10,10 +10,12 @@ from fsr.computation.computation import Buffer, Computation, Statement
 from fsr.computation.expression import (
     Affine,
     Case,
+    Const,
     Expr,
     Fold,
     Load,
     Number,
+    Op,
     children,
     names_in,
     rebuilt,
@@ -21,6 +23,7 @@ from fsr.computation.expression import (
     walk,
 )
 from fsr.computation.simplify import at_zero
+from fsr.computation.types import type_of
 
 Domain = tuple[tuple[str, str], ...]
 KEPT = "$"  # what the names of buffers begin with that are none of the contract's but kept in scratch memory
@@ -66,6 +69,20 @@ class Part:
         return True
 
     @cached_property
+    def box(self) -> Mapping[str, int]:
+        """Where results stand in the place of what other points read, but at none that these read: the first index of
+        each dimension from which on elements change. Empty elsewhere. (A trailing update: ``m[i, j] -= sum(m[i, k] *
+        m[k, j])`` below and to the right of what it reads.)"""
+        if len(self.outputs) != 1 or len(self.whole[0].domain) != len(self.whole[0].place):
+            return {}
+        found = _changed_from(self.whole[0])
+        own = Load(self.whole[0].target, self.whole[0].place, "")
+        reads = {e for e in walk(value_of(self.whole[0])) if isinstance(e, Load) and e.buffer == own.buffer}
+        folds = {n: x for e in walk(value_of(self.whole[0])) if isinstance(e, Fold) for n, x in e.dims}
+        apart = all(e.indices == own.indices or _before(e, self.whole[0], found, folds) for e in reads)
+        return found if apart else {}
+
+    @cached_property
     def repeats(self) -> bool:
         """Whether every point would fold anew what is no point's own, however long that is."""
         own = {n for n, _ in self.domain}
@@ -76,6 +93,41 @@ class Part:
     def computation(self) -> Computation:
         """The part as a computation of its own."""
         return Computation(self.sizes, self.buffers, (*self.made, *self.outputs))
+
+
+def _changed_from(s: Statement) -> dict[str, int]:
+    """For each dimension the first index at which a statement changes what its target holds, by the conditions around
+    its value."""
+    own, value = (s.target, s.place), value_of(s)
+
+    def is_own(e: Expr) -> bool:
+        return isinstance(e, Load) and (e.buffer, e.indices) == own
+
+    added = isinstance(value, Op) and value.name == "sum" and len(value.args) == 2 and any(map(is_own, value.args))
+    if added:
+        value = next(e for e in children(value) if not is_own(e))
+    names, found = {name_of(i) for i in s.place}, dict[str, int]()
+    while isinstance(value, Case):
+        match value:
+            case Case(Affine(((name, 1),), 0), Affine((), last), yes, no) if name in names and last >= 0:
+                if not (yes == Const(0.0, type_of(yes)) if added else is_own(yes)):
+                    break
+                found[name], value = max(found.get(name, 0), last + 1), no
+            case _:
+                break
+    return found
+
+
+def _before(e: Load, s: Statement, changed: Mapping[str, int], folds: Mapping[str, Affine]) -> bool:
+    """Whether an element of a statement's target lies before those that it changes, along some dimension."""
+    for index, place in zip(e.indices, s.place, strict=True):
+        least = changed.get(name_of(place) or "", 0)
+        match index:
+            case Number(Affine(terms, constant), _) if all(n in folds and not folds[n].terms for n, _ in terms):
+                highest = constant + sum(max(0, k * (folds[n].constant - 1)) for n, k in terms)
+                if highest < least:
+                    return True
+    return False
 
 
 def cuts_of(c: Computation) -> list[list[Part]]:
