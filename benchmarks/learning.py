@@ -1,6 +1,6 @@
 """What experience of other kernels is worth to the search on a kernel that it never saw.
 
-    python benchmarks/learning.py OUT_DIR [--split 1] [--seeds 20] [--evaluations 24] [--learn 16] [--seconds S]
+    python benchmarks/learning.py OUT_DIR [--split 1] [--seeds 20] [--evaluations 20] [--learn 16] [--seconds S]
 
 The suite's workloads, made small (benchmarks/small_world.py), are dealt by ``--split`` into two thirds to learn from
 and a third held back. On each of the two thirds the search runs once, ``--learn`` evaluations, and leaves its
@@ -11,7 +11,8 @@ speed-up that any of them found; one more than it made, if never. Where that bes
 find, and the workload is left out of the ratios, as is one whose original is too dear to be recorded.
 
 Everything that was found out stays in OUT_DIR: after ``--seconds`` it stops and ends with 2, and the same command goes
-on. OUT_DIR/learning.json holds the ratios: over workloads, of the mean number of evaluations over seeds.
+on. OUT_DIR/learning.json holds the ratios over the workloads that are done: of the mean number of evaluations over
+seeds.
 """
 
 from __future__ import annotations
@@ -158,10 +159,9 @@ def dealt(workloads: Sequence[Workload], split: int) -> tuple[list[Workload], li
     return learned, held
 
 
-def _sweep(wanted: argparse.Namespace, check: Callable[[], None], rows: list[dict[str, Any]]) -> list[str]:
-    """Learn and judge all that is not known yet; the names of workloads that are too dear."""
+def _sweep(wanted: argparse.Namespace, check: Callable[[], None], rows: list[dict[str, Any]], dear: list[str]) -> None:
+    """Learn and judge, into ``rows``; ``dear``: names of workloads that are left out for what they cost."""
     learned, held = dealt(load_suite(wanted.suite).workloads, wanted.split)
-    dear = []
     with Store(wanted.out / "cache.db") as store:
         done = {told["kernel"] for told in kept(store)}
         for work in learned:
@@ -184,7 +184,6 @@ def _sweep(wanted: argparse.Namespace, check: Callable[[], None], rows: list[dic
         rows.append(row)
         means = {policy: round(statistics.mean(n), 1) for policy, n in row["needed"].items()}
         print(f"{work.name:24} best {row['best']:7.2f}x {means}, {world.book.cost_s:.0f} s", flush=True)
-    return dear
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -194,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--suite", type=Path, default=ROOT / "benchmarks" / "suite")
     parser.add_argument("--split", type=int, default=1, help="seed that deals the workloads")
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--evaluations", type=int, default=24, help="of each search on a workload held back")
+    parser.add_argument("--evaluations", type=int, default=20, help="of each search on a workload held back")
     parser.add_argument("--learn", type=int, default=16, help="evaluations on each workload that is learned from")
     parser.add_argument("--policies", nargs="+", choices=POLICIES, default=POLICIES)
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long; another call goes on")
@@ -207,15 +206,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise Over
 
     rows: list[dict[str, Any]] = []
+    dear: list[str] = []
     try:
-        dear = _sweep(wanted, check, rows)
+        _sweep(wanted, check, rows, dear)
+        ended = True
     except Over:
+        ended = False
         print("the time is over: the same command goes on", file=sys.stderr)
-        return 2
-    told = {**summary(rows), "too dear": dear, "rows": rows}
+    told = {**summary(rows), "too dear": dear, "whole": ended, "rows": rows}
     (wanted.out / "learning.json").write_text(json.dumps(told, indent=1) + "\n")
     print(json.dumps({k: v for k, v in told.items() if k != "rows"}, indent=1))
-    return 0
+    return 0 if ended else 2
 
 
 if __name__ == "__main__":

@@ -106,7 +106,8 @@ class Deterministic:
             candidate = view.space.applied(trial.proposal.candidate, action, move)
             if candidate is not None and not view.known(candidate):
                 belief = self._belief(trial, move)
-                why: dict[str, Json] = {} if belief is None else {"experience": belief.words(move.gain)}
+                said = belief.words(move.gain) if belief is not None and belief.kernels else ""
+                why: dict[str, Json] = {"experience": said} if said else {}
                 return Suggestion(candidate, trial.proposal.id, move.name, "action", {**_told(move), **why})
         return None
 
