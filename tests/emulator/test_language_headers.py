@@ -16,7 +16,7 @@ def compiled(source: str, compiler: str | None = None) -> Image | CompileFailure
 
 
 REFUSED = {
-    "inline PTX": '__global__ void k() {\n  asm volatile("bar.sync 0;");\n}',
+    "inline PTX": '__global__ void k() {\n  asm volatile("mbarrier.pending_count.b64 %0, %1;");\n}',
     "split barrier": (
         "#include <cooperative_groups.h>\n"
         "__global__ void k() { cooperative_groups::this_thread_block().barrier_arrive(); }"
@@ -48,7 +48,7 @@ def test_what_the_cpu_cannot_execute_is_refused_by_name(construct: str, compiler
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_a_refusal_names_the_line(compiler: str) -> None:
-    failure = compiled('__global__ void k() {\n  int v = 1;\n  asm volatile("bar.sync 0;");\n}', compiler)
+    failure = compiled('__global__ void k() {\n  int v = 1;\n  asm volatile("bar.sync 0; brkpt;");\n}', compiler)
     assert isinstance(failure, CompileFailure)
     assert failure.line == 3
 

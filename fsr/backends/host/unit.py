@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fsr.backends.host.ptx import HEADER, rewrite_ptx
+from fsr.backends.host.ptx import rewrite_ptx
 
 SOURCE_NAME = "candidate.cu"
 
@@ -63,9 +63,14 @@ def _as_pointer(declaration: str) -> str | None:
 def unit_text(source: str, entries: Sequence[str], definitions: Sequence[str] = ()) -> str:
     """What is compiled: macro definitions, the candidate under its own name and line numbers, and a descriptor
     ``fsr_entry_<i>`` for each entry expression."""
-    text = rewrite_ptx(source, blank_comments(source))
-    header = [f"#include <{HEADER}>"] if text != source or "__cvta_generic_to_shared" in source else []
-    lines = [*header, *definitions, f'#line 1 "{SOURCE_NAME}"', rewrite_dynamic_shared(text)]
+    text, headers = rewrite_ptx(source, blank_comments(source))
+    needed = dict.fromkeys([*headers, *(["fsr/ptx_memory.h"] if "__cvta_generic_to_shared" in source else [])])
+    lines = [
+        *(f"#include <{header}>" for header in needed),
+        *definitions,
+        f'#line 1 "{SOURCE_NAME}"',
+        rewrite_dynamic_shared(text),
+    ]
     lines.append('#line 1 "entries of the plan"')
     lines += [f"FSR_ENTRY({index}, {entry})" for index, entry in enumerate(entries)]
     return "\n".join(lines) + "\n"

@@ -92,6 +92,25 @@ uint32_t fsr_shared_address(const void* at, int line) {
          static_cast<uint32_t>(p - shared_segment.base);
 }
 
+unsigned char* fsr_shared_place(uint64_t address, unsigned bytes, int line) {
+  const unsigned char* last = shared_segment.base + shared_segment.bytes;
+  unsigned char* at = fsr_dynamic_shared + address;
+  bool inside = address + bytes <= kDynamicShared && address < kStatic;
+  if (address >= kStatic) {
+    uint64_t within = address - kStatic - reinterpret_cast<uintptr_t>(shared_segment.base) % 1024;
+    inside = within + bytes <= shared_segment.bytes;
+    at = const_cast<unsigned char*>(last - shared_segment.bytes) + within;
+  }
+  if (!inside) raise(kOutOfBounds, line, "an address (%llu) that is none of shared memory", static_cast<unsigned long long>(address));
+  return at;
+}
+
+void fsr_global_check(const void* at, int line) {
+  auto p = static_cast<const unsigned char*>(at);
+  if (dynamic(p) || (p >= shared_segment.base && p < shared_segment.base + shared_segment.bytes))
+    raise(kOutOfBounds, line, "an access of global memory at an address in shared memory");
+}
+
 const unsigned char* fsr_group_word(uint32_t address, int line) {
   const unsigned char* at = fsr_dynamic_shared + address;
   if (address >= kStatic)

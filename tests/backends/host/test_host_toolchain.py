@@ -69,8 +69,8 @@ def test_an_error_inside_a_header_is_told_at_the_line_that_caused_it():
 @pytest.mark.parametrize(
     ("statement", "word"),
     [
-        ('asm volatile("mov.u32 %0, %laneid;" : "=r"(x));', "asm"),
-        ('asm("trap;");', "PTX"),
+        ('asm volatile("mov.u32 %0, %clusterid.x;" : "=r"(x));', "mov.u32"),
+        ('asm("brkpt;");', "PTX"),
     ],
 )
 def test_what_a_cpu_cannot_execute_is_named_with_its_line(statement, word):

@@ -103,8 +103,12 @@ void fsr_async_copy(void* to, const void* from, size_t bytes, size_t zeros);
 void fsr_async_commit();                      // what was issued since the last call is a group
 void fsr_async_wait(size_t prior, int line);  // all but so many groups of this thread are complete
 
+// ---- addresses of inline PTX
+uint32_t fsr_shared_address(const void* at, int line);  // as instructions are told of shared memory
+unsigned char* fsr_shared_place(uint64_t address, unsigned bytes, int line);  // and back; a fault beyond shared memory
+void fsr_global_check(const void* at, int line);        // a fault if it lies in shared memory
+
 // ---- products by warpgroups: see runtime/wgmma.cpp
-uint32_t fsr_shared_address(const void* at, int line);                // as instructions are told of shared memory
 const unsigned char* fsr_group_word(uint32_t address, int line);     // 16 bytes that a product of this thread reads
 float* fsr_group_sums(float* const* places, unsigned count, int line);  // the sums of this thread, which are under way then
 void fsr_group_fence();

@@ -1,6 +1,7 @@
 // PTX's wgmma: sums of a warpgroup in registers, factors in shared memory. The functions stand in for asm statements:
-// see fsr/backends/host/ptx.py. Layouts: PTX ISA 8.7, "Asynchronous Warpgroup Level Matrix Instructions".
+// see fsr/backends/host/ptx/. Layouts: PTX ISA 8.7, "Asynchronous Warpgroup Level Matrix Instructions".
 #pragma once
+#include "ptx_memory.h"
 #include "wmma.h"
 
 namespace fsr_ptx {
@@ -8,7 +9,6 @@ namespace fsr_ptx {
 using namespace nvcuda::wmma;
 namespace detail = nvcuda::wmma::fsr_detail;
 
-inline void proxy_fence() { fsr_proxy_fence(); }
 inline void wgmma_fence() { fsr_group_fence(); }
 inline void wgmma_commit() { fsr_group_commit(); }
 inline void wgmma_wait(unsigned prior, int line = __builtin_LINE()) { fsr_group_wait(prior, line); }
@@ -124,5 +124,3 @@ inline __attribute__((always_inline)) void wgmma(float* const (&places)[n / 2], 
 }
 
 }  // namespace fsr_ptx
-
-inline size_t __cvta_generic_to_shared(const void* at, int line = __builtin_LINE()) { return fsr_shared_address(at, line); }
