@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from fsr.contract.model import Contract, Size, concrete_launches
+from fsr.contract.model import Argument, Contract, Size, concrete_launches
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
+from fsr.records import Role
 
 Ints = np.ndarray[Any, np.dtype[np.int32]]
 # Small, unlike each other in every column and every row, so that no relation between sizes looks like a law.
@@ -24,6 +25,7 @@ _LONG_CHECKS = (2311, 700, 290, 150)
 WATCHED_ELEMENTS, CHECKED_ELEMENTS = 1 << 15, 1 << 17
 _WATCHED_THREADS, _CHECKED_THREADS = 1 << 15, 1 << 17
 MOST_CELLS, _ALONG = 81, 5
+TABLE_ELEMENTS = 1 << 20  # of an input that is as large at any sizes
 PART_ELEMENTS = 1 << 26  # where even the least sizes are too many
 FEW_BLOCKS, MOST_BLOCKS = 2, 12  # that run then
 _FEW_ELEMENTS = 1 << 9  # so that sizes a few steps up are few, too
@@ -178,11 +180,18 @@ def _near(size: Size, value: int) -> int:
 
 def _fits(contract: Contract, sizes: Mapping[str, int], elements: int, threads: int) -> bool:
     try:
-        total = sum(math.prod(contract.shape(a, sizes)) for a in contract.buffers())
+        own = [a for a in contract.buffers() if not _is_table(contract, a)]
+        total = sum(math.prod(contract.shape(a, sizes)) for a in own)
         launches = concrete_launches(contract.plan, contract, sizes, {})
     except ContractError:
         return False
     return total <= elements and sum(math.prod(x.grid) * math.prod(x.block) for x in launches) <= threads
+
+
+def _is_table(contract: Contract, a: Argument) -> bool:
+    """Whether a buffer is only read and as large at any sizes: it takes room, and no work but of what reads it."""
+    named = any(re.search(r"[A-Za-z_]", extent) for extent in a.shape)
+    return bool(contract.sizes) and a.role is Role.IN and not named and math.prod(map(int, a.shape)) <= TABLE_ELEMENTS
 
 
 def _distinct(found: Sequence[dict[str, int]]) -> list[dict[str, int]]:

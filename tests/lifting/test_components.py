@@ -121,3 +121,63 @@ def test_a_literal_of_sixteen_bits_is_a_number_of_its_type(tmp_path, header, typ
     literals = {(e.value, e.dtype) for e in walk(value) if isinstance(e, Const)}
     assert (fill, {"__half": "float16"}.get(type_, "bfloat16")) in literals
     assert all(dtype != "int16" for _, dtype in literals), lines(found.computation)
+
+
+TURNED = """// /// fsr
+// entry = "turned"
+// [sizes]
+// rows = {min = 1, max = 512, timed = 512}
+// cols = {min = 1, max = 512, timed = 512}
+// [args]
+// x = {role = "in", shape = ["rows", "cols"]}
+// y = {role = "out", shape = ["cols", "rows"]}
+// rows = {value = "rows"}
+// cols = {value = "cols"}
+// [launch]
+// grid = ["ceil_div(cols, 16)", "rows"]
+// block = 16
+// ///
+__global__ void turned(const TYPE *x, TYPE *y, int rows, int cols) {
+  int j = blockIdx.x * 16 + threadIdx.x, i = blockIdx.y;
+  if (j < cols) y[j * rows + i] = x[i * cols + j];
+}
+"""
+
+
+@pytest.mark.parametrize("type_", ["unsigned", "unsigned char", "unsigned short", "unsigned long long"])
+def test_unsigned_elements_are_moved_as_they_are(tmp_path, type_):
+    """Those with the highest bit, too."""
+    (tmp_path / "k.cu").write_text(TURNED.replace("TYPE", type_))
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    assert lines(found.computation) == ["y[i, j] = x[j, i]"]
+
+
+LOOKED_UP = """// /// fsr
+// entry = "curve"
+// [sizes]
+// n = {min = 1, max = 65536, timed = 65536}
+// [args]
+// at = {role = "in", shape = ["n"], low = 0, high = 65535}
+// table = {role = "in", shape = [65536]}
+// y = {role = "out", shape = ["n"]}
+// n = {value = "n"}
+// [launch]
+// grid = "ceil_div(n, 64)"
+// block = 64
+// ///
+__global__ void curve(const int *at, const float *table, float *y, int n) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  if (i < n) y[i] = table[at[i]] + 1.0f;
+}
+"""
+
+
+def test_a_long_table_does_not_keep_sizes_from_being_watched(tmp_path):
+    (tmp_path / "k.cu").write_text(LOOKED_UP)
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    assert lines(found.computation) == ["y[i] = table[int64(at[i])] + 1.0"]
+    assert {"n": 3} in found.watched
