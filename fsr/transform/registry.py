@@ -10,6 +10,7 @@ from fsr.transform.details.float_literals import FloatLiterals
 from fsr.transform.details.index32 import Index32
 from fsr.transform.details.kept_reads import KeepReads
 from fsr.transform.details.qualifiers import CacheHint, Restrict
+from fsr.transform.details.row_padding import RowPadding
 from fsr.transform.details.scalar_replacement import ScalarReplacement
 from fsr.transform.details.shared_padding import SharedPadding
 from fsr.transform.details.unroll import Unroll
@@ -34,7 +35,7 @@ STRUCTURAL: tuple[Action, ...] = (
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), Coarsen(), GridStride(), SharedPadding(),
-    ScalarReplacement(), KeepReads(),
+    RowPadding(), ScalarReplacement(), KeepReads(),
     FastMath(), FloatLiterals(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(), LaunchBounds(),
     CompileFlags(),
 )  # fmt: skip
