@@ -155,5 +155,5 @@ def _with_carry(instruction: Instruction, use: Registers) -> str:
     if len(instruction.arguments) != (4 if part else 3):
         raise ValueError("another number of operands than it takes")
     name = f"{root[:3]}{f'_{part}' if part else ''}_carrying<{unsigned}>"
-    flags = f"{'fsr_carry' if takes else 'false'}, {'fsr_carry' if sets else 'fsr_ptx::nowhere()'}"
+    flags = f"{'fsr_carry' if takes else 'false'}, {'fsr_carry' if sets else 'fsr_dropped'}"
     return use.put(instruction.arguments[0], f"fsr_ptx::integers::{name}({values}, {flags})")

@@ -39,7 +39,7 @@ def translate(statement: Statement, macros: set[str] | frozenset[str] = frozense
     use.need("fsr/ptx_registers.h")
     lines = [_line(part, use) for part in parts]
     if use.carries:
-        lines.insert(0, "bool fsr_carry = false;")
+        lines.insert(0, "bool fsr_carry = false, fsr_dropped;")
     before, after, names = list[str](), list[str](), list[str]()
     for number, operand in enumerate(statement.operands):
         names.append(f"auto{'&' if operand.written else ''} fsr_p{number}")

@@ -5,11 +5,6 @@
 
 namespace fsr_ptx {
 
-FSR_INSTRUCTION bool& nowhere() {
-  static thread_local bool carry;
-  return carry;
-}
-
 namespace integers {
 
 template <class T>

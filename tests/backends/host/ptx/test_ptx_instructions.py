@@ -11,6 +11,11 @@ from ptx_exact import number, word
 from ptx_meanings import Case, as_type, bits_and_shifts, choices, integers, moves, width
 from ptx_numbers import conversions, floats, halves
 
+from fsr.backends.host.compiler import HostToolchain
+from fsr.backends.protocol import Buffer
+from fsr.evaluation.orders import ORDERS
+from fsr.records import Candidate, ConcreteLaunch, Image, Launch, Plan, Role
+
 GROUPS = {
     "integers": integers, "bits": bits_and_shifts, "floats": floats, "halves": halves, "conversions": conversions,
     "choices": choices, "moves": moves,
@@ -107,21 +112,35 @@ def spacing(value: float, type: str) -> float:
     return max(2.0 ** (math.frexp(value)[1] - digits), 2.0 ** ({"f16": -24, "f64": -1074}.get(type, -149)))
 
 
+def wrongs(cases: list[Case], drawn: list[list[list[int]]], out: np.ndarray) -> list[str]:
+    """The first wrong result of each case."""
+    found = []
+    for at, (case, operands) in enumerate(zip(cases, drawn, strict=True)):
+        for lane in range(LANES):
+            values, got = [operand[lane] for operand in operands], int(out[at * LANES + lane])
+            if not same(case, got, values):
+                found.append(f"{case.text} of {[hex(v) for v in values]} gives {got:#x}")
+                break
+    return found
+
+
 @pytest.mark.parametrize("group", GROUPS)
-def test_every_instruction_means_what_the_manual_says(run, group):
+def test_every_instruction_means_what_the_manual_says(run, host, group):
     cases = list(GROUPS[group]())
     drawn = [[draws(t, f"{c.text} {n}") for n, t in enumerate(c.types[1:])] for c in cases]
     x = np.zeros((len(cases), 4, LANES), np.uint64)
     for at, operands in enumerate(drawn):
         for n, values in enumerate(operands):
             x[at, n] = values
-    out = run(source(cases), "k", 1, LANES, x=x.ravel(), out=np.zeros(len(cases) * LANES, np.uint64))["out"]
-    wrong = []
-    for at, (case, operands) in enumerate(zip(cases, drawn, strict=True)):
-        got = [int(v) for v in out[at * LANES : (at + 1) * LANES]]
-        for lane in range(LANES):
-            values = [operand[lane] for operand in operands]
-            if not same(case, got[lane], values):
-                wrong.append(f"{case.text} of {[hex(v) for v in values]} gives {got[lane]:#x}")
-                break
-    assert not wrong, f"{len(wrong)} of {len(cases)}: " + "\n".join(wrong[:20])
+    arrays = {"x": x.ravel(), "out": np.zeros(len(cases) * LANES, np.uint64)}
+    assert wrongs(cases, drawn, run(source(cases), "k", 1, LANES, **arrays)["out"]) == []
+    # Watched, where other code is made of it, and what C++ leaves undefined would be told.
+    image = HostToolchain(watched=True).compile(
+        Candidate(source(cases), Plan((Launch("k", *[("1",) * 3] * 2, "0", ()),)))
+    )
+    assert isinstance(image, Image), image
+    buffers = [Buffer("x", arrays["x"], Role.IN), Buffer("out", arrays["out"], Role.OUT)]
+    launch = ConcreteLaunch("k", (1, 1, 1), (LANES, 1, 1), 0, ("x", "out"))
+    faults, after = host.watch(image, [launch], buffers, ORDERS[0])
+    assert faults == ()
+    assert wrongs(cases, drawn, after["out"]) == []
