@@ -200,6 +200,38 @@ def test_sums_of_a_warpgroup_are_there_after_their_wait(run):
     assert np.isnan(warpgroup(run, 6)[0]["out"]).all()
 
 
+WAYS = WARPGROUP.replace(
+    """    asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(a + step), "l"(b + step));
+""",
+    """ {
+    if (which == 7)
+      asm volatile("{\\n.reg .pred p;\\nsetp.ne.b32 p, %6, 0;\\n"
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, p, %7, %8, %9, %10;\\n}\\n"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "l"(a + step), "l"(b + step), "r"(step), "n"(1), "n"(-1), "n"(0), "n"(0));
+    unsigned r[4]; const __half* rows = x + (t / 32 * 16 + t % 32 / 4) * 64 + step * 8 + t % 4 * 2;
+    for (int i = 0; i < 4; i++) r[i] = *(const unsigned*)(rows + i % 2 * 8 * 64 + i / 2 * 8);
+    if (which == 8)
+      asm volatile("{ .reg .pred p; setp.ne.b32 p, %9, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1, 0; }"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "l"(b + step), "r"(1));
+  }
+""",
+)
+
+
+def test_sums_may_begin_anew_and_factors_lie_in_registers(run):
+    halves = ((np.arange(4608) * 37 % 101 - 50) / 8).astype("f2")
+    left, right = halves[:4096].reshape(64, 64).astype("f4"), halves[4096:].reshape(8, 64).astype("f4").T
+    assert "which == 8" in WAYS
+    for which, want in ((7, -(left @ right)), (8, left @ right)):
+        source = WAYS.replace("float d[4] = {};", "float d[4] = {};" if which == 8 else "float d[4] = {9, 9, 9, 9};")
+        got = run(source, "k", 1, 128, x=halves, out=np.zeros((64, 8), "f4"), which=which, shared=9216)
+        assert (got["out"] == want).all(), which
+
+
 @pytest.mark.parametrize("which", LEFT_OUT)
 def test_what_a_warpgroup_leaves_out_stops_the_kernel(run, which):
     line, told = LEFT_OUT[which]

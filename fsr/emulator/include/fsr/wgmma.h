@@ -68,18 +68,28 @@ FSR_PART_OF_IT void note_factor(Matrix m, int first, int part, int parts, int li
 // (fsr/hardware/gpus.py: mma_share).
 struct Part {
   float* sums;
-  bool done;
+  const B32* factor;
+  bool keep, done;
 };
 constexpr double kShareOfMma = 0.62;
 
-template <class T, int n, bool a_across, bool b_across>
-FSR_ONE_INSTRUCTION void fsr_product(float* const* places, unsigned long long a, unsigned long long b, int line) {
+// Whether sums are added to (scale-d), the sign of the products (imm-scale-a times imm-scale-b), and this lane's four words
+// of A where that is in registers.
+struct Way {
+  bool keep = true;
+  float sign = 1;
+  B32 words[4] = {};
+};
+
+template <class T, int n, bool a_across, bool b_across, bool registers>
+FSR_ONE_INSTRUCTION void fsr_product(float* const* places, unsigned long long a, unsigned long long b, const Way& way, int line) {
+  using A = detail::Shape<matrix_a, 16, n, 16, T>;
   using C = detail::Shape<accumulator, 16, n, 16, float>;
-  Matrix left(a, line), right(b, line);
+  Matrix left(registers ? b : a, line), right(b, line);
   int warp = (int)(fsr_thread / 32 % 4);
-  note_factor<16, a_across, T>(left, 16 * warp, 0, 1, line, __builtin_return_address(0));
+  if (!registers) note_factor<16, a_across, T>(left, 16 * warp, 0, 1, line, __builtin_return_address(0));
   note_factor<n, b_across, T>(right, 0, warp, 4, line, __builtin_return_address(0));
-  Part own{fsr_group_sums(places, n / 2, line), false};
+  Part own{fsr_group_sums(places, n / 2, line), way.words, way.keep, false};
   Part* at = &own;
   const fsr_post* posts = fsr_warp_exchange(&at, sizeof at, 0xffffffffu, line);
   if (*(volatile bool*)&own.done) return;
@@ -91,36 +101,49 @@ FSR_ONE_INSTRUCTION void fsr_product(float* const* places, unsigned long long a,
   fsr_note_tensor(2.0 * 16 * n * 16 * kShareOfMma);
   float rows[16][16];
   alignas(32) float columns[16][n], sums[16][n];
-  read_factor<16, a_across, T>(&rows[0][0], 16, 1, left, 16 * warp, line);
+  if (!registers) read_factor<16, a_across, T>(&rows[0][0], 16, 1, left, 16 * warp, line);
+  for (int lane = 0; registers && lane < 32; lane++) {
+    T elements[8];
+    __builtin_memcpy(elements, parts[lane]->factor, sizeof elements);
+    for (int e = 0; e < 8; e++) rows[A::row(e, lane)][A::column(e, lane)] = detail::Factor<T>::of(elements[e]);
+  }
   read_factor<n, b_across, T>(&columns[0][0], 1, n, right, 0, line);
   for (int lane = 0; lane < 32; lane++)
-    for (int e = 0; e < C::own; e++) sums[C::row(e, lane)][C::column(e, lane)] = parts[lane]->sums[e];
+    for (int e = 0; e < C::own; e++)
+      sums[C::row(e, lane)][C::column(e, lane)] = parts[lane]->keep ? parts[lane]->sums[e] : 0.0f;
   for (int i = 0; i < 16; i++)
-    for (int l = 0; l < 16; l++) detail::add_row<n>(sums[i], rows[i][l], columns[l]);
+    for (int l = 0; l < 16; l++) detail::add_row<n>(sums[i], way.sign * rows[i][l], columns[l]);
   for (int lane = 0; lane < 32; lane++) {
     for (int e = 0; e < C::own; e++) parts[lane]->sums[e] = sums[C::row(e, lane)][C::column(e, lane)];
     parts[lane]->done = true;
   }
 }
 template <class T, int n, bool a_across, bool b_across>
-FSR_ONE_INSTRUCTION void fsr_product_of_run(float* first, unsigned long long a, unsigned long long b, int line) {
+FSR_ONE_INSTRUCTION void fsr_product_of_run(float* first, unsigned long long a, unsigned long long b, const Way& way, int line) {
   float* places[n / 2];
   for (int i = 0; i < n / 2; i++) places[i] = first + i;
-  fsr_product<T, n, a_across, b_across>(places, a, b, line);
+  fsr_product<T, n, a_across, b_across, false>(places, a, b, way, line);
 }
 
 // wgmma.mma_async of factors of 16 bits: sums += left * right. `first`: neighbours in memory, or the places one by one.
 template <class T, int n, bool a_across, bool b_across>
 inline __attribute__((always_inline)) void wgmma(float* first, unsigned long long a, unsigned long long b,
-                                                 int line = __builtin_LINE()) {
+                                                 Way way = {}, int line = __builtin_LINE()) {
   static_assert(n % 8 == 0 && n >= 8 && n <= 256, "wgmma.mma_async: n is a multiple of 8 from 8 to 256");
-  fsr_product_of_run<T, n, a_across, b_across>(first, a, b, line);
+  fsr_product_of_run<T, n, a_across, b_across>(first, a, b, way, line);
 }
 template <class T, int n, bool a_across, bool b_across>
 inline __attribute__((always_inline)) void wgmma(float* const (&places)[n / 2], unsigned long long a,
-                                                 unsigned long long b, int line = __builtin_LINE()) {
+                                                 unsigned long long b, Way way = {}, int line = __builtin_LINE()) {
   static_assert(n % 8 == 0 && n >= 8 && n <= 256, "wgmma.mma_async: n is a multiple of 8 from 8 to 256");
-  fsr_product<T, n, a_across, b_across>(places, a, b, line);
+  fsr_product<T, n, a_across, b_across, false>(places, a, b, way, line);
+}
+// A in registers.
+template <class T, int n, bool b_across>
+inline __attribute__((always_inline)) void wgmma(float* const (&places)[n / 2], unsigned long long b, Way way,
+                                                 int line = __builtin_LINE()) {
+  static_assert(n % 8 == 0 && n >= 8 && n <= 256, "wgmma.mma_async: n is a multiple of 8 from 8 to 256");
+  fsr_product<T, n, false, b_across, true>(places, 0, b, way, line);
 }
 
 }  // namespace fsr_ptx
