@@ -207,7 +207,7 @@ WAYS = WARPGROUP.replace(
     """ {
     if (which == 7)
       asm volatile("{\\n.reg .pred p;\\nsetp.ne.b32 p, %6, 0;\\n"
-        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, p, %7, %8, %9, %10;\\n}\\n"
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16\\n{ %0,%1, %2,  %3 },\\n %4, %5, p, %7, %8, %9, %10;\\n}\\n"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "l"(a + step), "l"(b + step), "r"(step), "n"(1), "n"(-1), "n"(0), "n"(0));
     unsigned r[4]; const __half* rows = x + (t / 32 * 16 + t % 32 / 4) * 64 + step * 8 + t % 4 * 2;

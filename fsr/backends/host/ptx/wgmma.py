@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from fsr.backends.host.ptx.statement import Statement
+from fsr.backends.host.ptx.statement import Operand, Statement
 
 HEADER = "fsr/wgmma.h"
 _TYPES = {"f16": "__half", "bf16": "__nv_bfloat16"}
 _NUMBER = r"-?\d+|%\d+"
 _WGMMA = re.compile(
     r"wgmma\.mma_async\.sync\.aligned\.m64n(?P<n>\d+)k16\.f32\.(?P<type>bf16|f16)\.(?P=type) "
-    r"\{(?P<sums>[%\d, ]*)\}, ?(?P<a>%\d+|\{[%\d, ]*\}), ?(?P<b>%\d+), ?(?P<keep>1|0|p), ?"
+    r"\{(?P<sums>[%\d, ]*)\}, ?(?P<a>%\d+|\{[%\d, ]*\}), ?(?P<b>%\d+), ?(?P<keep>1|0|p|%\d+), ?"
     rf"(?P<scale_a>{_NUMBER}), ?(?P<scale_b>{_NUMBER})(?:, ?(?P<across_a>{_NUMBER}))?, ?(?P<across_b>{_NUMBER})"
 )
 # The predicate that says whether sums are added to.
@@ -25,8 +25,8 @@ _Operands = Sequence[str]
 
 def product(statement: Statement) -> tuple[str, tuple[str, ...]] | None:
     """The call that stands for a statement of one instruction of wgmma's, and its headers; None for all others."""
-    text, keep = " ".join(statement.template.split()), ""
-    operands = [operand.text for operand in statement.operands]
+    text, keep = _spaced(statement.template), ""
+    operands = [_float(operand) if operand.constraint == "+r" else operand.text for operand in statement.operands]
     if found := _KEPT.fullmatch(text):
         keep, text = found["keep"], f"{found['rest']}, p,{found['last']};"
     if not text.endswith(";") or ";" in text[:-1]:
@@ -37,6 +37,17 @@ def product(statement: Statement) -> tuple[str, tuple[str, ...]] | None:
         if call is not None:
             return call, (HEADER,)
     return None
+
+
+def _spaced(text: str) -> str:
+    """With one space behind commas and before vectors, and none inside of their braces."""
+    text = re.sub(r" ?, ?", ", ", " ".join(text.split()))
+    return re.sub(r" ?\{ ?(%\d[%\d, ]*?) ?\}", r" {\1}", text)
+
+
+def _float(operand: Operand) -> str:
+    """A sum that is kept as bits."""
+    return f"reinterpret_cast<float&>({operand.text})"
 
 
 def _wait(found: re.Match[str], operands: _Operands) -> str | None:
@@ -83,9 +94,7 @@ def _way(found: re.Match[str], operands: _Operands) -> str | None:
     keep, a, b = operands[-1], *(_value(found[x], operands) for x in ("scale_a", "scale_b"))
     if a is None or b is None or (found["keep"] == "p") != bool(keep):
         return None
-    kept = found["keep"]
-    if keep:
-        kept = str(_value(keep, operands))
+    kept = str(_value(keep or found["keep"], operands))
     if (kept, a, b) == ("1", "1", "1"):
         return ""
     return f"({kept}) != 0, (float)(({a}) * ({b}))"
