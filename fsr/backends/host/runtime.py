@@ -20,7 +20,7 @@ from fsr.sandbox.environment import run_tool
 EMULATOR = Path(__file__).resolve().parents[2] / "emulator"
 INCLUDE = EMULATOR / "include"
 _RUNTIME = EMULATOR / "runtime"
-_PLAIN = ("fiber", "block", "launch", "async", "wgmma")
+_PLAIN = ("fiber", "block", "named", "launch", "async", "wgmma")
 # What each kind of build consists of, and the macro that its sources see.
 _PARTS = {
     "plain": _PLAIN,

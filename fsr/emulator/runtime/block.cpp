@@ -201,13 +201,18 @@ void release_barrier() {
 [[noreturn]] void deadlock() {
   int at_barrier = 0, at_warp = 0;
   const Warp* warps = flight->warps;
-  unsigned barrier_threads = flight->barrier, warp_threads = 0;
+  unsigned barrier_threads = flight->barrier, warp_threads = 0, named_threads = 0;
   for (unsigned i = 0; i < launch.warps; i++) {
     const Thread* t = flight->threads + i * kWarp;
     if (warps[i].barrier) at_barrier = t[__builtin_ctz(warps[i].barrier)].line;
     if (warps[i].waiting) at_warp = t[__builtin_ctz(warps[i].waiting)].line;
     warp_threads += static_cast<unsigned>(__builtin_popcount(warps[i].waiting));
+    named_threads += static_cast<unsigned>(__builtin_popcount(warps[i].named));
+    if (warps[i].named && !at_barrier) at_barrier = t[__builtin_ctz(warps[i].named)].line;
   }
+  if (named_threads)
+    raise(kDivergentBarrier, at_barrier, "deadlock: %u threads wait at a barrier with a number for others that never come",
+          named_threads);
   raise(kDivergentBarrier, at_warp ? at_warp : at_barrier,
         "deadlock: %u threads wait at the block barrier (line %d), %u for lanes of their warp that never come (line %d)",
         barrier_threads, at_barrier, warp_threads, at_warp);
@@ -238,6 +243,7 @@ void begin() {
   flight = &f;
   f.slot = slot;
   f.next = f.alive = f.barrier = f.at_grid = f.idle = 0;
+  std::memset(f.named, 0, sizeof f.named);
   used[slot] = true;
   f.place = issued++;
   std::memset(f.warps, 0, sizeof(Warp) * launch.warps);
@@ -434,6 +440,27 @@ void raise(FaultKind kind, int line, const char* format, ...) {
   va_end(rest);
   failed = true;
   leave();
+}
+
+void wait_named(unsigned name, int line) {
+  flight->warps[fsr_thread / kWarp].named |= 1u << (fsr_thread % kWarp);
+  flight->threads[fsr_thread].mask = name;
+  park(line);
+}
+
+void release_named(unsigned name) {
+  for (unsigned i = 0; i < launch.warps; i++) {
+    Warp& w = flight->warps[i];
+    uint32_t released = 0;
+    for (uint32_t rest = w.named; rest; rest &= rest - 1) {
+      unsigned lane = static_cast<unsigned>(__builtin_ctz(rest));
+      released |= static_cast<uint32_t>(flight->threads[i * kWarp + lane].mask == name) << lane;
+    }
+    w.named &= ~released;
+    w.ready |= released;
+    launch.barriers += released != 0;
+  }
+  progress();
 }
 
 void progress() {

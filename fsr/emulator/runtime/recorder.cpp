@@ -90,6 +90,13 @@ void recorder_grid_barrier() {
   settle();
   order_grid_barrier();
 }
+// What all have done before they arrived happens before what those that waited do next.
+void recorder_named(const Named* at, bool arrives) {
+  if (!recording) return;
+  settle();
+  uint32_t bits = FSR_STRONG | FSR_BLOCK | FSR_ACQUIRE | (arrives ? FSR_RELEASE : 0);
+  order_strong(reinterpret_cast<uintptr_t>(at), true, sizeof at->arrived, arrives ? kAtomic : kRead, bits);
+}
 void recorder_warp_release(unsigned warp, uint32_t lanes) {
   if (recording) shadow_release(warp, lanes);
 }

@@ -61,9 +61,16 @@ struct Warp {
   uint32_t barrier;  // waiting at a block barrier
   uint32_t waiting;  // waiting for lanes of their mask
   uint32_t active;   // waiting in fsr_activemask
+  uint32_t named;    // waiting at a barrier with a number
   uint32_t votes;    // predicates of waiting lanes
   uint32_t voted;    // votes of the lanes released last
 };
+
+// A barrier with a number: how many threads have come since it let some go, and how many it waits for.
+struct Named {
+  unsigned arrived, expected;
+};
+constexpr unsigned kNamed = 16;
 
 // A block under way.
 struct Flight {
@@ -79,6 +86,7 @@ struct Flight {
   unsigned char* shared;  // its shared memory while another block runs
   Thread threads[kMaxThreads];
   Warp warps[kMaxWarps];
+  Named named[kNamed];
   fsr_post posts[kMaxThreads], snapshot[kMaxWarps][kWarp];
 };
 
@@ -128,6 +136,8 @@ inline void name_block(uint32_t* block) {
 void begin_blocks();     // a launch begins
 bool run_blocks();       // executes blocks until `wanted` of them were issued and all have ended. False: a fault
 void give_way();         // before a global access: another thread may go on first
+void wait_named(unsigned name, int line);  // the running thread waits until release_named of that barrier
+void release_named(unsigned name);
 void progress();         // something happened that a waiting thread may wait for
 void share_out(Flight* from, Flight* to);  // exchanges what shared memory holds; `from` may be null
 void poison_shared();
@@ -140,6 +150,7 @@ void wgmma_arrived(const void* to, unsigned bytes);  // an asynchronous copy of 
 void recorder_block_start();
 void recorder_barrier();
 void recorder_grid_barrier();
+void recorder_named(const Named* at, bool arrives);  // the running thread arrives at a barrier with a number, or goes on
 void recorder_warp_release(unsigned warp, uint32_t lanes);
 void recorder_leave();      // another block's threads are about to run
 void recorder_enter();      // and from here on they do
@@ -148,6 +159,7 @@ void recorder_block_end();
 inline void recorder_block_start() {}
 inline void recorder_barrier() {}
 inline void recorder_grid_barrier() {}
+inline void recorder_named(const Named*, bool) {}
 inline void recorder_warp_release(unsigned, uint32_t) {}
 inline void recorder_leave() {}
 inline void recorder_enter() {}

@@ -108,3 +108,63 @@ __global__ void ptx_shared_barrier(int* data, int* flag, int* out) {
   asm volatile("bar.sync 0;" ::: "memory");
   if (threadIdx.x == 32) { int v; asm volatile("ld.shared.b32 %0, [%1];" : "=r"(v) : "r"(at) : "memory"); out[0] = v; }
 }
+// litmus: ptx_named_pair 1x128 fine out=7,9 | pairs of warps meet at barriers of their own, again and again
+__global__ void ptx_named_pair(int* data, int* flag, int* out) {
+  __shared__ int words[2];
+  int pair = threadIdx.x / 64;
+  for (int round = 0; round < 3; round++) {
+    if (threadIdx.x % 64 == 0) words[pair] = 7 + 2 * pair + round;
+    asm volatile("bar.sync %0, 64;" ::"r"(pair + 1) : "memory");
+    if (threadIdx.x % 64 == 33 && round == 0) out[pair] = words[pair];
+    asm volatile("bar.sync %0, %1;" ::"r"(pair + 1), "n"(64) : "memory");
+  }
+}
+// litmus: ptx_named_left_out 1x128 wrong out=7,9 | the same without the barrier between reading and writing again
+__global__ void ptx_named_left_out(int* data, int* flag, int* out) {
+  __shared__ int words[2];
+  int pair = threadIdx.x / 64;
+  for (int round = 0; round < 3; round++) {
+    if (threadIdx.x % 64 == 0) words[pair] = 7 + 2 * pair + round;
+    asm volatile("bar.sync %0, 64;" ::"r"(pair + 1) : "memory");
+    if (threadIdx.x % 64 == 33 && round == 0) out[pair] = words[pair];
+  }
+}
+// litmus: ptx_named_others 1x128 wrong out=7 | a barrier orders nothing for warps that are not part of it
+__global__ void ptx_named_others(int* data, int* flag, int* out) {
+  __shared__ int word;
+  if (threadIdx.x == 0) word = 7;
+  if (threadIdx.x < 64) asm volatile("bar.sync 1, 64;" ::: "memory");
+  if (threadIdx.x == 96) out[0] = word;
+}
+// litmus: ptx_producer 1x64 fine out=10 | one warp fills and arrives, the other waits, and gives the place back
+__global__ void ptx_producer(int* data, int* flag, int* out) {
+  __shared__ int place;
+  int sum = 0;
+  for (int round = 0; round < 4; round++) {
+    if (threadIdx.x < 32) {
+      if (round) asm volatile("bar.sync 2, 64;" ::: "memory");
+      if (threadIdx.x == 0) place = round + 1;
+      asm volatile("bar.arrive 1, 64;" ::: "memory");
+    } else {
+      asm volatile("bar.sync 1, 64;" ::: "memory");
+      sum += place;
+      if (round < 3) asm volatile("bar.arrive 2, 64;" ::: "memory");
+    }
+  }
+  if (threadIdx.x == 40) out[0] = sum;
+}
+// litmus: ptx_producer_early 1x64 wrong out=10 | the place is filled again before it was given back
+__global__ void ptx_producer_early(int* data, int* flag, int* out) {
+  __shared__ int place;
+  int sum = 0;
+  for (int round = 0; round < 4; round++) {
+    if (threadIdx.x < 32) {
+      if (threadIdx.x == 0) place = round + 1;
+      asm volatile("bar.sync 1, 64;" ::: "memory");
+    } else {
+      asm volatile("bar.sync 1, 64;" ::: "memory");
+      sum += place;
+    }
+  }
+  if (threadIdx.x == 40) out[0] = sum;
+}

@@ -95,7 +95,7 @@ def elect(instruction: Instruction, use: Registers) -> str:
 
 
 def barrier(instruction: Instruction, use: Registers) -> str:
-    """``bar.sync 0``, ``bar.red``, ``bar.warp.sync`` and the same by their other names."""
+    """``bar.sync``, ``bar.arrive``, ``bar.red``, ``bar.warp.sync`` and the same by their other names."""
     words = Words(instruction)
     use.need("fsr/ptx_warps.h")
     if words.take("warp"):
@@ -106,10 +106,12 @@ def barrier(instruction: Instruction, use: Registers) -> str:
     words.take("aligned")
     if words.take("red"):
         return _barrier_with_result(instruction, words, use)
-    words.one("sync")
+    kind = words.one("sync", "arrive")
     words.end()
     name, *count = [use.value(one, "u32") for one in instruction.arguments]
-    return f"fsr_ptx::barrier({', '.join([name, *count[:1]])});"
+    if len(count) > 1 or (kind == "arrive" and not count):
+        raise ValueError("another number of operands than it takes")
+    return f"fsr_ptx::{'barrier' if kind == 'sync' else 'arrive'}({', '.join([name, *count])});"
 
 
 def _barrier_with_result(instruction: Instruction, words: Words, use: Registers) -> str:

@@ -31,15 +31,20 @@ FSR_INSTRUCTION B32 elect(B32 members, bool& chosen, int line = __builtin_LINE()
   return first;
 }
 
-// Barriers other than the block's own, and of some of its threads, have no host meaning.
+// Number 0 for all threads is __syncthreads().
+FSR_INSTRUCTION bool of_block(B32 name, B32 threads) {
+  return name == 0 && (threads == 0 || threads == blockDim.x * blockDim.y * blockDim.z);
+}
 FSR_INSTRUCTION void whole_block(B32 name, B32 threads = 0, int line = __builtin_LINE()) {
-  if (name != 0) fsr_unsupported("a barrier with a number (bar.sync beyond 0)", line);
-  if (threads != 0 && threads != blockDim.x * blockDim.y * blockDim.z)
-    fsr_unsupported("a barrier of some threads of a block (bar.sync with a count)", line);
+  if (!of_block(name, threads)) fsr_unsupported("bar.red of some threads of a block, or with a number", line);
 }
 FSR_INSTRUCTION void barrier(B32 name, B32 threads = 0, int line = __builtin_LINE()) {
-  whole_block(name, threads, line);
-  fsr_syncthreads(line);
+  if (of_block(name, threads)) return fsr_syncthreads(line);
+  fsr_named_barrier(name, threads, true, line);
+}
+FSR_INSTRUCTION void arrive(B32 name, B32 threads, int line = __builtin_LINE()) {
+  if (name == 0) fsr_unsupported("bar.arrive at barrier 0", line);
+  fsr_named_barrier(name, threads, false, line);
 }
 
 }  // namespace fsr_ptx

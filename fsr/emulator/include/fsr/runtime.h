@@ -73,6 +73,8 @@ void fsr_syncthreads(int line);
 int fsr_syncthreads_count(int predicate, int line);
 int fsr_syncthreads_and(int predicate, int line);
 int fsr_syncthreads_or(int predicate, int line);
+// Barrier `name` of so many threads (0: all of the block); those that do not wait only arrive.
+void fsr_named_barrier(unsigned name, unsigned threads, int waits, int line);
 
 // ---- warp level. Exited lanes named in a mask are taken as arrived; a mask without the caller is a fault.
 void fsr_syncwarp(unsigned mask, int line);

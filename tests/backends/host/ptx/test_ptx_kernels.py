@@ -98,8 +98,10 @@ WRONG = [
     ('asm volatile("ld.shared.f32 %0, [%1];" : "=f"(a) : "r"(240000));', "none of shared memory"),
     ('asm volatile("cp.async.cg.shared.global [%0], [%1], 8;" :: "r"(s), "l"(x));', "copies 16 bytes"),
     ('asm volatile("cp.async.ca.shared.global [%0], [%1], 4, 8;" :: "r"(s), "l"(x));', "more bytes than it copies"),
-    ('asm volatile("bar.sync 1;");', "a barrier with a number"),
-    ('asm volatile("bar.sync 0, 32;");', "some threads of a block"),
+    ('if (t < 32) asm volatile("bar.sync 1;");', "32 threads wait at a barrier with a number"),
+    ('asm volatile("bar.sync 1, 48;");', "whole warps can meet"),
+    ('if (t < 32) asm volatile("bar.sync 16, 32;");', "barrier 16"),
+    ('asm volatile("bar.sync 3, %0;" :: "r"(t < 32 ? 32 : 64));', "never come"),
     ('asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(v) : "r"(s + 2));', "no multiple"),
     (
         'if (t < 16) asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, _, _, _}, [%1];" : "=r"(v) : "r"(s));',
