@@ -76,9 +76,10 @@ class Access:
 
 def accesses(kernel: KernelForm) -> list[Access]:
     """The accesses of a kernel in the order of the text. Pointer arithmetic that hands an address to an unknown
-    function counts as 'opaque' access of that array; so does everything that opaque text names."""
+    function counts as 'opaque' access of that array; so does everything that opaque text names. An element that a
+    function of the file takes by reference is updated."""
     arrays = {p.name for p in kernel.params if p.is_pointer} | declared_arrays(kernel.body)
-    return list(_stmts(kernel.body, (), (), frozenset(arrays)))
+    return list(_stmts(kernel.body, (), (), frozenset(arrays | kernel.by_reference)))
 
 
 def declared_arrays(stmts: tuple[Stmt, ...]) -> frozenset[str]:
@@ -179,12 +180,13 @@ def _call(e: Call, arrays: frozenset[str]) -> Iterator[Raw]:
                 yield from _expr(part, arrays)
             yield (*place, "atomic" if is_atomic(e) else "read", e, ())
             return
-    for argument in e.args:
+    callee = e.callee.text.split("<")[0].strip() if isinstance(e.callee, Name) else ""
+    for n, argument in enumerate(e.args):
         name = _through(argument, arrays)
         if name is not None and element(argument, arrays) is None:
             yield name, (), "opaque", e, ()
         else:
-            yield from _expr(argument, arrays)
+            yield from _expr(argument, arrays, "update" if f"{callee}({n}" in arrays else "read")
 
 
 def _through(e: Expr, arrays: frozenset[str]) -> str | None:

@@ -39,12 +39,13 @@ class Walk:
     """What the walk over one kernel found.
 
     ``unclear``: buffers used in ways that are not understood, with the reason. ``guards``: atoms that a size
-    guard bounds.
+    guard bounds. ``by_reference``: as a KernelForm's.
     """
 
     params: Mapping[str, bool]  # name → is a pointer
     constants: Mapping[str, int]
     block: Mapping[str, int]  # axis → blockDim, where the launch tells
+    by_reference: frozenset[str] = frozenset()
     accesses: list[Reach] = field(default_factory=list)
     unclear: dict[str, str] = field(default_factory=dict)
     guards: dict[str, Poly] = field(default_factory=dict)

@@ -52,7 +52,7 @@ from fsr.source.walk import exprs_of, opaque_names, subexprs, walk_expr, walk_st
 def walk_kernel(kernel: KernelForm, constants: Mapping[str, int], block: Mapping[str, int]) -> Walk:
     """Every access of the kernel's pointer parameters. ``constants``: names with known values; ``block``: the
     extents of the block by axis, where they are known."""
-    walk = Walk({p.name: p.is_pointer for p in kernel.params}, constants, block)
+    walk = Walk({p.name: p.is_pointer for p in kernel.params}, constants, block, kernel.by_reference)
     values = {p.name: symbol(p.name) for p in kernel.params if not p.is_pointer}
     pointers = {p.name: (p.name, Poly()) for p in kernel.params if p.is_pointer}
     _block(kernel.body, State(values, pointers, {}), walk)
@@ -257,8 +257,11 @@ def _call(callee: Expr, args: Sequence[Expr], state: State, walk: Walk) -> None:
             walk.accesses.append(Reach(buffer, kind, index, dict(state.bounds), state.total))
             _visit_index(rest[0], state, walk)
             rest = rest[1:]
-    for arg in rest:
-        _visit(arg, state, walk)
+    for n, arg in enumerate(rest, len(args) - len(rest)):
+        if isinstance(arg, Index) and f"{name}({n}" in walk.by_reference:
+            _target(arg, "update", state, walk)
+        else:
+            _visit(arg, state, walk)
 
 
 def _visit_index(expr: Expr, state: State, walk: Walk) -> None:

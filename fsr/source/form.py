@@ -246,7 +246,8 @@ class KernelForm:
     """One __global__ function. ``template`` is its parameter list text (``int BLOCK``) or None;
     ``launch_bounds`` the texts inside __launch_bounds__(...), () when absent; ``prefix`` other qualifiers
     (``extern "C"``, ``static``). ``span`` covers the whole definition, template header included.
-    ``macro_words``: the names of the file's macros and what these mention."""
+    ``macro_words``: the names of the file's macros and what these mention; ``by_reference``: which arguments the
+    file's functions may change (fsr.source.references)."""
 
     name: str
     params: tuple[Param, ...]
@@ -256,6 +257,7 @@ class KernelForm:
     prefix: tuple[str, ...] = ()
     span: Span | None = field(default=None, compare=False)
     macro_words: frozenset[str] = field(default=frozenset(), compare=False)
+    by_reference: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def template_parameters(self) -> tuple[tuple[str, str], ...]:

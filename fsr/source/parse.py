@@ -16,6 +16,7 @@ from fsr.source.form import KernelForm, OpaqueStmt, Param
 from fsr.source.items import Item, flat, parse_items
 from fsr.source.macros import macro_words
 from fsr.source.parse_statements import Reader, squeeze
+from fsr.source.references import by_reference
 from fsr.source.tokens import source_of, split_commas, tokenize
 
 if TYPE_CHECKING:
@@ -38,8 +39,11 @@ def parse_kernels(text: str) -> dict[str, KernelForm]:
     Spans are byte ranges of ``text`` as UTF-8. Of several definitions with one name the first counts. Never
     raises on text it does not understand.
     """
-    words = macro_words(text)
-    return {name: replace(kernel, macro_words=words) for name, kernel in _functions(text, "__global__").items()}
+    words, changed = macro_words(text), by_reference(text)
+    return {
+        name: replace(kernel, macro_words=words, by_reference=changed)
+        for name, kernel in _functions(text, "__global__").items()
+    }
 
 
 def parse_device_functions(text: str) -> dict[str, KernelForm]:

@@ -9,6 +9,7 @@ no wide form; such sources are given back as None, never half widened.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -75,9 +76,10 @@ _NOISY = replace(_CLASS, types=_WIDENED)  # a kernel of double alone has no more
 _FLOAT_LITERAL = re.compile(r"((?:\d[\d']*\.?[\d']*|\.\d+)(?:[eE][+-]?\d+)?|0[xX][\da-fA-F.]+[pP][+-]?\d+)[fF]$")
 
 
-def widen(source: str) -> str | None:
-    """The source with float made double; None when it has no float, or no such form."""
-    text = _rewritten(source, _DOUBLE)
+def widen(source: str, entries: Sequence[str] = ()) -> str | None:
+    """The source with float made double; None when it has no float, or no such form. ``entries``: the kernels that are
+    launched, of which a template's arguments may be all that tells of float."""
+    text = _rewritten(source, _DOUBLE, entries)
     if text is None:
         return None
     helpers = (_HELPER if "wide_divide" in text else "") + (_SATURATE if "wide_saturate" in text else "")
@@ -88,7 +90,7 @@ def widen_candidate(candidate: Candidate) -> Candidate | None:
     """The candidate in float64: source, template arguments, scalar arguments, scratch and more dynamic shared
     memory. Buffers are to be given as float64 (:func:`fsr.testgen.oracle.widened_data`). None as for widen, where the
     class of noisy.cuh does not help either."""
-    source = widen(candidate.source)
+    source = widen(candidate.source, _entries(candidate))
     return _planned(candidate, source, _DOUBLE) if source is not None else _in_class(candidate, _CLASS)
 
 
@@ -99,7 +101,7 @@ def noisy_candidate(candidate: Candidate) -> Candidate | None:
 
 
 def _in_class(candidate: Candidate, style: _Style) -> Candidate | None:
-    text = _rewritten(candidate.source, style)
+    text = _rewritten(candidate.source, style, _entries(candidate))
     if text is None:
         return None
     header = Path(__file__).with_name("noisy.cuh").read_text(encoding="utf-8")
@@ -124,10 +126,18 @@ def _wide_dtype(dtype: str) -> str:
     return "float64" if dtype in ("float32", "float16", "bfloat16") else dtype
 
 
-def _rewritten(text: str, style: _Style) -> str | None:
-    """The text with its tokens widened; None when some token has no wide form, or no type was to be widened."""
+def _entries(candidate: Candidate) -> list[str]:
+    return [launch.entry for launch in candidate.plan.launches]
+
+
+def _rewritten(text: str, style: _Style, entries: Sequence[str] = ()) -> str | None:
+    """The text with its tokens widened; None when some token has no wide form, in the text or an entry, or no type was
+    to be widened in any."""
     parts, changed = _parts(text, style)
-    return None if parts is None or not changed else "".join(parts)
+    named = [_parts(entry, style) for entry in entries]
+    if parts is None or any(found is None for found, _ in named) or not (changed or any(n for _, n in named)):
+        return None
+    return "".join(parts)
 
 
 def _parts(text: str, style: _Style) -> tuple[list[str] | None, bool]:

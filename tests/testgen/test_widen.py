@@ -67,3 +67,13 @@ def test_plans_are_widened_with_their_source() -> None:
     assert launched.args[-1] == ScalarArgument("float64", "2")
     assert [s.dtype for s in wide.plan.scratch] == ["float64", "int32"]
     assert wide.plan.flags == ("-DA=1",)
+
+
+@pytest.mark.parametrize(
+    ("argument", "wide"), [("float", "k<double, 4>"), ("__half", "k<fsr_f16, 4>"), ("int", None), ("double", None)]
+)
+def test_a_template_is_widened_by_its_arguments_alone(argument: str, wide: str | None) -> None:
+    launch = Launch(f"k<{argument}, 4>", ("1", "1", "1"), ("64", "1", "1"), "0", ("x",))
+    source = "template <typename T, int N> __global__ void k(T *x) { x[threadIdx.x] = x[threadIdx.x] * T(N); }"
+    found = widen_candidate(Candidate(source, Plan((launch,))))
+    assert (found.plan.launches[0].entry if found is not None else None) == wide
