@@ -23,6 +23,8 @@ _MEMORY = re.compile(r"\(%r")
 _DIVIDE = {"div": 16.0, "idiv": 20.0, "divl": 16.0, "idivl": 20.0, "divq": 40.0, "idivq": 50.0}
 # Integer arithmetic and branches: nvcc unrolls the loops that this build keeps, and folds addresses into its loads.
 _INTEGER = 0.35
+# The recorder's own, and what looks at the addresses of inline PTX: a GPU spends nothing on them.
+_NO_WORK = ("__tsan", "__ubsan", "fsr_note", "fsr_shared_place", "fsr_global_check")
 _CALL = 12.0  # a library function: exp, log, sin and the like are 8 to 20 SASS instructions
 
 
@@ -68,7 +70,7 @@ def read_weights(listing: str) -> dict[int, float]:
 
 def _weight(name: str, operands: str) -> float:
     if name.startswith("call"):
-        return 0.0 if "__tsan" in operands or "__ubsan" in operands or "fsr_note" in operands else _call(operands)
+        return 0.0 if any(name in operands for name in _NO_WORK) else _call(operands)
     if _NEVER.match(name):
         return 0.0
     copy = _COPY.match(name) is not None

@@ -8,66 +8,70 @@ namespace fsr_ptx {
 
 namespace wmma_detail = nvcuda::wmma::fsr_detail;
 
-// A row of 16 bytes each at the addresses that the lanes 8 * number ... + 7 hold; this lane's word of row lane / 4.
-FSR_INSTRUCTION unsigned char* row_of(const fsr_post* posts, int number, int row) {
-  unsigned char* at;
-  __builtin_memcpy(&at, posts[8 * number + row].bytes, sizeof at);
-  return at;
-}
-// What the lanes that hold addresses tell all of them; copied, since the posts last until the next call.
-template <int count>
+// What the lanes that hold addresses tell all of them: of matrix n, lane 8 * n + r that of row r.
 struct Rows {
-  fsr_post posts[8 * count];
+  unsigned char* at[32];
 };
-template <int count, Space space, class R>
-FSR_INSTRUCTION Rows<count> rows_of(R address, long long offset, int line) {
-  unsigned char* own = nullptr;
-  if ((int)fsr_lane() < 8 * count) own = place<space>(address, offset, 16, line);
+FSR_PART_OF_IT void tell_rows(Rows& rows, unsigned char* own, int line) {
   const fsr_post* posts = fsr_warp_exchange(&own, sizeof own, 0xffffffffu, line);
-  Rows<count> rows;
-  __builtin_memcpy(&rows, posts, sizeof rows);
-  for (int lane = 0; lane < 8 * count; lane++)
-    if ((uintptr_t)row_of(rows.posts, lane / 8, lane % 8) == 0xFBFBFBFBFBFBFBFBull)
+  for (int lane = 0; lane < 32; lane++) {
+    __builtin_memcpy(&rows.at[lane], posts[lane].bytes, sizeof own);
+    if ((uintptr_t)rows.at[lane] == 0xFBFBFBFBFBFBFBFBull)
       fsr_trap("ldmatrix or stmatrix by fewer than the 32 lanes of a warp", line);
-  return rows;
+  }
 }
 
+// Recorded is this lane's word of each matrix's row lane / 4, as the elements are fetched also where they are transposed.
+template <int count, bool transposed>
+FSR_ONE_INSTRUCTION void fsr_load_matrices(B32* to, unsigned char* own, int line) {
+  Rows rows;
+  tell_rows(rows, own, line);
+  int lane = (int)fsr_lane();
+  for (int number = 0; number < count; number++) {
+    unsigned char* const* row = rows.at + 8 * number;
+    const unsigned char* word = row[lane / 4] + lane % 4 * 4;
+    fsr_note_plain(word, 4, FSR_LOAD, line, __builtin_return_address(0));
+    if constexpr (transposed) {
+      B32 low = *reinterpret_cast<const B16*>(row[lane % 4 * 2] + lane / 4 * 2);
+      B32 high = *reinterpret_cast<const B16*>(row[lane % 4 * 2 + 1] + lane / 4 * 2);
+      to[number] = high << 16 | low;
+    } else {
+      to[number] = *reinterpret_cast<const B32*>(word);
+    }
+  }
+}
+template <int count, bool transposed>
+FSR_ONE_INSTRUCTION void fsr_store_matrices(const B32* of, unsigned char* own, int line) {
+  Rows rows;
+  tell_rows(rows, own, line);
+  int lane = (int)fsr_lane();
+  for (int number = 0; number < count; number++) {
+    unsigned char* const* row = rows.at + 8 * number;
+    for (int half = 0; half < (transposed ? 2 : 1); half++) {
+      unsigned char* at = transposed ? row[lane % 4 * 2 + half] + lane / 4 * 2 : row[lane / 4] + lane % 4 * 4;
+      fsr_note_plain(at, transposed ? 2 : 4, FSR_STORE, line, __builtin_return_address(0));
+      if constexpr (transposed)
+        *reinterpret_cast<B16*>(at) = (B16)(of[number] >> 16 * half);
+      else
+        *reinterpret_cast<B32*>(at) = of[number];
+    }
+  }
+}
+
+// Addresses of lanes beyond the matrices' rows are not looked at.
+template <int count, Space space, class R>
+FSR_INSTRUCTION unsigned char* own_row(R address, long long offset, int line) {
+  return (int)fsr_lane() < 8 * count ? place<space>(address, offset, 16, line) : nullptr;
+}
 template <int count, bool transposed, Space space, class R>
 FSR_INSTRUCTION Several<B32, count> ldmatrix(R address, long long offset, int line = __builtin_LINE()) {
-  Rows<count> rows = rows_of<count, space>(address, offset, line);
-  int lane = (int)fsr_lane();
   Several<B32, count> found;
-  for (int number = 0; number < count; number++) {
-    const unsigned char* word = row_of(rows.posts, number, lane / 4) + lane % 4 * 4;
-    fsr_note_plain(word, 4, FSR_LOAD, line);
-    if constexpr (transposed) {
-      B32 low = fetched<B16>(row_of(rows.posts, number, lane % 4 * 2) + lane / 4 * 2);
-      B32 high = fetched<B16>(row_of(rows.posts, number, lane % 4 * 2 + 1) + lane / 4 * 2);
-      found.at[number] = high << 16 | low;
-    } else {
-      found.at[number] = fetched<B32>(word);
-    }
-  }
+  fsr_load_matrices<count, transposed>(found.at, own_row<count, space>(address, offset, line), line);
   return found;
 }
-
 template <int count, bool transposed, Space space, class R>
 FSR_INSTRUCTION void stmatrix(R address, long long offset, Several<B32, count> values, int line = __builtin_LINE()) {
-  Rows<count> rows = rows_of<count, space>(address, offset, line);
-  int lane = (int)fsr_lane();
-  for (int number = 0; number < count; number++) {
-    if constexpr (transposed) {
-      for (int half = 0; half < 2; half++) {
-        unsigned char* at = row_of(rows.posts, number, lane % 4 * 2 + half) + lane / 4 * 2;
-        fsr_note_plain(at, 2, FSR_STORE, line);
-        kept(at, (B16)(values.at[number] >> 16 * half));
-      }
-    } else {
-      unsigned char* word = row_of(rows.posts, number, lane / 4) + lane % 4 * 4;
-      fsr_note_plain(word, 4, FSR_STORE, line);
-      kept(word, values.at[number]);
-    }
-  }
+  fsr_store_matrices<count, transposed>(values.at, own_row<count, space>(address, offset, line), line);
 }
 
 // The transpose of 8 x 8 elements of 16 bits, of which lane l holds the pair l % 4 of row l / 4.
@@ -106,16 +110,15 @@ template <class T>
 using Word = std::conditional_t<sizeof(Element<T>) == 8, B64, B32>;
 
 template <class T, int n>
-FSR_INSTRUCTION void spread(typename Held<T>::type (&to)[n], const Several<Word<T>, registers<T, n>>& of) {
+FSR_PART_OF_IT void spread(typename Held<T>::type (&to)[n], const Word<T>* of) {
   Element<T> parts[n];
-  __builtin_memcpy(parts, of.at, sizeof parts);
+  __builtin_memcpy(parts, of, sizeof parts);
   for (int e = 0; e < n; e++) to[e] = parts[e];
 }
 
 template <class TA, class TB, class TC, class TD, int m, int n, int k>
-FSR_INSTRUCTION Several<Word<TD>, registers<TD, m * n / 32>> mma(
-    const Several<Word<TA>, registers<TA, m * k / 32>>& a, const Several<Word<TB>, registers<TB, n * k / 32>>& b,
-    const Several<Word<TC>, registers<TC, m * n / 32>>& c, bool saturate, int line = __builtin_LINE()) {
+FSR_ONE_INSTRUCTION void fsr_fragments(Word<TD>* d, const Word<TA>* a, const Word<TB>* b, const Word<TC>* c, bool saturate,
+                                       int line) {
   using namespace nvcuda::wmma;
   using A = wmma_detail::Shape<matrix_a, m, n, k, Element<TA>>;
   using B = wmma_detail::Shape<matrix_b, m, n, k, Element<TB>>;
@@ -127,13 +130,19 @@ FSR_INSTRUCTION Several<Word<TD>, registers<TD, m * n / 32>> mma(
   TD behind[m * n / 32];
   spread<TA>(left, a);
   spread<TB>(right, b);
-  __builtin_memcpy(before, c.at, sizeof before);
+  __builtin_memcpy(before, c, sizeof before);
   constexpr double operations = 2.0 * m * n * k * wmma_detail::cost<TA>;
   wmma_detail::fsr_multiply<A, B, C, Factor, typename Factor::type, typename Held<TA>::type, TC, TD, m, n, k>(
       {behind, left, right, before, false}, saturate, operations, line);
-  Several<Word<TD>, registers<TD, m * n / 32>> result;
-  __builtin_memcpy(result.at, behind, sizeof behind);
-  return result;
+  __builtin_memcpy(d, behind, sizeof behind);
+}
+template <class TA, class TB, class TC, class TD, int m, int n, int k>
+FSR_INSTRUCTION Several<Word<TD>, registers<TD, m * n / 32>> mma(
+    const Several<Word<TA>, registers<TA, m * k / 32>>& a, const Several<Word<TB>, registers<TB, n * k / 32>>& b,
+    const Several<Word<TC>, registers<TC, m * n / 32>>& c, bool saturate, int line = __builtin_LINE()) {
+  Several<Word<TD>, registers<TD, m * n / 32>> d;
+  fsr_fragments<TA, TB, TC, TD, m, n, k>(d.at, a.at, b.at, c.at, saturate, line);
+  return d;
 }
 
 }  // namespace fsr_ptx
