@@ -76,6 +76,11 @@ class Folding:
         counts = [len(items) for items in by]
         if all(c == 1 for c in counts) and op not in ("argmax", "argmin"):
             return [self.fitter.term(points.of([items[0] for items in by]))]
+        if max(counts) == 1 and op == "sum":  # one term, where there is any
+            try:
+                return [self._tap(op, points, {n: items[0] for n, items in enumerate(by) if items})]
+            except Refused:
+                pass
         try:
             if max(counts) < _FEWEST:  # the sizes that are watched make every loop over one longer somewhere
                 raise Refused("a few terms")

@@ -557,3 +557,37 @@ def test_where_a_sum_of_integers_is_not_nothing_of_its_type_is_added(tmp_path):
     assert found is not None
     last = found.statements[-1].value
     assert {type_of(e) for e in walk(last) if isinstance(e, Case | Const)} == {"int32"}, lines(found)
+
+
+def test_what_cancels_where_a_body_meets_itself_is_a_sum_over_all(tmp_path):
+    """The first body lacks the first term, the last one the last, and the third column has none."""
+    text = """// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 64, timed = 64}
+// [args]
+// x = {role = "in", shape = ["n", 3]}
+// y = {role = "out", shape = ["n", 3]}
+// n = {value = "n"}
+// [launch]
+// grid = "ceil_div(n, 32)"
+// block = 32
+// ///
+__global__ void k(const float* x, float* y, int n) {
+  int i = blockIdx.x * 32 + threadIdx.x;
+  if (i >= n) return;
+  float a = 0.0f, b = 0.0f;
+  for (int j = 0; j < n; j++) {
+    a += (x[j * 3] - x[i * 3]) * x[j * 3 + 2];
+    b += (x[j * 3 + 1] - x[i * 3 + 1]) * x[j * 3 + 2];
+  }
+  y[i * 3] = x[i * 3] + a * 0.5f;
+  y[i * 3 + 1] = x[i * 3 + 1] + b * 0.5f;
+  y[i * 3 + 2] = x[i * 3 + 2];
+}
+"""
+    (tmp_path / "k.cu").write_text(text)
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    assert lines(found.computation)[0].endswith("for k0 in range(n))")

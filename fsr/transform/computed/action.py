@@ -16,6 +16,7 @@ from fsr.transform.computed import (
     look_back,
     permute,
     pipelined,
+    points,
     register_tile,
     rows,
     rows_columns,
@@ -180,6 +181,7 @@ _WARPGROUP = Family(warpgroup.configurations, warpgroup.written)
 _PIPELINED = Family(pipelined.configurations, pipelined.written, boxes=True)
 _REGISTER_TILE = Family(register_tile.configurations, register_tile.written)
 _ATTENTION = Family(attention_tiles.configurations, attention_tiles.written)
+_POINTS = Family(points.configurations, points.written, rows_first=True)
 _SCAN = Family(scan.configurations, scan.written)
 _LOOK_BACK = Family(look_back.configurations, look_back.written)
 _SPLIT = Family(split_rows.configurations, split_rows.written)
@@ -200,6 +202,7 @@ FROM_COMPUTATION: tuple[FromComputation | RowsAndColumns, ...] = (
             ("pipeline-contraction", _PIPELINED, _PRODUCTS),
             ("fold-rows", _ROWS, _MEMORY | {"occupancy"}),
             ("split-rows", _SPLIT, frozenset({"bandwidth", "latency", "occupancy", "atomics"})),
+            ("fold-points", _POINTS, frozenset({"latency", "occupancy", "compute", "instructions"})),
             ("fold-columns", _COLUMNS, _MEMORY | {"atomics"}),
             ("scan-look-back", _LOOK_BACK, _MEMORY | {"occupancy", "launch"}),
             ("scan-tiles", _SCAN, _MEMORY | {"occupancy"}),

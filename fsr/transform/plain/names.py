@@ -70,7 +70,7 @@ class Names:
             a: p.name for p, a in zip(target.kernel.params, target.launch.args, strict=True) if isinstance(a, str)
         }
         made = {s.target: "$" + s.target[1:] for s in c.statements if s.target.startswith("_")}
-        constants = {a.name: a.symbol for a in target.contract.symbols()}
+        constants = {a.name: _symbol(a.symbol, target.source) for a in target.contract.symbols()}
         passed = {arg: param for param, arg in target.passed.items()}
         kept = {b.name: b.name for b in c.buffers if b.name.startswith("$")}
         self.names = {**constants, **scalars, **passed, **made, **kept}
@@ -93,14 +93,24 @@ class Names:
         return " + ".join(parts).replace("+ -", "- ")
 
 
+def _symbol(name: str, source: str) -> str:
+    """What the elements of a ``__constant__`` variable are called: of one that is no array too."""
+    last = re.escape(name.rpartition("::")[2])
+    return name if re.search(rf"__constant__[^;]*\b{last}\s*\[", source) else f"(&{name})"
+
+
 def flat_views(target: Target) -> dict[str, tuple[str, str]]:
-    """Parameters that point to built-in vectors, as float4, whose elements the contract counts: what the elements are
-    called, and the line that says so."""
+    """Parameters that point to built-in vectors, as float4, or to a type that a template tells, whose elements the
+    contract counts: what the elements are called, and the line that says so."""
     found = dict[str, tuple[str, str]]()
     for param in target.kernel.params:
         element = next((word for word in param.type.replace("*", " ").split() if word in LANES), None)
         argument = None if element is None else target.argument(param.name)
-        if element is None or argument is None or argument.dtype != LANES[element][0].dtype:
+        if element is None and "::" in param.type and "*" in param.type:
+            argument = target.argument(param.name)
+        elif element is None or argument is None or argument.dtype != LANES[element][0].dtype:
+            continue
+        if argument is None or argument.dtype not in TYPES:
             continue
         flat = settle(f"${param.name}_elements", words(skeleton(target.source)))
         kind = ("const " if "const" in param.type.split("*")[0] else "") + BY_DTYPE[argument.dtype].spelling

@@ -1,0 +1,92 @@
+"""Sums over all others of what each has in common with a point."""
+
+from __future__ import annotations
+
+import pytest
+
+from fsr.computation.expression import Affine, Case, Load, Number, Op
+from fsr.transform.computed.action import FROM_COMPUTATION
+from tests.transform.computed.test_families import FAMILY, at, check, computed, over
+from tests.transform.conftest import subject_of
+
+PULLS = """// /// fsr
+// entry = "k<float>"
+// [sizes]
+// n = {min = 1, max = 4096, timed = 4096}
+// [args]
+// x = {dtype = "float32", role = "in", shape = ["n", 4], alignment = 16}
+// v = {dtype = "float32", role = "inout", shape = ["n", 4], alignment = 16}
+// step = {role = "in", dtype = "float32", shape = [1]}
+// n = {value = "n"}
+// [launch]
+// grid = "ceil_div(n, 64)"
+// block = 64
+// [tolerance]
+// sum_length = "n"
+// ///
+template <typename T> struct of { typedef float4 four; };
+__constant__ float step;
+template <typename T> __global__ void k(typename of<T>::four* x, typename of<T>::four* v, int n) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  if (i >= n) return;
+  T a = 0, b = 0;
+  for (int k = 0; k < n; k++) {
+    T p = x[k].x - x[i].x, q = x[k].y - x[i].y, w = x[k].w * (p * p + q * q);
+    a += w * p;
+    b += w * q;
+  }
+  v[i].x += a * step;
+  v[i].y += b * step;
+  v[i].z = v[i].w;
+}
+"""
+
+
+def number(n: int) -> Number:
+    return Number(Affine((), n), "int64")
+
+
+def value(write_from: str = "v") -> Op | Case:
+    """What the kernel leaves of v."""
+    k, i, j = at("k0", "i", "j")
+
+    def apart(place):
+        return Op("sum", (Load("x", (k, place), "float32"), Op("neg", (Load("x", (i, place), "float32"),))))
+
+    squares = Op("sum", tuple(Op("prod", (apart(number(c)), apart(number(c)))) for c in (0, 1)))
+    pull = over("sum", "n", Op("prod", (Load("x", (k, number(3)), "float32"), squares, apart(j))))
+    moved = Op("sum", (Load("v", (i, j), "float32"), Op("prod", (pull, Load("step", (number(0),), "float32")))))
+    last = Case(
+        Affine((("j", 1),)), Affine((), 2), Load(write_from, (i, number(3)), "float32"), Load("v", (i, j), "float32")
+    )
+    return Case(Affine((("j", 1),)), Affine((), 1), moved, last)
+
+
+def subject():
+    text = PULLS.replace('// step = {role = "in", dtype = "float32", shape = [1]}\n', "// step = {low = 1, high = 4}\n")
+    return subject_of(text)
+
+
+def test_lanes_share_a_points_sums_and_threads_have_several_points(runner):
+    given = computed(subject(), {"v": value()}, ("n",))
+    moves = list(FAMILY["fold-points"].moves(given))
+    assert moves[0].name == "fold-points@plan[lanes=32,points=2,threads=256]"
+    made = FAMILY["fold-points"].apply(given, moves[0]).source
+    assert "fsr_pack<float, 4>" in made
+    assert made.count("__shfl_xor_sync") == 4  # two sums of two points
+    check(runner, given, "fold-points", [(70,), (1,), (33,)])
+
+
+@pytest.mark.parametrize("wrong", ["others", "shared", "next"])
+def test_nothing_is_offered_where_points_read_what_others_write(wrong):
+    k, i, j = at("k0", "i", "j")
+    own = Load("v", (i, j), "float32")
+    read = Load("v" if wrong == "others" else "x", (k, j), "float32")
+    total = over("sum", "n", Op("prod", (read, Load("x", (i, j), "float32"))))
+    if wrong == "shared":  # by all points
+        total = over("sum", "n", Load("x", (k, j), "float32"))
+    if wrong == "next":
+        own = Load("v", (Number(Affine((("i", 1),), 1), "int64"), j), "float32")
+    given = computed(subject(), {"v": Op("sum", (own, total))}, ("n",))
+    family = next(a for a in FROM_COMPUTATION if a.name == "fold-points")
+    assert list(family.moves(given)) == []
