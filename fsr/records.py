@@ -204,8 +204,8 @@ class Case:
     """One test: concrete sizes, a value family, a seed, and the pointer alignment to test at.
 
     ``alignment_bytes`` 256 is what an allocator gives; smaller values place each buffer at an address that is
-    a multiple of exactly that, as the contract allows. ``aliased``: buffer arguments that share one memory in
-    this case, as the contract allows; the first of them gives it its name.
+    a multiple of exactly that, as the contract allows; of ``apart`` only these, where there are any. ``aliased``:
+    buffer arguments that share one memory in this case, as the contract allows; the first of them gives it its name.
     """
 
     name: str
@@ -215,6 +215,7 @@ class Case:
     alignment_bytes: int = 256
     aliased: tuple[str, ...] = ()
     kind: CaseKind = CaseKind.SEARCH
+    apart: tuple[str, ...] = ()
 
     def size_map(self) -> dict[str, int]:
         """The sizes as a dictionary."""

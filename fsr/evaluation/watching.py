@@ -70,14 +70,16 @@ def watch(
 
 def _matched(session: Session, cases: list[Case]) -> list[tuple[Case, BlockOrder]]:
     """Cases, each with an order: of the small ones, for every order one whose values all differ, so that what is moved
-    shows, and one of any kind, one of them with the same values in many places; or parts of one that is not small."""
+    shows, and one of any kind, one of them with the same values in many places; then each pointer alone at an address
+    that a vector does not stand at; or parts of one that is not small."""
     usable = [case for case in cases if all(v > 0 for v in case.size_map().values())]
     small = [c for c in usable if elements(session.contract, c.size_map()) <= HOST_ELEMENTS]
     if small:
         telling = [c for c in small if c.family in TELLING] or small
         shifted = [_shifted(session, case, i) for i, case in enumerate(_with_ties(session, _largest(small[::-1])))]
         pairs = zip(_largest(telling), shifted, ORDERS, strict=False)
-        return [(case, order) for first, other, order in pairs for case in (first, other)]
+        matched = [(case, order) for first, other, order in pairs for case in (first, other)]
+        return matched + [(case, BlockOrder()) for case in small if case.apart]
     parts = [replace(o, chosen=CHOSEN_BLOCKS, budget=CHOSEN_ACCESSES, resident=CHOSEN_RESIDENT) for o in ORDERS[:2]]
     return [(case, order) for case in usable[:1] for order in parts]
 

@@ -12,9 +12,10 @@ from fsr.contract.model import Contract
 from fsr.records import Candidate, Case, Role
 from fsr.testgen import families
 from fsr.testgen.cases import HOST_ELEMENTS, cases_at, families_of
-from fsr.testgen.numbers import numbers, products, values
+from fsr.testgen.numbers import literals, numbers, products, values
 
 MOST_NUMBERS, MOST_VALUES = 6, 4
+MOST_WHOLE, MODEST, TOGETHER = 8, 1 << 16, 2  # whole numbers of either kind; larger ones are no tiles; cases of all
 SCALED = (1.0, 0.5, -0.5, 2.0, -1.0, 0.75)  # on either side of a number, and of its negative
 DRAWN = 24  # cases of a round beside those at numbers
 
@@ -47,7 +48,17 @@ def value_cases(contract: Contract, candidate: Candidate, baseline: Candidate, s
     wanted: list[tuple[Mapping[str, int], str]] = [({}, families.near(f * v)) for v in chosen for f in factors]
     # Again, with other draws: the place that a planted value is copied to may hold it by chance.
     wanted += [(sizes, family) for v in chosen for sizes in ({}, timed) for family in _around(v)]
+    # All that it names at once, so that several conditions hold together.
+    numbers_ = [*sorted(v for v in new if not v.is_integer()), *_whole(candidate, baseline)]
+    wanted += [({}, family) for family in families.among(numbers_)] * TOGETHER if numbers_ else []
     return cases_at(contract, "valued", seed, wanted, HOST_ELEMENTS)
+
+
+def _whole(candidate: Candidate, baseline: Candidate) -> list[int]:
+    """Whole numbers that the candidate alone names, which its values may be compared with: large ones first."""
+    new = literals(candidate.source) - literals(baseline.source)
+    wide = [n for n in new if n > MODEST]
+    return sorted(wide, reverse=True)[:MOST_WHOLE] + sorted(n for n in new if n <= MODEST)[-MOST_WHOLE:]
 
 
 def _around(number: float) -> tuple[str, str]:

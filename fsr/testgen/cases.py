@@ -31,6 +31,7 @@ MOST_TAILORED = 16  # cases at and around the numbers that one candidate names
 FOLDED_ELEMENTS = 1 << 18  # of a case at a size that is hidden in a comparison
 LANES_ELEMENTS = 5 << 17  # of a case at a named size whose other sizes go past a warp
 MOST_FOLDED = 5  # numbers, the largest of a candidate's own, that are tried two at a time
+UNUSUAL = ("normal", "nan", "infinite", "special rows", "signed zeros", "uniform", "limits", "whole numbers")
 ROOMY = 16  # a family such as one-hot or cancelling needs some elements to show
 
 _LANDMARKS = (0, 1, 2, 3, 7, 13, 31, 32, 33, 61, 63, 64, 65, 97, 127, 128, 129, 251, 255, 256, 257, 509, 511, 512, 513,
@@ -342,13 +343,15 @@ def families_of(contract: Contract) -> tuple[str, ...]:
     return families.names(
         floating=floating,
         finite=all(a.constraints.finite for a in inputs),
+        sums=contract.tolerance.sum_length is not None,
         free_integers=any(is_free(a) for a in inputs),
     )
 
 
 def _special_memory(contract: Contract, cases: Sequence[Case], rng: np.random.Generator) -> list[Case]:
     """Cases at the smallest alignment promised and at the odd multiples of 4 and 8 above it (an access of 16 bytes may
-    rely on more), one of them at sizes that vectors divide, and one for every group that may share memory."""
+    rely on more), one of them at sizes that vectors divide; there also each pointer alone, since a path may be guarded
+    by the address of another, with values of its own; and one for every group that may share memory."""
     if not cases or not contract.buffers():
         return []
     middling = sorted(cases, key=lambda c: elements(contract, c.size_map()))[len(cases) // 2 :]
@@ -362,10 +365,25 @@ def _special_memory(contract: Contract, cases: Sequence[Case], rng: np.random.Ge
         for step, case in steps
         if step < 256
     ]
+    found += _each_apart(contract, whole, rng)
     for group in contract.aliasing:
         shapes = {contract.shape(contract.argument(n), middling[0].size_map()) for n in group}
         if len(shapes) == 1:
             found.append(_replaced(middling[0], f"aliased {'='.join(group)}", rng, aliased=tuple(group)))
+    return found
+
+
+def _each_apart(contract: Contract, whole: Case, rng: np.random.Generator) -> list[Case]:
+    """For each pointer a case in which it alone stands at its smallest alignment, in one of special values all do."""
+    unusual = [f for f in families_of(contract) if f in UNUSUAL]
+    order = [str(f) for f in rng.permutation(unusual)] or [whole.family]
+    names = [a.name for a in contract.buffers()] if len(contract.buffers()) > 1 else []
+    found = []
+    for number, name in enumerate([*names, ""]):
+        step = smallest_alignment(contract) if not name else contract.argument(name).alignment
+        family = "nan" if not name and "nan" in unusual else order[number % len(order)]
+        case = _replaced(whole, f"{name or 'all'} apart", rng, alignment_bytes=max(step, 1))
+        found.append(replace(case, family=family, apart=(name,) if name else ()))
     return found
 
 

@@ -7,7 +7,7 @@ meaning; what makes no sense for integers is uniform over their range.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from fsr.hardware.dtypes import FloatLimits
@@ -133,12 +133,21 @@ FLOAT: dict[str, FloatFamily] = {
     "near-overflow": _near_overflow,
     "cancelling": _cancelling,
     "signed zeros": _choice(0.0, -0.0, 1.0, -0.0, -1.0, 0.0, 0.5),
+    "only zeros": _choice(-0.0, 0.0, -0.0),
     "ties": lambda draw, limits: replace(draw, kind=Kind.GRID, a=0.5, c=1024.0, row=0),
     "whole numbers": lambda draw, limits: replace(draw, kind=Kind.GRID, a=1.0, c=2.0 / limits.eps, row=0),
     "exponents": _exponents,
     "far rows": _far_rows,
     "uniform rows": _uniform_rows,
 }  # fmt: skip
+
+
+def _extreme_rows(draw: Draw, limits: FloatLimits) -> Draw:
+    """Rows of the largest number, or of its negative, which careless code starts a maximum from."""
+    return replace(_normal()(draw, limits), row=draw.row, table=(-limits.largest, 0.0, limits.largest, -limits.largest))
+
+
+EXTREME: dict[str, FloatFamily] = {"extreme rows": _extreme_rows}  # sums of these overflow in some orders alone
 NON_FINITE: dict[str, FloatFamily] = {
     "infinite": _planted(math.inf, -math.inf),
     "nan": _planted(math.nan, math.inf, math.nan),
@@ -156,6 +165,10 @@ WHOLE: dict[str, Callable[[int], int]] = {
 }
 
 
+AMONG = "among:"  # of values that are each one of several numbers
+BESIDE = "beside:"  # of scalars that are, beside ordinary arrays
+
+
 NEAR = "near:"  # how the names of families begin that lie around a number: at it, next to it, its negative, its double
 
 
@@ -164,12 +177,32 @@ MOSTLY = "mostly:"  # the same with every second value at it: so neighbours are 
 
 def near(number: float) -> str:
     """The family of values at and around a number."""
-    return f"{NEAR}{number:.17g}"
+    return NEAR + _spelled(number)
 
 
 def mostly(number: float) -> str:
     """The same, with half of the values at the number."""
-    return f"{MOSTLY}{number:.17g}"
+    return MOSTLY + _spelled(number)
+
+
+def among(numbers: Iterable[float]) -> tuple[str, str]:
+    """The family of values that are each one of the numbers, and that in which only the scalars are."""
+    listed = ",".join(_spelled(number) for number in numbers)
+    return AMONG + listed, BESIDE + listed
+
+
+def named(family: str) -> tuple[float | int, ...]:
+    """The numbers that the scalars of a family are among; none for other families."""
+    listed = family.partition(":")[2] if family.startswith((AMONG, BESIDE)) else ""
+    return tuple(_number(text) for text in listed.split(",") if text)
+
+
+def _spelled(number: float) -> str:
+    return str(number) if isinstance(number, int) else f"{number:.17g}"
+
+
+def _number(text: str) -> float | int:
+    return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
 def floating(family: str) -> FloatFamily:
@@ -177,7 +210,11 @@ def floating(family: str) -> FloatFamily:
     if family.startswith((NEAR, MOSTLY)):
         name, _, number = family.partition(":")
         return _near(float(number), 1 if f"{name}:" == NEAR else 7)
-    return (FLOAT | NON_FINITE).get(family, FLOAT["normal"])
+    if family.startswith(AMONG):
+        return _choice(*map(float, named(family)))
+    if family.startswith(BESIDE):
+        return _normal(10.0)
+    return (FLOAT | EXTREME | NON_FINITE).get(family, FLOAT["normal"])
 
 
 def _near(number: float, times: int) -> FloatFamily:
@@ -206,9 +243,11 @@ def integer_draw(family: str, draw: Draw, low: int, high: int) -> Draw:
     span = (high - low + 1) % 2**64
     plain = replace(draw, kind=Kind.INTEGER, low=low, span=span, row=0)
     if family.startswith((NEAR, MOSTLY)):
-        middle = int(float(family.partition(":")[2]))
+        middle = int(_number(family.partition(":")[2]))
         table = tuple(min(max(middle + step, low), high) for step in (0, 1, -1, 2, -2, 0))
         return replace(plain, kind=Kind.CHOICE, table=table)
+    if family.startswith(AMONG):
+        return replace(plain, kind=Kind.CHOICE, table=tuple(min(max(int(n), low), high) for n in named(family)))
     match family:
         case "zeros" | "ones":
             return replace(plain, kind=Kind.CHOICE, table=(min(max(int(family == "ones"), low), high),))
@@ -230,10 +269,11 @@ def integer_draw(family: str, draw: Draw, low: int, high: int) -> Draw:
     return plain
 
 
-def names(*, floating: bool, finite: bool, free_integers: bool = False) -> tuple[str, ...]:
+def names(*, floating: bool, finite: bool, sums: bool = True, free_integers: bool = False) -> tuple[str, ...]:
     """The families to test a contract with: floating ones when it has a floating input, non-finite ones when
-    some input may hold inf and NaN, whole types when it has integers without bounds."""
+    some input may hold inf and NaN, extremes when it declares no sum, whole types when it has integers without
+    bounds."""
     whole = tuple(WHOLE) if free_integers else ()
     if not floating:
         return INTEGER + whole
-    return tuple(FLOAT) + (() if finite else tuple(NON_FINITE)) + whole
+    return tuple(FLOAT) + (() if sums else tuple(EXTREME)) + (() if finite else tuple(NON_FINITE)) + whole

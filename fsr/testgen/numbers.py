@@ -48,6 +48,18 @@ def values(source: str) -> frozenset[float]:
     return frozenset(n for n in found if n and math.isfinite(n))
 
 
+@lru_cache(maxsize=64)
+def literals(source: str) -> frozenset[int]:
+    """Every whole number that stands in the source, of up to 64 bits, with its negative where a minus stands before."""
+    words = [t.text for t in tokenize(source) if t.kind != "string"]
+    found = set[int]()
+    for before, word in itertools.pairwise(["", *words]):
+        number = _value(word, {})
+        if isinstance(number, int) and number < 1 << 64:
+            found.add(-number if before == "-" else number)
+    return frozenset(found)
+
+
 def constant(text: str, source: str) -> int | None:
     """The value of an expression that stands in a source; None where it is no constant that can be told."""
     return _evaluated(_words(text, _named(*_texts(source))))

@@ -20,8 +20,9 @@ def place(
     """The launches and buffers (scratch last, poisoned unless zeroed) of one case. ``some``: of repeated launches two,
     for a recording; see :func:`concrete_launches`.
 
-    Buffers stand at 256 bytes, or, in an alignment case, at exactly the larger of the case's alignment and what
-    the contract promises for that pointer. Of buffers that share memory only the first is placed, as inout.
+    Buffers stand at 256 bytes, or, in an alignment case, those of them that it sets apart at exactly the larger of the
+    case's alignment and what the contract promises for that pointer. Of buffers that share memory only the first is
+    placed, as inout.
     """
     sizes = case.size_map()
     launches = concrete_launches(plan, contract, sizes, data.scalars, some=some)
@@ -60,8 +61,8 @@ def _role(contract: Contract, case: Case, name: str) -> Role:
 
 
 def _alignment(contract: Contract, case: Case, name: str) -> int:
-    if case.alignment_bytes >= 256:
-        return 256
     sharing = case.aliased if name in case.aliased else (name,)
+    if case.alignment_bytes >= 256 or (case.apart and not set(case.apart) & set(sharing)):
+        return 256
     promised = max(max(a.alignment, numpy_dtype(a.dtype).itemsize) for a in map(contract.argument, sharing))
     return max(case.alignment_bytes, promised)

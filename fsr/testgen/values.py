@@ -22,6 +22,9 @@ Array = np.ndarray[Any, Any]
 
 SMALLEST_POSITIVE = 1e-3  # a 'positive' argument is often divided by
 FLAT_ROWS = 5  # an array of one axis counts as so many rows where a family draws by rows
+SHUFFLED = ("normal", "uniform")
+OFTEN_SPECIAL = ("nan", "infinite", "special rows", "ties")  # what a scalar of 0 or 1 lets through as it is
+EXACT_SCALARS = (1, 0.5, -1)  # a tie times one of these is a tie
 SCALAR_FAMILIES = ("uniform", "zeros", "ones", "negated", "small")
 FREE_INTEGERS = 4096  # range of an unconstrained signed integer: sums of products must not overflow
 
@@ -159,7 +162,7 @@ def _ordered(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int
         low_, high_ = integer_bounds(argument, sizes, case.family)
         if high_ - low_ + 1 < count:
             raise _empty(argument, low_, high_, sizes, f"for {count} distinct elements")
-        values = (low_ + _distinct(count, high_ - low_ + 1, rng)).astype(dtype)
+        values = (low_ + _arranged(count, high_ - low_ + 1, rng, case.family)).astype(dtype)
     else:
         plain = replace(argument, constraints=replace(wanted, sorted=False))
         key = _key(case.seed, argument.name)
@@ -220,6 +223,23 @@ def _empty(argument: Argument, low: float, high: float, sizes: Mapping[str, int]
     )
 
 
+def _arranged(count: int, span: int, rng: np.random.Generator, family: str) -> Array:
+    """Distinct integers, shuffled, or in most families nearly in order, which shortcuts take for in order: as they are,
+    backwards, one neighbour on, or with neighbours exchanged here and there but at the ends of short stretches."""
+    order = np.arange(count, dtype=np.int64)
+    kept = word(int(rng.integers(2**62)), 1) % 5
+    if family in SHUFFLED or kept == 0 or count < 4:
+        return _distinct(count, span, rng)
+    if kept == 1:
+        return order if family != "reverse" else order[::-1].copy()
+    if kept == 2:
+        return np.roll(order, 1)
+    inner = order[1 : count - 2]
+    places = inner[(inner % 4 == 1) & (rng.integers(0, 2, len(inner)) > 0)]
+    order[places], order[places + 1] = places + 1, places
+    return order
+
+
 def _distinct(count: int, span: int, rng: np.random.Generator) -> Array:
     """``count`` distinct integers of [0, span), shuffled, in linear time: steps of a stride coprime to the span."""
     if span <= BLOCK:
@@ -246,6 +266,9 @@ def _scalar(argument: Argument, sizes: Mapping[str, int], case: Case) -> ScalarV
         value = evaluate(argument.value, sizes)
         return ScalarValue(argument.dtype, float(value) if is_float(dtype) else int(value))
     rng = _generator(case.seed, argument.name)
+    special = _special_scalar(argument, sizes, case, rng)
+    if special is not None:
+        return ScalarValue(argument.dtype, special)
     if is_float(dtype):
         named = case.family in SCALAR_FAMILIES or case.family.startswith(families.NEAR)
         family = case.family if named else "normal"
@@ -259,3 +282,27 @@ def _scalar(argument: Argument, sizes: Mapping[str, int], case: Case) -> ScalarV
         case.family, int(rng.integers(low, high, dtype=np.int64, endpoint=True))
     )
     return ScalarValue(argument.dtype, choice)
+
+
+def _special_scalar(
+    argument: Argument, sizes: Mapping[str, int], case: Case, rng: np.random.Generator
+) -> float | int | None:
+    """A value that code treats apart: an end of the range, 0, 1 or -1, a number that the family names; None for one
+    drawn as usual. Some cases have such values alone, so that they meet, others now and then."""
+    floating = is_float(numpy_dtype(argument.dtype))
+    low, high = _float_bounds(argument, sizes) if floating else integer_bounds(argument, sizes, case.family)
+    named = families.named(case.family)
+    turn = word(case.seed, 0x5CA1A) % 4  # the same for all scalars of a case
+    often = case.family in OFTEN_SPECIAL or bool(named) or turn == 0
+    if not floating and (argument.constraints.low is None or argument.constraints.high is None):
+        return None  # nobody says that it may be 0: a divisor may not
+    if case.kind.timed or not (often or (turn == 1 and rng.integers(2))):
+        return None
+    ends = (low, high) if math.isfinite(low) and math.isfinite(high) else ()
+    wanted = [named, EXACT_SCALARS if case.family == "ties" and floating else (), (0, 1, -1, *ends)]
+    allowed = [[n for n in some if low <= n <= high and (floating or n == int(n))] for some in wanted]
+    fitting = next((list(dict.fromkeys(some)) for some in allowed if some), None)
+    if fitting is None:
+        return None
+    chosen = fitting[int(rng.integers(len(fitting)))]
+    return float(chosen) if floating else int(chosen)

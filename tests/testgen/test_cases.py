@@ -65,7 +65,7 @@ def test_lists_are_short_bounded_cheapest_first_and_reproducible() -> None:
         for limit in (cases.GPU_ELEMENTS, cases.HOST_ELEMENTS):
             found = cases.search_cases(contract, contract.plan, 7, max_elements=limit)
             costs = [cases.elements(contract, c.size_map()) for c in found]
-            assert 30 <= len(found) <= 50
+            assert 30 <= len(found) <= 60
             assert max(costs) <= limit
             assert costs == sorted(costs)
             assert found == cases.search_cases(contract, contract.plan, 7, max_elements=limit)
@@ -114,7 +114,8 @@ def test_held_out_timed_sizes_are_near_the_timed_ones_but_others() -> None:
 def test_alignment_and_aliasing_get_cases_of_their_own() -> None:
     contract = matrix(aliasing=(("x", "y"),))
     found = cases.search_cases(contract, contract.plan, 1)
-    assert [c.alignment_bytes for c in found if c.alignment_bytes < 256] == [4, 8, 4, 4]
+    assert [c.alignment_bytes for c in found if c.alignment_bytes < 256 and "apart" not in c.name] == [4, 8, 4, 4]
+    assert {c.apart for c in found} == {(), ("x",), ("y",)}
     assert [c.aliased for c in found if c.aliased] == [("x", "y")]
     assert cases.smallest_alignment(contract) == 4
 
