@@ -17,15 +17,18 @@ from fsr.records import Candidate, Fault, FaultKind, Launch, Plan
 from fsr.testgen.numbers import constant
 
 _BOUNDS = r"__launch_bounds__\s*\(\s*([^,()]+)[^()]*\)[^;{}()]*?\b"
+_CLUSTER = r"__cluster_dims__\s*\(\s*([^()]+)\)[^;{}]*?\b"
 
 
 def illegal(contract: Contract, candidate: Candidate, baseline: Plan, max_shared_bytes: int) -> Fault | None:
     """The first launch that CUDA would refuse at an end of the sizes' ranges where the baseline's can be made."""
-    for sizes in _ends(contract):
+    clustered = any(_cluster(launch.entry, candidate.source) != (1, 1, 1) for launch in candidate.plan.launches)
+    for sizes in (*_ends(contract), *(_odd(contract) if clustered else ())):
         if any(_refusal(launch, sizes, max_shared_bytes) for launch in baseline.launches):
             continue
         for launch in candidate.plan.launches:
             why = _refusal(launch, sizes, max_shared_bytes) or _beyond_bounds(launch, sizes, candidate.source)
+            why = why or _beside_clusters(launch, sizes, candidate.source)
             if why:
                 where = ", ".join(f"{name}={value}" for name, value in sizes.items())
                 return Fault(FaultKind.LAUNCH, f"{launch.entry} cannot be launched at {where}: {why}")
@@ -54,6 +57,14 @@ def _ends(contract: Contract) -> Iterator[dict[str, int]]:
     yield least
 
 
+def _odd(contract: Contract) -> Iterator[dict[str, int]]:
+    """Each size at small odd numbers, the others as small as they may be."""
+    least = {s.name: max(s.minimum, 1) for s in contract.sizes}
+    for size, value in itertools.product(contract.sizes, (1, 3, 5, 7, 1001)):
+        if size.minimum <= value <= size.maximum:
+            yield least | {size.name: value}
+
+
 def _refusal(launch: Launch, sizes: Mapping[str, int], max_shared_bytes: int) -> str:
     try:
         grid, block = dim3(launch.grid, sizes), dim3(launch.block, sizes)
@@ -78,6 +89,24 @@ def _beyond_bounds(launch: Launch, sizes: Mapping[str, int], source: str) -> str
         if threads > most:
             return f"{threads} threads a block, but it is compiled for at most {most} (__launch_bounds__)"
     return ""
+
+
+def _beside_clusters(launch: Launch, sizes: Mapping[str, int], source: str) -> str:
+    """Why a kernel that states __cluster_dims__ cannot be launched: a grid that clusters do not divide."""
+    cluster, grid = _cluster(launch.entry, source), dim3(launch.grid, sizes)
+    if math.prod(grid) and any(n % of for n, of in zip(grid, cluster, strict=True)):
+        return f"a grid of {grid} is no multiple of its clusters of {cluster} (__cluster_dims__)"
+    return ""
+
+
+@lru_cache(maxsize=8)
+def _cluster(entry: str, source: str) -> tuple[int, int, int]:
+    """The blocks of a cluster along each axis; 1 where the kernel states none, or not in numbers."""
+    name = re.sub(r"<.*", "", entry).rpartition("::")[2].strip()
+    match = re.search(_CLUSTER + re.escape(name) + r"\s*\(", source)
+    listed = [constant(part, source) for part in match[1].split(",")] if match else []
+    x, y, z = ([n if n else 1 for n in listed] + [1, 1, 1])[:3]
+    return x, y, z
 
 
 @lru_cache(maxsize=8)

@@ -37,6 +37,8 @@ _WATCHED = (
     "-fsanitize=alignment,shift-exponent,float-cast-overflow", "-ftrivial-auto-var-init=pattern", "-fdata-sections",
     "-DFSR_WATCHED=1",
 )  # fmt: skip
+# A load stays where it is written: a GPU's compiler need not move it to the branch that alone uses it.
+_WATCHED_CLANG = ("-mllvm", "-instcombine-code-sinking=0")
 _RECORD_CLANG = (
     "-fno-vectorize", "-fno-slp-vectorize", "-fsanitize=array-bounds",
     "-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-atomics=0",
@@ -184,7 +186,8 @@ def _optimisation(family: str, instrumented: bool, watched: bool) -> tuple[str, 
             else ("-O2", "-fno-gnu-unique", "--param=tsan-instrument-func-entry-exit=0")
         )
     own = _RECORD_CLANG if family == "clang" else _RECORD_GCC
-    return (*_RECORD, *own, *(_WATCHED if watched else _COUNTED[family]))
+    seen = (*_WATCHED, *_WATCHED_CLANG) if family == "clang" else _WATCHED
+    return (*_RECORD, *own, *(seen if watched else _COUNTED[family]))
 
 
 def _numerics(flags: Sequence[str]) -> tuple[str, ...]:
