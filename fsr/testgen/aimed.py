@@ -49,14 +49,17 @@ def value_cases(contract: Contract, candidate: Candidate, baseline: Candidate, s
     # Again, with other draws: the place that a planted value is copied to may hold it by chance.
     wanted += [(sizes, family) for v in chosen for sizes in ({}, timed) for family in _around(v)]
     # All that it names at once, so that several conditions hold together.
-    numbers_ = [*sorted(v for v in new if not v.is_integer()), *_whole(candidate, baseline)]
+    numbers_ = [*sorted(v for v in new if not v.is_integer()), *_whole(contract, candidate, baseline)]
     wanted += [({}, family) for family in families.among(numbers_)] * TOGETHER if numbers_ else []
     return cases_at(contract, "valued", seed, wanted, HOST_ELEMENTS)
 
 
-def _whole(candidate: Candidate, baseline: Candidate) -> list[int]:
-    """Whole numbers that the candidate alone names, which its values may be compared with: large ones first."""
-    new = literals(candidate.source) - literals(baseline.source)
+def _whole(contract: Contract, candidate: Candidate, baseline: Candidate) -> list[int]:
+    """Whole numbers that the candidate alone names, which its values may be compared with, large ones first: where no
+    value is an integer those that are spelled as floating numbers."""
+    integers = any("int" in a.dtype and a.value is None and a.role is not Role.OUT for a in contract.args)
+    new = literals(candidate.source, floating=not integers) - literals(baseline.source, floating=not integers)
+    new -= {0, 1, -1}  # which are everywhere
     wide = [n for n in new if n > MODEST]
     return sorted(wide, reverse=True)[:MOST_WHOLE] + sorted(n for n in new if n <= MODEST)[-MOST_WHOLE:]
 

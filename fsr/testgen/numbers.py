@@ -49,14 +49,15 @@ def values(source: str) -> frozenset[float]:
 
 
 @lru_cache(maxsize=64)
-def literals(source: str) -> frozenset[int]:
-    """Every whole number that stands in the source, of up to 64 bits, with its negative where a minus stands before."""
+def literals(source: str, *, floating: bool = False) -> frozenset[int]:
+    """Every whole number of the source, of up to 64 bits, with its negative where a minus stands before it; those
+    spelled as integers, or as floating numbers."""
     words = [t.text for t in tokenize(source) if t.kind != "string"]
     found = set[int]()
     for before, word in itertools.pairwise(["", *words]):
-        number = _value(word, {})
-        if isinstance(number, int) and number < 1 << 64:
-            found.add(-number if before == "-" else number)
+        number: Word | float = float(word.rstrip("fFlL")) if floating and _FLOATING.match(word) else _value(word, {})
+        if isinstance(number, float if floating else int) and float(number).is_integer() and abs(number) < 1 << 64:
+            found.add(int(-number if before == "-" else number))
     return frozenset(found)
 
 

@@ -44,7 +44,7 @@ def test_a_recording_gives_accesses_causes_and_the_line_they_are_about(world: Wo
 
 def test_what_only_a_gpu_executes_still_has_a_text(world: World) -> None:  # noqa: F811
     request = request_of(world)
-    ptx = ROW_SUM.replace("float sum = 0.0f;", 'float sum = 0.0f; asm volatile("membar.gl;");')
+    ptx = ROW_SUM.replace("float sum = 0.0f;", 'float sum = 0.0f; asm volatile("tcgen05.fence::before_thread_sync;");')
     found = record_task(replace(request, candidate=replace(request.candidate, source=ptx)))
     assert found.features.source is not None
     assert found.features.bottlenecks == ()
