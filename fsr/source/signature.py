@@ -93,14 +93,22 @@ def _bind_template(tokens: Sequence[Token], entry: str, piece: Piece) -> dict[st
         elif equals < len(texts):
             bound[names[-1]] = spelt(part[equals + 1 :])
         else:
-            wanted = ", ".join(spelt(p) for p in split_commas(tokens[2:close]))
+            parts = split_commas(tokens[2:close])
+            wanted = ", ".join(spelt(p) for p in parts)
+            such = ", ".join([*given, *(_such(p) for p in parts[index:] if "=" not in {t.text for t in p})])
             raise SourceError(
                 f"the kernel {piece.qualified()} is a template, and the entry {entry!r} gives no {names[-1]}",
                 expected=f"an entry such as {piece.qualified()}<...> for template <{wanted}>",
                 where=piece.where,
-                fix='name the instance in the contract, for example entry = "' + piece.qualified() + '<256>"',
+                fix=f'name the instance in the contract, for example entry = "{piece.qualified()}<{such}>"',
             )
     return bound
+
+
+def _such(parameter: Sequence[Token]) -> str:
+    """An argument that a template parameter may have: a type, a truth, or a number."""
+    first = parameter[0].text if parameter else ""
+    return "float" if first in ("typename", "class") else "true" if first == "bool" else "256"
 
 
 def _parameter(tokens: Sequence[Token], piece: Piece, aliases: Mapping[str, str]) -> Parameter:

@@ -13,7 +13,7 @@ from fsr.analysis.reach import walk_kernel
 from fsr.contract.host import constants
 from fsr.contract.infer.arguments import argument
 from fsr.contract.infer.finding import Finding
-from fsr.contract.infer.launch import block_extents, bound_indices, take_launch
+from fsr.contract.infer.launch import block_extents, bound_indices, need_sizes, take_launch
 from fsr.contract.infer.open import ambiguous
 from fsr.contract.infer.sizes import sizes_of
 from fsr.contract.model import Contract, Origin, Tolerance
@@ -44,6 +44,7 @@ def infer(file: KernelFile, entry: str | None = None) -> Contract:
     bound_indices(found, name)
     args = [argument(found, p) for p in found.signature.params]
     sizes = sizes_of(found, args)
+    need_sizes(found, sizes)
     symbols, unclear = clear_symbols(file, name, {p.name for p in found.signature.params})
     found.open |= {f"args.{n}": "which values does host code put into this __constant__ variable?" for n in unclear}
     if found.open or found.launch is None or any(a is None for a in args):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from fsr.analysis.polynomial import Poly, constant, symbol
 from fsr.contract.host import resolve_launch
 from fsr.contract.infer.finding import AXES, Finding
+from fsr.contract.model import Size
 from fsr.expressions import evaluate_int, names
 from fsr.records import Launch
 from fsr.source.entry import function_name
@@ -93,6 +95,18 @@ def bound_indices(found: Finding, name: str) -> None:
     block = (block[0], block[1], block[2])
     params = tuple(p.name for p in found.signature.params)
     found.launch = Launch(name, (grid[0], grid[1], grid[2]), block, "0", params)
+
+
+def need_sizes(found: Finding, sizes: Sequence[Size]) -> None:
+    """Note a launch that names what is neither a size nor a parameter: a variable of host code that could not be
+    followed."""
+    if found.launch is None or "launch" in found.open:
+        return
+    known = {s.name for s in sizes} | {p.name for p in found.signature.params}
+    texts = (*found.launch.grid, *found.launch.block, found.launch.shared_bytes)
+    free = sorted({n for text in texts for n in names(text)} - known)
+    if free:
+        found.open["launch"] = f"it depends on {', '.join(free)}, which could not be followed through host code"
 
 
 def _check_cover(found: Finding, launch: Launch) -> None:

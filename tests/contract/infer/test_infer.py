@@ -419,3 +419,36 @@ void launch(const float *x, float *y, int n, const int block_size) {
 """
     (launch,) = infer(KernelFile.from_text(text)).plan.launches
     assert (launch.grid[0], launch.block[0]) == ("ceil_div(n, 256)", "256")
+
+
+def test_a_launch_of_what_host_code_hides_is_left_open():
+    text = """__global__ void firsts(const float *x, int *y, long long cols) {
+  const float *row = x + blockIdx.x * cols;
+  int n = 0;
+  for (int j = threadIdx.x; j < cols; j += blockDim.x) n += row[j] > 0.0f;
+  __shared__ int total;
+  if (threadIdx.x == 0) total = 0;
+  __syncthreads();
+  atomicAdd(&total, n);
+  __syncthreads();
+  if (threadIdx.x == 0) y[blockIdx.x] = total;
+}
+void go(const float *x, int *y, long long rows, long long cols) {
+  const long long count = widest(cols);
+  const dim3 block(count, 1, 1), grid(rows, 1, 1);
+  firsts<<<grid, block>>>(x, y, cols);
+}
+"""
+    with pytest.raises(ContractError, match="count, which could not be followed") as caught:
+        inferred(text)
+    assert 'block = "?"' in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("head", "such"),
+    [("typename T, int N", "k<float, 256>"), ("bool B", "k<true>"), ("int N, class T", "k<256, float>")],
+)
+def test_a_template_without_arguments_is_told_an_instance(head, such):
+    with pytest.raises(SourceError) as caught:
+        inferred(f"template <{head}> __global__ void k(float *x) {{ x[0] = 1; }}", "k")
+    assert such in caught.value.fix
