@@ -237,6 +237,29 @@ def test_a_product_by_fragments(run, record):
         assert FaultKind.RACE in {fault.kind for fault in faulty.faults}
 
 
+@cache
+def watched(source):
+    image = HostToolchain(watched=True).compile(Candidate(source, Plan((Launch("k", ONE, ONE, "0", ()),))))
+    assert isinstance(image, Image), image
+    return image
+
+
+def test_a_product_by_fragments_in_every_order(host):
+    rng = np.random.default_rng(9)
+    a, b = rng.integers(-4, 5, (64, 48)).astype("f2"), rng.integers(-4, 5, (32, 48)).astype("f2")
+    source = GEMM.replace("FIRST", "__syncthreads();").replace("SECOND", "__syncthreads();").replace("gemm", "k")
+    sizes = (ScalarValue("int32", 32), ScalarValue("int32", 48))
+    launch = ConcreteLaunch("k", (2, 2, 1), (64, 1, 1), 0, ("a", "b", "c", *sizes))
+    for order in ORDERS:
+        buffers = [
+            Buffer("a", a.ravel(), Role.IN), Buffer("b", b.ravel(), Role.IN),
+            Buffer("c", np.zeros(64 * 32, "f4"), Role.OUT),
+        ]  # fmt: skip
+        faults, arrays = host.watch(watched(source), [launch], buffers, order)
+        assert faults == ()
+        assert (arrays["c"] == (a.astype("f4") @ b.astype("f4").T).ravel()).all()
+
+
 SUM = """
 __global__ void k(const int* x, int* out, int n) {
   __shared__ int parts[32];
@@ -253,13 +276,6 @@ __global__ void k(const int* x, int* out, int n) {
     if (t == 0) asm volatile("red.global.add.s32 [%0], %1;" :: "l"(out), "r"(sum) : "memory");
   }
 }"""
-
-
-@cache
-def watched(source):
-    image = HostToolchain(watched=True).compile(Candidate(source, Plan((Launch("k", ONE, ONE, "0", ()),))))
-    assert isinstance(image, Image), image
-    return image
 
 
 def test_a_sum_in_every_order(host):
