@@ -27,6 +27,7 @@ REFUSED_OFTEN = 3  # parents on which a move gave a candidate that was not right
 AIMED = math.log(1.5)  # prior lift of a move aimed at the main bottleneck
 WORTH_AIMING = math.log(1.25)  # a move that is thought to gain less relieves no main bottleneck, and is lifted by less
 LARGEST_GUESS = math.log(64.0)
+SURE, NOTHING = 0.5, math.log(1.03)  # guesses that earlier runs must count as to rule a move out; what is no gain
 MOST_BELIEVED = 3.0  # guesses that earlier runs count as at the most: this run's own outcomes have the last word
 
 
@@ -108,6 +109,14 @@ class Policy:
             if effect is not None:
                 mean += effect.total / (effect.count + 1.0)
         return min(mean, 0.0) if self._unseen(move.action) else mean
+
+    def dull(self, move: Move, belief: Belief | None) -> bool:
+        """Whether earlier runs are sure that a move gains next to nothing, and this one has not seen otherwise. It
+        would be tried on every new best before anything else is, since that best is fast."""
+        if belief is None or belief.weight < SURE or math.log(max(move.gain, 1e-3)) + belief.shift > NOTHING:
+            return False
+        seen = self._by_action[move.action]
+        return seen.total <= NOTHING * seen.count
 
     def refused(self, name: str) -> bool:
         """Whether a move was tried on several parents and never gave a candidate that was right: it is not proposed

@@ -8,13 +8,14 @@ import math
 import pytest
 
 from fsr.search.experience import Experience, Where
-from fsr.search.policy import Belief
+from fsr.search.policy import Belief, Policy
 from fsr.search.prior import MOST_KERNELS, Prior, difference, prior
 from fsr.search.proposers.deterministic import Deterministic
 from fsr.search.refinement import Refinement
+from fsr.transform.protocol import Move
 from tests.conformance.proposers import cost, search
 from tests.search.learned import TRAITS, gain, learned
-from tests.search.scripted import Knob, deterministic, timed
+from tests.search.scripted import BASELINE, Knob, deterministic, timed
 
 TILE = Where("tile", (("v", 8),), True, "")
 
@@ -97,7 +98,7 @@ ACTIONS = (Knob("tile", (4, 8, 16, 32, 64), 1.1), Knob("idle", (1, 2, 3, 4, 5), 
 
 def found_after(seed: int, known: Prior | None) -> int:
     """Evaluations until the planted tile is found where the guesses are wrong."""
-    refinement = Refinement(*_world(), [Deterministic(seed, prior=known)])
+    refinement = Refinement(BASELINE, deterministic(ACTIONS).space, [Deterministic(seed, prior=known)])
     for count in range(200):
         proposal = refinement.ask()
         assert proposal is not None
@@ -105,11 +106,6 @@ def found_after(seed: int, known: Prior | None) -> int:
         if "// tile=32" in proposal.candidate.source:
             return count
     raise AssertionError("never")
-
-
-def _world() -> tuple[object, object]:
-    told = deterministic(ACTIONS)
-    return told._baseline, told.space
 
 
 def test_wrong_guesses_are_overcome_in_half_the_evaluations() -> None:
@@ -148,3 +144,23 @@ def test_without_experience_a_run_is_as_it_is_today_and_with_equal_experience_eq
     assert [h for h, _ in asked(known)] != [h for h, _ in asked(None)]
     words = [said for _, said in asked(known) if said]
     assert "1 earlier run of kernels alike (all predicted)" in words[0]
+
+
+def test_what_many_found_to_gain_nothing_comes_after_the_rest_until_it_gains_here() -> None:
+    many = [
+        learned(gain("flag", 1.05, 1.0, v=1), gain("flag", 1.05, 1.0, False, v=1), kernel=f"k{n}") for n in range(9)
+    ]
+    known = prior(TRAITS, "predicted", "sm_90", many)
+    flag, other = Knob("flag", (1,), 1.05), Knob("other", (1, 2, 3, 4), 1.5)
+    refinement = Refinement(BASELINE, deterministic((flag, other)).space, [Deterministic(0, prior=known)])
+    moves = []
+    while (proposal := refinement.ask()) is not None:
+        refinement.tell(proposal.id, timed(1000.0 / (1 + 9 * ("other=" in proposal.candidate.source))))
+        moves.append(proposal.move)
+    assert moves[-1].startswith("flag")
+    policy, told = Policy(), known.of(Where("flag", (("v", 1),), True, ""))
+    move = Move("flag", "kernel", (("v", 1),), 1.05)
+    assert policy.dull(move, told)
+    assert not policy.dull(move, None)
+    policy.learn(move, 1000.0, timed(800.0))
+    assert not policy.dull(move, told)

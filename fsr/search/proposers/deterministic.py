@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from fsr.identity import to_json
 from fsr.records import Candidate, Json
 from fsr.search.experience import made_by, where
-from fsr.search.policy import Belief, Policy, best_of, bottlenecks_of
+from fsr.search.policy import LARGEST_GUESS, Belief, Policy, best_of, bottlenecks_of
 from fsr.search.prior import Prior
 from fsr.search.proposal import Trial
 from fsr.search.proposers.protocol import Suggestion, View
@@ -126,6 +126,7 @@ class Deterministic:
         parent = self._numbers.get(trial.proposal.id, trial.proposal.hash)
         drawn = random.Random(f"{self._seed}:{len(self._numbers)}:{self._told}:{parent}:{move.name}")
         worth = estimate + self.policy.bonus(action.name, belief) - ALIKE * self._alike(move)
+        worth -= LARGEST_GUESS if self.policy.dull(move, belief) else 0.0
         return -math.log(trial.time_ns or math.inf) + worth + drawn.gauss(0.0, NOISE)
 
     def _belief(self, trial: Trial, move: Move) -> Belief | None:
