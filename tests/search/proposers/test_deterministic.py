@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from fsr.search.prior import prior
 from fsr.search.proposal import Proposal
 from fsr.search.proposers.deterministic import Deterministic
 from fsr.search.proposers.protocol import Suggestion
 from fsr.transform.protocol import Move, Subject
 from tests.conformance.proposers import ProposerConformance, Scripted, cost, noted, search
+from tests.search.learned import TRAITS, gain, learned
 from tests.search.scripted import Knob, deterministic, timed
 
 
@@ -27,6 +29,14 @@ class TestDeterministic(ProposerConformance):
             resumed.tell(proposal.id, cost(proposal.candidate))
         assert [p.hash for p in log] + self.drive(resumed, 7) == whole
         assert self.drive(search(Deterministic(8)), 16) != whole
+
+
+class TestWithExperience(TestDeterministic):
+    """Equal experience gives equal runs, and a run that was resumed goes on by what it began with."""
+
+    def proposer(self) -> Deterministic:
+        earlier = learned(gain("tile", 2.0, 0.7, v=8), gain("tile", 2.0, 5.0, v=32), gain("unroll", 1.2, 1.0, v=4))
+        return Deterministic(7, [noted(1)], prior(TRAITS, "predicted", "sm_90", [earlier]))
 
 
 def test_a_guess_takes_no_more_than_two_of_what_is_asked_before_the_first_answer() -> None:
