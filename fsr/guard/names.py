@@ -61,6 +61,7 @@ ATTRIBUTES = _words("aligned __aligned__ packed always_inline noinline unused ma
 ASM_ROOTS = re.compile(
     r"(add|sub|mul|mad|fma|div|rcp|sqrt|rsqrt|ex2|lg2|sin|cos|tanh|min|max|abs|neg|and|or|xor|not|shl|shr|shf|lop3|prmt"
     r"|bfe|bfi|bfind|brev|clz|popc|dp4a|dp2a|sad|set|setp|selp|slct|cvt|cvta|mov|ld|ldu|st|prefetch|prefetchu|createpolicy"
+    r"|addc|subc|madc|mul24|mad24|movmatrix"
     r"|cp|ldmatrix|stmatrix|mma|wmma|wgmma|mbarrier|fence|membar|bar|barrier|shfl|vote|match|redux|atom|red|elect|activemask"
     r"|discard|applypriority|setmaxnreg|griddepcontrol|tcgen05|tensormap|mapa|szext|bmsk|fns|copysign|testp)\.[\w.:]+,?$"
 )

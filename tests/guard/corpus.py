@@ -184,6 +184,8 @@ RIGHT: dict[str, tuple[str, ...]] = {
         "atomicAdd(&y[0], 1.0f); __threadfence(); atomicMax((int *)y, 3);",
         "unsigned v; asm(\"lop3.b32 %0, %1, %2, %3, 0x96;\" : \"=r\"(v) : \"r\"(i), \"r\"(n), \"r\"(1)); y[0] = v;",
         "asm volatile(\"cp.async.commit_group;\");",
+        "unsigned v; asm(\"add.cc.u32 %0, %1, 1; addc.u32 %0, %0, 0;\" : \"=r\"(v) : \"r\"(i)); y[0] = v;",
+        "unsigned v; asm(\"mul24.lo.u32 %0, %1, %2;\" : \"=r\"(v) : \"r\"(i), \"r\"(n)); y[0] = v;",
         "asm volatile(\"\" ::: \"memory\");",
         "y[0] = fmaf(x[0], rsqrtf(x[1]), __expf(x[2])) + __ldg(x + 3) + __fdividef(1.0f, x[4]);",
         "for (int j = i, stride = gridDim.x * blockDim.x; j < n; j += stride) { float a, b; a = b = x[j]; y[j] = a; }",
