@@ -65,22 +65,25 @@ class Folding:
                     groups[form] = [[] for _ in lists]
                 groups[form][n].append(k)
         parts: list[Expr] = []
+        uneven = op == "sum" and len(set(map(len, lists))) > 1
         for _, by in sorted(groups.items(), key=lambda g: (max(map(len, g[1])), g[0])):
-            parts += self._group(op, points, by)
+            parts += self._some_of(points, by) if uneven and max(map(len, by)) == 1 else self._group(op, points, by)
         if op in ("argmax", "argmin") and len(parts) != 1:
             raise Refused("the place of an extreme among values of several forms")
         return parts[0] if len(parts) == 1 else Op(op, tuple(parts))
+
+    def _some_of(self, points: Points, by: Lists) -> list[Expr]:
+        """One term of a form, where there is any: some results have one less than others."""
+        try:
+            return [self._tap("sum", points, {n: items[0] for n, items in enumerate(by) if items})]
+        except Refused:
+            return self._group("sum", points, by)
 
     def _group(self, op: str, points: Points, by: Lists) -> list[Expr]:
         """Terms of one form."""
         counts = [len(items) for items in by]
         if all(c == 1 for c in counts) and op not in ("argmax", "argmin"):
             return [self.fitter.term(points.of([items[0] for items in by]))]
-        if max(counts) == 1 and op == "sum":  # one term, where there is any
-            try:
-                return [self._tap(op, points, {n: items[0] for n, items in enumerate(by) if items})]
-            except Refused:
-                pass
         try:
             if max(counts) < _FEWEST:  # the sizes that are watched make every loop over one longer somewhere
                 raise Refused("a few terms")

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fsr.contract.model import Contract, Size
+from fsr.contract.model import Argument, Contract, Size
 from fsr.hardware.dtypes import is_float, numpy_dtype
 from fsr.records import Candidate, Case, CaseKind, Plan, Role
 from fsr.testgen import families
@@ -343,9 +343,14 @@ def families_of(contract: Contract) -> tuple[str, ...]:
     return families.names(
         floating=floating,
         finite=all(a.constraints.finite for a in inputs),
-        sums=contract.tolerance.sum_length is not None,
+        sums=contract.tolerance.sum_length is not None or _combines(contract, inputs),
         free_integers=any(is_free(a) for a in inputs),
     )
+
+
+def _combines(contract: Contract, inputs: Sequence[Argument]) -> bool:
+    """Whether floating values may be added to others: a reference may do so without overflow on the way."""
+    return contract.reference is not None or sum(is_float(numpy_dtype(a.dtype)) for a in inputs) != 1
 
 
 def _special_memory(contract: Contract, cases: Sequence[Case], rng: np.random.Generator) -> list[Case]:

@@ -19,7 +19,7 @@ from tests.daemon.stand_in import eventually
 
 # As other tests' runs: a polite one would wait for them where the suite keeps every core busy.
 POLITE = "[polite]\nbattery = true\nnice = 0\nidle_disk = false\n"
-CONFIG = '[run]\nbudget = "20m"\nevaluations = 4\ndevice = "host"\n' + POLITE
+CONFIG = '[run]\nbudget = "20m"\nevaluations = 12\ndevice = "host"\n' + POLITE
 
 
 @pytest.mark.timeout(900)

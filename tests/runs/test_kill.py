@@ -68,7 +68,7 @@ def right(fsr: Fsr, kernel: Path, run: str, result: dict[str, Any]) -> None:
 
 
 def test_the_run_is_killed(fsr: Fsr, row_sum: Path) -> None:
-    chance, arguments = random.Random(20), ["--device", "host", "--budget", "5m", "--evaluations", 8, "--json"]
+    chance, arguments = random.Random(20), ["--device", "host", "--budget", "5m", "--evaluations", 12, "--json"]
     run, before = None, list[dict[str, Any]]()
     for _ in range(RUNS_KILLED):
         process = started(fsr, "refine", *(["--resume", run] if run else [row_sum]), *arguments)
@@ -83,7 +83,7 @@ def test_the_run_is_killed(fsr: Fsr, row_sum: Path) -> None:
         before = after
     result = fsr.json("refine", "--resume", run) if run else fsr.json("refine", row_sum, *arguments[:-1])
     assert told(events_of(fsr, result["run"]))[: len(before)] == before
-    assert result["evaluated"] == 8
+    assert result["evaluated"] == 12
     right(fsr, row_sum, result["run"], result)
 
 
@@ -129,7 +129,7 @@ def test_processes_of_a_run_are_killed(
 ) -> None:
     """The run goes on by itself; where it was lost all the same, it is resumed."""
     chance = random.Random(kills)
-    arguments: list[object] = ["refine", row_sum, "--device", "host", "--budget", "5m", "--evaluations", 8, "--json"]
+    arguments: list[object] = ["refine", row_sum, "--device", "host", "--budget", "5m", "--evaluations", 12, "--json"]
     done, result = 0, None
     while done < kills:
         process = started(fsr, *arguments, "--no-cache" if result else "--seed", *([] if result else [1]))
