@@ -129,7 +129,7 @@ def test_processes_of_a_run_are_killed(
 ) -> None:
     """The run goes on by itself; where it was lost all the same, it is resumed."""
     chance = random.Random(kills)
-    arguments: list[object] = ["refine", row_sum, "--device", "host", "--budget", "5m", "--evaluations", 12, "--json"]
+    arguments: list[object] = ["refine", row_sum, "--device", "host", "--budget", "5m", "--evaluations", 24, "--json"]
     done, result = 0, None
     while done < kills:
         process = started(fsr, *arguments, "--no-cache" if result else "--seed", *([] if result else [1]))
