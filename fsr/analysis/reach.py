@@ -254,7 +254,7 @@ def _call(callee: Expr, args: Sequence[Expr], state: State, walk: Walk) -> None:
         target = pointer_of(rest[0], state, walk)
         if target is not None:
             buffer, index = target
-            walk.accesses.append(Reach(buffer, kind, index, dict(state.bounds), state.total))
+            _note(buffer, kind, index, state, walk)
             _visit_index(rest[0], state, walk)
             rest = rest[1:]
     for n, arg in enumerate(rest, len(args) - len(rest)):
@@ -283,5 +283,8 @@ def _access(base: Expr, index: Expr, kind: Kind, state: State, walk: Walk) -> No
             _visit(base, state, walk)
         return
     buffer, offset = target
-    whole = with_sums(global_indices(offset + value_of(index, state, walk), walk), state, walk)
-    walk.accesses.append(Reach(buffer, kind, whole, dict(state.bounds), state.total))
+    _note(buffer, kind, global_indices(offset + value_of(index, state, walk), walk), state, walk)
+
+
+def _note(buffer: str, kind: Kind, index: Poly, state: State, walk: Walk) -> None:
+    walk.accesses.append(Reach(buffer, kind, with_sums(index, state, walk), dict(state.bounds), state.total))

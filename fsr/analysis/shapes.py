@@ -27,7 +27,7 @@ def shape_of(access: Reach, extra: Mapping[str, Poly]) -> tuple[Poly, ...] | str
     steps = {atom: access.index.coefficient(atom) or Poly() for atom in moving}
     levels = _levels(steps, bounds)
     if levels is None:
-        return _no_chain(access.index, steps, bounds)
+        return _no_chain(access.index, steps)
     left = access.index
     for atom, step in steps.items():
         left = left - symbol(atom) * step
@@ -83,8 +83,10 @@ def _levels(steps: Mapping[str, Poly], bounds: Mapping[str, Poly]) -> list[_Leve
         if len(ready) > 1 or (not ready and found):
             return None
         factor = _common_factor(left.values(), inner)
-        level = None if factor is None else _Level(inner, reach, factor)
-        if factor is None or level is None or (reach is not None and (level.room is None or level.room < 0)):
+        if factor is None:
+            return None
+        level = _Level(inner, reach, factor)
+        if reach is not None and (level.room is None or level.room < 0):
             return None
         found.insert(0, level)
         inner = inner * factor
@@ -115,7 +117,7 @@ def _offsets(left: Poly, levels: Sequence[_Level]) -> list[int] | None:
     return found if left.value == 0 else None
 
 
-def _no_chain(index: Poly, steps: Mapping[str, Poly], bounds: Mapping[str, Poly]) -> str:
+def _no_chain(index: Poly, steps: Mapping[str, Poly]) -> str:
     """Why the steps are no chain, in words."""
     counted = Counter(steps.values())
     if any(n > 1 for n in counted.values()):

@@ -27,7 +27,7 @@ from fsr.testgen.legal import outnumbers
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build
 
-CROWD = 2  # blocks let in at once, where a launch can have more than a GPU holds
+LET_IN = 2  # blocks let in at once, where a launch can have more than a GPU holds
 CHOSEN_BLOCKS, CHOSEN_ACCESSES, CHOSEN_RESIDENT = 24, 2_000_000, 6
 WATCH_S = 10.0
 # What the original does as well is not held against a candidate: it works where it was written. Shared memory that was
@@ -139,7 +139,7 @@ class _Watcher:
         """The failure of one case in one order, and what is said of it; None where nothing is launched."""
         data = build(self.session.contract, case, _POISON)
         if self._crowded and not (order.chosen or order.quantum):
-            order = replace(order, resident=CROWD)
+            order = replace(order, resident=LET_IN)
         try:
             ran = self.run(case, data, order)
         except DeviceFault as stopped:

@@ -14,6 +14,7 @@ from fsr.expressions import evaluate_int
 from fsr.hardware.gpus import Target
 from fsr.hardware.limits import MAX_BLOCK, MAX_GRID, MAX_THREADS
 from fsr.records import Candidate, Fault, FaultKind, Launch, Plan
+from fsr.source.entry import function_name
 from fsr.testgen.numbers import constant
 
 _BOUNDS = r"__launch_bounds__\s*\(\s*([^,()]+)[^()]*\)[^;{}()]*?\b"
@@ -99,11 +100,15 @@ def _beside_clusters(launch: Launch, sizes: Mapping[str, int], source: str) -> s
     return ""
 
 
+def _before(attribute: str, entry: str) -> str:
+    """The pattern of an attribute that stands before the head of a kernel."""
+    return attribute + re.escape(function_name(entry)) + r"\s*\("
+
+
 @lru_cache(maxsize=8)
 def _cluster(entry: str, source: str) -> tuple[int, int, int]:
     """The blocks of a cluster along each axis; 1 where the kernel states none, or not in numbers."""
-    name = re.sub(r"<.*", "", entry).rpartition("::")[2].strip()
-    match = re.search(_CLUSTER + re.escape(name) + r"\s*\(", source)
+    match = re.search(_before(_CLUSTER, entry), source)
     listed = [constant(part, source) for part in match[1].split(",")] if match else []
     x, y, z = ([n if n else 1 for n in listed] + [1, 1, 1])[:3]
     return x, y, z
@@ -112,7 +117,6 @@ def _cluster(entry: str, source: str) -> tuple[int, int, int]:
 @lru_cache(maxsize=8)
 def _bounds(entry: str, source: str) -> tuple[int, ...]:
     """What the __launch_bounds__ of a kernel say; asked once for all sizes."""
-    name = re.sub(r"<.*", "", entry).rpartition("::")[2].strip()
-    stated = itertools.islice(re.finditer(_BOUNDS + re.escape(name) + r"\s*\(", source), 4)
+    stated = itertools.islice(re.finditer(_before(_BOUNDS, entry), source), 4)
     numbers = (int(m[1]) if m[1].strip().isdecimal() else constant(m[1], source) for m in stated)
     return tuple(n for n in numbers if n is not None)

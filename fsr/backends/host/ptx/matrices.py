@@ -7,7 +7,7 @@ import re
 from fsr.backends.host.ptx.memory import SPACES
 from fsr.backends.host.ptx.refusal import RefusedError
 from fsr.backends.host.ptx.registers import Registers
-from fsr.backends.host.ptx.template import Instruction
+from fsr.backends.host.ptx.template import Argument, Instruction
 from fsr.backends.host.ptx.words import Words
 
 _FACTORS = {
@@ -59,13 +59,19 @@ def _registers(elements: int, type: str) -> int:
     return elements * min(bits, 32) // (32 * 32) if bits < 64 else elements // 32
 
 
+def _lanes(of: Argument, count: int, use: Registers) -> tuple[Argument, ...]:
+    """A lane's registers of so many matrices."""
+    parts = use.parts(of)
+    if len(parts) != count:
+        raise ValueError(f"it takes {count} registers")
+    return parts
+
+
 def load(instruction: Instruction, use: Registers) -> str:
     """``ldmatrix.sync.aligned.m8n8.xN.trans.shared.b16 r, [p]``."""
     count, transposed, space = _matrices(instruction)
     to, at = instruction.arguments
-    parts = use.parts(to)
-    if len(parts) != count:
-        raise ValueError(f"it takes {count} registers")
+    parts = _lanes(to, count, use)
     use.need("fsr/ptx_matrices.h")
     call = f"fsr_ptx::ldmatrix<{count}, {transposed}, fsr_ptx::{space}>({use.address(at)})"
     puts = " ".join(use.put(x, f"fsr_x.at[{i}]") for i, x in enumerate(parts))
@@ -76,9 +82,7 @@ def store(instruction: Instruction, use: Registers) -> str:
     """``stmatrix``, the same the other way."""
     count, transposed, space = _matrices(instruction)
     at, of = instruction.arguments
-    parts = use.parts(of)
-    if len(parts) != count:
-        raise ValueError(f"it takes {count} registers")
+    parts = _lanes(of, count, use)
     use.need("fsr/ptx_matrices.h")
     values = ", ".join(use.value(x, "b32") for x in parts)
     return f"fsr_ptx::stmatrix<{count}, {transposed}, fsr_ptx::{space}>({use.address(at)}, {{{{{values}}}}});"
