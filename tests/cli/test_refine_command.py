@@ -35,7 +35,7 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> Twice:
     kernel = folder / "kernel.cu"
     kernel.write_text(ROW_SUM)
     fsr = Fsr(folder / "home")
-    first = fsr.refine(kernel, "--evaluations", 12)
+    first = fsr.refine(kernel, "--evaluations", 24)
     return Twice(fsr, kernel, first, fsr.refine(kernel, "--evaluations", 2, "-o", folder / "again.cu"))
 
 
@@ -44,7 +44,7 @@ def test_the_answer_is_the_object_that_scripts_read(twice: Twice) -> None:
     assert set(told) >= FIELDS
     page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
     assert [name for name in (*told, *told["best"]) if f"`{name}`" not in page] == []
-    assert (told["status"], told["entry"], told["basis"], told["evaluated"]) == ("improved", "row_sum", "predicted", 12)
+    assert (told["status"], told["entry"], told["basis"], told["evaluated"]) == ("improved", "row_sum", "predicted", 24)
     assert told["device"]["vendor"] == "host"
     assert told["device"]["target"] == "sm_90"
     best = told["best"]
@@ -92,13 +92,13 @@ def test_remembered_failures_are_not_tried_again(fsr: Fsr, row_sum: Path) -> Non
     """What an earlier run left behind as failed is known to the next, which proposes other things."""
     from fsr.cache.store import Store
 
-    first = fsr.refine(row_sum, "--evaluations", 12)
+    first = fsr.refine(row_sum, "--evaluations", 24)
     tried = {e["hash"] for e in fsr.events(first["run"]) if e["kind"] == "ask"} - {first["best"]["candidate"]}
     with Store(fsr.home / "cache.db") as store:
         context = next(iter(store.entries()))[0]["context"]
         for candidate in tried:
             store.remember_failure(context, candidate, "wrong", {})
-    second = fsr.refine(row_sum, "--evaluations", 12)
+    second = fsr.refine(row_sum, "--evaluations", 24)
     asked = {e["hash"] for e in fsr.events(second["run"]) if e["kind"] == "ask" and e["id"] != 0}
     assert not asked & tried
 
@@ -188,7 +188,8 @@ def test_control_c_before_anything_was_found_leaves_nothing(fsr: Fsr, row_sum: P
 
 
 def test_resume_goes_on_where_a_run_was_cut_off(fsr: Fsr, row_sum: Path) -> None:
-    process = started(fsr, "refine", row_sum, "--device", "host", "--budget", "5m", "--evaluations", 12, "--json")
+    # Which candidates come next depends on which answers stood when it was cut off: 12 may end at an ambiguous 1.5x.
+    process = started(fsr, "refine", row_sum, "--device", "host", "--budget", "5m", "--evaluations", 24, "--json")
     run = wait_for(fsr, "tell", 3)
     process.kill()
     process.communicate(timeout=150)
@@ -198,7 +199,7 @@ def test_resume_goes_on_where_a_run_was_cut_off(fsr: Fsr, row_sum: Path) -> None
     told = fsr.json("refine", "--resume", run)
     after = [event for event in fsr.events(run) if event["kind"] == "tell"]
     assert after[: len(before)] == before
-    assert (told["run"], told["evaluated"], told["status"]) == (run, 12, "improved")
+    assert (told["run"], told["evaluated"], told["status"]) == (run, 24, "improved")
     assert "improved" in fsr.run("runs", "show", run).stdout
     assert fsr.json("runs", "list")["runs"][0]["status"] == "improved"
     changed = fsr.run("refine", "--resume", "no-such-run")

@@ -68,7 +68,7 @@ def right(fsr: Fsr, kernel: Path, run: str, result: dict[str, Any]) -> None:
 
 
 def test_the_run_is_killed(fsr: Fsr, row_sum: Path) -> None:
-    chance, arguments = random.Random(20), ["--device", "host", "--budget", "5m", "--evaluations", 12, "--json"]
+    chance, arguments = random.Random(20), ["--device", "host", "--budget", "5m", "--evaluations", 24, "--json"]
     run, before = None, list[dict[str, Any]]()
     for _ in range(RUNS_KILLED):
         process = started(fsr, "refine", *(["--resume", run] if run else [row_sum]), *arguments)
@@ -83,7 +83,7 @@ def test_the_run_is_killed(fsr: Fsr, row_sum: Path) -> None:
         before = after
     result = fsr.json("refine", "--resume", run) if run else fsr.json("refine", row_sum, *arguments[:-1])
     assert told(events_of(fsr, result["run"]))[: len(before)] == before
-    assert result["evaluated"] == 12
+    assert result["evaluated"] == 24
     right(fsr, row_sum, result["run"], result)
 
 
