@@ -129,7 +129,7 @@ def test_a_backend_is_a_folder(saxpy: Kernel) -> None:
         built = build(session.spec, saxpy.baseline)
         assert isinstance(built, Binaries)
         cases = session.search_cases()[:3]
-        assert session.first_failure(built.run, saxpy.baseline.plan, cases) == (3, None)
+        assert session.first_failure(built.run, saxpy.baseline, cases) == (3, None)
     finally:
         session.close()
 

@@ -94,7 +94,7 @@ def _stages(session: Session, request: EvaluateRequest) -> Outcome:
     illegal = session.illegal(request.candidate)
     if illegal is not None:
         return failed(session, request, CaseFailure(session.smoke_case(), fault=illegal), "smoke", 1, 0)
-    passed, failure = session.first_failure(image, plan, [session.smoke_case()])
+    passed, failure = session.first_failure(image, request.candidate, [session.smoke_case()])
     if failure is not None:
         return failed(session, request, failure, "smoke", 1, passed)
     try:
@@ -118,7 +118,7 @@ def _stages(session: Session, request: EvaluateRequest) -> Outcome:
     # Those that aim at this one candidate have an answer of the original that no other will ask for: for the best.
     own = session.candidate_cases(request.candidate) if best else []
     cases = [*session.search_cases(), *own]
-    passed, failure = session.first_failure(image, plan, cases)
+    passed, failure = session.first_failure(image, request.candidate, cases)
     if failure is not None:
         return failed(session, request, failure, "tests", 1 + len(cases), 1 + passed)
     features = features.merged(lifted(request.candidate)) if request.spec.predicted else features
@@ -136,7 +136,7 @@ def failed(
     if failure.fault is not None and failure.fault.kind == FaultKind.LAUNCH:
         return Outcome(Status.INVALID, stage, cases, passed, evidence=failure.evidence())
     if not failure.fatal and stage != "screening":
-        failure = shrunk(session, request.binaries.run, request.candidate.plan, failure)
+        failure = shrunk(session, request.binaries.run, request.candidate, failure)
     status = Status.WRONG
     if failure.fault is not None and failure.fault.kind in (FaultKind.CRASH, FaultKind.MEMORY):
         status = Status.CRASHED

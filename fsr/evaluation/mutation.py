@@ -26,7 +26,7 @@ from fsr.hardware.dtypes import is_float
 from fsr.mutation.mutants import Mutant, mutants, sampled
 from fsr.records import Candidate, Case, Image, Json, Plan
 from fsr.testgen.aimed import aimed_cases
-from fsr.testgen.compare import compare
+from fsr.testgen.compare import compare, flushes
 from fsr.testgen.values import build, outputs, same_bits
 
 TESTED, WATCHED = 24, 8  # mutants in one compilation
@@ -154,7 +154,7 @@ class Bench:
             if self.late():
                 return Fate(mutant, UNTRIED)
             try:
-                _, failure = self.session.first_failure(image, plan, cases)
+                _, failure = self.session.first_failure(image, replace(mutant.candidate, plan=plan), cases)
             except DeviceFault as fault:
                 return Fate(mutant, KILLED, "a test", f"{fault.fault.kind}: {fault.fault.detail}")
             if failure is not None:
@@ -249,7 +249,8 @@ class Bench:
             self.failure = self.failure or CaseFailure(case, fault=fault.fault)
             raise
         if self.right != session.spec.baseline:
-            found = compare(session.contract, case, got, session.expected(case), data.arrays)
+            flushed = flushes(self.right.plan.flags, self.right.source)
+            found = compare(session.contract, case, got, session.expected(case), data.arrays, flushes=flushed)
             if found and self.failure is None:
                 self.failure = CaseFailure(case, mismatch=found[0])
         return got

@@ -211,7 +211,7 @@ def _judged(
 ) -> Mismatch | None:
     session, case, judge = original.session, original.case, original.device.judge
     got, want, again = (prepared.region(name) for prepared in ran)
-    how = _comparison(session, case, name, got.dtype, flushes(candidate.plan.flags), poison_seed)
+    how = _comparison(session, case, name, got.dtype, flushes(candidate.plan.flags, candidate.source), poison_seed)
     if how.exact:
         found = judge.compare((got, want, again), how)
     else:

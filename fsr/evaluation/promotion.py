@@ -72,7 +72,7 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     inspections: dict[str, Json] = {}
     with inspecting(session, candidate, binaries, held_out) as inspected:
         cases = [*(() if request.own_tested else session.candidate_cases(candidate)), *held_out]
-        passed, failure = session.first_failure(binaries.run, candidate.plan, cases)
+        passed, failure = session.first_failure(binaries.run, candidate, cases)
         if failure is None:
             more, failure = _large(session, request)
             passed += more
@@ -121,7 +121,7 @@ def _large(session: Session, request: PromoteRequest) -> tuple[int, CaseFailure 
     if can_judge(device):
         seconds = min(LARGE_S, LARGE_SHARE * budget_s)
         return large_failure(session, device, candidate, binaries, seconds, request.below)
-    passed, failure = session.first_failure(binaries.run, candidate.plan, session.large_cases())
+    passed, failure = session.first_failure(binaries.run, candidate, session.large_cases())
     if failure is not None:
         return passed, failure
     more, failure = far_failure(session, candidate, binaries.run, budget_s)

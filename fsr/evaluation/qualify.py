@@ -16,7 +16,7 @@ from fsr.features.roofline import MustMove
 from fsr.hardware.dtypes import is_float
 from fsr.records import Case, Fault, FaultKind, Role
 from fsr.sandbox.confine import support
-from fsr.testgen.compare import Mismatch, compare_baseline, tolerance
+from fsr.testgen.compare import Mismatch, compare_baseline, flushes, tolerance
 from fsr.testgen.oracle import Expected
 
 NOISE_FLOORS = 100.0  # repeated runs may differ by this many rounding floors (atomics in any order do)
@@ -67,11 +67,13 @@ def _uncontained(session: Session) -> list[str]:
 
 def _noise(session: Session, case: Case, expected: Expected) -> Fault | None:
     """Repeated runs that differ by more than rounding can explain."""
+    baseline = session.spec.baseline
+    flushed = flushes(baseline.plan.flags, baseline.source)
     for name, spread in expected.spread.items():
         if not np.any(spread):
             continue
         array = expected.arrays[name]
-        relative, absolute = tolerance(session.contract, case, array.dtype)
+        relative, absolute = tolerance(session.contract, case, array.dtype, flushed=flushed)
         allowed = absolute + NOISE_FLOORS * relative * np.asarray(expected.scale[name])
         if not is_float(array.dtype) or session.contract.tolerance.exact or np.any(spread > allowed):
             return Fault(

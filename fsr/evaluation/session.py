@@ -39,6 +39,7 @@ from fsr.records import Candidate, Case, CaseKind, CompileFailure, Fault, FaultK
 from fsr.sandbox.confine import require_support, support
 from fsr.testgen import cases as case_lists
 from fsr.testgen.aimed import value_cases
+from fsr.testgen.compare import flushes
 from fsr.testgen.families import WHOLE
 from fsr.testgen.large import large_cases
 from fsr.testgen.legal import illegal
@@ -291,11 +292,12 @@ class Session:
         most = self.device.info.max_shared_bytes or STATIC_SHARED_BYTES
         return illegal(self.contract, candidate, self.spec.baseline.plan, most)
 
-    def first_failure(self, image: Image, plan: Plan, cases: list[Case]) -> tuple[int, CaseFailure | None]:
+    def first_failure(self, image: Image, candidate: Candidate, cases: list[Case]) -> tuple[int, CaseFailure | None]:
         """(cases passed, the first failure or None). On the host device, cases that would launch more threads than
         it can take through barriers in a second or two are passed over: the same sizes come in smaller cases. Each case
         is run twice; where even the smallest is dear, the first."""
-        passed, started_large = 0, 0.0
+        plan, passed, started_large = candidate.plan, 0, 0.0
+        flushed = flushes(plan.flags, candidate.source)
         for case in cases:
             if case.kind is CaseKind.LARGE:
                 started_large = started_large or time.monotonic()
@@ -311,7 +313,7 @@ class Session:
                 continue  # but a size that the candidate names is one that it may treat apart
             expected = self.expected(case)
             limit_s = self.stopwatch.limit_s(case) + threads * limits.thread_s
-            what, twice = Runnable(self.device, image, plan, self.contract), not (passed and self._repeats())
+            what, twice = Runnable(self.device, image, plan, self.contract, flushed), not (passed and self._repeats())
             failure = fails(what, case, expected, limit_s, self._shelf, twice=twice)
             if failure is not None:
                 return passed, failure

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fsr.backends.protocol import Array, Device, DeviceFault
 from fsr.contract.model import Contract
 from fsr.records import Case, Fault, FaultKind, Image, Json, Plan
-from fsr.testgen.compare import Mismatch, compare, flushes
+from fsr.testgen.compare import Mismatch, compare
 from fsr.testgen.oracle import Expected
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build
@@ -49,12 +49,13 @@ class CaseFailure:
 
 @dataclass(frozen=True, slots=True)
 class Runnable:
-    """A binary with its plan and contract, and the device that runs it."""
+    """A binary with its plan and contract, and the device that runs it. flushes: see testgen.compare."""
 
     device: Device
     image: Image
     plan: Plan
     contract: Contract
+    flushes: bool = False
 
 
 def run_once(
@@ -99,7 +100,7 @@ def fails(
             if fault.fatal:
                 raise
             return CaseFailure(case, fault=fault.fault)
-        mismatches = compare(what.contract, case, got, expected, data.arrays, flushes=flushes(what.plan.flags))
+        mismatches = compare(what.contract, case, got, expected, data.arrays, flushes=what.flushes)
         if mismatches:
             return CaseFailure(case, mismatch=mismatches[0])
     return None

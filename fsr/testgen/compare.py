@@ -35,6 +35,7 @@ ARRAY_ERROR_CAP = 16.0  # one freak element of the original must not widen the b
 SURELY = 0.75  # see _surely_right
 OVERFLOWED_NEAR = 2.0**-7  # how near to the truth, relatively, counts where the original has no number at all
 ORDERED = frozenset({"sorted", "reverse"})
+ADDS = re.compile(r"\batomicAdd|\b(?:atom|red)\.")
 FREE_LENGTH = 8.0  # sums of up to 64 terms are covered by the floor itself; longer ones need more room
 
 
@@ -92,7 +93,7 @@ def compare(
     """The worst mismatch of every output that has one; empty when all are right.
 
     ``initial``: the buffers as this run found them, so that elements left unwritten are told from wrong ones.
-    ``flushes``: the candidate's compiler flags say that denormal values become zero.
+    ``flushes``: the candidate turns denormal values into zero, as its text and its compiler's flags say.
     """
     found = []
     for name, want in expected.arrays.items():
@@ -117,9 +118,10 @@ def compare_baseline(contract: Contract, case: Case, expected: Expected) -> list
     return found
 
 
-def flushes(flags: Sequence[str]) -> bool:
-    """Whether these compiler flags turn denormal float32 values into zero."""
-    return any(re.fullmatch(r"--?(use_fast_math|ftz=true)", flag) for flag in flags)
+def flushes(flags: Sequence[str], source: str) -> bool:
+    """Whether a kernel turns denormal float32 values into zero: by its compiler's flags, or by adding atomically, which
+    in global memory never has any (PTX ISA, ``atom.add.f32``)."""
+    return any(re.fullmatch(r"--?(use_fast_math|ftz=true)", flag) for flag in flags) or bool(ADDS.search(source))
 
 
 def tolerance(contract: Contract, case: Case, dtype: np.dtype[Any], *, flushed: bool = False) -> tuple[float, float]:

@@ -141,7 +141,7 @@ def judge(judged: Judged, session: Session) -> CaseFailure | str | None:
         return refused.detail
     cases = [session.smoke_case(), *session.search_cases(), *session.candidate_cases(candidate)]
     cases += [*session.held_out_cases(), *session.large_cases()]
-    return session.first_failure(built.run, plan, cases)[1]
+    return session.first_failure(built.run, candidate, cases)[1]
 
 
 @pytest.mark.parametrize("judged", TOLERANCE, ids=lambda judged: judged.name)

@@ -93,7 +93,7 @@ def judged(tmp_path: Path) -> Iterator[Callable[[tuple[str, str], str, str], boo
         built = build(session.spec, candidate)
         assert isinstance(built, Binaries), built
         cases = [*session.search_cases(), *session.candidate_cases(candidate), *session.held_out_cases()]
-        failure = session.first_failure(built.run, candidate.plan, cases)[1]
+        failure = session.first_failure(built.run, candidate, cases)[1]
         return failure is None and watch(session, candidate, session.held_out_cases())[0] is None
 
     yield passes

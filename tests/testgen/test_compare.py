@@ -14,7 +14,7 @@ from fsr.contract.model import Argument, Constraints, Contract, Size, Tolerance
 from fsr.errors import ContractError
 from fsr.records import Case, Launch, Plan, Role
 from fsr.testgen import families
-from fsr.testgen.compare import Mismatch, compare, compare_baseline, tolerance
+from fsr.testgen.compare import Mismatch, compare, compare_baseline, flushes, tolerance
 from fsr.testgen.oracle import Expected, Once, expect
 from fsr.testgen.reference import reference_outputs
 from fsr.testgen.values import Array, CaseData, build
@@ -425,3 +425,17 @@ def test_a_candidate_whose_flags_flush_may_lose_every_denormal_term_of_a_sum() -
     got = runner(flushed)(at, data)
     assert not compare(the, at, got, expected, data.arrays, flushes=True)
     assert compare(the, at, got, expected, data.arrays)
+
+
+@pytest.mark.parametrize(
+    ("flags", "source", "told"),
+    [
+        (("--ftz=true",), "y[i] = s;", True),
+        (("--use_fast_math",), "y[i] = s;", True),
+        ((), "atomicAdd(&y[i], s);", True),
+        ((), 'asm volatile("red.global.add.f32 [%0], %1;" :: "l"(y), "f"(s));', True),
+        (("-lineinfo",), "y[i] = s; // deatomicAdded", False),
+    ],
+)
+def test_what_flushes_are_flags_and_atomic_sums(flags: tuple[str, ...], source: str, told: bool) -> None:
+    assert flushes(flags, source) is told

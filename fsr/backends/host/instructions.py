@@ -24,7 +24,7 @@ _DIVIDE = {"div": 16.0, "idiv": 20.0, "divl": 16.0, "idivl": 20.0, "divq": 40.0,
 # Integer arithmetic and branches: nvcc unrolls the loops that this build keeps, and folds addresses into its loads.
 _INTEGER = 0.35
 # The recorder's own, and what looks at the addresses of inline PTX: a GPU spends nothing on them.
-_NO_WORK = ("__tsan", "__ubsan", "fsr_note", "fsr_shared_place", "fsr_global_check")
+_NO_WORK = ("__tsan", "__ubsan", "fsr_note", "fsr_shared_place", "fsr_global_check", "fsr_is_shared", "fsr_added")
 _CALL = 12.0  # a library function: exp, log, sin and the like are 8 to 20 SASS instructions
 
 

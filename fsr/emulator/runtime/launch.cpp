@@ -221,7 +221,6 @@ EXPORT void fsr_host_shared(unsigned char** base, size_t* bytes, uintptr_t* imag
   *image = shared_segment.image;
 }
 
-unsigned fsr_dynamic_shared_bytes() { return launch.shared_bytes; }
 
 int fsr_printf(const char* format, ...) {
   va_list rest;

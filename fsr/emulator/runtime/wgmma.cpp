@@ -4,8 +4,10 @@
 // Here factors are read when the instruction is issued, and must be the same when it is waited for; sums hold a pattern
 // (NaN) until then. Shared memory that asynchronous copies have brought must have been handed over
 // (fence.proxy.async) by the thread that waited for them.
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include "api.h"
 #include "state.h"
@@ -105,9 +107,22 @@ unsigned char* fsr_shared_place(uint64_t address, unsigned bytes, int line) {
   return at;
 }
 
-void fsr_global_check(const void* at, int line) {
+bool fsr_is_shared(const void* at) {
   auto p = static_cast<const unsigned char*>(at);
-  if (dynamic(p) || (p >= shared_segment.base && p < shared_segment.base + shared_segment.bytes))
+  return dynamic(p) || (p >= shared_segment.base && p < shared_segment.base + shared_segment.bytes);
+}
+
+static float without_subnormals(float v) {
+  return std::fabs(v) < std::numeric_limits<float>::min() ? std::copysign(0.0f, v) : v;
+}
+
+float fsr_added(const float* p, float old, float v) {
+  if (fsr_is_shared(p)) return old + v;
+  return without_subnormals(without_subnormals(old) + without_subnormals(v));
+}
+
+void fsr_global_check(const void* at, int line) {
+  if (fsr_is_shared(at))
     raise(kOutOfBounds, line, "an access of global memory at an address in shared memory");
 }
 

@@ -12,6 +12,12 @@ inline bool adds_nothing(T v) {
   if constexpr (std::is_integral_v<T>) return v == 0;
   return false;
 }
+
+#ifdef FSR_TRACE  // what is lifted is the sum
+inline float added(const float*, float old, float v) { return old + v; }
+#else
+inline float added(const float* p, float old, float v) { return fsr_added(p, old, v); }
+#endif
 }  // namespace fsr
 
 // One function a scope: they do the same here, and the recorder is told which.
@@ -22,13 +28,13 @@ inline bool adds_nothing(T v) {
 #define FSR_ATOMIC_SCOPE(name, T, expression, scope)                                        \
   inline T name(T* p, T v, int line = __builtin_LINE()) {                                   \
     if (fsr::adds_nothing(v)) fsr_yield(line);                                              \
-    return fsr_atomic_update(p, line, [v](T old) -> T { return expression; }, scope);       \
+    return fsr_atomic_update(p, line, [=](T old) -> T { return expression; }, scope);       \
   }
 
 FSR_ATOMIC(atomicAdd, int, (int)((unsigned)old + (unsigned)v))
 FSR_ATOMIC(atomicAdd, unsigned, old + v)
 FSR_ATOMIC(atomicAdd, unsigned long long, old + v)
-FSR_ATOMIC(atomicAdd, float, old + v)
+FSR_ATOMIC(atomicAdd, float, fsr::added(p, old, v))
 FSR_ATOMIC(atomicAdd, double, old + v)
 FSR_ATOMIC(atomicAdd, float2, make_float2(old.x + v.x, old.y + v.y))
 FSR_ATOMIC(atomicAdd, float4, make_float4(old.x + v.x, old.y + v.y, old.z + v.z, old.w + v.w))

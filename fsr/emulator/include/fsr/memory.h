@@ -29,7 +29,4 @@ FSR_STORE(__stwb)
 FSR_STORE(__stwt)
 #undef FSR_STORE
 
-inline bool __isShared(const void* p) {
-  auto at = (const unsigned char*)p;
-  return at >= fsr_dynamic_shared && at < fsr_dynamic_shared + fsr_dynamic_shared_bytes();
-}
+inline bool __isShared(const void* p) { return fsr_is_shared(p); }

@@ -7,15 +7,15 @@ namespace fsr_ptx {
 
 template <>
 struct Added<__half> {
-  static __half sum(__half a, __half b) { return halves::add_(a, b); }
+  static __half sum(const __half*, __half a, __half b) { return halves::add_(a, b); }
 };
 template <>
 struct Added<__nv_bfloat16> {
-  static __nv_bfloat16 sum(__nv_bfloat16 a, __nv_bfloat16 b) { return halves::add_(a, b); }
+  static __nv_bfloat16 sum(const __nv_bfloat16*, __nv_bfloat16 a, __nv_bfloat16 b) { return halves::add_(a, b); }
 };
 template <class H>
 struct Added<Both<H>> {
-  static Both<H> sum(Both<H> a, Both<H> b) { return halves::add_(a, b); }
+  static Both<H> sum(const Both<H>*, Both<H> a, Both<H> b) { return halves::add_(a, b); }
 };
 
 }  // namespace fsr_ptx

@@ -6,7 +6,11 @@ namespace fsr_ptx {
 
 template <class T>
 struct Added {
-  static T sum(T a, T b) { return (T)(a + b); }
+  static T sum(const T*, T a, T b) { return (T)(a + b); }
+};
+template <>
+struct Added<float> {
+  static float sum(const float* at, float a, float b) { return fsr::added(at, a, b); }
 };
 template <class T>
 constexpr bool waits(T value) {
@@ -19,9 +23,9 @@ constexpr bool waits(T value) {
   FSR_INSTRUCTION T atom_##name(R address, long long offset, T value, int line = __builtin_LINE()) {                    \
     T* at = reinterpret_cast<T*>(place<space>(address, offset, sizeof(T), line));                                       \
     if (gives_way) fsr_yield(line);                                                                                     \
-    return fsr_atomic_update(at, line, [value](T old) -> T { return expression; }, how);                                \
+    return fsr_atomic_update(at, line, [=](T old) -> T { return expression; }, how);                                \
   }
-FSR_UPDATED(add, waits(value), Added<T>::sum(old, value))
+FSR_UPDATED(add, waits(value), Added<T>::sum(at, old, value))
 FSR_UPDATED(min, false, value < old ? value : old)
 FSR_UPDATED(max, false, value > old ? value : old)
 FSR_UPDATED(and, false, old & value)

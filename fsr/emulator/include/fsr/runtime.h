@@ -66,7 +66,6 @@ extern const unsigned fsr_thread;  // linear rank in the block: x + blockDim.x *
 #endif
 
 extern unsigned char fsr_dynamic_shared[];  // page-aligned; the launch's shared_bytes of it may be used
-unsigned fsr_dynamic_shared_bytes();
 
 // ---- block barriers. Threads that have exited do not count. Waiting at different lines is a fault.
 void fsr_syncthreads(int line);
@@ -109,6 +108,10 @@ void fsr_async_wait(size_t prior, int line);  // all but so many groups of this 
 uint32_t fsr_shared_address(const void* at, int line);  // as instructions are told of shared memory
 unsigned char* fsr_shared_place(uint64_t address, unsigned bytes, int line);  // and back; a fault beyond shared memory
 void fsr_global_check(const void* at, int line);        // a fault if it lies in shared memory
+// What atomicAdd leaves at p. A float is added to global memory without subnormal values, whatever the compiler's flags say:
+// operands and sum become zeros of their sign (PTX ISA, atom.add.f32). In shared memory they count.
+float fsr_added(const float* p, float old, float v);
+bool fsr_is_shared(const void* at);  // whether it lies in the block's shared memory, static or dynamic
 
 // ---- products by warpgroups: see runtime/wgmma.cpp
 const unsigned char* fsr_group_word(uint32_t address, int line);     // 16 bytes that a product of this thread reads
