@@ -76,16 +76,32 @@ _DECLARED = re.compile(
     r"(?<![\w.])(?!return\b|typename\b|class\b|struct\b|else\b|goto\b)[A-Za-z_][\w:>]*[\s*&]+([A-Za-z_]\w*)\s*(?=[=;,)\[{])"
 )
 _BRACKETED = re.compile(r"(?<![\w\])>])(\s*)\((\s*)([A-Za-z_]\w*)(\s*)\)(?=\s*[-+*&])")
+_NAMED_TYPE = re.compile(r"\b(?:typename|class|using)\s+(\w+)|\btypedef\b[^;{}]*?(\w+)\s*;")
+_TYPES = frozenset((
+    "half", "__half", "nv_bfloat16", "__nv_bfloat16", "bfloat16", "uchar", "ushort", "uint", "ulong", "uint8_t",
+    "uint16_t", "uint32_t", "uint64_t", "int8_t", "int16_t", "int32_t", "int64_t", "uintptr_t", "intptr_t", "size_t",
+    "ptrdiff_t", "clock_t",
+))  # fmt: skip
+_CAST = "!"  # what stands for the bracket of a cast: it binds as tightly
 
 
-def unbracketed(text: str) -> str:
+def unbracketed(text: str, types: Collection[str] = ()) -> str:
     """The text with ``(n) + ...`` as ``n  + ...`` where n is a variable of the text, which the grammar would otherwise
-    take for a cast; every other character stays where it is."""
+    take for a cast, and ``(T) - ...`` as ``!   - ...`` where T is a type, which it takes for a variable; every other
+    character stays where it is. ``types``: those of the file; those that the text itself names are known."""
     variables = {m[1] for m in _DECLARED.finditer(text)}
+    types = {*_TYPES, *types, *(m[1] or m[2] for m in _NAMED_TYPE.finditer(text))} - variables
 
     def bare(match: re.Match[str]) -> str:
+        if match[3] in types and not _asks(text[: match.start()]):
+            return match[1] + _CAST + blanked(match[0].lstrip()[1:])
         if match[3] not in variables:
             return match[0]
         return match[1] + " " + match[2] + match[3] + match[4] + " "
 
     return _BRACKETED.sub(bare, text)
+
+
+def _asks(before: str) -> bool:
+    """Whether brackets stand behind a word that asks about a type."""
+    return re.search(r"\b(?:sizeof|alignof|decltype|typeid|__alignof__?)\s*$", before[-16:]) is not None

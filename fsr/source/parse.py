@@ -82,20 +82,22 @@ def _functions(text: str, marker: str) -> dict[str, KernelForm]:
     code = text.encode().decode("latin-1")  # a character a byte: offsets in it are offsets in UTF-8
     items = list(flat(parse_items(code, strict=False)))
     defined = {i.names[0] for i in items if i.kind == "define" and i.names}
+    types = {n for i in items if i.kind in ("alias", "record", "using") for n in i.names}
     for item in items:
         if item.kind == "function" and item.body is not None and marker in item.head:
-            kernel = _definition(code, item, item.body - item.start, defined)
+            kernel = _definition(code, item, defined, types)
             if kernel is not None:
                 found.setdefault(kernel.name, kernel)
     return found
 
 
-def _definition(code: str, item: Item, header_end: int, defined: Collection[str]) -> KernelForm | None:
-    """``header_end``: where in the item the brace of the body is."""
+def _definition(code: str, item: Item, defined: Collection[str], types: Collection[str]) -> KernelForm | None:
+    """``defined``: macros of the file, ``types``: names of its types."""
+    header_end = (item.body or item.end) - item.start
     piece = one_head(code[item.start : item.end].rstrip("; \t\n"), header_end, defined)
     cleaned, taken = blanks(piece)
     reader = Reader(piece.encode("latin-1"), taken, item.start)
-    root = syntax_tree(unbracketed(cleaned))
+    root = syntax_tree(unbracketed(cleaned, types))
     function = _function_node(root)
     body = None if function is None else function.child_by_field_name("body")
     if body is not None and body.start_byte == header_end and body.end_byte == len(piece):

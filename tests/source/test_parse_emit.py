@@ -221,6 +221,23 @@ def test_brackets_only_where_they_are_needed():
         assert emit_expr(expr(text)) == text
 
 
+def test_a_cast_to_a_type_of_the_file_is_no_difference():
+    text = """typedef float real;
+using wide = double;
+template <typename T> __global__ void k(T *x, const float *p, int n) {
+  x[0] = (T)-1.5;
+  x[1] = n * (real)-n + 2;
+  x[2] = (wide)*p > (T)-1 ? (half)-p[1] : (n) - 1;
+  x[3] = sizeof (real) * n;
+}
+__global__ void shadowed(float *x, float real) { x[0] = (real) - 1; }"""
+    found = parse_kernels(text)
+    written = [emit_expr(s.value) for s in found["k"].body]
+    assert written[:2] == ["(T)-1.5", "n * (real)-n + 2"]
+    assert written[2:] == ["(wide)*p > (T)-1 ? (half)-p[1] : n - 1", "sizeof (real) * n"]
+    assert [emit_expr(s.value) for s in found["shadowed"].body] == ["real - 1"]
+
+
 NAMES = st.sampled_from(["a", "b", "i", "n"]).map(Name)
 NUMBERS = st.sampled_from(["0", "1", "2.5f", "0x1fu"]).map(Literal)
 
