@@ -12,16 +12,20 @@ from fsr.backends.host.tracing import KINDS, TYPES, Trace
 from fsr.lifting.allowance import unlimited
 from fsr.lifting.graph import Graph
 from fsr.lifting.refused import Refused
+from fsr.lifting.signs import CONDITIONS, Range, Signs
 
 _LISTS = {
     "fadd": "sum", "add": "sum", "fmul": "prod", "mul": "prod", "maxnum": "max", "fmax": "max", "smax": "max",
-    "umax": "max", "maximum": "max", "maximumnum": "max", "minnum": "min", "fmin": "min", "smin": "min", "umin": "min",
-    "minimum": "min", "minimumnum": "min",
+    "maximum": "max", "maximumnum": "max", "minnum": "min", "fmin": "min", "smin": "min", "minimum": "min",
+    "minimumnum": "min",
 }  # fmt: skip
 _PREDICATES = {f"{kind}{p}": p for kind in "ou" for p in ("gt", "ge", "lt", "le", "ne")} | {
     **{f"s{p}": p for p in ("gt", "ge", "lt", "le")}, "eq": "eq", "ne": "ne", "oeq": "eq", "ueq": "eq", "one": "ne",
 }  # fmt: skip
-_NAMES = {"fdiv": "div", "fneg": "neg", "frem": "fmod", "sdiv": "idiv", "udiv": "idiv", "srem": "irem", "urem": "irem"}
+_NAMES = {
+    "fdiv": "div", "fneg": "neg", "frem": "fmod", "sdiv": "idiv", "udiv": "idiv", "srem": "irem", "urem": "irem",
+    "umax": "max", "umin": "min",
+}  # fmt: skip
 _CASTS = (
     "fpext",
     "fptrunc",
@@ -36,20 +40,19 @@ _CASTS = (
 )
 
 _WIDER = ("int64", "zext_int64")
-_ANY = (-math.inf, math.inf)
 
 # What a view of a flat buffer is: its dimensions.
 Shapes = Mapping[str, tuple[int, ...]]
 
 
 class Reader:
-    """One run's nodes. ``shapes``: of every buffer in this run; ``ranges``: of elements of buffers that have one."""
+    """One run's nodes. ``shapes``: of every buffer in this run."""
 
     def __init__(
         self, graph: Graph, trace: Trace, operations: Sequence[str], shapes: Shapes,
-        ranges: Mapping[str, tuple[float, float]],
+        signs: Signs,
     ) -> None:  # fmt: skip
-        self.graph, self.trace, self.operations, self.shapes, self.ranges = graph, trace, operations, shapes, ranges
+        self.graph, self.trace, self.operations, self.shapes, self.signs = graph, trace, operations, shapes, signs
         self._made: dict[int, int] = {}
         self._pending: dict[int, tuple[str, list[int]]] = {}
         self._settlement: dict[int, int] = {}
@@ -132,7 +135,9 @@ class Reader:
                 found = self._load(a, b)
                 return g.make("int8", found) if dtype == "bool" else found  # memory holds it as a byte
             case "gathered":
-                return g.make("gathered", self._term(a), self._term(b))
+                cell = self.signs.bare(self._term(a))
+                found = g.make("gathered", cell, self._term(b))
+                return found if g.terms[cell][0] != "load" else self.signs.element(g.terms[cell][1], found)
             case "chosen":
                 return self._chosen(self._term(a), self._term(b))
             case "guard":
@@ -142,7 +147,8 @@ class Reader:
                 raise Refused("threads that are not followed take part in it")
             case "select":
                 return self._selected(self._term(a), self._term(b), self._term(c))
-        return g.make("pair", self._term(a), self._term(b))
+        low, high = self._term(a), self._term(b)  # of eight bytes that were written by four
+        return g.make("zext_int64", low) if g.terms[high][:2] == ("int", 0) else g.make("pair", low, high)
 
     def _decided(self, condition: int) -> bool | None:
         """What a comparison is for all data that the contract allows; None where that depends."""
@@ -160,16 +166,8 @@ class Reader:
             return True
         return False if high < least or (x[0] == "gt" and high <= least) else None
 
-    def _range(self, e: int) -> tuple[float, float]:
-        x = self.graph.terms[e]
-        if x[0] == "int":
-            return float(x[1]), float(x[1])
-        if x[0] in ("int8", "int16", "int32", "int64") or x[0].startswith("zext_"):
-            return self._range(int(x[1]))
-        if x[0] == "sum":
-            ends = [self._range(k) for k in x[1]]
-            return sum(low for low, _ in ends), sum(high for _, high in ends)
-        return self.ranges.get(x[1], _ANY) if x[0] == "load" else _ANY
+    def _range(self, e: int) -> Range:
+        return self.signs.range(e)
 
     def _selected(self, condition: int, a: int, b: int) -> int:
         g = self.graph
@@ -195,10 +193,15 @@ class Reader:
         name = self.trace.regions[region]
         shape = self.shapes.get(name, ())
         place = np.unravel_index(element, shape) if shape else ()
-        return self.graph.make("load", name, tuple(self.graph.integer(int(x), "int64") for x in place))
+        return self.signs.element(
+            name, self.graph.make("load", name, tuple(self.graph.integer(int(x), "int64") for x in place))
+        )
 
     def _operation(self, name: str, dtype: str, args: Sequence[int]) -> int:
         g = self.graph
+        unsigned = self.signs.operation(name, dtype, tuple(args))
+        if unsigned is not None:
+            return unsigned
         if name in ("fsub", "sub"):
             return g.list_of("sum", [args[0], g.negated(args[1])])
         if name in ("fma", "fmuladd"):
@@ -208,15 +211,15 @@ class Reader:
         if name in _PREDICATES or (name[0] == "u" and name[1:] in ("gt", "ge", "lt", "le")):
             return g.compared(_PREDICATES.get(name, name[1:]), *args)
         if name == "zext":
-            return g.make(dtype if self._is_condition(args[0]) else f"zext_{dtype}", *args)
+            return g.make(dtype, *args) if self._is_condition(args[0]) else self.signs.zero_extended(dtype, args[0])
         if name == "uitofp" and not self._is_condition(args[0]):
-            return g.op(dtype, g.make("zext_int64", *args))
+            return g.op(dtype, self.signs.zero_extended("int64", args[0]))
         if name in _CASTS:
             return g.op(dtype, *args)
         return g.op(_NAMES.get(name, name), *args)
 
     def _is_condition(self, e: int) -> bool:
-        return self.graph.terms[e][0] in ("gt", "ge", "eq", "ne", "not", "and", "or", "xor")
+        return self.graph.terms[e][0] in CONDITIONS
 
     # ------------------------------------------------------------ addresses that data decides
 
@@ -225,7 +228,7 @@ class Reader:
         g, x = self.graph, self.graph.terms[value]
         if x[0] in ("sum", "max", "min"):
             for k in x[1]:
-                y = g.terms[k]
+                y = g.terms[self.signs.bare(k)]
                 if y[0] == "gathered" and y[2] == address:
                     rest = g.list_of(x[0], [q for q in x[1] if q != k])
                     return g.list_of(x[0], [y[1], g.make("chosen", rest, address)])
@@ -233,7 +236,7 @@ class Reader:
 
     def _gathered(self, cell: int, address: int) -> int:
         """A read whose address data decides: the element's indices as expressions."""
-        g, found = self.graph, self.graph.terms[cell]
+        g, found = self.graph, self.graph.terms[self.signs.bare(cell)]
         if found[0] != "load":
             raise Refused("what is read at an address that data decides is no element of a buffer")
         name = found[1]

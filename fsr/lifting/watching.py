@@ -32,6 +32,7 @@ from fsr.lifting.sampling import (
     view,
     written_cells,
 )  # fmt: skip
+from fsr.lifting.signs import BITS, Signs
 from fsr.records import Candidate, Case, FaultKind, Role, ScalarArgument
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build, integer_bounds
@@ -184,19 +185,22 @@ class Watcher:
         homes = [graph.make("load", output, tuple(graph.integer(i, "int64") for i in c)) for c in at]
         terms = [next(found) if n else home for n, home in zip(nodes, homes, strict=True)]
         dtype = next((a.dtype for a in self.contract.args if a.name == output), "")
+        if dtype.startswith("uint"):  # an element that is stored as it was read
+            bare = [reader.signs.bare(t) for t in terms]
+            terms = [b if graph.terms[t][0] == dtype[1:] else t for b, t in zip(bare, terms, strict=True)]
         return [as_stored(graph, self._given(graph, run, t), dtype) for t in terms]
 
     def reader(self, graph: Graph, run: Run) -> Reader:
         """Makes terms of that run's nodes, each once."""
         key = id(graph), id(run)
         if key not in self._readers:
-            made = Reader(graph, run.trace, self.image.operations, run.shapes, self._ranges(run.sizes))
+            made = Reader(graph, run.trace, self.image.operations, run.shapes, self._signs(graph, run.sizes))
             made.allowance = self.allowance
             self._readers[key] = graph, run, made
         return self._readers[key][2]
 
-    def _ranges(self, sizes: Mapping[str, int]) -> dict[str, tuple[float, float]]:
-        """What the contract says of integer elements."""
+    def _signs(self, graph: Graph, sizes: Mapping[str, int]) -> Signs:
+        """With what the contract says of integer elements."""
         found = {}
         for a in self.contract.buffers():
             if a.role is Role.IN and a.dtype.startswith(("int", "uint")):
@@ -204,7 +208,7 @@ class Watcher:
                 found[a.name] = (float(low), float(high))
             if a.dtype == "bool":
                 found[a.name] = (0.0, 1.0)
-        return found
+        return Signs(graph, {a.name: a.dtype for a in self.contract.args}, found)
 
     def _given(self, graph: Graph, run: Run, term: int) -> int:
         """A term with the elements of buffers that always arrive with one value as that value."""
@@ -223,7 +227,10 @@ class Watcher:
                     known[e] = graph.integer(int(number), a.dtype) if whole else graph.const(number, a.dtype)
                 else:
                     parts = [settled(k) for k in graph.operands(e)]
+                    held = graph.terms[parts[0]] if x[0] in BITS else ("",)
                     known[e] = e if parts == list(graph.operands(e)) else graph.rebuilt(e, parts)
+                    if held[0] == "int" and abs(held[1]) < 1 << (BITS[x[0]] - 1):
+                        known[e] = graph.integer(held[1], x[0])
             return known[e]
 
         return settled(term)

@@ -32,6 +32,10 @@ _SIGNS = {
     "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "div": "/", "idiv": "/", "irem": "%", "and": "&", "or": "|",
     "xor": "^", "shl": "<<", "ashr": ">>",
 }  # fmt: skip
+_OVERFLOWING = {"sum": "+", "prod": "*", "neg": "-", "shl": "<<"}
+_WITHOUT_SIGN = {
+    "int8": "unsigned char", "int16": "unsigned short", "int32": "unsigned", "int64": "unsigned long long",
+}  # fmt: skip
 _FUNCTIONS = frozenset(
     ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "cbrt", "tanh", "sinh", "cosh", "sin",
      "cos", "tan", "asin", "acos", "atan", "atan2", "pow", "fabs", "floor", "ceil", "trunc", "rint", "nearbyint",
@@ -110,7 +114,7 @@ class Writer:
         dtype = type_of(e)
         if name in TYPES or name.startswith("zext_"):
             return self._cast(name.removeprefix("zext_"), args[0], name.startswith("zext_"))
-        unsigned = any(isinstance(a, Load) and a.dtype.startswith("uint") for a in args)
+        unsigned = any(map(_unsigned, args))
         if dtype in _NARROW or (unsigned and not (name in ("eq", "ne") and any(map(_not_negative, args)))):
             raise NotPlain(f"{name} of {dtype}")
         if name in _COMPARISONS:
@@ -119,12 +123,20 @@ class Writer:
         if name == "sum":  # "a + c - b" rather than "a - b + c": a value is whole before it is centred
             args = tuple(sorted(args, key=lambda a: isinstance(a, Op) and a.name == "neg"))
         parts = [self.text(a) for a in args]
+        if name in _OVERFLOWING and (dtype in ("int8", "int16") or _wraps(e)):
+            return _wrapped(name, dtype, parts)
         if name == "sum":
             return "(" + " + ".join(parts).replace("+ -", "- ") + ")"
         if name == "prod":
             return "(" + " * ".join(parts) + ")"
+        if name == "lshr":
+            return f"(({TYPES[dtype]})({_WITHOUT_SIGN[dtype]}){parts[0]} >> {parts[1]})"
+        if name == "abs":
+            return f"{'llabs' if dtype == 'int64' else 'abs'}({parts[0]})"
         if name in ("max", "min"):
             call = {"float32": f"f{name}f", "float64": f"f{name}"}.get(dtype, name)
+            if dtype == "int64":  # a number is written as an int, and the function of two types is none
+                parts = [f"(long long){p}" if isinstance(a, Number) else p for a, p in zip(args, parts, strict=True)]
             found = parts[0]
             for part in parts[1:]:
                 found = f"{call}({found}, {part})"
@@ -181,13 +193,41 @@ class Writer:
         return f"(float){self.text(e)}" if narrow else self.text(e)
 
     def _cast(self, name: str, a: Expr, unsigned: bool) -> str:
-        if isinstance(a, Load) and a.dtype.startswith("uint") and not unsigned:
+        if isinstance(a, Load) and a.dtype.startswith("uint") and not unsigned and a.dtype != f"u{name}":
             raise NotPlain("an unsigned value read as signed")
-        if unsigned and not (isinstance(a, Load) and a.dtype.startswith("uint")) and type_of(a) != "bool":
-            raise NotPlain("a signed value read as unsigned")
+        if unsigned and not _unsigned(a) and type_of(a) != "bool":
+            if type_of(a) not in _WITHOUT_SIGN:
+                raise NotPlain("a signed value read as unsigned")
+            return f"({TYPES[name]})({_WITHOUT_SIGN[type_of(a)]}){self.text(a)}"
         if name in ("int8", "int16") and type_of(a).startswith("float"):
             return f"({TYPES[name]})(int){self.text(a)}"  # what is unsigned there wraps
         return f"{TYPES[name]}({self.text(a)})" if name in _NARROW else f"({TYPES[name]}){self.text(a)}"
+
+
+def _unsigned(e: Expr) -> bool:
+    return isinstance(e, Load) and e.dtype.startswith("uint")
+
+
+@lru_cache(maxsize=1 << 14)
+def _wraps(e: Expr) -> bool:
+    """Whether elements without a sign are among what an integer is reckoned from: then it may go beyond its type."""
+    if type_of(e) not in ("int32", "int64") or not isinstance(e, Op):
+        return False
+    return any(_unsigned(a) and e.name == a.dtype[1:] for a in e.args if isinstance(a, Load)) or any(
+        map(_wraps, e.args)
+    )
+
+
+def _wrapped(name: str, dtype: str, parts: Sequence[str]) -> str:
+    """An operation on integers whose result has the bits that its type has room for."""
+    if dtype in ("int8", "int16"):
+        inner = parts
+    else:
+        inner = [f"({_WITHOUT_SIGN[dtype]}){p}" for p in parts[: 1 if name == "shl" else None]] + list(
+            parts[1:] if name == "shl" else []
+        )
+    text = f"-{inner[0]}" if name == "neg" else f" {_OVERFLOWING[name]} ".join(inner)
+    return f"(({TYPES[dtype]})({text}))"
 
 
 @lru_cache(maxsize=1 << 14)
