@@ -61,7 +61,8 @@ def rows(scene: Scene) -> Rows | None:
     many = [s for s in part.outputs if s.domain != domain]
     try:
         folds = [RowFold(_written(s, scene), *_checked(value_of(s))) for s in part.made]
-        folds += [RowFold(f, *_checked(f)) for s in single for f in folds_in(value_of(s))]
+        # Two results may need the same fold, as one that is kept for a later stage does.
+        folds += [RowFold(f, *_checked(f)) for f in dict.fromkeys(f for s in single for f in folds_in(value_of(s)))]
     except NotPlain:
         return None
     length = _common(scene, [*(x for _, x in more), *(_length(f.fold, part.sizes) for f in folds)])
