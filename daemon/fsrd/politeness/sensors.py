@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import suppress
 from datetime import datetime
+from time import monotonic
 from typing import Any, Protocol
 
 import psutil
@@ -24,6 +25,7 @@ class Sensors(Protocol):
     def now(self) -> datetime: ...
 
 
+BUSY_S = 1.0  # how long a sample counts
 BUSY_PERCENT = 5  # of its multiprocessors: a context that somebody left open keeps nobody away
 
 
@@ -34,6 +36,7 @@ class MachineSensors:
         self._nvml: Any = None
         self._missing = False
         self._seen: dict[int, int] = {}
+        self._at: dict[tuple[int, int], float] = {}  # when a process was last seen busy, by GPU and process
         self._numbering = Numbering()
 
     def gpu_users(self, gpu: int, own: Collection[int]) -> str:
@@ -55,13 +58,18 @@ class MachineSensors:
         return ", ".join(_named(pid) for pid in sorted(using))
 
     def _busy(self, nvml: Any, handle: Any, gpu: int) -> set[int] | None:
-        """The processes that kept multiprocessors busy since it was last asked; None where that is not known."""
+        """The processes that kept multiprocessors busy a moment ago; None where that is not known. NVML gives a sample
+        once and takes one about every second: who asks twice in a row is to hear the same."""
+        samples, now = [], monotonic()
         try:
             samples = nvml.nvmlDeviceGetProcessUtilization(handle, self._seen.get(gpu, 0))
         except nvml.NVMLError as fault:
-            return set() if fault.value == nvml.NVML_ERROR_NOT_FOUND else None  # no sample since: nobody was busy
+            if fault.value != nvml.NVML_ERROR_NOT_FOUND:  # else: no sample since
+                return None
         self._seen[gpu] = max((sample.timeStamp for sample in samples), default=self._seen.get(gpu, 0))
-        return {sample.pid for sample in samples if sample.smUtil >= BUSY_PERCENT}
+        self._at |= {(gpu, sample.pid): now for sample in samples if sample.smUtil >= BUSY_PERCENT}
+        self._at = {of: at for of, at in self._at.items() if now - at < BUSY_S}
+        return {pid for where, pid in self._at if where == gpu}
 
     def _opened(self) -> Any:
         if self._nvml is None and not self._missing:

@@ -78,6 +78,7 @@ class FakeNvml:
         self.pids: list[int] = []
         self.busy: dict[int, int] | int = {}
         self.since: list[int] = []
+        self.taken = 77  # when the samples of ``busy`` were taken
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
         return index
@@ -89,20 +90,33 @@ class FakeNvml:
         self.since.append(since)
         if isinstance(self.busy, int):
             raise self.NVMLError(self.busy)
-        return [SimpleNamespace(pid=pid, smUtil=sm, timeStamp=77) for pid, sm in self.busy.items()]
+        if since >= self.taken:
+            raise self.NVMLError(self.NVML_ERROR_NOT_FOUND)
+        return [SimpleNamespace(pid=pid, smUtil=sm, timeStamp=self.taken) for pid, sm in self.busy.items()]
 
 
-def test_what_nvml_says_becomes_who_uses_the_gpu() -> None:
+def test_a_user_is_seen_at_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Own processes are looked for once more before somebody is told to use a GPU; NVML gives each sample once."""
     nvml, sensors = FakeNvml(), MachineSensors()
-    sensors._nvml = nvml
+    monkeypatch.setattr(sensors, "_nvml", nvml)
+    nvml.pids, nvml.busy = [4194305], {4194305: 40}
+    politeness = Politeness(PoliteTable(battery=True), sensors, lambda day: 0.0)
+    assert politeness.against("cuda:0") == "GPU 0 is used by process 4194305"
+
+
+def test_what_nvml_says_becomes_who_uses_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml, sensors, now = FakeNvml(), MachineSensors(), [5.0]
+    monkeypatch.setattr("fsrd.politeness.sensors.monotonic", lambda: now[0])
+    monkeypatch.setattr(sensors, "_nvml", nvml)
     assert sensors.gpu_users(0, {1}) == ""
     nvml.pids = [1, 4194305]  # one of ours, and one that no process table holds
     nvml.busy = {1: 99, 4194305: 1}
     assert sensors.gpu_users(0, {1}) == ""  # it has a context open and does nothing
-    nvml.busy = {1: 99, 4194305: 40}
+    nvml.busy, nvml.taken = {1: 99, 4194305: 40}, 78
     assert sensors.gpu_users(0, {1}) == "process 4194305"
     assert nvml.since == [0, 77]
-    nvml.busy = nvml.NVML_ERROR_NOT_FOUND
+    assert sensors.gpu_users(0, {1}) == "process 4194305"  # no new sample yet
+    now[0] += 1.5
     assert sensors.gpu_users(0, {1}) == ""
     nvml.busy = nvml.NVML_ERROR_NOT_SUPPORTED
     assert sensors.gpu_users(0, {1}) == "process 4194305"
