@@ -11,6 +11,7 @@ from fsr.analysis.polynomial import Poly, symbol
 from fsr.contract.model import Contract
 from fsr.records import Launch, Role, ScalarArgument
 from fsr.source.form import Binary, KernelForm, Name, Param
+from fsr.source.walk import fresh, taken_names
 from fsr.transform.sizes import always
 
 
@@ -29,6 +30,7 @@ def placed(found: Domain, contract: Contract) -> Placed | None:
     """The domain with bounds for every axis: where the kernel has no guard, the launch bounds it, and the bound
     becomes a parameter. None when the number of points is no size expression."""
     params, args, points, axes = list(found.form.params), list(found.launch.args), {}, {}
+    taken = taken_names(found.form)
     for name, axis in found.axes.items():
         launched = launched_along(found.launch, name)
         text = None if axis.extent is None else size_text(axis.extent, found.form, found.launch, contract)
@@ -37,7 +39,7 @@ def placed(found: Domain, contract: Contract) -> Placed | None:
         if text is not None and (found.flat is not None or always(contract, f"({text}) <= ({launched})")):
             points[name], axes[name] = text, axis
         else:  # without a guard, or where the launch stops short of it: the launch is what counts
-            bound = f"fsr_{name}_points"
+            bound = fresh(f"fsr_{name}_points", taken)  # a move before this one may have added its own
             params.append(Param("int", bound))
             args.append(ScalarArgument("int32", launched))
             points[name], axes[name] = launched, _bounded(axis, bound)

@@ -90,6 +90,22 @@ def test_a_launch_that_stops_short_of_the_guards_computes_no_more(action, ending
     runner.check(subject, apply_move(action, subject, ending), *SIZES)
 
 
+def test_a_bound_is_called_by_no_name_that_the_kernel_uses(subject_from, apply_move, runner):
+    """Where a move before this one has added a bound of its own."""
+    text = CONTRACT + ALONG_Y.replace("r * w", "r * fsr_y_points")
+    for old, new in [
+        ("int h, int w)", "int fsr_x_points, int fsr_y_points)"),
+        ("c >= w || r >= h", "c >= fsr_y_points || r >= fsr_x_points"),
+        ("// h = {value", "// fsr_x_points = {value"), ("// w = {value", "// fsr_y_points = {value"),
+    ]:  # fmt: skip
+        assert old in text
+        text = text.replace(old, new)
+    subject = subject_from(text)
+    made = apply_move(BlockShape(), subject, "[x=32,y=8]")
+    assert "fsr_x_points2" in made.source
+    runner.check(subject, made, *SIZES)
+
+
 @pytest.mark.parametrize("action", [BlockShape(), SwapIds(), CoarsenRows()], ids=lambda a: a.name)
 @pytest.mark.parametrize(
     "code",
