@@ -16,6 +16,7 @@ from fsr.evaluation.ceilings import ceilings_of
 from fsr.evaluation.clock import read_clock
 from fsr.evaluation.compiling import build
 from fsr.evaluation.elsewhere import SLOWER_ELSEWHERE, slower_at
+from fsr.evaluation.on_device import first_failure
 from fsr.evaluation.qualify import check_baseline, must_move
 from fsr.evaluation.session import Session, session_of
 from fsr.evaluation.shrinking import shrunk
@@ -94,7 +95,7 @@ def _stages(session: Session, request: EvaluateRequest) -> Outcome:
     illegal = session.illegal(request.candidate)
     if illegal is not None:
         return failed(session, request, CaseFailure(session.smoke_case(), fault=illegal), "smoke", 1, 0)
-    passed, failure = session.first_failure(image, request.candidate, [session.smoke_case()])
+    passed, failure = first_failure(session, image, request.candidate, [session.smoke_case()])
     if failure is not None:
         return failed(session, request, failure, "smoke", 1, passed)
     try:
@@ -118,7 +119,7 @@ def _stages(session: Session, request: EvaluateRequest) -> Outcome:
     # Those that aim at this one candidate have an answer of the original that no other will ask for: for the best.
     own = session.candidate_cases(request.candidate) if best else []
     cases = [*session.search_cases(), *own]
-    passed, failure = session.first_failure(image, request.candidate, cases)
+    passed, failure = first_failure(session, image, request.candidate, cases)
     if failure is not None:
         return failed(session, request, failure, "tests", 1 + len(cases), 1 + passed)
     features = features.merged(lifted(request.candidate)) if request.spec.predicted else features

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fsr.backends.protocol import Comparison, DeviceFault, JudgingDevice
+from fsr.backends.protocol import Comparison, DeviceFault, JudgingDevice, can_judge
 from fsr.contract.model import Contract
 from fsr.evaluation.capacity import buffer_bytes
 from fsr.evaluation.faults import OriginalFails
@@ -38,7 +38,8 @@ from fsr.testgen.values import CaseData, build, outputs, poison_draw
 STEPS = (1 << 22, 1 << 25, 1 << 28, 1 << 31, (1 << 32) + (1 << 26))
 COPIES = 6  # of a case's buffers: the candidate's, the original's twice, once perturbed, and in float64
 BESIDE_BYTES = 4 << 30  # for the sanitizers, which run at the same time, a context each
-AGAIN_SEED, WANT_SEED = 77, 78  # poison of the original's runs; a candidate's differs
+AGAIN_SEED, WANT_SEED, OWN_SEED = 77, 78, 3  # poison of the original's runs and of a candidate's
+LARGE_DATA = 1 << 21  # elements of a case from which drawing and comparing them here takes longer than all runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,57 @@ def failure_on_device(
         if fault.fatal:
             raise
         raise session.baseline_error(case, fault.fault) from None
+
+
+def first_failure(
+    session: Session, image: Image, candidate: Candidate, cases: list[Case]
+) -> tuple[int, CaseFailure | None]:
+    """(cases passed, the first failure or None), as :meth:`Session.first_failure` says. Where sizes are fixed and
+    large, so that every case has them, a device that draws and compares by itself does: here a case takes seconds."""
+    device, passed = session.device, 0
+    if not can_judge(device) or not session.fixed or _elements(session) < LARGE_DATA:
+        return session.first_failure(image, candidate, cases)
+    for case in cases:
+        if not session.counts(case):
+            continue
+        if _can_be_judged(session, case):
+            failure = _case_failure(session, device, image, candidate, case)
+        else:
+            _, failure = session.first_failure(image, candidate, [case])
+        if failure is not None:
+            return passed, failure
+        passed += 1
+    return passed, None
+
+
+def _elements(session: Session) -> int:
+    return elements(session.contract, session.smoke_case().size_map())
+
+
+def _can_be_judged(session: Session, case: Case) -> bool:
+    """Whether the device can tell all that is told here: an answer that is not the original's own it does not know, and
+    floating values that are made as a whole (in order, without repetition) it cannot move."""
+    data = _drawn(session, case, WANT_SEED)
+    made = any(is_float(array.dtype) for name, array in data.arrays.items() if name not in data.draws)
+    return session.contract.reference is None and not made and _has_room(session, case)
+
+
+def _case_failure(
+    session: Session, device: JudgingDevice, image: Image, candidate: Candidate, case: Case
+) -> CaseFailure | None:
+    """What is wrong with a candidate on a case, drawn and compared on the device. Raises BaselineError when the
+    original fails the case, and fatal DeviceFaults."""
+    launches, buffers = place(session.contract, candidate.plan, case, _drawn(session, case, OWN_SEED))
+    if not launches:
+        return session.first_failure(image, candidate, [case])[1]
+    try:
+        with device.prepare(image, launches, buffers) as prepared:
+            prepared.run(max(10.0, session.stopwatch.limit_s(case)))
+            return failure_on_device(session, device, candidate, case, prepared, OWN_SEED)
+    except DeviceFault as fault:
+        if fault.fatal:
+            raise
+        return CaseFailure(case, fault=fault.fault)
 
 
 def _compared(
@@ -170,7 +222,7 @@ def _has_room(session: Session, case: Case) -> bool:
 def _run_and_judge(
     session: Session, device: JudgingDevice, candidate: Candidate, binaries: Binaries, case: Case
 ) -> CaseFailure | None:
-    launches, buffers = place(session.contract, candidate.plan, case, _drawn(session, case, 3))
+    launches, buffers = place(session.contract, candidate.plan, case, _drawn(session, case, OWN_SEED))
     if not launches:
         return None
     original = _Original(session, device, case, session.contract)
@@ -184,7 +236,7 @@ def _run_and_judge(
         try:
             prepared = stack.enter_context(device.prepare(binaries.run, launches, buffers))
             prepared.run(max(10.0, session.stopwatch.limit_s(case)))
-            return _compared(original, candidate, prepared, want, 3)
+            return _compared(original, candidate, prepared, want, OWN_SEED)
         except DeviceFault as fault:
             if fault.fatal:
                 raise

@@ -18,7 +18,7 @@ from fsr.evaluation.clock import Reading, placed, read_clock
 from fsr.evaluation.elsewhere import HELD_OUT_SLOWDOWN, SLOWER_ELSEWHERE, held_out_sizes
 from fsr.evaluation.far import far_failure
 from fsr.evaluation.inspecting import inspecting
-from fsr.evaluation.on_device import failure_on_device, large_failure
+from fsr.evaluation.on_device import failure_on_device, first_failure, large_failure
 from fsr.evaluation.session import TIMED_POISON, Session, session_of
 from fsr.evaluation.spec import Binaries, PromoteRequest, PromotionPart
 from fsr.evaluation.testing import CaseFailure
@@ -72,7 +72,7 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     inspections: dict[str, Json] = {}
     with inspecting(session, candidate, binaries, held_out) as inspected:
         cases = [*(() if request.own_tested else session.candidate_cases(candidate)), *held_out]
-        passed, failure = session.first_failure(binaries.run, candidate, cases)
+        passed, failure = first_failure(session, binaries.run, candidate, cases)
         if failure is None:
             more, failure = _large(session, request)
             passed += more

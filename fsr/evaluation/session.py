@@ -19,7 +19,7 @@ from pathlib import Path
 from fsr.backends.lock import DeviceLock
 from fsr.backends.protocol import Array, Device, DeviceFault, RecordingDevice, can_judge, can_record
 from fsr.backends.select import open_device, parse_device, recording_backend
-from fsr.contract.model import Contract, concrete_launches
+from fsr.contract.model import concrete_launches
 from fsr.errors import BaselineError, MissingToolError
 from fsr.evaluation.compiling import build as compile_candidate
 from fsr.evaluation.compiling import run_toolchain, settled
@@ -127,7 +127,7 @@ class Session:
     def _repeats(self) -> bool:
         """Whether the original need not be asked twice: its sizes are fixed, asking is dear, and all that it was asked
         first it said twice to the bit, leaving no element out."""
-        first = self._expected.get(self.smoke_case()) if _fixed(self.contract) and self._dear else None
+        first = self._expected.get(self.smoke_case()) if self.fixed and self._dear else None
         return first is not None and first.steady
 
     @property
@@ -197,6 +197,11 @@ class Session:
         """The first case of every candidate."""
         return case_lists.smoke(self.contract, self.spec.seed, self.max_elements)
 
+    @property
+    def fixed(self) -> bool:
+        """Whether there are no sizes but one of each: all cases have them."""
+        return all(size.minimum == size.maximum for size in self.contract.sizes)
+
     def search_cases(self) -> list[Case]:
         """The cases of every candidate that is worth full tests: the same list for all, so that the original
         answers each once."""
@@ -210,7 +215,7 @@ class Session:
         """All of the cases; where sizes are fixed and large, so that there are no smaller ones, those that a share of
         the run's budget suffices for: first one of each family of values, those of ``before``, which come first, among
         them. What else the machine does decides nothing where there are small sizes."""
-        if not _fixed(self.contract):
+        if not self.fixed:
             return cases
         self.expected(self.smoke_case())
         one_s = self._smoke_s / 2  # it answers twice
@@ -235,7 +240,7 @@ class Session:
         turning = turning_cases(self.contract, candidate, baseline, seed)
         named = [*tailored, *turning]
         others = [replace(c, name=f"{c.name} outliers", family="outliers") for c in named[:OTHER_VALUES]]
-        if _fixed(self.contract):  # all other cases have this very size: other values alone may tell more
+        if self.fixed:  # all other cases have this very size: other values alone may tell more
             named, others = [], others[:1]
         return self.affordable([*named, *others, *value_cases(self.contract, candidate, baseline, seed)])
 
@@ -247,7 +252,7 @@ class Session:
     def large_cases(self) -> list[Case]:
         """Cases at the upper end of the sizes, as far as this machine answers them soon; none where there is but one
         size, which all other cases have."""
-        if _fixed(self.contract):
+        if self.fixed:
             return []
         found = large_cases(self.contract, self.spec.seed, LARGE_ELEMENTS)
         return [*found, *large_cases(self.contract, self.spec.seed, 8 * LARGE_ELEMENTS)[-1:]]
@@ -407,7 +412,3 @@ def session_of(spec: SessionSpec) -> Session:
         close_sessions()
         _SESSIONS[key] = Session(spec)
     return _SESSIONS[key]
-
-
-def _fixed(contract: Contract) -> bool:
-    return all(size.minimum == size.maximum for size in contract.sizes)
