@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Unpack
 
 from fsr.app.checking import Judgement, judge
+from fsr.app.interrupts import interrupts
 from fsr.runs.options import OptionFields, RefineOptions
 from fsr.runs.result import Result
 from fsr.runs.run import Run, Stopped
 from fsr.runs.state import RunState
 
+LISTENS_S = 0.5  # between two looks at whether Ctrl-C was pressed where Python forgot it
 Progress = Callable[[RunState], None]
 
 
@@ -38,16 +40,18 @@ def to_its_end(run: Run, progress: Progress | None = None, *, since_s: float = 0
     if progress is not None:
         run.watch(progress)
     run.start(since_s)
-    interrupted = False
+    heard = 0
     while True:
         try:
-            result = run.wait()
-            assert result is not None
-            return result
+            if heard < interrupts():  # one that Python forgot
+                raise KeyboardInterrupt
+            result = run.wait(LISTENS_S)
+            if result is not None:
+                return result
         except KeyboardInterrupt:
-            interrupted = True
+            heard += 1
             run.stop("Ctrl-C")
         except Stopped:
-            if interrupted:
+            if heard:
                 raise KeyboardInterrupt from None
             raise

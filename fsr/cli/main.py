@@ -9,6 +9,7 @@ import traceback
 import click
 
 from fsr import __version__
+from fsr.app.interrupts import count_interrupts
 from fsr.errors import EXIT_FAILED, EXIT_USAGE, FsrError, of_the_machine, one_line
 
 # name -> (module, attribute, help); the help stands here so that `fsr --help` imports no command.
@@ -66,6 +67,7 @@ def run(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: errors of fsr as one message, no traceback unless --debug."""
     given = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in given
+    count_interrupts()
     try:
         result = fsr.main(args=given, prog_name="fsr", standalone_mode=False)
         sys.exit(result if isinstance(result, int) else 0)

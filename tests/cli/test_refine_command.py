@@ -171,15 +171,10 @@ def test_control_c_keeps_the_best_so_far(fsr: Fsr, row_sum: Path) -> None:
 
 
 def test_control_c_before_anything_was_found_leaves_nothing(fsr: Fsr, row_sum: Path) -> None:
-    for _ in range(2):  # an interrupt that strikes in a callback of Python's is lost, now and then: it is sent again
-        process = started(fsr, "refine", row_sum, "--device", "host", "--json")
-        time.sleep(0.7)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=200)
-        if process.returncode:
-            break
-        for written in row_sum.parent.glob("kernel.fsr*"):
-            written.unlink()
+    process = started(fsr, "refine", row_sum, "--device", "host", "--json")
+    time.sleep(0.7)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=200)
     # Where the signal strikes inside exec(), as in making a dataclass, Python ends by it: 130 in a shell all the same.
     assert process.returncode in (130, -signal.SIGINT), (out, err)
     assert "Traceback" not in err
