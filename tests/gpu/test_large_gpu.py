@@ -83,6 +83,24 @@ __global__ void column_sums(const float *x, float *y, int rows, int cols)
     y[j] = sum;
 }
 """
+FIXED = """// /// fsr
+// entry = "k"
+// [args]
+// x = {role = "in", shape = [4096, 4096]}
+// y = {role = "out", shape = [4096]}
+// [launch]
+// grid = 64
+// block = 64
+// [tolerance]
+// sum_length = 4096
+// ///
+__global__ void k(const float *x, float *y)
+{
+    int r = blockIdx.x * 64 + threadIdx.x;
+    float s = 0.0f;
+    BODY
+}
+"""
 
 
 def judged(folder: Path, original: str, candidate: str) -> str:
@@ -111,3 +129,12 @@ def test_sizes_at_which_the_original_overflows_refuse_nobody(tmp_path: Path) -> 
     said = judged(tmp_path, wrong, wrong.replace("for (int i", "#pragma unroll 4\n    for (int i"))
     assert said.startswith("passed"), said
     assert "the original itself fails at rows=" in said
+
+
+@pytest.mark.timeout(300)
+def test_fixed_and_large_sizes_are_judged_on_the_gpu(tmp_path: Path) -> None:
+    original = FIXED.replace("BODY", "for (int j = 0; j < 4096; j++) s += x[r * 4096 + j]; y[r] = s;")
+    backwards = FIXED.replace("BODY", "for (int j = 4096; j--;) s += x[r * 4096 + j]; y[r] = s;")
+    said = judged(tmp_path, original, backwards)
+    assert said.startswith("passed"), said
+    assert not judged(tmp_path, original, backwards.replace("y[r] = s", "if (r != 777) y[r] = s")).startswith("passed")
