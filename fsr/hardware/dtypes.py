@@ -51,6 +51,13 @@ def float_limits(dtype: np.dtype[Any]) -> FloatLimits:
     return FloatLimits(float(info.eps), float(info.max), float(info.tiny))
 
 
+def doubled(array: np.ndarray[Any, Any], *, copy: bool = False) -> np.ndarray[Any, Any]:
+    """The array in float64; itself where it is that, and no ``copy`` is wanted. A signalling NaN, which becomes another
+    one on the way, is no reason to warn."""
+    with np.errstate(invalid="ignore"):
+        return array.astype(np.float64, copy=copy)
+
+
 def bits_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The array's memory as unsigned integers of its element size (complex-like sizes as bytes)."""
     size = array.dtype.itemsize

@@ -22,7 +22,7 @@ import numpy as np
 
 from fsr.contract.model import Contract
 from fsr.expressions import evaluate
-from fsr.hardware.dtypes import float_limits, is_float
+from fsr.hardware.dtypes import doubled, float_limits, is_float
 from fsr.records import Case, Json
 from fsr.testgen.oracle import Expected
 from fsr.testgen.values import Array, same_bits
@@ -310,7 +310,7 @@ def _worst(name: str, got: Array, truth: Array, bound: Array, wrong: Array, kind
 
 
 def _wide(array: Array) -> Array:
-    return array.astype(np.float64, copy=False)
+    return doubled(array)
 
 
 def _broadcast(values: Array, like: Array) -> Array:

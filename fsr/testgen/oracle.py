@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fsr.contract.model import Contract
-from fsr.hardware.dtypes import float_limits, is_float
+from fsr.hardware.dtypes import doubled, float_limits, is_float
 from fsr.records import Case, Role
 from fsr.testgen.reference import reference_outputs, widened_data
 from fsr.testgen.values import Array, CaseData, build, outputs, same_bits
@@ -199,7 +199,7 @@ def _spread(runs: list[Array], unwritten: Array) -> Array:
     if all(same_bits(runs[0], other)[~unwritten].all() for other in runs[1:]):
         return np.zeros((), dtype=np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
-        stack = np.stack([r.astype(np.float64) for r in runs])
+        stack = np.stack([doubled(r) for r in runs])
         spread = np.asarray(stack.max(axis=0) - stack.min(axis=0))
     spread[unwritten | ~np.isfinite(spread)] = 0.0
     return spread
@@ -252,7 +252,7 @@ def _largest_error(runs: list[dict[str, Array]], truth: Mapping[str, Array]) -> 
         worst = np.zeros(right.shape)
         for run in runs if is_float(runs[0][name].dtype) else []:
             with np.errstate(invalid="ignore", over="ignore"):
-                error = np.abs(run[name].astype(np.float64) - right.astype(np.float64))
+                error = np.abs(doubled(run[name]) - doubled(right))
             np.fmax(worst, np.where(np.isfinite(error), error, 0.0), out=worst)
         found[name] = worst
     return found
@@ -277,7 +277,7 @@ def _shaken(
         amounts = np.where(place, np.abs(amounts), -np.abs(amounts))
     with np.errstate(over="ignore", invalid="ignore"):
         # In float64 throughout: a step far below float32's own must not be lost.
-        shaken = (array.astype(np.float64) * (1.0 + step * amounts.astype(np.float64))).astype(array.dtype)
+        shaken = (doubled(array) * (1.0 + step * amounts.astype(np.float64))).astype(array.dtype)
     if wanted.low is not None or wanted.high is not None:
         finite = array[np.isfinite(array)]
         shaken = np.clip(shaken, finite.min(), finite.max()) if finite.size else array.copy()
@@ -291,7 +291,7 @@ def _floats(array: Array) -> bool:
 def _magnitude(first: Array) -> Array:
     if not is_float(first.dtype):
         return np.zeros((), dtype=np.float64)
-    scale = np.abs(first.astype(np.float64))
+    scale = np.abs(doubled(first))
     scale[~np.isfinite(scale)] = 0.0
     return np.asarray(scale)
 
@@ -299,6 +299,6 @@ def _magnitude(first: Array) -> Array:
 def _change(first: Array, moved: Array) -> Array:
     """Of an element, its change under perturbation / perturbation; 0 where either answer is no number."""
     with np.errstate(invalid="ignore", over="ignore"):
-        change = np.abs(moved.astype(np.float64) - first.astype(np.float64)) / perturbation(first.dtype)
+        change = np.abs(doubled(moved) - doubled(first)) / perturbation(first.dtype)
     change[~np.isfinite(change)] = 0.0
     return np.asarray(change)

@@ -22,7 +22,7 @@ import numpy as np
 
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
-from fsr.hardware.dtypes import is_float, numpy_dtype
+from fsr.hardware.dtypes import doubled, is_float, numpy_dtype
 from fsr.records import Case
 from fsr.testgen.values import Array, CaseData, outputs
 
@@ -120,7 +120,7 @@ def _as_numpy(value: Any) -> Array:
 
 def widened_data(data: CaseData) -> CaseData:
     """The data with every floating array and scalar as float64; other types unchanged."""
-    arrays = {n: a.astype(np.float64) if is_float(a.dtype) else a for n, a in data.arrays.items()}
+    arrays = {n: doubled(a, copy=True) if is_float(a.dtype) else a for n, a in data.arrays.items()}
     scalars = {
         n: type(s)("float64", float(np.asarray(s.value, numpy_dtype(s.dtype)))) if is_float(numpy_dtype(s.dtype)) else s
         for n, s in data.scalars.items()
