@@ -19,7 +19,7 @@ from fsr.errors import ContractError
 
 Number = int | float
 
-LIMIT = 2**63  # a size beyond this is a slip of the pen, not a shape
+LIMIT = 2**64  # what no unsigned word holds is a slip of the pen, not a shape or a limit
 _STEP_LIMIT = 2**128  # a product of two sizes that is divided again
 
 
