@@ -22,7 +22,7 @@ from fsr.evaluation.session import Session, session_of
 from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.testing import CaseFailure, Runnable, run_once
 from fsr.evaluation.watching import watch
-from fsr.hardware.dtypes import is_float
+from fsr.hardware.dtypes import doubled, is_float
 from fsr.mutation.mutants import Mutant, mutants, sampled
 from fsr.records import Candidate, Case, Image, Json, Plan
 from fsr.testgen.aimed import aimed_cases
@@ -166,6 +166,7 @@ class Bench:
         yield [session.smoke_case(), *self.added[-4:]]
         yield [*session.search_cases(), *session.candidate_cases(mutant.candidate)]
         yield session.held_out_cases()
+        yield session.corner_cases()
         yield session.large_cases()
 
     def _watched(self, left: list[Alive]) -> Generator[Fate, None, list[Alive]]:
@@ -271,10 +272,10 @@ class _Nearness:
             self.unknown = True
             return
         with np.errstate(all="ignore"):
-            exact = truth.astype(np.float64)
+            exact = doubled(truth)
             unit = np.abs(exact)
             for name, found in (("mutant", got), ("right", wanted)):
-                error = np.abs(found.astype(np.float64) - exact) / unit
+                error = np.abs(doubled(found) - exact) / unit
                 total = float(np.sum(np.minimum(error[np.isfinite(error)], 1.0)))
                 setattr(self, name, getattr(self, name) + total)
 
@@ -292,7 +293,7 @@ def _alike(a: Array, b: Array) -> bool:
     """Bit for bit, but that one NaN is like another."""
     same = same_bits(a, b)
     if is_float(a.dtype) and not same.all():
-        same = same | (np.isnan(a.astype(np.float64)) & np.isnan(b.astype(np.float64)))
+        same = same | (np.isnan(doubled(a)) & np.isnan(doubled(b)))
     return bool(same.all())
 
 

@@ -74,6 +74,9 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
         cases = [*(() if request.own_tested else session.candidate_cases(candidate)), *held_out]
         passed, failure = first_failure(session, binaries.run, candidate, cases)
         if failure is None:
+            more, failure = session.first_failure(binaries.run, candidate, session.corner_cases())
+            passed += more
+        if failure is None:
             more, failure = _large(session, request)
             passed += more
         if failure is None:

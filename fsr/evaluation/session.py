@@ -20,7 +20,7 @@ from fsr.backends.lock import DeviceLock
 from fsr.backends.protocol import Array, Device, DeviceFault, RecordingDevice, can_judge, can_record
 from fsr.backends.select import open_device, parse_device, recording_backend
 from fsr.contract.model import concrete_launches
-from fsr.errors import BaselineError, MissingToolError
+from fsr.errors import BaselineError, ContractError, MissingToolError
 from fsr.evaluation.compiling import build as compile_candidate
 from fsr.evaluation.compiling import run_toolchain, settled
 from fsr.evaluation.spec import Binaries, SessionSpec
@@ -40,6 +40,8 @@ from fsr.sandbox.confine import require_support, support
 from fsr.testgen import cases as case_lists
 from fsr.testgen.aimed import value_cases
 from fsr.testgen.compare import flushes
+from fsr.testgen.corner_cases import corner_cases
+from fsr.testgen.corners import EDGES
 from fsr.testgen.families import WHOLE
 from fsr.testgen.large import large_cases
 from fsr.testgen.legal import illegal
@@ -249,6 +251,10 @@ class Session:
         found = case_lists.held_out_cases(self.contract, self.spec.seed, max_elements=self.max_elements)
         return self.affordable(found)
 
+    def corner_cases(self) -> list[Case]:
+        """Cases of values and sizes that ordinary draws hardly ever have; only promotion meets them."""
+        return self.affordable(corner_cases(self.contract, self.spec.seed, self.max_elements))
+
     def large_cases(self) -> list[Case]:
         """Cases at the upper end of the sizes, as far as this machine answers them soon; none where there is but one
         size, which all other cases have."""
@@ -258,8 +264,8 @@ class Session:
         return [*found, *large_cases(self.contract, self.spec.seed, 8 * LARGE_ELEMENTS)[-1:]]
 
     def counts(self, case: Case) -> bool:
-        """Whether a case says anything: the original answers it in time and does not overflow on the way. Cases of
-        ordinary size and values do; found out once for others."""
+        """Whether a case says anything: the original answers it in time, does not overflow on the way and stays within
+        its buffers. Cases of ordinary size and values do; found out once for others."""
         if case not in self._counts:
             self._counts[case] = self._soon(case) and self._defined(case)
         return self._counts[case]
@@ -279,16 +285,18 @@ class Session:
     def _defined(self, case: Case) -> bool:
         """Whether no signed integer of the original overflows on the case, as far as can be told: its answer would be
         undefined."""
-        if case.family not in WHOLE:
+        if case.family not in WHOLE and case.family not in EDGES:
             return True
         if self._checked is None:
             self._checked = _built_checked(self.spec.baseline)
         if not isinstance(self._checked, Image):  # nothing here can tell: rather refuse a right one than take a wrong
-            return True
+            return case.family in WHOLE  # but an index that is no index would end the run
         data = self._shelf(self.contract, case, 1)
         try:
             run_once(Runnable(self.host(), self._checked, self.spec.baseline.plan, self.contract), case, data)
-        except DeviceFault:
+            if self.contract.reference is not None and case.family in EDGES:
+                self.expected(case)
+        except (DeviceFault, BaselineError, ContractError):
             return False
         return True
 
@@ -376,11 +384,11 @@ def first_error(log: str) -> str:
 
 
 def _built_checked(baseline: Candidate) -> Image | bool:
-    """The original trapping where a signed integer overflows; False where that cannot be built."""
+    """The original trapping where a signed integer overflows or a buffer ends; False where that cannot be built."""
     from fsr.backends.host.compiler import HostToolchain
 
     try:
-        image = HostToolchain(checked=True).compile(baseline)
+        image = HostToolchain(checked=True).compile(baseline, instrumented=True)
     except MissingToolError:
         return False
     return image if isinstance(image, Image) else False

@@ -20,7 +20,7 @@ def large_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
     for size in contract.sizes:
         for low, high in ((1, 2), (17, 140), (1000, 1100)):
             others = {s.name: clip(s, int(rng.integers(low, high))) for s in contract.sizes}
-            chosen.append(_grown(contract, others, size, max_elements))
+            chosen.append(grown(contract, others, size, max_elements))
         for power in rng.permutation(range(13, max(size.maximum.bit_length(), 14)))[:3]:
             others = {s.name: clip(s, int(rng.integers(1, 20))) for s in contract.sizes}
             value = clip(size, (1 << int(power)) + int(rng.integers(-3, 4)))
@@ -36,7 +36,7 @@ def largest_case(contract: Contract, seed: int, max_elements: int) -> Case:
     an index overflow, their product may."""
     sizes = fit(contract, {s.name: s.maximum for s in contract.sizes}, max_elements)
     for size in sorted(contract.sizes, key=lambda s: sizes[s.name]):
-        sizes = _grown(contract, sizes, size, max_elements)
+        sizes = grown(contract, sizes, size, max_elements)
     return new_case("largest", sizes, "normal", stream("largest", contract, seed), CaseKind.LARGE)
 
 
@@ -82,7 +82,7 @@ def _shrunk_to(contract: Contract, ends: Mapping[str, int], goal: int) -> dict[s
     return sizes
 
 
-def _grown(contract: Contract, others: Mapping[str, int], size: Size, max_elements: int) -> dict[str, int]:
+def grown(contract: Contract, others: Mapping[str, int], size: Size, max_elements: int) -> dict[str, int]:
     """The largest value of one size that fits, the others as they are."""
     low, high = size.minimum, size.maximum
     while low < high:

@@ -15,7 +15,7 @@ from fsr.errors import ContractError
 from fsr.expressions import evaluate, evaluate_int
 from fsr.hardware.dtypes import bits_of, float_limits, is_float, numpy_dtype
 from fsr.records import Case, Role, ScalarValue
-from fsr.testgen import families
+from fsr.testgen import corners, families
 from fsr.testgen.draws import BLOCK, Draw, Kind, word
 
 Array = np.ndarray[Any, Any]
@@ -26,6 +26,7 @@ SHUFFLED = ("normal", "uniform")
 OFTEN_SPECIAL = ("nan", "infinite", "special rows", "ties")  # what a scalar of 0 or 1 lets through as it is
 EXACT_SCALARS = (1, 0.5, -1)  # a tie times one of these is a tie
 SCALAR_FAMILIES = ("uniform", "zeros", "ones", "negated", "small")
+DISTANT = 1 << 16  # whole numbers past it are no sizes
 FREE_INTEGERS = 4096  # range of an unconstrained signed integer: sums of products must not overflow
 
 
@@ -50,12 +51,16 @@ def build(contract: Contract, case: Case, poison_seed: int = 0, *, drawn: bool =
     primary = _primary(contract, case)
     arrays: dict[str, Array] = {}
     draws: dict[str, Draw] = {}
+    scalars = {a.name: _scalar(a, sizes, case) for a in contract.args if a.role is Role.SCALAR}
     for argument in contract.buffers():
         if argument.name in case.aliased[1:]:
             continue
         shape, dtype = contract.shape(argument, sizes), numpy_dtype(argument.dtype)
         if _is_pure_output(contract, case, argument):
             formula: Draw | None = poison_draw(dtype, math.prod(shape), poison_seed)
+        elif (corner := _corner(contract, argument, case, scalars)) is not None:
+            arrays[argument.name] = corner
+            continue
         else:
             key = _key(case.seed, argument.name)
             follows = argument.name == primary or word(key, 0) % 2
@@ -67,7 +72,6 @@ def build(contract: Contract, case: Case, poison_seed: int = 0, *, drawn: bool =
             draws[argument.name] = formula
         else:
             arrays[argument.name] = formula.values(dtype).reshape(shape)
-    scalars = {a.name: _scalar(a, sizes, case) for a in contract.args if a.role is Role.SCALAR}
     return CaseData(arrays, scalars, draws)
 
 
@@ -173,6 +177,46 @@ def _ordered(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int
     return np.ascontiguousarray(np.sort(values, axis=-1) if wanted.sorted and shape else values)
 
 
+def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping[str, ScalarValue]) -> Array | None:
+    """The array of a family of :mod:`fsr.testgen.corners`; None for other families, and for arguments that it does not
+    change."""
+    if case.family not in corners.FAMILIES or argument.value is not None or argument.constraints.unique:
+        return None
+    sizes, dtype = case.size_map(), numpy_dtype(argument.dtype)
+    shape, rng = contract.shape(argument, sizes), _generator(case.seed, f"corner {argument.name}")
+    known = [*sizes.values(), *(s.value for s in scalars.values() if isinstance(s.value, int))]
+    made: Array | None = None
+    if dtype.kind in "iu":
+        ordinary = integer_bounds(argument, sizes)
+        if ordinary[0] > ordinary[1]:
+            return None  # the formula says what is wrong with that, where there is an element
+        if case.family in corners.EDGES:
+            limits = integer_bounds(argument, sizes, next(iter(families.WHOLE))), ordinary
+            made = corners.edge_integers(shape, dtype, case.family, list(map(int, known)), limits, rng)
+        elif case.family in corners.STRUCTURES:
+            leads = math.prod(shape) == _longest(contract, sizes)
+            made = corners.structured(shape, dtype, case.family, ordinary, rng, leads=leads)
+    elif corners.has_patterns(dtype) and case.family not in corners.STRUCTURES:
+        formula = _formula(argument, shape, sizes, "normal", _key(case.seed, argument.name))
+        if formula is None:
+            return None
+        values, (low, high) = formula.values(dtype).reshape(shape), _float_bounds(argument, sizes)
+        if case.family in corners.EDGES:
+            floats = [float(s.value) for s in scalars.values() if is_float(numpy_dtype(s.dtype))]
+            made = corners.edge_floats(values, floats, low, high, rng)
+        elif not argument.constraints.finite:
+            made = corners.crowded(values, low, high, rng)
+    sort = made is not None and argument.constraints.sorted and shape
+    return np.ascontiguousarray(np.sort(made, axis=-1)) if made is not None and sort else made
+
+
+def _longest(contract: Contract, sizes: Mapping[str, int]) -> int:
+    """Elements of the largest integer input."""
+    inputs = [a for a in contract.buffers() if a.role is not Role.OUT and a.value is None]
+    whole = [a for a in inputs if numpy_dtype(a.dtype).kind in "iu"]
+    return max((math.prod(contract.shape(a, sizes)) for a in whole), default=0)
+
+
 def _float_bounds(argument: Argument, sizes: Mapping[str, int]) -> tuple[float, float]:
     wanted = argument.constraints
     low = float(evaluate(wanted.low, sizes)) if wanted.low is not None else -math.inf
@@ -209,9 +253,14 @@ def integer_bounds(argument: Argument, sizes: Mapping[str, int], family: str = "
 
 def is_free(argument: Argument) -> bool:
     """Whether the contract leaves an end of a wide signed integer type open."""
-    dtype, wanted = numpy_dtype(argument.dtype), argument.constraints
+    dtype = numpy_dtype(argument.dtype)
     wide = dtype.kind == "i" and dtype.itemsize >= 4
-    return wide and argument.value is None and (wanted.low is None or wanted.high is None)
+    return wide and argument.value is None and not has_limits(argument)
+
+
+def has_limits(argument: Argument) -> bool:
+    """Whether the contract states both."""
+    return argument.constraints.low is not None and argument.constraints.high is not None
 
 
 def _empty(argument: Argument, low: float, high: float, sizes: Mapping[str, int], why: str = "") -> ContractError:
@@ -278,9 +327,8 @@ def _scalar(argument: Argument, sizes: Mapping[str, int], case: Case) -> ScalarV
     low, high = integer_bounds(argument, sizes, case.family)
     if low > high:
         raise _empty(argument, low, high, sizes)
-    choice = {"zeros": low, "limits": high}.get(
-        case.family, int(rng.integers(low, high, dtype=np.int64, endpoint=True))
-    )
+    wide: Any = np.int64 if high < 1 << 63 else np.uint64
+    choice = {"zeros": low, "limits": high}.get(case.family, int(rng.integers(low, high, dtype=wide, endpoint=True)))
     return ScalarValue(argument.dtype, choice)
 
 
@@ -294,10 +342,15 @@ def _special_scalar(
     named = families.named(case.family)
     turn = word(case.seed, 0x5CA1A) % 4  # the same for all scalars of a case
     often = case.family in OFTEN_SPECIAL or bool(named) or turn == 0
-    if not floating and (argument.constraints.low is None or argument.constraints.high is None):
+    if not floating and not has_limits(argument):
         return None  # nobody says that it may be 0: a divisor may not
+    largest = max(sizes.values(), default=1)
+    if case.family in corners.EDGES:
+        return corners.edge_scalar(argument.name, case.family, (low, high), largest, floating=floating)
     if case.kind.timed or not (often or (turn == 1 and rng.integers(2))):
         return None
+    # Where a number is a threshold, what is just below it with an index added is past it.
+    named += tuple(n - below for n in named if isinstance(n, int) and n > DISTANT for below in (1, largest // 2))
     ends = (low, high) if math.isfinite(low) and math.isfinite(high) else ()
     wanted = [named, EXACT_SCALARS if case.family == "ties" and floating else (), (0, 1, -1, *ends)]
     allowed = [[n for n in some if low <= n <= high and (floating or n == int(n))] for some in wanted]

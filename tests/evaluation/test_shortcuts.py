@@ -52,6 +52,20 @@ LEAST = (
     'x = {role = "in", shape = ["n"]}\n// y = {role = "out", dtype = "int32", shape = ["n"]}',
     "const float *x, int *y",
 )
+ROW = ('x = {role = "in", shape = ["n"]}\n// y = {role = "out", shape = ["n"]}\n// pad = {low = -1, high = "n - 1"}',
+       "const long long *x, float *y, int pad")  # fmt: skip
+SIGN = (
+    'x = {role = "in", shape = ["n"], finite = false}\n// y = {role = "out", shape = ["n"]}\n'
+    "// a = {low = -1, high = 1}",
+    "const float *x, float *y, float a",
+)
+FROM = (
+    'y = {role = "out", dtype = "uint64", shape = ["n"]}\n// from = {low = 0, high = "2 ** 64 - 1"}',
+    "unsigned long long *y, unsigned long long from",
+)
+LAST = "int at = -1; for (int j = i / 4 * 4; j < min(i / 4 * 4 + 4, n); ++j) if (x[j] != x[j]%s) at = j; y[i] = at;"
+INSIDE = "long long k = x[i]; y[i] = k >= 0 && k < n && k != pad ? (float)k : -1;"
+LEAST_NAN = (LEAST[0].replace('"in", shape = ["n"]', '"in", shape = ["n"], finite = false'), LEAST[1])
 ROUNDED = "float r = rintf(x[i] * scale); q[i] = (int)fminf(fmaxf(r, -1e6f), 1e6f) + zero;"
 PAIR = "float u = x[i / 2 * 2], v = x[min(i / 2 * 2 + 1, n - 1)];"
 
@@ -71,6 +85,26 @@ SHORTCUTS = {
     "the lowest number": (
         LEAST, PAIR + " y[i] = v > u ? 1 : 0;",
         PAIR + " y[i] = v > u && v > -3.4028234e38f ? 1 : u < -3.4e38f;", False),
+    "an index that is the size": (ROW, INSIDE, INSIDE.replace("k < n", "k <= n"), False),
+    "an index that is cut": (ROW, INSIDE, INSIDE.replace("long long", "int"), False),
+    "padding of 0": (ROW, INSIDE, INSIDE.replace("k != pad", "(k != pad || pad <= 0)"), False),
+    "an index compared once": (
+        ROW, INSIDE, INSIDE.replace("k >= 0 && k < n", "(unsigned long long)k < (unsigned)n"), True),
+    "the sign of a zero": (SIGN, "y[i] = copysignf(x[i], a);", "y[i] = a < 0.0f ? -fabsf(x[i]) : fabsf(x[i]);", False),
+    "the sign by its bit": (
+        SIGN, "y[i] = copysignf(x[i], a);", "y[i] = signbit(a) ? -fabsf(x[i]) : fabsf(x[i]);", True),
+    "NaN of one payload": (
+        LEAST_NAN, LAST % "", LAST % " && (__float_as_int(x[j]) & 0x7fffffff) == 0x7fc00000", False),
+    "the first NaN": (LEAST_NAN, LAST % "", LAST % " && at < 0", False),
+    "NaN by its bits": (
+        LEAST_NAN, LAST % "", LAST.replace("x[j] != x[j]", "(__float_as_int(x[j]) & 0x7fffffff) > 0x7f800000") % "",
+        True),
+    "a start cut to 32 bits": (
+        FROM, "y[i] = from + i;", "y[i] = (from >> 32 ? from : (unsigned long long)(int)from) + i;", False),
+    "a sum cut to 32 bits": (
+        FROM, "y[i] = from + i;", "y[i] = from < 1ull << 31 ? (int)((unsigned)from + i) : from + i;", False),
+    "the upper half of 64 bits": (
+        FROM, "y[i] = from / 3 + i;", "y[i] = (unsigned long long)((long long)from / 3) + i;", False),
     "zeros by their bits": (
         LEAST, PAIR + " y[i] = v > u ? 1 : 0;",
         PAIR + " y[i] = v == 0 && u == 0 ? (__float_as_int(v) > __float_as_int(u)) : v > u;", False),
@@ -93,7 +127,7 @@ def judged(tmp_path: Path) -> Iterator[Callable[[tuple[str, str], str, str], boo
         built = build(session.spec, candidate)
         assert isinstance(built, Binaries), built
         cases = [*session.search_cases(), *session.candidate_cases(candidate), *session.held_out_cases()]
-        failure = session.first_failure(built.run, candidate, cases)[1]
+        failure = session.first_failure(built.run, candidate, [*cases, *session.corner_cases()])[1]
         return failure is None and watch(session, candidate, session.held_out_cases())[0] is None
 
     yield passes

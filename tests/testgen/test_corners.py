@@ -1,0 +1,122 @@
+"""Corner values: edges beside ordinary values, NaN of every kind close together, integers of a structure."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fsr.contract.model import Argument, Constraints, Contract, Size
+from fsr.hardware.dtypes import bits_of, numpy_dtype
+from fsr.records import Case, Launch, Plan, Role
+from fsr.testgen import corners
+from fsr.testgen.values import CaseData, build
+
+PLAN = Plan((Launch("k", ("1", "1", "1"), ("32", "1", "1"), "0", ("x", "s", "y", "n")),))
+SIZES = {"n": 97, "rows": 60}
+
+
+def built(x: Argument, family: str, s: Argument | None = None, seed: int = 1) -> CaseData:
+    scalar = s or Argument("s", "float32", Role.SCALAR, (), constraints=Constraints("-2", "2"))
+    args = (x, scalar, Argument("y", "float32", Role.OUT, ("n",)), Argument("n", "int32", Role.SCALAR, (), "n"))
+    contract = Contract("k", tuple(Size(n, 0, 10**6, (v,)) for n, v in SIZES.items()), args, PLAN)
+    return build(contract, Case("c", tuple(SIZES.items()), family, seed))
+
+
+def wide(values: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        return values.astype(np.float64)
+
+
+def x(dtype: str, shape: tuple[str, ...] = ("n",), **constraints: object) -> Argument:
+    return Argument("x", dtype, Role.IN, shape, constraints=Constraints(**constraints))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint32", "int16"])
+def test_each_size_its_neighbours_and_its_negative_stand_among_ordinary_values(dtype: str) -> None:
+    values = set(built(x(dtype), corners.ZERO).arrays["x"].tolist())
+    wanted = {96, 97, 98, 59, 60, 61, 0, 1} | (set() if dtype[0] == "u" else {-97, -60, -1})
+    assert wanted <= values
+    assert len(values) > len(wanted) + 20
+
+
+def test_values_that_are_small_ones_again_once_they_are_cut() -> None:
+    values = built(x("int64"), corners.MINUS).arrays["x"]
+    for bits in corners.CUTS:
+        cut = values & ((1 << bits) - 1)
+        assert ((values >= 1 << bits) & (cut < max(SIZES.values()))).any()
+    assert (built(x("int64"), corners.ZERO).arrays["x"] < 1 << 31).all()  # apart from what may overflow
+
+
+@pytest.mark.parametrize("family", [*corners.EDGES, *corners.STRUCTURES])
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "uint64"])
+def test_limits_hold(family: str, dtype: str) -> None:
+    values = built(x(dtype, low="3", high="rows - 1"), family).arrays["x"]
+    assert values.min() >= 3
+    assert values.max() <= 59
+    assert {3, 59} <= set(values.tolist()) or family in (corners.CONSTANT, corners.RUNS)
+
+
+def test_scalars_at_both_zeros_and_arrays_that_meet_them() -> None:
+    plus, minus = (built(x("float32"), family) for family in (corners.ZERO, corners.MINUS))
+    assert (plus.scalars["s"].value, math.copysign(1, plus.scalars["s"].value)) == (0, 1)
+    assert (minus.scalars["s"].value, math.copysign(1, minus.scalars["s"].value)) == (0, -1)
+    assert {0.0, -0.0} <= set(minus.arrays["x"].tolist())
+    assert len({math.copysign(1, v) for v in minus.arrays["x"] if v == 0}) == 2
+    narrow = Argument("s", "float32", Role.SCALAR, (), constraints=Constraints("0", "2"))
+    assert math.copysign(1, built(x("float32"), corners.MINUS, narrow).scalars["s"].value) == 1
+    other = Argument("s", "int32", Role.SCALAR, (), constraints=Constraints("-1", "rows - 1"))
+    assert built(x("int32"), corners.ZERO, other).scalars["s"].value == 0
+
+
+def test_an_array_holds_its_scalar() -> None:
+    data = built(x("float32"), corners.WIDE[0])
+    assert np.float32(data.scalars["s"].value) in data.arrays["x"]
+
+
+def test_wide_scalars_stand_where_indices_pass_a_power_of_two() -> None:
+    wide = Argument("s", "uint64", Role.SCALAR, (), constraints=Constraints("0", "2 ** 63 - 1"))
+    met = {built(x("float32"), family, wide).scalars["s"].value for family in corners.WIDE}
+    assert {2**31 - 48, 2**31, 2**32 - 48, 2**53 - 48} <= met
+    assert corners.wide_numbers(0, 1000, 97) == []
+    assert all(n < 2**31 for n in corners.wide_numbers(-(2**31), 2**31 - 1, 97))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_nans_of_both_signs_and_every_payload_close_together(dtype: str) -> None:
+    values = built(x(dtype, ("rows", "n"), finite=False), corners.CROWD).arrays["x"]
+    none = np.isnan(wide(values))
+    assert set(corners.nan_patterns(numpy_dtype(dtype)).tolist()) == set(bits_of(values)[none].tolist())
+    assert (none[:, 1:] & none[:, :-1]).any()
+    assert (none[:, 2:] & ~none[:, 1:-1] & none[:, :-2]).any()
+    assert np.isinf(wide(values)).any()
+    assert 0.1 < none.mean() < 0.6
+    assert np.isfinite(built(x(dtype), corners.CROWD).arrays["x"].astype(np.float64)).all()  # callers pass none
+
+
+def test_nans_as_they_are_spelled_in_bits() -> None:
+    patterns = set(corners.nan_patterns(np.dtype("float32")).tolist())
+    assert patterns == {0x7FC00000, 0xFFC00000, 0x7F800001, 0xFF800001, 0x7FFFFFFF, 0xFFFFFFFF}
+
+
+def test_structures_are_what_their_names_say() -> None:
+    text = x("uint8", ("rows", "n"))
+    period = built(text, corners.PERIOD).arrays["x"]
+    assert {0, 255} == set(period.reshape(-1).tolist())
+    assert (period[:, 1:] != period[:, :-1]).all()
+    constant = built(text, corners.CONSTANT).arrays["x"]
+    assert (constant == constant[:, :1]).all()
+    assert (constant[0] == 255).all()
+    runs = built(text, corners.RUNS).arrays["x"].reshape(-1)
+    lengths = np.diff(np.flatnonzero(np.diff(runs.astype(int))))
+    assert lengths.min() >= corners.RUN[0]
+    with_it = Argument("s", "int32", Role.IN, ("rows",), constraints=Constraints("0", "n"))
+    lens = built(text, corners.PERIOD, with_it).arrays["s"]
+    assert lens[0] == 97
+    assert (lens == 97).mean() > 0.3
+
+
+def test_sorted_arrays_stay_so() -> None:
+    values = built(x("int32", sorted=True), corners.ZERO).arrays["x"]
+    assert (np.diff(values) >= 0).all()
