@@ -16,6 +16,7 @@ from fsr.testgen.numbers import literals, numbers, products, values
 
 MOST_NUMBERS, MOST_VALUES = 6, 4
 MOST_WHOLE, MODEST, TOGETHER = 8, 1 << 16, 2  # whole numbers of either kind; larger ones are no tiles; cases of all
+JUST = 9  # below a threshold, where more threads than this add their number to a scalar
 SCALED = (1.0, 0.5, -0.5, 2.0, -1.0, 0.75)  # on either side of a number, and of its negative
 DRAWN = 24  # cases of a round beside those at numbers
 
@@ -51,6 +52,9 @@ def value_cases(contract: Contract, candidate: Candidate, baseline: Candidate, s
     # All that it names at once, so that several conditions hold together.
     numbers_ = [*sorted(v for v in new if not v.is_integer()), *_whole(contract, candidate, baseline)]
     wanted += [({}, family) for family in families.among(numbers_)] * TOGETHER if numbers_ else []
+    # Where a number is a threshold, what is just below it, with an index added, is past it.
+    below = [n - JUST for n in numbers_ if isinstance(n, int) and n > MODEST]
+    wanted += [(sizes, families.among(below)[1]) for sizes in ({}, timed) if below]
     return cases_at(contract, "valued", seed, wanted, HOST_ELEMENTS)
 
 

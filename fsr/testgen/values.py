@@ -26,7 +26,6 @@ SHUFFLED = ("normal", "uniform")
 OFTEN_SPECIAL = ("nan", "infinite", "special rows", "ties")  # what a scalar of 0 or 1 lets through as it is
 EXACT_SCALARS = (1, 0.5, -1)  # a tie times one of these is a tie
 SCALAR_FAMILIES = ("uniform", "zeros", "ones", "negated", "small")
-DISTANT = 1 << 16  # whole numbers past it are no sizes
 FREE_INTEGERS = 4096  # range of an unconstrained signed integer: sums of products must not overflow
 
 
@@ -349,8 +348,6 @@ def _special_scalar(
         return corners.edge_scalar(argument.name, case.family, (low, high), largest, floating=floating)
     if case.kind.timed or not (often or (turn == 1 and rng.integers(2))):
         return None
-    # Where a number is a threshold, what is just below it with an index added is past it.
-    named += tuple(n - below for n in named if isinstance(n, int) and n > DISTANT for below in (1, largest // 2))
     ends = (low, high) if math.isfinite(low) and math.isfinite(high) else ()
     wanted = [named, EXACT_SCALARS if case.family == "ties" and floating else (), (0, 1, -1, *ends)]
     allowed = [[n for n in some if low <= n <= high and (floating or n == int(n))] for some in wanted]

@@ -99,6 +99,9 @@ SHORTCUTS = {
     "NaN by its bits": (
         LEAST_NAN, LAST % "", LAST.replace("x[j] != x[j]", "(__float_as_int(x[j]) & 0x7fffffff) > 0x7f800000") % "",
         True),
+    "maxima in another order": (
+        SIGN, "y[i] = fmaxf(fmaxf(fmaxf(x[max(i - 1, 0)], a), x[min(i + 1, n - 1)]), x[i]);",
+        "y[i] = fmaxf(fmaxf(x[max(i - 1, 0)], x[i]), fmaxf(x[min(i + 1, n - 1)], a));", True),
     "a start cut to 32 bits": (
         FROM, "y[i] = from + i;", "y[i] = (from >> 32 ? from : (unsigned long long)(int)from) + i;", False),
     "a sum cut to 32 bits": (

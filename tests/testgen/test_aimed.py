@@ -58,3 +58,19 @@ def test_a_floating_scalar_takes_values_on_either_side_of_a_number_that_the_cand
         assert any(0.0 < abs(beta) < 1e-3 for beta in betas)
         assert any(abs(beta) > 1e-3 for beta in betas)
         assert all(-2.0 <= beta <= 2.0 for beta in betas)
+
+
+def test_a_wide_scalar_stands_at_a_threshold_and_just_below() -> None:
+    """from < 1 << 31 ? (int)(from + i) : from + i: right at the number itself, wrong where an index passes it."""
+    args = (
+        Argument("y", "uint64", Role.OUT, ("n",)),
+        Argument("from", "uint64", Role.SCALAR, constraints=Constraints(low="0", high="2 ** 64 - 1")),
+    )
+    launch = Launch("k", ("n", "1", "1"), ("32", "1", "1"), "0", ("y", "from"))
+    contract = Contract("k", (Size("n", 0, 4096, (640,)),), args, Plan((launch,)))
+    candidate = Candidate("y[i] = from < 0x5000000000ull ? (from + i) & 0x4fffffffffull : from + i;", contract.plan)
+    for seed in range(5):
+        found = value_cases(contract, candidate, Candidate("", contract.plan), seed)
+        met = {int(build(contract, case).scalars["from"].value) for case in found}
+        assert met & {0x5000000000, 0x4FFFFFFFFF}
+        assert met & {0x5000000000 - 9, 0x4FFFFFFFFF - 9}
