@@ -92,15 +92,26 @@ def stated_plan(text: str, contract: Contract, where: str) -> Plan | None:
         return None
     plan = candidate_of(text, contract, where).plan
     plan = plan if "flags" in notes else replace(plan, flags=contract.plan.flags)
-    known = {a.name for a in contract.passed()} | {s.name for s in plan.scratch}
+    known = [*(a.name for a in contract.passed()), *(s.name for s in plan.scratch)]
     unknown = [a for launch in plan.launches for a in launch.args if isinstance(a, str) and a not in known]
     if unknown:
-        raise UsageError(
-            f"the launch of this candidate passes {unknown[0]!r}", expected="of: " + ", ".join(sorted(known)),
-            where=where, fix="correct the comment lines at its top",
-        )  # fmt: skip
+        raise _unknown(unknown[0], known, [s.name for s in contract.sizes], where)
     validate(replace(contract, plan=plan), lambda *_: where)
     return plan
+
+
+def _unknown(passed: str, known: list[str], sizes: list[str], where: str) -> UsageError:
+    """The error for a word among the arguments of a launch that names none."""
+    number = passed if passed in sizes else "n + 1" if not sizes else f"{sizes[0]} + 1"
+    spelled = f"int32={_tight(number)}"
+    return UsageError(
+        f"the launch of this candidate passes {passed!r}, which is "
+        + ("a size, not an argument" if passed in sizes else "no argument of the contract, nor scratch"),
+        expected=f"the names of arguments and scratch ({', '.join(sorted(known))}), and for other numbers, such as "
+        f"sizes, their type and value: {spelled}",
+        where=where,
+        fix=f"write {spelled} in its place" if passed in sizes else "correct the comment lines at its top",
+    )
 
 
 def plan_notes(plan: Plan) -> str:

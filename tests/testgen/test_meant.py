@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fsr.contract.load import load_contract
+from fsr.errors import UsageError
 from fsr.source.file import KernelFile
 from fsr.testgen.candidate_file import stated_plan
 from fsr.testgen.meant import MOST, meant_plans
@@ -56,3 +59,15 @@ def test_lines_at_the_top_say_the_launch_and_are_checked() -> None:
         with pytest.raises(Exception, match=words) as told:
             stated_plan(f"// {line}\n" + HEAD + "{}", CONTRACT, "c.cu")
         assert "c.cu" in str(told.value)
+
+
+def test_how_a_size_is_passed_is_told() -> None:
+    contract = replace(CONTRACT, args=tuple(a for a in CONTRACT.args if a.name != "cols"))
+    with pytest.raises(UsageError) as told:
+        stated_plan("// args: x y rows cols\n" + HEAD + "{}", contract, "c.cu")
+    assert "passes 'cols', which is a size, not an argument" in told.value.what
+    assert "names of arguments and scratch (rows, x, y)" in told.value.expected
+    assert told.value.fix == "write int32=cols in its place"
+    with pytest.raises(UsageError) as told:
+        stated_plan("// args: x y rows z\n" + HEAD + "{}", contract, "c.cu")
+    assert "passes 'z', which is no argument of the contract, nor scratch" in told.value.what
