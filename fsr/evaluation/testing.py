@@ -13,6 +13,7 @@ from fsr.records import Case, Fault, FaultKind, Image, Json, Plan
 from fsr.testgen.compare import Mismatch, compare
 from fsr.testgen.oracle import Expected
 from fsr.testgen.placing import place
+from fsr.testgen.unstated import unstated
 from fsr.testgen.values import CaseData, build
 
 BASELINE_TIMEOUT_S = 30.0  # of a case, for the original and its form in float64
@@ -20,11 +21,12 @@ BASELINE_TIMEOUT_S = 30.0  # of a case, for the original and its form in float64
 
 @dataclass(frozen=True, slots=True)
 class CaseFailure:
-    """Why a case failed: a device fault, or the worst mismatch."""
+    """Why a case failed: a device fault, or the worst mismatch; ``remark``: what its values may owe to the contract."""
 
     case: Case
     fault: Fault | None = None
     mismatch: Mismatch | None = None
+    remark: str = ""
 
     @property
     def fatal(self) -> bool:
@@ -39,7 +41,7 @@ class CaseFailure:
     def evidence(self) -> dict[str, Json]:
         """The failure as the evidence of an outcome."""
         if self.mismatch is not None:
-            return self.mismatch.evidence(self.case)
+            return self.mismatch.evidence(self.case) | ({"remark": self.remark} if self.remark else {})
         fault = self.fault or Fault(FaultKind.UNKNOWN, "")
         return {
             "case": self.case.name, "sizes": self.case.size_map(), "family": self.case.family,  # type: ignore[dict-item]
@@ -102,7 +104,7 @@ def fails(
             return CaseFailure(case, fault=fault.fault)
         mismatches = compare(what.contract, case, got, expected, data.arrays, flushes=what.flushes)
         if mismatches:
-            return CaseFailure(case, mismatch=mismatches[0])
+            return CaseFailure(case, mismatch=mismatches[0], remark=unstated(what.contract, data))
     return None
 
 
