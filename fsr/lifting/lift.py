@@ -20,6 +20,7 @@ from fsr.computation.implied import without_implied
 from fsr.computation.printing import affine_text
 from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError, MissingToolError
+from fsr.lifting.additions import additions, zero_like
 from fsr.lifting.allowance import Allowance
 from fsr.lifting.check import FAMILIES, RUN_IN_PART_S, Checker
 from fsr.lifting.forms import Forms
@@ -34,6 +35,7 @@ from fsr.records import Candidate, Case, CompileFailure, Image, Role
 
 LIMIT_S = 10.0  # for watched runs and the thinking about one candidate (see Allowance), compiling aside
 _MOST_FILLS, _MOST_FILLS_IN_PART = 12, 9
+_SAME_FILLS, _FILLS = 32, 120  # runs in a row that show nothing new; runs at most
 _DEEP = 20_000
 _LONGEST = 1 << 24  # terms of one element, written out, at any sizes: nobody could write them down
 _MOST_EDGES = 6  # of one dimension of an output in one run
@@ -204,6 +206,8 @@ class _Attempt:
         """The terms of elements in the n-th run, runs with other data merged in where data decides on branches."""
         runs = self.runs[n]
         found = self.watcher.terms(graph, runs[0], output, at)
+        if any(guarded(graph, t) for t in found):
+            found = self._added(graph, n, output, at, found) or found
         fills = 1
         while fills < (_MOST_FILLS_IN_PART if runs[0].part else _MOST_FILLS) and any(guarded(graph, t) for t in found):
             if fills == len(runs):
@@ -213,6 +217,28 @@ class _Attempt:
             found = [self._merged(graph, a, b, h) for a, b, h in zip(found, others, home, strict=True)]
             fills += 1
         return found
+
+    def _added(
+        self, graph: Graph, n: int, output: str, at: Sequence[tuple[int, ...]], first: Sequence[int]
+    ) -> list[int] | None:
+        """Terms of elements that threads add to where conditions on data hold; None where they are of another kind, or
+        runs go on to show more."""
+        runs, dtype = self.runs[n], next(a.dtype for a in self.contract.args if a.name == output)
+        homes = self.watcher.homes(graph, runs[0], output, at)
+        known = [additions(graph, t, h) for t, h in zip(first, homes, strict=True)]
+        same = fills = 1
+        while same < _SAME_FILLS:
+            if fills == _FILLS or None in known:
+                return None
+            if fills == len(runs):
+                runs.append(self.watcher.run(runs[0].sizes, 101 * fills + n, part=runs[0].part))
+            others = self.watcher.terms(graph, runs[fills], output, at)
+            more = [additions(graph, t, h) for t, h in zip(others, homes, strict=True)]
+            new = [None if a is None or b is None else a.joined(b) for a, b in zip(known, more, strict=True)]
+            if None in new:
+                return None
+            same, fills = 1 if any(new) else same + 1, fills + 1
+        return [a.term(graph, zero_like(graph, a.terms, dtype)) for a in known if a is not None]
 
     def _up_to_edges(
         self, graph: Graph, n: int, output: str, known: dict[tuple[int, ...], int]

@@ -190,6 +190,11 @@ class Watcher:
             terms = [b if graph.terms[t][0] == dtype[1:] else t for b, t in zip(bare, terms, strict=True)]
         return [as_stored(graph, self._given(graph, run, t), dtype) for t in terms]
 
+    def homes(self, graph: Graph, run: Run, output: str, at: Sequence[tuple[int, ...]]) -> list[int]:
+        """What elements of an output hold where nobody writes them."""
+        loads = [graph.make("load", output, tuple(graph.integer(i, "int64") for i in c)) for c in at]
+        return [self._given(graph, run, load) for load in loads]
+
     def reader(self, graph: Graph, run: Run) -> Reader:
         """Makes terms of that run's nodes, each once."""
         key = id(graph), id(run)
@@ -212,7 +217,8 @@ class Watcher:
 
     def _given(self, graph: Graph, run: Run, term: int) -> int:
         """A term with the elements of buffers that always arrive with one value as that value."""
-        constant = {a.name: a for a in self.contract.buffers() if a.value is not None}
+        held = {a.name: a for a in self.contract.buffers() if a.constraints.low is not None}
+        constant = {name: a for name, a in held.items() if a.constraints.low == a.constraints.high}
         if not constant:
             return term
         known: dict[int, int] = {}
@@ -222,15 +228,15 @@ class Watcher:
                 x = graph.terms[e]
                 if x[0] == "load" and x[1] in constant:
                     a = constant[x[1]]
-                    number = float(evaluate(a.value or "0", run.sizes))
+                    number = float(evaluate(a.constraints.low or "0", run.sizes))
                     whole = a.dtype.startswith(("int", "uint"))
                     known[e] = graph.integer(int(number), a.dtype) if whole else graph.const(number, a.dtype)
                 else:
                     parts = [settled(k) for k in graph.operands(e)]
-                    held = graph.terms[parts[0]] if x[0] in BITS else ("",)
+                    own = graph.terms[parts[0]] if x[0] in BITS else ("",)
                     known[e] = e if parts == list(graph.operands(e)) else graph.rebuilt(e, parts)
-                    if held[0] == "int" and abs(held[1]) < 1 << (BITS[x[0]] - 1):
-                        known[e] = graph.integer(held[1], x[0])
+                    if own[0] == "int" and abs(own[1]) < 1 << (BITS[x[0]] - 1):
+                        known[e] = graph.integer(own[1], x[0])
             return known[e]
 
         return settled(term)

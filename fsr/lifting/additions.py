@@ -1,0 +1,77 @@
+"""What threads add where a condition on data holds: each run shows the additions whose condition held in it, and what
+was seen in any run is added in all, or nothing in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fsr.lifting.graph import Graph
+
+
+@dataclass
+class Additions:
+    """What is added to ``base`` under which conditions, as far as it is known."""
+
+    base: int
+    terms: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)  # by conditions that all hold
+
+    def joined(self, other: Additions) -> bool | None:
+        """Takes those of another run too; whether any was new, None where the two contradict each other."""
+        if self.base != other.base or any(self.terms.get(k, v) != v for k, v in other.terms.items()):
+            return None
+        new = not other.terms.keys() <= self.terms.keys()
+        self.terms |= other.terms
+        return new
+
+    def term(self, g: Graph, zero: int) -> int:
+        """The sum of all."""
+        found = [] if _is_zero(g, self.base) else [self.base]
+        for conditions, added in self.terms.items():
+            holds = conditions[0]
+            for c in conditions[1:]:
+                holds = g.make("and", holds, c)
+            found += [_where(g, holds, a, zero) for a in added]
+        return g.list_of("sum", found) if found else zero
+
+
+def _is_zero(g: Graph, e: int) -> bool:
+    return g.is_value(e, 0.0) or g.terms[e][:2] == ("int", 0)
+
+
+def _where(g: Graph, holds: int, added: int, zero: int) -> int:
+    x = g.terms[added]
+    return g.op(str(x[2]), holds) if x[:2] == ("int", 1) else g.make("select", holds, added, zero)
+
+
+def additions(g: Graph, e: int, home: int) -> Additions | None:
+    """What a term adds to what its element held; None where it is no chain of additions. ``home``: what it held."""
+    found: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    while e != home:
+        conditions = list[int]()
+        while g.terms[e][0] == "guard":
+            _, c, holds, e = g.terms[e]
+            conditions.append(c if holds else g.opposite(c))
+        parts = g.terms[e][1] if g.terms[e][0] == "sum" else (e,)
+        before = [k for k in parts if k == home or g.terms[k][0] == "guard"]
+        if len(before) > 1 or not conditions:
+            return None
+        found.append((tuple(dict.fromkeys(conditions)), tuple(k for k in parts if k not in before)))
+        if not before:
+            if not _is_zero(g, home):  # a value takes its place
+                return None
+            break
+        e = before[0]
+    if len(dict(found)) < len(found):
+        return None
+    return Additions(home, dict(found))
+
+
+def zero_like(g: Graph, kept: Mapping[tuple[int, ...], tuple[int, ...]], dtype: str) -> int:
+    """Nothing to add, of the type of what is."""
+    x = next((g.terms[k] for added in kept.values() for k in added), ("const", 0.0, dtype))
+    whole = x[0] == "int" or "int" in dtype
+    return g.integer(0, str(x[2]) if x[0] == "int" else dtype.removeprefix("u")) if whole else g.const(0.0, dtype)
+
+
+__all__ = ["Additions", "additions", "zero_like"]
