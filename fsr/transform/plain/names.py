@@ -100,22 +100,29 @@ def _symbol(name: str, source: str) -> str:
 
 
 def flat_views(target: Target) -> dict[str, tuple[str, str]]:
-    """Parameters that point to built-in vectors, as float4, or to a type that a template tells, whose elements the
-    contract counts: what the elements are called, and the line that says so."""
+    """Parameters that point to built-in vectors, as float4, to records of the file, or to a type that a template tells,
+    whose elements the contract counts: what the elements are called, and the line that says so."""
     found = dict[str, tuple[str, str]]()
     for param in target.kernel.params:
         element = next((word for word in param.type.replace("*", " ").split() if word in LANES), None)
         argument = None if element is None else target.argument(param.name)
-        if element is None and "::" in param.type and "*" in param.type:
+        if element is None and "*" in param.type and ("::" in param.type or _of_records(param.type, target.source)):
             argument = target.argument(param.name)
         elif element is None or argument is None or argument.dtype != LANES[element][0].dtype:
             continue
-        if argument is None or argument.dtype not in TYPES:
+        if argument is None or argument.dtype not in BY_DTYPE:
             continue
         flat = settle(f"${param.name}_elements", words(skeleton(target.source)))
         kind = ("const " if "const" in param.type.split("*")[0] else "") + BY_DTYPE[argument.dtype].spelling
         found[param.name] = flat, f"{kind} *{flat} = reinterpret_cast<{kind} *>({param.name});"
     return found
+
+
+def _of_records(pointer: str, source: str) -> bool:
+    """Whether a pointer's type is one to a ``struct`` or ``union`` that the file defines."""
+    name = re.escape(re.sub(r"\b(?:const|volatile|struct|union)\b", " ", pointer.split("*")[0]).strip())
+    before = r"\b(?:struct|union|class)\s+(?:(?:__align__|alignas|__attribute__)\s*\([^{;]*\)\s*)?"
+    return re.search(rf"{before}{name}\s*(?:final\s*)?[:{{]|\}}\s*{name}\s*;", source) is not None
 
 
 def with_flat_views(text: str, target: Target) -> str:

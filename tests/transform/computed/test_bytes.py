@@ -13,6 +13,7 @@ from fsr.computation.printing import lines
 from fsr.lifting.lift import lift
 from fsr.transform.computed.action import FROM_COMPUTATION
 from fsr.transform.protocol import Subject
+from fsr.transform.registry import all_actions
 from tests.transform.conftest import subject_of
 
 pytestmark = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
@@ -82,3 +83,37 @@ def test_a_count_of_eight_bytes_that_four_are_added_to(runner):
     assert lines(subject.computation)[-1] == "y[i] = zext_int64(_sum)"
     made = ACTIONS["split-rows"].apply(subject, next(iter(ACTIONS["split-rows"].moves(subject))))
     assert runner.image(made)
+
+
+RECORDS = """// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 65536, timed = 4096}
+// [args]
+// p = {role = "in", dtype = "float32", shape = ["n", 3]}
+// y = {role = "out", shape = ["n"]}
+// [launch]
+// grid = "ceil_div(n, 64)"
+// block = 64
+// ///
+DEFINED
+__global__ void k(const Point *p, float *y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  y[i] = p[i].x * p[i].z + p[i].y;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "defined", ["struct Point { float x, y, z; };", "typedef struct __align__(4) { float x, y, z; } Point;"]
+)
+def test_records_of_one_type_are_its_elements(runner, defined):
+    bare = subject_of(RECORDS.replace("DEFINED", defined))
+    found = lift(bare.contract, bare.candidate, limit_s=60)
+    assert found.computation is not None, found.why
+    subject = replace(bare, computation=found.computation)
+    (restate,) = (a for a in all_actions() if a.name == "restate")
+    made = restate.apply(subject, next(iter(restate.moves(subject))))
+    want, got = (runner.outputs(c, subject.contract, {"n": 70})["y"] for c in (subject.candidate, made))
+    np.testing.assert_allclose(got, want, rtol=1e-5, err_msg=made.source)
