@@ -54,20 +54,7 @@ class Signs:
                 return found if found in BITS else ""
             if x[0] in ("sum", "prod", "max", "min"):
                 e = x[1][0]
-            elif x[0] in (
-                "neg",
-                "abs",
-                "and",
-                "or",
-                "xor",
-                "shl",
-                "ashr",
-                "lshr",
-                "idiv",
-                "irem",
-                "select",
-                "gathered",
-            ):
+            elif x[0] in _OF_THE_FIRST:
                 e = int(x[2] if x[0] == "select" else x[1])
             else:
                 return ""
