@@ -250,7 +250,7 @@ class Bench:
             self.failure = self.failure or CaseFailure(case, fault=fault.fault)
             raise
         if self.right != session.spec.baseline:
-            flushed = flushes(self.right.plan.flags, self.right.source)
+            flushed = flushes(self.right)
             found = compare(session.contract, case, got, session.expected(case), data.arrays, flushes=flushed)
             if found and self.failure is None:
                 self.failure = CaseFailure(case, mismatch=found[0])

@@ -91,41 +91,30 @@ def first_failure(
 ) -> tuple[int, CaseFailure | None]:
     """(cases passed, the first failure or None), as :meth:`Session.first_failure` says. Where sizes are fixed and
     large, so that every case has them, a device that draws and compares by itself does: here a case takes seconds."""
-    device, passed = session.device, 0
-    if not can_judge(device) or not session.fixed or _elements(session) < LARGE_DATA:
+    device, contract, passed = session.device, session.contract, 0
+    large = session.fixed and elements(contract, session.smoke_case().size_map()) >= LARGE_DATA
+    if not can_judge(device) or not large or contract.reference is not None:  # an answer that is not the original's own
         return session.first_failure(image, candidate, cases)
     for case in cases:
         if not session.counts(case):
             continue
-        if _can_be_judged(session, case):
-            failure = _case_failure(session, device, image, candidate, case)
-        else:
-            _, failure = session.first_failure(image, candidate, [case])
+        failure = _case_failure(session, device, image, candidate, case)
         if failure is not None:
             return passed, failure
         passed += 1
     return passed, None
 
 
-def _elements(session: Session) -> int:
-    return elements(session.contract, session.smoke_case().size_map())
-
-
-def _can_be_judged(session: Session, case: Case) -> bool:
-    """Whether the device can tell all that is told here: an answer that is not the original's own it does not know, and
-    floating values that are made as a whole (in order, without repetition) it cannot move."""
-    data = _drawn(session, case, WANT_SEED)
-    made = any(is_float(array.dtype) for name, array in data.arrays.items() if name not in data.draws)
-    return session.contract.reference is None and not made and _has_room(session, case)
-
-
 def _case_failure(
     session: Session, device: JudgingDevice, image: Image, candidate: Candidate, case: Case
 ) -> CaseFailure | None:
-    """What is wrong with a candidate on a case, drawn and compared on the device. Raises BaselineError when the
-    original fails the case, and fatal DeviceFaults."""
-    launches, buffers = place(session.contract, candidate.plan, case, _drawn(session, case, OWN_SEED))
-    if not launches:
+    """What is wrong with a candidate on a case, drawn and compared on the device; here where it has no room, and where
+    floating values are made as a whole (in order, without repetition), which it cannot move. Raises BaselineError when
+    the original fails the case, and fatal DeviceFaults."""
+    data = _drawn(session, case, OWN_SEED)
+    launches, buffers = place(session.contract, candidate.plan, case, data)
+    made = any(is_float(array.dtype) for name, array in data.arrays.items() if name not in data.draws)
+    if made or not launches or not _has_room(session, case):
         return session.first_failure(image, candidate, [case])[1]
     try:
         with device.prepare(image, launches, buffers) as prepared:
@@ -263,7 +252,7 @@ def _judged(
 ) -> Mismatch | None:
     session, case, judge = original.session, original.case, original.device.judge
     got, want, again = (prepared.region(name) for prepared in ran)
-    how = _comparison(session, case, name, got.dtype, flushes(candidate.plan.flags, candidate.source), poison_seed)
+    how = _comparison(session, case, name, got.dtype, flushes(candidate), poison_seed)
     if how.exact:
         found = judge.compare((got, want, again), how)
     else:

@@ -67,8 +67,7 @@ def _uncontained(session: Session) -> list[str]:
 
 def _noise(session: Session, case: Case, expected: Expected) -> Fault | None:
     """Repeated runs that differ by more than rounding can explain."""
-    baseline = session.spec.baseline
-    flushed = flushes(baseline.plan.flags, baseline.source)
+    flushed = flushes(session.spec.baseline)
     for name, spread in expected.spread.items():
         if not np.any(spread):
             continue

@@ -310,7 +310,7 @@ class Session:
         it can take through barriers in a second or two are passed over: the same sizes come in smaller cases. Each case
         is run twice; where even the smallest is dear, the first."""
         plan, passed, started_large = candidate.plan, 0, 0.0
-        flushed = flushes(plan.flags, candidate.source)
+        flushed = flushes(candidate)
         for case in cases:
             if case.kind is CaseKind.LARGE:
                 started_large = started_large or time.monotonic()

@@ -15,7 +15,7 @@ TRIES = 24
 
 def shrunk(session: Session, image: Image, candidate: Candidate, failure: CaseFailure) -> CaseFailure:
     """The same failure on the smallest case found that still fails; the given one when nothing smaller does."""
-    smallest, plan, flushed = failure, candidate.plan, flushes(candidate.plan.flags, candidate.source)
+    smallest, plan, flushed = failure, candidate.plan, flushes(candidate)
 
     def still_fails(case: Case) -> bool:
         nonlocal smallest

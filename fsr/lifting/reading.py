@@ -12,7 +12,7 @@ from fsr.backends.host.tracing import KINDS, TYPES, Trace
 from fsr.lifting.allowance import unlimited
 from fsr.lifting.graph import Graph
 from fsr.lifting.refused import Refused
-from fsr.lifting.signs import CONDITIONS, Range, Signs
+from fsr.lifting.signs import Range, Signs
 
 _LISTS = {
     "fadd": "sum", "add": "sum", "fmul": "prod", "mul": "prod", "maxnum": "max", "fmax": "max", "smax": "max",
@@ -211,15 +211,14 @@ class Reader:
         if name in _PREDICATES or (name[0] == "u" and name[1:] in ("gt", "ge", "lt", "le")):
             return g.compared(_PREDICATES.get(name, name[1:]), *args)
         if name == "zext":
-            return g.make(dtype, *args) if self._is_condition(args[0]) else self.signs.zero_extended(dtype, args[0])
-        if name == "uitofp" and not self._is_condition(args[0]):
+            return (
+                g.make(dtype, *args) if self.signs.is_condition(args[0]) else self.signs.zero_extended(dtype, args[0])
+            )
+        if name == "uitofp" and not self.signs.is_condition(args[0]):
             return g.op(dtype, self.signs.zero_extended("int64", args[0]))
         if name in _CASTS:
             return g.op(dtype, *args)
         return g.op(_NAMES.get(name, name), *args)
-
-    def _is_condition(self, e: int) -> bool:
-        return self.graph.terms[e][0] in CONDITIONS
 
     # ------------------------------------------------------------ addresses that data decides
 

@@ -107,7 +107,7 @@ class Signs:
         """An operation that takes integers without a sign, by one with; None for any other."""
         g, kinds = self.graph, [self.kind(a) for a in args]
         kind = next(filter(None, kinds), "")
-        if name == "sext" and kind == "" and dtype in BITS and self._is_condition(args[0]):
+        if name == "sext" and kind == "" and dtype in BITS and self.is_condition(args[0]):
             return g.selected(args[0], g.integer(-1, dtype), g.integer(0, dtype))
         if kind not in _WIDER or name not in _UNSIGNED:
             return None
@@ -129,12 +129,13 @@ class Signs:
             return left if wide == kind else g.make(kind, left)
         return g.make(kind, g.make({"udiv": "idiv", "urem": "irem", "lshr": "ashr"}[name], a, b))
 
-    def _is_condition(self, e: int) -> bool:
-        return self.graph.terms[e][0] in CONDITIONS
+    def is_condition(self, e: int) -> bool:
+        """Whether a value is true or false."""
+        return self.graph.terms[e][0] in _CONDITIONS
 
 
 _OF_THE_FIRST = ("neg", "abs", "and", "or", "xor", "shl", "ashr", "lshr", "idiv", "irem", "select", "gathered")
-CONDITIONS = ("gt", "ge", "eq", "ne", "not", "and", "or", "xor")
+_CONDITIONS = ("gt", "ge", "eq", "ne", "not", "and", "or", "xor")
 _UNSIGNED = (*_COMPARED, *_LISTED, "uadd.sat", "usub.sat", "udiv", "urem", "lshr")
 
 

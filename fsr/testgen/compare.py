@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ import numpy as np
 from fsr.contract.model import Contract
 from fsr.expressions import evaluate
 from fsr.hardware.dtypes import doubled, float_limits, is_float
-from fsr.records import Case, Json
+from fsr.records import Candidate, Case, Json
 from fsr.testgen.oracle import Expected
 from fsr.testgen.values import Array, same_bits
 
@@ -35,7 +35,7 @@ ARRAY_ERROR_CAP = 16.0  # one freak element of the original must not widen the b
 SURELY = 0.75  # see _surely_right
 OVERFLOWED_NEAR = 2.0**-7  # how near to the truth, relatively, counts where the original has no number at all
 ORDERED = frozenset({"sorted", "reverse"})
-ADDS = re.compile(r"\batomicAdd|\b(?:atom|red)\.")
+ADDS = re.compile(r"\batomicAdd|\b(?:atom|red)\.(?:[\w:]+\.)*add\b")
 FREE_LENGTH = 8.0  # sums of up to 64 terms are covered by the floor itself; longer ones need more room
 
 
@@ -118,10 +118,11 @@ def compare_baseline(contract: Contract, case: Case, expected: Expected) -> list
     return found
 
 
-def flushes(flags: Sequence[str], source: str) -> bool:
+def flushes(candidate: Candidate) -> bool:
     """Whether a kernel turns denormal float32 values into zero: by its compiler's flags, or by adding atomically, which
     in global memory never has any (PTX ISA, ``atom.add.f32``)."""
-    return any(re.fullmatch(r"--?(use_fast_math|ftz=true)", flag) for flag in flags) or bool(ADDS.search(source))
+    by_flag = any(re.fullmatch(r"--?(use_fast_math|ftz=true)", flag) for flag in candidate.plan.flags)
+    return by_flag or ADDS.search(candidate.source) is not None
 
 
 def tolerance(contract: Contract, case: Case, dtype: np.dtype[Any], *, flushed: bool = False) -> tuple[float, float]:

@@ -12,7 +12,7 @@ import pytest
 
 from fsr.contract.model import Argument, Constraints, Contract, Size, Tolerance
 from fsr.errors import ContractError
-from fsr.records import Case, Launch, Plan, Role
+from fsr.records import Candidate, Case, Launch, Plan, Role
 from fsr.testgen import families
 from fsr.testgen.compare import Mismatch, compare, compare_baseline, flushes, tolerance
 from fsr.testgen.oracle import Expected, Once, expect
@@ -435,7 +435,8 @@ def test_a_candidate_whose_flags_flush_may_lose_every_denormal_term_of_a_sum() -
         ((), "atomicAdd(&y[i], s);", True),
         ((), 'asm volatile("red.global.add.f32 [%0], %1;" :: "l"(y), "f"(s));', True),
         (("-lineinfo",), "y[i] = s; // deatomicAdded", False),
+        ((), "y[i] = red.x + add;", False),
     ],
 )
 def test_what_flushes_are_flags_and_atomic_sums(flags: tuple[str, ...], source: str, told: bool) -> None:
-    assert flushes(flags, source) is told
+    assert flushes(Candidate(source, Plan((), flags=flags))) is told
