@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.kernels.sources import Subject
@@ -77,10 +77,10 @@ class Judge:
 
     def _verdict(self, candidate: Candidate, image: Image, plan: Plan) -> tuple[str, str]:
         cases = [*self.cases, *self.session.candidate_cases(candidate)]
-        told = ""
+        candidate, told = replace(candidate, plan=plan), ""
         for _ in range(TRIES):
             try:
-                _passed, failure = self.session.first_failure(image, plan, cases)
+                _passed, failure = self.session.first_failure(image, candidate, cases)
             except DeviceFault as fault:
                 return "wrong", f"{fault.fault.kind}: {fault.fault.detail}"
             if failure is None:

@@ -12,6 +12,7 @@ from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.packs import MOST_BYTES, Packs
 from fsr.transform.computed.parts import Part, name_of, value_of
+from fsr.transform.computed.record_packs import Record
 from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, plain
 from fsr.transform.plain.c_text import NotPlain
 
@@ -51,7 +52,7 @@ def _applies(scene: Scene) -> bool:
     if not _is_map(scene.part, _segments(scene.part)):
         return False
     last = scene.part.domain[-1][0]
-    reads = loads_in(value_of(s) for s in scene.part.outputs)
+    reads = [x for x in loads_in(value_of(s) for s in scene.part.outputs) if not Record.of(scene, x, last)]
     return not any(plain(x) and any(last in names_in(i) for i in x.indices[:-1]) for x in reads)
 
 
@@ -91,7 +92,8 @@ def written(scene: Scene, params: Params) -> list[Written]:
     scene = scene.narrowed()
     pack, packs, threads = (int(params[k]) for k in ("pack", "packs", "threads"))
     (last, length), lead = scene.part.domain[-1], scene.part.domain[:-1]
-    reads = Packs.of(scene, [value_of(s) for s in scene.part.outputs], last, pack)
+    values = [value_of(s) for s in scene.part.outputs]
+    reads = Packs.of(scene, values, last, pack).with_records(values)
     limit = scene.size(length)
     number, count = _numbered(scene, pack, threads * packs)
     inner = [*_place(scene, pack, number), *_whole_or_single(scene, reads, limit)]
@@ -146,7 +148,7 @@ def _whole_or_single(scene: Scene, reads: Packs, limit: str) -> list[str]:
     pairs = [(scene.element(o), v) for o, v in zip(outputs, values, strict=True)]
     apart = f"${last}_first / {reads.width} + $lane * ${last}_packs" if lead and reads.width > 1 else ""
     single = reads.lanes(scene.assigned(pairs, {}), f"${last} < {limit}", apart)
-    if reads.width == 1:
+    if reads.width == 1 and not reads.records:
         return single
     whole = reads.made(outputs, values, {})
     fits = f"{limit} % {reads.width} == 0" if lead else f"${last}_first + {reads.width} <= {limit}"

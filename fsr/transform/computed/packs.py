@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fsr.computation.expression import Expr, Load
-from fsr.hardware.c_types import BY_DTYPE
 from fsr.source.names import indent, unrolled
+from fsr.transform.computed.record_packs import MOST_BYTES, Record, pack_type, records_in
 from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, surely, word
-
-MOST_BYTES = 16
+from fsr.transform.plain.c_text import NotPlain
 
 
 @dataclass(frozen=True)
 class Packs:
-    """The reads among some expressions that go along a dimension, as packs of ``width`` from ``$<dim>_first`` on."""
+    """The reads among some expressions that go along a dimension, as packs of ``width`` from ``$<dim>_first`` on.
+    ``records``: those of records that do, by the names of their packs."""
 
     scene: Scene
     dim: str
     width: int
     loads: tuple[Load, ...]
     names: Mapping[Load, str] = field(default_factory=dict)
+    records: Mapping[str, Record] = field(default_factory=dict)
 
     @staticmethod
     def of(scene: Scene, exprs: Iterable[Expr], dim: str, width: int) -> Packs:
@@ -37,14 +38,24 @@ class Packs:
             names[load] = f"{base}{count + 1 if count else ''}"
         return Packs(scene, dim, width, tuple(found), names)
 
+    def with_records(self, exprs: Iterable[Expr]) -> Packs:
+        """With the records of which expressions read elements that no condition guards."""
+        exprs = list(exprs)
+        sure = surely(exprs)
+        return replace(self, records=records_in(self.scene, exprs, self.dim, lambda x: self.scene.harmless(x, sure)))
+
     def aligned(self, written: Sequence[Load] = ()) -> str:
         """The condition under which all packs are whole: rows and addresses are multiples of the width."""
         tests: dict[str, None] = {}
-        for load in (*self.loads, *written):
-            if len(load.indices) > 1:
-                tests[f"{self.scene.size(self.scene.shape(load.buffer)[-1])} % {self.width} == 0"] = None
-        for load in (*self.loads, *written):
-            name, needed = self.scene.names.names[load.buffer], bytes_of(load) * self.width
+        records = {r.first: r for x in written if (r := Record.of(self.scene, x, self.dim))}
+        records |= {r.first: r for r in self.records.values()}
+        packs = [(x, self.width, 1) for x in (*self.loads, *written) if not Record.of(self.scene, x, self.dim)]
+        packs += [(r.first, r.unit(self.width), 2) for r in records.values()]
+        for load, _, own in packs:
+            if len(load.indices) > own:
+                tests[f"{self.scene.size(self.scene.shape(load.buffer)[-own])} % {self.width} == 0"] = None
+        for load, width, _ in packs:
+            name, needed = self.scene.names.names[load.buffer], bytes_of(load) * width
             if needed > 1 and self.scene.target.alignment(name) % needed:
                 self.scene.helpers.add("fsr_aligned")
                 tests[f"fsr_aligned<{needed}>({name})"] = None
@@ -56,6 +67,8 @@ class Packs:
         for load in self.loads:
             kind = pack_type(self.scene, load, self.width)
             lines.append(f"const {kind} {self.names[load]} = *reinterpret_cast<const {kind} *>(&{self.first(load)});")
+        for name, record in self.records.items():
+            lines += record.fetched(self.scene, name, self.width, self.first(record.first))
         return lines
 
     def first(self, load: Load) -> str:
@@ -64,21 +77,31 @@ class Packs:
 
     def held(self, lane: str) -> dict[Expr, str]:
         """What stands for each read in the code of one lane."""
-        return {load: f"{name}.v[{lane}]" for load, name in self.names.items()}
+        found: dict[Expr, str] = {load: f"{name}.v[{lane}]" for load, name in self.names.items()}
+        for name, record in self.records.items():
+            found |= dict[Expr, str](record.places(name, self.width, lane).items())
+        return found
 
     def made(self, written: Sequence[Load], values: Sequence[Expr], held: Mapping[Expr, str]) -> list[str]:
         """Packs of what is written, of the lanes' values, and their stores; ``held`` stands for parts of a lane's."""
-        kinds = [pack_type(self.scene, o, self.width) for o in written]
-        again = [sum(o.buffer == x.buffer for x in written[:n]) for n, o in enumerate(written)]
-        names = [f"{self.scene.own(o.buffer)}_made{k + 1 if k else ''}" for o, k in zip(written, again, strict=True)]
-        pairs = [(f"{name}.v[$lane]", value) for name, value in zip(names, values, strict=True)]
-        return [
-            *self.fetch(),
-            *(f"{kind} {name};" for kind, name in zip(kinds, names, strict=True)),
-            *self.lanes(self.scene.assigned(pairs, {**held, **self.held("$lane")})),
-            *(f"*reinterpret_cast<{kind} *>(&{self.first(o)}) = {name};"
-              for kind, name, o in zip(kinds, names, written, strict=True)),
-        ]  # fmt: skip
+        places, begun, ended = dict[Load, str](), list[str](), list[str]()
+        for o in written:
+            record, own = Record.of(self.scene, o, self.dim), self.scene.own(o.buffer)
+            if record is not None and o not in places:
+                places |= record.places(f"{own}_made", self.width, "$lane")
+                begun.append(record.declared(self.scene, f"{own}_made", self.width))
+                ended += record.stored(self.scene, f"{own}_made", self.width, self.first(record.first))
+            elif record is None:
+                again = sum(o.buffer == x.buffer for x in places)
+                name, kind = f"{own}_made{again + 1 if again else ''}", pack_type(self.scene, o, self.width)
+                places[o] = f"{name}.v[$lane]"
+                begun.append(f"{kind} {name};")
+                ended.append(f"*reinterpret_cast<{kind} *>(&{self.first(o)}) = {name};")
+        if set(places) != set(written):
+            raise NotPlain("some elements of a record are not written")
+        pairs = [(places[o], value) for o, value in zip(written, values, strict=True)]
+        lanes = self.lanes(self.scene.assigned(pairs, {**held, **self.held("$lane")}))
+        return [*self.fetch(), *begun, *lanes, *ended]
 
     def lanes(self, inner: list[str], guard: str = "", at: str = "") -> list[str]:
         """The lines for each lane, unrolled; the dimension has its name there. ``at``: a lane's place in it where the
@@ -94,12 +117,6 @@ def _guarded(guard: str, inner: list[str]) -> list[str]:
     return [f"if ({guard}) {{", *indent(inner), "}"] if guard else inner
 
 
-def pack_type(scene: Scene, load: Load, width: int) -> str:
-    """The C type of a pack of a buffer's elements."""
-    scene.helpers.add("fsr_pack")
-    return f"fsr_pack<{BY_DTYPE[load.dtype].spelling}, {width}>"
-
-
 def widths(exprs: Iterable[Expr], dim: str) -> tuple[int, ...]:
     """Pack widths worth trying, widest first: 16 bytes of the narrowest element that is read along the dimension, half
     of that, one."""
@@ -108,3 +125,6 @@ def widths(exprs: Iterable[Expr], dim: str) -> tuple[int, ...]:
         return (1,)
     widest = MOST_BYTES // min(sizes)
     return tuple(dict.fromkeys(max(1, w) for w in (widest, widest // 2, 1) if w * max(sizes) <= 2 * MOST_BYTES)) or (1,)
+
+
+__all__ = ["MOST_BYTES", "Packs", "pack_type", "widths"]

@@ -20,6 +20,7 @@ from fsr.hardware.gpus import Target as Gpu
 from fsr.hardware.gpus import closest_target
 from fsr.records import Candidate
 from fsr.source.parse import parse_kernels
+from fsr.transform.computed.interleaved import by_records
 from fsr.transform.computed.joining import joined
 from fsr.transform.computed.parts import Part, cuts_of, name_of
 from fsr.transform.computed.segments import segmented
@@ -223,7 +224,7 @@ def _cuttings(
         return always(contract, f"({one}) == ({other})")
 
     found = []
-    for told in (*segmented(computation, same), computation, *staged(computation)):
+    for told in (*segmented(computation, same), *by_records(computation), computation, *staged(computation)):
         found += _cut(told, target, contract, gpu)
     return tuple(way for n, way in enumerate(found) if way not in found[:n])
 

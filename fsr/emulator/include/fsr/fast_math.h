@@ -27,4 +27,9 @@ using ::__tanf;
 #define sincosf(x, s, c) __sincosf(x, s, c)
 #define tanf(x) __tanf(x)
 #define fdividef(x, y) __fdividef(x, y)
+#elif defined(FSR_TRACE)  // the library's own store what nobody follows
+inline void fsr_sincos(float x, float* s, float* c) { *s = sinf(x), *c = cosf(x); }
+inline void fsr_sincos(double x, double* s, double* c) { *s = sin(x), *c = cos(x); }
+#define sincosf(x, s, c) fsr_sincos(x, s, c)
+#define sincos(x, s, c) fsr_sincos(x, s, c)
 #endif
