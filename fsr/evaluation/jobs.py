@@ -117,7 +117,7 @@ def _stages(session: Session, request: EvaluateRequest) -> Outcome:
     if elsewhere:
         return replace(told, evidence={"kind": SLOWER_ELSEWHERE, "detail": elsewhere})
     # Those that aim at this one candidate have an answer of the original that no other will ask for: for the best.
-    own = session.candidate_cases(request.candidate) if best else []
+    own = [c for c in session.candidate_cases(request.candidate) if not session.waits(c)] if best else []
     cases = [*session.search_cases(), *own]
     passed, failure = first_failure(session, image, request.candidate, cases)
     if failure is not None:

@@ -71,7 +71,8 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     held_out = session.held_out_cases()
     inspections: dict[str, Json] = {}
     with inspecting(session, candidate, binaries, held_out) as inspected:
-        cases = [*(() if request.own_tested else session.candidate_cases(candidate)), *held_out]
+        own = [c for c in session.candidate_cases(candidate) if session.waits(c) or not request.own_tested]
+        cases = [*own, *held_out]
         passed, failure = first_failure(session, binaries.run, candidate, cases)
         if failure is None:
             more, failure = session.first_failure(binaries.run, candidate, session.corner_cases())

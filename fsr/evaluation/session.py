@@ -241,7 +241,8 @@ class Session:
         )  # fmt: skip
         turning = turning_cases(self.contract, candidate, baseline, seed)
         named = [*tailored, *turning]
-        others = [replace(c, name=f"{c.name} outliers", family="outliers") for c in named[:OTHER_VALUES]]
+        often = [c for c in named[:OTHER_VALUES] if not self.waits(c)]
+        others = [replace(c, name=f"{c.name} outliers", family="outliers") for c in often]
         if self.fixed:  # all other cases have this very size: other values alone may tell more
             named, others = [], others[:1]
         return self.affordable([*named, *others, *value_cases(self.contract, candidate, baseline, seed)])
@@ -337,6 +338,11 @@ class Session:
         """Whether a case launches far more threads than others may, and than the original does on it."""
         most = CROWD * (self.spec.backend.limits.threads or 0)
         return 0 < most < self.launched_threads(plan, case) > 2 * self.launched_threads(self.spec.baseline.plan, case)
+
+    def waits(self, case: Case) -> bool:
+        """Whether so many threads run for a case, the original's too, that only what is promoted meets it."""
+        most = CROWD * (self.spec.backend.limits.threads or 0)
+        return 0 < most < self.launched_threads(self.spec.baseline.plan, case)
 
     def launched_threads(self, plan: Plan, case: Case) -> int:
         """Threads of all launches of a plan on a case."""

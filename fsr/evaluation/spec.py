@@ -100,7 +100,8 @@ class PromotionPart(Enum):
 class PromoteRequest:
     """Payload of ``promotion.promote_task``. ``budget_s``: seconds that this task may take, its final among them.
     ``untrusted``: a model wrote the candidate. ``own_tested``: its evaluation went through the cases that aim at what
-    this candidate names. ``below``: elements of all buffers; at so many the original itself is known to fail."""
+    this candidate names, all but those that wait for promotion. ``below``: elements of all buffers; at so many the
+    original itself is known to fail."""
 
     spec: SessionSpec
     candidate: Candidate

@@ -11,9 +11,18 @@ import numpy as np
 import pytest
 
 from fsr.contract.model import Argument, Contract, Size
-from fsr.evaluation.session import CASES_LEAST, Session, first_error
-from fsr.evaluation.spec import SessionSpec
-from fsr.records import Candidate, Case, Image, Launch, Plan, Role
+from fsr.evaluation.jobs import compile_task, evaluate_task
+from fsr.evaluation.promotion import promote_task
+from fsr.evaluation.session import CASES_LEAST, Session, first_error, session_of
+from fsr.evaluation.spec import (
+    Binaries,
+    CompileRequest,
+    EvaluateRequest,
+    PromoteRequest,
+    PromotionPart,
+    SessionSpec,
+)
+from fsr.records import Candidate, Case, Image, Launch, Plan, Role, Status
 from fsr.testgen.values import build
 
 FAMILIES = ["normal", "cancelling", "normal", "denormals", "uniform", "normal", "far rows", "ones", "normal", "wide"]
@@ -103,3 +112,27 @@ def test_of_what_a_compiler_says_the_first_error_is_shown_and_how_many_follow() 
     )
     assert first_error(log) == "k.cu(3): error: no such name\n  a = b;\n  ^\nand 1 more"
     assert first_error("it died") == "it died"
+
+
+WIDE = """__global__ void k(const float *a, float *b) {
+    if (threadIdx.x == 0) b[blockIdx.x] = a[blockIdx.x] * 2.0f;
+}
+"""
+
+
+def test_cases_of_very_many_threads_are_met_by_what_is_promoted(tmp_path: Path) -> None:
+    args = (Argument("a", "float32", Role.IN, ("n",)), Argument("b", "float32", Role.OUT, ("n",)))
+    plan = Plan((Launch("k", ("n", "1", "1"), ("1024", "1", "1"), "0", ("a", "b")),))
+    contract = Contract("k", (Size("n", 1, 9000, (64,)),), args, plan)
+    spec = SessionSpec(contract, Candidate(WIDE, plan), "host", "sm_90", 1, str(tmp_path))
+    wrong = Candidate(WIDE.replace("* 2.0f", "* (gridDim.x == 4098 ? 3.0f : 2.0f)"), plan)
+    binaries = compile_task(CompileRequest(spec, wrong))
+    assert isinstance(binaries, Binaries), binaries
+    found = evaluate_task(EvaluateRequest(spec, wrong, binaries, None))
+    assert (found.status, "own_cases" in found.evidence) == (Status.CORRECT, True)
+    request = PromoteRequest(spec, wrong, binaries, part=PromotionPart.TESTS, own_tested=True)
+    assert promote_task(request).status is Status.WRONG
+    session = session_of(spec)
+    waiting = [case for case in session.candidate_cases(wrong) if session.waits(case)]
+    assert waiting
+    assert not [case for case in waiting if case.family == "outliers"]
