@@ -21,6 +21,7 @@ from fsr.transform.computed import (
     rows,
     rows_columns,
     scan,
+    scan_columns,
     split_rows,
     tensor,
     warpgroup,
@@ -38,8 +39,9 @@ Params = Mapping[str, int | str]
 class Family:
     """One way to make a part. ``configurations``: its decisions with guesses of the gain, best first, none where it
     does not apply; ``written``: the kernels (NotPlain where the text cannot be written); ``rows_first``: whether it
-    reads all of a row before it writes there, so that results may take the place of what other points read; ``boxes``:
-    whether it writes no element that stays as it is (:attr:`Part.box`)."""
+    reads all of a row before it writes there, or each element by the thread that writes it, so that results may take
+    the place of what other points read; ``boxes``: whether it writes no element that stays as it is
+    (:attr:`Part.box`)."""
 
     configurations: Callable[[Scene], Iterator[tuple[dict[str, int | str], float]]]
     written: Callable[[Scene, Params], list[Written]]
@@ -182,10 +184,11 @@ _PIPELINED = Family(pipelined.configurations, pipelined.written, boxes=True)
 _REGISTER_TILE = Family(register_tile.configurations, register_tile.written)
 _ATTENTION = Family(attention_tiles.configurations, attention_tiles.written)
 _POINTS = Family(points.configurations, points.written, rows_first=True)
-_SCAN = Family(scan.configurations, scan.written)
-_LOOK_BACK = Family(look_back.configurations, look_back.written)
+_SCAN = Family(scan.configurations, scan.written, rows_first=True)
+_SCAN_COLUMNS = Family(scan_columns.configurations, scan_columns.written, rows_first=True)
+_LOOK_BACK = Family(look_back.configurations, look_back.written, rows_first=True)
 _SPLIT = Family(split_rows.configurations, split_rows.written)
-_EVERY = (_ATTENTION, _CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS, _REGISTER_TILE, _SCAN, _SPLIT)
+_EVERY = (_ATTENTION, _CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS, _REGISTER_TILE, _SCAN, _SCAN_COLUMNS, _SPLIT)
 
 _MEMORY = frozenset({"uncoalesced", "bandwidth", "latency"})
 _PRODUCTS = _MEMORY | {"compute", "instructions"}
@@ -206,6 +209,7 @@ FROM_COMPUTATION: tuple[FromComputation | RowsAndColumns, ...] = (
             ("fold-columns", _COLUMNS, _MEMORY | {"atomics"}),
             ("scan-look-back", _LOOK_BACK, _MEMORY | {"occupancy", "launch"}),
             ("scan-tiles", _SCAN, _MEMORY | {"occupancy"}),
+            ("scan-columns", _SCAN_COLUMNS, _MEMORY | {"occupancy"}),
             ("tile-permute", _PERMUTE, frozenset({"uncoalesced", "bandwidth"})),
             ("register-tile", _REGISTER_TILE, frozenset({"bandwidth", "instructions", "latency", "compute"})),
             ("pack-elements", _ELEMENTS, frozenset({"bandwidth", "instructions", "latency", "launch"})),

@@ -9,10 +9,11 @@ of all parts before its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Affine, Expr, Fold, names_in, renamed
+from fsr.computation.expression import Affine, Case, Expr, Fold, Op, names_in, renamed
+from fsr.computation.simplify import at_zero, simplified, unpeeled
 from fsr.computation.types import type_of
 from fsr.records import Scratch
 from fsr.source.names import indent, unrolled
@@ -33,47 +34,69 @@ _MOST_PARTS = 1024
 @dataclass(frozen=True)
 class Scan:
     """``output``: over lines and then ``dim``, made of its own point and of ``fold``, which goes along the line up to
-    the point (``inclusive``: the point itself too). ``body``: of the fold, over ``dim``."""
+    the point (``inclusive``: the point itself too). ``body``: of the fold, over ``dim``. ``at``: where the dimension
+    stands among those of the domain, -1 the contiguous one."""
 
     scene: Scene
     output: Statement
     fold: Fold
     body: Expr
     inclusive: bool
+    at: int = -1
 
     @property
     def dim(self) -> str:
         """The dimension along a line."""
-        return self.scene.part.domain[-1][0]
+        return self.scene.part.domain[self.at][0]
 
     @property
     def lead(self) -> tuple[tuple[str, str], ...]:
-        """The dimensions that number the lines."""
-        return self.scene.part.domain[:-1]
+        """The dimensions before it."""
+        return self.scene.part.domain[: self.at]
 
     @property
     def limit(self) -> str:
         """The elements of a line, as C text."""
-        return self.scene.size(self.scene.part.domain[-1][1])
+        return self.scene.size(self.scene.part.domain[self.at][1])
 
 
-def scan(scene: Scene) -> Scan | None:
-    """The part as a scan; None where it is none."""
+def scan(scene: Scene, at: int = -1) -> Scan | None:
+    """The part as a scan; None where it is none, or reads what another point overwrites. ``at``: see :class:`Scan`."""
     part = scene.part
-    found = one_fold(part) if part.domain else None
+    found = one_fold(part) if len(part.domain) >= -at else None
     if found is None:
         return None
-    output, fold = found
-    dim = part.domain[-1][0]
+    output, fold = replace(found[0], value=_whole(found[0])), found[1]
+    dim, last = part.domain[at][0], part.domain[-1][0]
     (own, length), *_ = fold.dims
     if length not in (Affine(((dim, 1),), 0), Affine(((dim, 1),), 1)) or dim in names_in(fold.body):
         return None
     body = renamed(fold.body, lambda n: dim if n == own else n)
-    reads = loads_in([body, value_of(output)])
-    apart = any(plain(x) and any(dim in names_in(i) for i in x.indices[:-1]) for x in reads)
-    if apart or not any(along(x, dim) for x in loads_in([body])):
+    reads = loads_in([body, without(value_of(output), fold)])
+    if any(x.buffer in part.written and x.indices != output.place for x in reads):
         return None
-    return Scan(scene, output, fold, body, length.constant == 1)
+    apart = any(plain(x) and any(last in names_in(i) for i in x.indices[:-1]) for x in reads)
+    if apart or not any(along(x, last) and dim in names_in(x) for x in loads_in([body])):
+        return None
+    return Scan(scene, output, fold, body, length.constant == 1, at)
+
+
+def _whole(output: Statement) -> Expr:
+    """The output's value without a branch for the first element that says the same there, to the bit."""
+    value = unpeeled(value_of(output))
+    match value:
+        case Case(Affine(((name, 1),), 0), Affine((), 0), yes, no):
+            first = [_uncast(simplified(at_zero(x, name))) for x in (yes, no)]
+            return no if first[0] == first[1] else value
+    return value
+
+
+def _uncast(e: Expr) -> Expr:
+    """What is cast to an integer as wide as it is: where it is stored, the same bits."""
+    match e:
+        case Op("int32" | "int64" as to, (a,)) if type_of(a).removeprefix("u") == to:
+            return a
+    return e
 
 
 # ---------------------------------------------------------------- decisions
