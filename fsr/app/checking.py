@@ -39,7 +39,7 @@ _SAY_HOW = (
 class Judgement:
     """What the stages say of a candidate file. status: 'passed' or 'failed'. outcome: the candidate's status. stage:
     the last it came to. evidence: of a failure, the case and what was wrong. verdict: of the paired final, if there was
-    one: kind, speedup, ci95, basis."""
+    one: kind, speedup, ci95, basis. notes: what limits what was found, as cases that there was no time for."""
 
     status: str
     entry: str
@@ -51,6 +51,7 @@ class Judgement:
     evidence: Mapping[str, Json]
     seconds: float
     verdict: Json = None
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
         """The object that ``fsr evaluate --json`` prints."""
@@ -142,6 +143,7 @@ def judge_candidate(
         evidence=dict(outcome.evidence),
         seconds=round(time.monotonic() - started, 2),
         verdict=outcome.evidence.get("verdict") if timed and right else None,
+        notes=(*fleet.notes, *report.notes, *map(str, filter(None, [outcome.evidence.get("untested")]))),
     )
     return Judged(judgement, spec, report.device)
 

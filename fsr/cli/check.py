@@ -53,10 +53,11 @@ def evaluate_command(candidate: Path, kernel: Path, as_json: bool, **options: An
 
 def _judge(candidate: Path, kernel: Path, options: OptionFields, *, timed: bool, as_json: bool) -> int:
     from fsr.app.checking import judge
-    from fsr.report.terminal import check_summary
+    from fsr.report.terminal import check_summary, waiting
     from fsr.runs.options import RefineOptions
 
-    result = judge(candidate, RefineOptions(kernel, **options), timed=timed).to_json()
+    with waiting(f"testing {kernel.name}, then {candidate.name}"):
+        result = judge(candidate, RefineOptions(kernel, **options), timed=timed).to_json()
     click.echo(json.dumps(result) if as_json else check_summary(result))
     return EXIT_DONE if result["status"] == "passed" else EXIT_FAILED
 
@@ -64,8 +65,10 @@ def _judge(candidate: Path, kernel: Path, options: OptionFields, *, timed: bool,
 def _adequacy(candidate: Path, kernel: Path | None, count: int, options: OptionFields, *, as_json: bool) -> int:
     from fsr.app.adequacy import measure
     from fsr.report.adequacy import adequacy_summary
+    from fsr.report.terminal import waiting
     from fsr.runs.options import RefineOptions
 
-    result = measure(candidate, RefineOptions(kernel or candidate, **options), count)
+    with waiting(f"testing {candidate.name}, then up to {count} mutants of it"):
+        result = measure(candidate, RefineOptions(kernel or candidate, **options), count)
     click.echo(json.dumps(result) if as_json else adequacy_summary(result))
     return EXIT_DONE if result["status"] == "adequate" else EXIT_FAILED

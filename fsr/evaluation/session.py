@@ -204,6 +204,11 @@ class Session:
         """Whether there are no sizes but one of each: all cases have them."""
         return all(size.minimum == size.maximum for size in self.contract.sizes)
 
+    @property
+    def cramped(self) -> bool:
+        """Whether there are no small cases: even the first, which is as small as the sizes allow, is large."""
+        return self.fixed or case_lists.elements(self.contract, self.smoke_case().size_map()) > self.max_elements
+
     def search_cases(self) -> list[Case]:
         """The cases of every candidate that is worth full tests: the same list for all, so that the original
         answers each once."""
@@ -214,10 +219,10 @@ class Session:
         return list(self._search_cases)
 
     def affordable(self, cases: list[Case], before: Sequence[Case] = ()) -> list[Case]:
-        """All of the cases; where sizes are fixed and large, so that there are no smaller ones, those that a share of
-        the run's budget suffices for: first one of each family of values, those of ``before``, which come first, among
-        them. What else the machine does decides nothing where there are small sizes."""
-        if not self.fixed:
+        """All of the cases; where there are no small ones, those that a share of the run's budget suffices for: first
+        one of each family of values, those of ``before``, which come first, among them. What else the machine does
+        decides nothing where there are small sizes."""
+        if not self.cramped:
             return cases
         self.expected(self.smoke_case())
         one_s = self._smoke_s / 2  # it answers twice
@@ -308,8 +313,8 @@ class Session:
 
     def first_failure(self, image: Image, candidate: Candidate, cases: list[Case]) -> tuple[int, CaseFailure | None]:
         """(cases passed, the first failure or None). On the host device, cases that would launch more threads than
-        it can take through barriers in a second or two are passed over: the same sizes come in smaller cases. Each case
-        is run twice; where even the smallest is dear, the first."""
+        it can take through barriers in a second or two are passed over where the same sizes come in smaller cases. Each
+        case is run twice; where even the smallest is dear, the first."""
         plan, passed, started_large = candidate.plan, 0, 0.0
         flushed = flushes(candidate)
         for case in cases:
@@ -323,7 +328,7 @@ class Session:
             threads = self.launched_threads(plan, case) if limits.threads else 0
             if case.kind is CaseKind.LARGE and threads > (limits.threads or threads):
                 unusual = threads <= 2 * self.launched_threads(self.spec.baseline.plan, case)  # as the original's, soon
-            if threads > (limits.threads or threads) and passed and not unusual:
+            if threads > (limits.threads or threads) and passed and not unusual and not self.cramped:
                 continue  # but a size that the candidate names is one that it may treat apart
             expected = self.expected(case)
             limit_s = self.stopwatch.limit_s(case) + threads * limits.thread_s

@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from rich.console import Console
 from rich.live import Live
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from fsr.report.words import (
@@ -85,6 +87,16 @@ class Display:
             self._live.update(progress_table(state))
         else:
             print(progress_line(state), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def waiting(words: str, console: Console | None = None) -> Iterator[None]:
+    """Says on standard error, in a terminal, what takes its time and for how long it has; nothing is left of it."""
+    console = console or Console(stderr=True)
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        progress.add_task(words)
+        yield
 
 
 def progress_line(state: Shown) -> str:
@@ -200,4 +212,5 @@ def check_summary(result: Mapping[str, Any]) -> str:
         lines.append(
             f"  {verdict['kind']}: {ratio_text(verdict['speedup'])} [{low:.2f}, {high:.2f}] ({verdict['basis']})"
         )
+    lines += [f"  note: {note}" for note in result.get("notes", ())]
     return "\n".join(line[: 4 * (os.get_terminal_size().columns if sys.stdout.isatty() else 60)] for line in lines)

@@ -18,7 +18,7 @@ from fsr.testgen.values import has_limits, integer_bounds
 
 STRUCTURED_ELEMENTS = 1 << 17  # past what 16 bits count
 EDGES_ELEMENTS = 1 << 13
-MOST_ELEMENTS = 1 << 18  # where sizes are fixed: such arrays are made here, and the host device answers them first
+MOST_ELEMENTS = 1 << 22  # where sizes are fixed: such arrays are made here, and the host device answers them first
 CROWDS = 2
 ROOM = 33  # a size that cannot be as large is at its upper end in every other case
 

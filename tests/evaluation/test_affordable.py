@@ -34,7 +34,7 @@ def kept(smoke_s: float, *sizes: Size, before: Sequence[Case] = ()) -> tuple[lis
     contract = SimpleNamespace(sizes=sizes)
     session: Any = SimpleNamespace(
         contract=contract, spec=SimpleNamespace(budget_s=60.0), notes=[], _smoke_s=smoke_s,
-        expected=lambda case: None, smoke_case=lambda: CASES[0], fixed=all(s.minimum == s.maximum for s in sizes),
+        expected=lambda case: None, smoke_case=lambda: CASES[0], cramped=all(s.minimum == s.maximum for s in sizes),
     )  # fmt: skip
     return Session.affordable(session, CASES, before), session.notes
 

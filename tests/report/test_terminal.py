@@ -10,7 +10,16 @@ import pytest
 from rich.console import Console
 
 from fsr.report import terminal
-from fsr.report.terminal import Display, adequacy_text, check_summary, progress_line, progress_table, spread_of, summary
+from fsr.report.terminal import (
+    Display,
+    adequacy_text,
+    check_summary,
+    progress_line,
+    progress_table,
+    spread_of,
+    summary,
+    waiting,
+)
 from fsr.report.words import duration_text, ratio_text, time_text
 
 SEARCHED = {
@@ -120,6 +129,15 @@ def test_the_summary_of_a_check():
     passed = check_summary(failed | {"status": "passed", "verdict": verdict})
     assert "FASTER: 2.00x [1.90, 2.10] (measured)" in passed
     assert "expected 2" not in passed
+    assert "  note: 3 of 36 test cases" in check_summary(failed | {"notes": ("3 of 36 test cases: one takes 1.5 s",)})
+
+
+def test_what_takes_its_time_says_so_in_a_terminal_only():
+    for shown in (True, False):
+        written = io.StringIO()
+        with waiting("testing a[b].cu", Console(file=written, force_terminal=shown, width=80)):
+            pass
+        assert ("testing a[b].cu" in written.getvalue()) == shown
 
 
 @pytest.mark.parametrize(
