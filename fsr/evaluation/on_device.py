@@ -89,10 +89,10 @@ def failure_on_device(
 def first_failure(
     session: Session, image: Image, candidate: Candidate, cases: list[Case]
 ) -> tuple[int, CaseFailure | None]:
-    """(cases passed, the first failure or None), as :meth:`Session.first_failure` says. Where sizes are fixed and
-    large, so that every case has them, a device that draws and compares by itself does: here a case takes seconds."""
+    """(cases passed, the first failure or None), as :meth:`Session.first_failure` says. Where every case is large, a
+    device that draws and compares by itself does: here a case takes seconds."""
     device, contract, passed = session.device, session.contract, 0
-    large = session.fixed and elements(contract, session.smoke_case().size_map()) >= LARGE_DATA
+    large = session.cramped and elements(contract, session.smoke_case().size_map()) >= LARGE_DATA
     if not can_judge(device) or not large or contract.reference is not None:  # an answer that is not the original's own
         return session.first_failure(image, candidate, cases)
     for case in cases:

@@ -72,11 +72,8 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     inspections: dict[str, Json] = {}
     with inspecting(session, candidate, binaries, held_out) as inspected:
         own = [c for c in session.candidate_cases(candidate) if session.waits(c) or not request.own_tested]
-        cases = [*own, *held_out]
+        cases = [*own, *held_out, *session.corner_cases()]
         passed, failure = first_failure(session, binaries.run, candidate, cases)
-        if failure is None:
-            more, failure = session.first_failure(binaries.run, candidate, session.corner_cases())
-            passed += more
         if failure is None:
             more, failure = _large(session, request)
             passed += more

@@ -127,9 +127,9 @@ class Session:
         return self._expected[case]
 
     def _repeats(self) -> bool:
-        """Whether the original need not be asked twice: its sizes are fixed, asking is dear, and all that it was asked
-        first it said twice to the bit, leaving no element out."""
-        first = self._expected.get(self.smoke_case()) if self.fixed and self._dear else None
+        """Whether the original need not be asked twice: it has no small cases, asking is dear, and all that it was
+        asked first it said twice to the bit, leaving no element out."""
+        first = self._expected.get(self.smoke_case()) if self._dear and self.cramped else None
         return first is not None and first.steady
 
     @property
