@@ -62,19 +62,28 @@ def baseline_task(spec: SessionSpec) -> BaselineReport:
     try:
         reading = read_clock(session, session.baseline, spec.baseline.plan, None)
     except DeviceFault as fault:
-        if fault.fault.kind in (FaultKind.MEMORY, FaultKind.LAUNCH):
-            raise BaselineError(
-                f"the timed sizes do not fit this device: {fault.fault.detail}",
-                where=f"sizes {session.contract.timed_sizes()[0]}",
-                fix="lower the timed sizes in the contract",
-            ) from None
-        raise session.baseline_error(session.timed()[0][0], fault.fault) from None
+        raise _untimed(session, fault.fault) from None
     features = reading.features.merged(lifted(spec.baseline)).quoting(spec.baseline.source)
     outcome = Outcome(
         Status.CORRECT, "tests", len(cases), len(cases), reading.timing, session.baseline.resources, features,
         seconds=time.monotonic() - started,
     )  # fmt: skip
     return BaselineReport(outcome, session.device.info, must_move(session), ceilings_of(session), tuple(notes))
+
+
+def _untimed(session: Session, fault: Fault) -> BaselineError:
+    """Why an original that passed its tests cannot be timed."""
+    where = f"sizes {session.contract.timed_sizes()[0]}"
+    if fault.kind in (FaultKind.MEMORY, FaultKind.LAUNCH):
+        told = f"the timed sizes do not fit this device: {fault.detail}"
+        return BaselineError(told, where=where, fix="lower the timed sizes in the contract")
+    if fault.kind is FaultKind.HANG:
+        return BaselineError(
+            f"the timed sizes take too long here, while smaller ones pass: {fault.detail}",
+            expected="sizes that one launch is done with in seconds", where=where,
+            fix="lower the timed sizes in the contract" + (", or time it on a GPU" if session.spec.predicted else ""),
+        )  # fmt: skip
+    return session.baseline_error(session.timed()[0][0], fault)
 
 
 def lifted(candidate: Candidate) -> Features:

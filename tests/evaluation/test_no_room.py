@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from fsr.backends.protocol import DeviceFault
 from fsr.errors import BaselineError
+from fsr.evaluation.jobs import _untimed
 from fsr.evaluation.qualify import _answered
 from fsr.records import Case, Fault, FaultKind
 
@@ -32,3 +36,23 @@ def test_it_says_which_case_and_what_to_do() -> None:
 def test_other_faults_are_left_as_they_are() -> None:
     with pytest.raises(DeviceFault):
         _answered(Full(FaultKind.HANG), CASE)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "predicted", "words"),
+    [
+        (FaultKind.MEMORY, True, ("do not fit this device", "lower the timed sizes")),
+        (FaultKind.HANG, True, ("take too long here", "time it on a GPU")),
+        (FaultKind.HANG, False, ("take too long here", "lower the timed sizes in the contract")),
+    ],
+)
+def test_sizes_that_cannot_be_timed_are_no_fault_of_the_kernel(
+    kind: FaultKind, predicted: bool, words: tuple[str, ...]
+) -> None:
+    contract = SimpleNamespace(timed_sizes=lambda: [{"n": 4096}])
+    session: Any = SimpleNamespace(contract=contract, spec=SimpleNamespace(predicted=predicted))
+    told = str(_untimed(session, Fault(kind, "k did not end within 20 s")))
+    assert "did not end within 20 s" in told
+    assert "{'n': 4096}" in told
+    assert "fails its own tests" not in told
+    assert all(word in told for word in words)
