@@ -294,6 +294,10 @@ def _logical(a: Array, b: Array) -> Array:
     return np.asarray(np.where(b != 0, a.view(f"u{a.dtype.itemsize}") >> b, a)).astype(a.dtype)
 
 
+def _counted(a: Array) -> Array:
+    return np.asarray(np.bitwise_count(a.view(f"u{a.dtype.itemsize}"))).astype(a.dtype)
+
+
 def _each(function: Callable[..., float]) -> Callable[..., Array]:
     return np.vectorize(function, otypes=[np.float64])
 
@@ -316,4 +320,5 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "copysign": np.copysign, "erf": _each(math.erf), "erfc": _each(math.erfc), "lgamma": _each(math.lgamma),
     "tgamma": _each(math.gamma), "idiv": _whole_quotient, "irem": lambda a, b: a - _whole_quotient(a, b) * b,
     "shl": np.left_shift, "ashr": np.right_shift, "lshr": _logical, "freeze": lambda a: a,
+    "ctpop": _counted,
 }  # fmt: skip

@@ -51,7 +51,7 @@ class Checker:
 
     def disagreement(self, c: Computation, cases: Sequence[Case]) -> str:
         """Where the computation and the original differ, in words; '' where they agree on all cases. Cases that are
-        too large for the interpreter do not count; at least half must be others."""
+        too large for the interpreter, or have no number in an answer, do not count; at least half must be others."""
         agreed = 0
         for case in cases:
             if case not in self._known and not self.in_part:
@@ -105,12 +105,12 @@ class Checker:
                 return f"it cannot be executed: {why}"
             if not wide.size or not agree(narrow, wide, values[chosen[: len(wide)]], cut=_cuts(c)):
                 return f"{name} differs from the original"
-        return ""
+        return "" if all(_tells(values) for _, values in want.values()) else None
 
     def _differs(
         self, c: Computation, sizes: Mapping[str, int], data: CaseData, want: Mapping[str, Array]
     ) -> str | None:
-        """None where the case is too large for the interpreter."""
+        """None where the case is too large for the interpreter, or tells nothing."""
         shapes, inputs = self._opened(sizes, data)
         where = ", ".join(f"{name} = {value}" for name, value in sizes.items())
         outputs = [a.name for a in self.contract.buffers() if a.role is not Role.IN]
@@ -137,7 +137,12 @@ class Checker:
                 return f"nothing is known of {name}"
             if not agree(narrow[name], wide[name], asked[name], cut=_cuts(c)):
                 return f"at {where} {name} differs from the original"
-        return ""
+        return "" if all(map(_tells, asked.values())) else None
+
+
+def _tells(want: Array) -> bool:
+    """Whether an answer of the original says more than that it is no number anywhere."""
+    return not is_float(want.dtype) or not want.size or bool(np.isfinite(want.astype(np.float64)).any())
 
 
 def _picked(c: Computation, outputs: Sequence[str]) -> bool:
@@ -199,7 +204,7 @@ def agree(narrow: Array, wide: Array, want: Array, *, cut: bool = False) -> bool
     if not (np.isnan(original) == np.isnan(own))[~finite].all() or not np.isfinite(own[finite]).all():
         return False
     if not finite.any():
-        return original.size == 0
+        return True
     size = np.abs(original[finite])
     typical = float(np.sqrt(np.mean(size**2)))
     bound = _ULPS * float_limits(want.dtype).eps * np.maximum(size, typical) + 4 * np.abs(own - got)[finite]

@@ -331,8 +331,8 @@ class Graph:
             return None
         for op, new, old in (("argmax", x[1], x[2]), ("argmin", x[2], x[1])):
             best, held = self.terms[old], self.terms[b]
-            if self.terms[a][0] != "int":
-                continue
+            if self.terms[a][0] != "int" or self.terms[new][0] == "const":
+                continue  # a literal beats nothing: what is chosen by a threshold is no place
             before = set(best[1]) if best[0] == op[3:] else {old}
             pair = self.make("pair", new, a)
             if held[0] == op and {self.terms[p][1] for p in held[1]} == before:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ from fsr.lifting.check import FAMILIES, RUN_IN_PART_S, Checker
 from fsr.lifting.forms import Forms
 from fsr.lifting.generalise import Generaliser
 from fsr.lifting.graph import Graph
-from fsr.lifting.merging import guarded, merged
+from fsr.lifting.merging import guarded, merged, one_type
 from fsr.lifting.points import Points
 from fsr.lifting.refused import Hopeless, Refused, TooMuch
 from fsr.lifting.sampling import checked_sizes, least_sizes, spread_sizes, watched_sizes
@@ -34,8 +35,10 @@ from fsr.lifting.watching import Run, Watcher
 from fsr.records import Candidate, Case, CompileFailure, Image, Role
 
 LIMIT_S = 10.0  # for watched runs and the thinking about one candidate (see Allowance), compiling aside
-_MOST_FILLS, _MOST_FILLS_IN_PART = 12, 9
+_MOST_FILLS, _MOST_FILLS_IN_PART = 16, 13
 _SAME_FILLS, _FILLS = 32, 120  # runs in a row that show nothing new; runs at most
+_ZEROS = 6  # so many runs with other data, the first among them, have zeros in some of the inputs, others in each
+_LEFT_FILLS, _SMALL = 6, 20_000  # runs where some elements keep what they held: data may decide on that; of few nodes
 _DEEP = 20_000
 _LONGEST = 1 << 24  # terms of one element, written out, at any sizes: nobody could write them down
 _MOST_EDGES = 6  # of one dimension of an output in one run
@@ -208,15 +211,22 @@ class _Attempt:
         found = self.watcher.terms(graph, runs[0], output, at)
         if any(guarded(graph, t) for t in found):
             found = self._added(graph, n, output, at, found) or found
-        fills = 1
-        while fills < (_MOST_FILLS_IN_PART if runs[0].part else _MOST_FILLS) and any(guarded(graph, t) for t in found):
+        home = [graph.make("load", output, tuple(graph.integer(i, "int64") for i in c)) for c in at]
+        left = not runs[0].part and len(runs[0].trace.nodes) < _SMALL and any(map(operator.eq, found, home))
+        fills, most = 1, _MOST_FILLS_IN_PART if runs[0].part else _MOST_FILLS
+        while fills < most and ((left and fills < _LEFT_FILLS) or any(guarded(graph, t) for t in found)):
             if fills == len(runs):
-                runs.append(self.watcher.run(runs[0].sizes, 101 * fills + n, part=runs[0].part))
+                runs.append(self._filled(runs[0], fills, n))
             others = self.watcher.terms(graph, runs[fills], output, at)
-            home = [graph.make("load", output, tuple(graph.integer(i, "int64") for i in c)) for c in at]
             found = [self._merged(graph, a, b, h) for a, b, h in zip(found, others, home, strict=True)]
             fills += 1
-        return found
+        dtype = next(a.dtype for a in self.contract.args if a.name == output)
+        return [one_type(graph, t, dtype) for t in found] if dtype.startswith("uint") else found
+
+    def _filled(self, first: Run, fills: int, n: int) -> Run:
+        """The n-th run with other data, zeros among them first, on which comparisons with nought turn."""
+        family = "zeros" if fills < _ZEROS else "normal"
+        return self.watcher.run(first.sizes, 101 * fills + n, part=first.part, family=family)
 
     def _added(
         self, graph: Graph, n: int, output: str, at: Sequence[tuple[int, ...]], first: Sequence[int]
@@ -231,7 +241,7 @@ class _Attempt:
             if fills == _FILLS or None in known:
                 return None
             if fills == len(runs):
-                runs.append(self.watcher.run(runs[0].sizes, 101 * fills + n, part=runs[0].part))
+                runs.append(self._filled(runs[0], fills, n))
             others = self.watcher.terms(graph, runs[fills], output, at)
             more = [additions(graph, t, h) for t, h in zip(others, homes, strict=True)]
             new = [None if a is None or b is None else a.joined(b) for a, b in zip(known, more, strict=True)]

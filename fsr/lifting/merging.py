@@ -19,6 +19,19 @@ def guarded(g: Graph, e: int) -> bool:
     return False
 
 
+def one_type(g: Graph, e: int, dtype: str) -> int:
+    """An element of an unsigned type that data chooses, with an element that is kept as its bits where what else it may
+    become is told as a signed value."""
+    x = g.terms[e]
+    if x[0] != "select":
+        return e
+    sides = [one_type(g, int(k), dtype) for k in x[2:]]
+    kept = [g.terms[k][0] == "load" for k in sides]
+    if any(kept) and not all(kept):
+        sides = [g.op(dtype[1:], k) if is_kept else k for k, is_kept in zip(sides, kept, strict=True)]
+    return g.selected(int(x[1]), *sides)
+
+
 def merged(g: Graph, a: int, b: int, home: int) -> int:
     """Both runs' terms as one: equal but for branches on data with opposite outcomes. ``home``: what the element holds
     where neither side writes it. Raises Refused."""

@@ -86,10 +86,10 @@ class Watcher:
         self._blocks, self._threads, self._known = FEW_BLOCKS, tuple[int, ...](), False
         self._readers: dict[tuple[int, int], tuple[Graph, Run, Reader]] = {}  # by what they are of
 
-    def run(self, sizes: Mapping[str, int], seed: int, *, part: bool = False) -> Run:
-        """One run at these sizes with data of that seed, ``part``: of a few blocks. Raises Refused; TooMuch where fewer
-        sizes or blocks would do."""
-        return self._run(Case("watched", tuple(sizes.items()), "normal", seed), part, ())[1]
+    def run(self, sizes: Mapping[str, int], seed: int, *, part: bool = False, family: str = "normal") -> Run:
+        """One run at these sizes with data of that family and seed, ``part``: of a few blocks. Raises Refused; TooMuch
+        where fewer sizes or blocks would do."""
+        return self._run(Case("watched", tuple(sizes.items()), family, seed), part, ())[1]
 
     def observed(self, case: Case) -> tuple[CaseData, dict[str, tuple[tuple[Ints, ...], Array]]]:
         """A case run in part, in other blocks too: its data, and for each output the indices and the values of elements

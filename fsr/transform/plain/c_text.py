@@ -131,6 +131,8 @@ class Writer:
             return "(" + " * ".join(parts) + ")"
         if name == "lshr":
             return f"(({TYPES[dtype]})({_WITHOUT_SIGN[dtype]}){parts[0]} >> {parts[1]})"
+        if name == "ctpop" and dtype in ("int32", "int64"):
+            return f"({TYPES[dtype]})__popc{'ll' if dtype == 'int64' else ''}({parts[0]})"
         if name == "abs":
             return f"{'llabs' if dtype == 'int64' else 'abs'}({parts[0]})"
         if name in ("max", "min"):

@@ -33,3 +33,9 @@ inline void fsr_sincos(double x, double* s, double* c) { *s = sin(x), *c = cos(x
 #define sincosf(x, s, c) fsr_sincos(x, s, c)
 #define sincos(x, s, c) fsr_sincos(x, s, c)
 #endif
+#ifdef FSR_TRACE  // a value's bits say nothing there
+inline bool fsr_negative(float x) { return x < 0.0f; }
+inline bool fsr_negative(double x) { return x < 0.0; }
+#undef signbit
+#define signbit(x) fsr_negative(x)
+#endif

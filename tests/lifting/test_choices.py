@@ -1,0 +1,82 @@
+"""What data decides: comparisons that turn on nought, thresholds, signs, bits; and answers that are no numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from fsr.backends.host.runtime import find_compiler
+from fsr.backends.host.traced import watches
+from fsr.computation.printing import lines
+from fsr.lifting.lift import lift
+from fsr.runs.kernel import load_kernel
+
+pytestmark = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
+
+HEAD = """// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 4096, timed = 1024}
+// [args]
+ARGS
+// [launch]
+// grid = "ceil_div(n, 64)"
+// block = 64
+// ///
+__global__ void k(PARAMS, int n) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  if (i >= n) return;
+BODY
+}
+"""
+
+
+def computed(tmp_path, body: str, params: str, **args: str) -> list[str]:
+    told = "\n".join(f'// {name} = {{shape = ["n"], {text}}}' for name, text in args.items())
+    path = tmp_path / "k.cu"
+    path.write_text(HEAD.replace("ARGS", told).replace("PARAMS", params).replace("BODY", body))
+    kernel = load_kernel(path)
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    return lines(found.computation)
+
+
+IN, OUT, INOUT = 'role = "in"', 'role = "out"', 'role = "inout"'
+
+
+def test_a_division_only_where_its_divisor_is_not_nought(tmp_path):
+    found = computed(tmp_path, "  if (d[i] != 0) x[i] = x[i] / d[i];", "float *x, const float *d", x=INOUT, d=IN)
+    assert found == ["x[i] = (x[i] if (d[i] == 0.0) else x[i] / d[i])"]
+
+
+def test_bytes_that_are_changed_where_a_mark_is_nought(tmp_path):
+    body, params = "  if (m[i] == 0) x[i] = 0.5 * x[i];", "unsigned char *x, const unsigned char *m"
+    (found,) = computed(tmp_path, body, params, x=INOUT, m=IN)
+    assert found.startswith("x[i] = (")
+    assert found.endswith("if (int8(m[i]) == 0) else int8(x[i]))")
+
+
+def test_a_threshold_of_floats_gives_whole_numbers(tmp_path):
+    found = computed(tmp_path, "  y[i] = x[i] < 0.5f ? -1 : 1;", "const float *x, signed char *y", x=IN, y=OUT)
+    assert found == ["y[i] = (-1 if (0.5 > x[i]) else 1)"]
+
+
+def test_a_sign_is_a_comparison(tmp_path):
+    found = computed(tmp_path, "  y[i] = signbit(x[i]) ? 0.0f : x[i] * 2;", "const float *x, float *y", x=IN, y=OUT)
+    assert found == ["y[i] = (0.0 if (0.0 > x[i]) else x[i] * 2.0)"]
+
+
+def test_sine_and_cosine_at_once(tmp_path):
+    body = "  float s, c; sincosf(x[i], &s, &c); y[i] = s * 3 + c;"
+    found = computed(tmp_path, body, "const float *x, float *y", x=IN, y=OUT)
+    assert found == ["y[i] = cos(x[i]) + sin(x[i]) * 3.0"]
+
+
+def test_bits_are_counted(tmp_path):
+    body = "  unsigned long long v = x[i]; int c = 0; for (; v; ++c) v &= v - 1; y[i] = c;"
+    found = computed(tmp_path, body, "const unsigned long long *x, int *y", x=IN, y=OUT)
+    assert found == ["y[i] = int32(ctpop(int64(x[i])))"]
+
+
+def test_a_case_without_any_number_neither_refuses_nor_counts(tmp_path):
+    found = computed(tmp_path, "  x[i] = sqrtf(x[i]);", "float *x", x=INOUT)
+    assert found == ["x[i] = sqrt(x[i])"]
