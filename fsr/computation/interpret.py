@@ -291,7 +291,8 @@ def _whole_quotient(a: Array, b: Array) -> Array:
 
 
 def _logical(a: Array, b: Array) -> Array:
-    return np.asarray(np.where(b != 0, a.view(f"u{a.dtype.itemsize}") >> b, a)).astype(a.dtype)
+    bits = f"u{a.dtype.itemsize}"
+    return np.asarray(np.where(b != 0, a.view(bits) >> b.astype(bits), a.view(bits))).astype(a.dtype)
 
 
 def _counted(a: Array) -> Array:

@@ -73,7 +73,10 @@ class Generaliser:
         loops = [n for n in points.columns if n not in self.sizes]
         for name, shift in itertools.product(loops, (0, 1, -1)):
             inner = Affine(((name, 1),), shift)
-            choices: list[str | int] = [*self.sizes, *_DIVISORS]
+            choices: list[str | int] = [
+                *self.sizes,
+                *dict.fromkeys((*_DIVISORS, *_divisors(points.columns[name], array))),
+            ]
             for by in choices:
                 divisor: Ints | int = points.columns[by] if isinstance(by, str) else by
                 if np.any(np.asarray(divisor) == 0):
@@ -301,6 +304,13 @@ class Generaliser:
             if same >= 3 * length:
                 return list(ops[:length])
         raise Refused("a growing chain without a period")
+
+
+def _divisors(column: Ints, found: Ints) -> list[int]:
+    """Numbers by which values may be remainders of a column, or quotients: the largest value is one less; the least
+    place at which there is a quotient."""
+    places = column[found == 1]
+    return [n for n in (int(found.max()) + 1, int(places.min()) if len(places) else 0) if n > 1]
 
 
 def _applied(op: tuple[str, int | None, int], carried: Expr, beside: Expr | None) -> Expr:

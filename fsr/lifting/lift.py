@@ -83,6 +83,8 @@ def lift(contract: Contract, candidate: Candidate, *, limit_s: float = LIMIT_S, 
         return _Attempt(watcher, checker, traced.blind).lifted(started)
     except (Refused, ContractError) as why:
         return Lifting(None, str(why), time.monotonic() - started)
+    except ValueError as why:  # sizes at which a shape is none, say
+        return Lifting(None, f"not watched: {why}", time.monotonic() - started)
     finally:
         sys.setrecursionlimit(deep)
         device.close()

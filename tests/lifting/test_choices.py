@@ -80,3 +80,25 @@ def test_bits_are_counted(tmp_path):
 def test_a_case_without_any_number_neither_refuses_nor_counts(tmp_path):
     found = computed(tmp_path, "  x[i] = sqrtf(x[i]);", "float *x", x=INOUT)
     assert found == ["x[i] = sqrt(x[i])"]
+
+
+def test_a_remainder_by_any_number(tmp_path):
+    params = "const float *x, const float *w, float *y"
+    found = computed(tmp_path, "  y[i] = x[i] * w[i % 3];", params, x=IN, w='role = "in"', y=OUT)
+    assert found == ["y[i] = w[i % 3] * x[i]"]
+
+
+def test_bits_without_a_sign_are_shifted(tmp_path):
+    body = "  unsigned long long v = x[i]; y[i] = (int)((v >> 3) & 7);"
+    assert len(computed(tmp_path, body, "const unsigned long long *x, int *y", x=IN, y=OUT)) == 1
+
+
+def test_what_cannot_be_laid_out_is_told(tmp_path):
+    path = tmp_path / "k.cu"
+    text = HEAD.replace("ARGS", '// x = {role = "out", shape = ["n - m + 1"]}').replace("PARAMS", "float *x, int m")
+    text = text.replace("// [args]", "// m = {min = 1, max = 64, timed = 9}\n// [args]")
+    path.write_text(text.replace("BODY", "  if (i <= n - m) x[i] = 1;"))
+    kernel = load_kernel(path)
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is None
+    assert "negative" in found.why

@@ -115,7 +115,9 @@ class Writer:
         if name in TYPES or name.startswith("zext_"):
             return self._cast(name.removeprefix("zext_"), args[0], name.startswith("zext_"))
         unsigned = any(map(_unsigned, args))
-        if dtype in _NARROW or (unsigned and not (name in ("eq", "ne") and any(map(_not_negative, args)))):
+        if (dtype in _NARROW and not _halves(name, args)) or (
+            unsigned and not (name in ("eq", "ne") and any(map(_not_negative, args)))
+        ):
             raise NotPlain(f"{name} of {dtype}")
         if name in _COMPARISONS:
             return f"({self._widened(args[0])} {_SIGNS[name]} {self._widened(args[1])})"
@@ -204,6 +206,13 @@ class Writer:
         if name in ("int8", "int16") and type_of(a).startswith("float"):
             return f"({TYPES[name]})(int){self.text(a)}"  # what is unsigned there wraps
         return f"{TYPES[name]}({self.text(a)})" if name in _NARROW else f"({TYPES[name]}){self.text(a)}"
+
+
+def _halves(name: str, args: tuple[Expr, ...]) -> bool:
+    """Whether an operation on 16-bit floats is one that the type has, with one rounding: of more terms their order
+    would count."""
+    alike = len({type_of(a) for a in args}) == 1
+    return alike and ((name in ("sum", "prod") and len(args) == 2) or (name == "neg" and len(args) == 1))
 
 
 def _unsigned(e: Expr) -> bool:

@@ -83,7 +83,7 @@ __global__ void k(const float *x, const float *bias, float *y, int rows, int col
 
 
 def test_a_flat_index_taken_apart():
-    assert shapes(inferred(FLAT)) == {"x": ("cols * rows",), "bias": ("cols",), "y": ("cols * rows",)}
+    assert shapes(inferred(FLAT)) == {"x": ("rows * cols",), "bias": ("cols",), "y": ("rows * cols",)}
 
 
 WARP_ROWS = """

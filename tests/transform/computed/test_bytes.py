@@ -48,6 +48,7 @@ POINTS = {
     "sixteen bits": ("unsigned short", "y[i] = x[i] > 40000 ? x[i] - 40000 : x[i] / 5;"),
     "words": ("unsigned", "y[i] = x[i] > 3000000000u ? x[i] / 7u : x[i] % 11u;"),
     "mixed bits": ("unsigned", "unsigned v = x[i] * 2654435761u + 12345u; y[i] = v ^ (v >> 13);"),
+    "counted bits": ("unsigned", "unsigned v = x[i]; int c = 0; for (; v; ++c) v &= v - 1; y[i] = c;"),
 }
 
 
@@ -70,6 +71,18 @@ def check(runner, subject: Subject, family: str) -> None:
 @pytest.mark.parametrize("name", POINTS)
 def test_values_of_elements_without_a_sign(runner, name):
     check(runner, lifted(*POINTS[name]), "pack-elements")
+
+
+@pytest.mark.parametrize("body", ["y[i] = x[i] + x[0];", "y[i] = x[i] * x[0];", "y[i] = x[i] - x[0];"])
+@pytest.mark.parametrize("kind", ["__half", "__nv_bfloat16"])
+def test_sixteen_bit_floats_by_their_own_operators(runner, kind, body):
+    bare = subject_of(
+        "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
+        + KERNEL.format(type=kind, out=kind, body=body, shape='["n"]', value="", role="out")
+    )
+    found = lift(bare.contract, bare.candidate, limit_s=60)
+    assert found.computation is not None, found.why
+    check(runner, replace(bare, computation=found.computation), "pack-elements")
 
 
 def test_what_was_read_is_stored_as_it_was():
