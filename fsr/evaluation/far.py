@@ -27,6 +27,7 @@ from fsr.records import Candidate, Case, FaultKind, Image, Plan
 from fsr.source.tokens import tokenize
 from fsr.testgen.cases import elements
 from fsr.testgen.compare import Mismatch
+from fsr.testgen.families import CROWNED
 from fsr.testgen.large import far_cases
 from fsr.testgen.placing import place
 from fsr.testgen.values import build, outputs
@@ -98,7 +99,7 @@ def _whole(session: Session, plan: Plan, image: Image, cases: Sequence[Case]) ->
     smallest = min(cases, key=lambda case: elements(session.contract, case.size_map()), default=None)
     if smallest is None or elements(session.contract, smallest.size_map()) > WHOLE_ELEMENTS:
         return 0, None
-    case = replace(smallest, name="far, in whole", family="uniform")
+    case = replace(smallest, name="far, in whole", family=CROWNED)
     data = build(session.contract, case, 1)
     contract, baseline = session.contract, session.spec.baseline
     try:

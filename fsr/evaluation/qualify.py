@@ -53,7 +53,7 @@ def _answered(session: Session, case: Case) -> Expected:
 def _differs(session: Session, case: Case, expected: Expected) -> Mismatch | None:
     """Where the original disagrees with the reference that its contract names. Without one the float64 answer is the
     original's own, and values near overflow are meant to differ from it."""
-    if session.contract.reference is None or case.family in ("near-overflow", "denormals"):
+    if session.contract.reference is None or case.family in ("near-overflow", "denormals", "deep denormals"):
         return None
     return next(iter(compare_baseline(session.contract, case, expected)), None)
 

@@ -13,16 +13,19 @@ from functools import cached_property
 
 from fsr.backends.protocol import Array, BlockOrder, DeviceFault
 from fsr.backends.toolchain import Toolchain
+from fsr.contract.model import Contract
 from fsr.errors import MissingToolError
 from fsr.evaluation.compiling import settled
 from fsr.evaluation.orders import ORDERS
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.testing import CaseFailure
+from fsr.hardware.dtypes import numpy_dtype
 from fsr.hardware.gpus import closest_target
-from fsr.records import Candidate, Case, Fault, FaultKind, Image
+from fsr.records import Candidate, Case, Fault, FaultKind, Image, Role
 from fsr.testgen.cases import HOST_ELEMENTS, divisible, elements, families_of, smallest_alignment
 from fsr.testgen.compare import Mismatch, compare
+from fsr.testgen.corners import CONSTANT
 from fsr.testgen.legal import outnumbers
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build
@@ -37,6 +40,7 @@ Seen = tuple[tuple[Fault, ...], Mapping[str, Array]]
 SILENT = "silent"  # what a tool says that ran to the end and found nothing
 TELLING = ("normal", "uniform")  # value families
 TIES = "repeated"  # the family whose values stand many times: what two threads do only when they find the same
+LAST_HIGH = CONSTANT  # the family whose last whole number is at its limit: what is read past an end only there
 _POISON = 5
 _DEAD = "the kernel reads shared memory that nothing was written to, which no result depends on"
 
@@ -79,9 +83,16 @@ def _matched(session: Session, cases: list[Case]) -> list[tuple[Case, BlockOrder
         shifted = [_shifted(session, case, i) for i, case in enumerate(_with_ties(session, _largest(small[::-1])))]
         pairs = zip(_largest(telling), shifted, ORDERS, strict=False)
         matched = [(case, order) for first, other, order in pairs for case in (first, other)]
+        matched += [(replace(case, family=LAST_HIGH), ORDERS[0]) for case in telling[:1] if _limited(session.contract)]
         return matched + [(case, BlockOrder()) for case in small if case.apart]
     parts = [replace(o, chosen=CHOSEN_BLOCKS, budget=CHOSEN_ACCESSES, resident=CHOSEN_RESIDENT) for o in ORDERS[:2]]
     return [(case, order) for case in usable[:1] for order in parts]
+
+
+def _limited(contract: Contract) -> bool:
+    """Whether some whole numbers are at most what the contract says: lengths, indices."""
+    arrays = [a for a in contract.buffers() if a.role is not Role.OUT and a.value is None]
+    return any(a.constraints.high is not None and numpy_dtype(a.dtype).kind in "iu" for a in arrays)
 
 
 def _with_ties(session: Session, cases: list[Case]) -> list[Case]:

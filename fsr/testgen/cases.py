@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from fsr.contract.model import Argument, Contract, Size
-from fsr.hardware.dtypes import is_float, numpy_dtype
+from fsr.hardware.dtypes import float_limits, is_float, numpy_dtype
 from fsr.records import Candidate, Case, CaseKind, Plan, Role
 from fsr.testgen import families
 from fsr.testgen.numbers import folded, numbers, products
@@ -340,7 +340,11 @@ def families_of(contract: Contract) -> tuple[str, ...]:
     """The value families that make sense for a contract."""
     inputs = [a for a in contract.args if a.role is not Role.OUT and a.value is None]
     floating = any(is_float(numpy_dtype(a.dtype)) for a in inputs)
-    return families.names(
+    types = {numpy_dtype(a.dtype) for a in contract.buffers()}
+    ends = {float_limits(t).largest for t in types if is_float(t)}
+    least = min(ends, default=0.0)  # which a term may exceed though the sum does not
+    narrow = (families.near(least), families.mostly(least)) if floating and len(ends) > 1 else ()
+    return narrow + families.names(
         floating=floating,
         finite=all(a.constraints.finite for a in inputs),
         sums=contract.tolerance.sum_length is not None or _combines(contract, inputs),

@@ -12,6 +12,7 @@ from fsr.hardware.dtypes import is_float, numpy_dtype
 from fsr.records import Case, CaseKind, Role
 from fsr.testgen import corners
 from fsr.testgen.cases import clip, elements, fit, new_case, stream
+from fsr.testgen.echoes import ECHO, sources
 from fsr.testgen.large import grown
 from fsr.testgen.relations import related_sizes
 from fsr.testgen.values import has_limits, integer_bounds
@@ -20,6 +21,8 @@ STRUCTURED_ELEMENTS = 1 << 17  # past what 16 bits count
 EDGES_ELEMENTS = 1 << 13
 MOST_ELEMENTS = 1 << 22  # where sizes are fixed: such arrays are made here, and the host device answers them first
 CROWDS = 2
+ECHOES = 2
+ECHO_ELEMENTS = 1 << 15  # a stretch that comes again some hundred times, changed at another place each time
 ROOM = 33  # a size that cannot be as large is at its upper end in every other case
 
 
@@ -35,11 +38,29 @@ def corner_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]
         fitted = fit(contract, sizes, min(EDGES_ELEMENTS, max_elements))
         if elements(contract, fitted) <= MOST_ELEMENTS:
             found.append(new_case(f"{family} {number}", fitted, family, rng, CaseKind.HELD_OUT))
+    found += [
+        new_case(f"{ECHO} {number}", sizes, ECHO, rng, CaseKind.HELD_OUT)
+        for number, sizes in enumerate(_echoing(contract, rng))
+    ]
     lead = _lead(contract)
     long = _long_lines(contract, lead, rng) if lead is not None else None
     if long is not None and elements(contract, long) <= MOST_ELEMENTS:
         found += [new_case(family, long, family, rng, CaseKind.LARGE) for family in corners.STRUCTURES]
     return found
+
+
+def _echoing(contract: Contract, rng: np.random.Generator) -> Iterator[dict[str, int]]:
+    """Sizes for arrays that repeat another: that one of some dozens, they as long as there is room."""
+    most_sizes = {s.name: s.maximum for s in contract.sizes}
+    for name, first in list(sources(contract, most_sizes).items())[:1] * ECHOES:
+        known = re.findall(r"[A-Za-z_]\w*", " ".join(first.shape))
+        lines = re.findall(r"[A-Za-z_]\w*", contract.argument(name).shape[-1])
+        shared = [s for s in contract.sizes if s.name in lines]
+        own = [s for s in shared if s.name not in known]
+        sizes = {s.name: clip(s, int(rng.integers(ROOM, 80)) if own or s in shared else 4) for s in contract.sizes}
+        for size in own or [*shared, *contract.sizes]:
+            sizes = grown(contract, fit(contract, sizes, ECHO_ELEMENTS), size, ECHO_ELEMENTS)
+        yield sizes
 
 
 def _families(contract: Contract) -> Iterator[str]:

@@ -141,14 +141,14 @@ def has_patterns(dtype: np.dtype[Any]) -> bool:
 def structured(shape: tuple[int, ...], dtype: np.dtype[Any], family: str, limits: tuple[int, int],
                rng: np.random.Generator, *, leads: bool) -> Array:  # fmt: skip
     """Integers of a structure, along the last axis. Those that only go with it (``leads`` False: lengths, say) stand
-    mostly at their upper limit, the first always."""
+    mostly at their upper limit, the first and the last always."""
     low, high = limits
     count, row = math.prod(shape), shape[-1] if shape else 1
     if not leads:
         values = rng.integers(low, high, count, dtype=dtype, endpoint=True)
         chosen = rng.integers(0, 4, count)
         values[chosen < 2], values[chosen == 2] = high, low
-        values[:1] = high
+        values[:1] = values[-1:] = high
         return values.reshape(shape)
     letter = min(max(int(rng.integers(*LETTER)), low), high)
     if family == PERIOD:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from fsr.hardware.dtypes import FloatLimits
-from fsr.testgen.draws import BLOCK, NORMAL_UNIT, Draw, Kind, word
+from fsr.testgen.draws import BLOCK, NORMAL_UNIT, TABLE, Draw, Kind, word
 
 FEW = 5  # distinct values of the 'repeated' family
 FloatFamily = Callable[[Draw, FloatLimits], Draw]
@@ -60,6 +60,19 @@ def _outliers(draw: Draw, limits: FloatLimits) -> Draw:
     large = min(1e4, limits.largest / 16.0)
     places = ((_place(draw, 1), large), (_place(draw, 2), -large), (draw.count - 1, large))
     return replace(_normal()(draw, limits), planted=places if draw.count else ())
+
+
+def _crowned(draw: Draw, limits: FloatLimits) -> Draw:
+    """Of one sign, the last element above all others, which in long arrays come again after 2^20: a maximum that leaves
+    the later ones out is that of all, else."""
+    planted = ((draw.count - 1, 2.0),) if draw.count else ()
+    return replace(draw, kind=Kind.UNIFORM, a=1.0, planted=planted, row=0)
+
+
+def _deep_denormals(draw: Draw, limits: FloatLimits) -> Draw:
+    """So far below the smallest normal value that a reciprocal overflows."""
+    most = limits.tiny * 2.0 ** -(-math.log2(limits.eps) // 2)
+    return replace(draw, kind=Kind.UNIFORM, a=2.0 * most, b=-most, row=0)
 
 
 def _near_overflow(draw: Draw, limits: FloatLimits) -> Draw:
@@ -130,6 +143,7 @@ FLOAT: dict[str, FloatFamily] = {
     "denormals": lambda draw, limits: replace(
         draw, kind=Kind.UNIFORM, a=2.0 * limits.tiny, b=-limits.tiny, row=0
     ),
+    "deep denormals": _deep_denormals,
     "near-overflow": _near_overflow,
     "cancelling": _cancelling,
     "signed zeros": _choice(0.0, -0.0, 1.0, -0.0, -1.0, 0.0, 0.5),
@@ -153,6 +167,8 @@ NON_FINITE: dict[str, FloatFamily] = {
     "nan": _planted(math.nan, math.inf, math.nan),
     "special rows": _special_rows,
 }
+CROWNED = "crowned"
+LARGE: dict[str, FloatFamily] = {CROWNED: _crowned}  # of cases of many elements
 INTEGER = ("uniform", "zeros", "ones", "constant", "alternating", "sorted", "reverse", "one-hot", "repeated", "limits")
 # Unconstrained signed integers over the whole of their type, or all but so many of its bits. Where the original's own
 # arithmetic overflows on them its answer is undefined, and the case does not count.
@@ -185,6 +201,11 @@ def mostly(number: float) -> str:
     return MOSTLY + _spelled(number)
 
 
+def middle(family: str) -> float | None:
+    """The number of a family of :func:`near`; None for others."""
+    return float(family.partition(":")[2]) if family.startswith(NEAR) else None
+
+
 def among(numbers: Iterable[float]) -> tuple[str, str]:
     """The family of values that are each one of the numbers, and that in which only the scalars are."""
     listed = ",".join(_spelled(number) for number in numbers)
@@ -214,7 +235,7 @@ def floating(family: str) -> FloatFamily:
         return _choice(*map(float, named(family)))
     if family.startswith(BESIDE):
         return _normal(10.0)
-    return (FLOAT | EXTREME | NON_FINITE).get(family, FLOAT["normal"])
+    return (FLOAT | EXTREME | NON_FINITE | LARGE).get(family, FLOAT["normal"])
 
 
 def _near(number: float, times: int) -> FloatFamily:
@@ -229,6 +250,7 @@ def _near(number: float, times: int) -> FloatFamily:
             0.5 * number,
             2 * number,
         )
+        table = tuple(v for v in table if abs(v) <= limits.largest)
         return replace(draw, kind=Kind.CHOICE, table=(*table, 0.0), row=0)
 
     return family
@@ -246,8 +268,10 @@ def integer_draw(family: str, draw: Draw, low: int, high: int) -> Draw:
         middle = int(_number(family.partition(":")[2]))
         table = tuple(min(max(middle + step, low), high) for step in (0, 1, -1, 2, -2, 0))
         return replace(plain, kind=Kind.CHOICE, table=table)
-    if family.startswith(AMONG):
-        return replace(plain, kind=Kind.CHOICE, table=tuple(min(max(int(n), low), high) for n in named(family)))
+    if family.startswith(AMONG):  # and what is just below: the largest remainder, the last index
+        listed = [int(n) for n in named(family)]
+        table = tuple(min(max(n, low), high) for n in (*listed, *(n - 1 for n in listed))[:TABLE])
+        return replace(plain, kind=Kind.CHOICE, table=table)
     match family:
         case "zeros" | "ones":
             return replace(plain, kind=Kind.CHOICE, table=(min(max(int(family == "ones"), low), high),))
@@ -255,12 +279,15 @@ def integer_draw(family: str, draw: Draw, low: int, high: int) -> Draw:
             return replace(plain, kind=Kind.CHOICE, table=(calm,))
         case "alternating" | "limits" | "near-overflow":
             return replace(plain, kind=Kind.CYCLE, table=(high, low))
-        case "negated" | "denormals":
+        case "negated" | "denormals" | "deep denormals":
             return replace(plain, kind=Kind.CHOICE, table=(low,))  # one bin, one row, one address
         case "one-hot":
             return replace(
                 plain, kind=Kind.CHOICE, table=(low,), planted=((draw.count - 1, high),) if draw.count else ()
             )
+        case "crowned":
+            above = ((draw.count - 1, high),) if draw.count else ()
+            return replace(plain, span=max((high - low + 1) // 2, 1), planted=above)
         case "repeated":
             few = tuple(low + word(draw.key, 2 + i) % (high - low + 1) for i in range(FEW))
             return replace(plain, kind=Kind.CHOICE, table=few)

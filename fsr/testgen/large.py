@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from fsr.contract.model import Contract, Size
 from fsr.records import Case, CaseKind
 from fsr.testgen.cases import HOST_ELEMENTS, clip, elements, fit, new_case, stream
+from fsr.testgen.families import CROWNED
 
 FAR_ELEMENTS = (1 << 24, 1 << 31)  # where an index leaves a float's whole numbers, and an int
 
@@ -16,18 +17,18 @@ def large_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
     """Cases at the upper end: each size as large as ``max_elements`` in all buffers allow, the others small or
     middling, and sizes just off powers of two from 2^13 on. Cheapest first."""
     rng = stream("large", contract, seed)
-    chosen: list[dict[str, int]] = []
+    chosen: list[tuple[dict[str, int], str]] = []
     for size in contract.sizes:
-        for low, high in ((1, 2), (17, 140), (1000, 1100)):
+        for (low, high), family in zip(((1, 2), (17, 140), (1000, 1100)), (CROWNED, "normal", "repeated"), strict=True):
             others = {s.name: clip(s, int(rng.integers(low, high))) for s in contract.sizes}
-            chosen.append(grown(contract, others, size, max_elements))
-        for power in rng.permutation(range(13, max(size.maximum.bit_length(), 14)))[:3]:
+            chosen.append((grown(contract, others, size, max_elements), family))
+        powers = rng.permutation(range(13, max(size.maximum.bit_length(), 14)))[:3]
+        for power, family in zip(powers, ("negated", "normal", CROWNED), strict=False):  # negated: one bin for all
             others = {s.name: clip(s, int(rng.integers(1, 20))) for s in contract.sizes}
             value = clip(size, (1 << int(power)) + int(rng.integers(-3, 4)))
-            chosen.append(fit(contract, others | {size.name: value}, max_elements, pinned=size.name))
-    unique = {tuple(s.items()): s for s in chosen if elements(contract, s) > HOST_ELEMENTS // 2}
-    families_ = ("normal", "uniform", "repeated", "negated")  # a negated index is one bin for all
-    cases = [new_case(f"large {i}", s, families_[i % 4], rng, CaseKind.LARGE) for i, s in enumerate(unique.values())]
+            chosen.append((fit(contract, others | {size.name: value}, max_elements, pinned=size.name), family))
+    unique = {tuple(s.items()): (s, f) for s, f in reversed(chosen) if elements(contract, s) > HOST_ELEMENTS // 2}
+    cases = [new_case(f"large {i}", *drawn, rng, CaseKind.LARGE) for i, drawn in enumerate(reversed(unique.values()))]
     return sorted(cases, key=lambda case: elements(contract, case.size_map()))
 
 
@@ -37,7 +38,7 @@ def largest_case(contract: Contract, seed: int, max_elements: int) -> Case:
     sizes = fit(contract, {s.name: s.maximum for s in contract.sizes}, max_elements)
     for size in sorted(contract.sizes, key=lambda s: sizes[s.name]):
         sizes = grown(contract, sizes, size, max_elements)
-    return new_case("largest", sizes, "normal", stream("largest", contract, seed), CaseKind.LARGE)
+    return new_case("largest", sizes, "outliers", stream("largest", contract, seed), CaseKind.LARGE)
 
 
 def far_cases(contract: Contract, seed: int) -> list[Case]:

@@ -15,7 +15,7 @@ from fsr.errors import ContractError
 from fsr.expressions import evaluate, evaluate_int
 from fsr.hardware.dtypes import bits_of, float_limits, is_float, numpy_dtype
 from fsr.records import Case, Role, ScalarValue
-from fsr.testgen import corners, families
+from fsr.testgen import corners, echoes, families
 from fsr.testgen.draws import BLOCK, Draw, Kind, word
 
 Array = np.ndarray[Any, Any]
@@ -75,17 +75,20 @@ def build(contract: Contract, case: Case, poison_seed: int = 0, *, drawn: bool =
 
 
 def poison_draw(dtype: np.dtype[Any], count: int, seed: int) -> Draw:
-    """A pattern that no kernel computes: a NaN with a payload of its own for floating types, odd bytes for others;
-    another seed gives another pattern."""
+    """A pattern that no kernel computes, another for another seed. Floating types: a NaN with a payload of its own, or
+    for odd seeds a huge positive number, since a maximum passes over NaN as if it were nothing. Others: odd bytes,
+    negative in signed types for even seeds, positive for odd ones."""
     rng = np.random.default_rng([seed, 0x9015])
-    width = 8 * dtype.itemsize
+    width, odd = 8 * dtype.itemsize, seed % 2
     if is_float(dtype):
         mantissa = round(-math.log2(float_limits(dtype).eps))
-        exponent = ((1 << (width - 1 - mantissa)) - 1) << mantissa
+        exponent = ((1 << (width - 1 - mantissa)) - 1 - odd) << mantissa
         pattern = exponent | (1 << (mantissa - 1)) | int(rng.integers(1, 1 << (mantissa - 1)) - 1 or 1)
     else:
         byte = int(rng.integers(0x81, 0xFE))
         pattern = int.from_bytes(bytes((byte + 0x11 * i) % 251 + 2 for i in range(width // 8)), "little")
+        sign = 1 << (width - 1)
+        pattern = pattern & ~sign if odd else pattern | sign
     return Draw(Kind.BITS, 0, count, table=(pattern,))
 
 
@@ -145,6 +148,8 @@ def _formula(
     )
     if is_float(dtype):
         made, bounds = families.floating(family)(draw, float_limits(dtype)), _float_bounds(argument, sizes)
+        if family == "outliers" and all(map(math.isfinite, bounds)):  # what lies farthest out are the limits themselves
+            made = replace(made, planted=tuple((place, bounds[value > 0]) for place, value in made.planted))
         return replace(made, bounds=bounds, finite=wanted.finite)
     low, high = integer_bounds(argument, sizes, family)
     if low > high and count:
@@ -179,6 +184,8 @@ def _ordered(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int
 def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping[str, ScalarValue]) -> Array | None:
     """The array of a family of :mod:`fsr.testgen.corners`; None for other families, and for arguments that it does not
     change."""
+    if case.family == echoes.ECHO:
+        return _echo(contract, argument, case) if numpy_dtype(argument.dtype).kind in "iu" else None
     if case.family not in corners.FAMILIES or argument.value is not None or argument.constraints.unique:
         return None
     sizes, dtype = case.size_map(), numpy_dtype(argument.dtype)
@@ -206,6 +213,25 @@ def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping
         elif not argument.constraints.finite:
             made = corners.crowded(values, low, high, rng)
     sort = made is not None and argument.constraints.sorted and shape
+    return np.ascontiguousarray(np.sort(made, axis=-1)) if made is not None and sort else made
+
+
+def _echo(contract: Contract, argument: Argument, case: Case) -> Array | None:
+    """The array of an input that echoes another; None for all others."""
+    sizes = case.size_map()
+    source = echoes.sources(contract, sizes).get(argument.name)
+    if source is None:
+        return None
+    limits, (least, most) = integer_bounds(argument, sizes), integer_bounds(source, sizes)
+    if not limits[0] <= least <= most <= limits[1]:
+        return None
+    shape, key = contract.shape(source, sizes), _key(case.seed, source.name)
+    formula = _formula(source, shape, sizes, case.family, key)
+    dtype = numpy_dtype(source.dtype)
+    values = _ordered(source, shape, sizes, case) if formula is None else formula.values(dtype).reshape(shape)
+    rng = _generator(case.seed, f"echo {argument.name}")
+    made = echoes.echoed(values, contract.shape(argument, sizes), limits, rng)
+    sort = made is not None and argument.constraints.sorted
     return np.ascontiguousarray(np.sort(made, axis=-1)) if made is not None and sort else made
 
 
@@ -318,16 +344,20 @@ def _scalar(argument: Argument, sizes: Mapping[str, int], case: Case) -> ScalarV
     if special is not None:
         return ScalarValue(argument.dtype, special)
     if is_float(dtype):
-        named = case.family in SCALAR_FAMILIES or case.family.startswith(families.NEAR)
+        low, high = _float_bounds(argument, sizes)
+        near = families.middle(case.family)
+        named = case.family in SCALAR_FAMILIES or (near is not None and low <= near <= high)
         family = case.family if named else "normal"
         formula = _formula(argument, (), sizes, family, _key(case.seed, argument.name))
         assert formula is not None  # a scalar is neither sorted nor unique
         return ScalarValue(argument.dtype, float(formula.values(dtype)[0]))
-    low, high = integer_bounds(argument, sizes, case.family)
-    if low > high:
-        raise _empty(argument, low, high, sizes)
-    wide: Any = np.int64 if high < 1 << 63 else np.uint64
-    choice = {"zeros": low, "limits": high}.get(case.family, int(rng.integers(low, high, dtype=wide, endpoint=True)))
+    least, most = integer_bounds(argument, sizes, case.family)
+    if least > most:
+        raise _empty(argument, least, most, sizes)
+    wide: Any = np.int64 if most < 1 << 63 else np.uint64
+    choice = {"zeros": least, "limits": most}.get(
+        case.family, int(rng.integers(least, most, dtype=wide, endpoint=True))
+    )
     return ScalarValue(argument.dtype, choice)
 
 

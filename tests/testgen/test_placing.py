@@ -32,7 +32,7 @@ CONTRACT = Contract(
 
 def test_buffers_and_launches_of_an_ordinary_case() -> None:
     case = Case("c", (("n", 70),), "normal", 1)
-    (launch,), buffers = place(CONTRACT, PLAN, case, build(CONTRACT, case))
+    (launch,), buffers = place(CONTRACT, PLAN, case, build(CONTRACT, case, 1), 1)
     assert (launch.grid, launch.block, launch.shared_bytes) == ((3, 1, 1), (32, 1, 1), 280)
     assert launch.args == ("x", "part", "y", ScalarValue("int32", 70))
     by_name = {b.name: b for b in buffers}

@@ -15,6 +15,7 @@ from fsr.errors import ContractError
 from fsr.hardware.dtypes import bits_of, float_limits, is_float, numpy_dtype
 from fsr.records import Case, Launch, Plan, Role, ScalarValue
 from fsr.testgen import families
+from fsr.testgen.cases import families_of
 from fsr.testgen.draws import Draw, Kind
 from fsr.testgen.values import build, integer_bounds, outputs, poison, same_bits
 
@@ -137,15 +138,52 @@ def test_large_arrays_do_not_repeat_exactly() -> None:
     assert (np.diff(large_sorted) >= 0).all()
 
 
-def test_poison_differs_by_seed_and_is_nan_for_floats() -> None:
+def test_poison_differs_by_seed_and_is_nan_or_huge_for_floats() -> None:
     for dtype in ("float32", "float16", "bfloat16", "float64"):
         a, b = (poison(np.empty((3, 5), numpy_dtype(dtype)), seed) for seed in (0, 1))
         assert np.isnan(a.astype(np.float64)).all()
+        assert (b.astype(np.float64) > 0.5 * float_limits(numpy_dtype(dtype)).largest).all()
         assert not same_bits(a, b).any()
         assert len(np.unique(bits_of(a))) == 1
     for dtype in ("int32", "uint8", "int64", "bool"):
         a, b = (poison(np.empty(7, dtype), seed) for seed in (0, 1))
         assert not same_bits(a, b).any()
+    for dtype in ("int8", "int32", "int64"):  # a maximum of whole numbers passes over negative ones
+        assert (poison(np.empty(2, dtype), 2) < 0).all()
+        assert (poison(np.empty(2, dtype), 3) > 0).all()
+
+
+def test_the_last_of_a_crowned_array_is_above_all_others() -> None:
+    keys = Argument("x", "int64", Role.IN, ("n",))
+    for argument in (x(), keys):
+        values = drawn(argument, (1 << 20) + 5, "crowned")  # a draw comes again after 2^20
+        assert values[-1] > values[:-1].max()
+        assert values.min() >= 0 or argument is keys
+
+
+def test_reciprocals_of_deep_denormal_values_overflow() -> None:
+    for dtype in ("float32", "float64", "bfloat16"):
+        largest = float(np.abs(drawn(x(dtype), 500, "deep denormals").astype(np.float64)).max())
+        assert 0 < largest < 0.9 / float_limits(numpy_dtype(dtype)).largest
+
+
+def test_a_case_of_named_numbers_holds_those_just_below() -> None:
+    keys = Argument("x", "uint32", Role.IN, ("n",))
+    assert set(drawn(keys, 500, "among:65793,1009").tolist()) == {65793, 1009, 65792, 1008}
+
+
+def test_values_around_the_end_of_the_narrower_of_two_types() -> None:
+    family = next(f for f in families_of(contract(x("float16"))) if f.startswith("near:"))  # y is a float32
+    assert not any(f.startswith("near:") for f in families_of(contract(x())))
+    assert np.abs(drawn(x(), 500, family)).max() > 65504
+    assert np.isfinite(drawn(x("float16"), 500, family).astype(np.float32)).all()
+
+
+def test_outliers_of_values_with_limits_are_the_limits() -> None:
+    values = drawn(x(low="-2", high="0.5"), 500, "outliers")
+    assert values[-1] == values.max() == 0.5
+    assert values.min() == -2
+    assert (values == 0.5).sum() <= 2
 
 
 def test_outputs_are_poisoned_and_inputs_are_not() -> None:

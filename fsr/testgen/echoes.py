@@ -1,0 +1,57 @@
+"""Integer arrays that repeat one another, nearly: what is found again, matched, merged or told equal.
+
+Arrays drawn apart hardly ever hold the same stretch, so that what compares them says "different" at once, and whatever
+comes later, a letter's case, the seventeenth byte, the order of equal keys, is never asked for. In a case of echoes the
+smallest integer input is drawn as usual, and each other one of its type repeats its lines over and over, turned by some
+places, with a bit flipped here and there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fsr.contract.model import Argument, Contract
+from fsr.hardware.dtypes import numpy_dtype
+from fsr.records import Role
+
+Array = np.ndarray[Any, Any]
+
+ECHO = "echoes"
+MOST_LINES = 1 << 12  # that are made one by one
+
+
+def sources(contract: Contract, sizes: dict[str, int]) -> dict[str, Argument]:
+    """By the name of each integer input that echoes another: that other one, the smallest of its type."""
+    inputs = [a for a in contract.buffers() if a.role is Role.IN and a.value is None and a.shape]
+    whole = [a for a in inputs if numpy_dtype(a.dtype).kind in "iu" and not a.constraints.unique]
+    found: dict[str, Argument] = {}
+    for argument in whole:
+        alike = [a for a in whole if a.dtype == argument.dtype]
+        first = min(alike, key=lambda a: math.prod(contract.shape(a, sizes)))
+        if first is not argument:
+            found[argument.name] = first
+    return found
+
+
+def echoed(source: Array, shape: tuple[int, ...], limits: tuple[int, int], rng: np.random.Generator) -> Array | None:
+    """An array of that shape and the source's type that repeats the source's lines (along its last axis), every fourth
+    one turned by a random number of places. In about half of the repetitions one bit is flipped, each bit of the type
+    in its turn, where that stays within the limits. None where there is nothing to repeat, or too many lines."""
+    count, width = math.prod(shape), shape[-1]
+    if not source.size or not count or count // width > MOST_LINES:
+        return None
+    lines = source.reshape(-1, source.shape[-1])
+    values = np.stack([np.resize(lines[row % len(lines)], width) for row in range(count // width)])
+    for row in range(min(3, len(values) - 1), len(values), 4):
+        values[row] = np.roll(values[row], int(rng.integers(width)))
+    flat: Array = values.reshape(-1)
+    places = rng.integers(0, count, max(count // (2 * lines.shape[1]), 1))
+    bits = np.arange(len(places), dtype=np.uint64) % np.uint64(8 * source.dtype.itemsize)
+    unsigned = np.dtype(f"u{source.dtype.itemsize}")
+    flipped = (flat[places].view(unsigned) ^ (np.uint64(1) << bits).astype(unsigned)).view(source.dtype)
+    within = (flipped >= limits[0]) & (flipped <= limits[1])
+    flat[places[within]] = flipped[within]
+    return flat.reshape(shape)
