@@ -67,6 +67,60 @@ def additions(g: Graph, e: int, home: int) -> Additions | None:
     return Additions(home, dict(found))
 
 
+@dataclass
+class Chosen:
+    """The terms of a sum that a thread makes from nothing, each with the conditions on data that held whenever it was
+    there, as far as runs have shown: those of terms before it that were left out come and go."""
+
+    known: dict[int, frozenset[int]] = field(default_factory=dict)
+
+    @property
+    def terms(self) -> dict[tuple[int, ...], tuple[int, ...]]:
+        """By conditions that all hold, as of :class:`Additions`."""
+        found: dict[tuple[int, ...], tuple[int, ...]] = {}
+        for term, conditions in self.known.items():
+            key = tuple(sorted(conditions))
+            found[key] = (*found.get(key, ()), term)
+        return found
+
+    def joined(self, other: Chosen) -> bool | None:
+        """As of Additions; None where a term has nothing in common."""
+        new = False
+        for term, conditions in other.known.items():
+            both = self.known.get(term, conditions) & conditions
+            if not both:
+                return None
+            new |= self.known.get(term) != both
+            self.known[term] = both
+        return new
+
+    def term(self, g: Graph, zero: int) -> int:
+        """The sum of all."""
+        return Additions(zero, self.terms).term(g, zero)
+
+
+def chosen(g: Graph, e: int) -> Chosen | None:
+    """What a term is the sum of, one after the other, from nothing; None where it is no such chain."""
+    found: dict[int, frozenset[int]] = {}
+    conditions = list[int]()
+    while True:
+        while g.terms[e][0] == "guard":
+            _, c, holds, e = g.terms[e]
+            conditions.append(c if holds else g.opposite(c))
+        if _is_zero(g, e):
+            return Chosen(found)
+        parts = g.terms[e][1] if g.terms[e][0] == "sum" else (e,)
+        before = [k for k in parts if g.terms[k][0] == "guard"]
+        added = [k for k in parts if k not in before]
+        told = not found.keys() & set(added) and len(set(added)) == len(added)
+        if len(before) > 1 or not conditions or not told or any(g.terms[k][0] in ("const", "int") for k in added):
+            return None
+        found |= dict.fromkeys(added, frozenset(conditions))
+        if not before:
+            return Chosen(found)
+        conditions, (e,) = [], before
+
+
 def zero_like(g: Graph, kept: Mapping[tuple[int, ...], tuple[int, ...]], dtype: str) -> int:
     """Nothing to add, of the type of what is."""
     x = next((g.terms[k] for added in kept.values() for k in added), ("const", 0.0, dtype))
@@ -74,4 +128,4 @@ def zero_like(g: Graph, kept: Mapping[tuple[int, ...], tuple[int, ...]], dtype: 
     return g.integer(0, str(x[2]) if x[0] == "int" else dtype.removeprefix("u")) if whole else g.const(0.0, dtype)
 
 
-__all__ = ["Additions", "additions", "zero_like"]
+__all__ = ["Additions", "Chosen", "additions", "chosen", "zero_like"]

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from fsr.computation.implied import without_implied
 from fsr.computation.printing import affine_text
 from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError, MissingToolError
-from fsr.lifting.additions import additions, zero_like
+from fsr.lifting.additions import additions, chosen, zero_like
 from fsr.lifting.allowance import Allowance
 from fsr.lifting.check import FAMILIES, RUN_IN_PART_S, Checker
 from fsr.lifting.forms import Forms
@@ -37,6 +38,8 @@ from fsr.records import Candidate, Case, CompileFailure, Image, Role
 LIMIT_S = 10.0  # for watched runs and the thinking about one candidate (see Allowance), compiling aside
 _MOST_FILLS, _MOST_FILLS_IN_PART = 16, 13
 _SAME_FILLS, _FILLS = 32, 120  # runs in a row that show nothing new; runs at most
+_SUMMED = 2  # terms of a sum at least
+_OWN_FILLS = 40  # the same of what a thread sums up for itself, of which each run shows a half
 _ZEROS = 6  # so many runs with other data, the first among them, have zeros in some of the inputs, others in each
 _LEFT_FILLS, _SMALL = 6, 20_000  # runs where some elements keep what they held: data may decide on that; of few nodes
 _DEEP = 20_000
@@ -212,7 +215,7 @@ class _Attempt:
         runs = self.runs[n]
         found = self.watcher.terms(graph, runs[0], output, at)
         if any(guarded(graph, t) for t in found):
-            found = self._added(graph, n, output, at, found) or found
+            found = self._added(graph, n, output, at, found) or self._added(graph, n, output, at, found, True) or found
         home = [graph.make("load", output, tuple(graph.integer(i, "int64") for i in c)) for c in at]
         left = not runs[0].part and len(runs[0].trace.nodes) < _SMALL and any(map(operator.eq, found, home))
         fills, most = 1, _MOST_FILLS_IN_PART if runs[0].part else _MOST_FILLS
@@ -231,25 +234,32 @@ class _Attempt:
         return self.watcher.run(first.sizes, 101 * fills + n, part=first.part, family=family)
 
     def _added(
-        self, graph: Graph, n: int, output: str, at: Sequence[tuple[int, ...]], first: Sequence[int]
+        self, graph: Graph, n: int, output: str, at: Sequence[tuple[int, ...]], first: Sequence[int], own: bool = False
     ) -> list[int] | None:
         """Terms of elements that threads add to where conditions on data hold; None where they are of another kind, or
-        runs go on to show more."""
+        runs go on to show more. ``own``: of what a thread sums up from nothing, and then stores."""
+
+        def read(e: int, home: int) -> Any:
+            return chosen(graph, e) if own else additions(graph, e, home)
+
         runs, dtype = self.runs[n], next(a.dtype for a in self.contract.args if a.name == output)
         homes = self.watcher.homes(graph, runs[0], output, at)
-        known = [additions(graph, t, h) for t, h in zip(first, homes, strict=True)]
+        known = [read(t, h) for t, h in zip(first, homes, strict=True)]
         same = fills = 1
-        while same < _SAME_FILLS:
-            if fills == _FILLS or None in known:
+        enough, most = (_OWN_FILLS // 4, _OWN_FILLS) if own else (_SAME_FILLS, _FILLS)
+        while same < enough:
+            if fills == most or None in known:
                 return None
             if fills == len(runs):
                 runs.append(self._filled(runs[0], fills, n))
             others = self.watcher.terms(graph, runs[fills], output, at)
-            more = [additions(graph, t, h) for t, h in zip(others, homes, strict=True)]
+            more = [read(t, h) for t, h in zip(others, homes, strict=True)]
             new = [None if a is None or b is None else a.joined(b) for a, b in zip(known, more, strict=True)]
             if None in new:
                 return None
             same, fills = 1 if any(new) else same + 1, fills + 1
+        if own and any(sum(map(len, a.terms.values())) < _SUMMED for a in known if a is not None):
+            return None  # one value or another
         return [a.term(graph, zero_like(graph, a.terms, dtype)) for a in known if a is not None]
 
     def _up_to_edges(
