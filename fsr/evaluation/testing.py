@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -14,8 +15,9 @@ from fsr.testgen.compare import Mismatch, compare
 from fsr.testgen.oracle import Expected
 from fsr.testgen.placing import place
 from fsr.testgen.unstated import unstated
-from fsr.testgen.values import CaseData, build
+from fsr.testgen.values import CaseData, build, repoisoned
 
+SHELF_BYTES = 512 << 20  # of kept data, at the least
 BASELINE_TIMEOUT_S = 30.0  # of a case, for the original and its form in float64
 
 
@@ -115,23 +117,28 @@ class DataShelf:
     a stray write of one candidate could then change what all later ones start from. Past ``limit_bytes`` the least
     recently used go; a case that alone would take an eighth of it is not kept."""
 
-    def __init__(self, limit_bytes: int = 512 << 20) -> None:
-        self._kept: OrderedDict[tuple[Case, int], CaseData] = OrderedDict()
-        self._limit, self._bytes = limit_bytes, 0
+    def __init__(self, limit_bytes: int = 0) -> None:
+        self._kept: OrderedDict[Case, tuple[int, CaseData]] = OrderedDict()
+        self._limit, self._bytes = limit_bytes or _room(), 0
 
     def __call__(self, contract: Contract, case: Case, poison_seed: int) -> CaseData:
         """See DataOf; always the same contract."""
-        key = (case, poison_seed)
-        if key not in self._kept:
-            data = build(contract, case, poison_seed)
-            if _bytes_of(data) > self._limit // 8:
-                return data
-            self._kept[key] = data
+        seed, data = self._kept.get(case) or (poison_seed, build(contract, case, poison_seed))
+        if case in self._kept:
+            self._kept.move_to_end(case)
+        elif _bytes_of(data) <= self._limit // 8:
+            self._kept[case] = seed, data
             self._bytes += _bytes_of(data)
             while self._bytes > self._limit:
-                self._bytes -= _bytes_of(self._kept.popitem(last=False)[1])
-        self._kept.move_to_end(key)
-        return self._kept[key]
+                self._bytes -= _bytes_of(self._kept.popitem(last=False)[1][1])
+        return data if seed == poison_seed else repoisoned(contract, case, data, poison_seed)
+
+
+def _room() -> int:
+    """Bytes for a shelf: an eighth of the memory for those of as many processes as there are CPUs, or what serves all
+    cases but the largest."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(SHELF_BYTES, memory // 8 // (os.cpu_count() or 1))
 
 
 def _bytes_of(data: CaseData) -> int:

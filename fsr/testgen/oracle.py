@@ -45,6 +45,7 @@ ALONE_MOST = 4  # inputs shaken one at a time
 MORE_RUNS = 8  # of a perturbation that all cancel to a tenth of what is usual: 0.08^8, about 2e-9 an element
 DRIFTING_RUNS = 3  # of those
 NOISY_RUNS = 6
+CACHED = 1 << 16  # elements that are worked on at a time: what stays in a cache
 NOISY_STEP = 2.0**-40  # far below float's rounding, far above double's: another sample of the noise, the same problem
 
 
@@ -58,17 +59,16 @@ class Scale:
                  data: Iterator[CaseData]) -> None:  # fmt: skip
         self.arrays = {name: _magnitude(array) for name, array in first.items()}
         self._first, self._run, self._data = first, run, data if any(map(_floats, first.values())) else iter(())
-        self._next = next(self._data, None)
 
     def grow(self) -> bool:
         """One perturbed run more; False where all were made."""
-        if self._next is None:
+        data = next(self._data, None)
+        if data is None:
             return False
-        moved = self._run(self._next)
+        moved = self._run(data)
         for name, scale in self.arrays.items():
             if _floats(self._first[name]):
                 np.maximum(scale, _change(self._first[name], moved[name]), out=scale)
-        self._next = next(self._data, None)
         return True
 
     def whole(self) -> Mapping[str, Array]:
@@ -165,8 +165,7 @@ def expect(
         return None if found is None else _picked(found, names)
 
     def scale(more: int) -> Scale:
-        shaken = _perturbed(contract, case, build(contract, case), more)
-        return Scale(first, lambda data: _picked(run(case, data), names), shaken)
+        return Scale(first, lambda data: _picked(run(case, data), names), _perturbed(contract, case, more))
 
     def noise(truth: Mapping[str, Array]) -> Mapping[str, Array] | None:
         if noisy is None:
@@ -213,11 +212,12 @@ def _movable(contract: Contract, case: Case, data: CaseData) -> list[str]:
     ]
 
 
-def _perturbed(contract: Contract, case: Case, data: CaseData, more: int = 0) -> Iterator[CaseData]:
+def _perturbed(contract: Contract, case: Case, more: int = 0) -> Iterator[CaseData]:
     """All floating inputs shaken together, three times; then each alone. Together they may cancel (a result near zero
     whose terms move the same way), which would hide how large its terms are; alone they do not. ``more``: so many
     others, all together, the first few of them one way up to some place of each row and the other way behind it: what a
     running sum or mean carries along in ordered data errs like that, not at random."""
+    data = build(contract, case)
     movable = _movable(contract, case, data)
     chosen = [movable] * (more or PERTURBED_RUNS)
     if len(movable) > 1 and not more:
@@ -228,7 +228,7 @@ def _perturbed(contract: Contract, case: Case, data: CaseData, more: int = 0) ->
         arrays = {
             name: _shaken(contract, name, array, perturbation(array.dtype), rng, drifts=drifts)
             if name in names
-            else array.copy()
+            else array
             for name, array in data.arrays.items()
         }
         yield CaseData(arrays, data.scalars)
@@ -275,9 +275,13 @@ def _shaken(
     if drifts and array.ndim and array.shape[-1]:
         place = np.arange(array.shape[-1]) < rng.integers(array.shape[-1] // 4, array.shape[-1] // 4 * 3 + 1)
         amounts = np.where(place, np.abs(amounts), -np.abs(amounts))
+    shaken, flat = np.empty_like(array, order="C"), np.ascontiguousarray(array).reshape(-1)
+    result, by = shaken.reshape(-1), amounts.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
-        # In float64 throughout: a step far below float32's own must not be lost.
-        shaken = (doubled(array) * (1.0 + step * amounts.astype(np.float64))).astype(array.dtype)
+        for at in range(0, array.size, CACHED):
+            part = slice(at, at + CACHED)
+            # In float64 throughout: a step far below float32's own must not be lost.
+            result[part] = (doubled(flat[part]) * (1.0 + step * by[part].astype(np.float64))).astype(array.dtype)
     if wanted.low is not None or wanted.high is not None:
         finite = array[np.isfinite(array)]
         shaken = np.clip(shaken, finite.min(), finite.max()) if finite.size else array.copy()

@@ -74,6 +74,13 @@ def build(contract: Contract, case: Case, poison_seed: int = 0, *, drawn: bool =
     return CaseData(arrays, scalars, draws)
 
 
+def repoisoned(contract: Contract, case: Case, data: CaseData, poison_seed: int) -> CaseData:
+    """What :func:`build` gives for another ``poison_seed``; what the kernel reads are the same arrays."""
+    outs = [a.name for a in contract.buffers() if a.name in data.arrays and _is_pure_output(contract, case, a)]
+    fresh = {name: poison(np.empty_like(data.arrays[name]), poison_seed) for name in outs}
+    return CaseData({**data.arrays, **fresh}, data.scalars)
+
+
 def poison_draw(dtype: np.dtype[Any], count: int, seed: int) -> Draw:
     """A pattern that no kernel computes, another for another seed. Floating types: a NaN with a payload of its own, or
     for odd seeds a huge positive number, since a maximum passes over NaN as if it were nothing. Others: odd bytes,
