@@ -212,7 +212,8 @@ class Draw:
         return values
 
     def _bent(self, values: Array) -> Array:
-        """Values bent into the bounds: reflected at one, wrapped between two, so that variety stays."""
+        """Values bent into the bounds, so that variety stays: reflected at one; between two wrapped, and at a lower one
+        that is not negative reflected, so that what is small of either sign stays small."""
         low, high = self.bounds
         if self.finite:
             values = np.where(np.isfinite(values), values, 1.0)
@@ -222,9 +223,12 @@ class Draw:
             return low + np.abs(values - low) if low > 0 else np.maximum(np.abs(values), low)
         if low == -np.inf:
             return high - np.abs(values - high)
+        if low >= 0:  # what is small of either sign stays so
+            values = np.abs(values)
+            values = np.where(values < low, low + (low - values), values)
         finite = np.isfinite(values)
         outside = finite & ~((values >= low) & (values <= high))
-        bent = np.where(finite, np.minimum(np.maximum(values, low), high), np.abs(values) if low >= 0 else values)
+        bent = np.where(finite, np.minimum(np.maximum(values, low), high), values)
         if high <= low:  # a remainder by next to nothing takes a step for each bit between the exponents
             bent[finite] = low
         elif outside.any():

@@ -62,7 +62,7 @@ def build(contract: Contract, case: Case, poison_seed: int = 0, *, drawn: bool =
             continue
         else:
             key = _key(case.seed, argument.name)
-            follows = argument.name == primary or word(key, 0) % 2
+            follows = argument.name == primary or word(key, 0) % 2 or case.family.startswith(families.AMONG)
             formula = _formula(argument, shape, sizes, case.family if follows else "normal", key)
         if formula is None:
             arrays[argument.name] = _ordered(argument, shape, sizes, case)

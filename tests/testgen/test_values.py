@@ -186,6 +186,11 @@ def test_outliers_of_values_with_limits_are_the_limits() -> None:
     assert (values == 0.5).sum() <= 2
 
 
+def test_small_values_of_either_sign_stay_small_within_limits() -> None:
+    for low in (0, 1e-38):
+        assert drawn(x(low=str(low), high="1"), 500, "denormals").max() < 1e-37
+
+
 def test_outputs_are_poisoned_and_inputs_are_not() -> None:
     both = contract(x())
     one, other = build(both, case(50), 0), build(both, case(50), 1)

@@ -37,7 +37,9 @@ __device__ double bent(const Draw& d, double v) {
     return v != v ? v : fabs(v) > d.least ? fabs(v) : d.least;
   }
   if (!below) return d.most - fabs(v - d.most);
-  if (!is_finite(v)) return d.least >= 0 ? fabs(v) : v;
+  if (d.least >= 0) v = fabs(v);
+  if (d.least > 0 && v < d.least) v = d.least + (d.least - v);
+  if (!is_finite(v)) return v;
   const double width = d.most - d.least;
   if (v >= d.least && v <= d.most) return v;
   double rest = fmod(v - d.least, width > 1e-300 ? width : 1e-300);

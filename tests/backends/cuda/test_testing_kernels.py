@@ -57,18 +57,18 @@ def drawn(device: HostDevice, image: Image, draw: Draw, dtype: np.dtype[Any]) ->
     return run(device, image, "fsr_draw", 4, out=np.zeros(draw.count, dtype), draw=words)["out"]
 
 
-@pytest.mark.parametrize("family", [*families.FLOAT, *families.NON_FINITE])
+@pytest.mark.parametrize("family", [*families.FLOAT, *families.NON_FINITE, *families.LARGE])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_floats_are_drawn_with_the_same_bits(device: HostDevice, image: Image, family: str, dtype: str) -> None:
     kind = numpy_dtype(dtype)
-    make = (families.FLOAT | families.NON_FINITE)[family]
+    make = families.floating(family)
     plain = make(Draw(Kind.NORMAL, 0x123456789ABCDEF ^ hash(family) % 2**60, 777, row=31), float_limits(kind))
     for draw in (plain, replace(plain, bounds=(-1.0, 2.0)), replace(plain, bounds=(0.5, np.inf), finite=True),
-                 replace(plain, bounds=(-np.inf, 0.25))):  # fmt: skip
+                 replace(plain, bounds=(-np.inf, 0.25)), replace(plain, bounds=(0.0, 1.0))):  # fmt: skip
         assert np.array_equal(bits_of(drawn(device, image, draw, kind)), bits_of(draw.values(kind)))
 
 
-@pytest.mark.parametrize("family", families.INTEGER)
+@pytest.mark.parametrize("family", [*families.INTEGER, families.CROWNED])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
 def test_integers_are_drawn_with_the_same_bits(device: HostDevice, image: Image, family: str, dtype: str) -> None:
     kind = np.dtype(dtype)
