@@ -101,3 +101,40 @@ def test_few_blocks_that_go_over_all_are_run_in_whole(session: Session, monkeypa
     failure = judged(session, body, "64")[1]
     assert failure is not None
     assert failure.case.name == "far, in whole"
+
+
+RUNS = """// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 1000000, timed = 5000}
+// [args]
+// x = {role = "in", shape = ["n"], low = 0, high = 9}
+// y = {role = "out", shape = ["n"]}
+// [launch]
+// grid = "ceil_div(n, 64)"
+// block = 64
+// ///
+"""
+BEFORE = """__global__ void k(const int *x, int *y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, j = i;
+    if (i >= n) return;
+    while (j + 1 < n && x[j + 1] == x[i]) j++;
+    while (i > 0 && x[i - 1] == x[j]) i--;
+    y[blockIdx.x * blockDim.x + threadIdx.x] = j - i;
+}
+"""
+
+
+def test_long_lines_that_the_original_takes_too_long_for_are_run_in_parts(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(RUNS + BEFORE)
+    contract = load_contract(tmp_path / "k.cu")
+    session = Session(SessionSpec(contract, Candidate(BEFORE, contract.plan), "host", "sm_90", seed=3))
+    try:
+        for body, right in ((BEFORE.replace("= j - i", "= (j - i) & 0x7fff"), False),
+                            (BEFORE.replace("j++", "++j"), True)):  # fmt: skip
+            candidate = Candidate(body, contract.plan)
+            built = build(session.spec, candidate)
+            assert isinstance(built, Binaries), built
+            assert (far_failure(session, candidate, built.run, 50.0)[1] is None) == right
+    finally:
+        session.close()
