@@ -18,6 +18,7 @@ from rich.live import Live
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from fsr.report.failing import failure_lines
 from fsr.report.words import (
     bottleneck_text,
     counts_text,
@@ -202,7 +203,7 @@ def check_summary(result: Mapping[str, Any]) -> str:
     tests = result["tests"]
     lines = [f"{result['status']}: {tests['passed']} of {tests['cases']} cases, stage {result['stage']}"]
     if result["status"] != "passed":
-        lines += [f"  {key:<12} {value}" for key, value in result["evidence"].items() if value is not None]
+        lines += failure_lines(result["evidence"])
     elif result["evidence"].get("launch"):
         lines.append("  fails under the kernel's own launch; passes under this one (say it at the top of its file):")
         lines += [f"  {line}" for line in str(result["evidence"]["launch"]).splitlines()]

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from fsr.contract.model import Contract
 from fsr.contract.validate import validate
-from fsr.errors import UsageError
+from fsr.errors import ContractError, UsageError
 from fsr.records import Candidate, Launch, Plan, ScalarArgument, Scratch
 
 _LINE = re.compile(r"//\s*([a-z][a-z ]*):\s*(.+?)\s*$")
@@ -96,7 +96,13 @@ def stated_plan(text: str, contract: Contract, where: str) -> Plan | None:
     unknown = [a for launch in plan.launches for a in launch.args if isinstance(a, str) and a not in known]
     if unknown:
         raise _unknown(unknown[0], known, [s.name for s in contract.sizes], where)
-    validate(replace(contract, plan=plan), lambda *_: where)
+    try:
+        validate(replace(contract, plan=plan), lambda *_: where)
+    except ContractError as fault:  # what the kernel's contract allows is not for its candidate to change
+        raise ContractError(
+            fault.what, expected=fault.expected, where=where,
+            fix="correct the launch in the lines at its top: it must hold at every size that the contract allows",
+        ) from None  # fmt: skip
     return plan
 
 

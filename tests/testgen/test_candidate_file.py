@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fsr.contract.model import Argument, Contract, Size
-from fsr.errors import UsageError
+from fsr.errors import ContractError, UsageError
 from fsr.expressions import evaluate
 from fsr.records import Launch, Plan, Role, ScalarArgument, Scratch
-from fsr.testgen.candidate_file import candidate_of, plan_notes, read_candidate, read_notes
+from fsr.testgen.candidate_file import candidate_of, plan_notes, read_candidate, read_notes, stated_plan
 
 BASE = Launch("k", ("ceil_div(n, 32)", "1", "1"), ("32", "1", "1"), "0", ("x", "n"))
 CONTRACT = Contract("k", (Size("n", 0, 9, (5,)),), (Argument("x", "float32", Role.INOUT, ("n",)),), Plan((BASE,)))
@@ -89,3 +90,11 @@ def test_the_lines_of_a_plan_give_the_plan() -> None:
         assert a.entry == b.entry
     assert read.launches[0].args == launch.args
     assert read.launches[1].args[0] == "s"
+
+
+def test_a_launch_that_the_largest_sizes_do_not_allow_is_the_candidates_to_correct() -> None:
+    large = replace(CONTRACT, sizes=(Size("n", 0, 70000, (5,)),))
+    with pytest.raises(ContractError, match="at the largest sizes") as refused:
+        stated_plan("// grid: 1 | 1 | n\n// args: x\n__global__ void k(float *x) {}\n", large, "mine.cu")
+    assert "lines at its top" in refused.value.fix
+    assert refused.value.where == "mine.cu"
