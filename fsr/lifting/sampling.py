@@ -40,6 +40,8 @@ def watched_sizes(contract: Contract) -> list[list[dict[str, int]]]:
     count = 4 if len(contract.sizes) > 2 else 3
     small = [_row(contract, row) for row in _STEPS[:count]]
     fitting = [c for c in small if _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)]
+    if not fitting and all(_fits(contract, c, 8 * WATCHED_ELEMENTS, 4 * _WATCHED_THREADS) for c in small):
+        fitting = small  # as many threads at any sizes
     if len(fitting) < len(small):
         least = {s.name: max(s.minimum, 1) for s in contract.sizes}
         steps = [least, *({**least, s.name: min(least[s.name] + 1, s.maximum)} for s in contract.sizes)]

@@ -108,3 +108,36 @@ def test_a_sum_of_what_data_chooses(tmp_path):
     body = "  float s = 0; for (int j = 0; j < n; ++j) if (w[j] != 0) s += w[j] * x[j]; y[i] = s;"
     found = computed(tmp_path, body, "const float *x, const float *w, float *y", x=IN, w=IN, y=OUT)
     assert found[-1] == "y[i] = sum((w[k0] * x[k0] if (w[k0] != 0.0) else 0.0) for k0 in range(n))"
+
+
+PARTS = """// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 0, max = 65536, timed = 4096}
+// [args]
+// parts = {role = "in", shape = ["n", 256]}
+// total = {role = "out", shape = [256]}
+// [launch]
+// grid = 256
+// block = 256
+// ///
+__global__ void k(const unsigned *parts, unsigned *total, int n) {
+  __shared__ unsigned held[256];
+  unsigned s = 0;
+  for (int i = threadIdx.x; i < n; i += 256) s += parts[blockIdx.x + i * 256];
+  held[threadIdx.x] = s;
+  for (int apart = 128; apart > 0; apart /= 2) {
+    __syncthreads();
+    if (threadIdx.x < apart) held[threadIdx.x] += held[threadIdx.x + apart];
+  }
+  if (threadIdx.x == 0) total[blockIdx.x] = held[0];
+}
+"""
+
+
+def test_as_many_threads_at_any_size_are_watched_at_several(tmp_path):
+    (tmp_path / "k.cu").write_text(PARTS)
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    assert lines(found.computation) == ["total[i] = sum(int32(parts[k0, i]) for k0 in range(n))"]
