@@ -211,8 +211,10 @@ class Writer:
 def _halves(name: str, args: tuple[Expr, ...]) -> bool:
     """Whether an operation on 16-bit floats is one that the type has, with one rounding: of more terms their order
     would count."""
-    alike = len({type_of(a) for a in args}) == 1
-    return alike and ((name in ("sum", "prod") and len(args) == 2) or (name == "neg" and len(args) == 1))
+    alike = len({type_of(a) for a in (args[1:] if name == "select" else args)}) == 1
+    return alike and (
+        name == "select" or (name in ("sum", "prod") and len(args) == 2) or (name == "neg" and len(args) == 1)
+    )
 
 
 def _unsigned(e: Expr) -> bool:

@@ -73,7 +73,16 @@ def test_values_of_elements_without_a_sign(runner, name):
     check(runner, lifted(*POINTS[name]), "pack-elements")
 
 
-@pytest.mark.parametrize("body", ["y[i] = x[i] + x[0];", "y[i] = x[i] * x[0];", "y[i] = x[i] - x[0];"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y[i] = x[i] + x[0];",
+        "y[i] = x[i] * x[0];",
+        "y[i] = x[i] - x[0];",
+        "y[i] = -x[i];",
+        "y[i] = x[i] > x[0] ? x[i] : -x[i];",
+    ],
+)
 @pytest.mark.parametrize("kind", ["__half", "__nv_bfloat16"])
 def test_sixteen_bit_floats_by_their_own_operators(runner, kind, body):
     bare = subject_of(

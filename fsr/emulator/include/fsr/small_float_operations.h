@@ -19,8 +19,13 @@ inline FSR_H __hfma_relu(FSR_H a, FSR_H b, FSR_H c) {
   FSR_H r = __hfma(a, b, c);
   return (float)r < 0.0f ? FSR_H(0.0f) : r;
 }
+#ifdef FSR_TRACE  // a value's bits say nothing there
+inline FSR_H __hneg(FSR_H a) { return FSR_H(-(float)a); }
+inline FSR_H __habs(FSR_H a) { return FSR_H(__builtin_fabsf((float)a)); }
+#else
 inline FSR_H __hneg(FSR_H a) { return fsr::from_bits<FSR_H>(fsr::bits<unsigned short>(a) ^ 0x8000); }
 inline FSR_H __habs(FSR_H a) { return fsr::from_bits<FSR_H>(fsr::bits<unsigned short>(a) & 0x7fff); }
+#endif
 inline FSR_H __hmax(FSR_H a, FSR_H b) { return FSR_H(fsr::maximum(a, b)); }
 inline FSR_H __hmin(FSR_H a, FSR_H b) { return FSR_H(fsr::minimum(a, b)); }
 inline bool __hisnan(FSR_H a) { return (float)a != (float)a; }
