@@ -38,8 +38,9 @@ def sources(contract: Contract, sizes: dict[str, int]) -> dict[str, Argument]:
 
 def echoed(source: Array, shape: tuple[int, ...], limits: tuple[int, int], rng: np.random.Generator) -> Array | None:
     """An array of that shape and the source's type that repeats the source's lines (along its last axis), every fourth
-    one turned by a random number of places. In about half of the repetitions one bit is flipped, each bit of the type
-    in its turn, where that stays within the limits. None where there is nothing to repeat, or too many lines."""
+    one turned by a random number of places, every eighth backwards. In about half of the repetitions one bit is
+    flipped, each bit of the type in its turn, where that stays within the limits. None where there is nothing to
+    repeat, or too many lines."""
     count, width = math.prod(shape), shape[-1]
     if not source.size or not count or count // width > MOST_LINES:
         return None
@@ -47,6 +48,7 @@ def echoed(source: Array, shape: tuple[int, ...], limits: tuple[int, int], rng: 
     values = np.stack([np.resize(lines[row % len(lines)], width) for row in range(count // width)])
     for row in range(min(3, len(values) - 1), len(values), 4):
         values[row] = np.roll(values[row], int(rng.integers(width)))
+    values[1::8] = values[1::8, ::-1].copy()
     flat: Array = values.reshape(-1)
     places = rng.integers(0, count, max(count // (2 * lines.shape[1]), 1))
     bits = np.arange(len(places), dtype=np.uint64) % np.uint64(8 * source.dtype.itemsize)
