@@ -232,7 +232,7 @@ class Session:
         most = max(CASES_LEAST, int(CASES_SHARE * self.spec.budget_s / (4 * max(one_s, CHEAP_S)))) - len(before)
         if one_s < CHEAP_S or len(cases) <= most:
             return cases
-        self.notes.append(f"{most} of {len(cases)} test cases: at these fixed sizes one takes {one_s:.1f} s")
+        self.notes.append(f"{most} of {len(cases)} test cases: even the smallest takes {one_s:.1f} s")
         seen = Counter(case.family for case in before)
         turns = {case: seen.update([case.family]) or seen[case.family] for case in cases}
         usual = ("normal", "uniform", "wide", "mixed")
