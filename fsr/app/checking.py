@@ -131,6 +131,7 @@ def judge_candidate(
             if again.status >= least:
                 outcome = replace(again, evidence={**again.evidence, "launch": plan_notes(plan).strip()})
                 break
+    untested = outcome.evidence.get("untested")
     right = outcome.status >= least and outcome.stage == PROMOTION  # what stopped before was not tested
     judgement = Judgement(
         status="passed" if right else "failed",
@@ -143,7 +144,7 @@ def judge_candidate(
         evidence=dict(outcome.evidence),
         seconds=round(time.monotonic() - started, 2),
         verdict=outcome.evidence.get("verdict") if timed and right else None,
-        notes=(*fleet.notes, *report.notes, *map(str, filter(None, [outcome.evidence.get("untested")]))),
+        notes=(*fleet.notes, *report.notes, *((str(untested),) if untested else ())),
     )
     return Judged(judgement, spec, report.device)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 
 from fsr.contract.model import Contract
 from fsr.errors import BaselineError
 from fsr.hardware.dtypes import numpy_dtype
+from fsr.hardware.host_memory import host_memory_bytes
 from fsr.records import DeviceInfo
 
 HOST_COPIES = 5  # three input sets, the buffers that a kernel works on, and one set in the making
@@ -17,7 +17,7 @@ DEVICE_COPIES = 2  # the original's buffers and the candidate's
 
 def require_room(contract: Contract, device: DeviceInfo) -> None:
     """Raises BaselineError naming the sizes when their buffers do not fit this machine's or the device's memory."""
-    here = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    here = host_memory_bytes()
     for sizes in contract.timed_sizes():
         one = buffer_bytes(contract, sizes)
         needs = [(one * HOST_COPIES, here, "this machine")]

@@ -71,7 +71,7 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     held_out = session.held_out_cases()
     inspections: dict[str, Json] = {}
     with inspecting(session, candidate, binaries, held_out) as inspected:
-        own = [c for c in session.candidate_cases(candidate) if session.waits(c) or not request.own_tested]
+        own = [c for c in session.candidate_cases(candidate) if not request.own_tested or session.waits(c)]
         cases = [*own, *held_out, *session.corner_cases()]
         passed, failure = first_failure(session, binaries.run, candidate, cases)
         if failure is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from fsr.backends.protocol import Array, Device, DeviceFault
 from fsr.contract.model import Contract
+from fsr.hardware.host_memory import host_memory_bytes
 from fsr.records import Case, Fault, FaultKind, Image, Json, Plan
 from fsr.testgen.compare import Mismatch, compare
 from fsr.testgen.oracle import Expected
@@ -137,8 +138,7 @@ class DataShelf:
 def _room() -> int:
     """Bytes for a shelf: an eighth of the memory for those of as many processes as there are CPUs, or what serves all
     cases but the largest."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(SHELF_BYTES, memory // 8 // (os.cpu_count() or 1))
+    return max(SHELF_BYTES, host_memory_bytes() // 8 // (os.cpu_count() or 1))
 
 
 def _bytes_of(data: CaseData) -> int:

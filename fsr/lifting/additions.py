@@ -44,14 +44,20 @@ def _where(g: Graph, holds: int, added: int, zero: int) -> int:
     return g.op(str(x[2]), holds) if x[:2] == ("int", 1) else g.make("select", holds, added, zero)
 
 
+def _guards(g: Graph, e: int) -> tuple[list[int], int]:
+    """The conditions under which a term stands, and what stands there."""
+    conditions = list[int]()
+    while g.terms[e][0] == "guard":
+        _, c, holds, e = g.terms[e]
+        conditions.append(c if holds else g.opposite(c))
+    return conditions, e
+
+
 def additions(g: Graph, e: int, home: int) -> Additions | None:
     """What a term adds to what its element held; None where it is no chain of additions. ``home``: what it held."""
     found: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     while e != home:
-        conditions = list[int]()
-        while g.terms[e][0] == "guard":
-            _, c, holds, e = g.terms[e]
-            conditions.append(c if holds else g.opposite(c))
+        conditions, e = _guards(g, e)
         parts = g.terms[e][1] if g.terms[e][0] == "sum" else (e,)
         before = [k for k in parts if k == home or g.terms[k][0] == "guard"]
         if len(before) > 1 or not conditions:
@@ -102,11 +108,8 @@ class Chosen:
 def chosen(g: Graph, e: int) -> Chosen | None:
     """What a term is the sum of, one after the other, from nothing; None where it is no such chain."""
     found: dict[int, frozenset[int]] = {}
-    conditions = list[int]()
     while True:
-        while g.terms[e][0] == "guard":
-            _, c, holds, e = g.terms[e]
-            conditions.append(c if holds else g.opposite(c))
+        conditions, e = _guards(g, e)
         if _is_zero(g, e):
             return Chosen(found)
         parts = g.terms[e][1] if g.terms[e][0] == "sum" else (e,)
@@ -118,7 +121,7 @@ def chosen(g: Graph, e: int) -> Chosen | None:
         found |= dict.fromkeys(added, frozenset(conditions))
         if not before:
             return Chosen(found)
-        conditions, (e,) = [], before
+        e = before[0]
 
 
 def zero_like(g: Graph, kept: Mapping[tuple[int, ...], tuple[int, ...]], dtype: str) -> int:

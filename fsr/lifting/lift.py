@@ -225,7 +225,7 @@ class _Attempt:
             others = self.watcher.terms(graph, runs[fills], output, at)
             found = [self._merged(graph, a, b, h) for a, b, h in zip(found, others, home, strict=True)]
             fills += 1
-        dtype = next(a.dtype for a in self.contract.args if a.name == output)
+        dtype = self.contract.argument(output).dtype
         return [one_type(graph, t, dtype) for t in found] if dtype.startswith("uint") else found
 
     def _filled(self, first: Run, fills: int, n: int) -> Run:
@@ -242,7 +242,7 @@ class _Attempt:
         def read(e: int, home: int) -> Any:
             return chosen(graph, e) if own else additions(graph, e, home)
 
-        runs, dtype = self.runs[n], next(a.dtype for a in self.contract.args if a.name == output)
+        runs, dtype = self.runs[n], self.contract.argument(output).dtype
         homes = self.watcher.homes(graph, runs[0], output, at)
         known = [read(t, h) for t, h in zip(first, homes, strict=True)]
         same = fills = 1

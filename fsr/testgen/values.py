@@ -219,8 +219,7 @@ def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping
             made = corners.edge_floats(values, floats, low, high, rng)
         elif not argument.constraints.finite:
             made = corners.crowded(values, low, high, rng)
-    sort = made is not None and argument.constraints.sorted and shape
-    return np.ascontiguousarray(np.sort(made, axis=-1)) if made is not None and sort else made
+    return _in_order(argument, made)
 
 
 def _echo(contract: Contract, argument: Argument, case: Case) -> Array | None:
@@ -237,8 +236,12 @@ def _echo(contract: Contract, argument: Argument, case: Case) -> Array | None:
     dtype = numpy_dtype(source.dtype)
     values = _ordered(source, shape, sizes, case) if formula is None else formula.values(dtype).reshape(shape)
     rng = _generator(case.seed, f"echo {argument.name}")
-    made = echoes.echoed(values, contract.shape(argument, sizes), limits, rng)
-    sort = made is not None and argument.constraints.sorted
+    return _in_order(argument, echoes.echoed(values, contract.shape(argument, sizes), limits, rng))
+
+
+def _in_order(argument: Argument, made: Array | None) -> Array | None:
+    """The array with its lines in order where the argument's are."""
+    sort = made is not None and argument.constraints.sorted and made.ndim
     return np.ascontiguousarray(np.sort(made, axis=-1)) if made is not None and sort else made
 
 

@@ -22,6 +22,7 @@ from fsr.backends.protocol import AccessProfile, Array, BlockOrder, Buffer, Devi
 from fsr.backends.toolchain import Toolchain
 from fsr.errors import HarnessError
 from fsr.hardware.gpus import H200
+from fsr.hardware.host_memory import host_memory_bytes
 from fsr.records import ConcreteLaunch, DeviceInfo, Fault, FaultKind, Image
 
 DEFAULT_SHARED_BYTES = H200.max_shared_bytes
@@ -56,7 +57,7 @@ class HostDevice:
         self._images: dict[tuple[bytes, bool], LoadedImage] = {}
         self._info = DeviceInfo(
             vendor="host", name=_cpu_name(), arch=platform.machine(), sm_count=None,
-            memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            memory_bytes=host_memory_bytes(),
             max_shared_bytes=max_shared_bytes,
         )  # fmt: skip
 

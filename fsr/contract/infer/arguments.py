@@ -16,6 +16,7 @@ from fsr.expressions import names
 from fsr.records import Role
 from fsr.source.emit import emit_kernel
 from fsr.source.entry import function_name
+from fsr.source.form import KernelForm
 from fsr.source.launches import HostLaunch
 from fsr.source.signature import Parameter
 
@@ -40,16 +41,16 @@ def argument(found: Finding, param: Parameter) -> Argument | None:
     shape = _common_shape(found, param, accesses)
     if shape is None:
         return None
-    extents = tuple(_as_written(p.text(), emit_kernel(found.form)) for p in shape)
+    extents = tuple(_as_written(p.text(), found.form) for p in shape)
     return Argument(param.name, param.dtype, _role(found, param, accesses, shape), extents)
 
 
-def _as_written(extent: str, source: str) -> str:
+def _as_written(extent: str, form: KernelForm) -> str:
     """A product of names in the order in which the kernel has it: the outermost dimension stands first there."""
     factors = extent.split(" * ")
     if not 2 <= len(factors) <= _MOST_FACTORS or not all(map(str.isidentifier, factors)):
         return extent
-    ways = itertools.permutations(factors)
+    source, ways = emit_kernel(form), itertools.permutations(factors)
     return next((" * ".join(w) for w in ways if re.search(r"\b" + r"\s*\*\s*".join(w) + r"\b", source)), extent)
 
 

@@ -124,9 +124,9 @@ class _Kernel:
     def scanned(self) -> Written:
         """The launch that writes."""
         found, scene, kind, pack = self.found, self.found.scene, c_type(self.found.fold), self.pack
-        own = f"$own[$row * {pack} + $lane]"
-        before = f"$own[($row - 1) * {pack} + $lane]"
-        chain = ["if ($row > 0) {", *indent(unrolled("$lane", pack, [step(found.fold, own, before)])), "}"]
+        own = self._own("$row")
+        before = step(found.fold, own, self._own("($row - 1)"))
+        chain = ["if ($row > 0) {", *indent(unrolled("$lane", pack, [before])), "}"]
         each_row = [
             *unrolled("$lane", pack, [f"{own} = {identity(found.fold)};"]),
             f"const {scene.index} ${found.dim} = $first + $row;",
@@ -163,6 +163,10 @@ class _Kernel:
             ]  # fmt: skip
         return [*lines, *unrolled("$lane", self.pack, inner)]
 
+    def _own(self, row: str) -> str:
+        """A lane's fold up to one of its warp's rows."""
+        return f"$own[{row} * {self.pack} + $lane]"
+
     def _at(self, part: str) -> str:
         index = self.found.scene.index
         return f"(({index})blockIdx.z * {self.parts} + {part}) * {self.found.scene.size(self._width)} + ${self._column}"
@@ -194,10 +198,9 @@ class _Kernel:
         scene, fold, value = self.found.scene, self.found.fold, value_of(self.found.output)
         out, first = stores(scene), f"{c_type(fold)} $prefix = $base[$lane];"
         if self.found.inclusive:
-            prefix = [first, step(fold, "$prefix", f"$own[$row * {self.pack} + $lane]")]
+            prefix = [first, step(fold, "$prefix", self._own("$row"))]
         else:
-            own = f"$own[($row - 1) * {self.pack} + $lane]"
-            prefix = [first, "if ($row > 0) {", f"    {step(fold, '$prefix', own)}", "}"]
+            prefix = [first, "if ($row > 0) {", f"    {step(fold, '$prefix', self._own('($row - 1)'))}", "}"]
         reads = Packs.of(scene, [without(value, fold)], self._column, self.pack)
         name, written = f"{scene.own(out[0].buffer)}_made", reads.first(out[0])
         kind = pack_type(scene, out[0], self.pack)
