@@ -15,6 +15,8 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from fsr.backends.cub import CUB_HEADERS
+
 PRELUDE_NAME = "fsr_prelude.h"
 
 _PIPELINE = re.compile(r"^\s*#\s*include\s*[<\"]cuda_pipeline(_primitives)?\.h", re.MULTILINE)
@@ -317,6 +319,7 @@ def builtin_headers() -> dict[str, str]:
         PRELUDE_NAME: PRELUDE,
         **dict.fromkeys(EMPTY_HEADERS, "\n"),
         **dict.fromkeys(VENDOR_HEADERS, _VENDOR_TEXT),
+        **CUB_HEADERS,
     }
 
 

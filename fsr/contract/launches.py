@@ -9,6 +9,7 @@ from fsr.contract.fields import Fields, did_you_mean
 from fsr.contract.model import Argument
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.records import Launch, Plan, ScalarArgument, Scratch
+from fsr.source.entry import spelt_out
 from fsr.source.signature import Signature
 
 
@@ -58,8 +59,8 @@ def _plan_launch(
 ) -> Launch:
     fields = Fields(top.raw, data, "launch", index)
     fields.only(("entry", "grid", "block", "shared_bytes", "repeat", "args"))
-    entry = fields.text("entry") or main
-    params = signatures[entry].params
+    named_as = fields.text("entry") or main
+    entry, params = spelt_out(named_as, signatures[named_as].kernel), signatures[named_as].params
     given = fields.data.get("args", [p.name for p in params])
     if not isinstance(given, list) or len(given) != len(params):
         raise fields.bad(

@@ -149,7 +149,7 @@ class _Closure:
         """Indices of the pieces to keep, includes and conditionals among them."""
         for index, piece in enumerate(self.pieces):
             same = piece.item.names == self.kernel.item.names and piece.scope_heads == self.kernel.scope_heads
-            if same and piece.item.kind in ("function", "prototype") and piece.item.head & self.kernel_words:
+            if same and piece.item.head & self.kernel_words and self.belongs(index, piece):
                 self.keep(index)
         self.need(self.entry_names)
         size = -1
@@ -160,6 +160,16 @@ class _Closure:
         self.keep_headers()
         self.keep_conditionals()
         return self.done
+
+    def belongs(self, index: int, piece: Piece) -> bool:
+        """Whether something of the kernel's name is the kernel itself, perhaps in another branch of a conditional, or
+        of the same template. Its overloads are left out: no entry could tell them apart."""
+        if piece.item.kind != "function":
+            return _says_more(piece)
+        if piece is self.kernel or "template" in piece.item.head & self.kernel.item.head:
+            return True
+        own = next(i for i, p in enumerate(self.pieces) if p is self.kernel)
+        return any(g[0] < min(index, own) and max(index, own) < g[-1] for g in self.groups)
 
     def keep(self, index: int) -> None:
         if index not in self.done:
@@ -209,7 +219,14 @@ class _Closure:
             return True
         if "cooperative_groups" in names:
             return self.uses_any(("cooperative_groups", *_GROUPS.split()))
-        return bool(set(names) & _DEVICE_NAMESPACES) and self.uses_any(names)
+        inside = ("wmma",) if "nvcuda" in names else ()  # which is what people write behind it
+        return bool(set(names) & _DEVICE_NAMESPACES) and self.uses_any((*names, *inside))
+
+
+def _says_more(piece: Piece) -> bool:
+    """Whether a kernel's declaration ahead of it says what its definition does not: a linkage, default arguments of a
+    template. Others are left out: a kernel with one argument more would be another function beside them."""
+    return piece.item.kind == "prototype" and bool(piece.item.head & {"template", "extern"})
 
 
 def _header_needs(name: str) -> tuple[str, ...] | None:

@@ -10,6 +10,12 @@ def bare_name(entry: str) -> str:
     return entry.split("<", 1)[0].strip().removeprefix("::")
 
 
+def spelt_out(entry: str, kernel: str) -> str:
+    """An entry with all of its kernel's namespaces: ``ns::k<256>`` of ``k<256>`` and ``ns::k``."""
+    at = entry.find("<")
+    return kernel + (entry[at:] if at >= 0 else "")
+
+
 def function_name(entry: str) -> str:
     """``k`` of ``ns::k<256, float>``."""
     return bare_name(entry).rsplit("::", 1)[-1].strip()

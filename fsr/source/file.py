@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fsr.errors import SourceError
 from fsr.source.cut import DeviceUnit, cut
-from fsr.source.entry import bare_name
+from fsr.source.entry import bare_name, spelt_out
 from fsr.source.given import with_given
 from fsr.source.launches import HostLaunch, find_launches
 from fsr.source.pieces import Piece, SourceText, device_words, flatten, global_words, read_source, scan
@@ -109,13 +109,12 @@ class KernelFile:
         return (primary or found)[0]
 
     def choose(self, entry: str | None) -> str:
-        """The entry to use: the one named, or the only kernel there is.
+        """The entry to use: the one named, with its namespaces, or the only kernel there is.
 
         Raises SourceError when there is no kernel, or there are several and none is named.
         """
         if entry is not None:
-            self.find(entry)
-            return entry
+            return spelt_out(entry, self.find(entry).qualified())
         if not self.kernels:
             raise self._unknown(None)
         if len(self.kernels) > 1:

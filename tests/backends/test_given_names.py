@@ -77,7 +77,27 @@ __global__ void k(float *x, int n) {
   x[1] = (float)__int2half_rd(n) + __half2char_rz(__float2half(x[2])) + __low2float(__bfloat162bfloat162(x[3]));
 }
 """
+CUB = """
+#include <cub/cub.cuh>
+__global__ void k(float *x, int n) {
+  typedef cub::BlockReduce<float, 32> Reduce;
+  typedef cub::BlockScan<int, 32> Scan;
+  typedef cub::KeyValuePair<int, float> Pair;
+  __shared__ typename Reduce::TempStorage memory;
+  __shared__ typename Scan::TempStorage scanned;
+  __shared__ typename cub::WarpReduce<Pair>::TempStorage first;
+  cub::Sum sum;
+  float v = Reduce(memory).Reduce(x[threadIdx.x], cub::Max());
+  __syncthreads();
+  v += Reduce(memory).Reduce(x[threadIdx.x], sum) + Reduce().Sum(x[n]);
+  int upto, all;
+  Scan(scanned).InclusiveSum(n, upto, all);
+  Pair pair = cub::WarpReduce<Pair>(first).Reduce(Pair(n, v), cub::ArgMax());
+  if (threadIdx.x == 0) x[0] = v + upto + all + pair.key;
+}
+"""
 SOURCES = {"rounded": ROUNDED, "limits": LIMITS, "traits": TRAITS, "halves": HALVES, "library": LIBRARY, "asked": ASKED}
+SOURCES["cub"] = CUB
 
 
 def result_of(toolchain, source):

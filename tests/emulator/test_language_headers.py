@@ -32,7 +32,6 @@ REFUSED = {
     "dynamic parallelism": "__global__ void k() { cudaDeviceSynchronize(); }",
     "<cuda/pipeline>": "#include <cuda/pipeline>\n__global__ void k() {}",
     "<cuda/barrier>": "#include <cuda/barrier>\n__global__ void k() {}",
-    "<cub/cub.cuh>": "#include <cub/cub.cuh>\n__global__ void k() {}",
 }  # fmt: skip
 
 

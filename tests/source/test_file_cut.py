@@ -1,12 +1,15 @@
 """Cutting kernels out of real-style files: what is kept, what is left out, and where lines come from."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from fsr.backends.host.compiler import HostToolchain
 from fsr.errors import SourceError
+from fsr.records import Candidate, Image, Launch, Plan
 from fsr.source.cut import found_with_i
 from fsr.source.file import KernelFile
 
@@ -53,6 +56,53 @@ def test_needed_things_are_kept_and_host_code_is_not():
 )
 def test_a_unit_compiles_by_itself(name, entry, tmp_path):
     assert compiles(KernelFile.read(FILES / name).cut(entry).text, tmp_path) == ""
+
+
+DECLARED = """__global__ void k(float *x, int n);
+template <int B = 64> __global__ void t(float *x);
+__global__ void k(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] = 1; }
+template <int B> __global__ void t(float *x) { x[B] = 1; }
+"""
+
+
+def test_a_declaration_ahead_is_kept_for_what_it_alone_says(tmp_path):
+    path = tmp_path / "declared.cu"
+    path.write_text(DECLARED)
+    file = KernelFile.read(path)
+    assert "int n);" not in file.cut("k").text
+    assert "int B = 64" in file.cut("t<>").text
+    assert compiles(file.cut("t<>").text, tmp_path) == ""
+
+
+def test_overloads_of_a_kernel_are_left_out_and_specialisations_are_not(tmp_path):
+    path = tmp_path / "overloaded.cu"
+    path.write_text(
+        "__global__ void k(float *x) { x[0] = 1; }\n__global__ void k(double *x) { x[0] = 2; }\n"
+        "template <int B> __global__ void t(int *x) { x[0] = 3; }\n"
+        "template <> __global__ void t<8>(int *x) { x[0] = 4; }\n"
+    )
+    file = KernelFile.read(path)
+    branches = "#if __CUDA_ARCH__ < 800\n{}#else\n{}#endif\n".format(*path.read_text().splitlines(True)[:2])
+    assert {"x[0] = 1", "x[0] = 2"} <= set(re.findall(r"x\[0\] = \d", KernelFile.from_text(branches).cut("k").text))
+    assert "x[0] = 1" in file.cut("k").text
+    assert "x[0] = 2" not in file.cut("k").text
+    assert all(f"x[0] = {n}" in file.cut("t<8>").text for n in (3, 4))
+    launch = Launch("k", ("1", "1", "1"), ("32", "1", "1"), "0", ())
+    assert isinstance(HostToolchain().compile(Candidate(file.cut("k").text, Plan((launch,)))), Image)
+
+
+def test_the_namespace_of_fragments_is_kept_for_what_is_inside(tmp_path):
+    path = tmp_path / "fragments.cu"
+    path.write_text(
+        "#include <mma.h>\nusing namespace nvcuda;\n"
+        "__global__ void k(float *x) {\n"
+        "  wmma::fragment<wmma::accumulator, 16, 16, 16, float> f;\n  x[0] = f.num_elements;\n}\n"
+        "__global__ void other(float *x) { x[0] = 1; }\n"
+    )
+    file = KernelFile.read(path)
+    assert "using namespace nvcuda;" in file.cut("k").text
+    assert "nvcuda" not in file.cut("other").text
+    assert compiles(file.cut("k").text, tmp_path) == ""
 
 
 def test_headers_are_kept_only_when_used():

@@ -27,6 +27,7 @@ Order order;
 bool scarce;
 uint3 indices[kMaxThreads];
 StackPool stacks;
+unsigned current_stack;
 uint64_t (*block_at)(uint64_t place);
 uint64_t issued, wanted, limit;
 
@@ -37,7 +38,6 @@ Flight flights[kMaxFlights];
 bool used[kMaxFlights];
 void* main_sp;
 unsigned free_stacks[kMaxStacks], free_count, opened_stacks;
-unsigned current_stack;
 unsigned under_way;       // flights in use
 uint64_t stuck;           // threads gave way so often since anything happened that one could wait for
 unsigned countdown;

@@ -21,6 +21,10 @@ struct StackPool {
   bool holds(uintptr_t address) const {
     return address - reinterpret_cast<uintptr_t>(base) < stride * static_cast<size_t>(count);
   }
+  // Whether an address is on one stack: the others, gigabytes of addresses, are nobody's to reach.
+  bool holds(uintptr_t address, unsigned index) const {
+    return address - reinterpret_cast<uintptr_t>(base) - stride * index < stride;
+  }
   // A stack pointer from which fsr_switch starts `entry`. Tops are staggered, or the hot ends of 1024 stacks
   // would all fall into the same cache sets.
   void* fresh(unsigned index, void (*entry)()) const {

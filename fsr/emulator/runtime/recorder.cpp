@@ -42,7 +42,7 @@ Region* region_of(uintptr_t address, unsigned bytes, Access kind, uintptr_t pc, 
 }
 
 inline void access(uintptr_t address, unsigned bytes, Access kind, Manner manner, uintptr_t pc, int line) {
-  if (!recording || stacks.holds(address)) return;
+  if (!recording || stacks.holds(address, current_stack)) return;
   settle();
   Region* region = region_of(address, bytes, kind, pc, line);
   if (!region) return;
@@ -58,7 +58,7 @@ inline void access(uintptr_t address, unsigned bytes, Access kind, Manner manner
 }
 
 void range(uintptr_t address, size_t bytes, Access kind, uintptr_t pc) {
-  if (!recording || stacks.holds(address)) return;
+  if (!recording || stacks.holds(address, current_stack)) return;
   while (bytes) {
     unsigned part = bytes >= 16 ? 16 : bytes >= 8 ? 8 : bytes >= 4 ? 4 : 1;
     access(address, part, kind, {}, pc, 0);
@@ -69,7 +69,7 @@ void range(uintptr_t address, size_t bytes, Access kind, uintptr_t pc) {
 
 // Volatile accesses are relaxed ones at system scope (PTX ISA, ld.volatile); a loop of them may be waiting.
 void volatile_access(void* p, unsigned bytes, Access kind, uintptr_t pc) {
-  if (kind == kRead && !stacks.holds(reinterpret_cast<uintptr_t>(p))) fsr_yield(0);
+  if (kind == kRead && !stacks.holds(reinterpret_cast<uintptr_t>(p), current_stack)) fsr_yield(0);
   access(reinterpret_cast<uintptr_t>(p), bytes, kind, {FSR_STRONG}, pc, 0);
 }
 

@@ -119,6 +119,7 @@ extern Order order;
 extern bool scarce;  // fewer blocks may be under way than fit
 extern uint3 indices[kMaxThreads];
 extern StackPool stacks;
+extern unsigned current_stack;  // of the pool: the one that the running thread's variables are on
 extern FaultRecord* fault;
 
 // Which block comes at a place of the order, and how many of the launch's blocks are to be executed (`wanted`) or may be

@@ -1,0 +1,3 @@
+// Stand-in for <cub/thread/thread_operators.cuh>.
+#pragma once
+#include "../../fsr/cub_operators.h"

@@ -1,0 +1,3 @@
+// Stand-in for <cub/warp/warp_reduce.cuh>.
+#pragma once
+#include "../../fsr/cub_warp.h"
