@@ -16,7 +16,7 @@ from copy import copy
 from functools import lru_cache
 
 from fsr.backends.flags import refused_flags
-from fsr.guard import bombs, scope
+from fsr.guard import addresses, bombs, scope
 from fsr.guard.declared import Declared
 from fsr.guard.names import (
     ASM_ROOTS,
@@ -76,8 +76,26 @@ def guard(candidate: Candidate, baseline: Candidate, target: str = "sm_90") -> F
         fault = next(check(candidate, text, own), None)
         if fault is not None:
             return fault
-    found = scope.first_state(text.joined, own.joined) or bombs.first_bomb(text.tokens)
-    return None if found is None else _refused(found[0], text.line(found[1]))
+    found = scope.first_state(text.joined, own.joined) or bombs.first_bomb(text.tokens) or _place(text, own)
+    if found is not None:
+        return _refused(found[0], text.line(found[1]))
+    taken = addresses.disguised_buffer(candidate.plan, text.joined, baseline.plan, own.joined)
+    return (
+        None
+        if taken is None
+        else _refused(f"the parameter {taken!r} is no pointer and is passed a buffer: take it as one")
+    )
+
+
+def _place(text: Text, own: Text) -> tuple[str, Token] | None:
+    found = addresses.first_misuse(text.joined, own.joined)
+    if found is None:
+        return None
+    why = (
+        f"{found[1][:90]!r} tells where a buffer lies, which no two runs have alike; of an address a kernel may"
+        " ask how it is aligned, as in ((size_t)p & 15) == 0, and whether it is another's: decide by sizes or values"
+    )
+    return why, Token("name", "", found[0])
 
 
 class Text:
