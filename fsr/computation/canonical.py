@@ -59,7 +59,8 @@ def _apart(e: Expr, numbers: Iterator[int]) -> Expr:
 
 def _ordered(e: Expr, depth: int) -> Expr:
     if isinstance(e, Fold):
-        return min((_named(e, order, depth) for order in itertools.permutations(e.dims)), key=repr)
+        every = (_named(e, order, depth) for order in itertools.permutations(e.dims))
+        return min(every, key=lambda f: (_against_memory(f), repr(f)))
     if isinstance(e, Recurrence):
         name, carried = f"t{depth}", e.dim
         step = renamed(e.step, lambda n: name if n == carried else n)
@@ -128,6 +129,18 @@ def _named(e: Fold, dims: Sequence[tuple[str, Affine]], depth: int) -> Fold:
     names = {old: f"k{depth + n}" for n, (old, _) in enumerate(dims)}
     body = renamed(e.body, lambda n: names.get(n, n))
     return replace(e, dims=tuple((names[n], x) for n, x in dims), body=_ordered(body, depth + len(dims)))
+
+
+def _against_memory(e: Fold) -> int:
+    """How often a read's later index is told by an earlier dimension: loops are mostly written as memory goes, and a
+    sum in the order of the source has the source's bits."""
+    places = {name: n for n, (name, _) in enumerate(e.dims)}
+    found = 0
+    for x in walk(e.body) if len(places) > 1 else ():
+        if isinstance(x, Load):
+            told = [[places[n] for n in names_in(i) if n in places] for i in x.indices]
+            found += sum(a > b for one, other in itertools.combinations(told, 2) for a in one for b in other)
+    return found
 
 
 class _Names:

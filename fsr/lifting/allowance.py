@@ -1,11 +1,11 @@
-"""How long a lifting may take: its own thread's CPU time, and the time that it waits for watched runs. What else the
-machine does meanwhile does not count against it."""
+"""How long a lifting may take: its own thread's CPU time, and that of the watched runs which it waits for. What else
+the machine does meanwhile does not count against it."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _TICK_S = 0.02
@@ -30,13 +30,16 @@ class Allowance:
         return min(self._seconds - self._spent - self._waited, self._last - now)
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """While another process works for it."""
-        began, own = time.monotonic(), time.thread_time()
+    def waiting(self, used_s: Callable[[], float] | None = None) -> Iterator[None]:
+        """While another process works for it, which has used so many seconds of a CPU; by the clock where that is not
+        told, or it was another process before."""
+        began, own, before = time.monotonic(), time.thread_time(), used_s() if used_s else 0.0
         try:
             yield
         finally:
-            self._waited += max(0.0, time.monotonic() - began - (time.thread_time() - own))
+            passed = max(0.0, time.monotonic() - began - (time.thread_time() - own))
+            used = used_s() - before if used_s else passed
+            self._waited += min(used, passed) if used >= 0 else passed
 
 
 def unlimited() -> Allowance:

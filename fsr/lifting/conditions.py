@@ -15,6 +15,7 @@ from fsr.lifting.points import Mask, Points
 from fsr.lifting.refused import Refused
 
 _WINDOW = 16
+_RADIUS = 64  # how far from its end an edge may lie that only samples tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +68,31 @@ def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -
             pairs += [(affine(a), Affine((), int(seen[-1]) - c)) for c in (1, 2)]
         if numbers:
             pairs += [(affine(a), Affine((), int(c))) for c in seen[:-1][np.diff(seen) == 1] if c > 2]
+            pairs += [
+                (affine(a), shifted(end, -c)) for end in _ends(points, a, sizes) for c in _from_end(points, a, end)
+            ]
     for left, right in pairs:
         hit = value_of(left, points) <= value_of(right, points)
         if hit.any() and not hit.all():
             yield left, right, hit
 
 
+def _ends(points: Points, name: str, sizes: Sequence[str]) -> list[Affine]:
+    """The last index of a dimension in every run, where it is told by a size."""
+    last = _last(points, name, sizes)
+    ends = [shifted(affine(s), -1) for s in sizes if s in points.columns] + ([] if last is None else [last])
+    return [end for end in ends if (value_of(end, points) >= points.columns[name]).all()]
+
+
+def _from_end(points: Points, name: str, end: Affine) -> list[int]:
+    """Distances from the end of a radius of the source's own: samples lie on both sides of the edge."""
+    seen = np.unique(value_of(end, points) - points.columns[name])
+    return [int(c) for c in seen[1:][np.diff(seen) == 1] if 2 < c <= _RADIUS]
+
+
 def _last(points: Points, name: str, sizes: Sequence[str]) -> Affine | None:
-    """The last index of a dimension that is as long as a multiple of a size, ``16 * tiles``; None for others."""
+    """The last index of a dimension whose length another than a size tells, ``16 * tiles`` or ``cols + 2``; None for
+    others."""
     first, inverse = np.unique(points.run, return_index=True, return_inverse=True)[1:]
     most = np.zeros(len(first), np.int64)
     np.maximum.at(most, inverse, points.columns[name])
@@ -87,10 +105,14 @@ def _last(points: Points, name: str, sizes: Sequence[str]) -> Affine | None:
 @lru_cache(4096)
 def _multiple(most: tuple[int, ...], sizes: tuple[tuple[str, tuple[int, ...]], ...]) -> Affine | None:
     for name, values in sizes:
-        factor, rest = divmod(most[0] + 1, values[0]) if values[0] else (0, 1)
-        whole = not rest and all(m + 1 == factor * v for m, v in zip(most, values, strict=True))
-        if whole and factor > 1 and len(set(values)) > 1:
-            return Affine(((name, factor),), -1)
+        low, high = min(values), max(values)
+        if low == high:
+            continue
+        factor, rest = divmod(most[values.index(high)] - most[values.index(low)], high - low)
+        more = most[values.index(low)] - factor * low
+        whole = not rest and factor > 0 and all(m == factor * v + more for m, v in zip(most, values, strict=True))
+        if whole and (factor, more) != (1, -1):
+            return Affine(((name, factor),), more)
     return None
 
 

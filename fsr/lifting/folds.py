@@ -15,9 +15,10 @@ from fsr.lifting.clamped import neighbours, stopping
 from fsr.lifting.conditions import decision, value_of
 from fsr.lifting.forms import Forms
 from fsr.lifting.graph import Graph
+from fsr.lifting.holes import without_hole
 from fsr.lifting.points import Mask, Points
 from fsr.lifting.refused import Refused
-from fsr.lifting.taps import by_taps
+from fsr.lifting.taps import Extents, by_taps
 
 Lists = Sequence[Sequence[int]]
 _MOST_TAPS, _FEWEST = 32, 5
@@ -30,6 +31,7 @@ class Fitter(Protocol):
     forms: Forms
     sizes: Sequence[str]
     shapes: Sequence[Mapping[str, tuple[int, ...]]]
+    timed: Mapping[str, tuple[int, ...]]
     fresh: itertools.count[int]
 
     def fit(self, points: Points) -> Expr:
@@ -153,8 +155,8 @@ class Folding:
         return [tuple(r[v[b]] for b, r in zip(basis, ranks, strict=True)) for v in vectors]
 
     def _holed(self, op: str, points: Points, by: Lists) -> list[Expr]:
-        """A sum along one dimension that lacks at most one term, which is nought: of what cancels where two indices are
-        one. The check decides whether it is. Raises Refused."""
+        """A sum along one dimension that lacks at most one term: one that is nought, of what cancels where two indices
+        are one, or one that is left out there. Raises Refused."""
         vectors = [[self.fitter.forms.indices(k) for k in items] for items in by]
         width = min((len(v) for items in vectors for v in items), default=0)
         along = next((c for c in range(width) if all(len({v[c] for v in x}) == len(x) for x in vectors)), None)
@@ -169,7 +171,9 @@ class Folding:
         if max(holes) != 1 or max(map(len, of)) < _FEWEST:  # a single term that some elements lack is a condition
             raise Refused("more than a hole")
         ranked = [[(r[v[along]],) for v in items] for r, items in zip(of, vectors, strict=True)]
-        return [self._over(op, points, by, ranked, [[len(r)] for r in of])]
+        found = self._over(op, points, by, ranked, [[len(r)] for r in of])
+        lacking = [set(range(len(r))) - {k for (k,) in ranks} for r, ranks in zip(of, ranked, strict=True)]
+        return [without_hole(found, points, lacking, [n for n in points.columns if n not in self.fitter.sizes])]
 
     def _sometimes(self, op: str, points: Points, by: Lists) -> Expr:
         """A fold that some samples have no term of, under the condition that tells these apart. Raises Refused."""
@@ -231,9 +235,13 @@ class Folding:
                 raise Refused("a clipped fold's domain is no padded box")
         runs = {int(r): n for n, r in enumerate(points.run)}  # a sample of each run
         found = Fold(inner.op, inner.dims, inner.body, True)
-        return by_taps(
-            found, [self.fitter.shapes[r] for r in runs], lambda x: value_of(x, points)[list(runs.values())].tolist()
-        )
+        rows = list(runs.values())
+        at = points.take(rows, [0] * len(rows))
+        of_sizes = Points({n: c for n, c in at.columns.items() if n in self.fitter.sizes}, at.run, at.terms)
+        return by_taps(found, Extents(
+            [self.fitter.shapes[r] for r in runs], self.fitter.timed, lambda x: value_of(x, at).tolist(),
+            lambda values: self.fitter.affine(of_sizes, values),
+        ))  # fmt: skip
 
     def _matches(self, fold: Fold, loads: Sequence[Load], point: Points, items: Sequence[int]) -> bool:
         shapes = self.fitter.shapes[int(point.run[0])]

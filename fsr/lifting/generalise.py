@@ -40,11 +40,12 @@ _CONSTANTS_APART = "forms differ, and not by a condition on indices"
 @dataclass
 class Generaliser:
     """Finds what explains all samples. ``sizes``: names of columns that are sizes. ``shapes``: of each buffer in each
-    run. ``dtypes``: of buffers and scalars."""
+    run; ``timed``: at the first timed sizes. ``dtypes``: of buffers and scalars."""
 
     graph: Graph
     sizes: Sequence[str]
     shapes: Sequence[Mapping[str, tuple[int, ...]]]
+    timed: Mapping[str, tuple[int, ...]]
     dtypes: Mapping[str, str]
     allowance: Allowance
     fresh: itertools.count[int] = field(default_factory=itertools.count)

@@ -28,7 +28,7 @@ from fsr.lifting.check import FAMILIES, RUN_IN_PART_S, Checker
 from fsr.lifting.forms import Forms
 from fsr.lifting.generalise import Generaliser
 from fsr.lifting.graph import Graph
-from fsr.lifting.merging import guarded, merged, one_type
+from fsr.lifting.merging import AskedOnce, guarded, merged, one_type
 from fsr.lifting.points import Points
 from fsr.lifting.refused import Hopeless, Refused, TooMuch
 from fsr.lifting.sampling import checked_sizes, least_sizes, spread_sizes, watched_sizes
@@ -175,7 +175,9 @@ class _Attempt:
     def _generaliser(self, graph: Graph) -> Generaliser:
         dtypes = {a.name: a.dtype for a in self.contract.args}
         shapes = [run.shapes for runs in self.runs for run in runs[:1]]
-        return Generaliser(graph, tuple(s.name for s in self.contract.sizes), shapes, dtypes, self.watcher.allowance)
+        timed = self.watcher.shapes(self.contract.timed_sizes()[0])
+        sizes = tuple(s.name for s in self.contract.sizes)
+        return Generaliser(graph, sizes, shapes, timed, dtypes, self.watcher.allowance)
 
     def _statement(self, graph: Graph, output: Argument) -> Statement | None:
         columns: dict[str, list[int]] = {}
@@ -216,13 +218,18 @@ class _Attempt:
         found = self.watcher.terms(graph, runs[0], output, at)
         if any(guarded(graph, t) for t in found):
             found = self._added(graph, n, output, at, found) or self._added(graph, n, output, at, found, True) or found
+        once = AskedOnce(graph)
+        found = [once.of(t) if guarded(graph, t) else t for t in found]
         home = [graph.make("load", output, tuple(graph.integer(i, "int64") for i in c)) for c in at]
         left = not runs[0].part and len(runs[0].trace.nodes) < _SMALL and any(map(operator.eq, found, home))
         fills, most = 1, _MOST_FILLS_IN_PART if runs[0].part else _MOST_FILLS
-        while fills < most and ((left and fills < _LEFT_FILLS) or any(guarded(graph, t) for t in found)):
+        while fills < most and (
+            (left and (fills < _LEFT_FILLS or _left_by_chance(graph, found, home)))
+            or any(guarded(graph, t) for t in found)
+        ):
             if fills == len(runs):
                 runs.append(self._filled(runs[0], fills, n))
-            others = self.watcher.terms(graph, runs[fills], output, at)
+            others = [once.of(t) for t in self.watcher.terms(graph, runs[fills], output, at)]
             found = [self._merged(graph, a, b, h) for a, b, h in zip(found, others, home, strict=True)]
             fills += 1
         dtype = self.contract.argument(output).dtype
@@ -318,6 +325,12 @@ class _Attempt:
         reader = self.watcher.reader(graph, run)
         _, value, address = graph.terms[term]
         return graph.make("chosen_at", value, *reader.indices(output, address))
+
+
+def _left_by_chance(graph: Graph, found: Sequence[int], home: Sequence[int]) -> bool:
+    """Whether data kept some elements as they were while others are known to be kept by data alone."""
+    chosen = any(graph.terms[t][0] == "select" and h in graph.terms[t][2:] for t, h in zip(found, home, strict=True))
+    return chosen and any(map(operator.eq, found, home))
 
 
 def _edges(known: Mapping[tuple[int, ...], int], d: int, forms: Forms) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:

@@ -19,6 +19,41 @@ def guarded(g: Graph, e: int) -> bool:
     return False
 
 
+class AskedOnce:
+    """Terms in which no condition is asked again inside a branch that it decides on: what a block keeps between the
+    branch and its result (in shared memory, in what lanes pass on) is under that condition too."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._known: dict[tuple[int, frozenset[tuple[int, bool]]], int] = {}
+
+    def of(self, e: int, decided: frozenset[tuple[int, bool]] = frozenset()) -> int:
+        """The term where the conditions ``decided`` have these outcomes."""
+        if (e, decided) not in self._known:
+            self._known[e, decided] = self._of(e, decided)
+        return self._known[e, decided]
+
+    def _of(self, e: int, decided: frozenset[tuple[int, bool]]) -> int:
+        g, x = self.graph, self.graph.terms[e]
+        if x[0] == "guard":
+            outcome = (x[1], bool(x[2]))
+            if outcome in decided:
+                return self.of(x[3], decided)
+            return g.make("guard", x[1], x[2], self.of(x[3], self._with(decided, *outcome)))
+        if x[0] == "select":
+            for side, holds in ((x[2], True), (x[3], False)):
+                if (x[1], holds) in decided:
+                    return self.of(side, decided)
+            sides = (self.of(side, self._with(decided, x[1], holds)) for side, holds in ((x[2], True), (x[3], False)))
+            return g.selected(x[1], *sides)
+        below = g.operands(e)
+        parts = [self.of(k, decided) for k in below]
+        return e if parts == list(below) else g.rebuilt(e, parts)
+
+    def _with(self, decided: frozenset[tuple[int, bool]], c: int, holds: bool) -> frozenset[tuple[int, bool]]:
+        return decided | {(c, holds), (self.graph.opposite(c), not holds)}
+
+
 def one_type(g: Graph, e: int, dtype: str) -> int:
     """An element of an unsigned type that data chooses, with an element that is kept as its bits where what else it may
     become is told as a signed value."""

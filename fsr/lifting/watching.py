@@ -129,7 +129,7 @@ class Watcher:
         def traced() -> Trace:
             blocks = part_of(launches[0].grid, self._blocks, others) if part else ()
             some = Part([blocks], self._threads, self.image.alone) if part else ALL
-            with self.allowance.waiting():
+            with self.allowance.waiting(lambda: self.device.cpu_s):
                 return self.device.trace(self.image.image, launches, buffers, names, left_s, some)
 
         try:
@@ -152,7 +152,7 @@ class Watcher:
             raise TooMuch(f"the watched run has {FULL}")
         sizes = case.size_map()
         kept = tuple(a.name for a in self.contract.buffers() if a.role is Role.INOUT)
-        return data, Run(sizes, self._shapes(sizes, buffers), trace, part, kept)
+        return data, Run(sizes, self.shapes(sizes, buffers), trace, part, kept)
 
     def _widened(self, nodes: int, threads: int) -> bool:
         """Whether there is room for more threads or blocks of a run in part than the first one had."""
@@ -169,7 +169,8 @@ class Watcher:
         drawn = argument is not None and argument.role is Role.SCALAR and argument.value is None
         return name if drawn else ""
 
-    def _shapes(self, sizes: Mapping[str, int], buffers: Sequence[Buffer]) -> dict[str, tuple[int, ...]]:
+    def shapes(self, sizes: Mapping[str, int], buffers: Sequence[Buffer] = ()) -> dict[str, tuple[int, ...]]:
+        """How long each buffer of the contract is at these sizes, and each of a run's."""
         shapes = {name: shape_at(dims, sizes) for name, dims in self.views.items()}
         for buffer in buffers:
             shapes.setdefault(buffer.name, buffer.array.shape)

@@ -21,6 +21,17 @@ def test_waiting_counts_and_other_threads_work_does_not():
     assert before - allowance.left_s >= 0.05
 
 
+def test_of_a_watched_run_only_what_it_had_of_a_cpu_counts():
+    allowance, held = Allowance(50.0), threading.Event()
+    before, told = allowance.left_s, iter((1.0, 1.01, 7.0, 0.5))
+    with allowance.waiting(lambda: next(told)):
+        held.wait(0.2)
+    assert 0.005 < before - allowance.left_s < 0.1
+    with allowance.waiting(lambda: next(told)):  # another process by then: less than the first had used
+        held.wait(0.2)
+    assert before - allowance.left_s >= 0.2
+
+
 def test_it_ends_by_the_clock_too():
     assert Allowance(5.0, most=0.0).left_s <= 0
     assert unlimited().left_s == math.inf

@@ -7,7 +7,9 @@ import pytest
 from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
 from fsr.computation.printing import lines
+from fsr.lifting.graph import Graph
 from fsr.lifting.lift import lift
+from fsr.lifting.merging import AskedOnce
 from fsr.runs.kernel import load_kernel
 
 pytestmark = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
@@ -141,3 +143,75 @@ def test_as_many_threads_at_any_size_are_watched_at_several(tmp_path):
     found = lift(kernel.contract, kernel.baseline, limit_s=60)
     assert found.computation is not None, found.why
     assert lines(found.computation) == ["total[i] = sum(int32(parts[k0, i]) for k0 in range(n))"]
+
+
+SKIPPING = """// /// fsr
+// entry = "k"
+// [sizes]
+// rows = {min = 1, max = 4096, timed = 512}
+// cols = {min = 1, max = 512, timed = 256}
+// [args]
+// x = {role = "in", shape = ["rows", "cols"]}
+// skip = {role = "in", shape = ["rows"]}
+// y = {role = "inout", shape = ["rows", "cols"]}
+// [launch]
+// grid = "rows"
+// block = 64
+// ///
+__global__ void k(const float *x, const bool *skip, float *y, int rows, int cols) {
+  __shared__ float part[64], most, total;
+  if (SKIPPED) return;
+  const float *row = x + blockIdx.x * cols;
+  float own = -3.402823466e+38f;
+  for (int c = threadIdx.x; c < cols; c += 64) own = fmaxf(own, row[c]);
+  part[threadIdx.x] = own;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int t = 1; t < 64; ++t) own = fmaxf(own, part[t]);
+    most = own;
+  }
+  __syncthreads();
+  float sum = 0.0f;
+  for (int c = threadIdx.x; c < cols; c += 64) sum += expf(row[c] - most);
+  part[threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int t = 1; t < 64; ++t) sum += part[t];
+    total = sum;
+  }
+  __syncthreads();
+  for (int c = threadIdx.x; c < cols; c += 64) y[blockIdx.x * cols + c] = row[c] / total;
+}
+"""
+
+
+@pytest.mark.parametrize("skipped", ["skip && skip[blockIdx.x]", "!skip[blockIdx.x]"])
+def test_rows_that_a_mark_takes_out_are_folded_in_the_others_alone(tmp_path, skipped):
+    path = tmp_path / "k.cu"
+    path.write_text(SKIPPING.replace("SKIPPED", skipped))
+    kernel = load_kernel(path)
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    *folds, result = lines(found.computation)
+    assert folds[0] == "_max[i] = max(x[i, k0] for k0 in range(cols))"
+    kept, made = "y[i, j]", "x[i, j] / _sum[i]"
+    assert folds[1:] == ["_sum[i] = sum(exp(x[i, k0] - _max[i]) for k0 in range(cols))"]
+    first, other = (kept, made) if "&&" in skipped else (made, kept)
+    assert result == f"y[i, j] = ({first} if bool(int8(skip[i])) else {other})"
+
+
+def test_a_condition_that_is_decided_is_not_asked_again():
+    g = Graph(1)
+    c, d, x, y, z = (g.make("load", name, (g.integer(0, "int64"),)) for name in ("c", "d", "x", "y", "z"))
+
+    def under(condition: int, holds: bool, value: int) -> int:
+        return g.make("guard", condition, int(holds), value)
+
+    inner = g.list_of("sum", [under(c, True, x), under(d, True, y)])
+    assert AskedOnce(g).of(under(c, True, inner)) == under(c, True, g.list_of("sum", [x, under(d, True, y)]))
+    assert AskedOnce(g).of(inner) == inner, "nothing stands around it"
+    other = under(c, True, under(c, False, x))
+    assert AskedOnce(g).of(other) == other, "what cannot be stays"
+    assert AskedOnce(g).of(g.make("select", c, under(c, True, x), g.make("select", c, y, z))) == g.make(
+        "select", c, x, z
+    )

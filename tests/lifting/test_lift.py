@@ -384,6 +384,55 @@ def test_an_edge_at_a_number_of_the_source_is_found(tmp_path):
     assert lines(found.computation) == ["y[i, j] = (x[i, j] if j <= 12 else x[i, j] * 2.0)"]
 
 
+RADIUS = """// /// fsr
+// entry = "k"
+// [sizes]
+// blocks = {min = 1, max = 64, timed = 64}
+// strips = {min = 1, max = 16, timed = 16}
+// [args]
+// x = {dtype = "float32", role = "in", shape = SHAPE}
+// y = {dtype = "float32", role = "inout", shape = SHAPE}
+// [launch]
+// grid = ["blocks", "strips"]
+// block = 32
+// ///
+"""
+LINE = """__global__ void k(const float* x, float* y) {
+  __shared__ float near[32 + 10];
+  int c = threadIdx.x + 5, i = blockIdx.x * 32 + threadIdx.x, n = gridDim.x * 32;
+  near[c] = x[i];
+  if (threadIdx.x < 5) {
+    if (i >= 5) near[c - 5] = x[i - 5];
+    if (i + 32 < n) near[c + 32] = x[i + 32];
+  }
+  __syncthreads();
+  if (i < 5 || i >= n - 5) return;
+  y[i] = near[c - 5] + near[c + 5];
+}"""
+PADDED = """__global__ void k(const float* x, float* y) {
+  int pitch = gridDim.x * 32 + 12;
+  for (int r = blockIdx.y * 4 + 1; r < blockIdx.y * 4 + 5; r++) {
+    int at = r * pitch + blockIdx.x * 32 + threadIdx.x + 1;
+    y[at] = x[at - pitch] + x[at + 1];
+  }
+}"""
+
+
+def test_edges_lie_a_radius_from_the_end_of_whatever_length(tmp_path):
+    """Of a stencil's radius, and of rows that are padded: neither end is a size."""
+    (tmp_path / "k.cu").write_text(RADIUS.replace("SHAPE", '["32 * blocks"]').replace(', "strips"', ', "1"') + LINE)
+    kernel = load_kernel(tmp_path / "k.cu")
+    assert lines(lift(kernel.contract, kernel.baseline, limit_s=60).computation) == [
+        "y[i] = (y[i] if i <= 4 else ((x[i - 5] + x[i + 5]) if i <= 32*blocks - 6 else y[i]))"
+    ]
+    (tmp_path / "k.cu").write_text(RADIUS.replace("SHAPE", '["4 * strips + 2", "32 * blocks + 12"]') + PADDED)
+    kernel = load_kernel(tmp_path / "k.cu")
+    (line,) = lines(lift(kernel.contract, kernel.baseline, limit_s=60).computation)
+    assert "(x[i - 1, j] + x[i, j + 1])" in line
+    assert "j <= 32*blocks else" in line
+    assert "i <= 4*strips else" in line
+
+
 PATCHES = """// /// fsr
 // entry = "k"
 // [sizes]

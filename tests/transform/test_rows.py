@@ -82,6 +82,15 @@ IN_PLACE = """
         y[row * cols + j] = y[row * cols + j] / norm;
     }
 """
+KEPT_HERE = """
+    if (row >= rows) return;
+    float sum = 1.0f;
+    for (int j = 0; j < cols; j++) sum += fabsf(x[row * cols + j]);
+    for (int j = 0; j < cols; j++) {
+        float now = x[row * cols + j] / sum;
+        y[row * cols + j] = now > 0.0f ? y[row * cols + j] : now;
+    }
+"""
 SHIFTED = """
     if (row >= rows) return;
     for (int j = 0; j < cols; j++) y[row * cols + j] = x[row * cols + j] * 2.0f;
@@ -134,12 +143,13 @@ PER_ROW = '["rows"]'
         (LAYER, '["rows", "cols"]', "out"),
         (STORED_EXP, '["rows", "cols"]', "out"),
         (IN_PLACE, '["rows", "cols"]', "inout"),
+        (KEPT_HERE, '["rows", "cols"]', "inout"),
         (SHIFTED, '["rows", "cols"]', "out"),
         (MOVING, '["rows", "cols"]', "inout"),
         (SEVERAL, PER_ROW, "out"),
         (TWICE, PER_ROW, "out"),
     ],
-    ids=["layer", "stored-exp", "in-place", "shifted", "moving", "several", "twice"],
+    ids=["layer", "stored-exp", "in-place", "kept-here", "shifted", "moving", "several", "twice"],
 )
 def test_every_way_gives_the_rows_of_the_original(
     body: str, out: str, role: str, subject_from: Callable[..., Subject], runner, close_outputs

@@ -22,6 +22,7 @@ from fsr.transform.computed import (
     rows_columns,
     scan,
     scan_columns,
+    sliding,
     split_rows,
     tensor,
     warpgroup,
@@ -182,6 +183,7 @@ _TENSOR = Family(tensor.configurations, tensor.written)
 _WARPGROUP = Family(warpgroup.configurations, warpgroup.written)
 _PIPELINED = Family(pipelined.configurations, pipelined.written, boxes=True)
 _REGISTER_TILE = Family(register_tile.configurations, register_tile.written)
+_SLIDING = Family(sliding.configurations, sliding.written)
 _ATTENTION = Family(attention_tiles.configurations, attention_tiles.written)
 _POINTS = Family(points.configurations, points.written, rows_first=True)
 _SCAN = Family(scan.configurations, scan.written, rows_first=True)
@@ -212,6 +214,7 @@ FROM_COMPUTATION: tuple[FromComputation | RowsAndColumns, ...] = (
             ("scan-columns", _SCAN_COLUMNS, _MEMORY | {"occupancy"}),
             ("tile-permute", _PERMUTE, frozenset({"uncoalesced", "bandwidth"})),
             ("register-tile", _REGISTER_TILE, frozenset({"bandwidth", "instructions", "latency", "compute"})),
+            ("slide-window", _SLIDING, frozenset({"bandwidth", "instructions", "latency", "compute"})),
             ("pack-elements", _ELEMENTS, frozenset({"bandwidth", "instructions", "latency", "launch"})),
         )
     ),

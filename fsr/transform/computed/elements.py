@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from fsr.computation.expression import Affine, Expr, Fold, Load, Number, Recurrence, names_in, walk
+from fsr.computation.expression import Fold, Load, Recurrence, names_in, walk
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.packs import MOST_BYTES, Packs
-from fsr.transform.computed.parts import Part, name_of, value_of
+from fsr.transform.computed.parts import Part, name_of, number_of, value_of
 from fsr.transform.computed.record_packs import Record
 from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, plain
 from fsr.transform.plain.c_text import NotPlain
@@ -39,19 +39,18 @@ def _is_map(part: Part, segments: bool) -> bool:
     if any(isinstance(e, Fold | Recurrence) for s in part.outputs for e in walk(value_of(s))):
         return False
     names = [n for n, _ in part.domain]
-    return all([name_of(i) for i in s.place if not (segments and _constant(i))] == names for s in part.outputs)
-
-
-def _constant(index: Expr) -> bool:
-    return isinstance(index, Number) and isinstance(index.index, Affine) and not index.index.terms
+    places = ([i for i in s.place if not segments or number_of(i) is None] for s in part.outputs)
+    return all([name_of(i) for i in place] == names for place in places)
 
 
 def _applies(scene: Scene) -> bool:
     """Whether every output is a value of its own point, written where the point is, of one or of several segments; and
     what is read goes along the last dimension, or does not move with it, or data decides where it is."""
-    if not _is_map(scene.part, _segments(scene.part)):
+    if not _is_map(scene.part, segments=True):
         return False
     last = scene.part.domain[-1][0]
+    if any(number_of(o.indices[-1]) is not None and not Record.of(scene, o, last) for o in stores(scene)):
+        return False
     reads = [x for x in loads_in(value_of(s) for s in scene.part.outputs) if not Record.of(scene, x, last)]
     return not any(plain(x) and any(last in names_in(i) for i in x.indices[:-1]) for x in reads)
 
@@ -59,6 +58,12 @@ def _applies(scene: Scene) -> bool:
 def _segments(part: Part) -> bool:
     """Whether a point writes an element of each segment of a line."""
     return len({s.target for s in part.outputs}) < len(part.outputs)
+
+
+def _records(scene: Scene) -> list[Record]:
+    last = scene.part.domain[-1][0]
+    reads = loads_in(value_of(s) for s in scene.part.outputs)
+    return [r for x in (*reads, *stores(scene)) if (r := Record.of(scene, x, last))]
 
 
 # ---------------------------------------------------------------- decisions
@@ -75,7 +80,9 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     gain = 1.6 if _segments(scene.part) else 1.3
     length = scene.timed(scene.part.domain[-1][1])
     fitting = [p for p in dict.fromkeys((widest, max(1, widest // 2))) if not length % p or length >= _LONG * p]
-    for pack in fitting or [1]:
+    if any(r.unit(1) * bytes_of(r.first) == MOST_BYTES for r in _records(scene)):
+        fitting.insert(1, 1)  # a record alone is as much as an access takes
+    for pack in dict.fromkeys(fitting or [1]):
         for packs in (1, 2, 4) if fitting else (2, 4, 8):
             for threads in (256, 128):
                 yield {"pack": pack, "packs": packs, "threads": threads}, gain

@@ -2,7 +2,8 @@
 
 An element of a record is not like its neighbour: what it is made of depends on its place there, and reads the others.
 A point of the records makes all of its elements, with each place known, so that no condition is left, and what they
-share is computed once.
+share is computed once. So it is with a few planes or lines, one behind the other, each made of something else: queries,
+keys and values of a head.
 """
 
 from __future__ import annotations
@@ -15,17 +16,45 @@ from fsr.computation.expression import Carried, Case, Expr, Fold, Load, Number, 
 from fsr.computation.simplify import simplified
 from fsr.transform.computed.parts import name_of, value_of
 
-MOST = 4  # elements of a record: all of a pack of records are in registers at a time
+MOST = 8  # elements of a record: all of a pack of records are in registers at a time
+_PLANES = 4
 
 
 def by_records(c: Computation) -> Iterator[Computation]:
     """The computation over records, of maps alone; none where each element is one of a line like any other."""
+    if _of_maps(c) and any(_is_record(s) and not _is_line(s) for s in c.statements):
+        last = [made for s in c.statements for made in (_each(s, s.domain[-1][0]) if _is_record(s) else [s])]
+        yield replace(c, statements=tuple(s for s in last if not _stays(s)))
+
+
+def by_planes(c: Computation) -> Iterator[Computation]:
+    """The computation over what several planes have in common, of maps alone; none where they are made alike."""
+    if not _of_maps(c):
+        return
+    found = [(s, _planes(s)) for s in c.statements]
+    if any(dim for _, dim in found):
+        yield replace(c, statements=tuple(made for s, dim in found for made in (_each(s, dim) if dim else [s])))
+
+
+def _of_maps(c: Computation) -> bool:
+    """Whether it is maps alone, none of them of values that it makes for itself."""
     if any(s.value is None or s.kind != "map" or s.target.startswith("_") for s in c.statements):
-        return
-    if any(isinstance(e, Fold | Recurrence | Carried) for s in c.statements for e in walk(value_of(s))):
-        return
-    if any(_is_record(s) and not _is_line(s) for s in c.statements):
-        yield replace(c, statements=tuple(made for s in c.statements for made in _elements(s)))
+        return False
+    return not any(isinstance(e, Fold | Recurrence | Carried) for s in c.statements for e in walk(value_of(s)))
+
+
+def _planes(s: Statement) -> str:
+    """The dimension before the last along which a statement's points are made of something else each, a few of them; ''
+    for none."""
+    names = [name_of(p) for p in s.place]
+    chosen = {n for e in walk(value_of(s)) if isinstance(e, Case) for i in (e.left, e.right) for n, _ in i.terms}
+    few = (n for n, x in s.domain[:-1] if x.isdigit() and 1 < int(x) <= _PLANES)
+    return next((n for n in few if n in chosen and names.count(n) == 1), "")
+
+
+def _stays(s: Statement) -> bool:
+    """Whether a statement leaves an element as it is."""
+    return isinstance(s.value, Load) and (s.value.buffer, s.value.indices) == (s.target, s.place)
 
 
 def _is_record(s: Statement) -> bool:
@@ -52,12 +81,9 @@ def _is_line(s: Statement) -> bool:
     return all(alike(e) for e in walk(value_of(s)) if e not in indices)
 
 
-def _elements(s: Statement) -> Iterator[Statement]:
-    """A statement for each element of a record."""
-    if not _is_record(s):
-        yield s
-        return
-    last, count = s.domain[-1]
-    for at in range(int(count)):
-        place = tuple(fixed(p, {last: at}) for p in s.place)
-        yield replace(s, domain=s.domain[:-1], value=simplified(fixed(value_of(s), {last: at})), place=place)
+def _each(s: Statement, dim: str) -> Iterator[Statement]:
+    """A statement for each value of a dimension whose extent is a number."""
+    for at in range(int(dict(s.domain)[dim])):
+        domain = tuple((n, x) for n, x in s.domain if n != dim)
+        place = tuple(fixed(p, {dim: at}) for p in s.place)
+        yield replace(s, domain=domain, value=simplified(fixed(value_of(s), {dim: at})), place=place)

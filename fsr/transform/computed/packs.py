@@ -9,7 +9,6 @@ from fsr.computation.expression import Expr, Load
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.record_packs import MOST_BYTES, Record, pack_type, records_in
 from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, surely, word
-from fsr.transform.plain.c_text import NotPlain
 
 
 @dataclass(frozen=True)
@@ -83,11 +82,14 @@ class Packs:
         return found
 
     def made(self, written: Sequence[Load], values: Sequence[Expr], held: Mapping[Expr, str]) -> list[str]:
-        """Packs of what is written, of the lanes' values, and their stores; ``held`` stands for parts of a lane's."""
+        """Packs of what is written, of the lanes' values, and their stores; ``held`` stands for parts of a lane's. Of
+        records that are written in part the elements alone."""
         places, begun, ended = dict[Load, str](), list[str](), list[str]()
         for o in written:
             record, own = Record.of(self.scene, o, self.dim), self.scene.own(o.buffer)
-            if record is not None and o not in places:
+            if record is not None and not set(record.places("", self.width, "")) <= set(written):
+                places[o] = self.scene.element(o)
+            elif record is not None and o not in places:
                 places |= record.places(f"{own}_made", self.width, "$lane")
                 begun.append(record.declared(self.scene, f"{own}_made", self.width))
                 ended += record.stored(self.scene, f"{own}_made", self.width, self.first(record.first))
@@ -97,8 +99,6 @@ class Packs:
                 places[o] = f"{name}.v[$lane]"
                 begun.append(f"{kind} {name};")
                 ended.append(f"*reinterpret_cast<{kind} *>(&{self.first(o)}) = {name};")
-        if set(places) != set(written):
-            raise NotPlain("some elements of a record are not written")
         pairs = [(places[o], value) for o, value in zip(written, values, strict=True)]
         lanes = self.lanes(self.scene.assigned(pairs, {**held, **self.held("$lane")}))
         return [*self.fetch(), *begun, *lanes, *ended]

@@ -62,11 +62,16 @@ class Part:
         """Whether what it writes is read by the very point that writes it at most, and in no fold."""
         places = {(s.target, s.place) for s in self.outputs}
         for s in self.whole:
-            single = [e for e in walk(value_of(s)) if isinstance(e, Load) and e.buffer in self.written]
+            single = [e for e in walk(value_of(s)) if isinstance(e, Load) and self._changes(e)]
             folded = {e for f in walk(value_of(s)) if isinstance(f, Fold) for e in walk(f)}
             if any(e in folded or (e.buffer, e.indices) not in places or s.domain != self.domain for e in single):
                 return False
         return True
+
+    def _changes(self, e: Load) -> bool:
+        """Whether some point may write what is read: not where each is written at another number in some index, as
+        records are whose last field alone changes."""
+        return any(s.target == e.buffer and not _apart(s.place, e.indices) for s in self.outputs)
 
     @cached_property
     def box(self) -> Mapping[str, int]:
@@ -253,6 +258,20 @@ def put_in(e: Expr, made: Mapping[str, Statement]) -> Expr:
 def bound_in(e: Expr) -> list[str]:
     """The dimensions that folds in an expression go over."""
     return list(dict.fromkeys(n for x in walk(e) if isinstance(x, Fold) for n, _ in x.dims))
+
+
+def _apart(one: Sequence[Expr], other: Sequence[Expr]) -> bool:
+    """Whether two places differ by a number, whatever the dimensions are."""
+    at = [(number_of(a), number_of(b)) for a, b in zip(one, other, strict=True)]
+    return any(a is not None and b is not None and a != b for a, b in at)
+
+
+def number_of(index: Expr) -> int | None:
+    """The number that an index is; None for anything else."""
+    match index:
+        case Number(Affine((), number), _):
+            return number
+    return None
 
 
 def name_of(index: Expr) -> str | None:

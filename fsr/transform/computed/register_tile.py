@@ -7,7 +7,7 @@ Away from the edges of the domain no condition on indices is left; a tile at an 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fsr.computation.expression import (
@@ -46,7 +46,7 @@ _LEAST_LINE = 16  # points, for which threads of a block stand side by side
 _MAX_GRID, _MAX_BLOCKS = 65535, 2**31 - 1  # along the second and third axis, and along the first
 
 
-def _is_stencil(part: Part) -> bool:
+def is_stencil(part: Part) -> bool:
     """Whether outputs are values of their own points, made of reads at constant distances along the last dimensions."""
     names = [n for n, _ in part.domain]
     if not names or any([name_of(i) for i in s.place] != names for s in part.outputs):
@@ -56,11 +56,11 @@ def _is_stencil(part: Part) -> bool:
         return False
     folded = {n for v in values for e in walk(v) if isinstance(e, Fold) for n, _ in e.dims}
     moving = {*names[-2:], *folded}
-    beside = [x for x in loads_in(values) if _affine(x) and any(_offset(i, moving) for i in x.indices)]
+    beside = [x for x in loads_in(values) if is_affine(x) and any(_offset(i, moving) for i in x.indices)]
     return bool(beside)
 
 
-def _affine(load: Load) -> bool:
+def is_affine(load: Load) -> bool:
     return all(isinstance(i, Number) and isinstance(i.index, Affine) for i in load.indices)
 
 
@@ -100,7 +100,7 @@ def in_single(e: Expr) -> Expr:
 
 def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]:
     """Decisions worth trying with a guess of their gain, best first."""
-    if not _is_stencil(scene.part) or scene.timed(scene.part.domain[-1][1]) < _LEAST_LINE:
+    if not is_stencil(scene.part) or scene.timed(scene.part.domain[-1][1]) < _LEAST_LINE:
         return
     widest = MOST_BYTES // max(bytes_of(x) for x in stores(scene))
     packs = dict.fromkeys(p for p in (min(widest, 4), widest, 1) if p <= scene.timed(scene.part.domain[-1][1]))
@@ -118,19 +118,24 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
 
 def written(scene: Scene, params: Params) -> list[Written]:
     """The kernel. Raises NotPlain."""
-    if not _is_stencil(scene.part):
+    if not is_stencil(scene.part):
         raise NotPlain("no map over neighbours")
     scene = scene.narrowed()
+    values = [in_single(value_of(s)) if params.get("single") else value_of(s) for s in scene.part.whole]
+    return tiles_of(scene, params, lambda tile: Tile(scene, tile, values))
+
+
+def tiles_of(scene: Scene, params: Params, made: Callable[[dict[str, int]], Tile]) -> list[Written]:
+    """The kernel of tiles, given how many points one has along which dimension. Raises NotPlain."""
     rows, pack, x, y = (int(params[k]) for k in ("rows", "pack", "x", "y"))
     domain = scene.part.domain
     tile = {domain[-1][0]: pack} | ({domain[-2][0]: rows} if len(domain) > 1 else {})
-    values = [in_single(value_of(s)) if params.get("single") else value_of(s) for s in scene.part.whole]
     lead = " * ".join(f"({extent})" for _, extent in domain[:-2]) or "1"
     high = f"ceil_div({domain[-2][1]}, {y * rows})" if len(domain) > 1 else "1"
     grid = (f"ceil_div({domain[-1][1]}, {x * pack})", high, lead)
     flat = any(scene.most(axis) > _MAX_GRID for axis in grid[1:])
     blocks = _numbered(scene, (x * pack, y * rows)) if flat else []
-    lines = [*blocks, *_place(scene, tile, flat), *_Tile(scene, tile, values).lines()]
+    lines = [*blocks, *_place(scene, tile, flat), *made(tile).lines()]
     if flat:
         grid = (" * ".join(grid), "1", "1")
     if scene.most(grid[0]) > _MAX_BLOCKS:
@@ -167,7 +172,7 @@ def _place(scene: Scene, tile: Mapping[str, int], flat: bool) -> list[str]:
 
 
 @dataclass
-class _Tile:
+class Tile:
     """A thread's points. ``tile``: how many along which dimension, the last dimension first; ``values``: of outputs."""
 
     scene: Scene
@@ -195,7 +200,7 @@ class _Tile:
 
     def _inside(self) -> list[str]:
         points, plain = self._points(), [self.inner.of(v) for v in self.values]
-        self.reads = [x for x in loads_in(plain) if _affine(x) and set(self.tile) & names_in(x)]
+        self.reads = [x for x in loads_in(plain) if is_affine(x) and set(self.tile) & names_in(x)]
         for x in self.reads:
             self.inner.read(x, self.scene.shape(x.buffer))
         every = list(dict.fromkeys(moved(x, at) for at in points for x in self.reads))
@@ -210,6 +215,10 @@ class _Tile:
             raise NotPlain("a tile of too many values")
         lines = [*fetched, *self._declared(), *values.assigned(places, self.scene.names.writer)]
         lines += self._stored()
+        return self.at_first(lines)
+
+    def at_first(self, lines: list[str]) -> list[str]:
+        """Lines told of the tile's first point."""
         for name in self.tile:
             lines = [word(line, name, f"${name}_first") for line in lines]
         return lines
@@ -321,7 +330,7 @@ class _Tile:
         for e in dict.fromkeys(e for v in self.values for e in folds_in(v)):
             held[e] = f"$total{len(held) + 1}"
             lines += self._looped(held[e], e)
-        for x in dict.fromkeys(x for v in self.values for x in _beside_folds(v) if _affine(x)):
+        for x in dict.fromkeys(x for v in self.values for x in _beside_folds(v) if is_affine(x)):
             held[x] = f"${self.scene.names.names[x.buffer]}_{len(held) + 1}"
             lines.append(f"const {BY_DTYPE[x.dtype].spelling} {held[x]} = {self._clamped(x)};")
         values = SharedValues(held)
@@ -354,7 +363,7 @@ class _Tile:
             raise NotPlain(f"a fold of {dtype} by {e.op}")
         lines = [f"{name} {'+' if e.op == 'sum' else '*'}= {self.scene.text(e.body)};"]
         ranges = {n: affine_text(x) for n, x in e.dims}
-        tests = dict.fromkeys(t for x in loads_in([e.body]) if _affine(x) for t in self._bounds(x, ranges))
+        tests = dict.fromkeys(t for x in loads_in([e.body]) if is_affine(x) for t in self._bounds(x, ranges))
         if tests:  # where one fails, either the fold leaves the term out or nobody wants the fold
             lines = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"]
         for dim, extent in reversed(e.dims):

@@ -8,8 +8,10 @@ of all parts before its own.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Self
 
 from fsr.computation.computation import Statement
 from fsr.computation.expression import Affine, Case, Expr, Fold, Op, names_in, renamed
@@ -131,17 +133,39 @@ def written(scene: Scene, params: Params) -> list[Written]:
     found = scan(scene)
     if found is None:
         raise NotPlain("no scan")
-    kernel = _Kernel(found, *(int(params[k]) for k in ("threads", "pack", "packs", "parts")))
-    return [kernel.scanned()] if kernel.parts == 1 else [kernel.folded(), kernel.scanned()]
+    return _Kernel.of(found, params).written()
 
 
 @dataclass(frozen=True)
-class _Kernel:
+class InParts(ABC):
+    """A scan whose lines are cut into ``parts``; the fields of those who write it are the move's parameters."""
+
     found: Scan
+    parts: int
+
+    @classmethod
+    def of(cls, found: Scan, params: Params) -> Self:
+        """With the parameters of a move."""
+        return cls(found, **{field.name: int(params[field.name]) for field in fields(cls)[1:]})
+
+    def written(self) -> list[Written]:
+        """The kernel, and before it the one that folds parts where there are several."""
+        return [self.scanned()] if self.parts == 1 else [self.folded(), self.scanned()]
+
+    @abstractmethod
+    def folded(self) -> Written:
+        """The kernel that folds each part."""
+
+    @abstractmethod
+    def scanned(self) -> Written:
+        """The kernel that scans, from what is before each part."""
+
+
+@dataclass(frozen=True)
+class _Kernel(InParts):
     threads: int
     pack: int
     packs: int
-    parts: int
 
     @property
     def _tile(self) -> int:

@@ -20,7 +20,7 @@ from fsr.transform.computed.elements import stores
 from fsr.transform.computed.folding import c_type, identity, step, without
 from fsr.transform.computed.packs import Packs, pack_type, widths
 from fsr.transform.computed.parts import value_of
-from fsr.transform.computed.scan import Scan, scan
+from fsr.transform.computed.scan import InParts, scan
 from fsr.transform.computed.scene import Scene
 from fsr.transform.plain.c_text import NotPlain
 
@@ -51,17 +51,14 @@ def written(scene: Scene, params: Params) -> list[Written]:
     found = scan(scene, _ROWS)
     if found is None:
         raise NotPlain("no scan along columns")
-    kernel = _Kernel(found, *(int(params[k]) for k in ("warps", "rows", "pack", "parts")))
-    return [kernel.scanned()] if kernel.parts == 1 else [kernel.folded(), kernel.scanned()]
+    return _Kernel.of(found, params).written()
 
 
 @dataclass(frozen=True)
-class _Kernel:
-    found: Scan
+class _Kernel(InParts):
     warps: int
     rows: int
     pack: int
-    parts: int
 
     @property
     def _column(self) -> str:

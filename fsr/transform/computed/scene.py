@@ -20,7 +20,7 @@ from fsr.hardware.gpus import Target as Gpu
 from fsr.hardware.gpus import closest_target
 from fsr.records import Candidate
 from fsr.source.parse import parse_kernels
-from fsr.transform.computed.interleaved import by_records
+from fsr.transform.computed.interleaved import by_planes, by_records
 from fsr.transform.computed.joining import joined
 from fsr.transform.computed.parts import Part, cuts_of, name_of
 from fsr.transform.computed.segments import segmented
@@ -224,7 +224,8 @@ def _cuttings(
         return always(contract, f"({one}) == ({other})")
 
     found = []
-    for told in (*segmented(computation, same), *by_records(computation), computation, *staged(computation)):
+    ways = (*segmented(computation, same), *by_records(computation), *by_planes(computation), computation)
+    for told in (*ways, *staged(computation)):
         found += _cut(told, target, contract, gpu)
     return tuple(way for n, way in enumerate(found) if way not in found[:n])
 

@@ -21,6 +21,7 @@ from fsr.source.tokens import skeleton
 from fsr.transform.plain.c_text import LONGEST_LINE, NotPlain
 from fsr.transform.plain.kernel import plain_kernel
 from fsr.transform.plain.names import settled_type, with_flat_views
+from fsr.transform.plain.scatter import is_scattered, scattered_kernel
 from fsr.transform.plain.whole_plan import whole
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Action, Move, Subject
@@ -84,7 +85,7 @@ def _written(candidate: Candidate, contract: Contract, computation: Computation)
     if target is None:
         return None
     try:
-        plain = plain_kernel(computation, target)
+        plain = (scattered_kernel if is_scattered(computation) else plain_kernel)(computation, target)
     except (NotPlain, KeyError):
         return None
     if any(len(line) > LONGEST_LINE for line in plain.body.split("\n")):

@@ -192,7 +192,7 @@ def _slot(
         return None  # packs in memory only: leave the order of reads and writes as it is
     if not kept and firsts[0] is None:
         return None
-    load = firsts[0] != "write"
+    load = firsts[0] != "write" or _may_be_read_first(using[0], root)
     name = fresh(f"{pointer}_row" if kept else f"{pointer}_pack", rows.target.kernel)
     return Slot(root, pointer, index, type_, kept, load, name)
 
@@ -202,6 +202,17 @@ def _first(split: ParallelLoop, pointer: str, start: int) -> str | None:
     if integer(split.loop.start) != start:
         return None
     return next((kind for kind, place in always(split.loop.body) if place[0] == pointer), None)
+
+
+def _may_be_read_first(split: ParallelLoop, root: str) -> bool:
+    """Whether the loop may read an element, under a condition, before it surely writes it."""
+    for access in split.accesses:
+        if access.root == root:
+            if access.kind != "write":
+                return True
+            if not access.tests:
+                return False
+    return False
 
 
 def _only_elements(split: ParallelLoop, root: str, pointer: str, rows: RowKernel) -> bool:

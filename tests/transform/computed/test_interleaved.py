@@ -12,7 +12,8 @@ from fsr.backends.host.traced import watches
 from fsr.computation.computation import Buffer, Computation, Statement
 from fsr.computation.expression import Affine, Case, Expr, Load, Number, Op
 from fsr.lifting.lift import lift
-from fsr.transform.computed.interleaved import by_records
+from fsr.transform.computed.interleaved import by_planes, by_records
+from fsr.transform.computed.parts import Part
 from fsr.transform.protocol import Subject
 from tests.transform.computed.test_families import FAMILY, check
 from tests.transform.conftest import subject_of
@@ -118,6 +119,69 @@ def test_each_place_in_a_record_is_known():
     assert [s.place[1].index.constant for s in found.statements] == [0, 1, 2]
     assert [s.value.indices[1].index.constant for s in found.statements] == [2, 1, 2]
     assert {s.domain for s in found.statements} == {(("i", "n"),)}
+
+
+FIELDS = kernel(
+    "  int *r = a + 8 * p;\n  r[7] = r[0] * r[5] + ((r[1] + r[2]) ^ r[6]) - r[3] * r[4];", "int *a",
+    a=buffer("inout", 8),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("alignment", [256, 4])
+def test_a_field_alone_is_written_where_the_others_stay(runner, alignment):
+    moves = check(runner, lifted(FIELDS), "pack-elements", ((1, 1), (3, 64), (5, 7)), alignment=alignment)
+    alone = next(m for m in moves if dict(m.params)["pack"] == 1)
+    body = FAMILY["pack-elements"].apply(lifted(FIELDS), alone).source.split("__global__")[1]
+    whole = body[: body.index("} else {")]
+    assert "_records1_at[1]}" in whole, "the record is read by two accesses"
+    assert whole.count("] = ") == whole.count("] = {") + 1, "one element is written"
+
+
+PLANES = kernel(
+    "  int n = h * w;\n  o[p] = r[p] + 0.5f; o[n + p] = g[p] * s[x]; o[2 * n + p] = b[p];",
+    "const float *r, const float *g, const float *b, const float *s, float *o", r=buffer("in"), g=buffer("in"),
+    b=buffer("in"), s='role = "in", shape = ["w"]', o='role = "out", shape = [3, "h", "w"]',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("alignment", [256, 4])
+def test_planes_that_are_made_of_something_else_each_are_made_together(runner, alignment):
+    moves = check(runner, lifted(PLANES), "pack-elements", ((1, 1), (3, 64), (5, 7)), alignment=alignment)
+    body = FAMILY["pack-elements"].apply(lifted(PLANES), moves[0]).source.split("__global__")[1]
+    whole = body[: body.index("} else {")]
+    assert whole.count("*reinterpret_cast<const fsr_pack<float, 4>") == 4
+    assert whole.count("*reinterpret_cast<fsr_pack<float, 4>") == 3
+    assert " ? " not in body, "no condition on the plane is left"
+
+
+def over_planes(value: Expr, count: str) -> list[Computation]:
+    """What ``y[i, i2] = value`` is over ``count`` lines."""
+    dims = (("i", count), ("i2", "n"))
+    buffers = tuple(Buffer(b, "float32", (count, "n")) for b in "xy")
+    return list(by_planes(Computation(("n",), buffers, (Statement("map", "y", dims, value, (ROW, LAST)),))))
+
+
+FIRST = Case(Affine((("i", 1),)), Affine((), 0), element(LAST), Op("neg", (element(LAST),)))
+
+
+def test_planes_that_are_made_alike_and_many_lines_stay_as_they_are():
+    assert over_planes(element(LAST), "3") == []
+    assert over_planes(FIRST, "64") == []
+    (found,) = over_planes(FIRST, "2")
+    assert [s.place[0].index.constant for s in found.statements] == [0, 1]
+    assert not any(isinstance(s.value, Case) for s in found.statements)
+
+
+def test_what_each_point_reads_beside_the_field_it_writes_is_no_hindrance():
+    field_, other = (Number(Affine((), n), "int64") for n in (3, 1))
+    value = Op("sum", (element(other), element(field_)))
+    buffer_, dims = Buffer("x", "float32", ("n", "4")), (("i", "n"),)
+    for index, free in ((field_, True), (other, False)):
+        written = Statement("map", "x", dims, value, (ROW, index))
+        shifted = Load("x", (Number(Affine((("i", 1),), 1), "int64"), other), "float32")
+        read = replace(written, value=Op("sum", (shifted, value)))
+        assert Part(("n",), (buffer_,), dims, (), (written,)).by_points
+        assert Part(("n",), (buffer_,), dims, (), (read,)).by_points is free
 
 
 @pytest.mark.parametrize(("value", "count"), [

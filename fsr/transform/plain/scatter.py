@@ -1,0 +1,92 @@
+"""Counting and adding up where data tells, as one atomic a point of the domain: what privatised bins are made from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from fsr.computation.computation import Computation, Statement
+from fsr.computation.expression import Expr, Load, Number, affine, walk
+from fsr.expressions import evaluate
+from fsr.records import Role
+from fsr.transform.plain.c_text import NotPlain, Writer, bare
+from fsr.transform.plain.kernel import Plain
+from fsr.transform.plain.names import Names
+from fsr.transform.target import Target
+
+_ATOMICS = {"+": "atomicAdd", "max": "atomicMax", "min": "atomicMin"}
+_ADDED = ("int32", "uint32", "uint64", "float32", "float64")  # types that there is an atomicAdd of
+_COMPARED = ("int32", "uint32", "int64", "uint64")
+_THREADS = 256
+_INT = 2**31 - 1
+
+
+def is_scattered(c: Computation) -> bool:
+    """Whether data places all that is made."""
+    return bool(c.statements) and all(s.kind == "scatter" for s in c.statements)
+
+
+def scattered_kernel(c: Computation, target: Target) -> Plain:
+    """A thread a point of the domain. Raises NotPlain where there are no such atomics, where results are read, or made
+    at points of several domains."""
+    written = {s.target for s in c.statements}
+    for s in c.statements:
+        if s.domain != c.statements[0].domain or s.value is None:
+            raise NotPlain("values of several domains")
+        if any(isinstance(e, Load) and e.buffer in written for root in (s.value, *s.place) for e in walk(root)):
+            raise NotPlain("a result is read")
+        _atomic(s, c, target)
+    called = Names(c, target)
+    domain = c.statements[0].domain
+    largest = {s.name: s.maximum for s in target.contract.sizes}
+    for shape in ([x for _, x in domain], *(b.shape for b in c.buffers)):
+        if math.prod(float(evaluate(x, largest)) for x in shape) > _INT:
+            raise NotPlain("more elements than an int counts")
+    extents = [called.sizes.text(x) for _, x in domain]
+    whole = extents[0] if len(extents) == 1 else " * ".join(extents)
+    lines = ["int $at = blockIdx.x * blockDim.x + threadIdx.x;", f"if ($at >= {whole}) return;"]
+    writer, stores = _writer(c, called, domain), list[str]()
+    for s in c.statements:
+        assert s.value is not None
+        place = f"{called.names[s.target]}[{writer.flat(s.target, s.place)}]"
+        stores.append(f"{_atomic(s, c, target)}(&{place}, {bare(writer.text(s.value))});")
+    used = "\n".join(stores)
+    lines += [line for (name, _), line in zip(domain, _indices(domain, extents), strict=True) if f"${name}" in used]
+    size = " * ".join(f"({x})" for _, x in domain) if len(domain) > 1 else domain[0][1]
+    body = "\n".join([*lines, used])
+    more = tuple((name, text) for text, name in called.sizes.more.items() if name in body)
+    return Plain(body, (f"ceil_div({size}, {_THREADS})", "1", "1"), (str(_THREADS), "1", "1"), more)
+
+
+def _atomic(s: Statement, c: Computation, target: Target) -> str:
+    """The atomic operation that a statement needs. Raises NotPlain."""
+    dtype = c.buffer(s.target).dtype
+    if s.combine not in _ATOMICS or dtype not in (_ADDED if s.combine == "+" else _COMPARED):
+        raise NotPlain(f"{s.combine} of {dtype} by atomics")
+    if target.contract.argument(s.target).role is not Role.INOUT:
+        raise NotPlain("what is added to is not given")
+    return _ATOMICS[s.combine]
+
+
+def _indices(domain: Sequence[tuple[str, str]], extents: Sequence[str]) -> list[str]:
+    """A point's number taken apart: the last dimension is the contiguous one."""
+    found = []
+    for n, (name, _) in enumerate(domain):
+        inner = " * ".join(extents[n + 1 :])
+        value = f"$at / ({inner})" if inner and len(extents) - n > 2 else f"$at / {inner}" if inner else "$at"
+        found.append(f"int ${name} = {value if not n else f'{value} % {extents[n]}'};")
+    return found
+
+
+def _writer(c: Computation, called: Names, domain: Sequence[tuple[str, str]]) -> Writer:
+    """Elements that lie as the points do are read by the point's number."""
+    own = tuple(affine(name) for name, _ in domain)
+    shape = tuple(x for _, x in domain)
+    held: dict[Expr, str] = {
+        e: f"{called.names[e.buffer]}[$at]"
+        for s in c.statements for root in (s.value, *s.place) if root is not None for e in walk(root)
+        if isinstance(e, Load) and e.indices and c.buffer(e.buffer).shape == shape
+        and tuple(i.index if isinstance(i, Number) else None for i in e.indices) == own
+    }  # fmt: skip
+    w = called.writer
+    return Writer(w.affine, w.extents, w.names, w.by, held, w.wide)

@@ -1,0 +1,114 @@
+"""Sums over windows whose size only the launch tells: right at edges, each weight read once a step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from fsr.backends.host.runtime import find_compiler
+from fsr.backends.host.traced import watches
+from fsr.lifting.lift import lift
+from fsr.transform.computed.action import FROM_COMPUTATION
+from fsr.transform.protocol import Subject
+from tests.transform.conftest import subject_of
+
+pytestmark = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
+
+(WINDOWS,) = (action for action in FROM_COMPUTATION if action.name == "slide-window")
+
+MASKED = """// /// fsr
+// entry = "k"
+// [sizes]
+// h = {min = 1, max = 2048, timed = 512}
+// w = {min = 1, max = 2048, timed = 640}
+// r = {min = 0, max = 6, timed = 3}
+// [args]
+// x = {role = "in", shape = ["h", "w"]}
+// m = {role = "in", shape = ["2 * r + 1", "2 * r + 1"]}
+// y = {role = "out", shape = ["h", "w"]}
+// [launch]
+// grid = ["ceil_div(w, 16)", "ceil_div(h, 16)"]
+// block = [16, 16]
+// [tolerance]
+// sum_length = "(2 * r + 1) ** 2"
+// ///
+__global__ void k(const float *x, const float *m, float *y, int h, int w, int r) {
+  int col = blockIdx.x * 16 + threadIdx.x, row = blockIdx.y * 16 + threadIdx.y;
+  if (col >= w || row >= h) return;
+  float all = 0.0f;
+  for (int a = -r; a <= r; a++)
+    for (int b = -r; b <= r; b++)
+      if (row + a >= 0 && row + a < h && col + b >= 0 && col + b < w)
+        all += m[(a + r) * (2 * r + 1) + b + r] * x[(row + a) * w + col + b];
+  y[row * w + col] = all;
+}
+"""
+TAPS = """// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 4000000, timed = 1000000}
+// taps = {min = 1, max = 40, timed = 33}
+// [args]
+// x = {role = "in", dtype = "DTYPE", shape = ["n + taps - 1"]}
+// c = {role = "in", dtype = "DTYPE", shape = ["taps"]}
+// y = {role = "out", dtype = "DTYPE", shape = ["n"]}
+// [launch]
+// grid = "ceil_div(n, 256)"
+// block = 256
+// ///
+__global__ void k(const TYPE *x, const TYPE *c, TYPE *y, int n, int taps) {
+  int i = blockIdx.x * 256 + threadIdx.x;
+  if (i >= n) return;
+  TYPE all = 0;
+  for (int t = 0; t < taps; t++) all += c[t] * x[i + t];
+  y[i] = all * 2 + 1;
+}
+"""
+FLOATS, WORDS = (TAPS.replace("DTYPE", d).replace("TYPE", t) for d, t in (("float32", "float"), ("int32", "int")))
+
+
+@cache
+def lifted(text: str) -> Subject:
+    bare = subject_of(text)
+    found = lift(bare.contract, bare.candidate, limit_s=60)
+    assert found.computation is not None, found.why
+    return replace(bare, computation=found.computation)
+
+
+def agree(runner, subject: Subject, made, sizes: dict[str, int], alignment: int) -> None:
+    want = runner.outputs(subject.candidate, subject.contract, sizes, alignment=alignment)["y"]
+    got = runner.outputs(made, subject.contract, sizes, alignment=alignment)["y"]
+    np.testing.assert_allclose(got.astype(float), want.astype(float), rtol=1e-5, err_msg=str(sizes))
+
+
+def test_a_mask_of_any_size_with_noughts_around(runner):
+    subject = lifted(MASKED)
+    moves = list(WINDOWS.moves(subject))
+    below, beside = (next(m for m in moves if (m.param("rows") == 1) == flat) for flat in (False, True))
+    for move in (below, beside):
+        made = WINDOWS.apply(subject, move)
+        assert made.actions == (move.name,)
+        for h, w, r in ((1, 5, 2), (37, 70, 0), (45, 140, 3), (12, 132, 6)):
+            agree(runner, subject, made, {"h": h, "w": w, "r": r}, 256 if w % 4 else 4)
+
+
+@pytest.mark.parametrize("text", [FLOATS, WORDS])
+def test_taps_along_a_line(runner, text):
+    subject = lifted(text)
+    move = next(iter(WINDOWS.moves(subject)))
+    made = WINDOWS.apply(subject, move)
+    for n, taps in ((1, 1), (1000, 33), (1027, 2), (40, 40)):
+        agree(runner, subject, made, {"n": n, "taps": taps}, 256)
+    inside = made.source[made.source.index("__global__") : made.source.index("} else {")]
+    assert inside.count("= c[") == 1
+
+
+def test_a_few_terms_are_no_window():
+    """They are written out by another action."""
+    few = FLOATS.replace("taps = {min = 1, max = 40, timed = 33}", "taps = 9")
+    assert list(WINDOWS.moves(lifted(few))) == []
+    empty = FLOATS.replace("taps = {min = 1,", "taps = {min = 0,").replace("n + taps - 1", "n + max(taps, 1) - 1")
+    assert list(WINDOWS.moves(lifted(empty))) == []

@@ -1,0 +1,90 @@
+"""Counting where data tells, however the grid walks over the elements: each block gets bins of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fsr.backends.host.compiler import HostToolchain
+from fsr.backends.host.device import open_host_device
+from fsr.backends.host.runtime import find_compiler
+from fsr.backends.host.traced import watches
+from fsr.lifting.lift import lift
+from fsr.records import Case, Image
+from fsr.runs.kernel import load_kernel
+from fsr.source.parse import parse_kernels
+from fsr.testgen.placing import place
+from fsr.testgen.values import build
+from fsr.transform.plain.action import Restate
+from fsr.transform.protocol import Subject
+from fsr.transform.registry import STRUCTURAL
+
+pytestmark = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
+
+HEAD = """// /// fsr
+// entry = "count"
+// [sizes]
+// rows = {min = 1, max = 900, timed = 900}
+// cols = {min = 1, max = 900, timed = 900}
+// [args]
+// v = {role = "in", shape = ["rows", "cols"], low = 0, high = 199}
+// w = {role = "in", shape = ["rows", "cols"]}
+// bins = {role = "inout", dtype = "TYPE", shape = [25], value = 0}
+// [launch]
+// grid = ["ceil_div(cols, 16)", "ceil_div(rows, 16)"]
+// block = [16, 16]
+// [tolerance]
+// sum_length = "rows * cols"
+// ///
+__global__ void count(const int *v, const float *w, TYPE *bins, int rows, int cols) {
+  int bin;
+  for (int r = blockIdx.y * 16 + threadIdx.y; r < rows; r += gridDim.y * 16)
+    for (int c = blockIdx.x * 16 + threadIdx.x; c < cols; c += gridDim.x * 16) {
+      bin = v[r * cols + c] / 8;
+      ADDED
+    }
+}
+"""
+COUNTED, WEIGHED = "atomicAdd(bins + bin, 1);", "atomicAdd(&bins[bin], w[r * cols + c] * 0.5f);"
+
+
+def subject_of(tmp_path, added: str, type_: str = "int") -> Subject:
+    text = HEAD.replace('dtype = "TYPE", ', "").replace("ADDED", added).replace("TYPE", type_)
+    (tmp_path / "count.cu").write_text(text)
+    kernel = load_kernel(tmp_path / "count.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    kernels = parse_kernels(kernel.baseline.source)
+    return Subject(kernel.baseline, kernels, kernel.contract, False, "sm_90", found.computation)
+
+
+@pytest.mark.parametrize(("added", "type_"), [(COUNTED, "int"), (COUNTED, "unsigned"), (WEIGHED, "float")])
+def test_bins_are_kept_a_block(tmp_path, added, type_):
+    subject = subject_of(tmp_path, added, type_)
+    assert subject.computation is not None
+    action = Restate(STRUCTURAL)
+    moves = {str(m.param("as")): m for m in action.moves(subject)}
+    bins = next(m for name, m in moves.items() if name.startswith("private-bins"))
+    case = Case("c", (("rows", 37), ("cols", 71)), "normal", 5)
+    data = build(subject.contract, case)
+    weights = data.arrays["w"].ravel().astype(np.float64) * 0.5 if type_ == "float" else None
+    want = np.bincount(data.arrays["v"].ravel() // 8, weights, minlength=25)
+    device = open_host_device()
+    try:
+        for move in (moves["itself"], bins):
+            made = action.apply(subject, move)
+            image = HostToolchain().compile(made)
+            assert isinstance(image, Image), image
+            launches, buffers = place(subject.contract, made.plan, case, data)
+            with device.prepare(image, launches, buffers) as prepared:
+                prepared.run()
+                np.testing.assert_allclose(prepared.read()["bins"], want, rtol=1e-5, atol=1e-5)
+    finally:
+        device.close()
+
+
+def test_what_no_atomic_adds_to_is_left(tmp_path):
+    """There is no sum of signed words of 64 bits, and what nobody cleared is not added to."""
+    wide = "atomicAdd((unsigned long long *)&bins[bin], 1ull);"
+    assert list(Restate(STRUCTURAL).moves(subject_of(tmp_path, wide, "long long"))) == []
+    once = "if (r == 0 && c < 25) bins[c] = bin;"
+    assert not [m for m in Restate(STRUCTURAL).moves(subject_of(tmp_path, once)) if "private-bins" in m.name]
