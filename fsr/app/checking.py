@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fsr.contract.load import loaded
 from fsr.contract.passing import plan_misfit
+from fsr.contract.read import read_contract
 from fsr.contract.stored import stored_plan
 from fsr.errors import SourceError
 from fsr.evaluation.faults import OriginalFails, outcome_of_fault
@@ -24,7 +26,7 @@ from fsr.runs.options import RefineOptions
 from fsr.runs.promoting import PROMOTE_TIMEOUT_S
 from fsr.source.entry import bare_name
 from fsr.source.file import KernelFile
-from fsr.testgen.candidate_file import plan_notes, stated_plan
+from fsr.testgen.candidate_file import fitting_plan, plan_notes, stated_plan
 from fsr.testgen.meant import meant_plans
 from fsr.workers.protocol import Pool, Task, WorkerFault, Workers
 
@@ -62,9 +64,9 @@ class Judgement:
 
 def load_candidate(path: Path, kernel: Kernel) -> Candidate:
     """A candidate file with its launch plan: from the evidence beside it (``name.json``), when that names a plan, or
-    the lines at its top (:mod:`fsr.testgen.candidate_file`), else the plan of the kernel's contract. Raises SourceError
-    when it lacks a kernel that the plan launches, and for evidence that is damaged or absurd: the candidate would be
-    tested under a launch that is not its own."""
+    the lines at its top (:mod:`fsr.testgen.candidate_file`), or the launch in a contract of its own, else the plan of
+    the kernel's contract. Raises SourceError when it lacks a kernel that the plan launches, and for evidence that is
+    damaged or absurd: the candidate would be tested under a launch that is not its own."""
     return _read(path, kernel)[0]
 
 
@@ -72,6 +74,7 @@ def _read(path: Path, kernel: Kernel) -> tuple[Candidate, bool]:
     """The candidate, and whether it says its launch itself."""
     file = KernelFile.read(path, kernel.file.include_dirs, kernel.file.defines)
     own = stored_plan(path, kernel.contract) or stated_plan(file.text, kernel.contract, str(path))
+    own = own or _contracted_plan(path, file, kernel)
     plan = own or kernel.baseline.plan
     names = tuple(dict.fromkeys(bare_name(launch.entry) for launch in plan.launches))
     missing = [n for n in names if n not in {k.rpartition("::")[2] for k in file.kernels} | set(file.kernels)]
@@ -87,6 +90,15 @@ def _read(path: Path, kernel: Kernel) -> tuple[Candidate, bool]:
         )  # fmt: skip
     entries = dict.fromkeys(launch.entry for launch in plan.launches)
     return Candidate(file.cut(*entries).text, plan, ("given",)), own is not None
+
+
+def _contracted_plan(path: Path, file: KernelFile, kernel: Kernel) -> Plan | None:
+    """The launch of the contract that a candidate file itself has; None where it has none, or says the kernel's."""
+    raw = read_contract(path, file.text)
+    if raw is None or "launch" not in raw.data:
+        return None
+    plan = replace(loaded(file)[1].plan, flags=kernel.contract.plan.flags)
+    return None if plan == kernel.contract.plan else fitting_plan(plan, kernel.contract, str(path))
 
 
 def judge(path: Path, options: RefineOptions, *, timed: bool) -> Judgement:

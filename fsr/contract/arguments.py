@@ -84,9 +84,9 @@ def _example(name: str, param: Parameter | None, sizes: set[str]) -> str:
     if param is None or param.pointer:
         role = "in" if param is None or param.const else "out"
         return f'{name} = {{role = "{role}", shape = ["{size}"]}}'
-    return (
-        f'{name} = {{value = "{size}"}}' if param.dtype and "int" in param.dtype else f"{name} = {{low = 0, high = 1}}"
-    )
+    if param.dtype and "int" in param.dtype:
+        return f'{name} = {{value = "{size}"}} where it is a size, else its limits: {name} = {{low = 0, high = 100}}'
+    return f"{name} = {{low = 0, high = 1}}"
 
 
 def _dtype(fields: Fields, param: Parameter | None) -> tuple[str, int]:

@@ -106,6 +106,7 @@ def _signatures(top: Fields, file: KernelFile, entry: str | None) -> tuple[str, 
         try:
             chosen = file.choose(text)
             found.setdefault(chosen, signature(file, chosen))
+            found.setdefault(text or chosen, found[chosen])
         except FsrError as fault:
             if text is not None and text != entry:
                 fault.where = top.raw.where(*keys)

@@ -65,6 +65,11 @@ class Tolerance:
     sum_length: str | None = None
     exact: bool = False  # bit for bit
 
+    @property
+    def of_result(self) -> bool:
+        """Whether a stated limit is relative to the result itself, whatever it was made of."""
+        return self.rtol is not None and self.sum_length is None
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -109,6 +114,10 @@ class Contract:
     def buffers(self) -> tuple[Argument, ...]:
         """The pointer arguments and ``__constant__`` variables, in order."""
         return tuple(a for a in self.args if a.role is not Role.SCALAR)
+
+    def drawn(self) -> tuple[Argument, ...]:
+        """The arguments whose values tests draw: those that are read, unless an expression says what they are."""
+        return tuple(a for a in self.args if a.role is not Role.OUT and a.value is None)
 
     def passed(self) -> tuple[Argument, ...]:
         """The arguments that a launch passes, in the kernel's order."""

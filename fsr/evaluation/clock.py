@@ -55,7 +55,8 @@ def read_clock(session: Session, binaries: Binaries, plan: Plan, incumbent_ns: f
     if one:
         decided = readings[0].decided or _clearly_slower(session, readings[0].timing.median_ns, incumbent_ns)
         return replace(readings[0], decided=decided, faults=faults, features=features)
-    mean = math.exp(float(np.mean([math.log(r.timing.median_ns) for r in readings])))
+    times = [r.timing.median_ns for r in readings]
+    mean = math.exp(float(np.mean(np.log(times)))) if all(times) else 0.0  # a recording that a fault ended has none
     timing = Timing(readings[0].timing.basis, mean, (mean,), f"geometric mean of {len(readings)} configurations")
     return Reading(timing, _clearly_slower(session, mean, incumbent_ns), faults, features)
 

@@ -25,11 +25,12 @@ from fsr.evaluation.testing import CaseFailure, Runnable, run_once
 from fsr.hardware.dtypes import is_float
 from fsr.records import Candidate, Case, CaseKind, FaultKind, Image, Plan
 from fsr.source.tokens import tokenize
-from fsr.testgen.cases import elements
 from fsr.testgen.compare import Mismatch
 from fsr.testgen.corners import CONSTANT
 from fsr.testgen.families import CROWNED
-from fsr.testgen.large import far_cases
+from fsr.testgen.fitting import elements
+from fsr.testgen.large import far_cases, filled_cases
+from fsr.testgen.numbers import numbers
 from fsr.testgen.placing import place
 from fsr.testgen.values import build, outputs
 
@@ -38,7 +39,8 @@ Written = Mapping[str, tuple[Array, Array]]  # places and values, by output
 FAR_S, FAR_SHARE = 4.0, 0.03  # at most, and of the promotion's budget
 SILENT_CASES = 2  # that say nothing: no other will either
 BLOCK_S = 2.0  # what the chosen blocks of one run may take
-LANDMARKS = (15, 16, 24, 31, 32)  # powers of two where an index may overflow
+LANDMARKS = (15, 16, 20, 23, 24, 31, 32)  # powers of two where an index may overflow, or is told apart
+MOST_NAMED = 6  # numbers of the candidate's
 RANDOM_BLOCKS, SEARCHED = 24, 34
 GROSS = {2: 0.25, 4: 2.0**-6, 8: 2.0**-6}  # of an element's size, or of what is usual among them
 WHOLE_ELEMENTS = 5 << 23  # of all buffers together: two arrays of a little more than 2^24
@@ -83,13 +85,13 @@ def far_failure(
     cases = far_cases(session.contract, session.spec.seed)
     alone = _alone(baseline) and _alone(candidate)
     for case in _slow_lines(session) if alone else ():
-        told, failure = _on_case(session, device, candidate.plan, image, case)
+        told, failure = _on_case(session, device, candidate, image, case)
         if failure is not None:
             return 0, failure
     for case in cases if alone else ():
         if silent == SILENT_CASES or time.monotonic() - started > min(FAR_S, FAR_SHARE * budget_s):
             break
-        told, failure = _on_case(session, device, candidate.plan, image, case)
+        told, failure = _on_case(session, device, candidate, image, case)
         if failure is not None:
             return passed, failure
         passed += told
@@ -107,28 +109,40 @@ def _slow_lines(session: Session) -> list[Case]:
 
 
 def _whole(session: Session, plan: Plan, image: Image, cases: Sequence[Case]) -> tuple[int, CaseFailure | None]:
-    """The smallest of the cases in whole, if that can be: each kernel once, compared as loosely as blocks, on values
-    of one sign, whose sums are far from zero."""
-    smallest = min(cases, key=lambda case: elements(session.contract, case.size_map()), default=None)
-    if smallest is None or elements(session.contract, smallest.size_map()) > WHOLE_ELEMENTS:
-        return 0, None
-    case = replace(smallest, name="far, in whole", family=CROWNED)
-    data = build(session.contract, case, 1)
+    """The smallest of the cases in whole, if that can be, on values of one sign, whose sums are far from zero; and
+    those that fill counters. Each kernel runs once; floating results are compared as loosely as blocks."""
+    contract, started, passed = session.contract, time.monotonic(), 0
+    smallest = min(cases, key=lambda case: elements(contract, case.size_map()), default=None)
+    wanted = filled_cases(contract, session.spec.seed, WHOLE_ELEMENTS)
+    if smallest is not None and elements(contract, smallest.size_map()) <= WHOLE_ELEMENTS:
+        wanted = [replace(smallest, name="far, in whole", family=CROWNED), *wanted]
+    for case in wanted:
+        told, failure = _in_whole(session, plan, image, case)
+        if failure is not None:
+            return passed, failure
+        passed += told
+        if not told or time.monotonic() - started > WHOLE_S:
+            break
+    return passed, None
+
+
+def _in_whole(session: Session, plan: Plan, image: Image, case: Case) -> tuple[bool, CaseFailure | None]:
+    """(whether the case says anything, the failure)."""
     contract, baseline = session.contract, session.spec.baseline
+    data = build(contract, case, 1)
     try:
         original = Runnable(session.device, session.baseline.run, baseline.plan, contract)
         wanted = run_once(original, case, data, 1, WHOLE_S)
     except DeviceFault:
-        return 0, None  # not soon enough, or not at all
+        return False, None  # not soon enough, or not at all
     try:
         got = run_once(Runnable(session.device, image, plan, contract), case, data, 1, SLOWER * WHOLE_S)
     except DeviceFault as fault:
         if fault.fault.kind in (FaultKind.MEMORY, FaultKind.HANG) or fault.fatal:
-            return 0, None
-        return 0, CaseFailure(case, fault=fault.fault)
+            return False, None
+        return True, CaseFailure(case, fault=fault.fault)
     found = (_worst(case, n, None, wanted[n].reshape(-1), got[n].reshape(-1)) for n in outputs(contract, case))
-    failure = next((f for f in found if f is not None), None)
-    return int(failure is None), failure
+    return True, next((f for f in found if f is not None), None)
 
 
 def _alone(candidate: Candidate) -> bool:
@@ -139,18 +153,18 @@ def _alone(candidate: Candidate) -> bool:
 
 
 def _on_case(
-    session: Session, device: HostDevice, plan: Plan, image: Image, case: Case
+    session: Session, device: HostDevice, candidate: Candidate, image: Image, case: Case
 ) -> tuple[bool, CaseFailure | None]:
     """(whether the case says anything, the failure)."""
     try:
         with _opened(session, device, session.spec.baseline.plan, session.baseline.run, case) as original:
-            chosen, wanted = _ran(original, _landmarks(session, case, original.grid))
+            chosen, wanted = _ran(original, _landmarks(session, candidate, case, original.grid))
             if not any(len(places) for places, _ in wanted.values()):
                 return False, None
     except (DeviceFault, ContractError, MemoryError, OSError):
         return False, None  # the original cannot, so that nobody must
     try:
-        with _opened(session, device, plan, image, case) as subject:
+        with _opened(session, device, candidate.plan, image, case) as subject:
             return True, _compared(case, subject, original.grid, chosen, wanted)
     except DeviceFault as fault:
         if fault.fault.kind in (FaultKind.MEMORY, FaultKind.HANG) or fault.fatal:
@@ -161,8 +175,8 @@ def _on_case(
 
 
 def _ran(original: _Kernel, blocks: list[int]) -> tuple[list[int], Written]:
-    """The original on these blocks, or on a third or a ninth of them where all touch too much."""
-    for part in (blocks, blocks[::3], blocks[::9]):
+    """The original on these blocks, or on a third or a ninth of them, or the last, where all touch too much."""
+    for part in (blocks, blocks[::3], blocks[::9], blocks[-1:]):
         try:
             return part, original.run(part)
         except DeviceFault as fault:
@@ -190,9 +204,9 @@ class _Opened:
         self.kernel.plan.__exit__(None, None, None)
 
 
-def _landmarks(session: Session, case: Case, grid: int) -> list[int]:
-    """Blocks at the ends, in the middle, where the number of an element or of a block passes a power of two, and a few
-    at random."""
+def _landmarks(session: Session, candidate: Candidate, case: Case, grid: int) -> list[int]:
+    """Blocks at the ends, in the middle, where the number of an element or of a block passes a power of two, or the
+    number of an element one that the candidate alone names, and a few at random."""
     shapes = [session.contract.shape(a, case.size_map()) for a in session.contract.buffers()]
     largest = max(math.prod(shape) for shape in shapes)
     rng = np.random.default_rng([case.seed % 2**32, 404])
@@ -200,6 +214,8 @@ def _landmarks(session: Session, case: Case, grid: int) -> list[int]:
     for power in LANDMARKS:
         for number in ((1 << power) * grid // max(largest, 1), 1 << power):
             blocks += [number - 1, number, number + 1]
+    own = sorted(numbers(candidate.source) - numbers(session.spec.baseline.source), reverse=True)
+    blocks += [number * grid // largest for number in own[:MOST_NAMED] if number < largest]
     return sorted({b for b in blocks if 0 <= b < grid})
 
 

@@ -21,8 +21,9 @@ from fsr.evaluation.session import Session
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.testing import CaseFailure
 from fsr.evaluation.watching import SILENT, watch, watched_images
-from fsr.records import Candidate, Case, ConcreteLaunch, Image, Json
-from fsr.testgen.cases import HOST_ELEMENTS, elements
+from fsr.records import Candidate, Case, CaseKind, ConcreteLaunch, Image, Json
+from fsr.testgen.cases import HOST_ELEMENTS
+from fsr.testgen.fitting import elements
 from fsr.testgen.placing import place
 from fsr.testgen.values import build
 
@@ -79,7 +80,7 @@ def _reports(
 ) -> tuple[Case | None, list[ToolReport]]:
     """The case that the sanitizers saw, and what they say; None and nothing where no case launches anything."""
     contract = session.contract
-    usable = [c for c in cases if all(v > 0 for v in c.size_map().values())]
+    usable = [c for c in cases if c.kind is not CaseKind.NAMED and all(v > 0 for v in c.size_map().values())]
     small = [c for c in usable if elements(contract, c.size_map()) <= HOST_ELEMENTS]
     if not usable:
         return None, []

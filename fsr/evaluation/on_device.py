@@ -25,10 +25,11 @@ from fsr.evaluation.testing import CaseFailure
 from fsr.evaluation.widened import in_float64
 from fsr.hardware.dtypes import is_float
 from fsr.records import Candidate, Case, Fault, FaultKind, Image, Plan, Role
-from fsr.testgen.cases import elements
+from fsr.testgen import families
 from fsr.testgen.compare import ARRAY_ERROR_CAP, OVERFLOWED_NEAR, TIMES_LESS_ACCURATE, Mismatch, flushes, tolerance
 from fsr.testgen.draws import Kind, word
-from fsr.testgen.large import large_cases, largest_case
+from fsr.testgen.fitting import elements
+from fsr.testgen.large import filled_cases, large_cases, largest_case
 from fsr.testgen.oracle import PERTURBED_RUNS, perturbation
 from fsr.testgen.placing import place
 from fsr.testgen.reference import widened_data
@@ -153,13 +154,13 @@ def large_failure(
     case of each step, upwards while the times of those before say that it will end in time, then the others, the
     largest first. ``below``: elements at which the original is known to fail. Raises OriginalFails where it does."""
     pace = _Pace(time.monotonic() + budget_s)
-    tried: dict[tuple[tuple[str, int], ...], Case] = {}
+    tried = set[tuple[tuple[tuple[str, int], ...], bool]]()
     ladder = [_cases_of_step(session, most) for most in STEPS]
     for case in [*(step[0] for step in ladder if step), *(c for step in reversed(ladder) for c in step[1:])]:
-        size = elements(session.contract, case.size_map())
-        if case.sizes in tried or not pace.allows(size) or (below is not None and size >= below):
+        size, told = elements(session.contract, case.size_map()), (case.sizes, case.family.startswith(families.ENDS))
+        if told in tried or not pace.allows(size) or (below is not None and size >= below):
             continue
-        tried[case.sizes] = case
+        tried.add(told)
         with pace.noting(size):
             failure = _run_and_judge(session, device, candidate, binaries, case)
         if failure is not None:
@@ -170,7 +171,8 @@ def large_failure(
 def _cases_of_step(session: Session, most: int) -> list[Case]:
     """The largest first."""
     contract, seed = session.contract, session.spec.seed
-    found = [largest_case(contract, seed, most), *reversed(large_cases(contract, seed, most))]
+    found = [largest_case(contract, seed, most), *filled_cases(contract, seed, most)]
+    found += reversed(large_cases(contract, seed, most))
     return [case for case in found if _has_room(session, case)]
 
 
@@ -292,6 +294,8 @@ def _scale(original: _Original, stack: ExitStack, want: Any, name: str) -> int:
     at: int = pool.take(8 * want.count)
     stack.callback(pool.give, at)
     original.device.judge.scale(at, want, None)
+    if session.contract.tolerance.of_result:
+        return at
     data = _drawn(session, original.case, WANT_SEED)
     step = min((perturbation(f.dtype) for f in data.arrays.values() if is_float(f.dtype)), default=1.0)
     for number in range(1, PERTURBED_RUNS + 1):
@@ -332,7 +336,8 @@ def _widen_scale(original: _Original, want: Any, truth: Any, name: str, scale: i
     session, judge = original.session, original.device.judge
     data = _drawn(session, original.case, WANT_SEED)
     step = min((perturbation(f.dtype) for f in data.arrays.values() if is_float(f.dtype)), default=1.0)
-    for number in range(PERTURBED_RUNS + 1, 2 * PERTURBED_RUNS + 1):
+    more = () if session.contract.tolerance.of_result else range(PERTURBED_RUNS + 1, 2 * PERTURBED_RUNS + 1)
+    for number in more:
         with original.ran(data, session.baseline.run, session.spec.baseline.plan, number) as moved:
             judge.scale(scale, want, moved.region(name), step)
     if truth is None or not how.relative:

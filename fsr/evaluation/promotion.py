@@ -70,9 +70,10 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     candidate, binaries = request.candidate, request.binaries
     held_out = session.held_out_cases()
     inspections: dict[str, Json] = {}
-    with inspecting(session, candidate, binaries, held_out) as inspected:
-        own = [c for c in session.candidate_cases(candidate) if not request.own_tested or session.waits(c)]
-        cases = [*own, *held_out, *session.corner_cases()]
+    own = session.candidate_cases(candidate)
+    with inspecting(session, candidate, binaries, [*own, *held_out]) as inspected:
+        left = [c for c in own if not request.own_tested or session.waits(c)]
+        cases = [*left, *held_out, *session.corner_cases()]
         passed, failure = first_failure(session, binaries.run, candidate, cases)
         if failure is None:
             more, failure = _large(session, request)

@@ -12,17 +12,16 @@ import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from fsr.backends.lock import DeviceLock
 from fsr.backends.protocol import Array, Device, DeviceFault, RecordingDevice, can_judge, can_record
 from fsr.backends.select import open_device, parse_device, recording_backend
-from fsr.contract.model import concrete_launches
 from fsr.errors import BaselineError, ContractError, MissingToolError
 from fsr.evaluation.compiling import build as compile_candidate
 from fsr.evaluation.compiling import run_toolchain, settled
+from fsr.evaluation.pace import Pace
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.testing import (
     BASELINE_TIMEOUT_S,
@@ -38,14 +37,16 @@ from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate, Case, CaseKind, CompileFailure, Fault, FaultKind, Image, Plan
 from fsr.sandbox.confine import require_support, support
 from fsr.testgen import cases as case_lists
-from fsr.testgen.aimed import value_cases
+from fsr.testgen.aimed import scalar_cases, value_cases, valued_anew
 from fsr.testgen.compare import flushes
 from fsr.testgen.corner_cases import corner_cases
-from fsr.testgen.corners import EDGES
-from fsr.testgen.families import WHOLE
+from fsr.testgen.corners import OVERFLOWING
+from fsr.testgen.families import FREE
+from fsr.testgen.fitting import elements, room
 from fsr.testgen.large import large_cases
 from fsr.testgen.legal import illegal
 from fsr.testgen.oracle import Expected, Once, expect
+from fsr.testgen.placing import launched
 from fsr.testgen.turning import turning_cases
 from fsr.testgen.values import CaseData, build, outputs, same_bits
 
@@ -54,7 +55,6 @@ TIMED_SETS = 3
 TIMED_POISON = 3
 LARGE_ELEMENTS = 1 << 22
 LARGE_S = 0.3  # what the original may take on a large case: candidates meet it twice, and bounds cost more
-LARGE_TOTAL_S, LARGE_SHARE = 6.0, 0.02  # on all cases at the upper end: seconds, and of the run's budget
 OTHER_VALUES = 6  # cases at sizes that a candidate names that come with other values as well: a path may need both
 ERROR_LINES = 8  # of a compiler, shown
 CROWD = 8  # times the threads that a case may launch: more are too many for a size that a candidate names
@@ -87,11 +87,12 @@ class Session:
         self._expected: dict[Case, Expected] = {}
         self._shelf = DataShelf()
         self._search_cases: list[Case] = []
+        self._corners: list[Case] | None = None
         self._counts: dict[Case, bool] = {}
         self._checked: Image | bool | None = None
         self._quick: Image | None = None  # what answers for an original that is dear
         self._host: Device | None = self.device if spec.backend.records else None
-        self._timed: list[tuple[Case, CaseData]] = []
+        self._timed: dict[Case, CaseData] = {}
         self.widened = Widened(spec, self.device, self.host, self.smoke_case)
 
     # ------------------------------------------------------------ the original
@@ -210,7 +211,8 @@ class Session:
     @property
     def cramped(self) -> bool:
         """Whether there are no small cases: even the first, which is as small as the sizes allow, is large."""
-        return self.fixed or case_lists.elements(self.contract, self.smoke_case().size_map()) > self.max_elements
+        most = room(self.contract, self.max_elements)
+        return self.fixed or elements(self.contract, self.smoke_case().size_map()) > most
 
     def search_cases(self) -> list[Case]:
         """The cases of every candidate that is worth full tests: the same list for all, so that the original
@@ -258,8 +260,8 @@ class Session:
         )  # fmt: skip
         turning = turning_cases(self.contract, candidate, baseline, seed)
         named = [*tailored, *turning]
-        often = [c for c in named[:OTHER_VALUES] if not self.waits(c)]
-        others = [replace(c, name=f"{c.name} outliers", family="outliers") for c in often]
+        often = [*tailored[:OTHER_VALUES], *turning[:OTHER_VALUES]]
+        others = valued_anew([c for c in often if not self.waits(c)])
         if self.fixed:  # all other cases have this very size: other values alone may tell more
             named, others = [], others[:1]
         return self.affordable([*named, *others, *value_cases(self.contract, candidate, baseline, seed)])
@@ -271,7 +273,11 @@ class Session:
 
     def corner_cases(self) -> list[Case]:
         """Cases of values and sizes that ordinary draws hardly ever have; only promotion meets them."""
-        return self.affordable(corner_cases(self.contract, self.spec.seed, self.max_elements))
+        if self._corners is None:  # asked for by the tests, and by what is looked at in parts
+            seed = self.spec.seed
+            named = scalar_cases(self.contract, self.spec.baseline, seed)
+            self._corners = self.affordable([*named, *corner_cases(self.contract, seed, self.max_elements)])
+        return self._corners
 
     def large_cases(self) -> list[Case]:
         """Cases at the upper end of the sizes, as far as this machine answers them soon; none where there is but one
@@ -303,16 +309,16 @@ class Session:
     def _defined(self, case: Case) -> bool:
         """Whether no signed integer of the original overflows on the case, as far as can be told: its answer would be
         undefined."""
-        if case.family not in WHOLE and case.family not in EDGES:
+        if case.family not in FREE and case.family not in OVERFLOWING:
             return True
         if self._checked is None:
             self._checked = _built_checked(self.spec.baseline)
         if not isinstance(self._checked, Image):  # nothing here can tell: rather refuse a right one than take a wrong
-            return case.family in WHOLE  # but an index that is no index would end the run
+            return case.family in FREE  # but an index that is no index would end the run
         data = self._shelf(self.contract, case, 1)
         try:
             run_once(Runnable(self.host(), self._checked, self.spec.baseline.plan, self.contract), case, data)
-            if self.contract.reference is not None and case.family in EDGES:
+            if self.contract.reference is not None and case.family in OVERFLOWING:
                 self.expected(case)
         except (DeviceFault, BaselineError, ContractError):
             return False
@@ -324,32 +330,27 @@ class Session:
         return illegal(self.contract, candidate, self.spec.baseline.plan, most)
 
     def first_failure(self, image: Image, candidate: Candidate, cases: list[Case]) -> tuple[int, CaseFailure | None]:
-        """(cases passed, the first failure or None). On the host device, cases that would launch more threads than
-        it can take through barriers in a second or two are passed over where the same sizes come in smaller cases. Each
-        case is run twice; where even the smallest is dear, the first."""
-        plan, passed, started_large = candidate.plan, 0, 0.0
-        flushed = flushes(candidate)
+        """(cases passed, the first failure or None), of the cases that the device takes in time. Each case is run
+        twice; where even the smallest is dear, the first."""
+        plan, passed, flushed = candidate.plan, 0, flushes(candidate)
+        pace = self._pace(plan)
         for case in cases:
-            if case.kind is CaseKind.LARGE:
-                started_large = started_large or time.monotonic()
-                if time.monotonic() - started_large > min(LARGE_TOTAL_S, LARGE_SHARE * self.spec.budget_s):
-                    continue
-            if not self.counts(case):
+            if pace.over(case) or not self.counts(case) or (passed and pace.crowded(case)):
                 continue
-            limits, unusual = self.spec.backend.limits, case.kind.unusual
-            threads = self.launched_threads(plan, case) if limits.threads else 0
-            if case.kind is CaseKind.LARGE and threads > (limits.threads or threads):
-                unusual = threads <= 2 * self.launched_threads(self.spec.baseline.plan, case)  # as the original's, soon
-            if threads > (limits.threads or threads) and passed and not unusual and not self.cramped:
-                continue  # but a size that the candidate names is one that it may treat apart
-            expected = self.expected(case)
-            limit_s = self.stopwatch.limit_s(case) + threads * limits.thread_s
+            expected, started = self.expected(case), time.monotonic()
+            limit_s = self.stopwatch.limit_s(case) + pace.limit_s(case)
             what, twice = Runnable(self.device, image, plan, self.contract, flushed), not (passed and self._repeats())
             failure = fails(what, case, expected, limit_s, self._shelf, twice=twice)
             if failure is not None:
                 return passed, failure
+            pace.took(case, time.monotonic() - started)
             passed += 1
         return passed, None
+
+    def _pace(self, plan: Plan) -> Pace:
+        own = cache(partial(self.launched_threads, plan))
+        original = partial(self.launched_threads, self.spec.baseline.plan)
+        return Pace(self.spec.backend.limits, self.spec.budget_s, self.cramped, own, original)
 
     def _crowded(self, plan: Plan, case: Case) -> bool:
         """Whether a case launches far more threads than others may, and than the original does on it."""
@@ -363,20 +364,22 @@ class Session:
 
     def launched_threads(self, plan: Plan, case: Case) -> int:
         """Threads of all launches of a plan on a case."""
-        scalars = build(self.contract, case, drawn=True).scalars  # its arrays may be large, and nobody asks for them
-        launches = concrete_launches(plan, self.contract, case.size_map(), scalars)
+        launches = launched(self.contract, plan, case)
         return sum(math.prod(launch.grid) * math.prod(launch.block) for launch in launches)
 
     def timed(self, sets: int = 1) -> list[tuple[Case, CaseData]]:
         """The first ``sets`` (at most 3) input sets of every timed configuration, built once, as formulas where the
         device draws; the arrays are read-only, which tells the device that it may keep a copy of its own."""
-        if not self._timed:
-            for case in case_lists.timed_cases(self.contract, self.spec.seed, TIMED_SETS):
-                data = build(self.contract, case, TIMED_POISON, drawn=can_judge(self.device))
-                for name in data.arrays.keys() - data.draws.keys():
-                    data.arrays[name].flags.writeable = False
-                self._timed.append((case, data))
-        return [pair for i, pair in enumerate(self._timed) if i % TIMED_SETS < sets]
+        cases = case_lists.timed_cases(self.contract, self.spec.seed, TIMED_SETS)
+        return [(case, self._timed_data(case)) for i, case in enumerate(cases) if i % TIMED_SETS < sets]
+
+    def _timed_data(self, case: Case) -> CaseData:
+        if case not in self._timed:  # of large ones each takes seconds and gigabytes, and a prediction wants but one
+            data = build(self.contract, case, TIMED_POISON, drawn=can_judge(self.device))
+            for name in data.arrays.keys() - data.draws.keys():
+                data.arrays[name].flags.writeable = False
+            self._timed[case] = data
+        return self._timed[case]
 
     def recorder(self) -> RecordingDevice:
         """The host device, also beside a GPU. Raises MissingToolError."""

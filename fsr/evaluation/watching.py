@@ -7,7 +7,7 @@ only what happens inside them can be judged.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -22,14 +22,18 @@ from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.testing import CaseFailure
 from fsr.hardware.dtypes import numpy_dtype
 from fsr.hardware.gpus import closest_target
-from fsr.records import Candidate, Case, Fault, FaultKind, Image, Role
-from fsr.testgen.cases import HOST_ELEMENTS, divisible, elements, families_of, smallest_alignment
+from fsr.records import Candidate, Case, CaseKind, Fault, FaultKind, Image, Role
+from fsr.testgen.cases import HOST_ELEMENTS, divisible, families_of, new_case, smallest_alignment, stream
 from fsr.testgen.compare import Mismatch, compare
 from fsr.testgen.corners import CONSTANT
+from fsr.testgen.fitting import clip, elements
 from fsr.testgen.legal import outnumbers
-from fsr.testgen.placing import place
+from fsr.testgen.placing import launched, place
 from fsr.testgen.values import CaseData, build
 
+NAMED_CASES = 3  # watched, of the sizes that the candidate names
+PLAIN_CASES = 12
+FEW = 3  # a size beside the one that is launched in two blocks
 LET_IN = 2  # blocks let in at once, where a launch can have more than a GPU holds
 CHOSEN_BLOCKS, CHOSEN_ACCESSES, CHOSEN_RESIDENT = 24, 2_000_000, 6
 WATCH_S = 10.0
@@ -65,7 +69,7 @@ def watch(
     if watcher.image is None:
         return None, "not available: the host device cannot execute it"
     said = "not available: no case has anything to launch"
-    for case, order in _matched(session, cases):
+    for case, order in [*_matched(session, cases), *((case, ORDERS[1]) for case in in_two_blocks(session, candidate))]:
         failure, said = watcher.failure(case, order) or (None, said)
         if failure is not None:
             return failure, said
@@ -75,23 +79,46 @@ def watch(
 def _matched(session: Session, cases: list[Case]) -> list[tuple[Case, BlockOrder]]:
     """Cases, each with an order: of the small ones, for every order one whose values all differ, so that what is moved
     shows, and one of any kind, one of them with the same values in many places; then each pointer alone at an address
-    that a vector does not stand at; or parts of one that is not small."""
+    that a vector does not stand at; a few of the sizes that the candidate names, since there it may do something else,
+    one whose buffers share memory, and several of other sizes in the usual order, since at some alone may something not
+    be aligned; or parts of one that is not small."""
     usable = [case for case in cases if all(v > 0 for v in case.size_map().values())]
-    small = [c for c in usable if elements(session.contract, c.size_map()) <= HOST_ELEMENTS]
+    fitting = [c for c in usable if elements(session.contract, c.size_map()) <= HOST_ELEMENTS]
+    small = [c for c in fitting if c.kind is not CaseKind.NAMED]
     if small:
+        named = sorted((c for c in fitting if c.kind is CaseKind.NAMED), key=lambda c: math.prod(c.size_map().values()))
         telling = [c for c in small if c.family in TELLING] or small
         shifted = [_shifted(session, case, i) for i, case in enumerate(_with_ties(session, _largest(small[::-1])))]
         pairs = zip(_largest(telling), shifted, ORDERS, strict=False)
         matched = [(case, order) for first, other, order in pairs for case in (first, other)]
         matched += [(replace(case, family=LAST_HIGH), ORDERS[0]) for case in telling[:1] if _limited(session.contract)]
+        matched += [(case, ORDERS[i % len(ORDERS)]) for i, case in enumerate(named[:NAMED_CASES])]
+        matched += [(_in_blocks(session.contract, case, small), ORDERS[1]) for case in small if case.aliased][:1]
+        matched += [(case, BlockOrder()) for case in small[:: max(len(small) // PLAIN_CASES, 1)][:PLAIN_CASES]]
         return matched + [(case, BlockOrder()) for case in small if case.apart]
     parts = [replace(o, chosen=CHOSEN_BLOCKS, budget=CHOSEN_ACCESSES, resident=CHOSEN_RESIDENT) for o in ORDERS[:2]]
     return [(case, order) for case in usable[:1] for order in parts]
 
 
+def in_two_blocks(session: Session, candidate: Candidate) -> Iterator[Case]:
+    """For each size the smallest case that is launched in two blocks, the others so small that both come upon the same
+    elements: a kernel may do something else where there are few, which must not race either."""
+    contract, rng = session.contract, stream("two blocks", session.contract, session.spec.seed)
+    few = {s.name: clip(s, FEW) for s in contract.sizes}
+    for size in contract.sizes:
+        for value in dict.fromkeys(clip(size, v) for power in range(1, 17) for v in (1 << power, (3 << power) // 2)):
+            case = new_case(f"two blocks {size.name}", few | {size.name: value}, TELLING[1], rng)
+            if elements(contract, case.size_map()) > HOST_ELEMENTS:
+                break
+            launches = launched(contract, candidate.plan, case)
+            if max((math.prod(launch.grid) for launch in launches), default=0) == 2:
+                yield case
+                break
+
+
 def _limited(contract: Contract) -> bool:
     """Whether some whole numbers are at most what the contract says: lengths, indices."""
-    arrays = [a for a in contract.buffers() if a.role is not Role.OUT and a.value is None]
+    arrays = [a for a in contract.drawn() if a.role is not Role.SCALAR]
     return any(a.constraints.high is not None and numpy_dtype(a.dtype).kind in "iu" for a in arrays)
 
 
@@ -112,6 +139,14 @@ def _shifted(session: Session, case: Case, number: int) -> Case:
         return case
     sizes = divisible(session.contract, case) if number < len(steps) else case.sizes
     return replace(case, alignment_bytes=step, sizes=sizes)
+
+
+def _in_blocks(contract: Contract, case: Case, small: list[Case]) -> Case:
+    """A case of shared memory at the largest of the small sizes where what shares is alike: of several blocks one may
+    come upon what another has written."""
+    sizes = _largest(small)[0].sizes
+    alike = len({contract.shape(contract.argument(name), dict(sizes)) for name in case.aliased}) == 1
+    return replace(case, sizes=sizes) if alike else case
 
 
 def _largest(cases: list[Case]) -> list[Case]:

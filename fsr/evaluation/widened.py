@@ -14,6 +14,7 @@ from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.testing import BASELINE_TIMEOUT_S, Runnable, run_once
 from fsr.records import Candidate, Case, Image
 from fsr.testgen import cases as case_lists
+from fsr.testgen.fitting import elements
 from fsr.testgen.reference import widened_data
 from fsr.testgen.values import CaseData, build
 
@@ -36,7 +37,7 @@ class Widened:
     def answer(self, case: Case, data: CaseData, *, noisy: bool) -> Mapping[str, Array] | None:
         """What it gives on a case, ``noisy`` as in :func:`fsr.testgen.widen.noisy_candidate`: small cases on the host
         device, others on the session's own if that is a GPU. None where there is no such form, or it fails."""
-        small = case_lists.elements(self.spec.contract, case.size_map()) <= case_lists.HOST_ELEMENTS
+        small = elements(self.spec.contract, case.size_map()) <= case_lists.HOST_ELEMENTS
         if can_judge(self.device) and not small and self._stands(noisy):
             return self._ran(self.on_device(noisy=noisy), self.device, case, data)
         return self._ran(self.on_host(noisy=noisy), self.host(), case, data)

@@ -25,6 +25,11 @@ def duration_text(seconds: float) -> str:
     return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
 
 
+def number_text(count: int, thing: str) -> str:
+    """'1 winner', '2 winners'."""
+    return f"{count} {thing}{'s' * (count != 1)}"
+
+
 def roofline_text(found: Mapping[str, Any]) -> str:
     """Where a time stands on the roofline, from the result's record: the cold fraction, and without what the L2 may
     keep."""

@@ -3,8 +3,10 @@ them many others, drawn anew each round, of every family."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +20,9 @@ MOST_NUMBERS, MOST_VALUES = 6, 4
 MOST_WHOLE, MODEST, TOGETHER = 8, 1 << 16, 2  # whole numbers of either kind; larger ones are no tiles; cases of all
 JUST = 9  # below a threshold, where more threads than this add their number to a scalar
 SCALED = (1.0, 0.5, -0.5, 2.0, -1.0, 0.75)  # on either side of a number, and of its negative
+WORD = 2.0**64  # a whole number from here on is no integer's value
+KINDS = ("uniform rows", "far rows", families.ends([]), "wide", "alternating", "zeros")  # that code may treat apart
+MEETINGS, MOST_NAMED = 3, 24  # cases of scalars that are numbers which the original names, and so many of these
 DRAWN = 24  # cases of a round beside those at numbers
 
 
@@ -42,8 +47,8 @@ def value_cases(contract: Contract, candidate: Candidate, baseline: Candidate, s
     """Cases of values around the floating numbers that the candidate names and the baseline does not: it may treat
     such a value apart. An array holds them all at once; a scalar is one of them, so that it takes several cases."""
     new = values(candidate.source) - values(baseline.source)
-    chosen = sorted(v for v in new if not v.is_integer())[:MOST_VALUES]
-    scalars = any(a.role is Role.SCALAR and a.value is None and _floating(a.dtype) for a in contract.args)
+    chosen = sorted(v for v in new if not v.is_integer() or abs(v) >= WORD)[:MOST_VALUES]
+    scalars = any(a.role is Role.SCALAR and _floating(a.dtype) for a in contract.drawn())
     factors = SCALED if scalars else SCALED[:1]
     timed = {s.name: s.timed[0] for s in contract.sizes if s.timed}
     wanted: list[tuple[Mapping[str, int], str]] = [({}, families.near(f * v)) for v in chosen for f in factors]
@@ -58,10 +63,33 @@ def value_cases(contract: Contract, candidate: Candidate, baseline: Candidate, s
     return cases_at(contract, "valued", seed, wanted, HOST_ELEMENTS)
 
 
+def scalar_cases(contract: Contract, baseline: Candidate, seed: int) -> list[Case]:
+    """Cases of scalars that are each one of the numbers which the original names: where it compares them, they meet."""
+    drawn = [a for a in contract.drawn() if a.role is Role.SCALAR]
+    told: set[float] = {*values(baseline.source)} if any(_floating(a.dtype) for a in drawn) else set()
+    told |= literals(baseline.source) | literals(baseline.source, floating=True)
+    chosen = sorted(told - {0, 1, -1}, key=lambda v: (abs(v) > MODEST, abs(v)))[:MOST_NAMED]
+    wanted: list[tuple[Mapping[str, int], str]] = [({}, families.among(chosen)[1])] * MEETINGS
+    if not chosen or not drawn:
+        return []
+    return cases_at(contract, "scalars", seed, wanted, HOST_ELEMENTS)
+
+
+def valued_anew(cases: Sequence[Case]) -> list[Case]:
+    """The cases with other values, three kinds each: a path that is taken at some sizes may be wrong for some values
+    alone."""
+    kinds = itertools.cycle(KINDS)
+    return [
+        replace(case, name=f"{case.name} {family}", family=family)
+        for case in cases
+        for family in ("outliers", next(kinds), next(kinds))
+    ]
+
+
 def _whole(contract: Contract, candidate: Candidate, baseline: Candidate) -> list[int]:
     """Whole numbers that the candidate alone names, which its values may be compared with, large ones first: where no
     value is an integer those that are spelled as floating numbers."""
-    integers = any("int" in a.dtype and a.value is None and a.role is not Role.OUT for a in contract.args)
+    integers = any("int" in a.dtype for a in contract.drawn())
     new = literals(candidate.source, floating=not integers) - literals(baseline.source, floating=not integers)
     new -= {0, 1, -1}  # which are everywhere
     wide = [n for n in new if n > MODEST]

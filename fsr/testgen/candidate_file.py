@@ -1,7 +1,7 @@
 """Candidates in files: a .cu whose first comment lines say how it is launched.
 
     // attacks: softmax            any key: value lines, kept as notes
-    // grid: ceil_div(rows, 8)     up to three parts, separated by |
+    // grid: ceil_div(rows, 8)     up to three parts, separated by | or commas
     // block: 32 8
     // shared: 4 * cols
     // entry: gemm<16>
@@ -18,6 +18,7 @@ spaces outside parentheses, and ``int32=EXPRESSION`` is a scalar of the launch's
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -91,7 +92,12 @@ def stated_plan(text: str, contract: Contract, where: str) -> Plan | None:
     if not notes.keys() & _SAYS_PLAN:
         return None
     plan = candidate_of(text, contract, where).plan
-    plan = plan if "flags" in notes else replace(plan, flags=contract.plan.flags)
+    return fitting_plan(plan if "flags" in notes else replace(plan, flags=contract.plan.flags), contract, where)
+
+
+def fitting_plan(plan: Plan, contract: Contract, where: str) -> Plan:
+    """The plan, if it can be launched with what the contract has at every size that it allows; ``where``: what an error
+    calls the candidate. Raises UsageError and ContractError."""
     known = [*(a.name for a in contract.passed()), *(s.name for s in plan.scratch)]
     unknown = [a for launch in plan.launches for a in launch.args if isinstance(a, str) and a not in known]
     if unknown:
@@ -101,7 +107,8 @@ def stated_plan(text: str, contract: Contract, where: str) -> Plan | None:
     except ContractError as fault:  # what the kernel's contract allows is not for its candidate to change
         raise ContractError(
             fault.what, expected=fault.expected, where=where,
-            fix="correct the launch in the lines at its top: it must hold at every size that the contract allows",
+            fix="correct the launch in the lines at its top, or in its own contract: it must hold at every size that "
+            "the kernel's contract allows",
         ) from None  # fmt: skip
     return plan
 
@@ -158,12 +165,12 @@ def _passed(args: str) -> tuple[str | ScalarArgument, ...]:
     return tuple(names)
 
 
-def _words(text: str) -> list[str]:
-    """Split at blanks outside parentheses."""
+def _words(text: str, separates: Callable[[str], bool] = str.isspace) -> list[str]:
+    """Split outside parentheses, at blanks or what else separates."""
     words, depth = [""], 0
     for character in text:
         depth += (character == "(") - (character == ")")
-        if character.isspace() and depth <= 0:
+        if separates(character) and depth <= 0:
             words.append("")
         else:
             words[-1] += character
@@ -171,7 +178,10 @@ def _words(text: str) -> list[str]:
 
 
 def _dims(text: str) -> tuple[str, str, str]:
-    parts = [p.strip() for p in text.split("|")] if "|" in text else _words(text)
+    text = text.removeprefix("[").removesuffix("]")  # as in a contract
+    parts = [part.strip() for part in _words(text, "|,".__contains__)]
+    if len(parts) == 1 and " else " not in text:  # which one expression may be: 1 if n > 0 else 0
+        parts = _words(text)
     if not 1 <= len(parts) <= 3:
         raise ValueError(f"{text!r} has {len(parts)} parts")
     x, y, z = (*parts, "1", "1")[:3]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -17,8 +16,9 @@ import numpy as np
 
 from fsr.contract.model import Argument, Contract, Size
 from fsr.hardware.dtypes import float_limits, is_float, numpy_dtype
-from fsr.records import Candidate, Case, CaseKind, Plan, Role
+from fsr.records import Candidate, Case, CaseKind, Plan
 from fsr.testgen import families
+from fsr.testgen.fitting import clip, elements, fit, halved, named_in, room
 from fsr.testgen.numbers import folded, numbers, products
 from fsr.testgen.values import is_free
 
@@ -100,7 +100,9 @@ def tailored_cases(
             case = _named_case(contract, size, number + offset, max(room, max_elements), rng, modest)
             if case is not None and not offset:
                 case = _with_lanes(contract, case, size.name, rng)
-            while case is not None and dear(case) and (less := _halved(contract, case.size_map(), size.name)):
+            if case is not None and offset == 1 and _bounds_values(contract, size):
+                case = replace(case, family="limits")  # the number itself may be an index, the last one
+            while case is not None and dear(case) and (less := halved(contract, case.size_map(), size.name)):
                 case = replace(case, sizes=tuple(less.items()))
             if case is not None:
                 found.setdefault(case.sizes, case)
@@ -121,6 +123,12 @@ def cases_at(
         fitted = fit(contract, sizes, max_elements, pinned=next(iter(given), ""))
         found.append(new_case(f"{purpose} {len(found)}", fitted, family, rng))
     return _distinct_cases(found)
+
+
+def _bounds_values(contract: Contract, size: Size) -> bool:
+    """Whether a limit of some argument's values names a size."""
+    ends = [str(end) for a in contract.args for end in (a.constraints.low, a.constraints.high) if end is not None]
+    return size.name in named_in(ends)
 
 
 def _named_case(
@@ -196,11 +204,6 @@ def held_out_timed_cases(contract: Contract, seed: int, sets: int = 1) -> list[C
     ]
 
 
-def elements(contract: Contract, sizes: Mapping[str, int]) -> int:
-    """Elements of all buffer arguments together: what a case costs, to first order."""
-    return sum(math.prod(contract.shape(a, sizes)) for a in contract.buffers())
-
-
 def smallest_alignment(contract: Contract) -> int:
     """The least alignment, in bytes, that the contract promises for some pointer: at least its element size."""
     promises = [max(a.alignment, numpy_dtype(a.dtype).itemsize) for a in contract.buffers()]
@@ -237,36 +240,9 @@ def _legal(size: Size, values: Sequence[int]) -> list[int]:
     return kept or [size.minimum]
 
 
-def clip(size: Size, value: int) -> int:
-    """The legal value nearest to one."""
-    return min(max(value, size.minimum), size.maximum)
-
-
 def _near(value: int, factor: float, step: int) -> int:
     scaled = round(factor * value)
     return scaled + step if factor == 1.0 else scaled | step
-
-
-def fit(contract: Contract, sizes: dict[str, int], max_elements: int, pinned: str = "") -> dict[str, int]:
-    """Halve the largest size that is not pinned until all buffers together hold at most ``max_elements``; then the
-    pinned one."""
-    while elements(contract, sizes) > max_elements:
-        less = _halved(contract, sizes, pinned) or _halved(contract, sizes)
-        if less is None:
-            break
-        sizes = less
-    return dict(sizes)
-
-
-def _halved(contract: Contract, sizes: Mapping[str, int], pinned: str = "") -> dict[str, int] | None:
-    """With about half of the largest size, odd, that is not pinned; None where all are as small as they may be."""
-    lows = {s.name: max(s.minimum, 1) for s in contract.sizes}
-    free = [name for name in sizes if name != pinned and sizes[name] > lows[name]]
-    if not free:
-        return None
-    name = max(free, key=lambda n: sizes[n])
-    half = (sizes[name] // 2) | 1 if sizes[name] > 3 else sizes[name] - 1
-    return {**sizes, name: max(lows[name], half)}
 
 
 # ---------------------------------------------------------------- choosing
@@ -322,7 +298,7 @@ def _pool(
         for value in values:
             others = {n: int(rng.choice(v[2:] or v)) for n, v in interesting.items()}  # not all others empty too
             pool.append(fit(contract, others | {name: value}, max_elements, pinned=name))
-    bound = max(max_elements, min(elements(contract, s) for s in pool))
+    bound = max(room(contract, max_elements), min(elements(contract, s) for s in pool))
     unique = {tuple(sorted(s.items())): s for s in pool if elements(contract, s) <= bound}
     return list(unique.values())
 
@@ -338,7 +314,7 @@ def _covers(sizes: Mapping[str, int]) -> set[tuple[str, object]]:
 
 def families_of(contract: Contract) -> tuple[str, ...]:
     """The value families that make sense for a contract."""
-    inputs = [a for a in contract.args if a.role is not Role.OUT and a.value is None]
+    inputs = contract.drawn()
     floating = any(is_float(numpy_dtype(a.dtype)) for a in inputs)
     types = {numpy_dtype(a.dtype) for a in contract.buffers()}
     ends = {float_limits(t).largest for t in types if is_float(t)}
@@ -348,8 +324,14 @@ def families_of(contract: Contract) -> tuple[str, ...]:
         floating=floating,
         finite=all(a.constraints.finite for a in inputs),
         sums=contract.tolerance.sum_length is not None or _combines(contract, inputs),
-        free_integers=any(is_free(a) for a in inputs),
+        free_integers=any(is_free(a) or _unsigned(a) for a in inputs),
     )
+
+
+def _unsigned(argument: Argument) -> bool:
+    """Whether numbers past half of a wide type may come: what takes them for signed ones is wrong."""
+    dtype = numpy_dtype(argument.dtype)
+    return dtype.kind == "u" and dtype.itemsize >= 4 and argument.constraints.high is None
 
 
 def _combines(contract: Contract, inputs: Sequence[Argument]) -> bool:
@@ -403,7 +385,7 @@ def divisible(contract: Contract, case: Case) -> tuple[tuple[str, int], ...]:
     for size in contract.sizes:
         value = min(-(-case.size_map()[size.name] // 8), size.maximum // 8) * 8
         found[size.name] = value if value >= max(size.minimum, 1) else case.size_map()[size.name]
-    lines = {name for a in contract.buffers() for name in re.findall(r"[A-Za-z_]\w*", a.shape[-1] if a.shape else "")}
+    lines = named_in(a.shape[-1] for a in contract.buffers() if a.shape)
     most = 4 * max(HOST_ELEMENTS, elements(contract, case.size_map()))
     for size in sorted(contract.sizes, key=lambda s: (s.name in lines, -found[s.name])):
         if elements(contract, found) <= most:

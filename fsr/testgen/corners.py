@@ -2,13 +2,16 @@
 
 *Edges*: whole numbers at and around every size and every scalar of the case, with both signs, and small ones that some
 multiple of 2^8, 2^16 or 2^32 was added to, which are the same again once they are cut; floating values equal to the
-scalars, and both zeros; scalars at 0, at -0.0, and where half of the indices added to them pass a power of two.
-*Crowds*: NaN of every sign and payload, alone and close together. *Structures*: integers that change at every element,
-never, or after some hundreds. Such arrays are made as a whole: no formula of one element says them.
+scalars, and both zeros, and where a scalar's multiples, or equal parts of what lies between two scalars, begin; scalars
+at 0, at -0.0, at next to nothing, and where half of the indices added to them pass a power of two. *Halves*: what is
+rounded, at and next to the middle between two whole numbers. *Crowds*: NaN of every sign and payload, alone and close
+together. *Structures*: integers that change at every element, never, or after some hundreds. Such arrays are made as a
+whole: no formula of one element says them.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import zlib
 from collections.abc import Sequence
@@ -16,16 +19,24 @@ from typing import Any
 
 import numpy as np
 
-from fsr.hardware.dtypes import float_limits, is_float
+from fsr.hardware.dtypes import FloatLimits, float_limits, is_float
 
 Array = np.ndarray[Any, Any]
 
 ZERO, MINUS = "edges zero", "edges minus"  # scalars at 0; floating ones at -0.0
 WIDE = tuple(f"edges wide {n}" for n in range(5))  # scalars at wide numbers, one after another
-EDGES = (ZERO, MINUS, *WIDE)
-CROWD = "nan crowd"
-PERIOD, CONSTANT, RUNS = STRUCTURES = ("period two", "constant high", "long runs")
-FAMILIES = frozenset((*EDGES, CROWD, *STRUCTURES))
+TINY = "edges tiny"  # floating scalars just above the smallest normal number
+EDGES = (ZERO, MINUS, TINY, *WIDE)
+HALVES = "halves"
+CROWD, CROWD_ZERO = CROWDS = ("nan crowd", "nan crowd zero")  # beside scalars as they come, and at 0
+RUNS, LONG, LOWEST, PERIOD, CONSTANT = STRUCTURES = (
+    "long runs", "long ordinary", "constant lowest", "period two", "constant high"
+)  # fmt: skip
+FAMILIES = frozenset((*EDGES, HALVES, *CROWDS, *STRUCTURES))
+OVERFLOWING = frozenset((*EDGES, LOWEST))  # integers with which an original's own arithmetic may overflow
+PARTS = 8  # of a scalar, or of what lies between two, at whose beginnings values stand
+ABOVE = 48.0  # a tiny number is so many times the smallest normal one
+MOST_HALVES = 9  # whole numbers up to which middles between two are taken
 CUTS = (8, 16, 32)  # bits that an index is cut to
 SEGMENT = 64  # elements in which NaNs stand in one manner
 RUN = (257, 1200)  # lengths that a byte does not hold
@@ -59,18 +70,48 @@ def edge_integers(shape: tuple[int, ...], dtype: np.dtype[Any], family: str, kno
     return values.reshape(shape)
 
 
-def edge_floats(values: Array, scalars: Sequence[float], low: float, high: float, rng: np.random.Generator) -> Array:
-    """Values of which every third becomes a scalar's, its negative, what is next to it, or a zero of either sign."""
-    dtype = values.dtype
-    steps = [abs(s) * float_limits(dtype).eps for s in scalars]
+def edge_floats(values: Array, scalars: Sequence[float], sizes: Sequence[int], limits: tuple[float, float],
+                rng: np.random.Generator) -> Array:  # fmt: skip
+    """Values of which every third becomes a scalar's, its negative, what is next to it, or a zero of either sign; where
+    there are scalars, every sixth where a part of them begins, of as many parts as a size says."""
+    steps = [abs(s) * float_limits(values.dtype).eps for s in scalars]
     table = [0.0, -0.0, *(v for s, e in zip(scalars, steps, strict=True) for v in (s, -s, s + e, s - e))]
-    table = [v for v in table if low <= v <= high]
-    if not table or not values.size:
+    changed = _replaced(values, table, 3, limits, rng)
+    return _replaced(changed, _beginnings(scalars, sizes, rng), 6, limits, rng)
+
+
+def _replaced(
+    values: Array, table: Sequence[float], every: int, limits: tuple[float, float], rng: np.random.Generator
+) -> Array:
+    """The values with one of so many replaced by a number of the table that the limits allow."""
+    allowed = [v for v in table if limits[0] <= v <= limits[1]]
+    if not allowed or not values.size:
         return values
     changed = values.reshape(-1).copy()
-    places = rng.integers(0, 3, changed.size) == 0
-    changed[places] = np.array(table, dtype)[rng.integers(0, len(table), int(places.sum()))]
+    places = rng.integers(0, every, changed.size) == 0
+    changed[places] = np.array(allowed, values.dtype)[rng.integers(0, len(allowed), int(places.sum()))]
     return changed.reshape(values.shape)
+
+
+def _beginnings(scalars: Sequence[float], sizes: Sequence[int], rng: np.random.Generator) -> list[float]:
+    """Multiples and odd halves of a scalar, and where equal parts begin of what lies between two scalars."""
+    found = [s * k / 2 for s in scalars for k in range(-PARTS, PARTS + 1) if k]
+    for low, high in itertools.combinations(sorted(set(scalars)), 2):
+        for parts in [n for n in sizes if n > 0]:
+            found += [low + int(k) * (high - low) / parts for k in rng.integers(0, parts + 1, PARTS)]
+    return found
+
+
+def halves(values: Array, limits: tuple[float, float], rng: np.random.Generator) -> Array:
+    """Values of which a half becomes the middle between two whole numbers or what is next to it, and a quarter 1, which
+    leaves it as it is where it is a factor."""
+    middles = np.arange(MOST_HALVES) + 0.5
+    both = np.concatenate([middles, -middles]).astype(values.dtype).astype(np.float64)
+    power = 2.0 ** np.floor(np.log2(np.abs(both)))
+    step = np.copysign(power, both) * float_limits(values.dtype).eps
+    beside = [*both, *(both + step), *(both - np.where(np.abs(both) == power, 0.5, 1.0) * step)]
+    changed = _replaced(values, beside, 2, limits, rng)
+    return _replaced(changed, [1.0], 4, limits, rng)
 
 
 def wide_numbers(low: int, high: int, size: int) -> list[int]:
@@ -82,12 +123,16 @@ def wide_numbers(low: int, high: int, size: int) -> list[int]:
 
 
 def edge_scalar(
-    name: str, family: str, limits: tuple[float, float], size: int, *, floating: bool
+    name: str, family: str, limits: tuple[float, float], size: int, floating: FloatLimits | None
 ) -> float | int | None:
-    """A scalar's value in a family of edges; None for one drawn as usual."""
+    """A scalar's value in a family of edges, or 0 in a crowd's; None for one drawn as usual. ``floating``: of its
+    type."""
     low, high = limits
-    if family == ZERO and low <= 0 <= high:
+    if family in (ZERO, CROWD_ZERO) and low <= 0 <= high:
         return 0.0 if floating else 0
+    if floating and family == TINY:
+        allowed = [n for n in (ABOVE * floating.tiny, -ABOVE * floating.tiny) if low <= n <= high]
+        return allowed[zlib.crc32(name.encode()) % len(allowed)] if allowed else None
     if floating:
         return -0.0 if family == MINUS and low < 0 <= high else None
     wide = wide_numbers(int(low), int(high), size) if family in WIDE else []
@@ -153,9 +198,12 @@ def structured(shape: tuple[int, ...], dtype: np.dtype[Any], family: str, limits
     letter = min(max(int(rng.integers(*LETTER)), low), high)
     if family == PERIOD:
         values = np.array([low, high], dtype)[(np.arange(count) % max(row, 1) + int(rng.integers(2))) % 2]
-    elif family == CONSTANT:  # beside whole rows of others
-        rows = np.array([high, letter, high, low], dtype)[np.arange(max(count // max(row, 1), 1)) % 4]
+    elif family in (CONSTANT, LOWEST):  # beside whole rows of others; nowhere above what a maximum starts from
+        four = (low, low, high, low) if family == LOWEST else (high, letter, high, low)
+        rows = np.array(four, dtype)[np.arange(max(count // max(row, 1), 1)) % 4]
         values = np.repeat(rows, max(row, 1))[:count]
+    elif family == LONG:
+        values = rng.integers(low, high, count, dtype=dtype, endpoint=True)
     else:
         lengths = rng.integers(*RUN, count // RUN[0] + 1)
         own = rng.integers(low, high, len(lengths), dtype=dtype, endpoint=True)

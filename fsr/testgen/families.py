@@ -14,6 +14,9 @@ from fsr.hardware.dtypes import FloatLimits
 from fsr.testgen.draws import BLOCK, NORMAL_UNIT, TABLE, Draw, Kind, word
 
 FEW = 5  # distinct values of the 'repeated' family
+SPIKE = "spike"
+CLOSE = "close"  # numbers next to one another that a narrower floating type does not tell apart
+ENDS_OF_TYPE = "whole ends"  # the smallest number of a type, mostly, the largest, what is next to them, and the middle
 FloatFamily = Callable[[Draw, FloatLimits], Draw]
 """From a draw that has its key, its count and its rows to the family's own."""
 
@@ -82,6 +85,12 @@ def _near_overflow(draw: Draw, limits: FloatLimits) -> Draw:
     return replace(draw, kind=Kind.UNIFORM, a=2.0 * largest, b=-largest, row=0)
 
 
+def _spike(draw: Draw, limits: FloatLimits) -> Draw:
+    """One element next to the largest number: its products overflow, and no other is there for an order to matter."""
+    planted = ((_place(draw, 5), math.copysign(0.99 * limits.largest, _share(draw, 6))),) if draw.count else ()
+    return replace(_normal()(draw, limits), planted=planted)
+
+
 def _cancelling(draw: Draw, limits: FloatLimits) -> Draw:
     return _normal(kind=Kind.PAIRS, c=4.0 * limits.eps)(draw, limits)
 
@@ -145,6 +154,7 @@ FLOAT: dict[str, FloatFamily] = {
     ),
     "deep denormals": _deep_denormals,
     "near-overflow": _near_overflow,
+    SPIKE: _spike,
     "cancelling": _cancelling,
     "signed zeros": _choice(0.0, -0.0, 1.0, -0.0, -1.0, 0.0, 0.5),
     "only zeros": _choice(-0.0, 0.0, -0.0),
@@ -161,14 +171,25 @@ def _extreme_rows(draw: Draw, limits: FloatLimits) -> Draw:
     return replace(_normal()(draw, limits), row=draw.row, table=(-limits.largest, 0.0, limits.largest, -limits.largest))
 
 
+def _close(draw: Draw, limits: FloatLimits) -> Draw:
+    """A number, those next to it, its negative."""
+    number = 1.5 + 0.5 * _share(draw, 0)
+    step = limits.eps
+    table = (number, number + step, number - step, number + 2.0 * step, number, -number, step - number, 0.0)
+    return replace(draw, kind=Kind.CHOICE, table=table, row=0)
+
+
 EXTREME: dict[str, FloatFamily] = {"extreme rows": _extreme_rows}  # sums of these overflow in some orders alone
 NON_FINITE: dict[str, FloatFamily] = {
     "infinite": _planted(math.inf, -math.inf),
     "nan": _planted(math.nan, math.inf, math.nan),
     "special rows": _special_rows,
+    "lowest": lambda draw, limits: replace(
+        draw, kind=Kind.CHOICE, table=(-math.inf, -limits.largest, -math.inf, -math.inf), row=0
+    ),
 }
 CROWNED = "crowned"
-LARGE: dict[str, FloatFamily] = {CROWNED: _crowned}  # of cases of many elements
+APART: dict[str, FloatFamily] = {CROWNED: _crowned, CLOSE: _close}  # which only cases made on purpose have
 INTEGER = ("uniform", "zeros", "ones", "constant", "alternating", "sorted", "reverse", "one-hot", "repeated", "limits")
 # Unconstrained signed integers over the whole of their type, or all but so many of its bits. Where the original's own
 # arithmetic overflows on them its answer is undefined, and the case does not count.
@@ -178,11 +199,17 @@ WHOLE: dict[str, Callable[[int], int]] = {
     "whole/256": lambda largest: (largest + 1) >> 8,
     "whole/4096": lambda largest: (largest + 1) >> 12,
     "whole root": math.isqrt,  # squares just fit
+    ENDS_OF_TYPE: lambda largest: largest + 1,
 }
+FREE: dict[str, Callable[[int], int]] = WHOLE | {CLOSE: lambda largest: (largest + 1) >> 1}  # two of which may be added
 
 
+ENDS = "ends:"  # every array of one value, the upper end of what it may hold, of those that are named the lower one
 AMONG = "among:"  # of values that are each one of several numbers
 BESIDE = "beside:"  # of scalars that are, beside ordinary arrays
+
+
+ALL_FOLLOW = (AMONG, ENDS, SPIKE, CLOSE, ENDS_OF_TYPE)  # how families begin that no argument of a case stays out of
 
 
 NEAR = "near:"  # how the names of families begin that lie around a number: at it, next to it, its negative, its double
@@ -204,6 +231,18 @@ def mostly(number: float) -> str:
 def middle(family: str) -> float | None:
     """The number of a family of :func:`near`; None for others."""
     return float(family.partition(":")[2]) if family.startswith(NEAR) else None
+
+
+def ends(low: Iterable[str]) -> str:
+    """The family of arguments at their upper ends, those of the names at their lower ones."""
+    return ENDS + ",".join(low)
+
+
+def end(family: str, argument: str, limits: tuple[float, float]) -> float | None:
+    """The end at which an argument with limits stands; None in families that have none, and without both limits."""
+    if not family.startswith(ENDS) or not all(map(math.isfinite, limits)):
+        return None
+    return limits[argument not in family.partition(":")[2].split(",")]
 
 
 def among(numbers: Iterable[float]) -> tuple[str, str]:
@@ -235,7 +274,9 @@ def floating(family: str) -> FloatFamily:
         return _choice(*map(float, named(family)))
     if family.startswith(BESIDE):
         return _normal(10.0)
-    return (FLOAT | EXTREME | NON_FINITE | LARGE).get(family, FLOAT["normal"])
+    if family.startswith(ENDS):  # of what has no ends
+        return _constant
+    return (FLOAT | EXTREME | NON_FINITE | APART).get(family, FLOAT["normal"])
 
 
 def _near(number: float, times: int) -> FloatFamily:
@@ -256,6 +297,22 @@ def _near(number: float, times: int) -> FloatFamily:
     return family
 
 
+def _listed(family: str, low: int, high: int) -> tuple[int, ...] | None:
+    """The numbers that integers of a family are each one of, those beyond the limits too; None for other families."""
+    middle = low + (high - low + 1) // 2
+    if family.startswith((NEAR, MOSTLY)):
+        number = int(_number(family.partition(":")[2]))
+        return tuple(number + step for step in (0, 1, -1, 2, -2, 0))
+    if family.startswith(AMONG):  # and what is just below: the largest remainder, the last index
+        listed = [int(n) for n in named(family)]
+        return (*listed, *(n - 1 for n in listed), low, high, *(n + 1 for n in listed))
+    if family == CLOSE:
+        return (high, high - 1, high - 2, high - 3, middle, middle + 1, middle - 1, middle - 2)
+    if family == ENDS_OF_TYPE:
+        return (low, low, low, high, middle, low + 1, high - 1)
+    return None
+
+
 def integer_draw(family: str, draw: Draw, low: int, high: int) -> Draw:
     """The draw of integers within [low, high]; families that only make sense for floating values are uniform."""
     calm_low, calm_high = max(low, -1000), min(high, 1000)
@@ -264,14 +321,8 @@ def integer_draw(family: str, draw: Draw, low: int, high: int) -> Draw:
     calm = calm_low + word(draw.key, 1) % (calm_high - calm_low + 1)
     span = (high - low + 1) % 2**64
     plain = replace(draw, kind=Kind.INTEGER, low=low, span=span, row=0)
-    if family.startswith((NEAR, MOSTLY)):
-        middle = int(_number(family.partition(":")[2]))
-        table = tuple(min(max(middle + step, low), high) for step in (0, 1, -1, 2, -2, 0))
-        return replace(plain, kind=Kind.CHOICE, table=table)
-    if family.startswith(AMONG):  # and what is just below: the largest remainder, the last index
-        listed = [int(n) for n in named(family)]
-        table = tuple(min(max(n, low), high) for n in (*listed, *(n - 1 for n in listed))[:TABLE])
-        return replace(plain, kind=Kind.CHOICE, table=table)
+    if (table := _listed(family, low, high)) is not None:
+        return replace(plain, kind=Kind.CHOICE, table=tuple(min(max(n, low), high) for n in table[:TABLE]))
     match family:
         case "zeros" | "ones":
             return replace(plain, kind=Kind.CHOICE, table=(min(max(int(family == "ones"), low), high),))

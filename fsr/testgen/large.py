@@ -6,11 +6,18 @@ import math
 from collections.abc import Mapping
 
 from fsr.contract.model import Contract, Size
-from fsr.records import Case, CaseKind
-from fsr.testgen.cases import HOST_ELEMENTS, clip, elements, fit, new_case, stream
+from fsr.hardware.dtypes import is_float, numpy_dtype
+from fsr.records import Case, CaseKind, Role
+from fsr.testgen import families
+from fsr.testgen.cases import HOST_ELEMENTS, new_case, stream
+from fsr.testgen.corners import ZERO
 from fsr.testgen.families import CROWNED
+from fsr.testgen.fitting import clip, elements, fit
 
 FAR_ELEMENTS = (1 << 24, 1 << 31)  # where an index leaves a float's whole numbers, and an int
+BRIM = 140  # sizes that are never as long come to their most beside others
+SHORT = 3  # a size beside one that is as long as there is room
+BEYOND_WHOLE = 1 << 20  # elements of a buffer from which on what is allowed is more than what is run in whole
 
 
 def large_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
@@ -41,20 +48,60 @@ def largest_case(contract: Contract, seed: int, max_elements: int) -> Case:
     return new_case("largest", sizes, "outliers", stream("largest", contract, seed), CaseKind.LARGE)
 
 
+def filled_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
+    """Where all results are whole numbers: each size as large as there is room beside short others, every argument at
+    its upper end. Counters of 16 bits and sums of 32 do not hold what comes together there. None for others, and where
+    the contract declares sums of floating values, which stop growing when they are that long."""
+    floating = {a.role for a in contract.buffers() if is_float(numpy_dtype(a.dtype))}
+    if floating - {Role.IN} or (floating and contract.tolerance.sum_length is not None):
+        return []
+    rng = stream("filled", contract, seed)
+    few = {s.name: clip(s, SHORT) for s in contract.sizes}
+    found = [grown(contract, few, size, max_elements) for size in contract.sizes]
+    return [
+        new_case(f"filled {i}", sizes, families.ends([]), rng, CaseKind.LARGE)
+        for i, sizes in enumerate(found)
+        if sizes not in found[:i] and elements(contract, sizes) > HOST_ELEMENTS // 2
+    ]
+
+
+def brim_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
+    """Cases at sizes exactly at their most, all of them where there is room, and each beside shorter others: of
+    elements that are all alike, at an end of their limits, none like its neighbour or in order, and of scalars at 0."""
+    rng = stream("brim", contract, seed)
+    scalars = any(a.role is Role.SCALAR for a in contract.drawn())
+    kinds = [families.ends([]), "alternating", *([ZERO] if scalars else []), "sorted"]
+    found: list[tuple[dict[str, int], str]] = []
+    most = {s.name: s.maximum for s in contract.sizes}
+    if elements(contract, most) <= max_elements:
+        found += [(most, kind) for kind in kinds]
+    for size in [s for s in contract.sizes if s.maximum >= BRIM and len(contract.sizes) > 1]:
+        others = {s.name: clip(s, int(rng.integers(33, 140))) for s in contract.sizes}
+        sizes = fit(contract, {**others, size.name: size.maximum}, max_elements, pinned=size.name)
+        if sizes[size.name] == size.maximum and elements(contract, sizes) <= max_elements:
+            found += [(sizes, kinds[0]), (sizes, kinds[1 + len(found) // 2 % (len(kinds) - 1)])]
+    return [
+        new_case(f"brim {i}", sizes, kind, rng, CaseKind.LARGE)
+        for i, (sizes, kind) in enumerate(found)
+        if elements(contract, sizes) > HOST_ELEMENTS // 2
+    ]
+
+
 def far_cases(contract: Contract, seed: int) -> list[Case]:
-    """Cases beyond what can be run in full: past 2^24 and 2^31 elements of the largest buffer, and near the upper ends
-    of all sizes. None for contracts whose arrays cannot be drawn in parts."""
+    """Cases beyond what can be run in full: at the upper ends of all sizes (integers and scalars at theirs too), near
+    them, and past 2^24 and 2^31 elements of the largest buffer. None for contracts whose arrays cannot be drawn in
+    parts."""
     if any(a.constraints.sorted or a.constraints.unique for a in contract.buffers()) or not contract.sizes:
         return []
     rng = stream("far", contract, seed)
     least = {s.name: clip(s, 1 + int(rng.integers(1000, 1100))) for s in contract.sizes}
     ends = {s.name: max(s.minimum, s.maximum - int(rng.integers(1, 10))) for s in contract.sizes}
-    chosen = [ends]
+    chosen = [{s.name: s.maximum for s in contract.sizes}, ends]
     for goal in FAR_ELEMENTS:
         chosen += [_reaching(contract, least, size, goal) for size in contract.sizes]
         chosen.append(_shrunk_to(contract, ends, goal))
-    unique = {tuple(sorted(s.items())): s for s in chosen if _largest_buffer(contract, s) > FAR_ELEMENTS[0]}
-    return [new_case(f"far {i}", sizes, "normal", rng) for i, sizes in enumerate(unique.values())]
+    kept = [s for i, s in enumerate(chosen) if s not in chosen[:i] and _largest_buffer(contract, s) > BEYOND_WHOLE]
+    return [new_case(f"far {i}", s, "normal" if i else "limits", rng) for i, s in enumerate(kept)]
 
 
 def _largest_buffer(contract: Contract, sizes: Mapping[str, int]) -> int:

@@ -11,7 +11,7 @@ from fsr.contract.model import Contract, concrete_launches
 from fsr.expressions import evaluate_int
 from fsr.hardware.dtypes import numpy_dtype
 from fsr.records import Case, ConcreteLaunch, Fault, FaultKind, Plan, Role
-from fsr.testgen.values import CaseData, poison
+from fsr.testgen.values import CaseData, build, poison
 
 
 def place(
@@ -52,6 +52,12 @@ def place(
             raise DeviceFault(Fault(FaultKind.MEMORY, f"scratch buffer {scratch.name} of {count} elements")) from None
         buffers.append(Buffer(scratch.name, filled, None, 256, scratch.zeroed))
     return launches, tuple(buffers)
+
+
+def launched(contract: Contract, plan: Plan, case: Case) -> tuple[ConcreteLaunch, ...]:
+    """The launches alone: no array is made for them."""
+    scalars = build(contract, case, drawn=True).scalars
+    return concrete_launches(plan, contract, case.size_map(), scalars)
 
 
 def _role(contract: Contract, case: Case, name: str) -> Role:

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from fsr.contract.model import Contract, Size
-from fsr.testgen.cases import HOST_ELEMENTS, elements
+from fsr.testgen.cases import HOST_ELEMENTS
 from fsr.testgen.draws import Array
+from fsr.testgen.fitting import elements, named_in
 
 SMOOTH = (2, 3, 4, 6, 8, 9, 12, 16, 18, 24, 32, 36, 48, 64)  # their products and sums meet often
 TRIED = 4000
@@ -75,10 +75,6 @@ def _weight(contract: Contract, first: set[str], second: set[str]) -> float:
     weight = 0.5
     for one, other in itertools.permutations(contract.buffers(), 2):
         for axes, counts in ((slice(-2, None), SIDE_BY_SIDE), (slice(None), OF_BUFFERS)):
-            if first <= _named(one.shape[axes]) - _named(other.shape) and second <= _named(other.shape[axes]):
+            if first <= named_in(one.shape[axes]) - named_in(other.shape) and second <= named_in(other.shape[axes]):
                 weight = max(weight, counts)
     return weight
-
-
-def _named(extents: tuple[str, ...]) -> set[str]:
-    return set(re.findall(r"[A-Za-z_]\w*", " ".join(extents)))

@@ -18,8 +18,9 @@ from fsr.source.entry import function_name
 from fsr.source.form import Binary, Declare, Expr, KernelForm, Unary
 from fsr.source.parse import parse_kernels
 from fsr.source.walk import names_assigned, walk_exprs, walk_stmts
-from fsr.testgen.cases import HOST_ELEMENTS, NAMED_ELEMENTS, clip, elements, new_case, stream
+from fsr.testgen.cases import HOST_ELEMENTS, NAMED_ELEMENTS, new_case, stream
 from fsr.testgen.evaluate import COMPARED, Lookup, UnknownValueError, Values, evaluated
+from fsr.testgen.fitting import clip, elements
 from fsr.testgen.numbers import constant
 
 TRIED = 1 << 20  # sizes at which a condition is evaluated: all up to here, and some beyond

@@ -23,9 +23,14 @@ Array = np.ndarray[Any, Any]
 SMALLEST_POSITIVE = 1e-3  # a 'positive' argument is often divided by
 FLAT_ROWS = 5  # an array of one axis counts as so many rows where a family draws by rows
 SHUFFLED = ("normal", "uniform")
-OFTEN_SPECIAL = ("nan", "infinite", "special rows", "ties")  # what a scalar of 0 or 1 lets through as it is
 EXACT_SCALARS = (1, 0.5, -1)  # a tie times one of these is a tie
-SCALAR_FAMILIES = ("uniform", "zeros", "ones", "negated", "small")
+ROUNDED = ("ties", corners.HALVES)
+OFTEN_SPECIAL = ("nan", "infinite", "special rows", *ROUNDED)  # what a scalar of 0 or 1 lets through as it is
+SCALAR_FAMILIES = {"uniform": "uniform", "zeros": "zeros", "ones": "ones", "negated": "negated", "small": "small",
+                   families.SPIKE: "large", families.CLOSE: "ones"}  # fmt: skip
+AT_ENDS = frozenset(("limits", "alternating", "near-overflow", "negated", "denormals", "deep denormals", "one-hot",
+                     *families.FREE))  # fmt: skip  # of integers that stand at their limits
+NO_INDEX = 8  # times as many negative numbers as others
 FREE_INTEGERS = 4096  # range of an unconstrained signed integer: sums of products must not overflow
 
 
@@ -62,7 +67,7 @@ def build(contract: Contract, case: Case, poison_seed: int = 0, *, drawn: bool =
             continue
         else:
             key = _key(case.seed, argument.name)
-            follows = argument.name == primary or word(key, 0) % 2 or case.family.startswith(families.AMONG)
+            follows = argument.name == primary or word(key, 0) % 2 or case.family.startswith(families.ALL_FOLLOW)
             formula = _formula(argument, shape, sizes, case.family if follows else "normal", key)
         if formula is None:
             arrays[argument.name] = _ordered(argument, shape, sizes, case)
@@ -120,7 +125,7 @@ def outputs(contract: Contract, case: Case) -> tuple[str, ...]:
 
 def _primary(contract: Contract, case: Case) -> str:
     """The input that follows the family for sure; each of the others does with a chance of one half."""
-    inputs = [a for a in contract.buffers() if a.role is not Role.OUT and a.value is None]
+    inputs = [a for a in contract.drawn() if a.role is not Role.SCALAR]
     floating = [a for a in inputs if is_float(numpy_dtype(a.dtype))] or inputs
     if not floating:
         return ""
@@ -155,13 +160,29 @@ def _formula(
     )
     if is_float(dtype):
         made, bounds = families.floating(family)(draw, float_limits(dtype)), _float_bounds(argument, sizes)
-        if family == "outliers" and all(map(math.isfinite, bounds)):  # what lies farthest out are the limits themselves
-            made = replace(made, planted=tuple((place, bounds[value > 0]) for place, value in made.planted))
+        if (end := families.end(family, argument.name, bounds)) is not None:
+            made = replace(made, table=(end,))
+        if all(map(math.isfinite, bounds)):
+            made = _to_limits(made, family, bounds)
         return replace(made, bounds=bounds, finite=wanted.finite)
     low, high = integer_bounds(argument, sizes, family)
     if low > high and count:
         raise _empty(argument, low, high, sizes)
-    return families.integer_draw(family, draw, low, high)
+    if has_limits(argument) and (end := families.end(family, argument.name, (low, high))) is not None:
+        return Draw(Kind.CHOICE, key, count, table=(int(end),))
+    return families.integer_draw("constant" if family.startswith(families.ENDS) else family, draw, low, high)
+
+
+def _to_limits(made: Draw, family: str, bounds: tuple[float, float]) -> Draw:
+    """A draw that goes as far as the limits: what lies farthest out, where a ramp begins and ends, mostly what
+    alternates."""
+    if family == "outliers":
+        return replace(made, planted=tuple((place, bounds[value > 0]) for place, value in made.planted))
+    if made.kind is Kind.RAMP:
+        return replace(made, a=bounds[made.a > 0], b=bounds[made.b > 0])
+    if made.kind is Kind.CYCLE and made.key % 2:
+        return replace(made, table=(bounds[1], bounds[0]))
+    return made
 
 
 def _ordered(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int], case: Case) -> Array:
@@ -178,6 +199,8 @@ def _ordered(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int
         if high_ - low_ + 1 < count:
             raise _empty(argument, low_, high_, sizes, f"for {count} distinct elements")
         values = (low_ + _arranged(count, high_ - low_ + 1, rng, case.family)).astype(dtype)
+    elif wanted.sorted and case.family.startswith(families.ENDS) and has_limits(argument):
+        values = _stepped(argument, shape, sizes, rng)
     else:
         plain = replace(argument, constraints=replace(wanted, sorted=False))
         key = _key(case.seed, argument.name)
@@ -186,6 +209,15 @@ def _ordered(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int
         values = _stretched(np.sort(formula.values(dtype)), count)
     values = values.reshape(shape)
     return np.ascontiguousarray(np.sort(values, axis=-1) if wanted.sorted and shape else values)
+
+
+def _stepped(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int], rng: np.random.Generator) -> Array:
+    """Sorted rows that go from one end of the limits to the other in one step: where they say how long lines are, one
+    line is all there is."""
+    dtype, row = numpy_dtype(argument.dtype), max(shape[-1], 1) if shape else 1
+    low, high = _float_bounds(argument, sizes) if is_float(dtype) else integer_bounds(argument, sizes)
+    at = int(rng.integers(row + 1))
+    return np.resize(np.array([low] * at + [high] * (row - at), dtype), math.prod(shape))
 
 
 def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping[str, ScalarValue]) -> Array | None:
@@ -208,15 +240,19 @@ def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping
             made = corners.edge_integers(shape, dtype, case.family, list(map(int, known)), limits, rng)
         elif case.family in corners.STRUCTURES:
             leads = math.prod(shape) == _longest(contract, sizes)
-            made = corners.structured(shape, dtype, case.family, ordinary, rng, leads=leads)
+            whole = case.family == corners.LOWEST
+            within = integer_bounds(argument, sizes, families.ENDS_OF_TYPE) if whole else ordinary
+            made = corners.structured(shape, dtype, case.family, within, rng, leads=leads)
     elif corners.has_patterns(dtype) and case.family not in corners.STRUCTURES:
         formula = _formula(argument, shape, sizes, "normal", _key(case.seed, argument.name))
         if formula is None:
             return None
         values, (low, high) = formula.values(dtype).reshape(shape), _float_bounds(argument, sizes)
-        if case.family in corners.EDGES:
+        if case.family == corners.HALVES:
+            made = corners.halves(values, (low, high), rng)
+        elif case.family in corners.EDGES:
             floats = [float(s.value) for s in scalars.values() if is_float(numpy_dtype(s.dtype))]
-            made = corners.edge_floats(values, floats, low, high, rng)
+            made = corners.edge_floats(values, floats, list(sizes.values()), (low, high), rng)
         elif not argument.constraints.finite:
             made = corners.crowded(values, low, high, rng)
     return _in_order(argument, made)
@@ -247,7 +283,7 @@ def _in_order(argument: Argument, made: Array | None) -> Array | None:
 
 def _longest(contract: Contract, sizes: Mapping[str, int]) -> int:
     """Elements of the largest integer input."""
-    inputs = [a for a in contract.buffers() if a.role is not Role.OUT and a.value is None]
+    inputs = [a for a in contract.drawn() if a.role is not Role.SCALAR]
     whole = [a for a in inputs if numpy_dtype(a.dtype).kind in "iu"]
     return max((math.prod(contract.shape(a, sizes)) for a in whole), default=0)
 
@@ -273,17 +309,24 @@ def integer_bounds(argument: Argument, sizes: Mapping[str, int], family: str = "
         return 0, 1
     limits = np.iinfo(dtype)
     free = FREE_INTEGERS if is_free(argument) else 1 << 64
-    if family in families.WHOLE:
-        free = families.WHOLE[family](int(limits.max))
+    if family in families.FREE:
+        free = families.FREE[family](int(limits.max))
     low = evaluate_int(wanted.low, sizes) if wanted.low is not None else None
     high = evaluate_int(wanted.high, sizes) if wanted.high is not None else None
+    if low is not None and high is not None and family not in AT_ENDS and not family.startswith(families.ENDS):
+        low = _near_indices(low, high)
     if low is None:
         low = min(-free, high) if high is not None else -free
     if wanted.nonnegative or wanted.positive:
         low = max(low, 1 if wanted.positive else 0)
     if high is None:
-        high = max(low, 0) + (2 * free if low >= 0 else free - 1 if family in families.WHOLE else free)
+        high = max(low, 0) + (2 * free if low >= 0 else free - 1 if family in families.FREE else free)
     return max(low, int(limits.min)), min(high, int(limits.max))
+
+
+def _near_indices(low: int, high: int) -> int:
+    """The lower limit; where nearly all that the limits allow is negative, and so no index, nearer 0."""
+    return -(high // 3 + 2) if high >= 0 and -low > NO_INDEX * (high + 2) else low
 
 
 def is_free(argument: Argument) -> bool:
@@ -356,8 +399,7 @@ def _scalar(argument: Argument, sizes: Mapping[str, int], case: Case) -> ScalarV
     if is_float(dtype):
         low, high = _float_bounds(argument, sizes)
         near = families.middle(case.family)
-        named = case.family in SCALAR_FAMILIES or (near is not None and low <= near <= high)
-        family = case.family if named else "normal"
+        family = case.family if near is not None and low <= near <= high else SCALAR_FAMILIES.get(case.family, "normal")
         formula = _formula(argument, (), sizes, family, _key(case.seed, argument.name))
         assert formula is not None  # a scalar is neither sorted nor unique
         return ScalarValue(argument.dtype, float(formula.values(dtype)[0]))
@@ -384,12 +426,17 @@ def _special_scalar(
     if not floating and not has_limits(argument):
         return None  # nobody says that it may be 0: a divisor may not
     largest = max(sizes.values(), default=1)
-    if case.family in corners.EDGES:
-        return corners.edge_scalar(argument.name, case.family, (low, high), largest, floating=floating)
+    if case.family in (*corners.EDGES, corners.CROWD_ZERO):
+        limits = float_limits(numpy_dtype(argument.dtype)) if floating else None
+        return corners.edge_scalar(argument.name, case.family, (low, high), largest, limits)
+    ends = (low, high) if math.isfinite(low) and math.isfinite(high) else ()
+    if (end := families.end(case.family, argument.name, (low, high))) is not None:
+        return float(end) if floating else int(end)
+    if case.family == families.SPIKE and floating and ends:
+        return max(ends, key=abs)  # whose product with the spike overflows, if any does
     if case.kind.timed or not (often or (turn == 1 and rng.integers(2))):
         return None
-    ends = (low, high) if math.isfinite(low) and math.isfinite(high) else ()
-    wanted = [named, EXACT_SCALARS if case.family == "ties" and floating else (), (0, 1, -1, *ends)]
+    wanted = [named, EXACT_SCALARS if case.family in ROUNDED and floating else (), (0, 1, -1, *ends)]
     allowed = [[n for n in some if low <= n <= high and (floating or n == int(n))] for some in wanted]
     fitting = next((list(dict.fromkeys(some)) for some in allowed if some), None)
     if fitting is None:

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from fsr.backends.host.compiler import HostToolchain
 from fsr.contract.load import load_contract
 from fsr.errors import ContractError, FsrError
-from fsr.records import Role, ScalarArgument, Scratch
+from fsr.records import Candidate, Image, Role, ScalarArgument, Scratch
 from fsr.source.file import KernelFile
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -54,6 +55,36 @@ def test_what_is_left_out_comes_from_the_kernel():
         ("x", "y", "n", "a"),
     )
     assert (contract.origin.kind, contract.origin.line) == ("block", 1)
+
+
+SPACES = """
+namespace k::of {
+template <int B> __global__ void k(const float *x, float *y, int n, float a)
+{
+    int i = blockIdx.x * B + threadIdx.x;
+    if (i < n) y[i] = a * x[i];
+}
+}
+"""
+
+
+@pytest.mark.parametrize("entry", ["k<128>", "of::k<128>", "::k::of::k<128>"])
+def test_an_entry_without_all_of_its_namespaces_is_spelt_out(entry):
+    contract = load_contract(block(GOOD.replace('entry = "k"', f'entry = "{entry}"'), SPACES))
+    assert (contract.entry, [x.entry for x in contract.plan.launches]) == ("k::of::k<128>", ["k::of::k<128>"])
+    table = f"""[[launch]]
+entry = "{entry}"
+grid = "ceil_div(n, 128)"
+block = 128
+args = ["x", "y", "n", 2.0]
+"""
+    planned = GOOD[: GOOD.index("a = {")] + table
+    contract = load_contract(block(planned.replace('entry = "k"', "flags = []", 1), SPACES))
+    assert (contract.entry, [x.entry for x in contract.plan.launches]) == ("k::of::k<128>", ["k::of::k<128>"])
+    toolchain = HostToolchain()
+    file = block(planned.replace('entry = "k"', "flags = []", 1), SPACES)
+    built = toolchain.compile(Candidate(file.cut(contract.entry).text, contract.plan))
+    assert isinstance(built, Image), built.log
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("[!.]*.cu")), ids=lambda p: p.stem)

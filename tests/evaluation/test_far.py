@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,15 +92,102 @@ def test_right_kernels_of_other_shapes_pass(session: Session, body: str, grid: s
     assert cases >= 1
 
 
+Judging = Callable[..., tuple[int, CaseFailure | None]]
 STRIDED = "unsigned n = (unsigned)rows * cols; for (unsigned i = blockIdx.x * 256u + threadIdx.x; i < n; i += 16384u) "
 
 
-def test_few_blocks_that_go_over_all_are_run_in_whole(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_blocks_that_go_over_all_are_looked_at(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fsr.evaluation.far.WHOLE_S", 300.0)
     body = STRIDED + "y[i] = x[i] + b[min(rows - 1, (int)((float)i / (float)cols))];"
-    failure = judged(session, body, "64")[1]
+    assert judged(session, body, "64")[1] is not None
+
+
+@pytest.fixture
+def judging(tmp_path: Path) -> Iterator[Judging]:
+    """What far_failure says of a candidate against an original with a contract; ``grid`` in place of its own."""
+    sessions: list[Session] = []
+
+    def judge(block: str, original: str, body: str, grid: str = "") -> tuple[int, CaseFailure | None]:
+        (tmp_path / "k.cu").write_text(block + original)
+        contract = load_contract(tmp_path / "k.cu")
+        sessions.append(Session(SessionSpec(contract, Candidate(original, contract.plan), "host", "sm_90", seed=3)))
+        launch = contract.plan.launches[0]
+        plan = Plan((replace(launch, grid=(grid, "1", "1") if grid else launch.grid),))
+        built = build(sessions[-1].spec, candidate := Candidate(body, plan))
+        assert isinstance(built, Binaries), built
+        return far_failure(sessions[-1], candidate, built.run, 300.0)
+
+    yield judge
+    for session in sessions:
+        session.close()
+
+
+def head(sizes: str, args: str, launch: str, more: str = "") -> str:
+    text = f'entry = "k"\n[sizes]\n{sizes}\n[args]\n{args}\n[launch]\n{launch}\n{more}'
+    return "// /// fsr\n" + "".join(f"// {line}\n" for line in text.splitlines()) + "// ///\n"
+
+
+COUNTED = head('n = {min = 0, max = 33554432, timed = 65536}',
+               'x = {role = "in", shape = ["n"], low = 0, high = 7}\n'
+               'h = {role = "inout", shape = [8], low = 0, high = 9}',
+               'grid = "ceil_div(n, 256)"\nblock = 256')  # fmt: skip
+COUNT = """__global__ void k(const unsigned char *x, unsigned int *h, int n) {
+    int i = blockIdx.x * 256 + threadIdx.x; if (i < n) atomicAdd(&h[x[i]], 1u);
+}
+"""
+PACKED = """__global__ void k(const unsigned char *x, unsigned int *h, int n) {
+    __shared__ unsigned int s[4]; if (threadIdx.x < 4) s[threadIdx.x] = 0; __syncthreads();
+    for (int i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256)
+        atomicAdd(&s[x[i] >> 1], x[i] & 1 ? 65536u : 1u);
+    __syncthreads();
+    unsigned v = threadIdx.x < 8 ? s[threadIdx.x >> 1] : 0;
+    if (threadIdx.x < 8) atomicAdd(&h[threadIdx.x], threadIdx.x & 1 ? v >> 16 : v & 65535u);
+}
+"""
+
+
+def test_counters_of_few_bits_are_filled_in_whole(judging: Judging) -> None:
+    few = "min(ceil_div(n, 256), 256)"
+    cases, failure = judging(COUNTED, COUNT, PACKED, few)
     assert failure is not None
-    assert failure.case.name == "far, in whole"
+    assert failure.case.name == "filled 0"
+    cases, failure = judging(COUNTED, COUNT, COUNT)
+    assert (cases > 1, failure) == (True, None)
+
+
+TURNED = head("rows = {min = 0, max = 4194304, timed = 2048}\ncols = {min = 0, max = 4096, timed = 1024}",
+              'a = {role = "in", shape = ["rows", "cols"]}\no = {role = "out", shape = ["cols", "rows"]}',
+              'grid = "ceil_div(rows, 256)"\nblock = 256')  # fmt: skip
+TURN = """__global__ void k(const float *a, float *o, int rows, int cols) {
+    int r = blockIdx.x * 256 + threadIdx.x; if (r >= rows) return;
+    for (int c = 0; c < cols; c++) o[(size_t)c * rows + r] = a[(size_t)r * cols + c];
+}
+"""
+
+
+def test_a_block_that_touches_much_is_run_alone(judging: Judging) -> None:
+    assert judging(TURNED, TURN, TURN)[1] is None
+    assert judging(TURNED, TURN, TURN.replace("(size_t)c * rows", "c * rows"))[1] is not None
+
+
+EDGE = head("w = {min = 1, max = 4096, timed = 512}\nh = {min = 1, max = 4096, timed = 512}",
+            'x = {role = "in", shape = ["h", "w"]}\ny = {role = "out", shape = ["h", "w"]}',
+            'grid = ["ceil_div(w, 16)", "ceil_div(h, 16)"]\nblock = [16, 16]')  # fmt: skip
+COPY = """__global__ void k(const float *x, float *y, int w, int h) {
+    int i = blockIdx.x * 16 + threadIdx.x, j = blockIdx.y * 16 + threadIdx.y;
+    if (i < w && j < h) y[j * w + i] = x[j * w + i];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["i == 4095 && j == 4095 ? 0.0f : x[j * w + i]", "x[min((int)((float)(j * w + i) + 0.5f), w * h - 1)]"],
+    ids=["the last element", "float index from 2^23 on"],
+)
+def test_all_sizes_stand_at_their_ends_at_once(judging: Judging, wrong: str) -> None:
+    assert judging(EDGE, COPY, COPY)[1] is None
+    assert judging(EDGE, COPY, COPY.replace("= x[j * w + i]", f"= {wrong}"))[1] is not None
 
 
 RUNS = """// /// fsr

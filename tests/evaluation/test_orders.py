@@ -9,7 +9,7 @@ import pytest
 
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import SessionSpec
-from fsr.evaluation.watching import watch
+from fsr.evaluation.watching import in_two_blocks, watch
 from fsr.records import Candidate, FaultKind, Plan, Scratch
 from fsr.runs.kernel import load_kernel
 
@@ -125,3 +125,73 @@ def test_blocks_that_wait_for_later_ones(most: int, place: str, starves: bool, t
     assert failure is not None
     assert failure.fault is not None
     assert failure.fault.kind is FaultKind.STARVED
+
+
+ADDED = """// /// fsr
+// entry = "add"
+// aliasing = [["x", "y"]]
+// [sizes]
+// n = {min = 0, max = 65536, timed = 4096}
+// k = {min = 1, max = 65536, timed = 1024}
+// [args]
+// at = {role = "in", shape = ["n"], low = 0, high = "k - 1"}
+// sums = {role = "inout", shape = ["k"], low = 0, high = 9}
+// x = {role = "in", shape = ["n"]}
+// y = {role = "out", shape = ["n"]}
+// [launch]
+// grid = "ceil_div(n, 256)"
+// block = 256
+// [tolerance]
+// exact = true
+// ///
+__global__ void add(const int *at, int *sums, const float *x, float *y, int n, int k)
+{
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < n) atomicAdd(&sums[at[i]], 1);
+    if (i < n) y[i] = fabsf(x[i]);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("atomicAdd(&sums[at[i]], 1);", "{ if (n == k) sums[at[i]] += 1; else atomicAdd(&sums[at[i]], 1); }"),
+        (
+            "atomicAdd(&sums[at[i]], 1);",
+            "{ if (gridDim.x == 2 && i % 256 == 0) sums[0] += 1; atomicAdd(&sums[at[i]], i % 256 || gridDim.x != 2); }",
+        ),
+        (
+            "y[i] = fabsf(x[i]);",
+            "{ y[i] = fabsf(x[i]); if (threadIdx.x == 255 && i + 1 < n) y[i + 1] = fabsf(x[i + 1]); }",
+        ),
+    ],
+    ids=["where two sizes are one", "where there are two blocks", "where buffers share memory"],
+)
+def test_races_at_sizes_and_places_of_their_own_are_seen(old: str, new: str, tmp_path: Path) -> None:
+    (tmp_path / "add.cu").write_text(ADDED)
+    kernel = load_kernel(tmp_path / "add.cu", None)
+    racing = replace(kernel.baseline, source=kernel.baseline.source.replace(old, new))
+    assert racing != kernel.baseline
+    session = Session(SessionSpec(kernel.contract, kernel.baseline, "host", "sm_90", 3, str(tmp_path)))
+    try:
+        cases = [*session.candidate_cases(racing), *session.held_out_cases()]
+        right, said = watch(session, kernel.baseline, cases)
+        wrong, _ = watch(session, racing, cases)
+    finally:
+        session.close()
+    assert (right, said) == (None, "silent")
+    assert wrong is not None
+    assert wrong.fault is not None
+    assert wrong.fault.kind is FaultKind.RACE
+
+
+def test_there_is_a_case_in_two_blocks_for_every_size_that_decides_how_many(tmp_path: Path) -> None:
+    (tmp_path / "add.cu").write_text(ADDED)
+    kernel = load_kernel(tmp_path / "add.cu", None)
+    session = Session(SessionSpec(kernel.contract, kernel.baseline, "host", "sm_90", 3, str(tmp_path)))
+    try:
+        found = [case.size_map() for case in in_two_blocks(session, kernel.baseline)]
+    finally:
+        session.close()
+    assert found == [{"n": 384, "k": 3}]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from fsr.contract.model import Argument, Constraints, Contract, Size
-from fsr.records import Candidate, Launch, Plan, Role
-from fsr.testgen.aimed import aimed_cases, value_cases
+from fsr.records import Candidate, Case, Launch, Plan, Role
+from fsr.testgen.aimed import aimed_cases, scalar_cases, value_cases, valued_anew
 from fsr.testgen.cases import families_of
 from fsr.testgen.values import build
 
@@ -43,6 +45,12 @@ def test_a_value_that_only_the_candidate_names_is_among_what_it_gets() -> None:
     assert value_cases(CONTRACT, base, base, 1) == []
 
 
+def test_a_number_beyond_all_integers_is_a_value() -> None:
+    base = Candidate("__global__ void v(float *x, int n) { x[0] = x[1]; }", PLAN)
+    changed = Candidate("__global__ void v(float *x, int n) { x[0] = fminf(x[1], 3.0e38f); }", PLAN)
+    assert "near:3.0000000000000001e+38" in {case.family for case in value_cases(CONTRACT, changed, base, 1)}
+
+
 def test_a_floating_scalar_takes_values_on_either_side_of_a_number_that_the_candidate_names() -> None:
     """if (fabsf(beta) < 1e-3f) beta = 0: a scalar that is drawn from normal values alone is hardly ever so small."""
     args = (
@@ -74,3 +82,23 @@ def test_a_wide_scalar_stands_at_a_threshold_and_just_below() -> None:
         met = {int(build(contract, case).scalars["from"].value) for case in found}
         assert met & {0x5000000000, 0x4FFFFFFFFF}
         assert met & {0x5000000000 - 9, 0x4FFFFFFFFF - 9}
+
+
+def test_what_is_named_comes_with_other_values_of_every_kind() -> None:
+    named = [Case(f"named n {n}", (("n", n),), "normal", n) for n in range(4)]
+    found = valued_anew(named)
+    assert [c.size_map()["n"] for c in found] == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert {c.family for c in found[::3]} == {"outliers"}
+    assert {"uniform rows", "far rows", "wide", "alternating", "zeros"} <= {c.family for c in found}
+    assert len({c.name for c in found}) == 12
+
+
+def test_scalars_are_numbers_that_the_original_names() -> None:
+    limits = Constraints("90", "150")
+    args = (Argument("z", "float32", Role.IN, ("n",)), Argument("b", "float32", Role.SCALAR, (), constraints=limits))
+    contract = replace(CONTRACT, args=args)
+    base = Candidate("float S = 100.0f; float K = 97.5f; int n = 120; float far = 1e30f;", CONTRACT.plan)
+    found = [c for seed in range(8) for c in scalar_cases(contract, base, seed)]
+    assert {build(contract, case).scalars["b"].value for case in found} == {100.0, 97.5, 120.0}
+    assert scalar_cases(CONTRACT, base, 1) == []
+    assert scalar_cases(contract, Candidate("x = 1.0f * 0;", CONTRACT.plan), 1) == []

@@ -67,6 +67,12 @@ def test_a_repeated_launch(tmp_path: Path) -> None:
     assert [evaluate(one.repeat, {"n": 4}) for one in again.launches] == [8, 1]
 
 
+@pytest.mark.parametrize("grid", ["min(n, 4) 2", "min(n, 4) | 2", "min(n, 4), 2", "[min(n, 4), 2]", "[min(n, 4),2]"])
+def test_parts_of_a_grid_are_told_apart_as_people_write_them(tmp_path: Path, grid: str) -> None:
+    (launch,) = read_candidate(written(tmp_path, f"grid: {grid}"), CONTRACT).plan.launches
+    assert launch.grid == ("min(n, 4)", "2", "1")
+
+
 @pytest.mark.parametrize(
     "line", ["scratch: part", "launch: k | 1 | 1", "block: 1 2 3 4", "launch: k | 1 | 1 | 0 | x | 2 | 3"]
 )

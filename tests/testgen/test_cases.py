@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import replace
 
 from fsr.contract.model import Argument, Constraints, Contract, Size
 from fsr.records import Candidate, Case, CaseKind, Launch, Plan, Role
@@ -202,6 +203,15 @@ def test_a_mask_in_the_source_brings_the_size_that_it_cuts() -> None:
     source = "__global__ void v(float *x, int n) { int i = blockIdx.x & 2047; int lane = threadIdx.x & 0xffffffffu; }"
     found = cases.tailored_cases(vector(), Candidate(source, vector().plan), Candidate("", vector().plan), 1)
     assert 2049 in values(found, "n")
+
+
+def test_a_number_that_is_named_is_an_index_too_where_a_size_is_one_more() -> None:
+    index = Argument("at", "int32", Role.IN, ("rows",), constraints=Constraints("0", "cols - 1"))
+    base, changed = Candidate("", matrix().plan), Candidate("bool odd = at[i] == 4999;", matrix().plan)
+    for contract in (replace(matrix(), args=(index, *matrix().args)), matrix()):
+        found = cases.tailored_cases(contract, changed, base, 1)
+        families = {c.family for c in found if c.size_map()["cols"] == 5000}
+        assert families == {"limits" if contract.args[0] is index else "normal"}
 
 
 def test_a_named_size_whose_case_is_too_dear_comes_with_smaller_others() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import ml_dtypes
@@ -224,6 +225,17 @@ def test_a_stated_tolerance_replaces_the_default() -> None:
     assert len(verdict(softmax, wrong, contract(out="n m"))) == 1
     assert verdict(softmax, wrong, contract(out="n m", tolerance=Tolerance(rtol=1e-3))) == []
     assert tolerance(contract(tolerance=Tolerance(atol=0.5)), case(), np.dtype("float32"))[1] == 0.5
+
+
+def test_a_stated_tolerance_is_of_the_result_and_not_of_what_it_is_made_of() -> None:
+    """A variance of numbers around a thousand: three hundred times its limit, if that were of its terms."""
+    spread: Formula = lambda x: x.astype(np.float64).var(axis=1)  # noqa: E731
+    wrong: Formula = lambda x: spread(x) * 1.0001  # noqa: E731
+    stated = contract("float32", tolerance=Tolerance(rtol=1e-5))
+    args = tuple(replace(a, dtype="float64") if a.name == "y" else a for a in stated.args)
+    the, thousand = replace(stated, args=args), case(family="raised")
+    assert len(verdict(spread, wrong, the, thousand)) == 1
+    assert verdict(spread, lambda x: spread(x) * 1.000001, the, thousand) == []
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from fsr.contract.model import Argument, Constraints, Contract, Size
 from fsr.records import CaseKind, Launch, Plan, Role
-from fsr.testgen import corners
-from fsr.testgen.cases import elements
+from fsr.testgen import corners, families
 from fsr.testgen.corner_cases import STRUCTURED_ELEMENTS, corner_cases
+from fsr.testgen.fitting import elements
+from fsr.testgen.values import build
 
 PLAN = Plan((Launch("k", ("1", "1", "1"), ("32", "1", "1"), "0", ("x", "y", "n")),))
 
@@ -20,13 +23,26 @@ def families_of(*args: Argument) -> list[str]:
     return [case.family for case in corner_cases(contract(*args), 3, 1 << 14)]
 
 
-def test_floats_alone_are_met_at_related_sizes_only() -> None:
-    assert families_of(Argument("x", "float32", Role.IN, ("rows", "n"))) == ["normal"]
+def test_floats_alone_have_no_edges_and_no_structures() -> None:
+    x = Argument("x", "float32", Role.IN, ("rows", "n"))
+    cases = corner_cases(contract(x), 3, 1 << 14)
+    ordinary = [c.family for c in cases if c.kind is not CaseKind.LARGE]
+    assert ordinary == ["normal", corners.HALVES, corners.HALVES, families.CLOSE]
+    assert {c.name.split()[0] for c in cases if c.kind is CaseKind.LARGE} == {"brim", "uniform", "constant"}
+    assert max(c.size_map()["n"] for c in cases if c.family == "uniform rows") > 1000
+
+
+def test_sizes_stand_at_their_most_where_all_elements_are_alike_and_where_none_are() -> None:
+    told = (Argument("x", "int32", Role.IN, ("n",)), Argument("s", "int32", Role.SCALAR, ()))
+    cases = [c for c in corner_cases(contract(*told), 3, 1 << 14) if c.name.startswith("brim")]
+    assert all(c.size_map()["n"] == 200_000 for c in cases)
+    assert {"alternating", families.ends([]), corners.ZERO} <= {c.family for c in cases}
+    assert {c.size_map()["rows"] for c in cases} == {16}
 
 
 def test_nan_where_callers_pass_it() -> None:
     told = Argument("x", "float32", Role.IN, ("rows", "n"), constraints=Constraints(finite=False))
-    assert families_of(told).count(corners.CROWD) == 2
+    assert {corners.CROWD, corners.CROWD_ZERO} <= set(families_of(told))
 
 
 def test_integers_have_edges_and_long_lines_of_a_structure() -> None:
@@ -44,3 +60,18 @@ def test_wide_scalars_have_cases_of_their_own() -> None:
     assert set(families_of(wide)) >= set(corners.WIDE)
     assert not set(families_of(narrow)) & set(corners.WIDE)
     assert corners.ZERO in families_of(narrow)
+
+
+def test_arguments_with_limits_stand_at_their_ends_together_and_each_alone() -> None:
+    limits = Constraints("-2", "2")
+    told = [Argument(name, "float32", Role.IN, ("rows", "n"), constraints=limits) for name in ("p", "q")]
+    told.append(Argument("i", "int32", Role.IN, ("rows",), constraints=Constraints("0", "n - 1")))
+    the = contract(*told, Argument("free", "float32", Role.IN, ("n",)))
+    cases = [c for c in corner_cases(the, 3, 1 << 14) if c.family.startswith(families.ENDS)]
+    seen = set()
+    for one in cases:
+        arrays = build(the, one).arrays
+        last = one.size_map()["n"] - 1
+        assert all(np.unique(arrays[name]).size == 1 for name in ("p", "q", "i", "free"))
+        seen.add((float(arrays["p"].flat[0]), float(arrays["q"].flat[0]), int(arrays["i"].flat[0]) == last))
+    assert {(2.0, -2.0, True), (-2.0, 2.0, True), (2.0, 2.0, False), (-2.0, -2.0, False), (2.0, 2.0, True)} <= seen

@@ -55,7 +55,7 @@ def test_limits_hold(family: str, dtype: str) -> None:
     values = built(x(dtype, low="3", high="rows - 1"), family).arrays["x"]
     assert values.min() >= 3
     assert values.max() <= 59
-    assert {3, 59} <= set(values.tolist()) or family in (corners.CONSTANT, corners.RUNS)
+    assert {3, 59} <= set(values.tolist()) or family in (corners.CONSTANT, corners.RUNS, corners.LOWEST)
 
 
 def test_scalars_at_both_zeros_and_arrays_that_meet_them() -> None:
@@ -120,3 +120,41 @@ def test_structures_are_what_their_names_say() -> None:
 def test_sorted_arrays_stay_so() -> None:
     values = built(x("int32", sorted=True), corners.ZERO).arrays["x"]
     assert (np.diff(values) >= 0).all()
+
+
+def test_a_small_scalar_its_parts_and_the_beginnings_between_two() -> None:
+    high = Argument("s", "float32", Role.SCALAR, (), constraints=Constraints("3", "40"))
+    told = built(x("float64", low="-50", high="50"), corners.MINUS, high)
+    s = told.scalars["s"].value
+    multiples = {s * k / 2 for k in range(-8, 9)}
+    assert len(multiples & set(told.arrays["x"].tolist())) > 3
+    between = corners._beginnings([float(s), -1.0], [60], np.random.default_rng(0))
+    parts = [(v + 1) * 60 / (s + 1) for v in between if -1.0 < v < s]
+    assert sum(abs(p - round(p)) < 1e-9 for p in parts) >= corners.PARTS - 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_what_is_rounded_stands_at_the_middle_and_next_to_it(dtype: str) -> None:
+    values = built(x(dtype), corners.HALVES, seed=3).arrays["x"]
+    kind = numpy_dtype(dtype).type
+    beside = np.nextafter(kind(0.5), kind(0)), kind(0.5), np.nextafter(kind(1.5), kind(2))
+    found = set(np.concatenate([built(x(dtype), corners.HALVES, seed=n).arrays["x"] for n in range(20)]).tolist())
+    assert {float(v) for v in beside} <= found
+    assert (values == 1).sum() > 10
+
+
+def test_tiny_scalars_are_normal_numbers_and_crowds_stand_beside_zero() -> None:
+    tiny = built(x("float32"), corners.TINY).scalars["s"].value
+    assert 0 < abs(tiny) < 1e-35
+    assert np.float32(tiny) >= np.finfo(np.float32).tiny or np.float32(-tiny) >= np.finfo(np.float32).tiny
+    away = Argument("s", "float32", Role.SCALAR, (), constraints=Constraints("1", "2"))
+    assert 1 <= built(x("float32"), corners.TINY, away).scalars["s"].value <= 2
+    crowd = built(x("float32", finite=False), corners.CROWD_ZERO)
+    assert crowd.scalars["s"].value == 0
+    assert np.isnan(crowd.arrays["x"]).any()
+
+
+def test_long_lines_of_the_lowest_number_of_a_type() -> None:
+    lines = built(x("int32", ("rows", "n")), corners.LOWEST).arrays["x"]
+    assert (lines == np.iinfo(np.int32).min).all(axis=1).sum() > 30
+    assert built(x("int32", ("rows", "n"), low="2", high="9"), corners.LOWEST).arrays["x"].min() == 2

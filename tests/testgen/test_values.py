@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -68,6 +69,53 @@ def test_families_look_like_their_names() -> None:
     assert abs(drawn(x(), 1000, "cancelling").sum(dtype=np.float64)) < 1e-2
     assert np.isfinite(np.abs(drawn(x(), 1000, "near-overflow").astype(np.float32)).sum())
     assert drawn(x(), 1000, "near-overflow").max() > 1e34
+    spiked = np.sort(np.abs(drawn(x(), 1000, "spike")))
+    assert spiked[-1] > 3.3e38
+    assert spiked[-2] < 10
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64"])
+def test_numbers_stand_at_the_ends_of_their_type(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    values = {int(v) for v in drawn(x(dtype), 200, "whole ends")}
+    assert {int(limits.min), int(limits.max), int(limits.min) + 1, int(limits.max) - 1} <= values
+    assert (int(limits.min) + int(limits.max) + 1) // 2 in values
+    assert "whole ends" in families_of(contract(x(dtype)))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "float64"])
+def test_numbers_stand_next_to_one_another_where_narrower_types_take_them_for_equal(dtype: str) -> None:
+    values = drawn(x(dtype), 1000, families.CLOSE)
+    narrower = {"float64": np.float32, "int64": np.float64}.get(dtype, np.float32)
+    assert len(np.unique(values)) > len(np.unique(values.astype(narrower))) + 2
+    if dtype[0] == "i":  # of which two may be added or taken from one another
+        assert abs(int(values.max()) - int(values.min())) <= np.iinfo(dtype).max
+        assert int(values.max()) * 2 <= np.iinfo(dtype).max
+    limited = drawn(x("int32", low="0", high="1000000000"), 1000, families.CLOSE)
+    assert {999_999_998, 999_999_999, 10**9, 499_999_999, 500_000_000} <= set(limited.tolist())
+
+
+def test_an_index_that_may_be_none_mostly_is_one() -> None:
+    told = {"low": str(-(2**31)), "high": "99"}
+    assert 0.5 < (drawn(x("int32", **told), 1000, "uniform") >= 0).mean() < 0.9
+    assert drawn(x("int32", **told), 1000, "limits").min() == -(2**31)
+    assert drawn(x("int32", low="-100", high="100"), 1000, "uniform").min() < -90
+
+
+def test_sorted_bounds_of_lines_are_all_there_is_in_one_line_at_their_ends() -> None:
+    told = [drawn(x("int32", low="0", high="700", sorted=True), 100, families.ends([]), seed) for seed in range(9)]
+    assert all(set(np.unique(values)) <= {0, 700} and (np.diff(values) >= 0).all() for values in told)
+    assert any(0 in values and 700 in values for values in told)
+
+
+def test_a_scalar_beside_a_spike_makes_its_product_overflow() -> None:
+    plain = contract(x())
+    factor = Argument("a", "float32", Role.SCALAR, constraints=Constraints(low="-4", high="3"))
+    scaled = replace(plain, args=(*plain.args, factor))
+    for seed in range(20):
+        data = build(scaled, case(100, "spike", seed))
+        assert data.scalars["a"].value == -4
+        assert np.abs(data.arrays["x"].astype(np.float64)).max() > np.finfo(np.float32).max / 4
 
 
 @pytest.mark.parametrize("family", families.names(floating=True, finite=True))
@@ -169,7 +217,12 @@ def test_reciprocals_of_deep_denormal_values_overflow() -> None:
 
 def test_a_case_of_named_numbers_holds_those_just_below() -> None:
     keys = Argument("x", "uint32", Role.IN, ("n",))
-    assert set(drawn(keys, 500, "among:65793,1009").tolist()) == {65793, 1009, 65792, 1008}
+    assert set(drawn(keys, 500, "among:65793,1009").tolist()) > {65793, 1009, 65792, 1008}
+
+
+def test_the_ends_of_the_limits_stand_beside_a_named_number() -> None:
+    values = drawn(x("int32", low="0", high="1000"), 200, families.among([600])[0])
+    assert {0, 599, 600, 1000} <= set(values.tolist())
 
 
 def test_values_around_the_end_of_the_narrower_of_two_types() -> None:

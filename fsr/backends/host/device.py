@@ -152,6 +152,11 @@ class HostDevice:
     # ------------------------------------------------------------ used by HostPrepared and the recording
 
     @property
+    def cpu_s(self) -> float:
+        """The CPU time that the child has used; 0 where none runs."""
+        return 0.0 if self._child is None else self._child.cpu_s
+
+    @property
     def generation(self) -> int:
         """Counts the children: what was placed in an earlier one is gone. Starts one where none runs."""
         if self._child is None:

@@ -18,7 +18,7 @@ from fsr.backends.protocol import Array, Buffer, DeviceFault
 from fsr.records import Fault, FaultKind, Role
 
 _ROUNDS = 5  # of finding out what a run touches
-TOUCHED_BYTES = 12 << 20  # more than this is no sample of a large array any more
+TOUCHED_BYTES = 24 << 20  # more than this is no sample of a large array any more
 
 
 class SparseArena:
@@ -27,9 +27,16 @@ class SparseArena:
     def __init__(self, buffers: Sequence[Buffer]) -> None:
         self.buffers, self.places = list(buffers), place(buffers)
         self.file = os.memfd_create("fsr-far-buffers")
-        os.ftruncate(self.file, max(sum(p.length for p in self.places), PAGE))
         self.filled: set[int] = set()
         self._sums: dict[int, int] = {}  # of input pages, as they were given
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin with no page at all: what a run left that touched too much is in the way of one that touches less."""
+        os.ftruncate(self.file, 0)
+        os.ftruncate(self.file, max(sum(p.length for p in self.places), PAGE))
+        self.filled.clear()
+        self._sums.clear()
 
     def regions(self) -> list[list[int]]:
         """Offset and length of each buffer's region in the file."""
@@ -206,6 +213,7 @@ class FarPlan:
                 raise stopped
             broken = self._arena.violations()
         except MemoryError as error:
+            self._arena.forget()
             raise DeviceFault(Fault(FaultKind.MEMORY, str(error))) from None
         if broken:
             raise DeviceFault(broken[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -57,12 +58,12 @@ def drawn(device: HostDevice, image: Image, draw: Draw, dtype: np.dtype[Any]) ->
     return run(device, image, "fsr_draw", 4, out=np.zeros(draw.count, dtype), draw=words)["out"]
 
 
-@pytest.mark.parametrize("family", [*families.FLOAT, *families.NON_FINITE, *families.LARGE])
+@pytest.mark.parametrize("family", [*families.FLOAT, *families.NON_FINITE, *families.APART])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_floats_are_drawn_with_the_same_bits(device: HostDevice, image: Image, family: str, dtype: str) -> None:
     kind = numpy_dtype(dtype)
     make = families.floating(family)
-    plain = make(Draw(Kind.NORMAL, 0x123456789ABCDEF ^ hash(family) % 2**60, 777, row=31), float_limits(kind))
+    plain = make(Draw(Kind.NORMAL, 0x123456789ABCDEF ^ zlib.crc32(family.encode()), 777, row=31), float_limits(kind))
     for draw in (plain, replace(plain, bounds=(-1.0, 2.0)), replace(plain, bounds=(0.5, np.inf), finite=True),
                  replace(plain, bounds=(-np.inf, 0.25)), replace(plain, bounds=(0.0, 1.0))):  # fmt: skip
         assert np.array_equal(bits_of(drawn(device, image, draw, kind)), bits_of(draw.values(kind)))

@@ -1,0 +1,59 @@
+"""Which cases a candidate meets in the time there is, on a device on which each thread costs time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fsr.backends.backend import Limits
+from fsr.records import Case, CaseKind
+
+LARGE_TOTAL_S, LARGE_SHARE = 9.0, 0.03  # on all cases at the upper end: seconds, and of the run's budget
+SOON_S = 3.0  # one case of many threads, by what the largest before took
+TELLING = 1 << 12  # threads from which on a case says what one costs
+
+
+@dataclass
+class Pace:
+    """Of one candidate on a list of cases. ``own``: the threads that it launches for a case; ``original``: that the
+    original does; ``cramped``: there are no smaller cases."""
+
+    limits: Limits
+    budget_s: float
+    cramped: bool
+    own: Callable[[Case], int]
+    original: Callable[[Case], int]
+    _large_since: float = 0.0
+    _most: int = 0
+    _thread_s: float = 0.0
+
+    def over(self, case: Case) -> bool:
+        """Whether the time for cases at the upper end is over, which this is one of."""
+        if case.kind is not CaseKind.LARGE:
+            return False
+        self._large_since = self._large_since or time.monotonic()
+        return time.monotonic() - self._large_since > min(LARGE_TOTAL_S, LARGE_SHARE * self.budget_s)
+
+    def crowded(self, case: Case) -> bool:
+        """Whether a case launches more threads than the device takes through barriers in a second or two, where the
+        same sizes come in smaller cases; but a size that the candidate names is one that it may treat apart, and large
+        ones come as long as the original, or what the candidate's threads cost so far, allows."""
+        if not self.limits.threads or self.cramped:
+            return False
+        own = self.own(case)
+        if own <= self.limits.threads:
+            return False
+        if case.kind is CaseKind.LARGE:
+            return own > 2 * self.original(case) and not 0.0 < self._thread_s * own < SOON_S
+        return not case.kind.unusual
+
+    def limit_s(self, case: Case) -> float:
+        """What the threads of a case may take beside all else."""
+        return self.own(case) * self.limits.thread_s if self.limits.threads else 0.0
+
+    def took(self, case: Case, seconds: float) -> None:
+        """Note what a case took in all."""
+        own = self.own(case) if self.limits.threads else 0
+        if own >= max(TELLING, self._most):
+            self._most, self._thread_s = own, seconds / own
