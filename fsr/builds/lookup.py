@@ -61,7 +61,7 @@ def main(arguments: list[str], layers: Layers, home: str = "") -> int:
                 from fsr.builds.many import queue
 
                 queue(kernel, options)
-            print(f"fsr lookup: no winner for {kernel} on this hardware; `fsr refine {kernel}` finds one",
+            print(f"fsr lookup: no measured winner for {kernel} on this hardware; `fsr refine {kernel}` looks for one",
                   file=sys.stderr)  # fmt: skip
             return EXIT_MISS
         paths = write_files(found.hit, options["o"] or found.place)

@@ -21,6 +21,7 @@ from fsr.cache.layers import Found, Layers
 from fsr.cache.lookup import write_files
 from fsr.errors import EXIT_DONE, EXIT_FAILED, EXIT_MISS, EXIT_USAGE, FsrError, StorageError, UsageError
 from fsr.given import as_key
+from fsr.report.words import number_text
 
 
 def answer(options: dict[str, Any], index: int, layers: Layers) -> int:
@@ -94,7 +95,7 @@ def manifest(options: dict[str, Any], index: int, layers: Layers) -> int:
         lines.append(Line.of(kernel, found, chosen))
     changed = write_manifest(Path(options["manifest"]), lines, flags)
     state = "written" if changed else "unchanged"
-    print(f"fsr lookup: {options['manifest']} {state}: {len(lines)} winners", file=sys.stderr)
+    print(f"fsr lookup: {options['manifest']} {state}: {number_text(len(lines), 'winner')}", file=sys.stderr)
     return EXIT_DONE
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,10 +75,12 @@ def put(folder: Path, kernel: Path, include_dirs: Iterable[str] = (), defines: I
 
 def waiting(folder: Path) -> Iterator[Path]:
     """The files of the jobs that wait, oldest first."""
-    try:
-        found = [(entry.stat().st_mtime_ns, entry.path) for entry in os.scandir(folder) if entry.name.endswith(SUFFIX)]
-    except FileNotFoundError:
-        return
+    found = []
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):  # taken meanwhile: the others wait nevertheless
+                if entry.name.endswith(SUFFIX):
+                    found.append((entry.stat().st_mtime_ns, entry.path))
     yield from (Path(path) for _, path in sorted(found))
 
 

@@ -13,6 +13,7 @@ from fsr.cache.entry import Entry, read_body
 from fsr.cache.hardware import Hardware, known_device
 from fsr.errors import UsageError
 from fsr.files import Unreadable, read_file
+from fsr.report.words import number_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def explain(kernel: Path, database: Path, index: int = 0, given: tuple[str, ...]
     wanted, rows = answer
     of_this = [row for row in rows if not any(m.part == "source" for m in row.missed)]
     source = text_digest(read_file(kernel))
-    lines = [f"source {source[:16]}: {len(of_this)} winners stored", _hardware_line(wanted, index)]
+    lines = [f"source {source[:16]}: {number_text(len(of_this), 'winner')} stored", _hardware_line(wanted, index)]
     lines += [f"  {row.key[:16]}: " + ("; ".join(m.told for m in row.missed) or "exact: served") for row in rows]
     return lines
 

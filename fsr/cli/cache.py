@@ -15,17 +15,18 @@ from fsr.cache.experience import counts, forget
 from fsr.cache.quarantine import held
 from fsr.cache.store import Store
 from fsr.cache.trimming import trim
+from fsr.cli.group import Group
 from fsr.cli.options import FiniteRange, json_option
 from fsr.cli.sharing import SHARING
 from fsr.errors import EXIT_DONE, EXIT_FAILED, UsageError
-from fsr.report.words import ratio_text
+from fsr.report.words import number_text, ratio_text
 from fsr.settings import read_settings
 
 if TYPE_CHECKING:
     from fsr.runs.options import RefineOptions
 
 
-@click.group("cache")
+@click.group("cache", cls=Group)
 def cache_command() -> None:
     """List, explain, verify, share and prune cached winners."""
 
@@ -45,7 +46,7 @@ def _row(row: dict[str, Any], entry: Entry | None) -> dict[str, Any]:
     best = entry.evidence.get("best") or {}
     return told | {
         "damaged": False, "entry": entry.key.entry, "device": entry.device.get("name"),
-        "speedup": best.get("speedup"), "files": sorted(entry.files),
+        "target": entry.device.get("target"), "speedup": best.get("speedup"), "files": sorted(entry.files),
     }  # fmt: skip
 
 
@@ -60,13 +61,13 @@ def list_command(as_json: bool) -> None:
         click.echo(json.dumps({"winners": rows}))
         return
     if apart:
-        click.echo(f"{apart} winners in quarantine: `fsr cache verify KERNEL...` has them tested")
+        click.echo(f"{number_text(apart, 'winner')} in quarantine: `fsr cache verify KERNEL...` tests what is there")
     if not rows:
         click.echo("the cache holds no winners")
     for row in rows:
         date = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["created"]))
         what = "damaged" if row["damaged"] else f"{row['entry']:<20} {ratio_text(row['speedup'])} ({row['basis']})"
-        click.echo(f"{row['key'][:16]}  {date}  {row['arch']:<8} {what}")
+        click.echo(f"{row['key'][:16]}  {date}  {row.get('target') or row['arch']:<8} {what}")
 
 
 @cache_command.command("show")
@@ -114,7 +115,7 @@ def verify_command(kernels: tuple[Path, ...], device: str, budget_s: float, as_j
     if as_json:
         click.echo(json.dumps({"checked": len(rows), "damaged": damaged}))
     else:
-        click.echo(f"{len(rows)} winners checked, {len(damaged)} damaged")
+        click.echo(f"{number_text(len(rows), 'winner')} checked, {len(damaged)} damaged")
         for key in damaged:
             click.echo(f"  {key}")
     return EXIT_FAILED if damaged else EXIT_DONE
@@ -179,7 +180,7 @@ def prune_command(damaged: bool, days: float | None, failures: bool, experience:
         removed = store.remove(keys)
         if megabytes is not None:
             removed += len(trim(store, int(megabytes * 1e6)))
-        click.echo(f"{removed} winners removed")
+        click.echo(f"{number_text(removed, 'winner')} removed")
         if failures:
             click.echo(f"{store.forget_failures((days or 0.0) * 86400)} failures forgotten")
         if experience:

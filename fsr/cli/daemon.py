@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fsr.cli.group import Group
 from fsr.cli.options import json_option
 from fsr.errors import MissingToolError
-from fsr.report.words import duration_text, ratio_text
+from fsr.report.words import duration_text, number_text, ratio_text
 from fsr.settings import read_settings
 
 if TYPE_CHECKING:
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
 
 NEEDED = ("msgspec", "pathspec", "prometheus_client", "psutil", "starlette", "uvicorn", "watchdog")
 LOG_LINES = 40
-FAILURES = 3  # that the status tells of, the last ones
+LATEST = 3  # ended jobs that the status tells of, of each kind
+SLOTS = 100  # running jobs, one a device
 
 
-@click.group("daemon")
+@click.group("daemon", cls=Group)
 def daemon_command() -> None:
     """Watch folders and refine the kernels in them while nobody needs the machine.
 
@@ -89,19 +91,21 @@ def status_command(as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps(status))
         return 0
-    running, failed = (
-        _ask("GET", f"/api/jobs?state={state}&limit={FAILURES}")["jobs"] for state in ("running", "failed")
-    )
-    click.echo(_status_text(status, {job["id"]: job["progress"] for job in running}, failed))
+    jobs = {
+        state: _ask("GET", f"/api/jobs?state={state}&limit={limit}")["jobs"]
+        for state, limit in (("running", SLOTS), ("done", LATEST), ("failed", LATEST))
+    }
+    click.echo(_status_text(status, jobs))
     return 0
 
 
-def _status_text(status: dict[str, Any], progress: dict[int, dict[str, Any]], failed: list[dict[str, Any]]) -> str:
+def _status_text(status: dict[str, Any], latest: dict[str, list[dict[str, Any]]]) -> str:
+    progress = {job["id"]: job["progress"] for job in latest["running"]}
     jobs = ", ".join(f"{count} {state}" for state, count in status["jobs"].items() if count) or "none yet"
     lines = [
         f"running for {duration_text(time.time() - status['began'])}{', paused' if status['paused'] else ''}",
         f"  page      {status['page'] or 'none'}",
-        f"  watching  {status['kernels']} kernel{'s' * (status['kernels'] != 1)} in {', '.join(status['folders'])}",
+        f"  watching  {number_text(status['kernels'], 'kernel')} in {', '.join(status['folders'])}",
         f"  jobs      {jobs}",
         f"  today     {duration_text(status['spent_today_s'])} of runs",
     ]
@@ -111,8 +115,15 @@ def _status_text(status: dict[str, Any], progress: dict[int, dict[str, Any]], fa
     ]
     if not status["slots"]:
         lines.append("  no device yet: fsr daemon logs says why")
-    lines += [f"  failed    {Path(job['kernel']).name}: {job['error'].splitlines()[0]}" for job in failed]
+    lines += [f"  done      {Path(job['kernel']).name}: {_result_text(job['result'])}" for job in latest["done"]]
+    lines += [f"  failed    {Path(job['kernel']).name}: {job['error'].splitlines()[0]}" for job in latest["failed"]]
     return "\n".join(lines)
+
+
+def _result_text(result: dict[str, Any]) -> str:
+    """What a run came to, and where its winner lies."""
+    best = result["best"]
+    return f"{ratio_text(best['speedup'])} ({result['basis']}), {result['output']}" if best else str(result["status"])
 
 
 def _progress_text(progress: dict[str, Any]) -> str:

@@ -77,6 +77,9 @@ def run(arguments: list[str] | None = None) -> None:
         else:
             print(f"fsr: {fault}", file=sys.stderr)
         sys.exit(fault.exit_code)
+    except click.exceptions.NoArgsIsHelpError as fault:
+        print(fault.format_message(), file=sys.stderr)
+        sys.exit(EXIT_USAGE)
     except click.ClickException as fault:
         usage = fault.ctx.get_usage() + "\n" if isinstance(fault, click.UsageError) and fault.ctx is not None else ""
         print(f"{usage}Error: {one_line(fault.format_message())}", file=sys.stderr)

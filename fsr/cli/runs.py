@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from fsr.cli.group import Group
 from fsr.cli.options import json_option
 from fsr.cli.report import report_command
 from fsr.errors import StorageError
@@ -16,7 +17,7 @@ from fsr.runs.record import RunRecord, records
 from fsr.settings import read_settings
 
 
-@click.group("runs")
+@click.group("runs", cls=Group)
 def runs_command() -> None:
     """List, show and steer runs."""
 

@@ -9,6 +9,7 @@ import click
 
 from fsr.cache.store import Store
 from fsr.errors import EXIT_DONE, StorageError, UsageError
+from fsr.report.words import number_text
 from fsr.settings import Settings, read_settings
 
 
@@ -52,7 +53,7 @@ def export_command(file: Path, prefixes: tuple[str, ...]) -> None:
         draft.replace(file)
     except OSError as fault:
         raise StorageError(f"the bundle cannot be written: {fault.strerror}", where=str(file)) from None
-    click.echo(f"{len(found)} winners in {file}")
+    click.echo(f"{number_text(len(found), 'winner')} in {file}")
 
 
 @click.command("import")
@@ -89,7 +90,8 @@ def _take_in(data: bytes, settings: Settings) -> None:
     with Store(Path(settings.cache)) as store:
         count = take_in(store, bundle)
     click.echo(
-        f"{count} winners of {bundle.name} in quarantine; `fsr cache verify KERNEL...` has them tested and served"
+        f"{number_text(count, 'winner')} of {bundle.name} in quarantine; "
+        "`fsr cache verify KERNEL...` tests what is there and serves what holds"
     )
 
 

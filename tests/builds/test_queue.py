@@ -33,6 +33,14 @@ def test_jobs_come_oldest_first_and_once(tmp_path: Path) -> None:
     assert not jobs[1].current
 
 
+def test_a_job_that_another_takes_meanwhile_hides_no_other(tmp_path: Path) -> None:
+    kernel = tmp_path / "k.cu"
+    kernel.write_text("// k")
+    put(tmp_path / "q", kernel)
+    (tmp_path / "q" / "gone.job").symlink_to(tmp_path / "nowhere")  # listed, and not there when it is asked for
+    assert [job and job.kernel for job in map(read, waiting(tmp_path / "q"))] == [kernel]
+
+
 def test_each_set_of_folders_and_macros_is_a_job_of_its_own(tmp_path: Path) -> None:
     queue, kernel = queue_of(tmp_path), tmp_path / "k.cu"
     kernel.write_text("// k")

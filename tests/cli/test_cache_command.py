@@ -91,7 +91,7 @@ def test_damage_is_told_not_served_and_pruned(cli, database, kernel):
     assert "damaged" in cli("cache", "list").out
     assert json.loads(cli("cache", "show", key).out)["damaged"] is True
     assert "damaged: never served" in cli("cache", "explain", kernel).out
-    assert "1 winners removed" in cli("cache", "prune", "--damaged").out
+    assert "1 winner removed" in cli("cache", "prune", "--damaged").out
     assert cli("cache", "verify").code == EXIT_DONE
 
 
@@ -106,14 +106,14 @@ def test_prune_removes_only_what_is_named(cli, database, kernel):
     told = cli("cache", "prune", "--failures").out
     assert "0 winners removed" in told
     assert "1 failures forgotten" in told
-    assert "1 winners removed" in cli("cache", "prune", "--older-than", 0).out
+    assert "1 winner removed" in cli("cache", "prune", "--older-than", 0).out
 
 
 def test_explain_says_what_fits_and_what_not(cli, database, kernel):
     assert "there is no cache yet" in cli("cache", "explain", kernel).out
     publish(database, kernel, basis="predicted")
     told = cli("cache", "explain", kernel).out
-    assert "1 winners stored" in told
+    assert "1 winner stored" in told
     assert "predicted, not measured: never served" in told
     kernel.write_text("// changed\n")
     assert "0 winners stored" in cli("cache", "explain", kernel).out
@@ -140,7 +140,7 @@ def test_winners_travel_signed_and_wait_in_quarantine(cli, database, kernel, tmp
     pytest.importorskip("cryptography", reason="the extra 'share' is not installed")
     publish(database, kernel)
     bundle = tmp_path / "winners.json"
-    assert "1 winners in" in cli("cache", "export", bundle).out
+    assert "1 winner in" in cli("cache", "export", bundle).out
     key = cli("cache", "key").out.strip()
     assert cli("cache", "export", bundle, "--key", "zzz").code == EXIT_USAGE
     for name in ("FSR_CACHE",):
@@ -152,10 +152,10 @@ def test_winners_travel_signed_and_wait_in_quarantine(cli, database, kernel, tmp
     assert "does not trust" in refused.err
     assert "fsr cache trust" in refused.err
     assert cli("cache", "trust", "ann", key).code == EXIT_DONE
-    assert "1 winners of ann in quarantine" in cli("cache", "import", bundle).out
+    assert "1 winner of ann in quarantine" in cli("cache", "import", bundle).out
     assert "not newer" in cli("cache", "import", bundle).err
-    assert "1 winners in quarantine" in cli("cache", "list").out
-    assert "1 winners checked, 0 damaged" in cli("cache", "verify").out
+    assert "1 winner in quarantine" in cli("cache", "list").out
+    assert "1 winner checked, 0 damaged" in cli("cache", "verify").out
     bundle.write_bytes(bundle.read_bytes().replace(b"winner", b"loser!"))
     assert "content was changed" in cli("cache", "import", bundle).err
     assert cli("cache", "import", tmp_path / "absent").code == EXIT_USAGE
@@ -195,7 +195,7 @@ def test_a_teams_winners_come_from_a_web_server_once_and_only_as_signed(cli, dat
         for _ in range(2):  # what was refused is not remembered as known
             assert "content was changed" in cli("cache", "import", address).err
         Bucket.data, Bucket.sent = whole, 0
-        assert "1 winners of own in quarantine" in cli("cache", "import", address).out
+        assert "1 winner of own in quarantine" in cli("cache", "import", address).out
         assert "nothing is new" in cli("cache", "import", address).out
         assert Bucket.sent == len(whole)
         Bucket.tag = '"2"'
@@ -210,7 +210,7 @@ def test_a_teams_winners_come_from_a_web_server_once_and_only_as_signed(cli, dat
 def test_prune_keeps_the_cache_to_a_size(cli, database, kernel):
     publish(database, kernel)
     assert "0 winners removed" in cli("cache", "prune", "--max-size", 1).out
-    assert "1 winners removed" in cli("cache", "prune", "--max-size", 0).out
+    assert "1 winner removed" in cli("cache", "prune", "--max-size", 0).out
 
 
 def test_what_runs_learned_is_shown_and_forgotten(cli, database):

@@ -46,6 +46,7 @@ def test_a_saved_kernel_is_refined_through_kill_and_restart(fsr: Fsr, tmp_path: 
         assert eventually(lambda: "refines kernel.cu: " in fsr.run("daemon", "status").stdout)
         assert eventually((folder / ".fsr" / "kernel.fsr.cu").exists, 700)
         assert eventually(lambda: fsr.json("daemon", "status")["jobs"]["done"] == 1)
+        assert str(folder / ".fsr" / "kernel.fsr.cu") in fsr.run("daemon", "status").stdout
         assert json.loads((folder / ".fsr" / "kernel.fsr.json").read_text())["status"] == "improved"
         assert (folder / "kernel.cu").read_text() == ROW_SUM
         logged = fsr.run("daemon", "logs").stdout
@@ -75,12 +76,15 @@ def test_what_cannot_be_watched_is_told_at_once(fsr: Fsr, tmp_path: Path) -> Non
 def test_the_unit_starts_what_was_asked_for(fsr: Fsr, tmp_path: Path) -> None:
     folder = tmp_path / "a folder with 100 % $HOME"
     folder.mkdir()
-    fsr.env["XDG_CONFIG_HOME"] = str(tmp_path / "config")
+    fsr.env |= {"XDG_CONFIG_HOME": str(tmp_path / "config"), "FSR_CACHE": "/a $cache.db", "FSR_REMOTE_TOKEN": "secret"}
     assert fsr.run("daemon", "install", folder).returncode == 0
     unit = (tmp_path / "config" / "systemd" / "user" / "fsr.service").read_text()
     assert '"-m" "fsrd.main"' in unit
     assert f'"{tmp_path}/a folder with 100 %% $$HOME"' in unit
     assert f'Environment="FSR_HOME={fsr.home}"' in unit
+    assert f'Environment="PATH={os.environ["PATH"]}"' in unit  # nvcc and the sanitizers are found there
+    assert 'Environment="FSR_CACHE=/a $cache.db"' in unit
+    assert "secret" not in unit
     assert "Restart=on-failure" in unit
     assert "ExecReload=/bin/kill -HUP $MAINPID" in unit
     if shutil.which("systemd-analyze") is not None:

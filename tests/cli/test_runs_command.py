@@ -9,6 +9,7 @@ import pytest
 
 from fsr.errors import EXIT_FAILED, EXIT_USAGE
 from fsr.runs.log import EventLog
+from tests.commandline import Fsr
 
 RESULT = {
     "status": "improved", "entry": "k", "run": "20260101-120000-k-0001", "basis": "predicted",
@@ -75,3 +76,13 @@ def test_a_log_damaged_in_the_middle(cli, runs):
     assert listed.code == 0
     assert "cut off after 2 outcomes" in listed.out
     assert "damaged" in listed.out
+
+
+@pytest.mark.parametrize("group", ["cache", "daemon", "runs"])
+def test_a_group_alone_shows_its_help_in_whole_sentences(fsr: Fsr, group: str) -> None:
+    alone, asked = fsr.run(group), fsr.run(group, "--help")
+    assert (alone.returncode, alone.stdout, asked.returncode) == (2, "", 0)
+    assert alone.stderr == asked.stdout
+    described = asked.stdout.partition("Commands:")[2]
+    assert len(described.splitlines()) > 5
+    assert not [line for line in described.splitlines() if line.endswith("...")]

@@ -18,7 +18,6 @@ from fsrd.service.instance import Place
 STARTING_S, ENDING_S, LOOK_S = 150.0, 60.0, 0.05  # looking for devices alone may take 120 s (fsrd.service.devices)
 UNIT = """[Unit]
 Description=fsr: makes GPU kernels faster while the machine is idle
-Documentation=https://www.freedesktop.org/software/systemd/man/systemd.service.html
 
 [Service]
 Type=exec
@@ -28,12 +27,14 @@ Restart=on-failure
 RestartSec=5
 KillMode=mixed
 TimeoutStopSec=30
-Environment={environment}
+{environment}
 Nice=5
 
 [Install]
 WantedBy=default.target
 """
+# What a service of systemd would lack: compilers and sanitizers are found on the PATH. No token goes into the file.
+KEPT = ("PATH", "CUDA_HOME", "CUDA_PATH", "FSR_CACHE", "FSR_SYSTEM_CACHE", "FSR_WORKERS")
 
 
 def start(settings: Settings, folders: Sequence[str]) -> str:
@@ -94,18 +95,20 @@ def watched(settings: Settings, folders: Sequence[str]) -> tuple[str, ...]:
 
 
 def install(settings: Settings, folders: Sequence[str]) -> Path:
-    """Write the systemd unit of this user; returns its path. The same folders, home and Python as now."""
+    """Write the systemd unit of this user; returns its path. The same folders, home, Python and PATH as now."""
     watched(settings, folders)
     base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     path = base / "systemd" / "user" / "fsr.service"
     words = [sys.executable, "-m", "fsrd.main", *absolute(folders)]
     path.parent.mkdir(parents=True, exist_ok=True)
-    home = _quoted(f"FSR_HOME={settings.home}")
-    path.write_text(UNIT.format(command=" ".join(map(_quoted, words)), environment=home))
+    kept = {"FSR_HOME": settings.home} | {name: os.environ[name] for name in KEPT if name in os.environ}
+    environment = "\n".join(f"Environment={_quoted(f'{name}={value}')}" for name, value in kept.items())
+    command = " ".join(_quoted(word).replace("$", "$$") for word in words)
+    path.write_text(UNIT.format(command=command, environment=environment))
     return path
 
 
 def _quoted(word: str) -> str:
-    """A word as systemd reads it (systemd.syntax(7), systemd.unit(5): '%' and '$' are doubled)."""
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    """A word as systemd reads it (systemd.syntax(7), systemd.unit(5): '%' is doubled, in a command '$' too)."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'

@@ -15,6 +15,7 @@ from fsr.builds.queue import queue_of
 from fsr.cache.digest import text_digest
 from fsr.errors import FsrError
 from fsr.given import as_key, split_given
+from fsr.report.words import number_text
 from fsr.settings import Settings
 from fsrd.config import Config
 from fsrd.jobs.job import Job, Priority, Request, State
@@ -74,7 +75,7 @@ class Service:
         """Take back what an earlier life held, then begin to watch and to work."""
         back = self.store.reclaim(everything=True)
         if back:
-            LOG.info("%d job(s) of an earlier life go on", back)
+            LOG.info("%s of an earlier life to go on with", number_text(back, "job"))
         self._watch()
         for worker in self.workers:
             worker.start()
@@ -224,7 +225,8 @@ class Service:
             return
         best = result["best"]
         speed = f"{best['speedup']:.3g}x as fast ({result['basis']})" if best else result["why"]
-        LOG.info("%s: %s: %s", job.kernel, result["status"], speed)
+        where = f": {result['output']}" if best else ""
+        LOG.info("%s: %s: %s%s", job.kernel, result["status"], speed, where)
         if best:
             self.bus.tell("win", {"job": job.id, "kernel": job.kernel, "speedup": best["speedup"],
                                   "basis": result["basis"], "output": result["output"]})  # fmt: skip
@@ -279,7 +281,8 @@ class Service:
             live = [job.kernel for job in self.store.jobs([State.QUEUED, State.RUNNING], limit=1 << 30)]
             self.store.forget([kernel for kernel in dict.fromkeys(live) if not Path(kernel).is_file()])
         if jobs:
-            LOG.info("%d job(s) queued: %s", len(jobs), ", ".join(Path(job.kernel).name for job in jobs[:5]))
+            named = ", ".join(Path(job.kernel).name for job in jobs[:5])
+            LOG.info("%s queued: %s%s", number_text(len(jobs), "job"), named, ", ..." if len(jobs) > 5 else "")
         self._wake()
 
     def _watched(self, kernel: str, given: tuple[str, ...]) -> Content | None:

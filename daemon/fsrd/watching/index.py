@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from fsrd.watching.content import Content, Contents
@@ -60,20 +60,27 @@ class Index:
 
     # ------------------------------------------------------------ looking
 
-    def scan(self, top: str | None = None, *, first: bool = False) -> Changes:
+    def scan(
+        self, top: str | None = None, *, first: bool = False, unsettled: Callable[[str], bool] | None = None
+    ) -> Changes:
         """Look at all kernels below ``top`` (everywhere when None), and at those known there that may be gone.
-        ``first``: nobody is writing anything, so that a header which is not there will not come in a moment."""
+        ``first``: nobody is writing anything, so that a header which is not there will not come in a moment.
+        ``unsettled``: whether a file is being saved right now. A kernel that holds one, or is not there, counts as
+        missed once, whatever was seen of it before: the next look decides."""
         self._real.forget()
         if top is None:
             self.links.clear()
         seen = dict.fromkeys(kernel for folder in self.folders for kernel in self._walk(folder, top))
         below = [k for k in self.kernels if top is None or k == top or k.startswith(top + os.sep)]
-        changes = self.look([*seen, *(k for k in below if k not in seen)], first=first)
+        changes = self.look([*seen, *(k for k in below if k not in seen)], first=first, unsettled=unsettled)
         if top is None:
             self._contents.prune(frozenset(self._users))
         return changes
 
-    def look(self, paths: Iterable[str], *, changed: bool = False, first: bool = False) -> Changes:
+    def look(
+        self, paths: Iterable[str], *, changed: bool = False, first: bool = False,
+        unsettled: Callable[[str], bool] | None = None,
+    ) -> Changes:  # fmt: skip
         """Look at these files and whatever includes them. ``changed``: something happened to each, so that it is read
         whatever its time stamp says. A kernel, or a header of it, is gone only when it is missed twice: editors move
         files about, and whoever copies a folder copies one after the other."""
@@ -88,12 +95,18 @@ class Index:
                 kernels.update(dict.fromkeys(sorted(self._users.get(name, ()))))
         changes = Changes()
         for kernel in kernels:
-            self._look_at(kernel, changes, first)
+            if unsettled is not None and self._is_unsettled(kernel, unsettled):
+                self._missing.add(kernel)
+            else:
+                self._look_at(kernel, changes, first)
         return changes
 
+    def _is_unsettled(self, kernel: str, unsettled: Callable[[str], bool]) -> bool:
+        old, new = self.kernels.get(kernel), self._current(kernel)
+        return old != new and (new is None or any(unsettled(path) for path in new.files))
+
     def _look_at(self, kernel: str, changes: Changes, first: bool) -> None:
-        old = self.kernels.get(kernel)
-        new = self._read(kernel) if self._canonical(kernel) == kernel else None
+        old, new = self.kernels.get(kernel), self._current(kernel)
         if new is None:
             if old is not None and kernel in self._missing:
                 self._missing.discard(kernel)
@@ -112,6 +125,9 @@ class Index:
         if old is None or old.digest != new.digest:
             changes.saved[kernel] = new.digest
 
+    def _current(self, kernel: str) -> Content | None:
+        return self._read(kernel) if self._canonical(kernel) == kernel else None
+
     def _read(self, kernel: str) -> Content | None:
         holding = [folder for folder in self.folders if folder.relative(kernel) is not None]
         inner = max(holding, key=lambda folder: len(str(folder.root)), default=None)
@@ -119,7 +135,7 @@ class Index:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Kernels that were missed once, or a header of them: to be looked at again in a moment."""
+        """Kernels that were missed once, or a header of them, or are being saved: to be looked at again in a moment."""
         return tuple(self._missing)
 
     def elsewhere(self) -> set[str]:
@@ -158,7 +174,8 @@ class Index:
             if real != here and all(other.relative(real) is None for other in self.folders):
                 self.links[real] = here
             try:
-                entries = sorted(os.scandir(here), key=lambda entry: entry.name)
+                with os.scandir(here) as found:
+                    entries = sorted(found, key=lambda entry: entry.name)
             except OSError:
                 continue
             for entry in entries:

@@ -145,7 +145,10 @@ class Watcher:
         waiting = self._settling.waiting
         if being_written(waiting):
             return True
-        return not self._settling.overdue and any(path in self._written or _young(path) for path in waiting)
+        return not self._settling.overdue and any(self._being_saved(path) for path in waiting)
+
+    def _being_saved(self, path: str) -> bool:
+        return path in self._written or _young(path)
 
     def _check(self) -> None:
         """Look after folders that were replaced, and now and then after everything."""
@@ -157,7 +160,7 @@ class Watcher:
             return
         self._observe()
         began = time.monotonic()
-        changes = self._index.scan()
+        changes = self._index.scan(unsettled=self._being_saved)
         for kernel in self._index.missing:
             self._settling.note(kernel)
         took_s = time.monotonic() - began

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.commandline import ROW_SUM, Fsr
+from tests.commandline import LARGE_ROW_SUM, Fsr
 from tests.daemon.stand_in import kernel, service_of
 
 playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright axe-playwright-python")
@@ -23,7 +23,7 @@ SCREENS = {"wide, light": ("light", 1280, 900), "phone, dark": ("dark", 390, 800
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with a run that won, and a folder of kernels."""
     folder = tmp_path_factory.mktemp("page")
-    (folder / "row_sum.cu").write_text(ROW_SUM)
+    (folder / "row_sum.cu").write_text(LARGE_ROW_SUM)
     result = Fsr(folder / "home").refine(folder / "row_sum.cu", "--evaluations", 4)
     assert result["status"] == "improved"
     return folder

@@ -16,7 +16,7 @@ from fsrd.config import Config, RunTable, WatchedFolder
 from fsrd.jobs.job import State
 from fsrd.running.process import CHILD
 from fsrd.service.devices import slots_of
-from tests.commandline import ROW_SUM
+from tests.commandline import LARGE_ROW_SUM
 from tests.daemon.stand_in import eventually, service_of
 
 pytestmark = [
@@ -52,7 +52,7 @@ def head(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_a_head_that_restarts_costs_a_run_nothing(tmp_path: Path, head: Any) -> None:
     first = head()
     (tmp_path / "kernels").mkdir()
-    (tmp_path / "kernels" / "row_sum.cu").write_text(ROW_SUM)
+    (tmp_path / "kernels" / "row_sum.cu").write_text(LARGE_ROW_SUM)
     table = RunTable(ray=first.address, device="host", budget="25m", evaluations=6, workers=1)
     config = Config(folder=(WatchedFolder(path=str(tmp_path / "kernels")),), run=table)
     slots = slots_of(table.device, table.target, table.ray)

@@ -82,6 +82,24 @@ def test_each_pattern_tells_exactly_what_changed(tmp_path: Path, told: Told) -> 
             assert watcher.kernels == len(after)
 
 
+@pytest.mark.timeout(120)
+def test_looking_through_everything_while_a_kernel_is_saved_tells_of_it_once(
+    tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the look finds is not settled yet: half of a text, or the first of several saves."""
+    for name, value in {"CHECK_S": 0.01, "RESCAN_S": 0.0, "RESCAN_SHARE": 1.0}.items():
+        monkeypatch.setattr(f"fsrd.watching.watcher.{name}", value)
+    world = World(tmp_path, random.Random(11))
+    for watcher in watched(world, told):
+        for pattern in (patterns.quick_saves, patterns.write_in_parts, patterns.emacs) * 2:
+            before, told.saved = world.kernels(), []
+            pattern(world)
+            wanted = {kernel for kernel, content in world.kernels().items() if before.get(kernel) != content}
+            told.settle(watcher, lambda wanted=wanted: wanted <= set(told.saved))
+            assert Counter(told.saved) == Counter(wanted), pattern.__name__
+            assert told.gone == []
+
+
 def test_each_file_of_a_checkout_of_500_is_told_of_once(tmp_path: Path, told: Told) -> None:
     world = World(tmp_path, random.Random(5))
     checkout(world, 500)
