@@ -48,8 +48,9 @@ from fsr.identity import digest  # noqa: E402
 from fsr.records import Case, FaultKind, Image, Outcome, Status  # noqa: E402
 from fsr.runs.fleet import Fleet, open_fleet  # noqa: E402
 from fsr.runs.options import RefineOptions  # noqa: E402
-from fsr.testgen.cases import HOST_ELEMENTS, cases_at, elements, families_of  # noqa: E402
+from fsr.testgen.cases import HOST_ELEMENTS, cases_at, families_of  # noqa: E402
 from fsr.testgen.compare import compare  # noqa: E402
+from fsr.testgen.fitting import elements  # noqa: E402
 from fsr.testgen.values import build  # noqa: E402
 
 BUDGET_S = 300.0  # as fsr check's

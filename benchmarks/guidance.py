@@ -4,15 +4,16 @@
                                   [--predicted] [--workers N] [--seconds S]
 
 For every kernel (all examples by default) and seed two searches run, each with one proposal out at a time: one knows
-what holds its elites back, the other does not; all else is equal. Told is after how many evaluations each first has
-90 % of the better one's final speed-up (one more than were made, if never), and the ratio guided / unguided, with its
-median over kernels and seeds. A candidate is compiled, timed and, beside a GPU, recorded once, and all searches are
-told the same, so that noise of timing favours neither; a guided search knows its causes at once, where in a refinement
-they come when a core is idle. Counters are not read. ``--limit`` bounds the searches that run together: they are
-compared over as many evaluations as both had made by then. ``--predicted`` takes times from one recording a candidate
-on the CPU, and tests nothing: the two searches of each kernel and seed are then a task of their own, ``--workers`` of
-them at a time. A line goes to OUT_DIR/guidance.jsonl for each pair of searches; after ``--seconds`` it stops, ends with
-2, and the same command once more goes on. The summary is printed and goes to OUT_DIR/guidance.json.
+what holds its elites back, the other does not; all else is equal, and both know what the kernel computes. Told is
+after how many evaluations each first has 90 % of the better one's final speed-up (one more than were made, if never),
+and the ratio guided / unguided, with its median over kernels and seeds. A candidate is compiled, timed and, beside a
+GPU, recorded once, and all searches are told the same, so that noise of timing favours neither; a guided search knows
+its causes at once, where in a refinement they come when a core is idle. Counters are not read. ``--limit`` bounds the
+searches that run together: they are compared over as many evaluations as both had made by then. ``--predicted`` takes
+times from one recording a candidate on the CPU, and tests nothing: the two searches of each kernel and seed are then a
+task of their own, ``--workers`` of them at a time. A line goes to OUT_DIR/guidance.jsonl for each pair of searches;
+after ``--seconds`` it stops, ends with 2, and the same command once more goes on. The summary is printed and goes to
+OUT_DIR/guidance.json.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ from fsr.evaluation.spec import (  # noqa: E402
 from fsr.features.lifted import binary_features, launch_features  # noqa: E402
 from fsr.features.schema import Features  # noqa: E402
 from fsr.hardware.gpus import closest_target  # noqa: E402
+from fsr.lifting.lift import lift  # noqa: E402
 from fsr.prediction.predict import predict  # noqa: E402
 from fsr.records import Basis, Candidate, Outcome, Status, Timing  # noqa: E402
 from fsr.runs.fleet import open_fleet  # noqa: E402
@@ -84,10 +86,10 @@ class Search:
     over: bool = False
 
     @classmethod
-    def begin(cls, kernel: Kernel, target: str, seed: int, guided: bool, most: int, baseline: Outcome) -> Search:
+    def begin(cls, kernel: Kernel, rules: Rules, seed: int, guided: bool, most: int, baseline: Outcome) -> Search:
         proposer = Deterministic(seed)
         proposer.policy = Policy(aimed=AIMED if guided else 0.0)
-        space = Space(Rules(kernel.contract, target=target), all_actions(), lambda name, fault: None)
+        space = Space(rules, all_actions(), lambda name, fault: None)
         refinement = Refinement(kernel.baseline, space, [proposer])
         refinement.ask()
         refinement.tell(0, baseline)
@@ -293,8 +295,9 @@ def _search(
     kernel: Kernel, spec: SessionSpec, evaluations: Evaluations | Predictions, baseline: Outcome, task: Task
 ) -> list[Search]:
     assert baseline.timing is not None
+    rules = Rules(kernel.contract, target=spec.target, computation=lift(kernel.contract, kernel.baseline).computation)
     searches = [
-        Search.begin(kernel, spec.target, seed, guided, task.wanted.evaluations, baseline)
+        Search.begin(kernel, rules, seed, guided, task.wanted.evaluations, baseline)
         for seed in task.seeds
         for guided in (True, False)
     ]

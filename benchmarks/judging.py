@@ -14,7 +14,7 @@ from fsr.evaluation.batches import images
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import SessionSpec
 from fsr.records import Candidate, Case, FaultKind, Image, Plan
-from fsr.testgen.cases import elements
+from fsr.testgen.fitting import elements
 from fsr.testgen.placing import place
 from fsr.testgen.values import build
 

@@ -34,6 +34,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -285,6 +286,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--libclang", default="")
     options = parser.parse_args()
+    if find_spec("clang") is None:
+        parser.error("the front end is the package libclang, which is not installed: pip install -e '.[bench]'")
     jobs = list(chosen(options.folder.resolve(), options.part, options.most, options.seed))
     options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.workers) as pool:

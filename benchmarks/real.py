@@ -72,9 +72,10 @@ def prepared(source: Path, target: Path, about: About) -> Path | None:
 
 
 def _environment(tree: Path, home: Path) -> dict[str, str]:
-    """The tree's fsr before any other, and the packages that are found by path today."""
-    paths = os.pathsep.join(filter(None, [str(tree), os.environ.get("PYTHONPATH")]))
-    return os.environ | {"PYTHONPATH": paths, "FSR_HOME": str(home)}
+    """The tree's fsr before any other, that of the folder this is called from too, and the packages that are found by
+    path today."""
+    paths = os.pathsep.join(filter(None, [str(tree.resolve()), os.environ.get("PYTHONPATH")]))
+    return os.environ | {"PYTHONPATH": paths, "PYTHONSAFEPATH": "1", "FSR_HOME": str(home)}
 
 
 def refined(kernel: Path, options: argparse.Namespace, home: Path) -> dict[str, Any]:
