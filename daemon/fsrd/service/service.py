@@ -28,7 +28,7 @@ from fsrd.service.devices import Slot, slots_of
 from fsrd.service.instance import Place
 from fsrd.service.queued import take_queued
 from fsrd.service.reach import Reach
-from fsrd.service.results import output_of, won
+from fsrd.service.results import drop, output_of, won
 from fsrd.service.slot import SlotWorker
 from fsrd.watching.content import Content
 from fsrd.watching.index import Changes
@@ -146,12 +146,14 @@ class Service:
         self.bus.tell("service", {"paused": False})
 
     def ask(self, kernel: str) -> Job | None:
-        """Queue a kernel that is watched before all others; None when it is not watched, or is as it was refined."""
+        """The job of a kernel that is watched, before all others from now on, or running already; None when it is not
+        watched, or is as it was refined."""
         content = self.content(kernel)
         if content is None:
             return None
         found = self.store.submit(self._requests(kernel, content.digest, Priority.ASKED, "asked for"))
-        return found[0] if found else None
+        self._wake()
+        return found[0] if found else self.store.live(kernel, content.digest)
 
     @property
     def hardware(self) -> tuple[str, ...]:
@@ -166,6 +168,7 @@ class Service:
         return {
             "began": self.began,
             "paused": self.paused,
+            "wrong": self.health(),
             "folders": [str(watched.folder().root) for watched in self.config.folder],
             "kernels": self.watcher.kernels if self.watcher is not None else 0,
             "events": self.watcher.events if self.watcher is not None else 0,
@@ -185,6 +188,8 @@ class Service:
             wrong.append("there is no device: the cluster did not answer")
         if self.watcher is None or not self.watcher.alive:
             wrong.append("nothing is watched")
+        elif self.watcher.fault:
+            wrong.append(f"what is saved is not queued now: {self.watcher.fault.splitlines()[0]}")
         if not self._minder.is_alive():
             wrong.append("nobody minds the queue")
         return wrong
@@ -231,6 +236,19 @@ class Service:
             self.bus.tell("win", {"job": job.id, "kernel": job.kernel, "speedup": best["speedup"],
                                   "basis": result["basis"], "output": result["output"]})  # fmt: skip
             won(self.config.win, job, result)
+        elif result["status"] == "unchanged":
+            self._drop_old(job)
+
+    def _drop_old(self, job: Job) -> None:
+        """The winner of a content that is no more is none for the one that took its place, and was left as it is."""
+        old = self.store.winner_before(job)
+        if old is None or old.digest == job.digest:
+            return
+        try:
+            if drop(old):
+                LOG.info("%s: the winner of its earlier content is removed from its results", job.kernel)
+        except OSError as fault:
+            LOG.warning("%s: the winner of its earlier content cannot be removed: %s", job.kernel, fault)
 
     def worked(self, seconds: float) -> None:
         """A run took so long of the day's budget."""
@@ -318,9 +336,11 @@ class Service:
 
     def _spend(self) -> None:
         with self._lock:
-            seconds, self._unspent_s = self._unspent_s, 0.0
+            seconds = self._unspent_s
         if seconds:
             self.store.spend(self.politeness.day(), seconds)
+            with self._lock:  # not before they are written: the disk may be full
+                self._unspent_s -= seconds
 
 
 def _saved_ns(kernel: str) -> int:

@@ -179,7 +179,15 @@ class Index:
             except OSError:
                 continue
             for entry in entries:
-                if entry.is_dir():
+                if _is_folder(entry):
                     todo.append(entry.path)
                 elif folder.takes(entry.path):
                     yield self._canonical(entry.path)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder or leads to one; a link that leads to itself, or where nobody may look, is none."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False

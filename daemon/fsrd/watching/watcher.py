@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -19,7 +20,9 @@ CHECK_S = 2.0  # for folders that were replaced by others of their name
 GIT_S = 0.05  # between two looks at a checkout that goes on
 RESCAN_S = 60.0  # for what the operating system did not tell: its queue has an end
 RESCAN_SHARE = 0.002  # of the time, where scanning takes long
+FAULT_S = 0.5  # after a fault
 MANY_EVENTS = 2000  # in one batch: some may have been lost
+LOG = logging.getLogger(__name__)
 
 Told = Callable[[Changes, bool], None]
 """Called with what changed, and whether the kernels were found by the first look (rather than saved just now)."""
@@ -28,7 +31,8 @@ Told = Callable[[Changes, bool], None]
 class Watcher:
     """Tells of every kernel of the folders once at the start, and from then on of those whose content changed.
 
-    ``told`` is called in the watcher's thread. ``events`` counts what was noticed."""
+    ``told`` is called in the watcher's thread; where it raises, the same is told again in a moment. ``events`` counts
+    what was noticed; ``fault`` says, in words, what keeps it from telling just now."""
 
     def __init__(self, folders: Sequence[Folder], told: Told) -> None:
         self._folders, self._told = tuple(folders), told
@@ -40,6 +44,8 @@ class Watcher:
         self._written: set[str] = set()  # files that somebody has open and writes
         self._thread = threading.Thread(target=self._work, name="watching", daemon=True)
         self._next_check = self._next_rescan = 0.0
+        self._untold: list[tuple[Changes, bool]] = []
+        self.fault = ""
         self.events = 0
         self.ready = threading.Event()
 
@@ -104,20 +110,49 @@ class Watcher:
 
     def _work(self) -> None:
         try:
-            self._observe()  # before the first look: what changes meanwhile is noticed
-            self._told(self._index.scan(first=True), True)
-            self._observe()
-            self._next_rescan = time.monotonic() + RESCAN_S
+            self._try(self._begin)
         finally:
             self.ready.set()
         while self._drained():
-            changes = self._settled()
-            if changes:
-                self._told(self._whole(changes), False)
-                self._observe()
-            if time.monotonic() >= self._next_check:
-                self._next_check = time.monotonic() + CHECK_S
-                self._check()
+            self._try(self._turn)
+
+    def _try(self, step: Callable[[], None]) -> None:
+        """One step; a fault is logged and looked into again with the next check, for nobody else watches."""
+        try:
+            step()
+        except Exception as fault:
+            words = str(fault) or type(fault).__name__
+            if words != self.fault:
+                LOG.exception("a fault while watching")
+            self.fault, self._next_rescan = words, 0.0
+            time.sleep(FAULT_S)
+
+    def _begin(self) -> None:
+        self._next_rescan = time.monotonic() + RESCAN_S
+        self._observe()  # before the first look: what changes meanwhile is noticed
+        self._tell(self._index.scan(first=True), True)
+        self._observe()
+
+    def _turn(self) -> None:
+        changes = self._settled()
+        if changes:
+            self._tell(self._whole(changes), False)
+            self._observe()
+        if time.monotonic() >= self._next_check:
+            self._next_check = time.monotonic() + CHECK_S
+            self._tell_rest()
+            self._check()
+            self.fault = ""
+
+    def _tell(self, changes: Changes, found: bool) -> None:
+        """Tell, after all that could not be told before: the index takes what it gave for known."""
+        self._untold.append((changes, found))
+        self._tell_rest()
+
+    def _tell_rest(self) -> None:
+        while self._untold:
+            self._told(*self._untold[0])
+            del self._untold[0]
 
     def _settled(self) -> Changes:
         if self._settling.wait_s == 0.0 and self._goes_on():
@@ -166,7 +201,7 @@ class Watcher:
         took_s = time.monotonic() - began
         self._next_rescan = began + max(RESCAN_S, took_s / RESCAN_SHARE)
         if changes:
-            self._told(self._whole(changes), False)
+            self._tell(self._whole(changes), False)
 
     def _whole(self, changes: Changes) -> Changes:
         """The same; what was read while git began to write is read once more when it has ended."""

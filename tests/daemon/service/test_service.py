@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from fsr.errors import StorageError
 from fsrd.config import Config, WatchedFolder, WinTable
-from fsrd.jobs.job import State
+from fsrd.jobs import store as stores
+from fsrd.jobs.job import Job, Request, State
 from fsrd.politeness.rules import PoliteTable
 from fsrd.service import service as services
 from fsrd.service.devices import Slot
@@ -161,6 +163,53 @@ def test_failures_are_told_and_only_some_are_tried_again(tmp_path: Path, service
     errors = {Path(job.kernel).stem: job.error for job in service.store.jobs()}
     assert errors["good"] == "the kernel is wrong"
     assert "no memory left" in errors["dead"]
+
+
+def test_a_kernel_that_is_itself_at_fault_is_tried_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "BACK_OFF_S", 0.1)
+    service = service_of(tmp_path)
+    service.start()
+    try:
+        kernel(tmp_path / "kernels", "wrong", "fail twice")
+        assert eventually(lambda: service.store.counts()["failed"] == 1)
+        (job,) = service.store.jobs()
+        assert job.attempts == 2
+    finally:
+        service.close()
+
+
+def test_the_winner_of_an_earlier_content_goes_when_the_new_one_has_none(tmp_path: Path, service: Service) -> None:
+    path = kernel(tmp_path / "kernels", "a")
+    output = tmp_path / "kernels" / ".fsr" / "a.fsr.cu"
+    assert done(service, 1)
+    assert output.exists()
+    kernel(tmp_path / "kernels", "a", "work 0.05 unchanged")
+    assert done(service, 2)
+    assert eventually(lambda: not output.exists())
+    assert not output.with_suffix(".json").exists()
+    output.write_text("mine")  # by somebody else: there is no evidence of the job's run beside it
+    kernel(tmp_path / "kernels", "a", "work 0.06 unchanged")
+    assert done(service, 3)
+    assert output.read_text() == "mine"
+    assert path.exists()
+
+
+def test_it_says_when_what_is_saved_cannot_be_queued(
+    tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit, full = service.store.submit, [True]
+
+    def submitted(requests: Iterator[Request]) -> list[Job]:
+        if full[0]:
+            raise StorageError("database or disk is full", where="jobs.db")
+        return submit(requests)
+
+    monkeypatch.setattr(service.store, "submit", submitted)
+    kernel(tmp_path / "kernels", "a")
+    assert eventually(lambda: "disk is full" in "".join(service.status()["wrong"]))
+    full[0] = False
+    assert done(service, 1)
+    assert eventually(lambda: service.status()["wrong"] == [])
 
 
 def test_a_pause_of_its_owner_outlives_the_service(tmp_path: Path) -> None:

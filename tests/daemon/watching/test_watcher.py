@@ -187,3 +187,46 @@ def test_what_is_read_while_git_begins_to_write_is_told_of_when_it_has_ended(
         assert len(told.saved) == 10
         digests = {kernel: content.digest for kernel, content in watcher.contents().items()}
         assert Index([Folder(world.root)]).scan(first=True).saved == digests
+
+
+@pytest.mark.timeout(300)
+def test_a_link_to_itself_does_not_end_it(tmp_path: Path, told: Told) -> None:
+    world = World(tmp_path, random.Random(3))
+    for watcher in watched(world, told):
+        loop = world.root / "loop.cu"
+        loop.symlink_to(loop)
+        (world.root / "self").symlink_to(world.root)  # has the whole folder looked through
+        later = world.root / "later.cu"
+        later.write_text("__global__ void k(float *x) {}\n")
+        told.settle(watcher, lambda later=later: str(later) in told.saved)
+        assert watcher.alive
+        assert (str(later) in told.saved, watcher.fault) == (True, "")
+
+
+@pytest.mark.timeout(300)
+def test_what_cannot_be_told_now_is_told_later_and_once(tmp_path: Path, told: Told) -> None:
+    world, full = World(tmp_path, random.Random(3)), [True]
+
+    def tell(changes: Changes, found: bool) -> None:
+        if full[0] and not found:
+            raise OSError("no space left")
+        told(changes, found)
+
+    watcher = Watcher([Folder(world.root)], tell).start()
+    try:
+        assert watcher.ready.wait(200)
+        first, second = (world.root / name for name in ("first.cu", "second.cu"))
+        told.saved = []
+        first.write_text("__global__ void k(float *x) {}\n")
+        ends = time.monotonic() + PATIENCE_S
+        while not watcher.fault and time.monotonic() < ends:
+            time.sleep(0.02)
+        assert watcher.fault == "no space left"
+        second.write_text("__global__ void k(float *y) {}\n")
+        time.sleep(QUIET_S)
+        full[0] = False
+        told.settle(watcher, lambda: not watcher.fault and len(told.saved) == 2)
+        assert told.saved == [str(first), str(second)]
+        assert watcher.fault == ""
+    finally:
+        watcher.close()
