@@ -55,7 +55,9 @@ def judged(kernel: Path, **changes: Any) -> Judged:
     return Judged(judgement, SessionSpec(read.contract, read.baseline, "host", "sm_90", 0), HERE)
 
 
-def run(store: Store, kernel: Path, monkeypatch: pytest.MonkeyPatch, answer: object) -> list[tuple[str, str]]:
+def run(
+    store: Store, kernel: Path, monkeypatch: pytest.MonkeyPatch, answer: object, gpu: str = HERE.name
+) -> list[tuple[str, str]]:
     def judge(*_: object, **more: object) -> object:
         assert more["timed"]
         if isinstance(answer, Exception):
@@ -63,6 +65,7 @@ def run(store: Store, kernel: Path, monkeypatch: pytest.MonkeyPatch, answer: obj
         return answer
 
     monkeypatch.setattr(verifying, "judge_candidate", judge)
+    monkeypatch.setattr(verifying, "gpu_name", lambda device: gpu)
     return [(one.state, one.why) for one in verify(store, kernel, RefineOptions(kernel))]
 
 
@@ -83,7 +86,8 @@ def test_what_holds_here_is_served_with_files_made_here(
         assert "something else" not in text
         assert entry.evidence["best"]["speedup"] == 2.0
         slower = judged(kernel, verdict={**FASTER, "kind": "slower", "speedup": 0.5})
-        assert run(store, kernel, monkeypatch, slower) == [("removed", "not faster here: 0.50 times")]
+        here = str(entry.device["name"])
+        assert run(store, kernel, monkeypatch, slower, here) == [("removed", "not faster here: 0.50 times")]
         assert list(store.entries()) == []
 
 
@@ -106,12 +110,36 @@ def test_nothing_else_leaves_quarantine_to_be_served(
         assert len(list(held(store))) == (state == "left")
 
 
-def test_what_cannot_be_judged_is_left_and_what_is_no_candidate_removed(
+def test_what_cannot_be_judged_is_left_and_no_candidate_leaves_quarantine(
     kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Store(tmp_path / "cache.db") as store:
         take_in(store, Bundle("s", "ann", 1, (sent(kernel),)))
         assert run(store, kernel, monkeypatch, BaselineError("it crashed")) == [("left", "it crashed")]
-        store.publish(replace(sent(kernel), candidate={}))
-        told = run(store, kernel, monkeypatch, BaselineError("it crashed"))
-        assert told == [("left", "it crashed"), ("removed", "its candidate cannot be read")]
+        take_in(store, Bundle("s", "ann", 2, (replace(sent(kernel), candidate={}),)))
+        ((state, why),) = run(store, kernel, monkeypatch, BaselineError("it crashed"))
+        assert state == "removed"
+        assert "cannot be read" in why
+
+
+def test_a_winner_that_is_served_goes_for_what_it_does_alone(
+    kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not for a form that this version does not know, what the host device lacks, a GPU that is not here, a fault of
+    the judging."""
+    here = replace(sent(kernel), device={"arch": "sm_90", "name": HERE.name})
+    wrong, lacks = ({"status": "failed", "outcome": outcome} for outcome in ("wrong", "compile_failed"))
+    with Store(tmp_path / "cache.db") as store:
+        store.publish(replace(here, candidate={}))
+        ((state, why),) = run(store, kernel, monkeypatch, judged(kernel))
+        assert (state, "not tested" in why) == ("left", True)
+        store.publish(here)
+        ((state, why),) = run(store, kernel, monkeypatch, judged(kernel, **wrong), gpu="NVIDIA B200")
+        assert (state, HERE.name in why) == ("left", True)
+        told = run(store, kernel, monkeypatch, judged(kernel, basis="predicted", **lacks), gpu="")
+        assert [state for state, _ in told] == ["left"]
+        with pytest.raises(ValueError, match="of fsr's own"):
+            run(store, kernel, monkeypatch, ValueError("of fsr's own"))
+        assert len(list(store.entries())) == 1
+        told = run(store, kernel, monkeypatch, judged(kernel, basis="predicted", **wrong), gpu="")
+        assert [state for state, _ in told] == ["removed"]
