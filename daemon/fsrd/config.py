@@ -10,6 +10,7 @@ import msgspec
 
 from fsr.errors import UsageError
 from fsr.given import checked_define, checked_folder
+from fsr.hardware.gpus import target_of
 from fsr.runs.options import RefineOptions, parse_duration
 from fsrd.politeness.hours import Hours
 from fsrd.politeness.rules import PoliteTable
@@ -129,9 +130,15 @@ def _existing(folder: str) -> Path:
 
 def _check(config: Config) -> None:
     """Raises UsageError or ValueError for values that are of the right kind and cannot be."""
-    parse_duration(config.run.budget)
-    if config.polite.daily_budget is not None:
-        parse_duration(config.polite.daily_budget)
+    for name, text in (("run.budget", config.run.budget), ("polite.daily_budget", config.polite.daily_budget)):
+        try:
+            parse_duration(text if text is not None else "1h")
+        except UsageError as fault:
+            raise ValueError(f"{name} is {text!r}, expected {fault.expected}") from None
+    try:
+        target_of(config.run.target)
+    except UsageError as fault:
+        raise ValueError(f"run.target is {config.run.target!r}, expected {fault.expected}") from None
     for text in config.polite.quiet_hours:
         Hours.parse(text)
     if not 0 <= config.polite.nice <= 19:

@@ -109,6 +109,7 @@ def _status_text(status: dict[str, Any], latest: dict[str, list[dict[str, Any]]]
         f"  jobs      {jobs}",
         f"  today     {duration_text(status['spent_today_s'])} of runs",
     ]
+    lines += [f"  trouble   {what}" for what in status.get("wrong", ())]
     lines += [
         f"  {slot['device']:<9} {slot['standing']}{_progress_text(progress.get(slot['job'], {}))}"
         for slot in status["slots"]

@@ -18,6 +18,8 @@ from fsr.source.launcher import launcher_header
 from fsr.source.output import render_output
 from fsr.source.tokens import tokenize
 
+OURS = b"// Launches what replaces "  # how fsr/source/launcher.py begins a header
+
 
 def require_writable(output: Path, kernel: Path) -> None:
     """Fail before the search rather than after it. Raises StorageError; UsageError when the output would replace
@@ -112,6 +114,9 @@ def write_outputs(files: Mapping[str, str], evidence: Mapping[str, Json], output
             draft.write_bytes(text.encode("utf-8", "surrogateescape"))
         for path, draft in drafts.items():
             draft.replace(path)
+        launcher = output.with_suffix(".cuh")
+        if launcher not in texts and launcher.is_file() and launcher.read_bytes().startswith(OURS):
+            launcher.unlink()  # of an earlier winner: it launches a kernel that is not in the output any more
     except OSError as fault:
         for draft in drafts.values():
             draft.unlink(missing_ok=True)

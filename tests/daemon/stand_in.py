@@ -16,8 +16,9 @@ from fsrd.service.service import Service
 
 KERNEL = "__global__ void k(float *x) { x[0] = 1.0f; }\n"
 
-# Speaks the protocol of fsrd.running.child. What it does stands in the kernel's first line:
-# '// work 0.2', '// fail for good', '// fail', '// die', '// deaf' (does not hear pause).
+# Speaks the protocol of fsrd.running.child. What it does stands in the kernel's first line: '// work 0.2',
+# '// work 0.2 unchanged', '// fail for good', '// fail twice' (settled by the second time), '// fail', '// die',
+# '// deaf' (does not hear pause).
 SCRIPT = """
 import json, os, select, sys, time
 order = json.loads(sys.stdin.readline())
@@ -29,7 +30,7 @@ tell("run", name=order["run"] or f"run-of-{os.path.basename(kernel)}")
 words = open(kernel).readline().split()[1:] or ["work", "0.05"]
 if words == ["die"]: sys.exit("no memory left")
 if words[0] == "fail":
-    tell("fault", error="the kernel is wrong", retry=len(words) == 1)
+    tell("fault", error="the kernel is wrong", retry=words[1:] in ([], ["twice"]), once=words[1:] == ["twice"])
     sys.exit()
 left, paused, deaf = float(words[1]), False, words[0] == "deaf"
 while left > 0:
@@ -40,8 +41,13 @@ while left > 0:
         paused = {"pause": not deaf, "go on": False}.get(line.strip(), paused)
     left -= 0 if paused else min(time.monotonic() - began, 0.06)  # what a busy machine takes is no work
     state("paused" if paused else "search")
+if words[2:] == ["unchanged"]:
+    tell("result", result={"status": "unchanged", "why": "none is faster", "run": "u", "basis": "predicted",
+         "output": None, "best": None})
+    sys.exit()
 os.makedirs(os.path.dirname(order["options"]["output"]), exist_ok=True)
 open(order["options"]["output"], "w").write("winner")
+json.dump({"run": "r"}, open(order["options"]["output"].removesuffix(".cu") + ".json", "w"))
 tell("result", result={"status": "improved", "why": "", "run": "r", "basis": "predicted",
      "output": order["options"]["output"], "best": {"speedup": 2.0}})
 """

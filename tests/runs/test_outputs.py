@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fsr.errors import StorageError, UsageError
-from fsr.runs.outputs import require_writable
+from fsr.runs.outputs import OURS, require_writable, write_outputs
 
 
 def kernel(folder: Path) -> Path:
@@ -42,3 +42,14 @@ def test_the_kernel_itself_will_not(tmp_path: Path) -> None:
     given = kernel(tmp_path)
     with pytest.raises(UsageError, match="the kernel itself"):
         require_writable(given, given)
+
+
+def test_the_launcher_of_an_earlier_winner_does_not_stay_beside_another(tmp_path: Path) -> None:
+    output, own = tmp_path / "k.fsr.cu", OURS.decode() + "k.\n"
+    files = write_outputs({"k.fsr.cu": "v1", "k.fsr.cuh": own}, {}, output)
+    assert Path(files["launcher"]).read_text() == own
+    assert "launcher" not in write_outputs({"k.fsr.cu": "v2"}, {}, output)
+    assert not output.with_suffix(".cuh").exists()
+    output.with_suffix(".cuh").write_text("// somebody's own header\n")
+    write_outputs({"k.fsr.cu": "v3"}, {}, output)
+    assert output.with_suffix(".cuh").exists()

@@ -136,7 +136,7 @@ def _refine(service: Service, _: Any, body: KernelQuery) -> Job:
         raise Refused(404, "no kernel of that path is watched")
     job = service.ask(body.kernel)
     if job is None:
-        raise Refused(409, "this content of the kernel was asked for already; ask for its job again")
+        raise Refused(409, "this content was refined already; POST /api/jobs/N/again has its job done once more")
     return job
 
 

@@ -217,6 +217,18 @@ class JobStore:
         with self._reading():
             return self._one("id = ?", [job])
 
+    def live(self, kernel: str, digest: str) -> Job | None:
+        """The job of a content that waits or runs, None without one."""
+        with self._reading():
+            return self._one(f"kernel = ? AND digest = ? AND {LIVE} ORDER BY id DESC", [kernel, digest])
+
+    def winner_before(self, job: Job) -> Job | None:
+        """The last job before it of the same kernel, hardware, folders and macros that found a winner; None without."""
+        where = [job.kernel, job.hardware, json.dumps(job.given), job.id]
+        with self._reading():
+            found = self._some(f"{SAME} AND id < ? AND state = 'done' ORDER BY id DESC", where)
+        return next((one for one in found if one.won), None)
+
     def jobs(self, states: Sequence[State] = (), *, limit: int = 200, before: int | None = None) -> list[Job]:
         """Newest first, of these states (all when empty), at most ``limit`` and older than ``before``."""
         marks = ",".join("?" for _ in states)

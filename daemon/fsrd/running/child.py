@@ -3,7 +3,8 @@
 The first line of standard input is the order, a JSON object; every further one is a word: pause, go on, stop (the best
 so far is judged). At its end, when whoever gave the order is gone, so is the run: its log is whole, and it is resumed.
 What it has to tell goes to standard output, one JSON object a line: ``run`` with its name, ``state`` twice a second,
-then ``result`` or ``fault``.
+then ``result`` or ``fault`` (``retry``: another attempt may help; ``once``: failing in the same words again settles
+it).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from fsr.errors import FsrError, SourceError, StorageError, UsageError
+from fsr.errors import BaselineError, FsrError, SourceError, StorageError, UsageError
 from fsr.runs.options import RefineOptions
 from fsr.runs.record import RunRecord
 from fsr.runs.run import Run, Stopped
@@ -55,7 +56,7 @@ def main() -> None:
     except Stopped as fault:
         _tell(out, "fault", error=str(fault), retry=True)
     except FsrError as fault:
-        _tell(out, "fault", error=str(fault), retry=not _lasts(fault))
+        _tell(out, "fault", error=str(fault), retry=not _lasts(fault), once=isinstance(fault, BaselineError))
 
 
 def _lasts(fault: FsrError) -> bool:

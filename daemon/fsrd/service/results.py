@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import subprocess
@@ -27,6 +28,24 @@ def output_of(config: Config, kernel: Path, variant: str = "") -> Path:
         folder = results / kernel.parent.relative_to(watched.folder().root)
     slug = "".join(c if c.isalnum() else "-" for c in variant.lower())
     return folder / slug / default_output(kernel).name
+
+
+def drop(old: Job) -> bool:
+    """Remove what an earlier job of a kernel wrote, when that lies there still; whether it did. Raises OSError."""
+    result = old.result or {}
+    if not result.get("output"):
+        return False
+    output = Path(str(result["output"]))
+    evidence = output.with_suffix(".json")
+    try:
+        run = json.loads(evidence.read_text(encoding="utf-8")).get("run")
+    except (OSError, ValueError, AttributeError):
+        return False
+    if run != result["run"]:  # of somebody else, or newer
+        return False
+    for path in (output, output.with_suffix(".cuh"), evidence):
+        path.unlink(missing_ok=True)
+    return True
 
 
 def won(table: WinTable, job: Job, result: Mapping[str, Any]) -> threading.Thread | None:

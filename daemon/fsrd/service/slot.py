@@ -120,7 +120,7 @@ class _Attempt:
                 self._process.close()
                 if store.done(job, message["result"]):
                     self._host.ended(job, message["result"], "")
-            elif store.fail(job, message["error"], retry=message["retry"]):
+            elif store.fail(job, message["error"], retry=message["retry"] and not _settled(job, message)):
                 self._host.ended(job, None, message["error"])
         except EOFError:
             how = self._process.close()
@@ -190,3 +190,8 @@ class _Attempt:
         if self._paused_at is None:
             self._host.worked(now - self._counted)
         self._counted = now
+
+
+def _settled(job: Job, message: Mapping[str, Any]) -> bool:
+    """Whether a kernel is itself at fault: it failed in the same words before, on a machine that was perhaps busy."""
+    return bool(message.get("once")) and job.error == message["error"]

@@ -124,10 +124,12 @@ def test_pages_of_other_sites_are_refused(api: Api, headers: dict[str, str]) -> 
 def test_jobs_are_listed_cancelled_and_asked_for_again(api: Api) -> None:
     (job,) = api.ask("GET", "/api/jobs?state=queued").body["jobs"]
     assert api.ask("GET", f"/api/jobs/{job['id']}").body == job
-    assert api.ask("POST", "/api/jobs", {"kernel": job["kernel"]}).status == 409
+    asked = api.ask("POST", "/api/jobs", {"kernel": job["kernel"]}).body
+    assert (asked["id"], asked["state"], asked["priority"]) == (job["id"], "queued", 30)
     assert api.ask("POST", f"/api/jobs/{job['id']}/again").status == 409
     assert api.ask("POST", f"/api/jobs/{job['id']}/cancel").body == {"done": True}
     assert api.ask("POST", f"/api/jobs/{job['id']}/cancel").body == {"done": False}
+    assert api.ask("POST", "/api/jobs", {"kernel": job["kernel"]}).status == 409
     again = api.ask("POST", f"/api/jobs/{job['id']}/again").body
     assert (again["kernel"], again["state"], again["priority"]) == (job["kernel"], "queued", 30)
     assert api.ask("GET", "/api/jobs/999").status == 404
