@@ -3,6 +3,7 @@ was seen in any run is added in all, or nothing in its place."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -35,6 +36,10 @@ class Additions:
         return g.list_of("sum", found) if found else zero
 
 
+def _is_sum(g: Graph, e: int) -> bool:
+    return bool(g.terms[e][0] == "sum")
+
+
 def _is_zero(g: Graph, e: int) -> bool:
     return g.is_value(e, 0.0) or g.terms[e][:2] == ("int", 0)
 
@@ -51,6 +56,34 @@ def _guards(g: Graph, e: int) -> tuple[list[int], int]:
         _, c, holds, e = g.terms[e]
         conditions.append(c if holds else g.opposite(c))
     return conditions, e
+
+
+def unasked(g: Graph, e: int) -> int:
+    """A term without the questions whether there is anything to add: after ``if (n > 0) atomicAdd(&bins[b], n)``
+    an element holds what it would without them. Of counts that data places only, which no select could tell."""
+    x = g.terms[e]
+    if x[0] == "sum":
+        parts = [unasked(g, k) if g.terms[k][0] in ("guard", "sum") else k for k in x[1]]
+        return e if parts == list(x[1]) else g.list_of("sum", parts)
+    if x[0] != "guard":
+        return e
+    inner, asked = unasked(g, x[3]), _asked_of(g, x[1] if x[2] else g.opposite(x[1]))
+    if asked is None or not Counter(_placed(g, asked)) <= Counter(g.terms[inner][1] if _is_sum(g, inner) else [inner]):
+        return g.make("guard", x[1], x[2], inner)
+    return inner
+
+
+def _asked_of(g: Graph, condition: int) -> int | None:
+    """The value that a condition asks to be more than nothing; None where it asks anything else."""
+    x = g.terms[condition]
+    value = int(x[1]) if x[0] in ("ne", "gt") and _is_zero(g, int(x[2])) else None
+    return value if value is not None and _placed(g, value) else None
+
+
+def _placed(g: Graph, e: int) -> tuple[int, ...]:
+    """The terms of a sum where all are what data places; none where any is something else."""
+    parts = g.terms[e][1] if _is_sum(g, e) else (e,)
+    return tuple(parts) if all(g.terms[k][0] == "chosen" for k in parts) else ()
 
 
 def additions(g: Graph, e: int, home: int) -> Additions | None:
@@ -131,4 +164,4 @@ def zero_like(g: Graph, kept: Mapping[tuple[int, ...], tuple[int, ...]], dtype: 
     return g.integer(0, str(x[2]) if x[0] == "int" else dtype.removeprefix("u")) if whole else g.const(0.0, dtype)
 
 
-__all__ = ["Additions", "Chosen", "additions", "chosen", "zero_like"]
+__all__ = ["Additions", "Chosen", "additions", "chosen", "unasked", "zero_like"]

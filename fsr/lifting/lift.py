@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from fsr.computation.implied import without_implied
 from fsr.computation.printing import affine_text
 from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError, MissingToolError
-from fsr.lifting.additions import additions, chosen, zero_like
+from fsr.lifting.additions import additions, chosen, unasked, zero_like
 from fsr.lifting.allowance import Allowance
 from fsr.lifting.check import FAMILIES, RUN_IN_PART_S, Checker
 from fsr.lifting.forms import Forms
@@ -215,7 +216,7 @@ class _Attempt:
     def _elements(self, graph: Graph, n: int, output: str, at: Sequence[tuple[int, ...]]) -> list[int]:
         """The terms of elements in the n-th run, runs with other data merged in where data decides on branches."""
         runs = self.runs[n]
-        found = self.watcher.terms(graph, runs[0], output, at)
+        found = [unasked(graph, t) for t in self.watcher.terms(graph, runs[0], output, at)]
         if any(guarded(graph, t) for t in found):
             found = self._added(graph, n, output, at, found) or self._added(graph, n, output, at, found, True) or found
         once = AskedOnce(graph)
@@ -306,11 +307,14 @@ class _Attempt:
             shape = run.shapes[output.name]
             at = [tuple(int(i) for i in c) for c in np.ndindex(*shape)]
             items: list[int] = []
-            for term in self.watcher.terms(graph, run, output.name, at):
+            held = map(partial(unasked, graph), self.watcher.terms(graph, run, output.name, at))
+            for place, term in zip(at, held, strict=True):
                 x = graph.terms[term]
                 parts = x[1] if x[0] in ("sum", "max", "min") else (term,)
                 ops |= {x[0]} if len(parts) > 1 else set()
-                items += [self._event(graph, run, output.name, k) for k in parts if graph.terms[k][0] == "chosen"]
+                items += [
+                    self._event(graph, run, (output.name, place), k) for k in parts if graph.terms[k][0] == "chosen"
+                ]
             lists.append(items)
         if len(ops) != 1:
             raise Refused(f"data decides where elements of {output.name} go, and the last one stays")
@@ -320,11 +324,11 @@ class _Attempt:
         found = general.folding.fold("sum", points, lists)
         return _scattered(found, output.name, {"sum": "+"}.get(ops.copy().pop(), ops.pop()))
 
-    def _event(self, graph: Graph, run: Run, output: str, term: int) -> int:
-        """A term of the value and its indices."""
-        reader = self.watcher.reader(graph, run)
+    def _event(self, graph: Graph, run: Run, element: tuple[str, tuple[int, ...]], term: int) -> int:
+        """A term of the value and its indices. ``element``: where it is, the output and its indices."""
+        reader, (output, place) = self.watcher.reader(graph, run), element
         _, value, address = graph.terms[term]
-        return graph.make("chosen_at", value, *reader.indices(output, address))
+        return graph.make("chosen_at", value, *reader.indices(output, reader.led_on(output, address, place)))
 
 
 def _left_by_chance(graph: Graph, found: Sequence[int], home: Sequence[int]) -> bool:

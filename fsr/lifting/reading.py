@@ -56,6 +56,7 @@ class Reader:
         self._made: dict[int, int] = {}
         self._pending: dict[int, tuple[str, list[int]]] = {}
         self._settlement: dict[int, int] = {}
+        self._landed: dict[int, int] = {}
         self.rows = trace.columns()
         self.allowance = unlimited()
 
@@ -139,6 +140,7 @@ class Reader:
                 found = g.make("gathered", cell, self._term(b))
                 return found if g.terms[cell][0] != "load" else self.signs.element(g.terms[cell][1], found)
             case "chosen":
+                self._landed.setdefault(self._term(b), self.rows[5][b])
                 return self._chosen(self._term(a), self._term(b))
             case "guard":
                 condition, value = self._term(a), self._term(c)
@@ -232,6 +234,15 @@ class Reader:
                     rest = g.list_of(x[0], [q for q in x[1] if q != k])
                     return g.list_of(x[0], [y[1], g.make("chosen", rest, address)])
         return g.make("chosen", value, address)
+
+    def led_on(self, name: str, address: int, place: Sequence[int]) -> int:
+        """The address in a buffer of what data placed elsewhere, in shared memory, and was brought to ``place`` from
+        there: as far from it as the other is from where this run's data led."""
+        start, width = self.trace.places[name][:2]
+        shape = self.shapes[name]
+        there = start + width * (int(np.ravel_multi_index(tuple(place), shape)) if shape else 0)
+        apart = there - self._landed.get(address, there)
+        return self.graph.list_of("sum", [address, self.graph.integer(apart, "int64")]) if apart else address
 
     def _gathered(self, cell: int, address: int) -> int:
         """A read whose address data decides: the element's indices as expressions."""

@@ -11,6 +11,7 @@ from fsr.source.tokens import Token, close_of, source_of, split_commas, tokenize
 
 _DEFINE = re.compile(r"#\s*define\s+(\w+)(?:\(([^()]*)\))?(.*)", re.DOTALL)
 _COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_STATEMENT = re.compile(r"^(?:for|while|if|do)\b|[;{]")
 _LIMIT = 200_000  # characters: past this an expansion is a bomb, not a help
 
 
@@ -76,9 +77,16 @@ def function_macros(text: str) -> dict[str, Macro]:
     return {m.name: m for m in found if names.count(m.name) == 1 and "#" not in m.body and "..." not in str(m.params)}
 
 
-def expand(text: str) -> str:
-    """The text with its own function-like macros expanded, inside out, a bounded number of times."""
-    known = function_macros(text)
+def statement_macros(text: str) -> dict[str, Macro]:
+    """Those of them that are no expressions: heads of loops (``CUDA_KERNEL_LOOP(i, n)``), guards, several statements.
+    The grammar makes nothing of their calls."""
+    return {name: m for name, m in function_macros(text).items() if _STATEMENT.search(m.body)}
+
+
+def expand(text: str, known: Mapping[str, Macro] | None = None) -> str:
+    """The text with its own function-like macros expanded, or those that are known, inside out, a bounded number of
+    times."""
+    known = function_macros(text) if known is None else known
     for _ in range(8):
         changed = _once(text, known)
         if changed == text or len(changed) > _LIMIT:

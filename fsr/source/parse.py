@@ -6,7 +6,7 @@ are found by :mod:`fsr.source.items` and parsed one by one, so that trouble else
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fsr.source.blanks import blanks, one_head, unbracketed
 from fsr.source.form import KernelForm, OpaqueStmt, Param
 from fsr.source.items import Item, flat, parse_items
-from fsr.source.macros import macro_words
+from fsr.source.macros import Macro, expand, macro_words, statement_macros
 from fsr.source.parse_statements import Reader, squeeze
 from fsr.source.references import by_reference
 from fsr.source.tokens import source_of, split_commas, tokenize
@@ -83,18 +83,24 @@ def _functions(text: str, marker: str) -> dict[str, KernelForm]:
     items = list(flat(parse_items(code, strict=False)))
     defined = {i.names[0] for i in items if i.kind == "define" and i.names}
     types = {n for i in items if i.kind in ("alias", "record", "using") for n in i.names}
+    written = statement_macros(code)
     for item in items:
         if item.kind == "function" and item.body is not None and marker in item.head:
-            kernel = _definition(code, item, defined, types)
+            kernel = _definition(code, item, defined, types, written)
             if kernel is not None:
                 found.setdefault(kernel.name, kernel)
     return found
 
 
-def _definition(code: str, item: Item, defined: Collection[str], types: Collection[str]) -> KernelForm | None:
-    """``defined``: macros of the file, ``types``: names of its types."""
+def _definition(
+    code: str, item: Item, defined: Collection[str], types: Collection[str], written: Mapping[str, Macro]
+) -> KernelForm | None:
+    """``defined``: macros of the file, ``types``: names of its types, ``written``: macros that are written out."""
     header_end = (item.body or item.end) - item.start
     piece = one_head(code[item.start : item.end].rstrip("; \t\n"), header_end, defined)
+    length = len(piece)
+    if written:
+        piece = piece[:header_end] + expand(piece[header_end:], written)
     cleaned, taken = blanks(piece)
     reader = Reader(piece.encode("latin-1"), taken, item.start)
     root = syntax_tree(unbracketed(cleaned, types))
@@ -119,7 +125,7 @@ def _definition(code: str, item: Item, defined: Collection[str], types: Collecti
         template=_template(reader, root),
         launch_bounds=_arguments(bounds[0].text) if bounds else (),
         prefix=_prefix(reader, root, function, header_end),
-        span=(item.start, item.start + len(piece)),
+        span=(item.start, item.start + length),
     )
 
 

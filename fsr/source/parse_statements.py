@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from fsr.hardware.c_types import BY_SPELLING
 from fsr.source.blanks import Blank
 from fsr.source.form import (
     Assign,
@@ -29,6 +30,7 @@ from fsr.source.form import (
     While,
 )  # fmt: skip
 from fsr.source.parse_expressions import expression
+from fsr.source.types import plain_type
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 ASSIGNMENTS = frozenset(["=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="])
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 _ONE = Literal("1")
+_CLASSES = frozenset(["float16", "bfloat16"])  # of a number's size, but with constructors
+_NUMBERS = frozenset(spelling for spelling, type_ in BY_SPELLING.items() if type_.dtype not in _CLASSES)
 
 
 def squeeze(text: str) -> str:
@@ -264,15 +268,23 @@ class Reader:
         return squeeze(" ".join(words))
 
     def _initial(self, value: Node, base: str, declarator_type: str) -> Expr:
-        """An initial value; ``T x(a, b)`` and ``T x{a}`` become ``T x = T(a, b)`` and ``T x = T{a}``."""
-        if value.type in ("argument_list", "initializer_list") and not _after_equals(value):
-            bare = base.removeprefix("const ")
-            if declarator_type != "identifier" or not re.fullmatch(r"[\w:]+(<[^<>]*>)?", bare) or bare == "auto":
+        """An initial value; ``int i{a}`` and ``int i(a)`` become ``int i = a``, and with types that may have
+        constructors ``T x(a, b)`` and ``T x{a}`` become ``T x = T(a, b)`` and ``T x = T{a}``."""
+        if value.type not in ("argument_list", "initializer_list"):
+            return self.expression(value)
+        inner = [c for c in value.named_children if c.type != "comment"]
+        bare = base.removeprefix("const ").removeprefix("constexpr ")
+        if _is_plain(bare, declarator_type) and len(inner) <= 1:
+            if any(c.type in ("initializer_list", "initializer_pair") for c in inner):
                 raise _Inexpressible
-            if value.type == "argument_list":
-                return Call(Name(bare), tuple(self.expression(a) for a in value.named_children if a.type != "comment"))
-            return OpaqueExpr(bare + squeeze(self.text(value)))
-        return self.expression(value)
+            return self.expression(inner[0]) if inner else Literal("0")
+        if _after_equals(value) or (declarator_type == "array_declarator" and value.type == "initializer_list"):
+            return self.expression(value)
+        if declarator_type != "identifier" or not re.fullmatch(r"[\w:]+(<[^<>]*>)?", bare) or bare == "auto":
+            raise _Inexpressible
+        if value.type == "argument_list":
+            return Call(Name(bare), tuple(self.expression(a) for a in inner))
+        return OpaqueExpr(bare + squeeze(self.text(value)))
 
     # ------------------------------------------------------------ for loops
 
@@ -325,6 +337,13 @@ def _header(node: Node, field: str) -> Node:
     if found is None:
         raise _Inexpressible
     return found
+
+
+def _is_plain(base: str, declarator_type: str) -> bool:
+    """Whether what is declared is a number or a pointer: initialised alike with ``=``, braces and parentheses."""
+    if declarator_type == "pointer_declarator":
+        return True
+    return declarator_type == "identifier" and plain_type(base, {}) in _NUMBERS
 
 
 def _after_equals(value: Node) -> bool:

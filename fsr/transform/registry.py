@@ -19,6 +19,7 @@ from fsr.transform.launch.block_shape_3d import BlockShape3D
 from fsr.transform.launch.block_size import BlockSize
 from fsr.transform.launch.coarsen import Coarsen
 from fsr.transform.launch.grid_stride import GridStride
+from fsr.transform.launch.split_blocks import SplitBlocks
 from fsr.transform.plain.action import Restate
 from fsr.transform.protocol import Action
 from fsr.transform.recurrence.action import StepLaunches
@@ -34,8 +35,8 @@ STRUCTURAL: tuple[Action, ...] = (
 )  # fmt: skip
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
-    Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), Coarsen(), GridStride(), SharedPadding(),
-    RowPadding(), ScalarReplacement(), KeepReads(),
+    Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), Coarsen(), GridStride(),
+    SharedPadding(), RowPadding(), ScalarReplacement(), KeepReads(),
     FastMath(), FloatLiterals(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(), LaunchBounds(),
     CompileFlags(),
 )  # fmt: skip

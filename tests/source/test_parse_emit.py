@@ -137,6 +137,56 @@ def test_headers():
     assert HARD.encode()[start:end].endswith(b"}")
 
 
+@pytest.mark.parametrize("text", [
+    "int i {0};", "int i(0);", "int i = {0};", "int i{};", "int i = {};", "int i { /* none */ 0 };",
+])  # fmt: skip
+def test_numbers_are_initialised_alike_in_every_spelling(text):
+    assert kernel(text).body == (Declare("int", "i", Literal("0")),)
+
+
+LOOP_MACROS = """
+#define KERNEL_LOOP(i, n) \\
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += blockDim.x * gridDim.x)
+#define LEAVE_BEYOND(i, n) if ((i) >= (n)) return
+#define SQUARE(x) ((x) * (x))
+"""
+
+
+@pytest.mark.parametrize("text", ["KERNEL_LOOP(i, n) { x[i] = 2; }", "KERNEL_LOOP(i, n) x[i] = 2;"])
+def test_macros_that_head_a_loop_are_the_loop(text):
+    source = f"{LOOP_MACROS}__global__ void k(float *x, int n) {{ {text} }}\n__global__ void l() {{}}"
+    k = parse_kernels(source)["k"]
+    (loop,) = k.body
+    assert isinstance(loop, For)
+    assert (loop.var, loop.bound) == ("i", Name("n"))
+    assert source[slice(*k.span or ())].endswith(f"{text} }}")
+
+
+def test_macros_that_are_statements_are_written_out_and_expressions_stay():
+    text = "__global__ void k(float *x, int n) { LEAVE_BEYOND(threadIdx.x, n); x[0] = SQUARE(x[1]); }"
+    guard, store = parse_kernels(LOOP_MACROS + text)["k"].body
+    assert isinstance(guard, If)
+    assert guard.then == (Return(None),)
+    assert isinstance(store, Assign)
+    assert store.value == Call(Name("SQUARE"), (Index(Name("x"), Literal("1")),))
+
+
+def test_braces_where_modern_code_has_them():
+    k = kernel(
+        "for (unsigned int i { 2 }; i < n; ++i) { const float *p { x + i }; float2 v{1.f, 2.f}; int a[2]{1, 2}; }"
+    )
+    (loop,) = k.body
+    assert isinstance(loop, For)
+    assert (loop.type, loop.start) == ("unsigned int", Literal("2"))
+    pointer, pair, array = loop.body
+    assert isinstance(pointer, Declare)
+    assert pointer.init == Binary("+", Name("x"), Name("i"))
+    assert isinstance(pair, Declare)
+    assert isinstance(array, Declare)
+    assert "float2 v = float2{1.f, 2.f};" in emit_kernel(k)
+    assert "int a[2] = {1, 2};" in emit_kernel(k)
+
+
 def test_pragmas_between_nested_loops_stay_with_their_loop():
     outer = statement(
         "#pragma unroll\nfor (int i = 0; i < 4; ++i)\n#pragma unroll 2\nfor (int j = 0; j < n; ++j) x[i] = j;"
