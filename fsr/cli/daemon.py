@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 NEEDED = ("msgspec", "pathspec", "prometheus_client", "psutil", "starlette", "uvicorn", "watchdog")
 LOG_LINES = 40
 LATEST = 3  # ended jobs that the status tells of, of each kind
+LOOKED = 1000  # jobs that are looked through for those
 SLOTS = 100  # running jobs, one a device
 
 
@@ -93,10 +94,20 @@ def status_command(as_json: bool) -> int:
         return 0
     jobs = {
         state: _ask("GET", f"/api/jobs?state={state}&limit={limit}")["jobs"]
-        for state, limit in (("running", SLOTS), ("done", LATEST), ("failed", LATEST))
+        for state, limit in (("running", SLOTS), ("done", LATEST), ("failed", LOOKED))
     }
+    jobs["failed"] = _standing(jobs["failed"])
     click.echo(_status_text(status, jobs))
     return 0
+
+
+def _standing(failed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The failed jobs that are still somebody's concern: of kernels that are there, and have no newer job."""
+    newest: dict[tuple[str, str], int] = {}
+    for job in _ask("GET", f"/api/jobs?limit={LOOKED}")["jobs"]:
+        newest.setdefault((job["kernel"], job["hardware"]), job["id"])
+    there = [j for j in failed if newest.get((j["kernel"], j["hardware"])) == j["id"] and Path(j["kernel"]).is_file()]
+    return there[:LATEST]
 
 
 def _status_text(status: dict[str, Any], latest: dict[str, list[dict[str, Any]]]) -> str:

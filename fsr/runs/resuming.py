@@ -23,6 +23,7 @@ from fsr.search.proposal import Proposal
 from fsr.search.refinement import Refinement
 
 PATHS = ("kernel", "output")
+MOST_STEM = 160  # bytes of a kernel's name in its run's: file systems take 255 for one
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,8 @@ def active_seconds(events: Sequence[Mapping[str, Any]]) -> float:
 
 def new_run_folder(runs: Path, kernel: Path) -> Path:
     """A folder name for a new run: kernel, date, and a little chance; it sorts by time."""
-    return runs / f"{time.strftime('%Y%m%d-%H%M%S')}-{kernel.stem}-{secrets.token_hex(2)}"
+    stem = kernel.stem.encode("utf-8", "surrogateescape")[:MOST_STEM].decode("utf-8", "ignore")
+    return runs / f"{time.strftime('%Y%m%d-%H%M%S')}-{stem}-{secrets.token_hex(2)}"
 
 
 def asked(proposal: Proposal) -> dict[str, Json]:

@@ -24,7 +24,7 @@ def test_defaults_and_folders_of_the_command_line(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("[run]\nbudgt = '5m'", "budgt"), ("[run]\nbudget = 5", "run.budget"), ("[run]\nbudget = 'soon'", "soon"),
-        ("[run]\nbudget = 'soon'", "run.budget.*expected a time"), ("[run]\ntarget = 'sm_9000'", "expected one of sm_90"),
+        ("[run]\nbudget = 'soon'", "run.budget.*expected"), ("[run]\ntarget = 'sm_9000'", "one of sm_90"),
         ("[polite]\nquiet_hours = ['9-17']", "9-17"), ("[polite]\nnice = 40", "0 to 19"), ("[[folder]]", "path"),
         ("[polite]\ndaily_budget = '-1h'", "-1h"), ("[http]\nport = 99999", "65535"), ("a =", "cannot be read"),
         ("[[folder]]\npath = '/nowhere/at/all'", "no folder /nowhere/at/all"), ("[other]", "other"),

@@ -22,7 +22,7 @@ from fsrd.service.service import Service
 from fsrd.strict import Strict
 
 Number = Annotated[int, msgspec.Meta(ge=1, le=(1 << 53) - 1)]
-RUN_NAME = re.compile(r"[A-Za-z0-9_][\w.+-]{0,200}")
+RUN_NAME = re.compile(r"[^/\x00-\x1f.][^/\x00-\x1f]{0,254}")  # a folder's: kernels have any names
 
 
 class Refused(Exception):  # noqa: N818  # an answer, not a fault

@@ -180,19 +180,18 @@ class JobStore:
 
     def fail(self, job: Job, error: str, *, retry: bool, keep_run: bool = True) -> bool:
         """It failed. ``retry``: whether another attempt may help; it then waits twice as long each time, and after
-        MOST_ATTEMPTS has failed for good. ``keep_run``: whether that attempt goes on with its run."""
+        MOST_ATTEMPTS has failed for good. ``keep_run``: whether there is a run to go on with, or to look at."""
         with self._changing() as touched:
             held = self._held(job)
             if held is None:
                 return False
-            attempts = held.attempts + 1
+            attempts, more = held.attempts + 1, {} if keep_run else {"run": ""}
             if held.wanted in ENDS:
                 self._end(job.id, touched, ENDS[held.wanted], attempts=attempts, error=error)
             elif not retry or attempts >= MOST_ATTEMPTS:
-                self._end(job.id, touched, State.FAILED, attempts=attempts, error=error)
+                self._end(job.id, touched, State.FAILED, attempts=attempts, error=error, **more)
             else:
                 ready = self._clock.now_s() + min(MOST_BACK_OFF_S, BACK_OFF_S * 2 ** (attempts - 1))
-                more = {} if keep_run else {"run": ""}
                 self._set(
                     job.id, touched, state=State.QUEUED.value, token="", attempts=attempts, error=error,
                     ready_s=ready, boot=self._clock.boot, **more,

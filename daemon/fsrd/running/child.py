@@ -48,6 +48,11 @@ def main() -> None:
     _tell(out, "run", name=run.name)
     run.watch(_Telling(out))
     threading.Thread(target=_listen, args=(run,), daemon=True).start()
+    _answer(out, run)
+
+
+def _answer(out: TextIO, run: Run) -> None:
+    """Carry it out and tell what it came to; ``kept``: whether there is a record of it to look at or to go on with."""
     run.start(patience_s=PATIENCE * run.options.budget_s)
     try:
         result = run.wait()
@@ -56,7 +61,9 @@ def main() -> None:
     except Stopped as fault:
         _tell(out, "fault", error=str(fault), retry=True)
     except FsrError as fault:
-        _tell(out, "fault", error=str(fault), retry=not _lasts(fault), once=isinstance(fault, BaselineError))
+        kept = (run.folder / "events.jsonl").is_file()
+        once = isinstance(fault, BaselineError)
+        _tell(out, "fault", error=str(fault), retry=not _lasts(fault), once=once, kept=kept)
 
 
 def _lasts(fault: FsrError) -> bool:

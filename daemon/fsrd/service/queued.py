@@ -34,6 +34,9 @@ def take_queued(folder: Path, watched: Callable[[str, Given], Content | None], s
             place.unlink(missing_ok=True)
         except OSError as fault:
             LOG.warning("%s cannot be read: %s", place, fault)
+        except UnicodeEncodeError:  # a path that is no UTF-8: it would stand in the way of the others for ever
+            LOG.warning("%s names a kernel whose path is no UTF-8: dropped", place)
+            place.unlink(missing_ok=True)
 
 
 def _content(kernel: str, given: Given) -> Content | None:

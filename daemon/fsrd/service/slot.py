@@ -120,7 +120,7 @@ class _Attempt:
                 self._process.close()
                 if store.done(job, message["result"]):
                     self._host.ended(job, message["result"], "")
-            elif store.fail(job, message["error"], retry=message["retry"] and not _settled(job, message)):
+            elif self._failed(message):
                 self._host.ended(job, None, message["error"])
         except EOFError:
             how = self._process.close()
@@ -130,6 +130,11 @@ class _Attempt:
             self._count()
             self._process.kill()
             self._process.close()
+
+    def _failed(self, message: Mapping[str, Any]) -> bool:
+        retry = message["retry"] and not _settled(self._job, message)
+        keep = message.get("kept", True)  # of what failed before it began there is no record
+        return self._host.store.fail(self._job, message["error"], retry=retry, keep_run=keep)
 
     def _until_told(self) -> Mapping[str, Any] | None:
         """The message that the run ends with; None when it is to be left. Raises EOFError when its process ended."""

@@ -49,7 +49,7 @@ class Folder:
     def takes(self, path: str) -> bool:
         """Whether a file by this name would be a kernel."""
         relative = self.relative(path)
-        if not relative:
+        if not relative or not _is_text(relative):
             return False
         return self._taken.match_file(relative) and not self._left_out.match_file(relative)
 
@@ -57,3 +57,12 @@ class Folder:
         """Whether a folder by this name is looked into."""
         relative = self.relative(path)
         return relative == "" or (relative is not None and not self._left_out.match_file(relative + "/"))
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be told of: one that is no UTF-8 fits neither the queue nor a page."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -75,6 +75,7 @@ function Jobs({ version, live, changed }) {
             {Object.entries(status.told.jobs).filter(([, count]) => count).map(([state, count]) =>
               <div key={state}><dt>{state}</dt><dd>{count}</dd></div>)}
           </dl>
+          {(status.told.wrong ?? []).map((what) => <p class="bad" role="alert" key={what}>{what}</p>)}
           <p>
             <button onClick={() => steer(status.told.paused ? "resume" : "pause")}>
               {status.told.paused ? "Resume the daemon" : "Pause the daemon"}</button>{" "}

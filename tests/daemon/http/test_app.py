@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pytest
 
@@ -133,6 +134,14 @@ def test_jobs_are_listed_cancelled_and_asked_for_again(api: Api) -> None:
     again = api.ask("POST", f"/api/jobs/{job['id']}/again").body
     assert (again["kernel"], again["state"], again["priority"]) == (job["kernel"], "queued", 30)
     assert api.ask("GET", "/api/jobs/999").status == 404
+
+
+def test_a_run_has_whatever_name_its_kernel_has(api: Api) -> None:
+    folder = Path(api.service.settings.runs) / "20261123-000000-m\u00fc 1 (copy)-00ff"
+    folder.mkdir(parents=True)
+    (folder / "events.jsonl").write_text("")
+    answer = api.ask("GET", f"/api/runs/{quote(folder.name)}")
+    assert (answer.status, answer.body["run"]) == (200, folder.name)
 
 
 def test_what_is_wrong_is_said(api: Api) -> None:

@@ -26,6 +26,7 @@ def test_kernels_that_builds_left_are_refined_wherever_they_lie(
         put(queue, path)
     changed.write_text("// saved again\n" + changed.read_text())
     (queue / "odd.job").write_text("no job")
+    put(queue, kernel(tmp_path, "\udcff", "work 0.08"))  # a name that is no UTF-8
     service.start()
     try:
         assert eventually(lambda: list(waiting(queue)) == [] and service.store.counts()["done"] == 2)

@@ -204,6 +204,17 @@ def test_a_link_to_itself_does_not_end_it(tmp_path: Path, told: Told) -> None:
 
 
 @pytest.mark.timeout(300)
+def test_a_name_that_is_no_text_keeps_no_other_back(tmp_path: Path, told: Told) -> None:
+    world = World(tmp_path, random.Random(3))
+    for watcher in watched(world, told):
+        for name in ("\udcff.cu", "later.cu"):
+            (world.root / name).write_text("__global__ void k(float *x) {}\n")
+        told.settle(watcher, lambda: str(world.root / "later.cu") in told.saved)
+        assert "later.cu" in {Path(kernel).name for kernel in told.saved}
+        assert (all(kernel.isascii() for kernel in told.saved), watcher.fault) == (True, "")
+
+
+@pytest.mark.timeout(300)
 def test_what_cannot_be_told_now_is_told_later_and_once(tmp_path: Path, told: Told) -> None:
     world, full = World(tmp_path, random.Random(3)), [True]
 
