@@ -61,8 +61,8 @@ def main(arguments: list[str], layers: Layers, home: str = "") -> int:
                 from fsr.builds.many import queue
 
                 queue(kernel, options)
-            print(f"fsr lookup: no measured winner for {kernel} on this hardware; `fsr refine {kernel}` looks for one",
-                  file=sys.stderr)  # fmt: skip
+            print(f"fsr lookup: no measured winner for {kernel} on this hardware; `fsr refine {kernel}` looks for one, "
+                  f"`fsr lookup --explain {kernel}` says what is stored", file=sys.stderr)  # fmt: skip
             return EXIT_MISS
         paths = write_files(found.hit, options["o"] or found.place)
         print(_json(found, paths) if options["json"] else paths[0])

@@ -111,11 +111,19 @@ def _kernels(names: list[str]) -> Iterator[Path]:
     for name in names:
         path = Path(name)
         if path.is_dir():
-            yield from sorted(p for p in path.rglob("*.cu") if not p.name.endswith(".fsr.cu"))
+            yield from sorted(p for p in path.rglob("*.cu") if not p.name.endswith(".fsr.cu") and _is_file(p))
         elif path.is_file():
             yield path
         else:
             raise UsageError("the kernel file cannot be read: no such file", where=name, fix="check the path")
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is a file, or leads to one: a link to itself or to nothing is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def explained(options: dict[str, Any], index: int, layers: Layers) -> int:
@@ -123,13 +131,14 @@ def explained(options: dict[str, Any], index: int, layers: Layers) -> int:
     kernel = Path(options["kernels"][0])
     given = as_key(kernel, options["include_dirs"], options["defines"])
     rows = []
+    device = layers.hardware(index) or index  # one layer may have seen what another has not
     for name, database in layers.databases:
-        answer = considered(kernel, Path(database), index, given)
+        answer = considered(kernel, Path(database), device, given)
         if options["json"]:
             rows.append({"layer": name, "database": database, "winners": _rows(answer[1], kernel) if answer else []})
         else:
             print(f"{name} cache {database}")
-            print("\n".join(f"  {line}" for line in explain(kernel, Path(database), index, given)))
+            print("\n".join(f"  {line}" for line in explain(kernel, Path(database), device, given)))
     found = layers.find(str(kernel), device=index, given=given)
     chosen = None if found is None else served(found.hit, kernel)
     if options["json"]:

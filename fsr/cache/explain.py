@@ -36,27 +36,28 @@ class Considered:
     missed: tuple[Missed, ...]
 
 
-def explain(kernel: Path, database: Path, index: int = 0, given: tuple[str, ...] = ()) -> list[str]:
+def explain(kernel: Path, database: Path, device: Hardware | int = 0, given: tuple[str, ...] = ()) -> list[str]:
     """Lines of text: the hardware looked for, and for every stored winner of this file what fits and what not.
 
     Raises UsageError when the kernel cannot be read, StorageError when the database cannot be."""
-    answer = considered(kernel, database, index, given)
+    answer = considered(kernel, database, device, given)
     if answer is None:
         return [f"there is no cache yet at {database}: `fsr refine {kernel}` makes it"]
     wanted, rows = answer
     of_this = [row for row in rows if not any(m.part == "source" for m in row.missed)]
     source = text_digest(read_file(kernel))
-    lines = [f"source {source[:16]}: {number_text(len(of_this), 'winner')} stored", _hardware_line(wanted, index)]
+    lines = [f"source {source[:16]}: {number_text(len(of_this), 'winner')} stored", _hardware_line(wanted, device)]
     lines += [f"  {row.key[:16]}: " + ("; ".join(m.told for m in row.missed) or "exact: served") for row in rows]
     return lines
 
 
 def considered(
-    kernel: Path, database: Path, index: int = 0, given: tuple[str, ...] = ()
+    kernel: Path, database: Path, device: Hardware | int = 0, given: tuple[str, ...] = ()
 ) -> tuple[Hardware | None, list[Considered]] | None:
-    """``given``: folders and macros, as fsr.given.as_key gives them. Returns the hardware here, and
-    the winners of this file; where there is none, those of kernels that the file defines under the same name, as they
-    were found for other bytes of it. None without a database."""
+    """``device``: what is looked for, or the number of a GPU that this database has seen. ``given``: folders and
+    macros, as fsr.given.as_key gives them. Returns the hardware here, and the winners of this file; where there is
+    none, those of kernels that the file defines under the same name, as they were found for other bytes of it. None
+    without a database."""
     try:
         data = read_file(kernel)
     except Unreadable as fault:
@@ -68,7 +69,7 @@ def considered(
         return None
     columns = "SELECT key, body, body_digest, basis, hardware, driver, arch FROM winners"
     try:
-        wanted = known_device(connection, index)
+        wanted = known_device(connection, device) if isinstance(device, int) else device
         rows = connection.execute(f"{columns} WHERE source = ? ORDER BY key", (text_digest(data),)).fetchall()
         if not rows:
             names = ",".join(f"'{name}'" for name in _kernels(data))
@@ -111,7 +112,7 @@ def _considered(
     return Considered(key, entry, tuple(missed))
 
 
-def _hardware_line(wanted: Hardware | None, index: int) -> str:
+def _hardware_line(wanted: Hardware | None, index: Hardware | int) -> str:
     if wanted is None:
         return f"no GPU {index} that this cache has seen: nothing can be served (`fsr refine` notes the device)"
     return f"hardware {wanted.arch}, {wanted.sm_count} multiprocessors, driver {wanted.driver}"

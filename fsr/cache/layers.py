@@ -12,7 +12,7 @@ import sqlite3
 from fsr.cache.connection import damaged, open_for_reading
 from fsr.cache.digest import text_digest
 from fsr.cache.hardware import Hardware, known_device
-from fsr.cache.lookup import Hit, find
+from fsr.cache.lookup import Hit, find, readable
 from fsr.errors import StorageError
 from fsr.files import Unreadable, read_file
 
@@ -75,6 +75,7 @@ class Layers:
         cache that cannot be read is as good as none."""
         wanted = self.hardware(device)
         if wanted is None:
+            readable(kernel)
             return None
         hit = find(kernel, self.user, entry=entry, device=wanted, tier=tier, given=given)
         if hit is not None:

@@ -51,10 +51,7 @@ def find(
     gives them; None for whatever the winner was found under. Raises UsageError when the kernel cannot be read,
     StorageError when the database cannot be."""
     kernel, database = os.fspath(kernel), os.fspath(database)
-    try:
-        source = text_digest(read_file(kernel))
-    except Unreadable as fault:
-        raise UsageError(f"the kernel file cannot be read: {fault.why}", where=kernel, fix="check the path") from None
+    source = text_digest(readable(kernel))
     connection = open_for_reading(database)
     if connection is None:
         return None
@@ -70,6 +67,14 @@ def find(
         raise damaged(database, fault) from None
     finally:
         connection.close()
+
+
+def readable(kernel: str) -> bytes:
+    """The bytes of a kernel file. Raises UsageError when it cannot be read."""
+    try:
+        return read_file(kernel)
+    except Unreadable as fault:
+        raise UsageError(f"the kernel file cannot be read: {fault.why}", where=kernel, fix="check the path") from None
 
 
 def _hardware(info: Mapping[str, Any]) -> Hardware:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fsr.cache.entry import Entry
 
 ANSWER_S, FAILURE_S = 3600.0, 300.0  # until an answer, and a server that gave none, are asked again
+REFUSED_S = 5.0  # until an answer is asked for again that was refused, or refused us: somebody is about to mend that
 TIMEOUT_S = 3.0
 SUFFIX = ".remote"
 
@@ -44,11 +45,11 @@ class ReadThrough:
     def ask(self, source: str) -> None:
         """Bring the copies of a source's winners to what the other side has. Whatever goes wrong is said on standard
         error and costs nothing but the hit."""
-        good_s = FAILURE_S
         try:
             self._keep(source, self._fetched(source))
             good_s = ANSWER_S
         except (FsrError, OSError, ValueError) as fault:
+            good_s = REFUSED_S if isinstance(fault, TrustError | PermissionError) else FAILURE_S
             print(f"fsr: remote cache {self.address}: {str(fault).splitlines()[0]}", file=sys.stderr)
         try:
             os.makedirs(self._notes, exist_ok=True)  # noqa: PTH103
@@ -88,7 +89,11 @@ class ReadThrough:
             fault.close()
             if fault.code == HTTPStatus.NOT_FOUND and fault.headers.get_content_type() == "application/json":
                 return None
+            if fault.code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+                raise PermissionError(f"it refuses the token ({fault.code}): FSR_REMOTE_TOKEN") from None
             raise OSError(f"{fault.code} {fault.reason}") from None
+        except urllib.error.URLError as fault:
+            raise OSError(str(fault.reason)) from None
 
     def _keep(self, source: str, data: bytes | None) -> None:
         """Replace the copies of a source. Raises TrustError, and StorageError where they cannot be kept."""

@@ -126,7 +126,7 @@ def _measured(store: Store, kernels: tuple[Path, ...], options: RefineOptions, a
 
     found = []
     for path in kernels:
-        for kernel in sorted(path.rglob("*.cu")) if path.is_dir() else [path]:
+        for kernel in sorted(p for p in path.rglob("*.cu") if p.exists()) if path.is_dir() else [path]:
             for one in verify(store, kernel, replace(options, kernel=kernel)):
                 found.append(one)
                 if not as_json:

@@ -49,7 +49,8 @@ def test_exit_code_output_and_odd_arguments_of_the_compiler_come_through(machine
 
 def test_off_leaves_fsr_out(machine: Machine) -> None:
     machine.publish()
-    assert machine.run(*COMPILE, FSR_LAUNCH="off").returncode == 0
+    assert machine.run(*COMPILE, FSR_LAUNCH="loud").stderr.count("expected off, verbose or queue") == 1
+    assert "FSR_LAUNCH" not in machine.run(*COMPILE, FSR_LAUNCH="off").stderr
     assert (machine.kernel.parent / "k.o").read_text() == KERNEL
 
 

@@ -25,6 +25,15 @@ def test_the_command_prints_the_path_and_exits_0_or_3(seen: Machine, capsys: pyt
     assert Path(told["files"][0]).parent.name == "out"
 
 
+def test_a_file_that_is_not_there_is_no_miss(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(machine.kernel)], machine.layers) == 3  # no GPU was seen yet
+    assert "--explain" in capsys.readouterr().err
+    assert main(["absent.cu"], machine.layers) == 2
+    assert "cannot be read" in capsys.readouterr().err
+    assert main(["--batch", "absent.cu"], machine.layers) == 2
+    assert json.loads(capsys.readouterr().out)["status"] == "error"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

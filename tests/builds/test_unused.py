@@ -31,6 +31,8 @@ def test_a_winner_is_used_once_it_lies_beside_its_kernel(machine: Machine, capsy
     beside.write_text(WINNER)
     assert main(["--unused", folder], machine.layers) == 0
     beside.unlink()
+    (machine.kernel.parent / "loop.cu").symlink_to("loop.cu")
+    (machine.kernel.parent / "gone.cu").symlink_to("nowhere.cu")
     (machine.kernel.parent / "scale.cuh").write_text("#define SCALE 4\n")
     assert main(["--unused", folder], machine.layers) == 0  # it is no winner of this kernel any more
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,10 +14,12 @@ import pytest
 
 pytest.importorskip("cryptography", reason="the extra 'share' is not installed")
 
+from fsr.builds.lookup import main
 from fsr.cache.bundle import packed
 from fsr.cache.digest import hardware_of, json_digest, text_digest
 from fsr.cache.hardware import Hardware
 from fsr.cache.layers import Layers
+from fsr.cache.readthrough import REFUSED_S
 from fsr.cache.signing import Keys
 from fsr.cache.store import Store
 from tests.builds.conftest import H200, Machine, machine, winner_of
@@ -129,6 +132,32 @@ def test_nothing_is_kept_of_what_cannot_be_trusted(
     elsewhere.has(b"", 500)
     assert layers.find(str(machine.kernel)) is None
     assert "500" in capsys.readouterr().err
+
+
+def test_who_is_trusted_or_let_in_at_last_need_not_wait(
+    machine: Machine, elsewhere: Elsewhere, layers: Layers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere.has(b"", 401)
+    for _ in range(2):
+        assert layers.find(str(machine.kernel)) is None
+    assert capsys.readouterr().err.count("FSR_REMOTE_TOKEN") == 1  # a build asks for many kernels
+    assert layers.remote is not None
+    (note,) = Path(layers.remote._notes).iterdir()
+    assert note.stat().st_mtime - time.time() <= REFUSED_S
+    elsewhere.has(packed([winner_of(machine.kernel)], elsewhere.keys))
+    later(layers)
+    assert layers.find(str(machine.kernel)) is not None
+
+
+def test_why_a_layer_missed_is_told_for_the_gpu_that_another_knows(
+    machine: Machine, elsewhere: Elsewhere, layers: Layers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere.has(packed([winner_of(machine.kernel)], elsewhere.keys))
+    assert layers.find(str(machine.kernel)) is not None
+    assert main(["--explain", str(machine.kernel)], layers) == 0
+    told = capsys.readouterr().out
+    assert "exact: served" in told.partition("remote cache")[2]
+    assert "no GPU" not in told
 
 
 def test_the_token_follows_no_redirect(machine: Machine, elsewhere: Elsewhere, layers: Layers, tmp_path: Path) -> None:
