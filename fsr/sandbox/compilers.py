@@ -19,16 +19,16 @@ _KILLED = re.compile(r"Killed signal terminated program|unable to execute comman
 
 
 def run_compiler(command: Sequence[str], read: Sequence[str], folder: str, timeout_s: float) -> tuple[int | None, str]:
-    """Exit status (None: the time is over, the whole group was killed) and both outputs as one text.
+    """Exit status and both outputs as one text; None, and why, where the time is over and the whole group was killed.
 
     The program may read the system's folders and ``read``, and write beneath ``folder``, where it starts. One that was
     killed from outside (where memory is short) runs once more: its death says nothing of the candidate, and what is
-    told as a failure is remembered."""
+    told as a failure is remembered. Killed again it ends as one whose time is over does."""
     for _ in range(2):
         code, text = _run_once(command, read, folder, timeout_s)
         if not (code == -signal.SIGKILL or (code and _KILLED.search(text))):
-            break
-    return code, text
+            return code, text
+    return None, "the compiler was killed from outside, twice: memory may be short"
 
 
 def _run_once(command: Sequence[str], read: Sequence[str], folder: str, timeout_s: float) -> tuple[int | None, str]:
@@ -46,5 +46,5 @@ def _run_once(command: Sequence[str], read: Sequence[str], folder: str, timeout_
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        return None, ""
+        return None, f"the compiler was stopped: its time of {timeout_s:.3g} s was over"
     return process.returncode, log.rstrip()

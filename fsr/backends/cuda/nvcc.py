@@ -75,7 +75,7 @@ class NvccToolchain:
                 self._command(flags, instrumented, built_for(candidate, self.arch)), self._readable(), folder, timeout_s
             )
             if code is None:
-                return CompileFailure(f"compiling took over {timeout_s:g} s", timed_out=True)
+                return CompileFailure(log, timed_out=True)
             output = Path(folder) / "out.cubin"
             if code or not output.is_file():
                 return CompileFailure(log[:LOG_CHARS] or f"nvcc ended with {code} and no message", error_line(log))

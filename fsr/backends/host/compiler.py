@@ -120,7 +120,7 @@ class HostToolchain:
             while waiting:
                 code, told = run_compiler(waiting.pop(0), self._readable(), folder, ends - time.monotonic())
                 if code is None:
-                    return CompileFailure(f"the compiler was stopped after {timeout_s:g} s", timed_out=True)
+                    return CompileFailure(told, timed_out=True)
                 if code and _TREATED_AS_BYTES.search(told) and _PLAIN_VECTORS not in flags:
                     flags = [*flags, _PLAIN_VECTORS]
                     waiting = self._commands(flags, instrumented, Path(folder))

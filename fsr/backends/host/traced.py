@@ -85,7 +85,7 @@ class TracingToolchain:
                     started + timeout_s - time.monotonic(),
                 )
                 if code is None:
-                    return CompileFailure(f"the compiler was stopped after {timeout_s:g} s", timed_out=True)
+                    return CompileFailure(log, timed_out=True)
                 if code:
                     return failure(log, code)
                 if result is None:
