@@ -113,11 +113,11 @@ def witness(session: Session, composed: Composed) -> str:
     if not isinstance(image, Image):
         return ""
     for case in _triggering(session, composed):
-        if not session.counts(case) or elements(session.contract, case.size_map()) > WITNESS_ELEMENTS:
+        if not session.original.counts(case) or elements(session.contract, case.size_map()) > WITNESS_ELEMENTS:
             continue
         data = build(session.contract, case, 1)
         try:
-            expected = session.expected(case)
+            expected = session.original.expected(case)
         except FsrError:  # too large for the original, here and now
             continue
         try:

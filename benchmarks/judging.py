@@ -43,7 +43,7 @@ class Judge:
             self.session = Session(spec)
             self.cases = self._cases()
             for case in self.cases:
-                self.session.expected(case)
+                self.session.original.expected(case)
             self.failed = self._own_fault(subject.candidate)
         except (FsrError, DeviceFault) as error:
             self.failed = str(error).splitlines()[0]
@@ -51,7 +51,7 @@ class Judge:
     def _cases(self) -> list[Case]:
         found = [c for i, c in enumerate(self.session.search_cases())
                  if i % EVERY == 0 or c.name.startswith(("alignment", "aliased"))]  # fmt: skip
-        return [self.session.smoke_case(), *found]
+        return [self.session.spec.smoke_case(), *found]
 
     def decide(self, attempts: Sequence[Attempt]) -> None:
         """Set each attempt's status: 'right', 'wrong', 'not compiled' (for the host) or 'not judged' (the original

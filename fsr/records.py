@@ -206,6 +206,7 @@ class Case:
     ``alignment_bytes`` 256 is what an allocator gives; smaller values place each buffer at an address that is
     a multiple of exactly that, as the contract allows; of ``apart`` only these, where there are any. ``aliased``:
     buffer arguments that share one memory in this case, as the contract allows; the first of them gives it its name.
+    ``parts``: judged on what a few blocks write.
     """
 
     name: str
@@ -216,6 +217,7 @@ class Case:
     aliased: tuple[str, ...] = ()
     kind: CaseKind = CaseKind.SEARCH
     apart: tuple[str, ...] = ()
+    parts: bool = False
 
     def size_map(self) -> dict[str, int]:
         """The sizes as a dictionary."""

@@ -41,7 +41,7 @@ def features(options: RefineOptions) -> tuple[str, dict[str, Json]]:
         session.close()
     faults = [fault for fault in profile.faults if fault.kind is not FaultKind.UNSET]
     if faults:
-        raise session.baseline_error(case, faults[0])
+        raise session.original.error(case, faults[0])
     sizes = ", ".join(f"{name} = {value}" for name, value in case.sizes)
     text = f"{kernel.contract.entry} at {sizes}\n" + explain(prediction, target, kernel.unit.text, kernel.unit.where)
     lifting = lift(kernel.contract, kernel.baseline)

@@ -88,7 +88,7 @@ def measured(
     assert can_time(device)
     launches, buffers = place(session.contract, plan, case, data)
     with device.prepare(binaries.run, launches, buffers) as prepared:
-        prepared.run(session.stopwatch.limit_s(case))
+        prepared.run(session.original.stopwatch.limit_s(case))
         timing, decided = screen(prepared, incumbent_ns, session.spec.policy)
     return Reading(timing, decided)
 
@@ -135,6 +135,6 @@ def placed(
     assert can_time(device)
     launches, buffers = place(session.contract, plan, case, data)
     prepared = stack.enter_context(device.prepare(binaries.run, launches, buffers))
-    prepared.run(max(10.0, session.stopwatch.limit_s(case)))
+    prepared.run(max(10.0, session.original.stopwatch.limit_s(case)))
     prepared.reset()
     return prepared

@@ -24,13 +24,13 @@ from fsr.evaluation.session import Session
 from fsr.evaluation.testing import CaseFailure, Runnable, run_once
 from fsr.hardware.dtypes import is_float
 from fsr.records import Candidate, Case, CaseKind, FaultKind, Image, Plan
-from fsr.source.tokens import tokenize
 from fsr.testgen.compare import Mismatch
 from fsr.testgen.corners import CONSTANT
 from fsr.testgen.families import CROWNED
 from fsr.testgen.fitting import elements
 from fsr.testgen.large import far_cases, filled_cases
 from fsr.testgen.numbers import numbers
+from fsr.testgen.parts import alone
 from fsr.testgen.placing import place
 from fsr.testgen.values import build, outputs
 
@@ -46,7 +46,6 @@ GROSS = {2: 0.25, 4: 2.0**-6, 8: 2.0**-6}  # of an element's size, or of what is
 WHOLE_ELEMENTS = 5 << 23  # of all buffers together: two arrays of a little more than 2^24
 WHOLE_S, SLOWER = 6.0, 3.0  # what that may take the original, and a candidate times as long
 WHOLE_BUDGET_S = 60.0  # a promotion with less time has none for a whole run
-_MUTUAL = ("atomic", "__threadfence", "asm", "cooperative_groups", "red_", "__nv_atomic")
 
 
 @dataclass(slots=True)
@@ -83,12 +82,12 @@ def far_failure(
         return 0, None
     passed, silent, started = 0, 0, time.monotonic()
     cases = far_cases(session.contract, session.spec.seed)
-    alone = _alone(baseline) and _alone(candidate)
-    for case in _slow_lines(session) if alone else ():
+    apart = alone(baseline) and alone(candidate)
+    for case in _slow_lines(session) if apart else ():
         told, failure = _on_case(session, device, candidate, image, case)
         if failure is not None:
             return 0, failure
-    for case in cases if alone else ():
+    for case in cases if apart else ():
         if silent == SILENT_CASES or time.monotonic() - started > min(FAR_S, FAR_SHARE * budget_s):
             break
         told, failure = _on_case(session, device, candidate, image, case)
@@ -105,7 +104,11 @@ def _slow_lines(session: Session) -> list[Case]:
     """Long lines of one value that the original cannot answer in whole: it goes over a line for each of its elements,
     say. A few of its blocks can."""
     found = [case for case in session.corner_cases() if case.family == CONSTANT and case.kind is CaseKind.LARGE]
-    return [replace(case, name="long line, in parts", family="constant") for case in found if not session.counts(case)]
+    return [
+        replace(case, name="long line, in parts", family="constant")
+        for case in found
+        if not session.original.counts(case)
+    ]
 
 
 def _whole(session: Session, plan: Plan, image: Image, cases: Sequence[Case]) -> tuple[int, CaseFailure | None]:
@@ -143,13 +146,6 @@ def _in_whole(session: Session, plan: Plan, image: Image, case: Case) -> tuple[b
         return True, CaseFailure(case, fault=fault.fault)
     found = (_worst(case, n, None, wanted[n].reshape(-1), got[n].reshape(-1)) for n in outputs(contract, case))
     return True, next((f for f in found if f is not None), None)
-
-
-def _alone(candidate: Candidate) -> bool:
-    """Whether each block's results are its own."""
-    names = {token.text for token in tokenize(candidate.source) if token.kind == "name"}
-    mutual = any(name.startswith(_MUTUAL) for name in names)
-    return not mutual and len(candidate.plan.launches) == 1 and not candidate.plan.scratch
 
 
 def _on_case(

@@ -57,7 +57,7 @@ def baseline_task(spec: SessionSpec) -> BaselineReport:
     started = time.monotonic()
     session = session_of(spec)
     require_room(session.contract, session.device.info)
-    cases = [session.smoke_case(), *session.search_cases()]
+    cases = [session.spec.smoke_case(), *session.search_cases()]
     notes = check_baseline(session, cases)
     try:
         reading = read_clock(session, session.baseline, spec.baseline.plan, None)
@@ -83,7 +83,7 @@ def _untimed(session: Session, fault: Fault) -> BaselineError:
             expected="sizes that one launch is done with in seconds", where=where,
             fix="lower the timed sizes in the contract" + (", or time it on a GPU" if session.spec.predicted else ""),
         )  # fmt: skip
-    return session.baseline_error(session.timed()[0][0], fault)
+    return session.original.error(session.timed()[0][0], fault)
 
 
 def lifted(candidate: Candidate) -> Features:
@@ -103,8 +103,8 @@ def _stages(session: Session, request: EvaluateRequest) -> Outcome:
     image, plan = request.binaries.run, request.candidate.plan
     illegal = session.illegal(request.candidate)
     if illegal is not None:
-        return failed(session, request, CaseFailure(session.smoke_case(), fault=illegal), "smoke", 1, 0)
-    passed, failure = first_failure(session, image, request.candidate, [session.smoke_case()])
+        return failed(session, request, CaseFailure(session.spec.smoke_case(), fault=illegal), "smoke", 1, 0)
+    passed, failure = first_failure(session, image, request.candidate, [session.spec.smoke_case()])
     if failure is not None:
         return failed(session, request, failure, "smoke", 1, passed)
     try:

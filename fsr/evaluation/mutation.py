@@ -163,7 +163,7 @@ class Bench:
 
     def _stages(self, mutant: Mutant) -> Iterator[list[Case]]:
         session = self.session
-        yield [session.smoke_case(), *self.added[-4:]]
+        yield [session.spec.smoke_case(), *self.added[-4:]]
         yield [*session.search_cases(), *session.candidate_cases(mutant.candidate)]
         yield session.held_out_cases()
         yield session.corner_cases()
@@ -214,7 +214,7 @@ class Bench:
     def _one(self, mutant: Mutant, image: Image, plan: Plan, case: Case, near: _Nearness) -> Fate | None:
         """The death of a mutant in one case, None where it stays alive; ``near`` learns of how far it differs."""
         session = self.session
-        if not session.counts(case):
+        if not session.original.counts(case):
             return None
         data = build(session.contract, case, 1)
         try:
@@ -225,7 +225,7 @@ class Bench:
         different = [n for n in outputs(session.contract, case) if not _alike(got[n], wanted[n])]
         if not different:
             return None
-        expected = session.expected(case)
+        expected = session.original.expected(case)
         found = compare(session.contract, case, got, expected, data.arrays)
         if found:
             self.added.append(case)
@@ -251,7 +251,7 @@ class Bench:
             raise
         if self.right != session.spec.baseline:
             flushed = flushes(self.right)
-            found = compare(session.contract, case, got, session.expected(case), data.arrays, flushes=flushed)
+            found = compare(session.contract, case, got, session.original.expected(case), data.arrays, flushes=flushed)
             if found and self.failure is None:
                 self.failure = CaseFailure(case, mismatch=found[0])
         return got

@@ -68,7 +68,7 @@ class _Original:
                     if buffer.formula is not None and buffer.role is not Role.OUT and is_float(buffer.array.dtype):
                         step = perturbation(buffer.array.dtype)
                         prepared.shake(buffer.name, word(self.case.seed, shaken), step)
-            prepared.run(max(10.0, self.session.stopwatch.limit_s(self.case)))
+            prepared.run(max(10.0, self.session.original.stopwatch.limit_s(self.case)))
             yield prepared
 
 
@@ -84,7 +84,7 @@ def failure_on_device(
     except DeviceFault as fault:
         if fault.fatal:
             raise
-        raise session.baseline_error(case, fault.fault) from None
+        raise session.original.error(case, fault.fault) from None
 
 
 def first_failure(
@@ -93,11 +93,11 @@ def first_failure(
     """(cases passed, the first failure or None), as :meth:`Session.first_failure` says. Where every case is large, a
     device that draws and compares by itself does: here a case takes seconds."""
     device, contract, passed = session.device, session.contract, 0
-    large = session.cramped and elements(contract, session.smoke_case().size_map()) >= LARGE_DATA
+    large = session.spec.cramped and elements(contract, session.spec.smoke_case().size_map()) >= LARGE_DATA
     if not can_judge(device) or not large or contract.reference is not None:  # an answer that is not the original's own
         return session.first_failure(image, candidate, cases)
     for case in cases:
-        if not session.counts(case):
+        if not session.original.counts(case):
             continue
         failure = _case_failure(session, device, image, candidate, case)
         if failure is not None:
@@ -119,7 +119,7 @@ def _case_failure(
         return session.first_failure(image, candidate, [case])[1]
     try:
         with device.prepare(image, launches, buffers) as prepared:
-            prepared.run(max(10.0, session.stopwatch.limit_s(case)))
+            prepared.run(max(10.0, session.original.stopwatch.limit_s(case)))
             return failure_on_device(session, device, candidate, case, prepared, OWN_SEED)
     except DeviceFault as fault:
         if fault.fatal:
@@ -226,7 +226,7 @@ def _run_and_judge(
             raise _original_fails(session, case, fault.fault) from None
         try:
             prepared = stack.enter_context(device.prepare(binaries.run, launches, buffers))
-            prepared.run(max(10.0, session.stopwatch.limit_s(case)))
+            prepared.run(max(10.0, session.original.stopwatch.limit_s(case)))
             return _compared(original, candidate, prepared, want, OWN_SEED)
         except DeviceFault as fault:
             if fault.fatal:
@@ -306,7 +306,7 @@ def _scale(original: _Original, stack: ExitStack, want: Any, name: str) -> int:
 
 def _truth(original: _Original, stack: ExitStack, name: str) -> Any:
     """Where the float64 answer lies; None where there is none."""
-    return _ran_wide(original, stack, name, original.session.widened.on_device())
+    return _ran_wide(original, stack, name, original.session.original.widened.on_device())
 
 
 def _ran_wide(original: _Original, stack: ExitStack, name: str, built: tuple[Candidate, Image] | None) -> Any:
@@ -343,7 +343,7 @@ def _widen_scale(original: _Original, want: Any, truth: Any, name: str, scale: i
     if truth is None or not how.relative:
         return
     with ExitStack() as stack:
-        noisy = _ran_wide(original, stack, name, session.widened.on_device(noisy=True))
+        noisy = _ran_wide(original, stack, name, session.original.widened.on_device(noisy=True))
         if noisy is not None:  # the bound is relative * scale, and of the noise TIMES_LESS_ACCURATE times as much
             judge.scale(scale, truth, noisy, how.relative / TIMES_LESS_ACCURATE)
 

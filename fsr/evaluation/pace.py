@@ -11,6 +11,7 @@ from fsr.records import Case, CaseKind
 
 LARGE_TOTAL_S, LARGE_SHARE = 9.0, 0.03  # on all cases at the upper end: seconds, and of the run's budget
 SOON_S = 3.0  # one case of many threads, by what the largest before took
+PARTS_SHARE, PARTS_LEAST = 0.05, 8  # what cases in parts may take of the run's budget, but so many always
 TELLING = 1 << 12  # threads from which on a case says what one costs
 
 
@@ -27,9 +28,13 @@ class Pace:
     _large_since: float = 0.0
     _most: int = 0
     _thread_s: float = 0.0
+    _parts: int = 0
+    _parts_s: float = 0.0
 
     def over(self, case: Case) -> bool:
-        """Whether the time for cases at the upper end is over, which this is one of."""
+        """Whether the time for cases at the upper end is over, or for those in parts, which this is one of."""
+        if case.parts:
+            return self._parts >= PARTS_LEAST and self._parts_s > PARTS_SHARE * self.budget_s
         if case.kind is not CaseKind.LARGE:
             return False
         self._large_since = self._large_since or time.monotonic()
@@ -54,6 +59,10 @@ class Pace:
 
     def took(self, case: Case, seconds: float) -> None:
         """Note what a case took in all."""
+        if case.parts:
+            self._parts += 1
+            self._parts_s += seconds
+            return
         own = self.own(case) if self.limits.threads else 0
         if own >= max(TELLING, self._most):
             self._most, self._thread_s = own, seconds / own

@@ -207,9 +207,9 @@ def _wrong_here(session: Session, case: Case, data: CaseData, prepared: TimedPre
     if broken:
         return CaseFailure(case, fault=broken[0])
     got = prepared.read()
-    if session.answers_alike(case, data, got):
+    if session.original.answers_alike(case, data, got):
         return None
-    found = compare(session.contract, case, got, session.expected(case), data.arrays)
+    found = compare(session.contract, case, got, session.original.expected(case), data.arrays)
     return CaseFailure(case, mismatch=found[0]) if found else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 
 import numpy as np
@@ -28,20 +29,25 @@ def check_baseline(session: Session, cases: list[Case]) -> list[str]:
     """Run the original on every case, repeat it, record some. Returns notes worth telling.
 
     Raises BaselineError naming the case."""
-    for case in filter(session.counts, cases):
+    pace = session.pace(session.spec.baseline.plan)
+    for case in cases:
+        if pace.over(case) or not session.original.counts(case):
+            continue
+        started = time.monotonic()
         expected = _answered(session, case)
         noisy = _noise(session, case, expected)
         if noisy is not None:
-            raise session.baseline_error(case, noisy)
+            raise session.original.error(case, noisy)
         differs = _differs(session, case, expected)
         if differs is not None:
-            raise session.baseline_error(case, Fault(FaultKind.DIFFERS, str(differs)))
+            raise session.original.error(case, Fault(FaultKind.DIFFERS, str(differs)))
+        pace.took(case, time.monotonic() - started)
     return [*_watch_some(session, cases), *_uncontained(session), *session.notes]
 
 
 def _answered(session: Session, case: Case) -> Expected:
     try:
-        return session.expected(case)
+        return session.original.expected(case)
     except DeviceFault as fault:
         if fault.fault.kind is not FaultKind.MEMORY:
             raise
@@ -91,7 +97,7 @@ def _watch_some(session: Session, cases: list[Case]) -> list[str]:
     fault = failure.fault or Fault(
         FaultKind.NONDETERMINISTIC, f"it depends on the order of blocks and threads: {failure.mismatch}"
     )
-    raise session.baseline_error(failure.case, fault)
+    raise session.original.error(failure.case, fault)
 
 
 def must_move(session: Session) -> MustMove | None:

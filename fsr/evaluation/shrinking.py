@@ -5,9 +5,8 @@ from __future__ import annotations
 from fsr.backends.protocol import DeviceFault
 from fsr.errors import BaselineError
 from fsr.evaluation.session import Session
-from fsr.evaluation.testing import CaseFailure, Runnable, fails
+from fsr.evaluation.testing import CaseFailure
 from fsr.records import Candidate, Case, Image
-from fsr.testgen.compare import flushes
 from fsr.testgen.shrink import shrink
 
 TRIES = 24
@@ -15,14 +14,12 @@ TRIES = 24
 
 def shrunk(session: Session, image: Image, candidate: Candidate, failure: CaseFailure) -> CaseFailure:
     """The same failure on the smallest case found that still fails; the given one when nothing smaller does."""
-    smallest, plan, flushed = failure, candidate.plan, flushes(candidate)
+    smallest = failure
 
     def still_fails(case: Case) -> bool:
         nonlocal smallest
         try:
-            expected = session.expected(case)
-            limit = session.stopwatch.limit_s(case)
-            found = fails(Runnable(session.device, image, plan, session.contract, flushed), case, expected, limit)
+            found = session.failure(image, candidate, case)
         except (DeviceFault, BaselineError):  # another failure than the one to explain
             return False
         if found is not None:

@@ -13,7 +13,9 @@ from fsr.evaluation.timing import TimingPolicy
 from fsr.features.roofline import Ceilings, MustMove
 from fsr.features.schema import Features
 from fsr.identity import digest, to_json
-from fsr.records import Basis, Candidate, DeviceInfo, Image, Outcome, Resources
+from fsr.records import Basis, Candidate, Case, DeviceInfo, Image, Outcome, Resources
+from fsr.testgen import cases as case_lists
+from fsr.testgen.fitting import elements, room
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,21 @@ class SessionSpec:
     def predicted(self) -> bool:
         """Whether times are predicted for the target rather than measured."""
         return self.backend.basis is Basis.PREDICTED
+
+    def smoke_case(self) -> Case:
+        """The first case of every candidate."""
+        return case_lists.smoke(self.contract, self.seed, self.backend.limits.elements)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether there are no sizes but one of each: all cases have them."""
+        return all(size.minimum == size.maximum for size in self.contract.sizes)
+
+    @property
+    def cramped(self) -> bool:
+        """Whether there are no small cases: even the first, which is as small as the sizes allow, is large."""
+        most = room(self.contract, self.backend.limits.elements)
+        return self.fixed or elements(self.contract, self.smoke_case().size_map()) > most
 
     def digest(self) -> str:
         """Identity, under which a worker keeps its session."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from fsr.backends.protocol import Array, Device, DeviceFault
 from fsr.contract.model import Contract
@@ -54,13 +55,15 @@ class CaseFailure:
 
 @dataclass(frozen=True, slots=True)
 class Runnable:
-    """A binary with its plan and contract, and the device that runs it. flushes: see testgen.compare."""
+    """A binary with its plan and contract, and the device that runs it. flushes: see testgen.compare. blocks: of each
+    launch only these run, on the host device; () for all."""
 
     device: Device
     image: Image
     plan: Plan
     contract: Contract
     flushes: bool = False
+    blocks: tuple[int, ...] = ()
 
 
 def run_once(
@@ -76,11 +79,19 @@ def run_once(
     if not launches:
         return {name: array.copy() for name, array in data.arrays.items()}
     with what.device.prepare(what.image, launches, buffers) as prepared:
-        prepared.run(timeout_s)
+        if what.blocks:
+            run_blocks(prepared, what.blocks, timeout_s)
+        else:
+            prepared.run(timeout_s)
         broken = prepared.violations()
         if broken:
             raise DeviceFault(broken[0])
         return prepared.read()
+
+
+def run_blocks(prepared: Any, blocks: Sequence[int], timeout_s: float) -> None:
+    """Run these blocks of each launch of a plan that the host device prepared."""
+    prepared.run(timeout_s, blocks)
 
 
 DataOf = Callable[[Contract, Case, int], CaseData]
@@ -97,6 +108,7 @@ def fails(
     twice: bool = True,
 ) -> CaseFailure | None:
     """Run a case twice (or once); the failure, or None. A fatal DeviceFault passes through: the process is lost."""
+    part = expected.part
     for poison_seed in (1, 2) if twice else (1,):
         data = data_of(what.contract, case, poison_seed)
         try:
@@ -105,9 +117,15 @@ def fails(
             if fault.fatal:
                 raise
             return CaseFailure(case, fault=fault.fault)
-        mismatches = compare(what.contract, case, got, expected, data.arrays, flushes=what.flushes)
-        if mismatches:
-            return CaseFailure(case, mismatch=mismatches[0], remark=unstated(what.contract, data))
+        began = data.arrays
+        if part is not None:
+            got, began = part.picked(got), part.picked(began)
+        found = next(iter(compare(what.contract, case, got, expected, began, flushes=what.flushes)), None)
+        if found is not None:
+            if part is not None and found.index:
+                shape = data.arrays[found.argument].shape
+                found = replace(found, index=part.index(found.argument, found.index[0], shape))
+            return CaseFailure(case, mismatch=found, remark=unstated(what.contract, data))
     return None
 
 
@@ -150,11 +168,13 @@ class Stopwatch:
 
     def __init__(self, floor_s: float, factor: float = 30.0) -> None:
         self._seen: dict[Case, float] = {}
+        self.last_s = 0.0  # what was noted last
         self._floor_s, self._factor = floor_s, factor
 
     def note(self, case: Case, started: float) -> None:
         """Record the time since ``started`` (time.monotonic) as the original's on this case."""
-        self._seen[case] = max(time.monotonic() - started, self._seen.get(case, 0.0))
+        self.last_s = time.monotonic() - started
+        self._seen[case] = max(self.last_s, self._seen.get(case, 0.0))
 
     def limit_s(self, case: Case) -> float:
         """A candidate's time-out on this case, in seconds."""

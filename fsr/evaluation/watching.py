@@ -82,7 +82,7 @@ def _matched(session: Session, cases: list[Case]) -> list[tuple[Case, BlockOrder
     that a vector does not stand at; a few of the sizes that the candidate names, since there it may do something else,
     one whose buffers share memory, and several of other sizes in the usual order, since at some alone may something not
     be aligned; or parts of one that is not small."""
-    usable = [case for case in cases if all(v > 0 for v in case.size_map().values())]
+    usable = [replace(case, parts=False) for case in cases if all(v > 0 for v in case.size_map().values())]
     fitting = [c for c in usable if elements(session.contract, c.size_map()) <= HOST_ELEMENTS]
     small = [c for c in fitting if c.kind is not CaseKind.NAMED]
     if small:
@@ -218,7 +218,7 @@ class _Watcher:
     def _mismatch(self, case: Case, data: CaseData, order: BlockOrder, got: Mapping[str, Array]) -> Mismatch | None:
         """The worst mismatch that the original does not show as well. Beside a GPU, whose functions round otherwise,
         the original's answer is the host device's."""
-        expected, contract = self.session.expected(case), self.session.contract
+        expected, contract = self.session.original.expected(case), self.session.contract
         if not self.session.spec.backend.records:
             ran = (self.original or self).run(case, data, BlockOrder())
             if ran is None:

@@ -34,13 +34,16 @@ class Widened:
     _on_device: dict[bool, Built] = field(default_factory=dict)
     _standing: dict[bool, bool] = field(default_factory=dict)
 
-    def answer(self, case: Case, data: CaseData, *, noisy: bool) -> Mapping[str, Array] | None:
+    def answer(
+        self, case: Case, data: CaseData, *, noisy: bool, blocks: tuple[int, ...] = ()
+    ) -> Mapping[str, Array] | None:
         """What it gives on a case, ``noisy`` as in :func:`fsr.testgen.widen.noisy_candidate`: small cases on the host
-        device, others on the session's own if that is a GPU. None where there is no such form, or it fails."""
+        device, others on the session's own if that is a GPU; ``blocks``: what only these give. None where there is no
+        such form, or it fails."""
         small = elements(self.spec.contract, case.size_map()) <= case_lists.HOST_ELEMENTS
         if can_judge(self.device) and not small and self._stands(noisy):
             return self._ran(self.on_device(noisy=noisy), self.device, case, data)
-        return self._ran(self.on_host(noisy=noisy), self.host(), case, data)
+        return self._ran(self.on_host(noisy=noisy), self.host(), case, data, blocks)
 
     def on_host(self, *, noisy: bool) -> Built:
         """The form for the host device; None where there is none."""
@@ -65,10 +68,12 @@ class Widened:
             self._standing[noisy] = self._ran(self.on_host(noisy=noisy), self.host(), case, data) is not None
         return self._standing[noisy]
 
-    def _ran(self, built: Built, device: Device, case: Case, data: CaseData) -> Mapping[str, Array] | None:
+    def _ran(
+        self, built: Built, device: Device, case: Case, data: CaseData, blocks: tuple[int, ...] = ()
+    ) -> Mapping[str, Array] | None:
         if built is None:
             return None
-        what = Runnable(device, built[1], built[0].plan, in_float64(self.spec.contract))
+        what = Runnable(device, built[1], built[0].plan, in_float64(self.spec.contract), blocks=blocks)
         try:
             return run_once(what, case, data, 0, BASELINE_TIMEOUT_S)
         except DeviceFault as fault:  # it needs more shared memory, say

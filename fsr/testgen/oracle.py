@@ -19,6 +19,7 @@ import numpy as np
 from fsr.contract.model import Contract
 from fsr.hardware.dtypes import doubled, float_limits, is_float
 from fsr.records import Case, Role
+from fsr.testgen.parts import Part
 from fsr.testgen.reference import reference_outputs, widened_data
 from fsr.testgen.values import Array, CaseData, build, outputs, same_bits
 
@@ -84,7 +85,8 @@ class Expected:
     elements that the original leaves alone. The rest is found out when a candidate's bits differ from the original's,
     which they mostly do not: ``precise`` a float64 answer or None, ``scale`` the magnitude an error is judged against,
     ``wider_scale`` the same from more runs, and ``noise`` how far rounding in the original's own types may carry an
-    element (None: no such run): what is asked before an element is called wrong."""
+    element (None: no such run): what is asked before an element is called wrong. ``part``: what all of these are of,
+    where not of whole outputs."""
 
     def __init__(
         self,
@@ -95,6 +97,7 @@ class Expected:
         scale: Callable[[int], Scale] | None = None,
         noise: Callable[[Mapping[str, Array]], Mapping[str, Array] | None] = lambda truth: None,
     ) -> None:
+        self.part: Part | None = None
         self.arrays, self.spread, self.unwritten = arrays, spread, unwritten
         self._precise, self._scale, self._noise = precise, scale, noise
 
@@ -135,6 +138,17 @@ class Expected:
         return self._noise(self.precise if self.precise is not None else self.arrays)
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How a case is put to the original. ``folder``: where a reference function is imported from. ``part``: what the
+    answer consists of, where not of all outputs. ``data_of``: as :func:`fsr.testgen.values.build`, or what keeps the
+    data."""
+
+    folder: Path = Path()
+    part: Part | None = None
+    data_of: Callable[[Contract, Case, int], CaseData] = build
+
+
 def expect(
     contract: Contract,
     case: Case,
@@ -142,48 +156,54 @@ def expect(
     *,
     precise: WideRun | None = None,
     noisy: WideRun | None = None,
-    folder: Path | None = None,
+    how: Asking | None = None,
 ) -> Expected:
     """Run the original twice (see Once), each with its own poison; and, when asked for what that takes, on perturbed
     inputs.
 
     ``precise`` runs the widened original on :func:`widened_data`, ``noisy`` its noisy form; a contract that names a
-    reference function uses that instead of the former, imported from ``folder``. What ``run`` raises passes through:
-    the baseline failed.
+    reference function uses that instead of the former. What ``run`` raises passes through: the baseline failed.
     """
+    how = how or Asking()
+    data_of, part = how.data_of, how.part
     names = outputs(contract, case)
-    data = [build(contract, case, poison_seed=i) for i in range(1 if isinstance(run, Once) else 2)]
-    runs = [_picked(run(case, d), names) for d in data]
+
+    def picked(found: Mapping[str, Array]) -> Mapping[str, Array]:
+        return part.picked(found) if part is not None else {name: found[name] for name in names}
+
+    data = [data_of(contract, case, i) for i in range(1 if isinstance(run, Once) else 2)]
+    runs = [picked(run(case, d)) for d in data]
     first = runs[0]
-    unwritten = {n: _never_written(contract, n, [d.arrays[n] for d in data], [r[n] for r in runs]) for n in names}
+    began = [picked(d.arrays) for d in data]
+    unwritten = {n: _never_written(contract, n, [d[n] for d in began], [r[n] for r in runs]) for n in names}
     spread = {n: _spread([r[n] for r in runs], unwritten[n]) for n in names}
 
     def exact() -> Mapping[str, Array] | None:
         if contract.reference is not None:
-            return reference_outputs(contract, case, build(contract, case), folder or Path())
-        found = precise(case, widened_data(build(contract, case))) if precise is not None else None
-        return None if found is None else _picked(found, names)
+            return picked(reference_outputs(contract, case, build(contract, case), how.folder))
+        found = precise(case, widened_data(data_of(contract, case, 0))) if precise is not None else None
+        return None if found is None else picked(found)
 
     def scale(more: int) -> Scale:
-        shaken = iter(()) if contract.tolerance.of_result else _perturbed(contract, case, more)
-        return Scale(first, lambda data: _picked(run(case, data), names), shaken)
+        shaken = (
+            iter(()) if contract.tolerance.of_result else _perturbed(contract, case, data_of(contract, case, 0), more)
+        )
+        return Scale(first, lambda data: picked(run(case, data)), shaken)
 
     def noise(truth: Mapping[str, Array]) -> Mapping[str, Array] | None:
         if noisy is None:
             return None
-        wide = widened_data(build(contract, case))
+        wide = widened_data(data_of(contract, case, 0))
         found = [noisy(case, _nudged(contract, case, wide, number)) for number in range(NOISY_RUNS)]
-        runs = [_picked(run, names) for run in found if run is not None]
+        runs = [picked(run) for run in found if run is not None]
         return _largest_error(runs, truth) if runs else None
 
-    return Expected(first, spread, unwritten, exact, scale, noise)
+    expected = Expected(first, spread, unwritten, exact, scale, noise)
+    expected.part = part
+    return expected
 
 
 # ---------------------------------------------------------------- parts
-
-
-def _picked(found: Mapping[str, Array], names: tuple[str, ...]) -> dict[str, Array]:
-    return {name: found[name] for name in names}
 
 
 def _never_written(contract: Contract, name: str, poisons: list[Array], got: list[Array]) -> Array:
@@ -213,12 +233,11 @@ def _movable(contract: Contract, case: Case, data: CaseData) -> list[str]:
     ]
 
 
-def _perturbed(contract: Contract, case: Case, more: int = 0) -> Iterator[CaseData]:
+def _perturbed(contract: Contract, case: Case, data: CaseData, more: int = 0) -> Iterator[CaseData]:
     """All floating inputs shaken together, three times; then each alone. Together they may cancel (a result near zero
     whose terms move the same way), which would hide how large its terms are; alone they do not. ``more``: so many
     others, all together, the first few of them one way up to some place of each row and the other way behind it: what a
     running sum or mean carries along in ordered data errs like that, not at random."""
-    data = build(contract, case)
     movable = _movable(contract, case, data)
     chosen = [movable] * (more or PERTURBED_RUNS)
     if len(movable) > 1 and not more:
@@ -246,7 +265,7 @@ def _nudged(contract: Contract, case: Case, data: CaseData, number: int) -> Case
     return CaseData(arrays, data.scalars)
 
 
-def _largest_error(runs: list[dict[str, Array]], truth: Mapping[str, Array]) -> dict[str, Array]:
+def _largest_error(runs: list[Mapping[str, Array]], truth: Mapping[str, Array]) -> dict[str, Array]:
     """How far the runs are from the truth, element by element; 0 where either is no number, and for integers."""
     found = {}
     for name, right in truth.items():

@@ -110,6 +110,11 @@ def poison(array: Array, seed: int) -> Array:
     return array
 
 
+def changed(now: Array, before: Array) -> Array:
+    """The numbers of the elements whose bits differ, ascending."""
+    return np.flatnonzero(~same_bits(now, before).reshape(-1))
+
+
 def same_bits(a: Array, b: Array) -> Array:
     """Where two arrays of one dtype hold the same bits, as booleans of their shape."""
     return np.asarray(bits_of(a) == bits_of(b))

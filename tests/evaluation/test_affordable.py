@@ -12,8 +12,9 @@ import pytest
 
 from fsr.contract.model import Argument, Contract, Size
 from fsr.evaluation.jobs import compile_task, evaluate_task
+from fsr.evaluation.original import first_error
 from fsr.evaluation.promotion import promote_task
-from fsr.evaluation.session import CASES_LEAST, Session, first_error, session_of
+from fsr.evaluation.session import CASES_LEAST, Session, session_of
 from fsr.evaluation.spec import (
     Binaries,
     CompileRequest,
@@ -31,11 +32,12 @@ CASES = [Case(f"c{i}", (("n", 512),), family, i) for i, family in enumerate(FAMI
 
 def kept(smoke_s: float, *sizes: Size, before: Sequence[Case] = ()) -> tuple[list[Case], list[str]]:
     """``smoke_s``: what the original's first answer, of two runs, took."""
-    contract = SimpleNamespace(sizes=sizes)
-    session: Any = SimpleNamespace(
-        contract=contract, spec=SimpleNamespace(budget_s=60.0), notes=[], _answer_s=lambda: smoke_s / 2,
-        expected=lambda case: None, smoke_case=lambda: CASES[0], cramped=all(s.minimum == s.maximum for s in sizes),
-    )  # fmt: skip
+    spec = SimpleNamespace(
+        budget_s=60.0, smoke_case=lambda: CASES[0], cramped=all(size.minimum == size.maximum for size in sizes)
+    )
+    original = SimpleNamespace(answer_s=smoke_s / 2, expected=lambda case: None, divides=False)
+    session: Any = SimpleNamespace(spec=spec, original=original, notes=[])
+    session.note = session.notes.append
     return Session.affordable(session, CASES, before), session.notes
 
 
@@ -74,7 +76,7 @@ def test_a_dear_original_answers_without_instruments(tmp_path: Path, monkeypatch
     args = (Argument("a", "float32", Role.IN, ("64",)), Argument("b", "float32", Role.OUT, ("64",)))
     plan = Plan((Launch("k", ("2", "1", "1"), ("32", "1", "1"), "0", ("a", "b")),))
     spec = SessionSpec(Contract("k", (), args, plan), Candidate(TEXT, plan), "host", "", 1, str(tmp_path))
-    monkeypatch.setattr("fsr.evaluation.session.DEAR_S", 0.0)
+    monkeypatch.setattr("fsr.evaluation.original.DEAR_S", 0.0)
     session, asked = Session(spec), list[bytes]()
     prepare = session.device.prepare
 
@@ -83,8 +85,8 @@ def test_a_dear_original_answers_without_instruments(tmp_path: Path, monkeypatch
         return prepare(image, *given)
 
     monkeypatch.setattr(session.device, "prepare", noted)
-    for case in [session.smoke_case(), *session.search_cases()[:1]]:
-        data, answer = build(session.contract, case), session.expected(case).arrays["b"]
+    for case in [session.spec.smoke_case(), *session.search_cases()[:1]]:
+        data, answer = build(session.contract, case), session.original.expected(case).arrays["b"]
         a = data.arrays["a"].astype(np.float64)
         want = sum(a * np.roll(a, -j) for j in range(8))
         np.testing.assert_allclose(answer, want, rtol=1e-5, atol=1e-5)

@@ -57,11 +57,11 @@ def judged(session: Session, body: str) -> tuple[int, CaseFailure | None]:
     candidate = Candidate(SUMS.replace("BODY", body), session.contract.plan)
     built = build(session.spec, candidate)
     assert isinstance(built, Binaries)
-    return first_failure(session, built.run, candidate, [session.smoke_case(), *session.search_cases()])
+    return first_failure(session, built.run, candidate, [session.spec.smoke_case(), *session.search_cases()])
 
 
 def test_a_right_sum_in_another_order_passes_without_leaving_the_device(session: Session) -> None:
-    cases = [session.smoke_case(), *session.search_cases()]
+    cases = [session.spec.smoke_case(), *session.search_cases()]
     before = session.device.read  # type: ignore[attr-defined]
     assert judged(session, BACKWARDS) == (len(cases), None)
     assert session.device.read == before, "an output was fetched"  # type: ignore[attr-defined]
@@ -89,6 +89,6 @@ def test_values_that_are_made_as_a_whole_are_judged_here(text: str, here: bool, 
     found = opened(tmp_path, SUMS.replace("[1024, 2048]}", f"[1024, 2048]{text}}}").replace("BODY", FORWARDS))
     built = build(found.spec, found.spec.baseline)
     assert isinstance(built, Binaries)
-    assert first_failure(found, built.run, found.spec.baseline, [found.smoke_case()]) == (1, None)
+    assert first_failure(found, built.run, found.spec.baseline, [found.spec.smoke_case()]) == (1, None)
     assert (found.device.read > 0) is here  # type: ignore[attr-defined]
     found.close()

@@ -139,7 +139,7 @@ def judge(judged: Judged, session: Session) -> CaseFailure | str | None:
     refused = session.illegal(candidate)
     if refused is not None:
         return refused.detail
-    cases = [session.smoke_case(), *session.search_cases(), *session.candidate_cases(candidate)]
+    cases = [session.spec.smoke_case(), *session.search_cases(), *session.candidate_cases(candidate)]
     cases += [*session.held_out_cases(), *session.large_cases()]
     return session.first_failure(built.run, candidate, cases)[1]
 

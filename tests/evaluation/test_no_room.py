@@ -20,7 +20,7 @@ class Full:
     """A session whose device answers with a fault."""
 
     def __init__(self, kind: FaultKind) -> None:
-        self._kind = kind
+        self._kind, self.original = kind, self
 
     def expected(self, case: Case) -> None:
         raise DeviceFault(Fault(self._kind, "the buffers do not fit: File too large"))

@@ -16,7 +16,7 @@ from fsr.errors import ContractError
 from fsr.records import Candidate, Case, Launch, Plan, Role
 from fsr.testgen import families
 from fsr.testgen.compare import Mismatch, compare, compare_baseline, flushes, tolerance
-from fsr.testgen.oracle import Expected, Once, expect
+from fsr.testgen.oracle import Asking, Expected, Once, expect
 from fsr.testgen.reference import reference_outputs
 from fsr.testgen.values import Array, CaseData, build
 
@@ -344,10 +344,10 @@ def test_empty_outputs_are_right() -> None:
 def test_a_reference_function_gives_the_precise_answer_and_checks_the_original(tmp_path: Path) -> None:
     (tmp_path / "ref.py").write_text("def row_sum(x, n):\n    assert x.dtype == 'float64'\n    return x.sum(axis=1)\n")
     the = contract(reference="ref.py:row_sum")
-    expected = expect(the, case(), runner(row_sum), folder=tmp_path)
+    expected = expect(the, case(), runner(row_sum), how=Asking(tmp_path))
     assert expected.precise is not None
     assert compare_baseline(the, case(), expected) == []
-    broken = expect(the, case(), runner(lambda x: row_sum(x) + 1), folder=tmp_path)
+    broken = expect(the, case(), runner(lambda x: row_sum(x) + 1), how=Asking(tmp_path))
     assert compare_baseline(the, case(), broken)[0].argument == "y"
 
 

@@ -1,0 +1,251 @@
+"""The kernel that candidates are held against: its binary, and what it answers to the cases.
+
+Its answers stay in this process's memory, never in the address space of a candidate.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+
+from fsr.backends.protocol import Array, Device, DeviceFault
+from fsr.errors import BaselineError, ContractError, MissingToolError
+from fsr.evaluation.compiling import build as compile_candidate
+from fsr.evaluation.compiling import run_toolchain, settled
+from fsr.evaluation.spec import Binaries, SessionSpec
+from fsr.evaluation.testing import BASELINE_TIMEOUT_S, DataShelf, Runnable, Stopwatch, run_once
+from fsr.evaluation.widened import Widened
+from fsr.records import Candidate, Case, CaseKind, CompileFailure, Fault, FaultKind, Image
+from fsr.testgen.corners import OVERFLOWING
+from fsr.testgen.families import FREE
+from fsr.testgen.oracle import Asking, Expected, Once, WideRun, expect
+from fsr.testgen.parts import Part, alone, chosen_blocks
+from fsr.testgen.placing import launched
+from fsr.testgen.values import CaseData, changed, outputs, same_bits
+
+FIRST_TIMEOUT_S = 10.0  # its first case is a small one: a kernel that hangs is told soon
+LARGE_S = 0.3  # what it may take on a large case: candidates meet it twice, and bounds cost more
+DEAR_S = 0.2  # an answer that takes this long is not asked for twice
+ERROR_LINES = 8  # of a compiler, shown
+
+
+class Original:
+    """The original on one device. ``host`` opens the host device. ``answer_s``: what it takes for the first case, which
+    is as small as any.
+
+    Raises BaselineError when it does not compile."""
+
+    def __init__(self, spec: SessionSpec, device: Device, host: Callable[[], Device]) -> None:
+        self.spec, self.contract, self.device, self.host = spec, spec.contract, device, host
+        self.binaries = _compiled(spec)
+        self.stopwatch = Stopwatch(spec.backend.limits.least_s)
+        self.shelf = DataShelf()
+        self.widened = Widened(spec, device, host, spec.smoke_case)
+        self.answer_s = 0.0
+        self._expected: dict[Case, Expected] = {}
+        self._parts: dict[Case, Part] = {}
+        self._counts: dict[Case, bool] = {}
+        self._checked: Image | bool | None = None
+        self._quick: Image | None = None  # what answers once an answer has shown to be dear
+
+    # ------------------------------------------------------------ answers
+
+    def expected(self, case: Case) -> Expected:
+        """Its answer to a case; computed once. Raises BaselineError when it fails the case."""
+        if case not in self._expected:
+            found = self._asked(case)
+            if not self._expected and self._quick is not None and not found.steady:
+                self._quick = self.binaries.run  # the other build may have answered something else
+                found = self._asked(case)
+            self._expected[case] = found
+        return self._expected[case]
+
+    def _asked(self, case: Case) -> Expected:
+        wide = self.contract.reference is None and not case.kind.timed
+        part = self.part(case) if case.parts else None
+
+        def widened(noisy: bool) -> WideRun | None:
+            return partial(self.widened.answer, noisy=noisy, blocks=part.blocks if part else ()) if wide else None
+
+        return expect(
+            self.contract, case, Once(self._run) if self.repeats() else self._run, precise=widened(noisy=False),
+            noisy=widened(noisy=True), how=Asking(Path(self.spec.folder), part, self.shelf),
+        )  # fmt: skip
+
+    def part(self, case: Case) -> Part:
+        """What is judged of a case in parts: what the chosen blocks write on its data, or on ordinary ones, since an
+        element may keep its value on one."""
+        if case not in self._parts:
+            usual = self.spec.smoke_case()
+            plain = usual if case.sizes == usual.sizes else replace(case, family=usual.family)
+            blocks, written = chosen_blocks(case, self._grid(case)), dict[str, Array]()
+            for one in [case] if case.aliased else [case, plain]:
+                data = self.shelf(self.contract, one, 1)
+                try:
+                    got = run_once(self._runnable(blocks), case, data, 1, BASELINE_TIMEOUT_S)
+                except DeviceFault as fault:
+                    raise self.error(case, fault.fault) from None
+                for name in outputs(self.contract, case):
+                    seen = changed(got[name], data.arrays[name])
+                    written[name] = np.union1d(written.get(name, seen), seen)
+            self._parts[case] = Part(blocks, written)
+        return self._parts[case]
+
+    def _grid(self, case: Case) -> int:
+        """Blocks of its only launch; 0 where there is none or several."""
+        grids = [math.prod(one.grid) for one in launched(self.contract, self.spec.baseline.plan, case)]
+        return grids[0] if len(grids) == 1 else 0
+
+    @cached_property
+    def divides(self) -> bool:
+        """Whether cases may be judged in parts: its blocks' results are their own, and a few of them are a part."""
+        divides = self.spec.backend.records and alone(self.spec.baseline)
+        return divides and bool(chosen_blocks(self.spec.smoke_case(), self._grid(self.spec.smoke_case())))
+
+    def _runnable(self, blocks: tuple[int, ...]) -> Runnable:
+        """The build that answers, to be run."""
+        image = self._quick or self.binaries.run
+        return Runnable(self.device, image, self.spec.baseline.plan, self.contract, blocks=blocks)
+
+    def answers_alike(self, case: Case, data: CaseData, got: Mapping[str, Array]) -> bool:
+        """Whether it gives these very bits on the data: then they are right, and what else is known of the case (how
+        far it may itself be off) need not be found out, which costs seconds at timed sizes."""
+        wanted = self._run(case, data)
+        names = outputs(self.contract, case)
+        return all(bool(same_bits(got[name], wanted[name]).all()) for name in names)
+
+    # ------------------------------------------------------------ running it
+
+    def repeats(self) -> bool:
+        """Whether it need not be asked twice: it has no small cases, asking is dear, and all that it was asked first it
+        said twice to the bit, leaving no element out."""
+        first = self._expected.get(self.spec.smoke_case()) if self._quick is not None and self.spec.cramped else None
+        return first is not None and first.steady
+
+    def _run(self, case: Case, data: CaseData) -> Mapping[str, Array]:
+        try:
+            return self._timed(case, data)
+        except DeviceFault as fault:
+            if fault.fault.kind == FaultKind.MEMORY:
+                raise
+            raise self.error(case, fault.fault) from None
+
+    def _timed(self, case: Case, data: CaseData) -> Mapping[str, Array]:
+        """One run, with a note of what it took. What began with the very first, as the device's own process, and what a
+        build without instruments saves, shows in the second, which another build answers where the first was dear."""
+        first = not self.answer_s
+        got = self.run_limited(case, data, BASELINE_TIMEOUT_S if self._expected else FIRST_TIMEOUT_S)
+        took = self.stopwatch.last_s
+        if case == self.spec.smoke_case():
+            self.answer_s = took if first else min(took, self.answer_s)
+        if first and took >= 2 * DEAR_S and self.spec.backend.records:
+            built = run_toolchain(self.spec).compile(settled(self.spec, self.spec.baseline))
+            self._quick = built if isinstance(built, Image) else self.binaries.run
+        return got
+
+    def run_limited(self, case: Case, data: CaseData, limit_s: float) -> Mapping[str, Array]:
+        """One run, that candidates' time-outs follow. Raises DeviceFault."""
+        blocks = self.part(case).blocks if case.parts else ()
+        started = time.monotonic()
+        try:
+            return run_once(self._runnable(blocks), case, data, 0, limit_s)
+        finally:
+            self.stopwatch.note(case, started)
+
+    def error(self, case: Case, fault: Fault) -> BaselineError:
+        """The error where it fails one of its own cases."""
+        sizes = ", ".join(f"{k}={v}" for k, v in case.sizes) or "no sizes"
+        room = fault.kind is FaultKind.OUT_OF_BOUNDS and "' has " in fault.detail
+        return BaselineError(
+            f"the kernel fails its own tests: {fault.kind}: {fault.detail}",
+            expected="a kernel that is right before it is made faster",
+            where=f"case {case.name!r} ({sizes}; values {case.family})"
+            + (f", line {fault.line}" if fault.line else ""),
+            fix="correct the kernel, or narrow the sizes and values in its contract"
+            + (", or state in its shape what the callers allocate, where that is more" if room else ""),
+        )
+
+    # ------------------------------------------------------------ whether a case says anything
+
+    def counts(self, case: Case) -> bool:
+        """Whether a case says anything: it answers the case in time, does not overflow on the way and stays within its
+        buffers. Cases of ordinary size and values do; found out once for others."""
+        if case not in self._counts:
+            self._counts[case] = self._soon(case) and self._defined(case)
+        return self._counts[case]
+
+    def _soon(self, case: Case) -> bool:
+        if not case.kind.unusual or not self.spec.backend.limits.threads:
+            return True
+        try:
+            limit_s = LARGE_S if case.kind is CaseKind.LARGE else BASELINE_TIMEOUT_S
+            self.run_limited(case, self.shelf(self.contract, case, 1), limit_s)
+        except DeviceFault as fault:
+            if fault.fault.kind in (FaultKind.HANG, FaultKind.MEMORY):
+                return False
+            raise self.error(case, fault.fault) from None
+        return True
+
+    def _defined(self, case: Case) -> bool:
+        """Whether none of its signed integers overflows on the case, as far as can be told: its answer would be
+        undefined."""
+        if case.family not in FREE and case.family not in OVERFLOWING:
+            return True
+        if self._checked is None:
+            self._checked = _built_checked(self.spec.baseline)
+        if not isinstance(self._checked, Image):  # nothing here can tell: rather refuse a right one than take a wrong
+            return case.family in FREE  # but an index that is no index would end the run
+        data = self.shelf(self.contract, case, 1)
+        try:
+            blocks = self.part(case).blocks if case.parts else ()
+            plan = self.spec.baseline.plan
+            run_once(Runnable(self.host(), self._checked, plan, self.contract, blocks=blocks), case, data)
+            if self.contract.reference is not None and case.family in OVERFLOWING:
+                self.expected(case)
+        except (DeviceFault, BaselineError, ContractError):
+            return False
+        return True
+
+
+def _compiled(spec: SessionSpec) -> Binaries:
+    built = compile_candidate(spec, spec.baseline)
+    if isinstance(built, Binaries):
+        return built
+    detail = built.log if isinstance(built, CompileFailure) else built.detail
+    line = built.line if isinstance(built, CompileFailure | Fault) else None
+    raise BaselineError(
+        f"the kernel does not compile for {spec.device}:\n{first_error(detail)}",
+        where=f"line {line}" if line else "",
+        fix="correct the kernel, or name what it needs in the contract",
+    )
+
+
+def first_error(log: str) -> str:
+    """Of what a compiler said the first error, and how many more there are: the others mostly follow from it."""
+    lines = log.strip().splitlines()
+    errors = [n for n, line in enumerate(lines) if re.search(r"\berror\b", line)]
+    if not errors:
+        return log.strip()[-2500:]
+    end = min([n for n in (*errors[1:], len(lines)) if n > errors[0]])
+    told = lines[errors[0] : min(end, errors[0] + ERROR_LINES)]
+    told = told[: told.index("")] if "" in told else told
+    more = sum(": error" in lines[n] or "error:" in lines[n] for n in errors[1:])
+    return "\n".join([*told, *([f"and {more} more"] if more else [])])
+
+
+def _built_checked(baseline: Candidate) -> Image | bool:
+    """The original trapping where a signed integer overflows or a buffer ends; False where that cannot be built."""
+    from fsr.backends.host.compiler import HostToolchain
+
+    try:
+        image = HostToolchain(checked=True).compile(baseline, instrumented=True)
+    except MissingToolError:
+        return False
+    return image if isinstance(image, Image) else False
