@@ -34,6 +34,11 @@ function Progress({ job, live }) {
   );
 }
 
+const pageOf = (run) => `#/runs/${encodeURIComponent(run)}`; // kernels have any names, and runs theirs
+const decoded = (text) => {
+  try { return decodeURIComponent(text); } catch { return text; }
+};
+
 function Job({ job, live, changed }) {
   const act = (what) => ask(`api/jobs/${job.id}/${what}`, "POST").then(changed, changed);
   const best = job.result?.best;
@@ -43,12 +48,12 @@ function Job({ job, live, changed }) {
       <td><code class="whole" title={job.kernel}>{name(job.kernel)}</code></td>
       <td class="extra">{job.hardware}</td>
       <td class={job.state === "failed" ? "bad" : ""}>{job.state}</td>
-      <td>
+      <td class="told">
         <Progress job={job} live={live} />
         {best && <span class="win">{ratio(best.speedup)} as fast ({job.result.basis})</span>}
         {job.state === "done" && !best && job.result?.why}
         {["failed", "queued"].includes(job.state) && job.error && <span class="bad">{job.error.split("\n")[0]}</span>}
-        {job.run && <> <a href={`#/runs/${job.run}`} aria-label={`run of ${name(job.kernel)}, job ${job.id}`}>run</a></>}
+        {job.run && <> <a href={pageOf(job.run)} aria-label={`run of ${name(job.kernel)}, job ${job.id}`}>run</a></>}
       </td>
       <td class="extra soft">{when(job.ended ?? job.started ?? job.created)}</td>
       <td>{["queued", "running"].includes(job.state)
@@ -107,7 +112,7 @@ function Runs({ version }) {
       {state.told && <section class="card"><div class="scroll" tabIndex={0} role="region" aria-label="Runs"><table>
         <caption>Newest first</caption>
         <thead><tr><th scope="col">run</th><th scope="col">how it ended</th></tr></thead>
-        <tbody>{state.told.runs.map((run) => <tr key={run.run}><td><a href={`#/runs/${run.run}`}>{run.run}</a></td>
+        <tbody>{state.told.runs.map((run) => <tr key={run.run}><td><a href={pageOf(run.run)}>{run.run}</a></td>
           <td>{run.standing}</td></tr>)}</tbody></table></div></section>}
     </>
   );
@@ -132,7 +137,7 @@ function Winners({ version }) {
         <thead><tr>{["kernel", "speed-up", "times are", "for", "what was done", "found", "files"].map((head) =>
           <th scope="col" key={head} class={EXTRA.includes(head) ? "extra" : ""}>{head}</th>)}</tr></thead>
         <tbody>{rows.map((row) => <tr key={row.key}>
-          <td>{row.run ? <a href={`#/runs/${row.run}`}>{row.entry || row.run}</a> : row.entry}{row.damaged && <span class="bad"> damaged</span>}</td>
+          <td>{row.run ? <a href={pageOf(row.run)}>{row.entry || row.run}</a> : row.entry}{row.damaged && <span class="bad"> damaged</span>}</td>
           <td class="number win">{ratio(row.speedup)}</td><td class="extra">{row.basis}</td><td>{row.target ? `${row.target}, predicted on ${row.device}` : `${row.arch}, ${row.device}`}</td>
           <td><Moves moves={row.actions} /></td>
           <td class="extra">{when(row.created)}</td>
@@ -161,7 +166,7 @@ function Page() {
     }, setConnected);
     return () => { removeEventListener("hashchange", moved); quiet(); };
   }, []);
-  const [, view, run] = place.split("/");
+  const [, view, run] = place.split("/").map(decoded);
   useEffect(() => { document.title = `fsr: ${run ?? view}`; }, [place]);
   return (
     <>

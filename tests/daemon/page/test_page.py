@@ -23,8 +23,8 @@ SCREENS = {"wide, light": ("light", 1280, 900), "phone, dark": ("dark", 390, 800
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with a run that won, and a folder of kernels."""
     folder = tmp_path_factory.mktemp("page")
-    (folder / "row_sum.cu").write_text(LARGE_ROW_SUM)
-    result = Fsr(folder / "home").refine(folder / "row_sum.cu", "--evaluations", 4)
+    (folder / "row sum \u00fc.cu").write_text(LARGE_ROW_SUM)
+    result = Fsr(folder / "home").refine(folder / "row sum \u00fc.cu", "--evaluations", 4)
     assert result["status"] == "improved"
     return folder
 
@@ -79,6 +79,7 @@ def test_every_view_shows_what_there_is(browser: Any, address: str, folder: Path
     page.wait_for_selector("text=waiting.cu")
     assert "#/jobs" in page.url  # the token is out of sight
     button = page.get_by_role("button", name="Cancel job 1").bounding_box()
+    assert button["height"] < 40  # in one line
     assert button["x"] + button["width"] <= tab.width  # a job can be steered without moving the table
     tab.is_sound()
     page.click("nav >> text=Cache")
