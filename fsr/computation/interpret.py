@@ -51,8 +51,9 @@ def interpret(
     c: Computation, sizes: Mapping[str, int], inputs: Mapping[str, Array], *, wide: bool = False
 ) -> dict[str, Array]:
     """The outputs: buffers that statements write and the contract has. ``inputs``: initial contents of every buffer
-    (shaped as the computation has it) and scalar that is read, and of outputs where not all elements are written.
-    ``wide``: all floating values are float64. Raises NoMeaning."""
+    (shaped as the computation has it) and scalar that is read or asked for, and of outputs where not all elements are
+    written. ``wide``: all floating values are float64. Raises NoMeaning."""
+    sizes = _with_flags(c, sizes, inputs)
     memory = {name: _opened(value, wide) for name, value in inputs.items()}
     before = dict(memory)  # a statement of the contract's own reads a buffer as it was given
     made: dict[str, Array] = {}
@@ -73,10 +74,17 @@ def interpret_at(
     (s,) = (s for s in c.statements if s.target == target)
     if s.value is None or s.kind == "scatter" or not all(isinstance(p, Number) for p in s.place):
         raise NoMeaning(f"{target} is opaque, or data decides where its elements go")
-    run = _Evaluator(dict(sizes), {name: _opened(value, wide) for name, value in inputs.items()}, wide)
+    run = _Evaluator(
+        _with_flags(c, sizes, inputs), {name: _opened(value, wide) for name, value in inputs.items()}, wide
+    )
     run.axes = 1
     run.dims = {name: index for (name, _), index in zip(s.domain, at, strict=True)}
     return np.broadcast_to(run.value(inlined(c, s.value)), at[0].shape if at else (1,))
+
+
+def _with_flags(c: Computation, sizes: Mapping[str, int], inputs: Mapping[str, Array]) -> dict[str, int]:
+    """The sizes, and the scalars that a computation names as it does sizes."""
+    return {**{name: int(inputs[name]) for name in c.sizes if name not in sizes and name in inputs}, **sizes}
 
 
 def inlined(c: Computation, e: Expr) -> Expr:

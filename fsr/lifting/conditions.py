@@ -45,7 +45,8 @@ def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -
     number."""
     loops = [n for n in points.columns if n not in sizes]
     windows = _windows(points, loops)
-    pairs = [(affine(a), Affine((), c)) for a in windows for c in range(min(3, int(points.columns[a].max())))]
+    pairs = [(affine(s), Affine((), 0)) for s in sizes if s in points.columns]  # a flag; no size is nought here
+    pairs += [(affine(a), Affine((), c)) for a in windows for c in range(min(3, int(points.columns[a].max())))]
     for a in loops:
         pairs += [(affine(a), shifted(affine(b), c)) for b in loops if a != b for c in (-1, 0)]
     for a in loops:

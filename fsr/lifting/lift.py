@@ -21,6 +21,7 @@ from fsr.computation.computation import Buffer, Computation, Statement
 from fsr.computation.expression import Affine, Expr, Fold, Number, Op
 from fsr.computation.implied import without_implied
 from fsr.computation.printing import affine_text
+from fsr.contract.flags import fixed_at, with_flags
 from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError, MissingToolError
 from fsr.lifting.additions import additions, chosen, unasked, zero_like
@@ -102,12 +103,12 @@ class _Attempt:
 
     def lifted(self, started: float) -> Lifting:
         """By the first sizes and algebra whose result stands the check."""
-        choices, least = watched_sizes(self.contract), None
+        choices, least = [with_flags(c, self.watcher.flags) for c in watched_sizes(self.contract)], None
         if not choices:
             least = least_sizes(self.contract)
             if least is None:
                 raise Refused("even the smallest sizes that the contract allows are too many elements to watch")
-            choices, self.checker.run_s = [[least]], RUN_IN_PART_S
+            choices, self.checker.run_s = [with_flags([least], self.watcher.flags)], RUN_IN_PART_S
         why, todo = "", list(choices)
         while todo:
             sizes = todo.pop(0)
@@ -116,7 +117,7 @@ class _Attempt:
             except TooMuch:
                 if least is not None:
                     raise
-                sizes = self._watched_in_part(spread_sizes(self.contract))
+                sizes = self._watched_in_part(with_flags(spread_sizes(self.contract), self.watcher.flags))
                 todo.clear()
             cases = self._cases(sizes, part=least is not None)
             for algebra in (1, 2, 0):
@@ -157,9 +158,10 @@ class _Attempt:
     def _cases(self, watched: Sequence[Mapping[str, int]], *, part: bool) -> list[Case]:
         """Every family at the first sizes that were not watched, ordinary values at the others. ``part``: two families
         at the sizes watched, of which most elements were not looked at."""
+        own = [fixed_at(self.contract, w)[1] for w in watched]
         if part:
-            return [Case("lifted", tuple(watched[0].items()), family, 1001) for family in FAMILIES[:2]]
-        sizes = checked_sizes(self.contract, watched)
+            return [Case("lifted", tuple(own[0].items()), family, 1001) for family in FAMILIES[:2]]
+        sizes = checked_sizes(self.contract, own)
         named = [("normal", s) for s in sizes] + [(family, s) for family in FAMILIES[1:] for s in sizes[:1]]
         return [Case("lifted", tuple(s.items()), family, 1001 + n) for n, (family, s) in enumerate(named)]
 
@@ -171,14 +173,17 @@ class _Attempt:
         written = [s for s in statements if s is not None]
         if not written:
             raise Refused("nothing is written")
-        return Computation(tuple(s.name for s in self.contract.sizes), buffers, tuple(written))
+        return Computation(self._sizes(), buffers, tuple(written))
+
+    def _sizes(self) -> tuple[str, ...]:
+        """The names of sizes and flags."""
+        return (*(s.name for s in self.contract.sizes), *self.watcher.flags)
 
     def _generaliser(self, graph: Graph) -> Generaliser:
         dtypes = {a.name: a.dtype for a in self.contract.args}
         shapes = [run.shapes for runs in self.runs for run in runs[:1]]
         timed = self.watcher.shapes(self.contract.timed_sizes()[0])
-        sizes = tuple(s.name for s in self.contract.sizes)
-        return Generaliser(graph, sizes, shapes, timed, dtypes, self.watcher.allowance)
+        return Generaliser(graph, self._sizes(), shapes, timed, dtypes, self.watcher.allowance)
 
     def _statement(self, graph: Graph, output: Argument) -> Statement | None:
         columns: dict[str, list[int]] = {}
@@ -319,7 +324,7 @@ class _Attempt:
         if len(ops) != 1:
             raise Refused(f"data decides where elements of {output.name} go, and the last one stays")
         general = self._generaliser(graph)
-        sizes = {s.name: np.array([runs[0].sizes[s.name] for runs in self.runs]) for s in self.contract.sizes}
+        sizes = {name: np.array([runs[0].sizes[name] for runs in self.runs]) for name in self._sizes()}
         points = Points(sizes, np.arange(len(self.runs)), (0,) * len(self.runs))
         found = general.folding.fold("sum", points, lists)
         return _scattered(found, output.name, {"sum": "+"}.get(ops.copy().pop(), ops.pop()))

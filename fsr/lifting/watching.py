@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from fsr.backends.host.device import HostDevice
 from fsr.backends.host.traced import TracedImage
 from fsr.backends.host.tracing import ALL, ASIDE, FULL, KINDS, Part, Trace
 from fsr.backends.protocol import Buffer, DeviceFault
+from fsr.contract.flags import fixed_at, flags_of
 from fsr.contract.model import Contract
 from fsr.expressions import evaluate
 from fsr.hardware.dtypes import numpy_dtype
@@ -81,20 +82,23 @@ class Watcher:
     ) -> None:
         self.contract, self.candidate, self.image, self.device = contract, candidate, image, device
         self.allowance = allowance
+        self.flags = flags_of(contract)
         self.views = {a.name: view(a.shape) for a in contract.buffers()}
         # Of a run in part: as many as there is room for, once that is known.
         self._blocks, self._threads, self._known = FEW_BLOCKS, tuple[int, ...](), False
         self._readers: dict[tuple[int, int], tuple[Graph, Run, Reader]] = {}  # by what they are of
 
     def run(self, sizes: Mapping[str, int], seed: int, *, part: bool = False, family: str = "normal") -> Run:
-        """One run at these sizes with data of that family and seed, ``part``: of a few blocks. Raises Refused; TooMuch
-        where fewer sizes or blocks would do."""
-        return self._run(Case("watched", tuple(sizes.items()), family, seed), part, ())[1]
+        """One run at these sizes and flags with data of that family and seed, ``part``: of a few blocks. Raises
+        Refused; TooMuch where fewer sizes or blocks would do."""
+        contract, own = fixed_at(self.contract, sizes)
+        run = self._run(contract, Case("watched", tuple(own.items()), family, seed), part, ())[1]
+        return replace(run, sizes=dict(sizes))
 
     def observed(self, case: Case) -> tuple[CaseData, dict[str, tuple[tuple[Ints, ...], Array]]]:
         """A case run in part, in other blocks too: its data, and for each output the indices and the values of elements
         that were written, or that nobody writes. Raises Refused."""
-        data, run = self._run(case, True, range(case.seed % 7, 10**9, 977))
+        data, run = self._run(self.contract, case, True, range(case.seed % 7, 10**9, 977))
         found = {}
         for a in self.contract.buffers():
             if a.role is Role.IN:
@@ -109,11 +113,11 @@ class Watcher:
             found[a.name] = np.unravel_index(flat, shape), values
         return data, found
 
-    def _run(self, case: Case, part: bool, others: Sequence[int]) -> tuple[CaseData, Run]:
+    def _run(self, contract: Contract, case: Case, part: bool, others: Sequence[int]) -> tuple[CaseData, Run]:
         if any(launch.repeated for launch in self.candidate.plan.launches):
             raise Refused("a launch is repeated")
-        data = build(self.contract, case)
-        launches, buffers = place(self.contract, self.candidate.plan, case, data)
+        data = build(contract, case)
+        launches, buffers = place(contract, self.candidate.plan, case, data)
         left_s = min(2 * RUN_S if part else RUN_S, self.allowance.left_s)
         if left_s <= 0:
             raise Refused("watching took too long")
@@ -167,6 +171,7 @@ class Watcher:
         """The name of a scalar that is no size."""
         argument = next((a for a in self.contract.args if a.name == name), None)
         drawn = argument is not None and argument.role is Role.SCALAR and argument.value is None
+        drawn = drawn and name not in self.flags
         return name if drawn else ""
 
     def shapes(self, sizes: Mapping[str, int], buffers: Sequence[Buffer] = ()) -> dict[str, tuple[int, ...]]:

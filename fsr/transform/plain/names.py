@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from fsr.computation.computation import Computation
 from fsr.computation.expression import Affine
+from fsr.contract.flags import flags_of
 from fsr.errors import ContractError
 from fsr.expressions import evaluate, evaluate_int
 from fsr.hardware.c_types import BY_DTYPE, LANES
@@ -23,14 +24,15 @@ _SAMPLES = ((3, 5, 7, 11, 13, 17), (19, 8, 23, 6, 29, 4), (10, 31, 9, 37, 12, 41
 
 @dataclass(frozen=True)
 class Sizes:
-    """What sizes are called in a kernel: by its integer parameters. ``more``: those that no parameter says."""
+    """What sizes are called in a kernel: by its integer parameters, flags by their own. ``more``: those that no
+    parameter says."""
 
     target: Target
     more: dict[str, str] = field(default_factory=dict)
 
     def _values(self, text: str) -> tuple[object, ...] | None:
         try:
-            names = [s.name for s in self.target.contract.sizes]
+            names = [*(s.name for s in self.target.contract.sizes), *flags_of(self.target.contract)]
             return tuple(evaluate(text, dict(zip(names, row, strict=False))) for row in _SAMPLES)
         except (ContractError, ZeroDivisionError):
             return None
@@ -47,6 +49,8 @@ class Sizes:
         for name, value in self._parameters():
             if self._values(value) == wanted:
                 return name
+        if words(size) & set(flags_of(self.target.contract)):
+            raise NotPlain(f"{size}, which is known to a launch only")
         return self.more.setdefault(size, f"$extent{len(self.more)}")
 
     def _parameters(self) -> Iterator[tuple[str, str]]:
@@ -57,6 +61,8 @@ class Sizes:
             found = [a for a in self.target.contract.args if a.name == arg and a.role is Role.SCALAR]
             if found and found[0].value is not None and found[0].dtype.startswith(("int", "uint")):
                 yield p.name, found[0].value
+            elif found and found[0].name in flags_of(self.target.contract):
+                yield p.name, found[0].name
 
 
 class Names:
