@@ -91,6 +91,8 @@ def assume(test: Expr, holds: bool, state: State, walk: Walk) -> State:
     """The state where ``test`` holds, or does not: size guards become ranges, anything else makes it partial."""
     bounds, total = dict(state.bounds), state.total
     for part, positive in _conjuncts(test, holds):
+        if part is not None and asks_for_buffer(part, state) == positive:
+            continue
         found = _upper(part, positive, state, walk) if part is not None else None
         if found is None:
             total = False
@@ -99,6 +101,22 @@ def assume(test: Expr, holds: bool, state: State, walk: Walk) -> State:
         bounds[atom] = end
         walk.guards.setdefault(atom, end)
     return State(state.values, state.pointers, bounds, total)
+
+
+def asks_for_buffer(test: Expr, state: State) -> bool | None:
+    """Whether a test holds that asks if there is a buffer, ``if (bias)``: there is one for every pointer of a contract.
+    None for what asks for anything else."""
+    match test:
+        case Unary("!", operand):
+            found = asks_for_buffer(operand, state)
+            return None if found is None else not found
+        case Binary("==" | "!=" as op, Name(text), Name("nullptr" | "NULL") | Literal("nullptr" | "NULL" | "0")) if (
+            text in state.pointers
+        ):
+            return op == "!="
+        case Name(text) if text in state.pointers:
+            return True
+    return None
 
 
 def _conjuncts(test: Expr, holds: bool) -> Iterator[tuple[Expr | None, bool]]:

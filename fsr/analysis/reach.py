@@ -15,6 +15,7 @@ from fsr.analysis.ranges import (
     Reach,
     State,
     Walk,
+    asks_for_buffer,
     assume,
     global_indices,
     is_size,
@@ -140,7 +141,7 @@ def _target(target: Expr, kind: Kind, state: State, walk: Walk) -> None:
 
 
 def _if(stmt: If, state: State, walk: Walk) -> State:
-    _visit(stmt.test, state, walk)
+    _visit_test(stmt.test, state, walk)
     inside = assume(stmt.test, True, state, walk)
     after_then = _block(stmt.then, inside, walk)
     otherwise = assume(stmt.test, False, state, walk)
@@ -221,7 +222,7 @@ def _visit(expr: Expr, state: State, walk: Walk) -> None:
             _visit(left, state, walk)
             _visit(right, assume(left, op == "&&", state, walk), walk)
         case Ternary(test, yes, no):
-            _visit(test, state, walk)
+            _visit_test(test, state, walk)
             _visit(yes, assume(test, True, state, walk), walk)
             _visit(no, assume(test, False, state, walk), walk)
         case Unary("&", operand) if _names_buffer(operand, state):
@@ -234,6 +235,16 @@ def _visit(expr: Expr, state: State, walk: Walk) -> None:
         case _:
             for part in subexprs(expr):
                 _visit(part, state, walk)
+
+
+def _visit_test(test: Expr, state: State, walk: Walk) -> None:
+    """As _visit, of a condition: one that asks if there is a buffer takes no address."""
+    match test:
+        case Binary("&&" | "||" as op, left, right):
+            _visit_test(left, state, walk)
+            _visit_test(right, assume(left, op == "&&", state, walk), walk)
+        case _ if asks_for_buffer(test, state) is None:
+            _visit(test, state, walk)
 
 
 def _names_buffer(expr: Expr, state: State) -> bool:

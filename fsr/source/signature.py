@@ -100,7 +100,8 @@ def _bind_template(tokens: Sequence[Token], entry: str, piece: Piece) -> dict[st
                 f"the kernel {piece.qualified()} is a template, and the entry {entry!r} gives no {names[-1]}",
                 expected=f"an entry such as {piece.qualified()}<...> for template <{wanted}>",
                 where=piece.where,
-                fix=f'name the instance in the contract, for example entry = "{piece.qualified()}<{such}>"',
+                fix=f'name the instance in the contract, for example entry = "{piece.qualified()}<{such}>", or with '
+                f"--entry '{piece.qualified()}<{such}>', which shows what else is open",
             )
     return bound
 

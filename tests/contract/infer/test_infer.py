@@ -452,3 +452,22 @@ def test_a_template_without_arguments_is_told_an_instance(head, such):
     with pytest.raises(SourceError) as caught:
         inferred(f"template <{head}> __global__ void k(float *x) {{ x[0] = 1; }}", "k")
     assert such in caught.value.fix
+
+
+MAYBE = """
+__global__ void scale(const float *x, const float *bias, float *y, float *also, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (!x || y == nullptr) return;
+    if (i < n) {
+        y[i] = x[i] + (bias ? bias[i] : 0.0f);
+        if (also && i < n) also[i] = y[i];
+    }
+}
+"""
+
+
+def test_a_question_whether_there_is_a_buffer_takes_no_address():
+    contract = inferred(MAYBE)
+    assert shapes(contract) == dict.fromkeys(("x", "bias", "y", "also"), ("n",))
+    assert contract.argument("also").role is Role.OUT
+    assert contract.argument("bias").role is Role.IN
