@@ -250,7 +250,7 @@ class Bench:
             self.failure = self.failure or CaseFailure(case, fault=fault.fault)
             raise
         if self.right != session.spec.baseline:
-            flushed = flushes(self.right)
+            flushed = flushes(self.right, session.spec.baseline)
             found = compare(session.contract, case, got, session.original.expected(case), data.arrays, flushes=flushed)
             if found and self.failure is None:
                 self.failure = CaseFailure(case, mismatch=found[0])

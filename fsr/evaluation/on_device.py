@@ -254,7 +254,8 @@ def _judged(
 ) -> Mismatch | None:
     session, case, judge = original.session, original.case, original.device.judge
     got, want, again = (prepared.region(name) for prepared in ran)
-    how = _comparison(session, case, name, got.dtype, flushes(candidate), poison_seed)
+    flushed = flushes(candidate, session.spec.baseline)
+    how = _comparison(session, case, name, got.dtype, flushed, poison_seed)
     if how.exact:
         found = judge.compare((got, want, again), how)
     else:

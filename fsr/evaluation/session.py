@@ -186,7 +186,8 @@ class Session:
         self, image: Image, candidate: Candidate, case: Case, more_s: float = 0.0, *, twice: bool = True
     ) -> CaseFailure | None:
         """What is wrong with a candidate on a case. ``more_s``: on top of the time that the original's suggests."""
-        original, what = self.original, Runnable(self.device, image, candidate.plan, self.contract, flushes(candidate))
+        flushed = flushes(candidate, self.spec.baseline)
+        original, what = self.original, Runnable(self.device, image, candidate.plan, self.contract, flushed)
         expected, limit_s = original.expected(case), original.stopwatch.limit_s(case) + more_s
         judge = partial(fails, case=case, expected=expected, data_of=original.shelf, twice=twice)
         if expected.part is None:

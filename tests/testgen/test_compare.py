@@ -451,4 +451,7 @@ def test_a_candidate_whose_flags_flush_may_lose_every_denormal_term_of_a_sum() -
     ],
 )
 def test_what_flushes_are_flags_and_atomic_sums(flags: tuple[str, ...], source: str, told: bool) -> None:
-    assert flushes(Candidate(source, Plan((), flags=flags))) is told
+    plain = Candidate("y[i] = s;", Plan(()))
+    candidate = Candidate(source, Plan((), flags=flags))
+    assert flushes(candidate) is told
+    assert flushes(plain, candidate) is flushes(candidate, plain) is told  # what the original loses counts too
