@@ -49,21 +49,27 @@ class Original:
         self.shelf = DataShelf()
         self.widened = Widened(spec, device, host, spec.smoke_case)
         self.answer_s = 0.0
+        self._data_s = 0.0  # what the data of a case took to make
         self._expected: dict[Case, Expected] = {}
         self._parts: dict[Case, Part] = {}
         self._counts: dict[Case, bool] = {}
         self._checked: Image | bool | None = None
-        self._quick: Image | None = None  # what answers once an answer has shown to be dear
+        self._ran = self._dear = False  # whether it ran at all; whether its first answer, of two runs, took long
+        self._quick: Image | None = None  # what answers once a run has shown to be dear
 
     # ------------------------------------------------------------ answers
 
     def expected(self, case: Case) -> Expected:
         """Its answer to a case; computed once. Raises BaselineError when it fails the case."""
         if case not in self._expected:
+            started = time.monotonic()
+            self.shelf(self.contract, case, 0)
+            self._data_s = self._data_s or time.monotonic() - started
             found = self._asked(case)
             if not self._expected and self._quick is not None and not found.steady:
                 self._quick = self.binaries.run  # the other build may have answered something else
                 found = self._asked(case)
+            self._dear = self._dear or (not self._expected and time.monotonic() - started >= 2 * DEAR_S)
             self._expected[case] = found
         return self._expected[case]
 
@@ -103,11 +109,17 @@ class Original:
         grids = [math.prod(one.grid) for one in launched(self.contract, self.spec.baseline.plan, case)]
         return grids[0] if len(grids) == 1 else 0
 
-    @cached_property
+    @property
     def divides(self) -> bool:
-        """Whether cases may be judged in parts: its blocks' results are their own, and a few of them are a part."""
+        """Whether cases may be judged in parts, and are the cheaper for it: its blocks' results are their own, a few of
+        them are a part, and running it takes longer than making the data."""
+        return self.answer_s > self._data_s and self._has_parts
+
+    @cached_property
+    def _has_parts(self) -> bool:
+        case = self.spec.smoke_case()
         divides = self.spec.backend.records and alone(self.spec.baseline)
-        return divides and bool(chosen_blocks(self.spec.smoke_case(), self._grid(self.spec.smoke_case())))
+        return divides and bool(chosen_blocks(case, self._grid(case)))
 
     def _runnable(self, blocks: tuple[int, ...]) -> Runnable:
         """The build that answers, to be run."""
@@ -126,7 +138,7 @@ class Original:
     def repeats(self) -> bool:
         """Whether it need not be asked twice: it has no small cases, asking is dear, and all that it was asked first it
         said twice to the bit, leaving no element out."""
-        first = self._expected.get(self.spec.smoke_case()) if self._quick is not None and self.spec.cramped else None
+        first = self._expected.get(self.spec.smoke_case()) if self._dear and self.spec.cramped else None
         return first is not None and first.steady
 
     def _run(self, case: Case, data: CaseData) -> Mapping[str, Array]:
@@ -140,11 +152,11 @@ class Original:
     def _timed(self, case: Case, data: CaseData) -> Mapping[str, Array]:
         """One run, with a note of what it took. What began with the very first, as the device's own process, and what a
         build without instruments saves, shows in the second, which another build answers where the first was dear."""
-        first = not self.answer_s
+        first, self._ran = not self._ran, True
         got = self.run_limited(case, data, BASELINE_TIMEOUT_S if self._expected else FIRST_TIMEOUT_S)
         took = self.stopwatch.last_s
         if case == self.spec.smoke_case():
-            self.answer_s = took if first else min(took, self.answer_s)
+            self.answer_s = min(took, self.answer_s or took)
         if first and took >= 2 * DEAR_S and self.spec.backend.records:
             built = run_toolchain(self.spec).compile(settled(self.spec, self.spec.baseline))
             self._quick = built if isinstance(built, Image) else self.binaries.run

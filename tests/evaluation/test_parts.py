@@ -43,6 +43,7 @@ def dear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     monkeypatch.setattr("fsr.evaluation.original.DEAR_S", 0.0)
     monkeypatch.setattr("fsr.evaluation.session.CHEAP_S", 1e-9)
     monkeypatch.setattr("fsr.evaluation.session.CASES_SHARE", 0.0)
+    monkeypatch.setattr("fsr.evaluation.original.Original.divides", True)
     found = opened(tmp_path, ORIGINAL)
     yield found
     found.close()
@@ -125,12 +126,25 @@ def test_a_block_that_is_left_out_is_told_where_it_is_judged(session: Session) -
     assert min(failure.mismatch.index) >= 64
 
 
-def test_blocks_that_add_to_one_another_are_not_judged_alone(tmp_path: Path) -> None:
-    text = ORIGINAL.replace("b[y * 72 + x] = sum > 0.0f ? sum : 0.0f;", "atomicAdd(b + y * 72 + x, sum);")
-    found = opened(tmp_path, text)
-    assert not found.original.divides
-    found.close()
-    plan = replace(PLAN, launches=PLAN.launches * 2)
-    found = opened(tmp_path, ORIGINAL, plan)
-    assert not found.original.divides
+ADDING = ORIGINAL.replace("b[y * 72 + x] = sum > 0.0f ? sum : 0.0f;", "atomicAdd(b + y * 72 + x, sum);")
+TWICE = replace(PLAN, launches=PLAN.launches * 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "plan", "data_s", "divides"),
+    [
+        (ORIGINAL, PLAN, 0.0, True),
+        (ADDING, PLAN, 0.0, False),
+        (ORIGINAL, TWICE, 0.0, False),
+        (ORIGINAL, PLAN, 1e3, False),
+    ],
+    ids=["alone", "adding", "two launches", "data are dearer"],
+)
+def test_only_where_blocks_stand_alone_and_running_is_what_takes_long(
+    text: str, plan: Plan, data_s: float, divides: bool, tmp_path: Path
+) -> None:
+    found = opened(tmp_path, text, plan)
+    found.original.expected(found.spec.smoke_case())
+    found.original._data_s = data_s
+    assert found.original.divides is divides
     found.close()
