@@ -13,18 +13,19 @@ from fsr.records import Case, CaseKind, Role
 from fsr.testgen import corners, families
 from fsr.testgen.cases import new_case, stream
 from fsr.testgen.echoes import ECHO, sources
-from fsr.testgen.families import CLOSE
+from fsr.testgen.families import CLOSE, MOTLEY
 from fsr.testgen.fitting import clip, elements, fit, named_in
 from fsr.testgen.large import brim_cases, grown
 from fsr.testgen.relations import related_sizes
 from fsr.testgen.spread import sizes_together, spread_sizes
-from fsr.testgen.values import has_limits, integer_bounds
+from fsr.testgen.values import has_ends, has_limits, integer_bounds
 
 STRUCTURED_ELEMENTS = 1 << 17  # past what 16 bits count
 EDGES_ELEMENTS = 1 << 13
 MOST_ELEMENTS = 1 << 22  # where sizes are fixed: such arrays are made here, and the host device answers them first
 ECHOES = 2
 HALVES = 2
+MOTLEYS = 2
 BRIM_ELEMENTS = 3 << 20
 MOST_ENDS = 12
 ALIKE = ("uniform rows", "constant")  # of long lines of floating values
@@ -77,7 +78,7 @@ def _large(contract: Contract, seed: int, rng: np.random.Generator) -> list[Case
 
 def _ends(contract: Contract, rng: np.random.Generator) -> list[str]:
     """Families of arguments at the ends of their limits: all at the upper, all at the lower, and each on its own."""
-    names = [a.name for a in contract.drawn() if has_limits(a)]
+    names = [a.name for a in contract.drawn() if has_ends(a)]
     if not names:
         return []
     alone = [families.ends(low) for n in names for low in ([n], [m for m in names if m != n])]
@@ -119,6 +120,8 @@ def _families(contract: Contract) -> Iterator[str]:
         yield from [corners.HALVES] * HALVES
     if any(a.role is not Role.SCALAR and numpy_dtype(a.dtype).itemsize >= 4 for a in inputs):
         yield CLOSE
+    if any(a.role is not Role.SCALAR and a.value is None for a in inputs):
+        yield from [MOTLEY] * MOTLEYS
 
 
 def may_be_nan(argument: Argument) -> bool:

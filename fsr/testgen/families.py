@@ -16,6 +16,7 @@ from fsr.testgen.draws import BLOCK, NORMAL_UNIT, TABLE, Draw, Kind, word
 FEW = 5  # distinct values of the 'repeated' family
 SPIKE = "spike"
 CLOSE = "close"  # numbers next to one another that a narrower floating type does not tell apart
+MOTLEY = "motley"  # zeros, ones, the ends of limits and ordinary values side by side, in each array for itself
 ENDS_OF_TYPE = "whole ends"  # the smallest number of a type, mostly, the largest, what is next to them, and the middle
 FloatFamily = Callable[[Draw, FloatLimits], Draw]
 """From a draw that has its key, its count and its rows to the family's own."""
@@ -179,6 +180,13 @@ def _close(draw: Draw, limits: FloatLimits) -> Draw:
     return replace(draw, kind=Kind.CHOICE, table=table, row=0)
 
 
+def _motley(draw: Draw, limits: FloatLimits) -> Draw:
+    """What code treats apart beside what it does not: an element that is passed over in one array for being 0 meets
+    ends, or what is far above all others, in another."""
+    far, ordinary = min(1e4, limits.largest / 16.0), 2.0 * _share(draw, 0)
+    return replace(draw, kind=Kind.CHOICE, table=(0.0, 0.0, 0.0, -far, far, ordinary, 1.0, -1.0), row=0)
+
+
 EXTREME: dict[str, FloatFamily] = {"extreme rows": _extreme_rows}  # sums of these overflow in some orders alone
 NON_FINITE: dict[str, FloatFamily] = {
     "infinite": _planted(math.inf, -math.inf),
@@ -189,7 +197,11 @@ NON_FINITE: dict[str, FloatFamily] = {
     ),
 }
 CROWNED = "crowned"
-APART: dict[str, FloatFamily] = {CROWNED: _crowned, CLOSE: _close}  # which only cases made on purpose have
+APART: dict[str, FloatFamily] = {
+    CROWNED: _crowned,
+    CLOSE: _close,
+    MOTLEY: _motley,
+}  # which only cases made on purpose have
 INTEGER = ("uniform", "zeros", "ones", "constant", "alternating", "sorted", "reverse", "one-hot", "repeated", "limits")
 # Unconstrained signed integers over the whole of their type, or all but so many of its bits. Where the original's own
 # arithmetic overflows on them its answer is undefined, and the case does not count.
@@ -209,7 +221,14 @@ AMONG = "among:"  # of values that are each one of several numbers
 BESIDE = "beside:"  # of scalars that are, beside ordinary arrays
 
 
-ALL_FOLLOW = (AMONG, ENDS, SPIKE, CLOSE, ENDS_OF_TYPE)  # how families begin that no argument of a case stays out of
+ALL_FOLLOW = (
+    AMONG,
+    ENDS,
+    SPIKE,
+    CLOSE,
+    MOTLEY,
+    ENDS_OF_TYPE,
+)  # how families begin that no argument of a case stays out of
 
 
 NEAR = "near:"  # how the names of families begin that lie around a number: at it, next to it, its negative, its double
@@ -308,6 +327,8 @@ def _listed(family: str, low: int, high: int) -> tuple[int, ...] | None:
         return (*listed, *(n - 1 for n in listed), low, high, *(n + 1 for n in listed))
     if family == CLOSE:
         return (high, high - 1, high - 2, high - 3, middle, middle + 1, middle - 1, middle - 2)
+    if family == MOTLEY:
+        return (0, 0, 0, low, high, 1, -1, middle)
     if family == ENDS_OF_TYPE:
         return (low, low, low, high, middle, low + 1, high - 1)
     return None

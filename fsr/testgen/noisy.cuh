@@ -37,6 +37,9 @@ template <int P> __device__ inline fsr_wide<P> fsr_rounded(double r) {
   b = (b ^ (b >> 30)) * 0xBF58476D1CE4E5B9ull;
   b = (b ^ (b >> 27)) * 0x94D049BB133111EBull;
   b ^= b >> 31;
+  // A double cannot be off by half of its last bit: one up, one down or neither. (A share of r would be rounded away
+  // wherever r is just above a power of two, and a residue of 0 there would look exact.)
+  if (P == 53) return r == 0.0 ? r : __longlong_as_double(__double_as_longlong(r) + (long long)(b >> 63) - (long long)(b >> 62 & 1));
   // Where r is denormal in the type an error is no share of it but some of the spacings there: four, and eight in float,
   // where that is a millionth of the smallest normal value. (A running mean rounds by a whole spacing a term.)
   const double spacing = P == 24 ? 1.4e-45 : P == 11 ? 5.97e-8 : P == 8 ? 9.19e-41 : 0.0;

@@ -17,19 +17,19 @@ from fsr.hardware.dtypes import bits_of, float_limits, is_float, numpy_dtype
 from fsr.records import Case, Role, ScalarValue
 from fsr.testgen import corners, echoes, families
 from fsr.testgen.draws import BLOCK, Draw, Kind, word
+from fsr.testgen.lines import arranged, distinct, stretched
 
 Array = np.ndarray[Any, Any]
 
 SMALLEST_POSITIVE = 1e-3  # a 'positive' argument is often divided by
 FLAT_ROWS = 5  # an array of one axis counts as so many rows where a family draws by rows
-SHUFFLED = ("normal", "uniform")
 EXACT_SCALARS = (1, 0.5, -1)  # a tie times one of these is a tie
 ROUNDED = ("ties", corners.HALVES)
 OFTEN_SPECIAL = ("nan", "infinite", "special rows", *ROUNDED)  # what a scalar of 0 or 1 lets through as it is
 SCALAR_FAMILIES = {"uniform": "uniform", "zeros": "zeros", "ones": "ones", "negated": "negated", "small": "small",
                    families.SPIKE: "large", families.CLOSE: "ones"}  # fmt: skip
 AT_ENDS = frozenset(("limits", "alternating", "near-overflow", "negated", "denormals", "deep denormals", "one-hot",
-                     *families.FREE))  # fmt: skip  # of integers that stand at their limits
+                     families.MOTLEY, *families.FREE))  # fmt: skip  # of integers that stand at their limits
 NO_INDEX = 8  # times as many negative numbers as others
 FREE_INTEGERS = 4096  # range of an unconstrained signed integer: sums of products must not overflow
 
@@ -164,7 +164,7 @@ def _formula(
         Kind.NORMAL, key, count, row=max(shape[-1] if len(shape) > 1 else count // FLAT_ROWS, 1) if shape else 1
     )
     if is_float(dtype):
-        made, bounds = families.floating(family)(draw, float_limits(dtype)), _float_bounds(argument, sizes)
+        made, bounds = families.floating(family)(draw, float_limits(dtype)), float_bounds(argument, sizes)
         if (end := families.end(family, argument.name, bounds)) is not None:
             made = replace(made, table=(end,))
         if all(map(math.isfinite, bounds)):
@@ -173,7 +173,7 @@ def _formula(
     low, high = integer_bounds(argument, sizes, family)
     if low > high and count:
         raise _empty(argument, low, high, sizes)
-    if has_limits(argument) and (end := families.end(family, argument.name, (low, high))) is not None:
+    if has_ends(argument) and (end := families.end(family, argument.name, (low, high))) is not None:
         return Draw(Kind.CHOICE, key, count, table=(int(end),))
     return families.integer_draw("constant" if family.startswith(families.ENDS) else family, draw, low, high)
 
@@ -183,6 +183,8 @@ def _to_limits(made: Draw, family: str, bounds: tuple[float, float]) -> Draw:
     alternates."""
     if family == "outliers":
         return replace(made, planted=tuple((place, bounds[value > 0]) for place, value in made.planted))
+    if family == families.MOTLEY:
+        return replace(made, table=tuple(bounds[v > 0] if abs(v) > 2.0 else v for v in made.table))
     if made.kind is Kind.RAMP:
         return replace(made, a=bounds[made.a > 0], b=bounds[made.b > 0])
     if made.kind is Kind.CYCLE and made.key % 2:
@@ -195,15 +197,15 @@ def _ordered(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int
     dtype, wanted, count = numpy_dtype(argument.dtype), argument.constraints, math.prod(shape)
     rng = _generator(case.seed, argument.name)
     if wanted.unique and is_float(dtype):
-        low, high = _float_bounds(argument, sizes)
+        low, high = float_bounds(argument, sizes)
         low, high = max(low, -1.0), min(high, max(low, -1.0) + 2.0)
-        order = _distinct(count, count, rng)
+        order = distinct(count, count, rng)
         values = (low + (high - low) * (order + 0.5) / max(count, 1)).astype(dtype)
     elif wanted.unique:
         low_, high_ = integer_bounds(argument, sizes, case.family)
         if high_ - low_ + 1 < count:
             raise _empty(argument, low_, high_, sizes, f"for {count} distinct elements")
-        values = (low_ + _arranged(count, high_ - low_ + 1, rng, case.family)).astype(dtype)
+        values = (low_ + arranged(count, high_ - low_ + 1, rng, case.family)).astype(dtype)
     elif wanted.sorted and case.family.startswith(families.ENDS) and has_limits(argument):
         values = _stepped(argument, shape, sizes, rng)
     else:
@@ -211,7 +213,7 @@ def _ordered(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int
         key = _key(case.seed, argument.name)
         formula = _formula(plain, (min(count, BLOCK),), sizes, case.family, key)
         assert formula is not None  # neither sorted nor unique
-        values = _stretched(np.sort(formula.values(dtype)), count)
+        values = stretched(np.sort(formula.values(dtype)), count)
     values = values.reshape(shape)
     return np.ascontiguousarray(np.sort(values, axis=-1) if wanted.sorted and shape else values)
 
@@ -220,7 +222,7 @@ def _stepped(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int
     """Sorted rows that go from one end of the limits to the other in one step: where they say how long lines are, one
     line is all there is."""
     dtype, row = numpy_dtype(argument.dtype), max(shape[-1], 1) if shape else 1
-    low, high = _float_bounds(argument, sizes) if is_float(dtype) else integer_bounds(argument, sizes)
+    low, high = float_bounds(argument, sizes) if is_float(dtype) else integer_bounds(argument, sizes)
     at = int(rng.integers(row + 1))
     return np.resize(np.array([low] * at + [high] * (row - at), dtype), math.prod(shape))
 
@@ -252,7 +254,7 @@ def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping
         formula = _formula(argument, shape, sizes, "normal", _key(case.seed, argument.name))
         if formula is None:
             return None
-        values, (low, high) = formula.values(dtype).reshape(shape), _float_bounds(argument, sizes)
+        values, (low, high) = formula.values(dtype).reshape(shape), float_bounds(argument, sizes)
         if case.family == corners.HALVES:
             made = corners.halves(values, (low, high), rng)
         elif case.family in corners.EDGES:
@@ -293,7 +295,7 @@ def _longest(contract: Contract, sizes: Mapping[str, int]) -> int:
     return max((math.prod(contract.shape(a, sizes)) for a in whole), default=0)
 
 
-def _float_bounds(argument: Argument, sizes: Mapping[str, int]) -> tuple[float, float]:
+def float_bounds(argument: Argument, sizes: Mapping[str, int]) -> tuple[float, float]:
     wanted = argument.constraints
     low = float(evaluate(wanted.low, sizes)) if wanted.low is not None else -math.inf
     high = float(evaluate(wanted.high, sizes)) if wanted.high is not None else math.inf
@@ -336,14 +338,17 @@ def _near_indices(low: int, high: int) -> int:
 
 def is_free(argument: Argument) -> bool:
     """Whether the contract leaves an end of a wide signed integer type open."""
-    dtype = numpy_dtype(argument.dtype)
-    wide = dtype.kind == "i" and dtype.itemsize >= 4
-    return wide and argument.value is None and not has_limits(argument)
+    return argument.dtype in ("int32", "int64") and argument.value is None and not has_limits(argument)
 
 
 def has_limits(argument: Argument) -> bool:
     """Whether the contract states both."""
     return argument.constraints.low is not None and argument.constraints.high is not None
+
+
+def has_ends(argument: Argument) -> bool:
+    """Whether its values have ends: stated limits, or those of a type whose whole range is drawn from."""
+    return has_limits(argument) or not (is_float(numpy_dtype(argument.dtype)) or is_free(argument))
 
 
 def _empty(argument: Argument, low: float, high: float, sizes: Mapping[str, int], why: str = "") -> ContractError:
@@ -353,43 +358,6 @@ def _empty(argument: Argument, low: float, high: float, sizes: Mapping[str, int]
         where=f"sizes {dict(sizes)}",
         fix="correct low and high of the argument, or the minimum of the sizes they mention",
     )
-
-
-def _arranged(count: int, span: int, rng: np.random.Generator, family: str) -> Array:
-    """Distinct integers, shuffled, or in most families nearly in order, which shortcuts take for in order: as they are,
-    backwards, one neighbour on, or with neighbours exchanged here and there but at the ends of short stretches."""
-    order = np.arange(count, dtype=np.int64)
-    kept = word(int(rng.integers(2**62)), 1) % 5
-    if family in SHUFFLED or kept == 0 or count < 4:
-        return _distinct(count, span, rng)
-    if kept == 1:
-        return order if family != "reverse" else order[::-1].copy()
-    if kept == 2:
-        return np.roll(order, 1)
-    inner = order[1 : count - 2]
-    places = inner[(inner % 4 == 1) & (rng.integers(0, 2, len(inner)) > 0)]
-    order[places], order[places + 1] = places + 1, places
-    return order
-
-
-def _distinct(count: int, span: int, rng: np.random.Generator) -> Array:
-    """``count`` distinct integers of [0, span), shuffled, in linear time: steps of a stride coprime to the span."""
-    if span <= BLOCK:
-        return rng.permutation(span)[:count]
-    stride = int(rng.integers(span // 3, span)) | 1
-    while math.gcd(stride, span) != 1:
-        stride += 2
-    start = int(rng.integers(span))
-    if span < 2**31:
-        return (start + np.arange(count, dtype=np.int64) * stride % span) % span
-    return (start + np.arange(count, dtype=np.int64)) % span  # products would overflow: distinct, unshuffled
-
-
-def _stretched(ordered: Array, count: int) -> Array:
-    """A sorted block made ``count`` long by repeating each element."""
-    if len(ordered) >= count:
-        return ordered
-    return np.repeat(ordered, -(-count // len(ordered)))[:count]
 
 
 def _scalar(argument: Argument, sizes: Mapping[str, int], case: Case) -> ScalarValue:
@@ -402,7 +370,7 @@ def _scalar(argument: Argument, sizes: Mapping[str, int], case: Case) -> ScalarV
     if special is not None:
         return ScalarValue(argument.dtype, special)
     if is_float(dtype):
-        low, high = _float_bounds(argument, sizes)
+        low, high = float_bounds(argument, sizes)
         near = families.middle(case.family)
         family = case.family if near is not None and low <= near <= high else SCALAR_FAMILIES.get(case.family, "normal")
         formula = _formula(argument, (), sizes, family, _key(case.seed, argument.name))
@@ -424,7 +392,7 @@ def _special_scalar(
     """A value that code treats apart: an end of the range, 0, 1 or -1, a number that the family names; None for one
     drawn as usual. Some cases have such values alone, so that they meet, others now and then."""
     floating = is_float(numpy_dtype(argument.dtype))
-    low, high = _float_bounds(argument, sizes) if floating else integer_bounds(argument, sizes, case.family)
+    low, high = float_bounds(argument, sizes) if floating else integer_bounds(argument, sizes, case.family)
     named = families.named(case.family)
     turn = word(case.seed, 0x5CA1A) % 4  # the same for all scalars of a case
     often = case.family in OFTEN_SPECIAL or bool(named) or turn == 0

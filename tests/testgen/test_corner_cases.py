@@ -27,7 +27,7 @@ def test_floats_alone_have_no_edges_and_no_structures() -> None:
     x = Argument("x", "float32", Role.IN, ("rows", "n"))
     cases = corner_cases(contract(x), 3, 1 << 14)
     ordinary = [c.family for c in cases if c.kind is not CaseKind.LARGE]
-    assert ordinary == ["normal", corners.HALVES, corners.HALVES, families.CLOSE]
+    assert ordinary == ["normal", corners.HALVES, corners.HALVES, families.CLOSE, families.MOTLEY, families.MOTLEY]
     assert {c.name.split()[0] for c in cases if c.kind is CaseKind.LARGE} == {"brim", "uniform", "constant"}
     assert max(c.size_map()["n"] for c in cases if c.family == "uniform rows") > 1000
 
@@ -75,3 +75,12 @@ def test_arguments_with_limits_stand_at_their_ends_together_and_each_alone() -> 
         assert all(np.unique(arrays[name]).size == 1 for name in ("p", "q", "i", "free"))
         seen.add((float(arrays["p"].flat[0]), float(arrays["q"].flat[0]), int(arrays["i"].flat[0]) == last))
     assert {(2.0, -2.0, True), (-2.0, 2.0, True), (2.0, 2.0, False), (-2.0, -2.0, False), (2.0, 2.0, True)} <= seen
+
+
+def test_arrays_of_a_whole_type_stand_at_its_ends_against_each_other() -> None:
+    told = [Argument(name, "uint64", Role.IN, ("rows", "n")) for name in ("p", "q")]
+    free = Argument("free", "int32", Role.IN, ("n",))
+    cases = [c for c in corner_cases(contract(*told, free), 3, 1 << 14) if c.name.startswith("ends")]
+    seen = [build(contract(*told, free), one).arrays for one in cases]
+    assert {(int(a["p"].flat[0]), int(a["q"].flat[0])) for a in seen} >= {(0, 2**64 - 1), (2**64 - 1, 0)}
+    assert all(abs(int(a["free"].flat[0])) <= 4096 for a in seen)

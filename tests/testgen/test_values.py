@@ -95,6 +95,17 @@ def test_numbers_stand_next_to_one_another_where_narrower_types_take_them_for_eq
     assert {999_999_998, 999_999_999, 10**9, 499_999_999, 500_000_000} <= set(limited.tolist())
 
 
+def test_what_is_zero_in_one_array_meets_ends_and_far_values_in_another() -> None:
+    limited = {"low": "-50", "high": "100"}
+    for told, far in ((limited, (-50, 100)), ({}, (-1e4, 1e4))):
+        first = drawn(x("float32", **told), 2000, families.MOTLEY, 1)
+        second = drawn(x("float32", **told), 2000, families.MOTLEY, 2)
+        met = set(zip(first.tolist(), second.tolist(), strict=True))
+        assert {(0.0, far[0]), (0.0, far[1]), (far[1], 0.0), (1.0, 0.0), (0.0, 0.0)} <= met
+    whole = drawn(x("int32", low="-7", high="90"), 1000, families.MOTLEY)
+    assert {-7, 90, 0, 1, -1} <= set(whole.tolist())
+
+
 def test_an_index_that_may_be_none_mostly_is_one() -> None:
     told = {"low": str(-(2**31)), "high": "99"}
     assert 0.5 < (drawn(x("int32", **told), 1000, "uniform") >= 0).mean() < 0.9

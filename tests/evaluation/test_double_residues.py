@@ -1,0 +1,44 @@
+"""What is left of doubles that cancel is rounding: no wider answer tells it, but runs that err at random do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fsr.app.checking import judge
+from fsr.runs.options import RefineOptions
+
+SPREAD = """
+// /// fsr
+// [sizes]
+// rows = {min = 1, max = 300, timed = 200}
+// n = {min = 1, max = 3, timed = 3}
+// [args]
+// x = {role = "in", shape = ["rows", "n"], low = -9, high = 9}
+// w = {role = "in", shape = ["rows", "n"], low = 0.5, high = 4}
+// y = {role = "out", shape = ["rows"]}
+// [launch]
+// grid = "ceil_div(rows, 64)"
+// block = 64
+// ///
+__global__ void spread(const double *x, const double *w, double *y, int rows, int n) {
+  int r = blockIdx.x * 64 + threadIdx.x;
+  if (r >= rows) return;
+  double total = 0.0, sum = 0.0, left = 0.0;
+  for (int j = 0; j < n; j++) { total += w[r * n + j]; sum += w[r * n + j] * x[r * n + j]; }
+  double mean = sum / total;
+  for (int j = 0; j < n; j++) left += w[r * n + j] * (x[r * n + j] - mean) * (x[r * n + j] - mean);
+  y[r] = left / total;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mean", "status"), [("sum * (1.0 / total)", "passed"), ("(double)((float)sum / (float)total)", "failed")]
+)
+def test_a_spread_around_a_mean_that_is_rounded_otherwise(tmp_path: Path, mean: str, status: str) -> None:
+    """Of one element it is 0, or a few last bits squared, as the mean happens to be rounded."""
+    (tmp_path / "kernel.cu").write_text(SPREAD)
+    (tmp_path / "candidate.cu").write_text(SPREAD.replace("sum / total", mean))
+    assert judge(tmp_path / "candidate.cu", RefineOptions(tmp_path / "kernel.cu", "host"), timed=False).status == status
