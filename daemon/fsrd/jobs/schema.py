@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from fsr.cache.connection import damaged
 from fsr.errors import StorageError
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -62,8 +61,19 @@ def opened(path: Path) -> sqlite3.Connection:
             connection.close()
         if isinstance(fault, StorageError):
             raise
-        raise damaged(path, fault) from None
+        raise unusable(path, fault) from None
     return connection
+
+
+def unusable(path: Path, fault: Exception) -> StorageError:
+    """The error for a queue that SQLite refuses."""
+    full = "full" in str(fault) or "disk I/O" in str(fault) or isinstance(fault, OSError)
+    return StorageError(
+        f"the queue of jobs cannot be {'written' if full else 'used'}: {fault}", where=str(path),
+        expected="room on its disk" if full else "a SQLite database that the daemon made",
+        fix="free some space: what was saved meanwhile is queued then" if full
+        else "move it away: it is made again, and the folders are looked through anew",
+    )  # fmt: skip
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:

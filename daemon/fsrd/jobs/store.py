@@ -16,10 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from fsr.cache.connection import damaged
 from fsrd.jobs.clock import Clock, MachineClock
 from fsrd.jobs.job import Job, Priority, Request, State
-from fsrd.jobs.schema import opened
+from fsrd.jobs.schema import opened, unusable
 
 LEASE_S = 30.0  # without a sign of life; a holder gives one every second
 MOST_ATTEMPTS = 5
@@ -273,7 +272,7 @@ class JobStore:
             try:
                 yield
             except sqlite3.Error as fault:
-                raise damaged(self.path, fault) from None
+                raise unusable(self.path, fault) from None
 
     @contextmanager
     def _changing(self) -> Iterator[list[int]]:
