@@ -44,6 +44,7 @@ from fsr.source.walk import (
 from fsr.source.walk import fresh as fresh_among
 from fsr.transform.protocol import Subject
 from fsr.transform.rows.firsts import plainly
+from fsr.transform.rows.nests import along_memory
 from fsr.transform.rows.units import Unit, flatten, units_of
 from fsr.transform.sizes import one_thread_each
 from fsr.transform.target import Target, target_for
@@ -71,7 +72,7 @@ def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
     found = target_for(subject, kernel)
     if found is None or mentions_template(kernel):
         return None
-    kernel = replace(kernel, body=plainly(kernel.body, found))
+    kernel = replace(kernel, body=along_memory(plainly(kernel.body, found), found))
     found = replace(found, kernel=kernel)
     threads = found.row_threads
     position = next((i for i, s in enumerate(kernel.body) if isinstance(s, Declare) and is_row(s, threads)), None)
@@ -192,7 +193,8 @@ def walks_along(rows: RowKernel) -> bool:
     for unit in flatten(rows.units):
         if unit.loop is None:
             continue
-        unknown = private_names(unit.loop.loop) - {unit.loop.loop.var}
+        counters = {s.var for s in walk_stmts((unit.loop.loop,)) if isinstance(s, For)}
+        unknown = private_names(unit.loop.loop) - counters
         for access in unit.loop.accesses:
             step = stride(access.offset, unit.loop.loop.var, unknown)
             if step is not None and integer(step) == 1 and (names_in(access.offset) | {access.pointer}) & own:
