@@ -63,8 +63,9 @@ class Original:
         """Its answer to a case; computed once. Raises BaselineError when it fails the case."""
         if case not in self._expected:
             started = time.monotonic()
-            self.shelf(self.contract, case, 0)
-            self._data_s = self._data_s or time.monotonic() - started
+            if not self._data_s:
+                self.shelf(self.contract, case, 0)
+                self._data_s = time.monotonic() - started
             found = self._asked(case)
             if not self._expected and self._quick is not None and not found.steady:
                 self._quick = self.binaries.run  # the other build may have answered something else
