@@ -142,6 +142,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("--seconds", type=float, default=570.0)
     given = parser.parse_args(arguments)
+    # Begun in the background of a shell it ignores interrupts, and what it runs would too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     runs, out = read_plan(given.plan), given.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     board, ends = Board(out), time.monotonic() + given.seconds

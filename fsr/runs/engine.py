@@ -34,12 +34,14 @@ EVALUATE_TIMEOUT_S = 120.0
 class Engine:
     """Drives one refinement until its time or its evaluations are used up, the space ends, or somebody stops it.
 
-    ``on_failure`` is told of candidates that failed; ``binaries`` are of those that did not, by proposal."""
+    ``on_failure`` is told of candidates that failed; ``widening`` is asked at each turn whether the space of moves may
+    still grow; ``binaries`` are of those that did not fail, by proposal."""
 
     context: RunContext
     refinement: Refinement
     on_failure: Callable[[str, Outcome], None]
     enricher: Enricher
+    widening: Callable[[], bool] = lambda: False
     binaries: dict[int, Binaries] = field(default_factory=dict)
     _compiling: dict[int, Proposal] = field(default_factory=dict)
     _compiled: deque[Proposal] = field(default_factory=deque)  # and waiting for the device
@@ -62,10 +64,11 @@ class Engine:
                 return Ended.STOPPED
             if self.context.budget.search_left_s <= 0:
                 return Ended.BUDGET
+            widening = self.widening()
             full = self._fill(evaluations)
             if not self._flying() and (full or self.context.control.paused):
                 used_up = self._used_up(evaluations)  # whoever still thinks would think in vain
-                if not self.context.control.paused and (used_up or not self.refinement.thinking):
+                if not self.context.control.paused and (used_up or not (widening or self.refinement.thinking)):
                     return Ended.EVALUATIONS if used_up else Ended.SPACE
                 self._idle()
                 continue

@@ -141,6 +141,7 @@ class Refining:
         self, job: Job, kernel: Kernel, context: RunContext, cache: RunCache | None, restating: Restating
     ) -> None:
         self.job, self.kernel, self.context, self.cache = job, kernel, context, cache
+        self._restating = restating
         options, state = job.options, context.state
         start, folder = job.earlier, context.log.folder
         if start is None:
@@ -209,7 +210,7 @@ class Refining:
         """Search, then promote."""
         context, state = self.context, self.context.state
         enricher = Enricher(context.workers, context.spec)
-        engine = Engine(context, self.refinement, self._remember, enricher)
+        engine = Engine(context, self.refinement, self._remember, enricher, self._look_again)
         promoter = Promoter(context, self.refinement, engine.binaries, self._remember, enricher)
         state.phase, state.search_started_s = "search", context.budget.elapsed_s
         try:
@@ -218,12 +219,22 @@ class Refining:
             else:
                 state.ended = Ended.TOO_SHORT
             state.stopped = context.control.stopped
+            self._restating.given_up(state.notes)
             engine.clear()
             return promoter.promote()
         except StopNow:  # asked twice: leave without a winner
             state.ended, state.stopped = Ended.STOPPED, True
             state.notes.append("interrupted during promotion: nothing was promoted")
             return None
+
+    def _look_again(self) -> bool:
+        """Let the search know what the kernel computes, once that was found; whether it still may be."""
+        found = self._restating.late(self.context.state.notes)
+        if found is not None:
+            self.context.log.append("lifted")
+            rules = replace(self.refinement.space.rules, computation=found)
+            self.refinement.space = replace(self.refinement.space, rules=rules)
+        return self._restating.thinking
 
     def _remember(self, candidate: str, outcome: Outcome) -> None:
         if self.cache is not None:

@@ -10,38 +10,54 @@ from fsr.lifting.lift import Lifting, lift
 from fsr.runs.budget import Budget
 from fsr.runs.kernel import Kernel
 
-_LEAST_S, _MOST_S = 4.0, 12.0  # of the budget: to begin at all, and to think
-_SHARE, _COMPILE_SHARE = 0.2, 0.4  # of the budget: to think and to be waited for twice as long, to compile
+_LEAST_S = 4.0  # of the budget: to begin at all
+_MOST_S, _SHARE = 25.0, 0.3  # to think: seconds, and of the budget
+_MOST_AWAITED_S, _AWAITED_SHARE = 24.0, 0.4  # to be waited for before the search begins, and to compile
 _TICK_S = 0.1
 
 
 class Restating:
-    """Finds the computation of a kernel while its original is qualified, which leaves cores idle. A run that is too
-    short for it does without."""
+    """Finds the computation of a kernel while its original is qualified, which leaves cores idle, and beside the
+    search where it takes longer. A run that is too short for it does without."""
 
     def __init__(self, kernel: Kernel, budget: Budget) -> None:
         self._found: Lifting | None = None
         self._budget, self._thread = budget, threading.Thread(target=self._lift, args=(kernel,), daemon=True)
+        self._told = budget.left_s < _LEAST_S
         self._limit_s = min(_MOST_S, _SHARE * budget.left_s)
-        self._until_s = budget.elapsed_s + 2 * self._limit_s
-        self._compile_s = min(_MOST_S, _COMPILE_SHARE * budget.left_s)
-        if budget.left_s >= _LEAST_S:
+        self._until_s = budget.elapsed_s + min(_MOST_AWAITED_S, _AWAITED_SHARE * budget.left_s)
+        self._compile_s = min(_MOST_AWAITED_S / 2, _AWAITED_SHARE * budget.left_s)
+        if not self._told:
             self._thread.start()
 
     def _lift(self, kernel: Kernel) -> None:
         self._found = lift(kernel.contract, kernel.baseline, limit_s=self._limit_s, compile_s=self._compile_s)
 
+    @property
+    def thinking(self) -> bool:
+        """Whether something may still be found that nobody was told of."""
+        return not self._told
+
     def computation(self, tick: Callable[[], None], notes: list[str]) -> Computation | None:
-        """The computation, lifted and checked; None, and a note, where it is not known. ``tick`` is called while
+        """The computation, lifted and checked; None where it is not known yet, or will not be. ``tick`` is called while
         it is waited for."""
-        if self._thread.ident is None:
-            return None
         while self._thread.is_alive() and self._budget.elapsed_s < self._until_s:
             self._thread.join(_TICK_S)
             tick()
-        found = self._found
-        if found is None or found.computation is None:
-            why = "finding it out took too long" if found is None else found.why
-            notes.append(f"what it computes is not known: {why}")
+        return self.late(notes)
+
+    def late(self, notes: list[str]) -> Computation | None:
+        """The computation, once; None while it is not known, and a note where it will not be. Returns at once."""
+        if self._told or self._thread.is_alive():
             return None
-        return found.computation
+        self._told = True
+        if self._found is not None and self._found.computation is not None:
+            return self._found.computation
+        notes.append(f"what it computes is not known: {self._found.why if self._found is not None else 'it failed'}")
+        return None
+
+    def given_up(self, notes: list[str]) -> None:
+        """The search is over; a note where the computation is still not known."""
+        if not self._told:
+            self._told = True
+            notes.append("what it computes is not known: finding it out took too long")

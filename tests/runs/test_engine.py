@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,22 @@ def test_with_several_compilers_outcomes_are_told_as_they_come_and_each_once(ben
     assert told != sorted(told)
     assert sorted(told) == list(range(1, len(told) + 1))
     assert found.context.state.told == len(told)
+
+
+def test_a_search_that_is_done_waits_for_moves_that_may_still_come(bench: Any) -> None:
+    found = bench(Workers(random.Random(3)), deterministic(4))
+    few = found.engine.refinement.space
+    found.engine.refinement.space = replace(few, actions=())
+    turns = itertools.count()
+
+    def widening() -> bool:
+        if next(turns) == 20:
+            found.engine.refinement.space = few
+        return found.engine.refinement.space is not few
+
+    found.engine.widening = widening
+    assert found.search() is Ended.SPACE
+    assert found.context.state.told > 5
 
 
 def test_evaluations_and_budget_end_it(bench: Any) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fsr.lifting.lift import Lifting
+from fsr.lifting.lift import Lifting, lift
 from fsr.runs import restating
 from fsr.runs.budget import Budget
 from fsr.runs.kernel import Kernel, load_kernel
@@ -44,11 +44,38 @@ def test_one_that_takes_too_long_is_not_waited_for(kernel: Kernel, monkeypatch: 
 
     notes: list[str] = []
     assert found.computation(tick, notes) is None
-    assert notes == ["what it computes is not known: finding it out took too long"]
-    assert clock[0] <= 30.0
+    assert (notes, found.thinking) == ([], True)
+    assert clock[0] <= 45.0
+    found.given_up(notes)
+    assert (notes, found.thinking) == (["what it computes is not known: finding it out took too long"], False)
     ended.set()
+
+
+def test_what_is_found_later_is_told_once(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, ended, known = [0.0], threading.Event(), lift(kernel.contract, kernel.baseline)
+    assert known.computation is not None
+
+    def late(*_: object, **__: object) -> Lifting:
+        ended.wait(60)
+        return known
+
+    monkeypatch.setattr(restating, "lift", late)
+    found = restating.Restating(kernel, Budget(100.0, clock=lambda: clock[0]))
+    clock[0] = 90.0
+    notes: list[str] = []
+    assert found.computation(lambda: None, notes) is None
+    assert found.late(notes) is None
+    ended.set()
+    while (told := found.late(notes)) is None:
+        assert found.thinking
+    assert told is known.computation
+    assert found.late(notes) is None
+    found.given_up(notes)
+    assert (notes, found.thinking) == ([], False)
 
 
 def test_a_run_that_is_too_short_does_without(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restating, "lift", lambda *_, **__: pytest.fail("asked"))
-    assert restating.Restating(kernel, Budget(3.0)).computation(lambda: None, []) is None
+    found = restating.Restating(kernel, Budget(3.0))
+    assert found.computation(lambda: None, []) is None
+    assert not found.thinking

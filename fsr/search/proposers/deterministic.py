@@ -17,7 +17,7 @@ from fsr.records import Candidate, Json
 from fsr.search.experience import made_by, where
 from fsr.search.policy import LARGEST_GUESS, Belief, Policy, best_of, bottlenecks_of
 from fsr.search.prior import Prior
-from fsr.search.proposal import Trial
+from fsr.search.proposal import Space, Trial
 from fsr.search.proposers.protocol import Suggestion, View
 from fsr.transform.protocol import Action, Move
 
@@ -42,6 +42,7 @@ class Deterministic:
         self.policy, self._prior = Policy(), prior
         self._seed, self._given = seed, list(given)
         self._random = random.Random(seed)
+        self._space: Space | None = None
         self._untried: dict[int, list[tuple[Action, Move]]] = {}
         self._tried: set[tuple[int | None, str]] = set()  # parent and move
         self._own: dict[int, Move] = {}  # by proposal, until it is told
@@ -87,6 +88,9 @@ class Deterministic:
 
     def _moves_at(self, view: View, trial: Trial) -> list[tuple[Action, Move]]:
         key = trial.proposal.id
+        if view.space is not self._space:  # what applies is not what it was
+            self._space = view.space
+            self._untried.clear()
         if key not in self._untried:
             found = view.space.moves(trial.proposal.candidate)
             self._untried[key] = [(a, m) for a, m in found if (key, m.name) not in self._tried]
