@@ -71,6 +71,13 @@ def baseline_task(spec: SessionSpec) -> BaselineReport:
     return BaselineReport(outcome, session.device.info, must_move(session), ceilings_of(session), tuple(notes))
 
 
+def prepare_task(spec: SessionSpec) -> None:
+    """Open the session and judge the original as if it were a candidate, for what the session keeps of that: on the
+    devices that have nothing to do while another qualifies it."""
+    session = session_of(spec)
+    _stages(session, EvaluateRequest(spec, spec.baseline, session.baseline, None))
+
+
 def _untimed(session: Session, fault: Fault) -> BaselineError:
     """Why an original that passed its tests cannot be timed."""
     where = f"sizes {session.contract.timed_sizes()[0]}"

@@ -26,9 +26,13 @@ _LINE = re.compile(r"\bline (\d+)\b")
 def qualify(
     workers: Workers, spec: SessionSpec, kernel: Kernel, tick: Callable[[], None], limit_s: float = TIMEOUT_S
 ) -> BaselineReport:
-    """Run the baseline task; ``tick`` is called while it runs. Raises BaselineError (in the user's lines), BudgetError
-    when a ``limit_s`` shorter than usual did not suffice, and what else the task raises."""
+    """Run the baseline task, while the other devices get ready; ``tick`` is called while it runs. Raises BaselineError
+    (in the user's lines), BudgetError when a ``limit_s`` shorter than usual did not suffice, and what else the task
+    raises."""
     task = Task("fsr.evaluation.jobs:baseline_task", spec, limit_s)
+    # How these end is nobody's business: candidates find out. On a CPU they would take the cores that qualifying needs.
+    for _ in range(0 if spec.predicted else workers.size("device") - 1):
+        workers.submit("device", Task("fsr.evaluation.jobs:prepare_task", spec, limit_s))
     completion = completed(workers, "device", task, tick, tries=TRIES)
     if getattr(completion.result, "kind", "") == "timed_out" and limit_s < TIMEOUT_S:
         needed = round(rounded_up(max(NEEDED * limit_s, 2 * spec.budget_s)))
