@@ -20,6 +20,22 @@ FSR_NUMBER(long long) FSR_NUMBER(unsigned long long) FSR_NUMBER(float) FSR_NUMBE
 #undef FSR_NUMBER
 #define FSR_IF_NUMBER(T) class = typename fsr_if<fsr_number<T>::value>::type
 
+// What a comparison, a conversion and a step see. To draw another sample inputs are shaken, by far less than any rounding
+// (2^-40): that must not carry one past an edge on which it lies exactly, where no kernel could err. What was computed
+// lies so near to a number of P bits by chance alone.
+template <int P> __host__ __device__ inline double fsr_seen(double v) {
+#ifdef FSR_NOISE
+  if (P < 53 && v - v == 0.0) {
+    union { double number; unsigned long long bits; } near = {v};
+    constexpr int spare = P < 53 ? 53 - P : 1;
+    near.bits = (near.bits + (1ull << (spare - 1))) >> spare << spare;
+    const double off = near.number - v, most = 3.7e-12 * v;  // 2^-38
+    if (off <= most ? off >= -most : off >= most && off <= -most) return near.number;
+  }
+#endif
+  return v;
+}
+
 template <int P> struct fsr_wide {
   double v;
   fsr_wide() = default;
@@ -27,7 +43,9 @@ template <int P> struct fsr_wide {
   __host__ __device__ constexpr fsr_wide(T x) : v((double)x) {}
   template <int Q> __host__ __device__ constexpr fsr_wide(fsr_wide<Q> x) : v(x.v) {}
   template <class T, class = typename fsr_if<fsr_number<T>::value>::type>
-  __host__ __device__ explicit constexpr operator T() const { return (T)v; }
+  __host__ __device__ explicit constexpr operator T() const {
+    return __builtin_is_constant_evaluated() ? (T)v : (T)fsr_seen<P>(v);
+  }
 };
 
 template <int P> __device__ inline fsr_wide<P> fsr_rounded(double r) {
@@ -49,33 +67,43 @@ template <int P> __device__ inline fsr_wide<P> fsr_rounded(double r) {
   return r;
 }
 
-#define FSR_OPERATOR(op)                                                                                            \
+// Nothing is rounded where nothing is added, or the factor is one, or equal numbers cancel: x + 0 * t lies on an edge
+// where x does.
+inline __device__ bool fsr_no_sum(double a, double b) { return a == 0.0 || b == 0.0; }
+inline __device__ bool fsr_no_product(double a, double b) { return a == 1.0 || a == -1.0 || b == 1.0 || b == -1.0; }
+inline __device__ bool fsr_no_quotient(double, double b) { return b == 1.0 || b == -1.0; }
+#define FSR_OPERATOR(op, none)                                                                                      \
   template <int P, int Q> __device__ inline fsr_wide<(P > Q ? P : Q)> operator op(fsr_wide<P> a, fsr_wide<Q> b) {   \
-    return fsr_rounded<(P > Q ? P : Q)>(a.v op b.v);                                                                \
+    constexpr int M = P > Q ? P : Q;                                                                                \
+    const double s = fsr_seen<P>(a.v), t = fsr_seen<Q>(b.v), r = a.v op b.v;                                        \
+    if (s op t == 0.0) return s op t;                                                                               \
+    return none(s, t) ? fsr_wide<M>(r) : fsr_rounded<M>(r);                                                         \
   }                                                                                                                 \
   template <int P, class T, FSR_IF_NUMBER(T)> __device__ inline fsr_wide<P> operator op(fsr_wide<P> a, T b) {       \
-    return fsr_rounded<P>(a.v op (double)b);                                                                        \
+    return a op fsr_wide<P>(b);                                                                                     \
   }                                                                                                                 \
   template <int P, class T, FSR_IF_NUMBER(T)> __device__ inline fsr_wide<P> operator op(T a, fsr_wide<P> b) {       \
-    return fsr_rounded<P>((double)a op b.v);                                                                        \
+    return fsr_wide<P>(a) op b;                                                                                     \
   }                                                                                                                 \
   template <int P, class T> __device__ inline fsr_wide<P>& operator op##=(fsr_wide<P>& a, T b) { return a = a op b; }
-FSR_OPERATOR(+) FSR_OPERATOR(-) FSR_OPERATOR(*) FSR_OPERATOR(/)
+FSR_OPERATOR(+, fsr_no_sum) FSR_OPERATOR(-, fsr_no_sum) FSR_OPERATOR(*, fsr_no_product) FSR_OPERATOR(/, fsr_no_quotient)
 template <int P> __device__ inline fsr_wide<P> operator-(fsr_wide<P> a) { return -a.v; }
 template <int P> __device__ inline fsr_wide<P> operator+(fsr_wide<P> a) { return a; }
 
 #define FSR_COMPARISON(op)                                                                                         \
-  template <int P, int Q> __device__ inline bool operator op(fsr_wide<P> a, fsr_wide<Q> b) { return a.v op b.v; }  \
+  template <int P, int Q> __device__ inline bool operator op(fsr_wide<P> a, fsr_wide<Q> b) {                       \
+    return fsr_seen<P>(a.v) op fsr_seen<Q>(b.v);                                                                   \
+  }                                                                                                                \
   template <int P, class T, FSR_IF_NUMBER(T)> __device__ inline bool operator op(fsr_wide<P> a, T b) {             \
-    return a.v op (double)b;                                                                                       \
+    return fsr_seen<P>(a.v) op (double)b;                                                                          \
   }                                                                                                                \
   template <int P, class T, FSR_IF_NUMBER(T)> __device__ inline bool operator op(T a, fsr_wide<P> b) {             \
-    return (double)a op b.v;                                                                                       \
+    return (double)a op fsr_seen<P>(b.v);                                                                          \
   }
 FSR_COMPARISON(<) FSR_COMPARISON(>) FSR_COMPARISON(<=) FSR_COMPARISON(>=) FSR_COMPARISON(==) FSR_COMPARISON(!=)
 
 #define FSR_UNARY(name) template <int P> __device__ inline fsr_wide<P> name(fsr_wide<P> a) { return fsr_rounded<P>(name(a.v)); }
-#define FSR_EXACT(name) template <int P> __device__ inline fsr_wide<P> name(fsr_wide<P> a) { return name(a.v); }
+#define FSR_EXACT(name) template <int P> __device__ inline fsr_wide<P> name(fsr_wide<P> a) { return name(fsr_seen<P>(a.v)); }
 #define FSR_BINARY(name, call, round)                                                                              \
   template <int P, int Q> __device__ inline fsr_wide<(P > Q ? P : Q)> name(fsr_wide<P> a, fsr_wide<Q> b) {         \
     return round<(P > Q ? P : Q)>(call(a.v, b.v));                                                                 \
@@ -91,17 +119,28 @@ FSR_UNARY(exp) FSR_UNARY(exp2) FSR_UNARY(exp10) FSR_UNARY(expm1) FSR_UNARY(log) 
 FSR_UNARY(log1p) FSR_UNARY(sqrt) FSR_UNARY(rsqrt) FSR_UNARY(cbrt) FSR_UNARY(sin) FSR_UNARY(cos) FSR_UNARY(tan)
 FSR_UNARY(asin) FSR_UNARY(acos) FSR_UNARY(atan) FSR_UNARY(sinh) FSR_UNARY(cosh) FSR_UNARY(tanh) FSR_UNARY(erf)
 FSR_UNARY(erfc) FSR_UNARY(normcdf)
-FSR_EXACT(fabs) FSR_EXACT(floor) FSR_EXACT(ceil) FSR_EXACT(rint) FSR_EXACT(round) FSR_EXACT(trunc) FSR_EXACT(nearbyint)
+FSR_EXACT(floor) FSR_EXACT(ceil) FSR_EXACT(rint) FSR_EXACT(round) FSR_EXACT(trunc) FSR_EXACT(nearbyint)
+template <int P> __device__ inline fsr_wide<P> fabs(fsr_wide<P> a) { return fabs(a.v); }
 template <int P> __device__ inline fsr_wide<P> abs(fsr_wide<P> a) { return fabs(a.v); }
 FSR_BINARY(pow, pow, fsr_rounded) FSR_BINARY(atan2, atan2, fsr_rounded) FSR_BINARY(hypot, hypot, fsr_rounded)
-FSR_BINARY(fmod, fmod, fsr_kept) FSR_BINARY(fmax, fmax, fsr_kept) FSR_BINARY(fmin, fmin, fsr_kept)
+FSR_BINARY(fmax, fmax, fsr_kept) FSR_BINARY(fmin, fmin, fsr_kept)
 FSR_BINARY(max, fmax, fsr_kept) FSR_BINARY(min, fmin, fsr_kept) FSR_BINARY(copysign, copysign, fsr_kept)
 FSR_BINARY(fdim, fdim, fsr_rounded)
+template <int P, int Q> __device__ inline fsr_wide<(P > Q ? P : Q)> fmod(fsr_wide<P> a, fsr_wide<Q> b) {
+  return fmod(fsr_seen<P>(a.v), fsr_seen<Q>(b.v));
+}
+template <int P, class T, FSR_IF_NUMBER(T)> __device__ inline fsr_wide<P> fmod(fsr_wide<P> a, T b) {
+  return fmod(fsr_seen<P>(a.v), (double)b);
+}
+template <int P, class T, FSR_IF_NUMBER(T)> __device__ inline fsr_wide<P> fmod(T a, fsr_wide<P> b) {
+  return fmod((double)a, fsr_seen<P>(b.v));
+}
 template <int P, class B, class C> __device__ inline fsr_wide<P> fma(fsr_wide<P> a, B b, C c) {
-  return fsr_rounded<P>(fma(a.v, fsr_wide<P>(b).v, fsr_wide<P>(c).v));
+  const double r = fma(a.v, fsr_wide<P>(b).v, fsr_wide<P>(c).v);
+  return a.v == 0.0 || fsr_wide<P>(b).v == 0.0 ? fsr_wide<P>(r) : fsr_rounded<P>(r);
 }
 template <class A, int P, class C, FSR_IF_NUMBER(A)> __device__ inline fsr_wide<P> fma(A a, fsr_wide<P> b, C c) {
-  return fsr_rounded<P>(fma((double)a, b.v, fsr_wide<P>(c).v));
+  return fma(fsr_wide<P>(a), b, c);
 }
 template <int P> __device__ inline bool isnan(fsr_wide<P> a) { return a.v != a.v; }
 template <int P> __device__ inline bool isinf(fsr_wide<P> a) { return a.v == INFINITY || a.v == -INFINITY; }
@@ -112,7 +151,7 @@ template <class A> __device__ inline fsr_wide<24> wide_saturate(A a) { return fm
 #define FSR_ROUNDED(name, op)                                                                                       \
   template <class A, class B> __device__ inline fsr_wide<24> name(A a, B b) { return fsr_wide<24>(a) op fsr_wide<24>(b); }
 FSR_ROUNDED(wide_add, +) FSR_ROUNDED(wide_sub, -) FSR_ROUNDED(wide_mul, *) FSR_ROUNDED(wide_div, /)
-#define FSR_TO_INTEGER(name) template <int P> __device__ inline int name(fsr_wide<P> a) { return name(a.v); }
+#define FSR_TO_INTEGER(name) template <int P> __device__ inline int name(fsr_wide<P> a) { return name(fsr_seen<P>(a.v)); }
 FSR_TO_INTEGER(__double2int_rn) FSR_TO_INTEGER(__double2int_rz) FSR_TO_INTEGER(__double2int_rd)
 FSR_TO_INTEGER(__double2int_ru)
 
