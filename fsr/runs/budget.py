@@ -20,6 +20,9 @@ LARGEST_REST = 0.6  # of what testing the original has left
 PROMOTION_OF_BASELINE = 1.2
 PREDICTED_OF_BASELINE = 2.4  # where held-out sizes are recorded, and mutants run, on the same cores
 EVALUATION_OF_BASELINE = 0.35
+# What a promotion costs is a guess until one was made, and where times are predicted it was seen to take twice as long
+# and more. A search that finds nothing better hands its time over, so that what it has gets its verdict.
+DOUBT = 2.5
 OVERRUN_SHARE, OVERRUN_S = 0.08, 3.0
 HOPEFUL = 0.3  # a stage may cost this much of what is expected; where not even that is left, it is not begun
 ROOM = 1.25  # what is told to be enough is this much more than what is expected
@@ -47,6 +50,7 @@ class Budget:
     _rest_s: float | None = field(default=None, init=False)
     _evaluation_s: float | None = field(default=None, init=False)
     _promotion_s: float | None = field(default=None, init=False)
+    _gained_s: float | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._began = self.clock() - self.spent_s
@@ -105,6 +109,10 @@ class Budget:
         """A promotion was made to its end."""
         self._promotion_s = max(seconds, self._promotion_s or 0.0)
 
+    def gained(self) -> None:
+        """The search has found something that is clearly better than all before."""
+        self._gained_s = self.elapsed_s
+
     @property
     def evaluation_s(self) -> float:
         """What evaluating a right candidate is expected to take."""
@@ -126,6 +134,9 @@ class Budget:
         usual = min(PROMOTION_MOST_S, PROMOTION_SHARE * self.total_s)
         most = LARGEST_SHARE * self.total_s if self._rest_s is None else LARGEST_REST * self._rest_s
         whole = min(most, max(usual, self.promotion_s))
+        if self.found and self.predicted and self._gained_s is not None:
+            idle_s = self.elapsed_s - self._gained_s
+            whole = max(whole, min(most, whole + idle_s, DOUBT * self.promotion_s))
         return whole if self.found else max(HOPEFUL * whole, min(usual, whole))
 
     # ------------------------------------------------------------ is it enough?

@@ -26,6 +26,7 @@ from fsr.search.proposal import Proposal
 from fsr.search.refinement import Refinement
 from fsr.workers.protocol import Completion, Task, WorkerFault
 
+CLEARLY = 1.02  # better by this factor is a gain to go on from; less is a flag here and a hint there
 COMPILE_TIMEOUT_S = 90.0
 EVALUATE_TIMEOUT_S = 120.0
 
@@ -213,9 +214,12 @@ class Engine:
     def _tell(self, proposal: Proposal, outcome: Outcome) -> None:
         state = self.context.state
         self.context.log.append("tell", id=proposal.id, outcome=to_json(outcome))
+        before = self._best_ns()
         trial = self.refinement.tell(proposal.id, outcome)
         state.count(outcome)
         state.best = self.refinement.archive.best
+        if before is not None and (self._best_ns() or before) * CLEARLY < before:
+            self.context.budget.gained()
         self.context.budget.found = self.context.found
         state.shares = self.refinement.sharing.accounts
         if trial.time_ns is None:

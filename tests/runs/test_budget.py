@@ -130,3 +130,26 @@ def test_whoever_has_patience_gets_a_verdict_after_the_budget_and_no_more_search
     assert found.enough_to_promote()
     clock.now += 149.0
     assert not found.enough_to_promote()
+
+
+def test_a_search_that_finds_nothing_better_hands_its_time_to_the_verdict() -> None:
+    found, clock = budget(60.0)
+    found.predicted = True
+    clock.now += 5.0
+    found.baseline_took(5.0)
+    assert found.reserve_s == 12.0
+    clock.now += 15.0
+    found.gained()
+    assert found.reserve_s == 12.0
+    clock.now += 10.0
+    assert found.reserve_s == 22.0
+    clock.now += 10.0
+    assert found.reserve_s == 2.5 * 12.0  # more than that no promotion was seen to take
+    found.found = False  # nothing to judge: the search may go on
+    assert found.reserve_s == 12.0
+    found.found = True
+    found.gained()
+    assert found.reserve_s == 12.0
+    clock.now += 10.0
+    found.promotion_took(4.0)  # known now
+    assert found.reserve_s == 12.0
