@@ -30,6 +30,7 @@ def check_baseline(session: Session, cases: list[Case]) -> list[str]:
 
     Raises BaselineError naming the case."""
     pace = session.pace(session.spec.baseline.plan)
+    left = _LeftAlone()
     for case in cases:
         if pace.over(case) or not session.original.counts(case):
             continue
@@ -41,8 +42,42 @@ def check_baseline(session: Session, cases: list[Case]) -> list[str]:
         differs = _differs(session, case, expected)
         if differs is not None:
             raise session.original.error(case, Fault(FaultKind.DIFFERS, str(differs)))
+        left.see(session.contract, case, expected)
         pace.took(case, time.monotonic() - started)
-    return [*_watch_some(session, cases), *_uncontained(session), *session.notes]
+    return [*left.notes(), *_watch_some(session, cases), *_uncontained(session), *session.notes]
+
+
+class _LeftAlone:
+    """Elements of outputs that the original never writes. Borders that it leaves alone it leaves at all sizes; a launch
+    that is too small for some sizes, or has two of them mixed up, shows by outputs that are written whole at others."""
+
+    def __init__(self) -> None:
+        self._whole: dict[str, Case] = {}
+        self._part: dict[str, tuple[Case, int, int]] = {}
+
+    def see(self, contract: Contract, case: Case, expected: Expected) -> None:
+        """Note what one case tells."""
+        for name, unwritten in expected.unwritten.items():
+            count, size = int(np.count_nonzero(unwritten)), expected.arrays[name].size
+            if contract.argument(name).role is not Role.OUT or size < 2 or expected.part is not None:
+                continue
+            if count:
+                self._part.setdefault(name, (case, count, size))
+            else:
+                self._whole.setdefault(name, case)
+
+    def notes(self) -> list[str]:
+        """A sentence for each output that is written whole in one case and in part in another."""
+        return [
+            f"at {_sizes(case)} the kernel leaves {count} of {size} elements of {name} as they were, at "
+            f"{_sizes(self._whole[name])} none: is its launch right at all sizes? Candidates are held to it"
+            for name, (case, count, size) in self._part.items()
+            if name in self._whole and self._whole[name].sizes != case.sizes
+        ]
+
+
+def _sizes(case: Case) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in case.sizes)
 
 
 def _answered(session: Session, case: Case) -> Expected:

@@ -1,0 +1,43 @@
+"""A launch that is too small at some sizes is told of: nothing else would show it, since candidates are held to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fsr.evaluation.jobs import baseline_task
+from fsr.evaluation.session import close_sessions
+from fsr.evaluation.spec import SessionSpec
+from fsr.runs.kernel import load_kernel
+
+KERNEL = """// /// fsr
+// entry = "k"
+// [sizes]
+// h = {min = 1, max = 1000, timed = 256}
+// w = {min = 1, max = 1000, timed = 256}
+// [args]
+// x = {role = "in", shape = ["h", "w"]}
+// y = {role = "out", shape = ["h", "w"]}
+// [launch]
+// grid = GRID
+// block = [8, 8]
+// ///
+__global__ void k(const float *x, float *y, int h, int w) {
+    int i = blockIdx.y * blockDim.y + threadIdx.y, j = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= FROM && i < h - FROM && j < w) y[i * w + j] = x[i * w + j] * 2.0f;
+}
+"""
+RIGHT, SWAPPED = '["ceil_div(w, 8)", "ceil_div(h, 8)"]', '["ceil_div(h, 8)", "ceil_div(w, 8)"]'
+
+
+@pytest.mark.parametrize(("grid", "border", "told"), [(RIGHT, "0", 0), (RIGHT, "1", 0), (SWAPPED, "0", 1)])
+def test_outputs_that_are_written_whole_at_some_sizes_only(tmp_path: Path, grid: str, border: str, told: int) -> None:
+    path = tmp_path / "k.cu"
+    path.write_text(KERNEL.replace("GRID", grid).replace("FROM", border))
+    loaded = load_kernel(path)
+    try:
+        notes = baseline_task(SessionSpec(loaded.contract, loaded.baseline, "host", "sm_90", 0)).notes
+    finally:
+        close_sessions()
+    assert len([note for note in notes if "elements of y as they were" in note]) == told
