@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from fsr.records import Candidate, Launch, Plan, ScalarArgument
 from fsr.source.tokens import Token, tokenize
 
@@ -73,6 +75,12 @@ _DOUBLE = _Style(_TYPES | _NAMES, re.compile(rf"({_BITS}{_HALVES})$"), frozenset
 _WIDENED = frozenset(name for name, wide in _CLASSES.items() if wide.startswith("fsr_"))
 _CLASS = _Style(_NAMES | _CLASSES, re.compile(rf"({_BITS})$"), _WIDENED - {"double"})
 _NOISY = replace(_CLASS, types=_WIDENED)  # a kernel of double alone has no more precise form, but it rounds as well
+# Made of bits that stand in the source, they are numbers like others: infinities and NaN are often written so.
+_OF_BITS = {
+    "__int_as_float": ("<u4", "<f4", ""), "__uint_as_float": ("<u4", "<f4", ""),
+    "__short_as_half": ("<u2", "<f2", "fsr_f16"), "__ushort_as_half": ("<u2", "<f2", "fsr_f16"),
+}  # fmt: skip
+_WHOLE_LITERAL = re.compile(r"(0[xX][\da-fA-F]+|\d+)[uUlL]*$")
 _FLOAT_LITERAL = re.compile(r"((?:\d[\d']*\.?[\d']*|\.\d+)(?:[eE][+-]?\d+)?|0[xX][\da-fA-F.]+[pP][+-]?\d+)[fF]$")
 
 
@@ -143,7 +151,14 @@ def _rewritten(text: str, style: _Style, entries: Sequence[str] = ()) -> str | N
 def _parts(text: str, style: _Style) -> tuple[list[str] | None, bool]:
     parts: list[str] = []
     at, changed = 0, False
-    for token in tokenize(text):
+    tokens = list(tokenize(text))
+    for number, token in enumerate(tokens):
+        if token.start < at:  # read already, with those before it
+            continue
+        if (constant := _of_bits(tokens[number : number + 4], style)) is not None:
+            parts += [text[at : token.start], constant]
+            at, changed = tokens[number + 3].end, True
+            continue
         if token.kind == "directive":
             inner, inside = _parts(token.text[1:], style)
             new = None if inner is None else "#" + "".join(inner)
@@ -156,6 +171,19 @@ def _parts(text: str, style: _Style) -> tuple[list[str] | None, bool]:
         parts += [text[at : token.start], new]
         at = token.end
     return [*parts, text[at:]], changed
+
+
+def _of_bits(tokens: Sequence[Token], style: _Style) -> str | None:
+    """The double of four tokens that make a float of a literal's bits; None where they do not, or not in this style."""
+    name, opened, bits, closed = (*(token.text for token in tokens), *[""] * 4)[:4]
+    found = _WHOLE_LITERAL.match(bits)
+    if name not in _OF_BITS or (opened, closed) != ("(", ")") or found is None:
+        return None
+    whole, real, kind = _OF_BITS[name]
+    if kind and style is _DOUBLE:
+        return None
+    narrow = np.array([int(found[1], 0) & (2 ** (8 * int(whole[-1])) - 1)], whole).view(real)
+    return f"{kind}(__longlong_as_double(0x{int(narrow.astype('<f8').view('<u8')[0]):x}ll))"
 
 
 def _wide_token(token: Token, style: _Style) -> str | None:

@@ -22,6 +22,12 @@ from fsr.testgen.widen import widen, widen_candidate
         ("float g = offset; int halfway = shelf;", "double g = offset; int halfway = shelf;"),
         ("float h = __fmul_rn(a, b) + sqrtf(rsqrtf(c));", "double h = __dmul_rn(a, b) + sqrt(rsqrt(c));"),
         ("sizeof(float)", "sizeof(double)"),
+        ("float m = __int_as_float(0xff800000);", "double m = (__longlong_as_double(0xfff0000000000000ll));"),
+        ("float n = -__uint_as_float ( 1065353216u );", "double n = -(__longlong_as_double(0x3ff0000000000000ll));"),
+        (
+            "#define NONE __int_as_float(0x7fffffff)\nfloat o = NONE;",
+            "#define NONE (__longlong_as_double(0x7fffffffe0000000ll))\ndouble o = NONE;",
+        ),
     ],
 )  # fmt: skip
 def test_tokens_are_widened(narrow: str, wide: str) -> None:
@@ -40,6 +46,8 @@ def test_fast_division_and_saturation_bring_their_helpers() -> None:
     [
         "int a = 1;",
         "float a = __int_as_float(b);",
+        "float a = __int_as_float(0xff800000 | b);",
+        "float a; b = __ushort_as_half(0xfc00);",  # only the class has halves
         "float a; __half h;",
         "float a; unsigned u = __float_as_uint(a);",
         'float a; asm("ex2.approx.f32 %0, %1;" : "=f"(a) : "f"(a));',
