@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from fsr.backends.backend import Limits
+from fsr.contract.model import Contract
 from fsr.records import Case, CaseKind
+from fsr.testgen.fitting import halved
 
 LARGE_TOTAL_S, LARGE_SHARE = 9.0, 0.03  # on all cases at the upper end: seconds, and of the run's budget
 SOON_S = 3.0  # one case of many threads, by what the largest before took
@@ -30,6 +32,18 @@ class Pace:
     _thread_s: float = 0.0
     _parts: int = 0
     _parts_s: float = 0.0
+    _families: set[str] = field(default_factory=set)  # of values, met so far
+
+    def fitting(self, case: Case, contract: Contract) -> Case | None:
+        """The case; where it launches too many threads, a smaller one of its values, if there was none yet, or None."""
+        while self.crowded(case):
+            if case.kind is CaseKind.LARGE or case.family in self._families:
+                return None
+            less = halved(contract, case.size_map())
+            if less is None:
+                return None
+            case = replace(case, sizes=tuple(less.items()))
+        return case
 
     def over(self, case: Case) -> bool:
         """Whether the time for cases at the upper end is over, or for those in parts, which this is one of."""
@@ -59,6 +73,7 @@ class Pace:
 
     def took(self, case: Case, seconds: float) -> None:
         """Note what a case took in all."""
+        self._families.add(case.family)
         if case.parts:
             self._parts += 1
             self._parts_s += seconds

@@ -171,9 +171,12 @@ class Session:
         twice; where even the smallest is dear, the first, and those in parts."""
         pace, passed = self.pace(candidate.plan), 0
         for case in cases:
-            if pace.over(case) or not self.original.counts(case) or (passed and pace.crowded(case)):
+            if pace.over(case) or not self.original.counts(case):
                 continue
-            started = time.monotonic()
+            fitting = pace.fitting(case, self.contract) if passed else case
+            if fitting is None or not (fitting is case or self.original.counts(fitting)):
+                continue
+            case, started = fitting, time.monotonic()
             twice = case.parts or not (self.original.repeats() and (passed or self.original.divides))
             failure = self.failure(image, candidate, case, pace.limit_s(case), twice=twice)
             if failure is not None:

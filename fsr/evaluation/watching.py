@@ -25,7 +25,9 @@ from fsr.hardware.gpus import closest_target
 from fsr.records import Candidate, Case, CaseKind, Fault, FaultKind, Image, Role
 from fsr.testgen.cases import HOST_ELEMENTS, divisible, families_of, new_case, smallest_alignment, stream
 from fsr.testgen.compare import Mismatch, compare
+from fsr.testgen.corner_cases import beginnings
 from fsr.testgen.corners import CONSTANT
+from fsr.testgen.echoes import ECHO
 from fsr.testgen.fitting import clip, elements
 from fsr.testgen.legal import outnumbers
 from fsr.testgen.placing import launched, place
@@ -95,9 +97,16 @@ def _matched(session: Session, cases: list[Case]) -> list[tuple[Case, BlockOrder
         matched += [(case, ORDERS[i % len(ORDERS)]) for i, case in enumerate(named[:NAMED_CASES])]
         matched += [(_in_blocks(session.contract, case, small), ORDERS[1]) for case in small if case.aliased][:1]
         matched += [(case, BlockOrder()) for case in small[:: max(len(small) // PLAIN_CASES, 1)][:PLAIN_CASES]]
+        matched += [(case, BlockOrder()) for case in _beginnings(session)]
         return matched + [(case, BlockOrder()) for case in small if case.apart]
     parts = [replace(o, chosen=CHOSEN_BLOCKS, budget=CHOSEN_ACCESSES, resident=CHOSEN_RESIDENT) for o in ORDERS[:2]]
     return [(case, order) for case in usable[:1] for order in parts]
+
+
+def _beginnings(session: Session) -> list[Case]:
+    """An array that ends before it differs from what it is compared with: what goes on reads past its end."""
+    rng = stream("beginnings", session.contract, session.spec.seed)
+    return [new_case("beginning", sizes, ECHO, rng) for sizes in beginnings(session.contract, rng)]
 
 
 def in_two_blocks(session: Session, candidate: Candidate) -> Iterator[Case]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,7 +13,7 @@ from fsr.hardware.dtypes import is_float, numpy_dtype
 from fsr.records import Case, CaseKind, Role
 from fsr.testgen import corners, families
 from fsr.testgen.cases import new_case, stream
-from fsr.testgen.echoes import ECHO, sources
+from fsr.testgen.echoes import ECHO, KNOWN, sources
 from fsr.testgen.families import CLOSE, MOTLEY
 from fsr.testgen.fitting import clip, elements, fit, named_in
 from fsr.testgen.large import brim_cases, grown
@@ -23,11 +24,11 @@ from fsr.testgen.values import has_ends, has_limits, integer_bounds
 STRUCTURED_ELEMENTS = 1 << 17  # past what 16 bits count
 EDGES_ELEMENTS = 1 << 13
 MOST_ELEMENTS = 1 << 22  # where sizes are fixed: such arrays are made here, and the host device answers them first
-ECHOES = 2
 HALVES = 2
 MOTLEYS = 2
 BRIM_ELEMENTS = 3 << 20
 MOST_ENDS = 12
+MOST_EMPTY = 4
 ALIKE = ("uniform rows", "constant")  # of long lines of floating values
 ECHO_ELEMENTS = 1 << 15  # a stretch that comes again some hundred times, changed at another place each time
 PAIRS_ELEMENTS = 1 << 11  # so many that two numbers of a family meet side by side
@@ -59,7 +60,9 @@ def _apart(contract: Contract, rng: np.random.Generator, max_elements: int) -> I
     """Sizes that few draws reach, and arrays that echo others."""
     spread, together = spread_sizes(contract, rng, max_elements), sizes_together(contract, rng, 4 * max_elements)
     for label, family, made in (("spread", "normal", spread), ("together", "normal", together),
-                                (ECHO, ECHO, _echoing(contract, rng))):  # fmt: skip
+                                ("empty", "normal", _empty(contract, rng, max_elements)),
+                                (ECHO, ECHO, _echoing(contract, rng)), (KNOWN, KNOWN, _echoing(contract, rng)),
+                                ("beginnings", ECHO, beginnings(contract, rng))):  # fmt: skip
         for number, sizes in enumerate(made):
             yield new_case(f"{label} {number}", sizes, family, rng, CaseKind.HELD_OUT)
 
@@ -88,8 +91,7 @@ def _ends(contract: Contract, rng: np.random.Generator) -> list[str]:
 
 def _echoing(contract: Contract, rng: np.random.Generator) -> Iterator[dict[str, int]]:
     """Sizes for arrays that repeat another: that one of some dozens, they as long as there is room."""
-    most_sizes = {s.name: s.maximum for s in contract.sizes}
-    for name, first in list(sources(contract, most_sizes).items())[:1] * ECHOES:
+    for name, first in list(sources(contract).items())[:1]:
         known = named_in(first.shape)
         shared = [s for s in contract.sizes if s.name in named_in(contract.argument(name).shape[-1:])]
         own = [s for s in shared if s.name not in known]
@@ -97,6 +99,25 @@ def _echoing(contract: Contract, rng: np.random.Generator) -> Iterator[dict[str,
         for size in own or [*shared, *contract.sizes]:
             sizes = grown(contract, fit(contract, sizes, ECHO_ELEMENTS), size, ECHO_ELEMENTS)
         yield sizes
+
+
+def beginnings(contract: Contract, rng: np.random.Generator) -> Iterator[dict[str, int]]:
+    """Sizes for arrays that are no more than the beginning of what they are compared with: whoever goes on reading has
+    met nothing that differs."""
+    for name, first in list(sources(contract).items())[:1]:
+        known = named_in(first.shape)
+        own = named_in(contract.argument(name).shape) - known
+        sizes = {s.name: clip(s, int(rng.integers(3, 9)) if s.name in own else ROOM) for s in contract.sizes}
+        if own and math.prod(contract.shape(contract.argument(name), sizes)) < contract.shape(first, sizes)[-1]:
+            yield sizes
+
+
+def _empty(contract: Contract, rng: np.random.Generator, max_elements: int) -> Iterator[dict[str, int]]:
+    """Sizes of which one is nought and all others are not: nothing is to be done, but what was there before may have to
+    stay."""
+    for size in [s for s in contract.sizes if s.minimum == 0][: MOST_EMPTY if len(contract.sizes) > 1 else 0]:
+        drawn = {s.name: clip(s, int(rng.integers(17, 140))) for s in contract.sizes}
+        yield fit(contract, drawn | {size.name: 0}, max_elements, pinned=size.name)
 
 
 def _families(contract: Contract) -> Iterator[str]:

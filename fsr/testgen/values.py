@@ -17,6 +17,7 @@ from fsr.hardware.dtypes import bits_of, float_limits, is_float, numpy_dtype
 from fsr.records import Case, Role, ScalarValue
 from fsr.testgen import corners, echoes, families
 from fsr.testgen.draws import BLOCK, Draw, Kind, word
+from fsr.testgen.fitting import named_in
 from fsr.testgen.lines import arranged, distinct, stretched
 
 Array = np.ndarray[Any, Any]
@@ -230,8 +231,8 @@ def _stepped(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int
 def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping[str, ScalarValue]) -> Array | None:
     """The array of a family of :mod:`fsr.testgen.corners`; None for other families, and for arguments that it does not
     change."""
-    if case.family == echoes.ECHO:
-        return _echo(contract, argument, case) if numpy_dtype(argument.dtype).kind in "iu" else None
+    if case.family in echoes.FAMILIES:
+        return _echo(contract, argument, case, scalars) if numpy_dtype(argument.dtype).kind in "iu" else None
     if case.family not in corners.FAMILIES or argument.value is not None or argument.constraints.unique:
         return None
     sizes, dtype = case.size_map(), numpy_dtype(argument.dtype)
@@ -265,21 +266,35 @@ def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping
     return _in_order(argument, made)
 
 
-def _echo(contract: Contract, argument: Argument, case: Case) -> Array | None:
-    """The array of an input that echoes another; None for all others."""
+def _echo(contract: Contract, argument: Argument, case: Case, scalars: Mapping[str, ScalarValue]) -> Array | None:
+    """The array of an input that echoes another, or is echoed; None for all others."""
     sizes = case.size_map()
-    source = echoes.sources(contract, sizes).get(argument.name)
+    echoing = echoes.sources(contract)
+    source = echoing.get(argument.name)
     if source is None:
-        return None
+        return _echo_source(contract, argument, case, scalars) if argument in echoing.values() else None
     limits, (least, most) = integer_bounds(argument, sizes), integer_bounds(source, sizes)
     if not limits[0] <= least <= most <= limits[1]:
         return None
-    shape, key = contract.shape(source, sizes), _key(case.seed, source.name)
-    formula = _formula(source, shape, sizes, case.family, key)
-    dtype = numpy_dtype(source.dtype)
-    values = _ordered(source, shape, sizes, case) if formula is None else formula.values(dtype).reshape(shape)
+    values = _echo_source(contract, source, case, scalars)
     rng = _generator(case.seed, f"echo {argument.name}")
     return _in_order(argument, echoes.echoed(values, contract.shape(argument, sizes), limits, rng))
+
+
+def _echo_source(contract: Contract, source: Argument, case: Case, scalars: Mapping[str, ScalarValue]) -> Array:
+    """What others echo: drawn as usual, of one family with the whole numbers that are no sizes among it."""
+    sizes, dtype = case.size_map(), numpy_dtype(source.dtype)
+    shape = contract.shape(source, sizes)
+    formula = _formula(source, shape, sizes, case.family, _key(case.seed, source.name))
+    if formula is None:
+        return _ordered(source, shape, sizes, case)
+    if case.family == echoes.ECHO:
+        return formula.values(dtype).reshape(shape)
+    values, (least, most) = formula.values(dtype).reshape(shape), integer_bounds(source, sizes)
+    free = [a.name for a in contract.args if not a.shape and not (a.value and set(sizes) & named_in([a.value]))]
+    known = [int(scalars[n].value) for n in free if n in scalars and isinstance(scalars[n].value, int)]
+    rng = _generator(case.seed, f"planted {source.name}")
+    return echoes.planted(values, [v for v in known if least <= v <= most], rng)
 
 
 def _in_order(argument: Argument, made: Array | None) -> Array | None:

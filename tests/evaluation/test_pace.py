@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
 from fsr.backends.backend import Limits
+from fsr.contract.model import Contract, Size
 from fsr.evaluation import pace
 from fsr.evaluation.pace import Pace
-from fsr.records import Case, CaseKind
+from fsr.records import Case, CaseKind, Plan
 
 LIMITS = Limits(elements=1 << 14, threads=1 << 18, thread_s=1e-5)
 
@@ -30,6 +32,22 @@ def test_many_threads_wait_for_no_case_but_those_that_are_named_or_the_only_ones
     assert not paced().crowded(case(many, CaseKind.NAMED))
     assert not paced(cramped=True).crowded(case(many))
     assert not paced(limits=Limits(elements=1)).crowded(case(many))
+
+
+def test_values_that_only_many_threads_would_meet_come_at_smaller_sizes() -> None:
+    contract = Contract("k", (Size("n", 1, 1 << 24, (64,)),), (), Plan(()))
+    of, many = paced(), case(1 << 19)
+    smaller = of.fitting(many, contract)
+    assert smaller is not None
+    assert 1 << 16 < smaller.size_map()["n"] <= 1 << 18
+    assert replace(smaller, sizes=many.sizes) == many
+    of.took(smaller, 0.1)
+    assert of.fitting(many, contract) is None
+    assert of.fitting(replace(many, family="wide"), contract) is not None
+    assert of.fitting(case(8), contract) == case(8)
+    least = replace(contract, sizes=(Size("n", 1 << 19, 1 << 24, (1 << 20,)),))
+    assert paced().fitting(many, least) is None
+    assert paced().fitting(case(1 << 22, CaseKind.LARGE), contract) is None
 
 
 def test_large_ones_come_where_the_original_or_what_threads_cost_so_far_allows() -> None:

@@ -84,3 +84,13 @@ def test_arrays_of_a_whole_type_stand_at_its_ends_against_each_other() -> None:
     seen = [build(contract(*told, free), one).arrays for one in cases]
     assert {(int(a["p"].flat[0]), int(a["q"].flat[0])) for a in seen} >= {(0, 2**64 - 1), (2**64 - 1, 0)}
     assert all(abs(int(a["free"].flat[0])) <= 4096 for a in seen)
+
+
+def test_each_size_is_nought_where_the_others_are_not() -> None:
+    sizes = (Size("rows", 0, 100, (8,)), Size("cols", 0, 100, (8,)), Size("k", 1, 100, (8,)))
+    args = (Argument("x", "float32", Role.IN, ("rows", "k")), Argument("y", "float32", Role.INOUT, ("cols",)))
+    made = [c.size_map() for c in corner_cases(Contract("k", sizes, args, PLAN), 1, 1 << 14) if "empty" in c.name]
+    assert [sorted(name for name, value in one.items() if value == 0) for one in made] == [["rows"], ["cols"]]
+    assert all(min(v for v in one.values() if v) > 3 for one in made)
+    alone = Contract("k", sizes[:1], (Argument("x", "float32", Role.IN, ("rows",)),), PLAN)
+    assert not [c for c in corner_cases(alone, 1, 1 << 14) if "empty" in c.name]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from fsr.contract.model import Argument, Constraints, Contract, Size
 from fsr.records import Case, Launch, Plan, Role
 from fsr.testgen.corner_cases import corner_cases
-from fsr.testgen.echoes import ECHO, echoed, sources
+from fsr.testgen.echoes import ECHO, KNOWN, echoed, sources
 from fsr.testgen.values import build
 
 PLAN = Plan((Launch("k", ("1", "1", "1"), ("32", "1", "1"), "0", ("text", "word", "y", "n")),))
@@ -23,8 +25,8 @@ def contract(**limits: str) -> Contract:
 
 
 def test_the_larger_repeats_the_smaller_with_bits_flipped() -> None:
-    cases = [case for case in corner_cases(contract(), 4, 1 << 14) if case.family == ECHO]
-    assert len(cases) == 2
+    cases = [case for case in corner_cases(contract(), 4, 1 << 14) if "echoes" in case.name]
+    assert [case.family for case in cases] == [ECHO, KNOWN]
     for case in cases:
         arrays = build(contract(), case).arrays
         text, word = arrays["text"], arrays["word"]
@@ -36,13 +38,32 @@ def test_the_larger_repeats_the_smaller_with_bits_flipped() -> None:
         assert set(differing) <= {0, *(1 << bit for bit in range(8))}
 
 
+def test_known_numbers_stand_at_the_end_and_elsewhere() -> None:
+    numbers = (Argument("any", "int32", Role.SCALAR, value="63"), Argument("n", "int32", Role.SCALAR, value="n"))
+    called = replace(contract(), args=(*contract().args, *numbers))
+    families = {case.family: build(called, case).arrays["word"] for case in corner_cases(called, 4, 1 << 14)}
+    assert families[KNOWN][-1] == 63
+    assert np.count_nonzero(families[KNOWN] == 63) > np.count_nonzero(families[ECHO] == 63)
+    limited = replace(called, args=tuple(replace(a, constraints=Constraints(high="60")) for a in called.args))
+    for case in corner_cases(limited, 4, 1 << 14):
+        assert build(limited, case).arrays["word"].max() <= 60
+
+
+def test_one_that_is_shorter_is_the_beginning_of_the_other() -> None:
+    (case,) = (case for case in corner_cases(contract(), 4, 1 << 14) if case.name.startswith("beginnings"))
+    arrays = build(contract(), case).arrays
+    text, word = arrays["text"], arrays["word"]
+    assert 0 < len(text) < len(word)
+    assert (text == word[: len(text)]).all()
+
+
 def test_limits_hold_and_types_are_not_mixed() -> None:
     limited = contract(low="10", high="13")
     for case in corner_cases(limited, 4, 1 << 14):
         text = build(limited, case).arrays["text"]
         assert case.family != ECHO or (text.min() >= 10 and text.max() <= 13)
     mixed = Contract("k", limited.sizes, (*limited.args[:1], Argument("word", "int32", Role.IN, ("m",))), PLAN)
-    assert sources(mixed, {"m": 3, "n": 9}) == {}
+    assert sources(mixed) == {}
 
 
 def test_rows_of_the_same_length_stand_still_or_are_turned() -> None:
