@@ -54,8 +54,8 @@ def planted(source: Array, known: Sequence[int], rng: np.random.Generator) -> Ar
 def echoed(source: Array, shape: tuple[int, ...], limits: tuple[int, int], rng: np.random.Generator) -> Array | None:
     """An array of that shape and the source's type that repeats the source's lines (along its last axis), every fourth
     one turned by a random number of places, every eighth backwards. In about half of the repetitions one bit is
-    flipped, each bit of the type in its turn, where that stays within the limits. None where there is nothing to
-    repeat, or too many lines."""
+    flipped, in every third of these the last element's, each bit of the type in its turn, where that stays within the
+    limits. None where there is nothing to repeat, or too many lines."""
     count, width = math.prod(shape), shape[-1]
     if not source.size or not count or count // width > MOST_LINES:
         return None
@@ -63,14 +63,16 @@ def echoed(source: Array, shape: tuple[int, ...], limits: tuple[int, int], rng: 
     if count < lines.shape[1]:
         return np.resize(lines[0], shape)
     values = np.stack([np.resize(lines[row % len(lines)], width) for row in range(count // width)])
-    for row in range(min(3, len(values) - 1), len(values), 4):
-        values[row] = np.roll(values[row], int(rng.integers(width)))
-    values[1::8] = values[1::8, ::-1].copy()
     flat: Array = values.reshape(-1)
     places = rng.integers(0, count, max(count // (2 * lines.shape[1]), 1))
+    ends = places[::3] % width
+    places[::3] += np.minimum(ends // lines.shape[1] * lines.shape[1] + lines.shape[1], width) - 1 - ends
     bits = np.arange(len(places), dtype=np.uint64) % np.uint64(8 * source.dtype.itemsize)
     unsigned = np.dtype(f"u{source.dtype.itemsize}")
     flipped = (flat[places].view(unsigned) ^ (np.uint64(1) << bits).astype(unsigned)).view(source.dtype)
     within = (flipped >= limits[0]) & (flipped <= limits[1])
     flat[places[within]] = flipped[within]
-    return flat.reshape(shape)
+    for row in range(min(3, len(values) - 1), len(values), 4):
+        values[row] = np.roll(values[row], int(rng.integers(width)))
+    values[1::8] = values[1::8, ::-1].copy()
+    return values.reshape(shape)
