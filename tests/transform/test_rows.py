@@ -384,6 +384,44 @@ def test_rows_that_begin_where_an_array_says_are_shared_too(subject_from, apply_
     assert not list(ROW_PER_WARP.moves(subject_from(COMPRESSED.replace(", HIGH", ""))))  # as long as an int counts
 
 
+STRIDED = COMPRESSED.partition("{\n    int row")[0].replace("HIGH", "high = 4").replace("ceil_div(rows, 64)", "3")
+OWN_ROWS = """{
+    for (int row = blockIdx.x * blockDim.x + threadIdx.x; row < rows; row += blockDim.x * gridDim.x) {
+        float sum = 0;
+        const int begin = ends[row], end = ends[row + 1];
+        for (int j = begin; j < end; ++j) sum += x[row * 9 + j + 4];
+        y[row] = sum;
+    }
+}
+"""
+
+
+def test_threads_that_take_rows_a_grid_apart_are_threads_of_one_row(subject_from, apply_move, close_outputs) -> None:
+    subject = subject_from(STRIDED + OWN_ROWS)
+    for action, blocks in ((ROW_PER_WARP, "ceil_div(rows, 4)"), (ROW_PER_BLOCK, "rows")):
+        changed = apply_move(action, subject, "[threads=128,cache=none,width=1]")
+        assert changed.plan.launches[0].grid[0] == blocks
+        close_outputs(subject, changed, [{"rows": 500}, {"rows": 1}])
+    assert next(iter(ROW_PER_WARP.moves(subject))).gain > 5  # a row begins where it is told to, in a variable
+    assert not list(ROW_PER_WARP.moves(subject_from(STRIDED + OWN_ROWS, keep_launch=True)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    for (int row", "    float sum = 0;\n    for (int row"),  # goes on from row to row
+        ("        float sum = 0;", "        float sum = 0; if (x[row * 9] > 3.0f) return;"),  # ends rows to come
+        ("row += blockDim.x * gridDim.x", "row += blockDim.x"),
+        ("row < rows; row", "row < (int)x[0]; row"),
+    ],
+)
+def test_rows_that_are_not_their_own_stay_with_one_thread(old: str, new: str, subject_from) -> None:
+    body = OWN_ROWS.replace(old, new, 1)
+    body = body.replace("        float sum = 0;\n", "", 1) if old.startswith("    for") else body
+    assert body != OWN_ROWS
+    assert not list(ROW_PER_WARP.moves(subject_from(STRIDED + body)))
+
+
 def test_the_first_of_equal_extremes_stays_the_place(subject_from, runner) -> None:
     """Inputs are whole numbers from -4 to 4: nearly every row has ties, and rows in which nothing is below 3."""
     subject = subject_from(kernel(ARGMAX, out=PER_ROW, tolerance="exact = true"))

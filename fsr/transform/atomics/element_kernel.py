@@ -9,10 +9,8 @@ from dataclasses import dataclass, replace
 from fsr.analysis.accesses import Access
 from fsr.analysis.effects import Unclear, accesses
 from fsr.analysis.parallel import Scene
-from fsr.analysis.types import is_integer
 from fsr.source.form import (
     Binary,
-    Cast,
     Comment,
     Declare,
     Expr,
@@ -20,17 +18,16 @@ from fsr.source.form import (
     If,
     Jump,
     KernelForm,
-    Member,
     Name,
     Return,
     Scope,
     Stmt,
     While,
 )  # fmt: skip
-from fsr.source.mapping import substitute
-from fsr.source.walk import blocks_of, integer, names_changed, names_in, walk_exprs, walk_stmts
+from fsr.source.walk import blocks_of, names_changed, names_in, walk_stmts
 from fsr.transform.protocol import Subject
-from fsr.transform.rows.row_kernel import is_global_id, is_row, scene_of, uses_threads
+from fsr.transform.rows.row_kernel import scene_of
+from fsr.transform.rows.thread_numbers import Split, grid_stride, is_row, uses_threads
 from fsr.transform.sizes import always, one_thread_each
 from fsr.transform.target import Target, target_for
 
@@ -65,7 +62,7 @@ def element_kernel(subject: Subject, kernel: KernelForm) -> ElementKernel | None
         return None
     split = _one_each(kernel, threads)
     strided = split is None
-    split = split or _grid_stride(kernel, threads)
+    split = split or grid_stride(kernel, threads)
     if split is None:
         return None
     before, var, type_, bound, body = split
@@ -97,9 +94,6 @@ def covered(found: Target, bound: Expr, threads: int, strided: bool) -> bool:
         return True
     wanted = f"min(1, ({text}))" if strided else f"({text})"
     return always(found.contract, f"({grid}) * {threads} >= {wanted}")
-
-
-Split = tuple[tuple[Stmt, ...], str, str, Expr, tuple[Stmt, ...]]
 
 
 def _one_each(kernel: KernelForm, threads: int) -> Split | None:
@@ -138,58 +132,6 @@ def _below(test: Expr, var: str) -> Expr | None:
         case Binary(op=">", left=bound, right=Name(text=right)) if right == var:
             return bound
     return None
-
-
-def _grid_stride(kernel: KernelForm, threads: int) -> Split | None:
-    """``for (int i = <global id>; i < n; i += blockDim.x * gridDim.x) body`` and nothing after it."""
-    values: dict[str, Expr] = {}
-    before: list[Stmt] = []
-    rest = [s for s in kernel.body if not isinstance(s, Comment)]
-    if not rest or not isinstance(rest[-1], For):
-        return None
-    for stmt in rest[:-1]:
-        if not isinstance(stmt, Declare) or stmt.init is None or stmt.dims:
-            return None
-        if uses_threads([stmt]):
-            if not is_integer(stmt.type):
-                return None
-            values[stmt.name] = substitute(stmt.init, values)
-        else:
-            before.append(stmt)
-    loop = rest[-1]
-    if loop.type is None or loop.relation != "<":
-        return None
-    start, step = substitute(loop.start, values), substitute(loop.step, values)
-    if not is_global_id(start, threads) or not _is_grid(step, threads):
-        return None
-    if any(names_in(e) & set(values) for s in (*before, *loop.body) for e in _exprs(s)):
-        return None
-    return tuple(before), loop.var, loop.type.removeprefix("const "), loop.bound, loop.body
-
-
-def _exprs(stmt: Stmt) -> list[Expr]:
-
-    return list(walk_exprs([stmt]))
-
-
-def _is_grid(expr: Expr, threads: int) -> bool:
-    """Whether an expression is ``gridDim.x * blockDim.x``, casts left aside."""
-    match expr:
-        case Cast(operand=inner):
-            return _is_grid(inner, threads)
-        case Binary(op="*", left=left, right=right):
-            return {_axis(left, threads), _axis(right, threads)} == {"gridDim", "blockDim"}
-    return False
-
-
-def _axis(expr: Expr, threads: int) -> str:
-
-    while isinstance(expr, Cast):
-        expr = expr.operand
-    match expr:
-        case Member(base=Name(text=text), name="x"):
-            return text
-    return "blockDim" if integer(expr) == threads else ""
 
 
 def ended(body: Sequence[Stmt]) -> tuple[Stmt, ...] | None:

@@ -49,7 +49,8 @@ from fsr.source.walk import (
 )
 from fsr.transform.protocol import Subject
 from fsr.transform.rows.block_values import THREAD, Combiners, Partial, folds_of, leaders_branch, starts_neutral
-from fsr.transform.rows.row_kernel import RowKernel, guard_of, scene_of, uses_threads
+from fsr.transform.rows.row_kernel import RowKernel, guard_of, scene_of
+from fsr.transform.rows.thread_numbers import uses_threads
 from fsr.transform.rows.units import flatten, units_of
 from fsr.transform.target import Target, target_for
 

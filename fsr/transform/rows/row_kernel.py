@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 
 from fsr.analysis.effects import Unclear, pointers
 from fsr.analysis.functions import functions_of, hiding_macros
-from fsr.analysis.parallel import Scene, private_names, stride, terms
+from fsr.analysis.parallel import Scene, private_names, stride
 from fsr.analysis.types import is_integer
 from fsr.source.form import (
     Assign,
     Binary,
-    Cast,
     Comment,
     Declare,
     Expr,
     For,
     If,
     Index,
+    Jump,
     KernelForm,
     Member,
     Name,
@@ -39,14 +39,14 @@ from fsr.source.walk import (
     taken_names,
     walk_expr,
     walk_stmts,
-    without_casts,
 )
 from fsr.source.walk import fresh as fresh_among
 from fsr.transform.protocol import Subject
 from fsr.transform.rows.firsts import plainly
 from fsr.transform.rows.nests import along_memory
+from fsr.transform.rows.thread_numbers import grid_stride, is_row, uses_threads
 from fsr.transform.rows.units import Unit, flatten, units_of
-from fsr.transform.sizes import one_thread_each
+from fsr.transform.sizes import always, one_thread_each
 from fsr.transform.target import Target, target_for
 
 
@@ -73,8 +73,10 @@ def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
     if found is None or mentions_template(kernel):
         return None
     kernel = replace(kernel, body=along_memory(plainly(kernel.body, found), found))
-    found = replace(found, kernel=kernel)
     threads = found.row_threads
+    strided = None if threads is None or subject.keep_launch else _single_turns(replace(found, kernel=kernel), threads)
+    kernel = strided or kernel
+    found = replace(found, kernel=kernel)
     position = next((i for i, s in enumerate(kernel.body) if isinstance(s, Declare) and is_row(s, threads)), None)
     if threads is None or position is None:
         return None
@@ -90,7 +92,26 @@ def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
         return None
     if any(u.kind != "all" or u.accesses for u in heads) or not any(u.kind == "loop" for u in flatten(units)):
         return None
-    return RowKernel(found, before, row, units, scene, threads, _rows(found, row.name, after, threads))
+    return RowKernel(
+        found, before, row, units, scene, threads, _rows(found, row.name, after, None if strided else threads)
+    )
+
+
+def _single_turns(found: Target, threads: int) -> KernelForm | None:
+    """A kernel whose threads take rows a whole grid apart as one with a thread for every row; None for any other."""
+    split = grid_stride(found.kernel, threads)
+    if split is None:
+        return None
+    before, name, type_, bound, body = split
+    count = found.size_text(bound)
+    if count is None or not always(found.contract, f"({found.launch.grid[0]}) >= min(1, {count})"):
+        return None
+    ends = any(isinstance(s, Return | Jump) for s in walk_stmts(body))  # which may end more than one row
+    if ends or names_changed(body) & {s.name for s in before if isinstance(s, Declare)}:
+        return None
+    first = Binary("*", Member(Name("blockIdx"), "x"), Member(Name("blockDim"), "x"))
+    row = Declare(f"const {type_}", name, Binary("+", first, Member(Name("threadIdx"), "x")))
+    return replace(found.kernel, body=(*before, row, If(Binary("<", Name(name), bound), body, ())))
 
 
 def mentions_template(kernel: KernelForm) -> bool:
@@ -99,53 +120,6 @@ def mentions_template(kernel: KernelForm) -> bool:
     return bool(
         names and names & (names_mentioned(kernel.body) | {w for p in kernel.params for w in opaque_names(p.type)})
     )
-
-
-def is_row(stmt: Declare, threads: int | None) -> bool:
-    """Whether a declaration gives the global thread number along x."""
-    return (
-        stmt.init is not None
-        and is_integer(stmt.type)
-        and not stmt.dims
-        and not stmt.qualifiers
-        and is_global_id(stmt.init, threads)
-    )
-
-
-def is_global_id(expr: Expr, threads: int | None) -> bool:
-    """Whether an expression is ``blockIdx.x * blockDim.x + threadIdx.x`` in any order, casts left aside."""
-    match expr:
-        case Cast(operand=inner):
-            return is_global_id(inner, threads)
-        case Binary(op="+"):
-            parts = [without_casts(t) for t, _ in terms(expr)]
-            if len(parts) != 2 or any(sign < 0 for _, sign in terms(expr)):
-                return False
-            products = [p for p in parts if isinstance(p, Binary) and p.op == "*"]
-            if _builtin("threadIdx") not in parts or len(products) != 1:
-                return False
-            factors = [without_casts(products[0].left), without_casts(products[0].right)]
-            if _builtin("blockIdx") not in factors:
-                return False
-            factors.remove(_builtin("blockIdx"))
-            return factors[0] == _builtin("blockDim") or (threads is not None and integer(factors[0]) == threads)
-    return False
-
-
-def _builtin(name: str, axis: str = "x") -> Member:
-    return Member(Name(name), axis)
-
-
-def uses_threads(body: Iterable[Stmt]) -> bool:
-    """Whether statements depend on the thread or on the launch, other than through blockIdx.y and blockIdx.z."""
-    allowed = {_builtin("blockIdx", "y"), _builtin("blockIdx", "z")}
-    return any(_mentions_builtin(e, allowed) for s in walk_stmts(body) for e in exprs_of(s))
-
-
-def _mentions_builtin(expr: Expr, allowed: set[Member]) -> bool:
-    inside = list(walk_expr(expr))
-    mentioned = sum(isinstance(e, Name) and e.text in BUILTINS for e in inside)
-    return mentioned > sum(isinstance(e, Member) and e in allowed for e in inside)
 
 
 def scene_of(found: Target, *, exact: bool) -> Scene:
@@ -181,14 +155,14 @@ def scene_of(found: Target, *, exact: bool) -> Scene:
 def walks_along(rows: RowKernel) -> bool:
     """Whether neighbouring iterations of a loop touch neighbouring elements of the row's own part of a buffer: then
     threads that walk different rows touch memory far apart, and threads that share a row do not."""
-    own = {rows.row.name}
+    own, told = {rows.row.name}, set[str]()  # of the row; as an array says
     for stmt in walk_stmts(rows.target.kernel.body):
         match stmt:
-            case Declare(name=name, init=init) if init is not None and names_in(init) & own:
-                own.add(name)
-            case Assign(target=Name(text=name), value=value) if names_in(value) & own:
-                own.add(name)
-            case For(var=name, start=start) if names_in(start) & own and any(map(_is_read, walk_expr(start))):
+            case Declare(name=name, init=value) | Assign(target=Name(text=name), value=value) if value is not None:
+                if names_in(value) & own:
+                    own.add(name)
+                    told |= {name} if _is_told(value, told) else set()
+            case For(var=name, start=start) if names_in(start) & own and _is_told(start, told):
                 own.add(name)  # a row begins where an array says
     for unit in flatten(rows.units):
         if unit.loop is None:
@@ -202,8 +176,8 @@ def walks_along(rows: RowKernel) -> bool:
     return False
 
 
-def _is_read(e: Expr) -> bool:
-    return isinstance(e, Index)
+def _is_told(e: Expr, told: set[str]) -> bool:
+    return bool(names_in(e) & told) or any(isinstance(x, Index) for x in walk_expr(e))
 
 
 def _outlives(name: str, body: Iterable[Stmt]) -> bool:
@@ -218,11 +192,15 @@ def _outlives(name: str, body: Iterable[Stmt]) -> bool:
     return False
 
 
-def _rows(found: Target, row: str, after: tuple[Stmt, ...], threads: int) -> str:
-    """The number of rows: what the guard says, where it says so, and never more than there were threads."""
+def _rows(found: Target, row: str, after: tuple[Stmt, ...], threads: int | None) -> str:
+    """The number of rows: what the guard says, where it says so, and never more than there were threads, so many a
+    block; None: threads that had several rows."""
     grid = found.launch.grid[0]
     guard = guard_of(row, after)
     text = None if guard is None else found.size_text(guard)
+    if threads is None:
+        assert text is not None
+        return text
     if text is None:
         return f"({grid}) * {threads}"
     if one_thread_each(grid, text, threads):
