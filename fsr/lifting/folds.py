@@ -234,6 +234,9 @@ class Folding:
             if not full[n] and not self._matches(inner, loads, points.take([n], [0]), items):
                 raise Refused("a clipped fold's domain is no padded box")
         runs = {int(r): n for n, r in enumerate(points.run)}  # a sample of each run
+        boxes = [math.prod(int(value_of(x, points.take([n], [0]))[0]) for _, x in inner.dims) for n in range(len(by))]
+        if boxes == [len(items) for items in by]:
+            return inner  # nothing was clipped: at some elements a dimension of one term told none apart
         found = Fold(inner.op, inner.dims, inner.body, True)
         rows = list(runs.values())
         at = points.take(rows, [0] * len(rows))

@@ -30,7 +30,7 @@ from fsr.lifting.check import FAMILIES, RUN_IN_PART_S, Checker
 from fsr.lifting.forms import Forms
 from fsr.lifting.generalise import Generaliser
 from fsr.lifting.graph import Graph
-from fsr.lifting.merging import AskedOnce, guarded, merged, one_type
+from fsr.lifting.merging import AskedOnce, as_summed, guarded, merged, one_type
 from fsr.lifting.points import Points
 from fsr.lifting.refused import Hopeless, Refused, TooMuch
 from fsr.lifting.sampling import checked_sizes, least_sizes, spread_sizes, watched_sizes
@@ -207,6 +207,7 @@ class _Attempt:
                    for run in range(len(self.runs))]  # fmt: skip
         if min(longest) > _LONGEST:
             raise Hopeless(f"{output.name} is many steps in time, of which each reads neighbours of the one before")
+        terms = as_summed(graph, terms, output.dtype)
         points = Points(
             {k: np.array(v, np.int64) for k, v in columns.items()}, np.array(number, np.int64), tuple(terms)
         )

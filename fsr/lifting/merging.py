@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fsr.lifting.graph import LISTS, Graph
 from fsr.lifting.refused import Refused
 
@@ -65,6 +67,16 @@ def one_type(g: Graph, e: int, dtype: str) -> int:
     if any(kept) and not all(kept):
         sides = [g.op(dtype[1:], k) if is_kept else k for k, is_kept in zip(sides, kept, strict=True)]
     return g.selected(int(x[1]), *sides)
+
+
+def as_summed(g: Graph, terms: Sequence[int], dtype: str) -> list[int]:
+    """Elements of an unsigned output with those that are stored as they were read told as the signed values of their
+    bits where others are sums or extremes of such: a running sum's first one."""
+    signed = dtype[1:] if dtype.startswith("uint") else ""
+    below = {k for t in set(terms) if g.terms[t][0] in LISTS for k in g.terms[t][1]}
+    if not any(g.terms[k][0] == signed and g.terms[g.terms[k][1]][0] == "load" for k in below):
+        return list(terms)
+    return [g.make(signed, t) if g.terms[t][0] == "load" else t for t in terms]
 
 
 def merged(g: Graph, a: int, b: int, home: int) -> int:

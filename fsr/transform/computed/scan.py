@@ -14,8 +14,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Self
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Affine, Case, Expr, Fold, Op, names_in, renamed
-from fsr.computation.simplify import at_zero, simplified, unpeeled
+from fsr.computation.expression import Affine, Expr, Fold, names_in, renamed
+from fsr.computation.simplify import unpeeled
 from fsr.computation.types import type_of
 from fsr.records import Scratch
 from fsr.source.names import indent, unrolled
@@ -68,7 +68,7 @@ def scan(scene: Scene, at: int = -1) -> Scan | None:
     found = one_fold(part) if len(part.domain) >= -at else None
     if found is None:
         return None
-    output, fold = replace(found[0], value=_whole(found[0])), found[1]
+    output, fold = replace(found[0], value=unpeeled(value_of(found[0]))), found[1]
     dim, last = part.domain[at][0], part.domain[-1][0]
     (own, length), *_ = fold.dims
     if length not in (Affine(((dim, 1),), 0), Affine(((dim, 1),), 1)) or dim in names_in(fold.body):
@@ -81,24 +81,6 @@ def scan(scene: Scene, at: int = -1) -> Scan | None:
     if apart or not any(along(x, last) and dim in names_in(x) for x in loads_in([body])):
         return None
     return Scan(scene, output, fold, body, length.constant == 1, at)
-
-
-def _whole(output: Statement) -> Expr:
-    """The output's value without a branch for the first element that says the same there, to the bit."""
-    value = unpeeled(value_of(output))
-    match value:
-        case Case(Affine(((name, 1),), 0), Affine((), 0), yes, no):
-            first = [_uncast(simplified(at_zero(x, name))) for x in (yes, no)]
-            return no if first[0] == first[1] else value
-    return value
-
-
-def _uncast(e: Expr) -> Expr:
-    """What is cast to an integer as wide as it is: where it is stored, the same bits."""
-    match e:
-        case Op("int32" | "int64" as to, (a,)) if type_of(a).removeprefix("u") == to:
-            return a
-    return e
 
 
 # ---------------------------------------------------------------- decisions

@@ -20,6 +20,7 @@ from fsr.hardware.gpus import Target as Gpu
 from fsr.hardware.gpus import closest_target
 from fsr.records import Candidate
 from fsr.source.parse import parse_kernels
+from fsr.transform.computed.in_turn import in_turn
 from fsr.transform.computed.interleaved import by_planes, by_records
 from fsr.transform.computed.joining import joined
 from fsr.transform.computed.parts import Part, cuts_of, name_of
@@ -225,7 +226,7 @@ def _cuttings(
 
     found = []
     ways = (*segmented(computation, same), *by_records(computation), *by_planes(computation), computation)
-    for told in (*ways, *staged(computation)):
+    for told in (*ways, *in_turn(computation), *staged(computation)):
         found += _cut(told, target, contract, gpu)
     return tuple(way for n, way in enumerate(found) if way not in found[:n])
 
