@@ -11,10 +11,10 @@ import numpy as np
 
 from fsr.backends.host.device import HostDevice
 from fsr.backends.host.traced import TracedImage
-from fsr.backends.host.tracing import ALL, ASIDE, FULL, KINDS, Part, Trace
+from fsr.backends.host.tracing import ASIDE, FULL, KINDS, Part, Trace
 from fsr.backends.protocol import Buffer, DeviceFault
 from fsr.contract.flags import fixed_at, flags_of
-from fsr.contract.model import Contract
+from fsr.contract.model import Argument, Contract
 from fsr.expressions import evaluate
 from fsr.hardware.dtypes import numpy_dtype
 from fsr.lifting.allowance import Allowance
@@ -130,9 +130,11 @@ class Watcher:
         if part and len(launches) != 1:
             raise Refused("of several launches none is watched in part")
 
+        told = [a.name for a in contract.buffers() if a.role is Role.IN and _is_one_value(a)]
+
         def traced() -> Trace:
             blocks = part_of(launches[0].grid, self._blocks, others) if part else ()
-            some = Part([blocks], self._threads, self.image.alone) if part else ALL
+            some = Part([blocks], self._threads, self.image.alone, told) if part else Part(plain=told)
             with self.allowance.waiting(lambda: self.device.cpu_s):
                 return self.device.trace(self.image.image, launches, buffers, names, left_s, some)
 
@@ -223,8 +225,7 @@ class Watcher:
 
     def _given(self, graph: Graph, run: Run, term: int) -> int:
         """A term with the elements of buffers that always arrive with one value as that value."""
-        held = {a.name: a for a in self.contract.buffers() if a.constraints.low is not None}
-        constant = {name: a for name, a in held.items() if a.constraints.low == a.constraints.high}
+        constant = {a.name: a for a in self.contract.buffers() if _is_one_value(a)}
         if not constant:
             return term
         known: dict[int, int] = {}
@@ -246,6 +247,11 @@ class Watcher:
             return known[e]
 
         return settled(term)
+
+
+def _is_one_value(a: Argument) -> bool:
+    """Whether a buffer always arrives with one value in all elements."""
+    return a.constraints.low is not None and a.constraints.low == a.constraints.high
 
 
 def as_stored(graph: Graph, term: int, dtype: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -76,11 +76,13 @@ def type_number(dtype: np.dtype[Any]) -> int:
 class Part:
     """What of a plan is run and watched. ``blocks``: for each launch those that run, or nothing for all. ``threads``:
     of each block those that are watched, or nothing for all; of the others only what they read and pass on is, and of
-    those that stand ``alone`` nothing."""
+    those that stand ``alone`` nothing. ``plain``: buffers whose elements are not followed but taken as what they
+    hold."""
 
     blocks: Sequence[Sequence[int]] = ()
     threads: Sequence[int] = ()
     alone: bool = False
+    plain: Collection[str] = ()
 
 
 ALL = Part()
@@ -94,7 +96,7 @@ def trace(prepared: HostPrepared, scalars: Sequence[Sequence[str]], timeout_s: f
     starts = _starts(prepared)
     for buffer, place, address in zip(arena.buffers, arena.places, starts, strict=True):
         number, count = type_number(buffer.array.dtype), buffer.array.size
-        if not (buffer.zeroed and buffer.role is None):
+        if not (buffer.zeroed and buffer.role is None) and buffer.name not in part.plain:
             rows.append([address, count, number, len(regions), 1])
         regions.append(buffer.name)
         if buffer.role not in (None, Role.IN) and place.size:
