@@ -71,7 +71,7 @@ class Part:
     def _changes(self, e: Load) -> bool:
         """Whether some point may write what is read: not where each is written at another number in some index, as
         records are whose last field alone changes."""
-        return any(s.target == e.buffer and not _apart(s.place, e.indices) for s in self.outputs)
+        return any(s.target == e.buffer and not apart(s.place, e.indices) for s in self.outputs)
 
     @cached_property
     def box(self) -> Mapping[str, int]:
@@ -84,8 +84,8 @@ class Part:
         own = Load(self.whole[0].target, self.whole[0].place, "")
         reads = {e for e in walk(value_of(self.whole[0])) if isinstance(e, Load) and e.buffer == own.buffer}
         folds = {n: x for e in walk(value_of(self.whole[0])) if isinstance(e, Fold) for n, x in e.dims}
-        apart = all(e.indices == own.indices or _before(e, self.whole[0], found, folds) for e in reads)
-        return found if apart else {}
+        others = (e for e in reads if e.indices != own.indices)
+        return found if all(_before(e, self.whole[0], found, folds) for e in others) else {}
 
     @cached_property
     def repeats(self) -> bool:
@@ -260,7 +260,7 @@ def bound_in(e: Expr) -> list[str]:
     return list(dict.fromkeys(n for x in walk(e) if isinstance(x, Fold) for n, _ in x.dims))
 
 
-def _apart(one: Sequence[Expr], other: Sequence[Expr]) -> bool:
+def apart(one: Sequence[Expr], other: Sequence[Expr]) -> bool:
     """Whether two places differ by a number, whatever the dimensions are."""
     at = [(number_of(a), number_of(b)) for a, b in zip(one, other, strict=True)]
     return any(a is not None and b is not None and a != b for a, b in at)

@@ -18,7 +18,7 @@ from fsr.source.names import indent
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.folding import c_type, checked, extent, folds_in, identity, step
 from fsr.transform.computed.packs import MOST_BYTES, pack_type
-from fsr.transform.computed.parts import name_of, value_of
+from fsr.transform.computed.parts import apart, name_of, value_of
 from fsr.transform.computed.scene import Scene, bytes_of, loads_in
 from fsr.transform.computed.shared_values import SharedValues
 from fsr.transform.plain.c_text import TYPES, NotPlain
@@ -62,7 +62,9 @@ def _points(scene: Scene) -> _Points | None:
             at = {name: n for name, _ in dims[1:]}
             out = fixed(Load(s.target, s.place, dtypes[s.target]), at)
             assert isinstance(out, Load)
-            values.append((out, simplified(fixed(value_of(s), at))))
+            value = simplified(fixed(value_of(s), at))
+            if not (isinstance(value, Load) and (value.buffer, value.indices) == (out.buffer, out.indices)):
+                values.append((out, value))  # others stay as they are
     found = list(dict.fromkeys(f for _, v in values for f in folds_in(v)))
     point = dims[0]
     try:
@@ -81,7 +83,11 @@ def _over_all(fold: Fold) -> Expr:
 
 def _is_whole(found: _Points) -> bool:
     """Whether each point's folds are its own, over one length, and nobody reads what another point writes."""
-    scene, written = found.scene, found.scene.part.written
+    scene = found.scene
+
+    def written(x: Load) -> bool:
+        return any(out.buffer == x.buffer and not apart(out.indices, x.indices) for out, _ in found.values)
+
     if any(isinstance(e, Recurrence) for _, v in found.values for e in walk(v)):
         return False
     if any(type_of(f) not in _DTYPES or f.op != "sum" or extent(f) != found.length for f, _ in found.folds):
@@ -93,10 +99,10 @@ def _is_whole(found: _Points) -> bool:
         return False  # something of the point, something of the others, and nothing of pairs
     if {n for n, _ in found.length.terms} - set(scene.part.sizes) or not found.length.terms:
         return False
-    if any(x.buffer in written for x in loads_in([body for _, body in found.folds])):
+    if any(map(written, loads_in([body for _, body in found.folds]))):
         return False
     own = {out.indices[0] for out, _ in found.values}
-    reads = [x for x in loads_in([v for _, v in found.values]) if x.buffer in written]
+    reads = filter(written, loads_in([v for _, v in found.values]))
     return all(x.indices[0] in own and all(isinstance(i, Number) for i in x.indices) for x in reads)
 
 

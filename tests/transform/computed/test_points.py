@@ -90,3 +90,55 @@ def test_nothing_is_offered_where_points_read_what_others_write(wrong):
     given = computed(subject(), {"v": Op("sum", (own, total))}, ("n",))
     family = next(a for a in FROM_COMPUTATION if a.name == "fold-points")
     assert list(family.moves(given)) == []
+
+
+BODIES = """// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 4096, timed = 4096}
+// [args]
+// b = {dtype = "float32", role = "inout", shape = ["n", 5]}
+// n = {value = "n"}
+// [launch]
+// grid = "ceil_div(n, 64)"
+// block = 64
+// [tolerance]
+// sum_length = "n"
+// ///
+struct Body { float x, y, vx, vy, mass; };
+__global__ void k(Body *b, int n) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  if (i >= n) return;
+  float p = 0, q = 0;
+  for (int k = 0; k < n; k++) {
+    p += b[k].mass * (b[k].x - b[i].x);
+    q += b[k].mass * (b[k].y - b[i].y);
+  }
+  b[i].vx += p;
+  b[i].vy += q;
+}
+"""
+
+
+def of_bodies(first: int):
+    """Of records of five, what pulls on two elements from ``first`` on, the others as they are."""
+    k, i, j = at("k0", "i", "j")
+    there = Number(Affine((("j", 1),), -first), "int64")
+    apart = Op("sum", (Load("b", (k, there), "float32"), Op("neg", (Load("b", (i, there), "float32"),))))
+    pull = over("sum", "n", Op("prod", (Load("b", (k, number(4)), "float32"), apart)))
+    own = Load("b", (i, j), "float32")
+    moved = Case(Affine((("j", 1),)), Affine((), first + 1), Op("sum", (own, pull)), own)
+    return Case(Affine((("j", 1),)), Affine((), first - 1), own, moved)
+
+
+def test_records_of_which_points_read_some_elements_and_write_others(runner):
+    given = computed(subject_of(BODIES), {"b": of_bodies(2)}, ("n",))
+    made = FAMILY["fold-points"].apply(given, next(iter(FAMILY["fold-points"].moves(given)))).source
+    assert made.count("= made") == 4  # two elements of two points, none that stays as it is
+    check(runner, given, "fold-points", [(70,), (1,), (33,)])
+
+
+@pytest.mark.parametrize("first", [1, 3])  # the second is a coordinate, the last is the mass
+def test_records_of_which_points_write_what_others_read_stay(first):
+    given = computed(subject_of(BODIES), {"b": of_bodies(first)}, ("n",))
+    assert not list(FAMILY["fold-points"].moves(given))
