@@ -55,7 +55,7 @@ class Writer:
     """Writes expressions. ``affine``: C text of an affine value of sizes and dimensions; ``by``: of a divisor.
     ``extents``: of each buffer the C texts of its extents. ``names``: what buffers and values are called. ``held``:
     expressions whose value stands in a variable. ``wide``: buffers of more elements than an int counts, where indices
-    are ints."""
+    are ints. ``domain``: dimensions that stay below an extent, as it is told in divisors."""
 
     affine: Callable[[Affine], str]
     extents: Mapping[str, tuple[str, ...]]
@@ -63,6 +63,7 @@ class Writer:
     by: Callable[[str | int], str]
     held: Mapping[Expr, str] = field(default_factory=dict)
     wide: frozenset[str] = frozenset()
+    domain: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, e: Expr) -> str:
         """An expression, in brackets where it is no single word. Raises NotPlain."""
@@ -89,6 +90,11 @@ class Writer:
         value, by = self.affine(index.value), self.by(index.by)
         if isinstance(index, Quotient):
             return f"(({value}) / {by})"
+        match index.value:  # a neighbour on a ring
+            case Affine(((dim, 1),), 1) if self.domain.get(dim) == str(index.by):
+                return f"({value} < {by} ? {value} : 0)"
+            case Affine(((dim, 1),), -1) if self.domain.get(dim) == str(index.by):
+                return f"({value} < 0 ? {by} - 1 : {value})"
         if index.value.constant < 0 or any(times < 0 for _, times in index.value.terms):  # C keeps the sign
             return f"((({value}) % {by} + {by}) % {by})"
         return f"(({value}) % {by})"
@@ -103,7 +109,7 @@ class Writer:
         found = ""
         for part, extent in zip(indices, self.extents[buffer], strict=True):
             text = self.text(part)
-            text = bare(text) if isinstance(part, Number) else text
+            text = bare(text) if isinstance(part, Number) and "?" not in text else text
             if found in ("", "0"):
                 found = f"(long long){_grouped(text)}" if buffer in self.wide and text != "0" else text
                 continue

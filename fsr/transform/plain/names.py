@@ -83,7 +83,9 @@ class Names:
         called = {name: flat for name, (flat, _) in flat_views(target).items()}
         self.names = {buffer: called.get(name, name) for buffer, name in self.names.items()}
         self.extents = {b.name: tuple(map(self.sizes.text, b.shape)) for b in c.buffers if not b.name.startswith("_")}
-        self.writer = Writer(self.affine, self.extents, self.names, self._by)
+        domains = {d for s in c.statements for d in s.domain}
+        single = {n: x for n, x in domains if sum(n == other for other, _ in domains) == 1}
+        self.writer = Writer(self.affine, self.extents, self.names, self._by, domain=single)
 
     def _by(self, by: str | int) -> str:
         return str(by) if isinstance(by, int) else self.sizes.text(by)

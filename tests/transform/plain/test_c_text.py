@@ -72,6 +72,16 @@ def test_what_is_left_of_a_negative_number_is_not_negative() -> None:
     assert written(Number(Remainder(Affine((("j", 1),), 1), 8), "int64")) == "((j + 1) % 8)"
 
 
+def test_a_neighbour_on_a_ring_takes_no_division() -> None:
+    """Where the dimension stays below the divisor; a place that is further on, or on another ring, takes one."""
+    ring = Writer(affine, {"x": ("2", "8")}, {"x": "x"}, str, domain={"j": "8"})
+    left, right, far = (Number(Remainder(Affine((("j", 1),), by), 8), "int64") for by in (-1, 1, 2))
+    assert ring.text(Load("x", (index("i"), left), "float32")) == "x[i * 8 + (j + -1 < 0 ? 8 - 1 : j + -1)]"
+    assert ring.text(Load("x", (index("i"), right), "float32")) == "x[i * 8 + (j + 1 < 8 ? j + 1 : 0)]"
+    assert ring.text(far) == "((j + 2) % 8)"
+    assert ring.text(Number(Remainder(Affine((("j", 1),), 1), 7), "int64")) == "((j + 1) % 7)"
+
+
 def test_halves_are_compared_as_floats() -> None:
     assert written(Op("gt", (H, Const(0.5, "float16")))) == "((float)h[i] > 0.5f)"
     assert written(Const(0.5, "float16")) == "__half(0.5f)"
