@@ -83,8 +83,9 @@ def interpret_at(
 
 
 def _with_flags(c: Computation, sizes: Mapping[str, int], inputs: Mapping[str, Array]) -> dict[str, int]:
-    """The sizes, and the scalars that a computation names as it does sizes."""
-    return {**{name: int(inputs[name]) for name in c.sizes if name not in sizes and name in inputs}, **sizes}
+    """The sizes, the scalars that a computation names as it does sizes, and the expressions of sizes among its own."""
+    known = {**{name: int(inputs[name]) for name in c.sizes if name not in sizes and name in inputs}, **sizes}
+    return {**{text: evaluate_int(text, known) for text in c.sizes if not text.isidentifier()}, **known}
 
 
 def inlined(c: Computation, e: Expr) -> Expr:

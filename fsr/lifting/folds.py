@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
-from fsr.computation.expression import Affine, Expr, Fold, Load, Number, Op, names_in, walk
+from fsr.computation.expression import Affine, Expr, Fold, Load, Number, Op, affine, names_in, walk
 from fsr.computation.types import neutral, type_of
 from fsr.lifting.clamped import neighbours, stopping
 from fsr.lifting.conditions import decision, value_of
@@ -21,6 +22,7 @@ from fsr.lifting.refused import Refused
 from fsr.lifting.taps import Extents, by_taps
 
 Lists = Sequence[Sequence[int]]
+Places = Sequence[Sequence[tuple[int, ...]]]  # of each sample's terms
 _MOST_TAPS, _FEWEST = 32, 5
 
 
@@ -110,11 +112,16 @@ class Folding:
         lengths = [[1 + max((r[d] for r in ranks), default=-1) for d in range(dims)] for ranks in ranked]
         return self._over(op, points, by, ranked, lengths)
 
-    def _over(
-        self, op: str, points: Points, by: Lists, ranked: Sequence[Sequence[tuple[int, ...]]], lengths: Lists
-    ) -> Fold:
+    def _over(self, op: str, points: Points, by: Lists, ranked: Places, lengths: Lists) -> Fold:
         """A fold of terms that stand at known places of boxes of these lengths. Raises Refused."""
         dims = len(lengths[0])
+        extents = [self.fitter.affine(points, [x[d] for x in lengths]) for d in range(dims)]
+        names, body = self._along(op, points, by, ranked)
+        return Fold(op, tuple(zip(names, extents, strict=True)), body)
+
+    def _along(self, op: str, points: Points, by: Lists, ranked: Places) -> tuple[list[str], Expr]:
+        """New dimensions, and the body over them of terms at known places. Raises Refused."""
+        dims = max((len(at) for ranks in ranked for at in ranks), default=0)
         names = [f"k{next(self.fitter.fresh)}" for _ in range(dims)]
         rows, terms, at = list[int](), list[int](), list[tuple[int, ...]]()
         for n, (items, ranks) in enumerate(zip(by, ranked, strict=True)):
@@ -122,10 +129,8 @@ class Folding:
                 rows.append(n)
                 terms.append(items[i])
                 at.append(ranks[i])
-        extents = [self.fitter.affine(points, [x[d] for x in lengths]) for d in range(dims)]
         inner = points.take(rows, terms).along({name: [k[d] for k in at] for d, name in enumerate(names)})
-        body = self._pair(inner) if op in ("argmax", "argmin") else self.fitter.body(inner)
-        return Fold(op, tuple(zip(names, extents, strict=True)), body)
+        return names, self._pair(inner) if op in ("argmax", "argmin") else self.fitter.body(inner)
 
     def _pair(self, points: Points) -> Expr:
         """A value and its place."""
@@ -139,16 +144,7 @@ class Folding:
         if len(items) < 2:
             return []
         vectors = [self.fitter.forms.indices(k) for k in items]
-        basis, apart = list[int](), 1
-        for c in range(len(vectors[0])):
-            found = len({tuple(v[b] for b in (*basis, c)) for v in vectors})
-            if found > apart:
-                basis.append(c)
-                apart = found
-            if apart == len(items):
-                break
-        if apart < len(items):
-            raise Refused("terms of a fold are not told apart by their indices")
+        basis = _basis(vectors)
         ranks = [{x: r for r, x in enumerate(sorted({v[b] for v in vectors}))} for b in basis]
         if math.prod(map(len, ranks)) != len(items):
             raise Refused("a fold's domain is no box")
@@ -216,34 +212,69 @@ class Folding:
             raise Refused("a product at an edge")
         counts = np.array([len(items) for items in by])
         most = np.array([max(counts[points.run == r]) for r in points.run])
-        try:
-            return [self._clipped_to(op, points, by, counts == most)]
-        except Refused:  # a box of fixed lengths, which small sizes never fill
-            return [self._clipped_to(op, points, by, counts == counts.max())]
+        ways: tuple[Callable[[], Fold], ...] = (
+            lambda: self._clipped_to(op, points, by, counts == most),
+            lambda: self._clipped_from(op, points, by),
+            lambda: self._clipped_to(op, points, by, counts == counts.max()),  # a box that small sizes never fill
+        )
+        for way in ways[:-1]:
+            try:
+                return [way()]
+            except Refused:
+                continue
+        return [ways[-1]()]
 
     def _clipped_to(self, op: str, points: Points, by: Lists, full: Mask) -> Fold:
+        """A box that some samples have all of."""
         if full.all() or max(map(len, by)) < 2:
             raise Refused("no edge")
         inner = self.fold(op, points.where(full), [items for items, f in zip(by, full, strict=True) if f])
-        loads = [e for e in walk(inner.body) if isinstance(e, Load) and e.indices]
+        return self._padded(replace(inner, inside=True), points, by, full)
+
+    def _clipped_from(self, op: str, points: Points, by: Lists) -> Fold:
+        """A box as long as the buffers whose elements tell its points apart: a window of which every sample may lack
+        something, being wider than what it goes over."""
+        vectors = [[self.fitter.forms.indices(k) for k in items] for items in by]
+        basis = _basis(max(vectors, key=len))
+        if not basis or op in ("argmax", "argmin"):
+            raise Refused("a place of no element")
+        ranked = [[tuple(v[b] for b in basis) for v in items] for items in vectors]
+        names, body = self._along(op, points, by, ranked)
+        of = {e.indices[d]: (e.buffer, d) for e in walk(body) if isinstance(e, Load) for d in range(len(e.indices))}
+        own = [next((of[i] for i in of if isinstance(i, Number) and i.index == affine(n)), None) for n in names]
+        at, sizes = self._by_run(points)
+        shapes = [self.fitter.shapes[r] for r in at.run.tolist()]
+        extents = [self.fitter.affine(sizes, [s[x[0]][x[1]] for s in shapes]) for x in own if x is not None]
+        if len(extents) < len(names):
+            raise Refused("a place of no element")
+        found = Fold(op, tuple(zip(names, extents, strict=True)), body, True)
+        return self._padded(found, points, by, np.zeros(len(points), bool))
+
+    def _by_run(self, points: Points) -> tuple[Points, Points]:
+        """A sample of each run, and its sizes alone."""
+        last = list({int(r): n for n, r in enumerate(points.run)}.values())
+        at = points.take(last, [0] * len(last))
+        return at, Points({n: c for n, c in at.columns.items() if n in self.fitter.sizes}, at.run, at.terms)
+
+    def _padded(self, fold: Fold, points: Points, by: Lists, known: Mask) -> Fold:
+        """A clipped fold that gives the terms of all samples (some are known to have these); over the fewest indices.
+        Raises Refused."""
+        loads = [e for e in walk(fold.body) if isinstance(e, Load) and e.indices]
         if not loads or any(
             not isinstance(i, Number) or not isinstance(i.index, Affine) for e in loads for i in e.indices
         ):
             raise Refused("an edge of what data chooses")
         for n, items in enumerate(by):
-            if not full[n] and not self._matches(inner, loads, points.take([n], [0]), items):
+            if not known[n] and not self._matches(fold, loads, points.take([n], [0]), items):
                 raise Refused("a clipped fold's domain is no padded box")
-        runs = {int(r): n for n, r in enumerate(points.run)}  # a sample of each run
-        boxes = [math.prod(int(value_of(x, points.take([n], [0]))[0]) for _, x in inner.dims) for n in range(len(by))]
+        boxes = [math.prod(int(value_of(x, points.take([n], [0]))[0]) for _, x in fold.dims) for n in range(len(by))]
         if boxes == [len(items) for items in by]:
-            return inner  # nothing was clipped: at some elements a dimension of one term told none apart
-        found = Fold(inner.op, inner.dims, inner.body, True)
-        rows = list(runs.values())
-        at = points.take(rows, [0] * len(rows))
-        of_sizes = Points({n: c for n, c in at.columns.items() if n in self.fitter.sizes}, at.run, at.terms)
-        return by_taps(found, Extents(
-            [self.fitter.shapes[r] for r in runs], self.fitter.timed, lambda x: value_of(x, at).tolist(),
-            lambda values: self.fitter.affine(of_sizes, values),
+            return replace(fold, inside=False)  # nothing was clipped: at some elements a dimension of one term told none
+        at, sizes = self._by_run(points)
+        shapes = [self.fitter.shapes[r] for r in at.run.tolist()]
+        return by_taps(fold, Extents(
+            shapes, self.fitter.timed, lambda x: value_of(x, at).tolist(),
+            lambda values: self.fitter.affine(sizes, values),
         ))  # fmt: skip
 
     def _matches(self, fold: Fold, loads: Sequence[Load], point: Points, items: Sequence[int]) -> bool:
@@ -359,6 +390,21 @@ class Folding:
     def _where(self, op: str, tree: object, term: Expr) -> Expr:
         """A term where a condition holds."""
         return self.fitter.placed(tree, lambda there: term if there else neutral(op, type_of(term)))
+
+
+def _basis(vectors: Sequence[Sequence[int]]) -> list[int]:
+    """The fewest entries that tell vectors apart, the first ones. Raises Refused."""
+    basis, apart = list[int](), 1
+    for c in range(len(vectors[0]) if vectors else 0):
+        found = len({tuple(v[b] for b in (*basis, c)) for v in vectors})
+        if found > apart:
+            basis.append(c)
+            apart = found
+        if apart == len(vectors):
+            break
+    if apart < len(vectors):
+        raise Refused("terms of a fold are not told apart by their indices")
+    return basis
 
 
 def _few(order: Sequence[int]) -> list[int]:

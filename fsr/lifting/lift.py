@@ -18,12 +18,13 @@ from fsr.backends.host.device import open_host_device
 from fsr.backends.host.traced import TracedImage, TracingToolchain
 from fsr.computation.canonical import DIMS, canonical
 from fsr.computation.computation import Buffer, Computation, Statement
-from fsr.computation.expression import Affine, Expr, Fold, Number, Op
+from fsr.computation.expression import Affine, Expr, Fold, Number, Op, names_in
 from fsr.computation.implied import without_implied
 from fsr.computation.printing import affine_text
 from fsr.contract.flags import fixed_at, with_flags
 from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError, MissingToolError
+from fsr.expressions import evaluate_int
 from fsr.lifting.additions import additions, chosen, unasked, zero_like
 from fsr.lifting.allowance import Allowance
 from fsr.lifting.check import FAMILIES, RUN_IN_PART_S, Checker
@@ -32,6 +33,7 @@ from fsr.lifting.generalise import Generaliser
 from fsr.lifting.graph import Graph
 from fsr.lifting.merging import AskedOnce, as_summed, guarded, merged, one_type
 from fsr.lifting.points import Points
+from fsr.lifting.quotients import quotients
 from fsr.lifting.refused import Hopeless, Refused, TooMuch
 from fsr.lifting.sampling import checked_sizes, least_sizes, spread_sizes, watched_sizes
 from fsr.lifting.watching import Run, Watcher
@@ -100,6 +102,7 @@ class _Attempt:
         self.watcher, self.checker, self.blind = watcher, checker, blind
         self.contract = watcher.contract
         self.runs: list[list[Run]] = []  # by sizes, then by data
+        self.quotients = quotients(self.contract, watcher.candidate.source)
 
     def lifted(self, started: float) -> Lifting:
         """By the first sizes and algebra whose result stands the check."""
@@ -173,11 +176,18 @@ class _Attempt:
         written = [s for s in statements if s is not None]
         if not written:
             raise Refused("nothing is written")
-        return Computation(self._sizes(), buffers, tuple(written))
+        used = {name for s in written if s.value is not None for name in names_in(s.value)}
+        return Computation(
+            tuple(n for n in self._sizes() if n in used or n not in self.quotients), buffers, tuple(written)
+        )
 
     def _sizes(self) -> tuple[str, ...]:
-        """The names of sizes and flags."""
-        return (*(s.name for s in self.contract.sizes), *self.watcher.flags)
+        """The names of sizes and flags, and the quotients of sizes."""
+        return (*(s.name for s in self.contract.sizes), *self.watcher.flags, *self.quotients)
+
+    def _sized(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """The sizes of a run, with their quotients."""
+        return {**sizes, **{q: evaluate_int(q, sizes) for q in self.quotients}}
 
     def _generaliser(self, graph: Graph) -> Generaliser:
         dtypes = {a.name: a.dtype for a in self.contract.args}
@@ -193,7 +203,7 @@ class _Attempt:
             at = self.runs[n][0].cells(output.name)
             found = self._elements(graph, n, output.name, at)
             at, found = self._up_to_edges(graph, n, output.name, dict(zip(at, found, strict=True)))
-            rows = {**self.runs[n][0].sizes, **{DIMS[d]: 0 for d in range(len(shape))}}
+            rows = {**self._sized(self.runs[n][0].sizes), **{DIMS[d]: 0 for d in range(len(shape))}}
             for place, term in zip(at, found, strict=True):
                 for name, value in {**rows, **dict(zip(DIMS, place, strict=False))}.items():
                     columns.setdefault(name, []).append(value)
@@ -325,7 +335,8 @@ class _Attempt:
         if len(ops) != 1:
             raise Refused(f"data decides where elements of {output.name} go, and the last one stays")
         general = self._generaliser(graph)
-        sizes = {name: np.array([runs[0].sizes[name] for runs in self.runs]) for name in self._sizes()}
+        rows = [self._sized(runs[0].sizes) for runs in self.runs]
+        sizes = {name: np.array([row[name] for row in rows]) for name in self._sizes()}
         points = Points(sizes, np.arange(len(self.runs)), (0,) * len(self.runs))
         found = general.folding.fold("sum", points, lists)
         return _scattered(found, output.name, {"sum": "+"}.get(ops.copy().pop(), ops.pop()))

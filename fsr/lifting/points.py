@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ class Points:
 
 def affine_fit(points: Points, values: Ints, sizes: Sequence[str], most: int = 3) -> tuple[dict[str, int], int] | None:
     """Whole coefficients and a constant that give the values of all samples: of the fewest names, dimensions before
-    sizes. None where there are none."""
+    sizes, a quotient of sizes where nothing else does. None where there are none."""
     if (values == values[0]).all():
         return {}, int(values[0])
     moving = [n for n, c in points.columns.items() if (c != c[0]).any()]
@@ -79,18 +80,19 @@ def affine_fit(points: Points, values: Ints, sizes: Sequence[str], most: int = 3
     few = np.unique(np.linspace(0, len(values) - 1, min(len(values), 160)).astype(int))
     if len(values) > 160:
         few = np.sort(np.random.default_rng(0).choice(len(values), 160, replace=False))
-    for count in range(1, most + 1):
-        for chosen in _subsets(names, count, sizes):
-            found = _solve([points.columns[n] for n in chosen], values, few)
-            if found is not None:
-                return dict(zip(chosen, found[:-1], strict=True)), found[-1]
+    for chosen in _subsets(names, most, sizes):
+        found = _solve([points.columns[n] for n in chosen], values, few)
+        if found is not None:
+            return dict(zip(chosen, found[:-1], strict=True)), found[-1]
     return None
 
 
-def _subsets(names: Sequence[str], count: int, sizes: Sequence[str]) -> list[tuple[str, ...]]:
-    from itertools import combinations
-
-    return sorted(combinations(names, count), key=lambda chosen: sum(n in sizes for n in chosen))
+def _subsets(names: Sequence[str], most: int, sizes: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    plain = [n for n in names if n.isidentifier()]
+    for count in range(1, most + 1):
+        yield from sorted(combinations(plain, count), key=lambda chosen: sum(n in sizes for n in chosen))
+    for quotient in (n for n in names if n not in plain):
+        yield from ((*rest, quotient) for count in range(most) for rest in combinations(plain, count))
 
 
 def _solve(columns: Sequence[Ints], values: Ints, few: Ints) -> list[int] | None:
