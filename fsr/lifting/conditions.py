@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,7 +14,10 @@ from fsr.computation.expression import Affine, affine
 from fsr.lifting.points import Mask, Points
 from fsr.lifting.refused import Refused
 
+Condition = tuple[Affine, Affine, Mask]  # where the left is at most the right, and which samples that holds for
+Way = Callable[[Points], Iterator[Condition]]
 _WINDOW = 16
+_DEEPEST = 6
 _RADIUS = 64  # how far from its end an edge may lie that only samples tell
 
 
@@ -39,7 +42,7 @@ def value_of(a: Affine, points: Points) -> npt.NDArray[np.int64]:
     return sum((points.columns[n] * k for n, k in a.terms), start)
 
 
-def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -> Iterator[tuple[Affine, Affine, Mask]]:
+def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -> Iterator[Condition]:
     """Conditions that some samples meet and some do not, the simplest first: k <= c of a place k in a window (or of a
     component), i <= j + c, i <= c, i <= n - c, n <= c, i + k <= c, i + k <= n + c; then, with ``numbers``, at any
     number."""
@@ -127,23 +130,43 @@ def _windows(points: Points, loops: Sequence[str]) -> list[str]:
 
 
 def decision(points: Points, labels: Sequence[Hashable], sizes: Sequence[str]) -> object:
-    """A label, or the Branch that tells which; by numbers of the source's own where nothing else tells. Raises
-    Refused."""
-    try:
-        return _decision(points, labels, sizes, numbers=False)
-    except Refused:
-        return _decision(points, labels, sizes, numbers=True)
+    """A label, or the Branch that tells which; by numbers of the source's own where nothing else tells, of which a box
+    comes first. Raises Refused."""
+    loops = [n for n in points.columns if n not in sizes]
+    ways: tuple[tuple[Way, int], ...] = (
+        (lambda p: comparisons(p, sizes, numbers=False), 2**_DEEPEST),
+        (lambda p: _edges(p, loops, sizes), 2 * len(loops)),  # more are no box's
+        (lambda p: comparisons(p, sizes), 2**_DEEPEST),
+    )
+    for way, most in ways:
+        try:
+            found = _decision(points, labels, way)
+        except Refused:
+            continue
+        if _branches(found) <= most:
+            return found
+    raise Refused("no condition on indices tells the cases apart")
 
 
-def _decision(
-    points: Points, labels: Sequence[Hashable], sizes: Sequence[str], depth: int = 6, *, numbers: bool
-) -> object:
+def _edges(points: Points, loops: Sequence[str], sizes: Sequence[str]) -> Iterator[Condition]:
+    """Comparisons of one dimension with numbers and sizes."""
+    for left, right, hit in comparisons(points, sizes):
+        own = [n for n, _ in left.terms if n in loops]
+        if len(own) == 1 and not any(n in loops for n, _ in right.terms):
+            yield left, right, hit
+
+
+def _branches(tree: object) -> int:
+    return 1 + _branches(tree.yes) + _branches(tree.no) if isinstance(tree, Branch) else 0
+
+
+def _decision(points: Points, labels: Sequence[Hashable], way: Way, depth: int = _DEEPEST) -> object:
     if len(set(labels)) == 1:
         return labels[0]
     places = {label: n for n, label in enumerate(dict.fromkeys(labels))}
     array = np.array([places[label] for label in labels])
     best = None
-    for left, right, hit in comparisons(points, sizes, numbers=numbers):
+    for left, right, hit in way(points):
         mixed = _mixture(array[hit]) + _mixture(array[~hit])
         if best is None or mixed < best[0] - 1e-9:
             best = mixed, left, right, hit
@@ -151,9 +174,7 @@ def _decision(
         raise Refused("no condition on indices tells the cases apart")
     _, left, right, hit = best
     sides = [
-        _decision(
-            points.where(side), [x for x, h in zip(labels, side, strict=True) if h], sizes, depth - 1, numbers=numbers
-        )
+        _decision(points.where(side), [x for x, h in zip(labels, side, strict=True) if h], way, depth - 1)
         for side in (hit, ~hit)
     ]
     return Branch(left, right, *sides)

@@ -67,3 +67,38 @@ def test_a_quotient_that_nothing_uses_is_no_size(tmp_path):
     found = lifted(tmp_path, WINDOW.format(radius="const int radius = 0; if (taps / 2 > 1000) return;"))
     assert found.computation is not None, found.why
     assert found.computation.sizes == ("n", "taps")
+
+
+RIM = """// /// fsr
+// entry = "smooth"
+// [sizes]
+// nx = {min = 7, max = 300, timed = 300}
+// ny = {min = 7, max = 300, timed = 300}
+// nz = {min = 7, max = 300, timed = 300}
+// [args]
+// to = {role = "inout", shape = ["nz", "ny", "nx"]}
+// from = {role = "in", shape = ["nz", "ny", "nx"]}
+// nx = {value = "nx"}
+// ny = {value = "ny"}
+// nz = {value = "nz"}
+// [launch]
+// grid = ["ceil_div(nx, 32)", "ceil_div(ny, 4)", "nz"]
+// block = [32, 4]
+// ///
+__global__ void smooth(float* to, const float* from, int nx, int ny, int nz) {
+  unsigned x = threadIdx.x + blockIdx.x * blockDim.x, y = threadIdx.y + blockIdx.y * blockDim.y, z = blockIdx.z;
+  unsigned row = nx, layer = nx * ny, at = x + y * row + z * layer;
+  if (x < 3 || x > nx - 4 || y < 3 || y > ny - 4 || z < 3 || z > nz - 4) return;
+  to[at] = from[at] * -2.f + 0.25f * (from[at - 3] + from[at + 3]) + 0.5f * (from[at - 3 * row] + from[at + 3 * row])
+         + 0.125f * (from[at - 3 * layer] + from[at + 3 * layer]);
+}
+"""
+
+
+def test_a_box_within_a_rim_is_told_by_its_six_edges(tmp_path):
+    found = lifted(tmp_path, RIM)
+    assert found.computation is not None, found.why
+    (line,) = lines(found.computation)
+    for edge in ("i <= 2", "j <= 2", "i2 <= 2", "i <= nz - 4", "j <= ny - 4", "i2 <= nx - 4"):
+        assert line.count(edge) == 1
+    assert line.count("<=") == 6
