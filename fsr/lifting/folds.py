@@ -234,10 +234,10 @@ class Folding:
     def _clipped_from(self, op: str, points: Points, by: Lists) -> Fold:
         """A box as long as the buffers whose elements tell its points apart: a window of which every sample may lack
         something, being wider than what it goes over."""
+        if max(map(len, by)) < _FEWEST or op in ("argmax", "argmin"):
+            raise Refused("a few terms")
         vectors = [[self.fitter.forms.indices(k) for k in items] for items in by]
         basis = _basis(max(vectors, key=len))
-        if not basis or op in ("argmax", "argmin"):
-            raise Refused("a place of no element")
         ranked = [[tuple(v[b] for b in basis) for v in items] for items in vectors]
         names, body = self._along(op, points, by, ranked)
         of = {e.indices[d]: (e.buffer, d) for e in walk(body) if isinstance(e, Load) for d in range(len(e.indices))}

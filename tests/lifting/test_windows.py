@@ -69,6 +69,35 @@ def test_a_quotient_that_nothing_uses_is_no_size(tmp_path):
     assert found.computation.sizes == ("n", "taps")
 
 
+PRODUCT = """// /// fsr
+// entry = "turned"
+// [sizes]
+// n = {min = 1, max = 100000, timed = 100000}
+// [args]
+// a = {role = "in", shape = ["n", "2"]}
+// b = {role = "in", shape = ["n", "2"]}
+// y = {role = "out", shape = ["n", "2"]}
+// n = {value = "n"}
+// [launch]
+// grid = "ceil_div(n, 128)"
+// block = 128
+// ///
+__global__ void turned(const float* a, const float* b, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  float re = a[2 * i], im = a[2 * i + 1], c = b[2 * i], s = b[2 * i + 1];
+  y[2 * i] = re * c - im * s;
+  y[2 * i + 1] = re * s + im * c;
+}
+"""
+
+
+def test_a_product_of_complex_numbers_is_no_window(tmp_path):
+    found = lifted(tmp_path, PRODUCT)
+    assert found.computation is not None, found.why
+    assert "sum(" not in "".join(lines(found.computation))
+
+
 RIM = """// /// fsr
 // entry = "smooth"
 // [sizes]
