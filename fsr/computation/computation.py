@@ -9,6 +9,7 @@ from typing import Any
 from fsr.computation import expression
 from fsr.computation.expression import Expr
 
+KEPT = "$"  # what the names of buffers begin with that are none of the contract's but kept in scratch memory
 KINDS = ("map", "fold", "scan", "scatter", "sequence", "opaque")
 
 
@@ -60,7 +61,7 @@ class Computation:
     @property
     def outputs(self) -> tuple[str, ...]:
         """Targets that no later statement reads: what is left of the computation."""
-        return tuple(dict.fromkeys(s.target for s in self.statements if not s.target.startswith("_")))
+        return tuple(dict.fromkeys(s.target for s in self.statements if not s.target.startswith(("_", KEPT))))
 
 
 _CLASSES: Mapping[str, type] = {

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fsr.computation.computation import Computation, Statement
+from fsr.computation.computation import KEPT, Computation, Statement
 from fsr.computation.expression import (
     Affine,
     Carried,
@@ -59,7 +59,7 @@ def interpret(
     made: dict[str, Array] = {}
     for s in c.statements:
         shape = tuple(evaluate_int(x, sizes) for x in c.buffer(s.target).shape)
-        state = {**before, **{name: a for name, a in made.items() if name.startswith("_")}}
+        state = {**before, **{name: a for name, a in made.items() if name.startswith(("_", KEPT))}}
         start = made.get(s.target, memory.get(s.target))
         made[s.target] = _executed(s, _Evaluator(dict(sizes), state, wide), shape, start)
     return {name: made[name] for name in c.outputs}

@@ -31,6 +31,7 @@ from fsr.lifting.check import FAMILIES, RUN_IN_PART_S, Checker
 from fsr.lifting.forms import Forms
 from fsr.lifting.generalise import Generaliser
 from fsr.lifting.graph import Graph
+from fsr.lifting.launches import Lift, apart, by_launches
 from fsr.lifting.merging import AskedOnce, as_summed, guarded, merged, one_type
 from fsr.lifting.points import Points
 from fsr.lifting.quotients import quotients
@@ -87,7 +88,17 @@ def lift(contract: Contract, candidate: Candidate, *, limit_s: float = LIMIT_S, 
     try:
         watcher = Watcher(contract, candidate, traced, device, Allowance(limit_s))
         checker = Checker(contract, candidate, image, device, watcher.observed)
-        return _Attempt(watcher, checker, traced.blind).lifted(started)
+        attempt = _Attempt(watcher, checker, traced.blind)
+        if not apart(candidate):
+            return attempt.lifted(started)
+
+        def alone(own: Contract, step: Candidate) -> Computation:
+            found = lift(own, step, limit_s=limit_s / 2, compile_s=compile_s)
+            if found.computation is None:
+                raise Refused(found.why)
+            return found.computation
+
+        return attempt.lifted_in_steps(started, alone)
     except (Refused, ContractError) as why:
         return Lifting(None, str(why), time.monotonic() - started)
     except ValueError as why:  # sizes at which a shape is none, say
@@ -138,6 +149,25 @@ class _Attempt:
                 why = why or self._explained(f"what was found does not stand the check: {wrong}")
                 break
         return Lifting(None, why, time.monotonic() - started, tuple(choices[0]))
+
+    def lifted_in_steps(self, started: float, alone: Lift) -> Lifting:
+        """As a whole; where that fails, launch by launch."""
+        try:
+            found = self.lifted(started)
+        except Refused as why:
+            found = Lifting(None, str(why), time.monotonic() - started)
+        sizes = watched_sizes(self.contract)
+        if found.computation is not None or not sizes:
+            return found
+        try:
+            kept = by_launches(self.contract, self.watcher.candidate, alone)
+        except Refused:
+            return found
+        cases = self._cases(sizes[0], part=False)
+        if self.checker.disagreement(kept, cases):
+            return found
+        checked = tuple({tuple(c.sizes): c.size_map() for c in cases}.values())
+        return Lifting(kept, "", time.monotonic() - started, tuple(sizes[0]), checked, len(cases))
 
     def _watched_in_part(self, choices: Sequence[dict[str, int]]) -> list[dict[str, int]]:
         """Those of the sizes that single blocks could be watched at. Raises Refused where they are too few."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from fsr.computation.computation import KEPT
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.records import Candidate, Launch, Plan, ScalarArgument, Scratch
 from fsr.source.emit import emit_kernel
@@ -13,7 +14,6 @@ from fsr.source.names import indent, settle, words
 from fsr.source.rewrite import insert_helpers, insert_includes
 from fsr.source.tokens import skeleton
 from fsr.transform.collectives import missing_helpers
-from fsr.transform.computed.parts import KEPT
 from fsr.transform.computed.scene import Scene
 from fsr.transform.plain.names import flat_views, settled_type, with_flat_views
 

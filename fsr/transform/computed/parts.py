@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fsr.computation.computation import Buffer, Computation, Statement
+from fsr.computation.computation import KEPT, Buffer, Computation, Statement
 from fsr.computation.expression import (
     Affine,
     Case,
@@ -26,7 +26,6 @@ from fsr.computation.simplify import at_zero
 from fsr.computation.types import type_of
 
 Domain = tuple[tuple[str, str], ...]
-KEPT = "$"  # what the names of buffers begin with that are none of the contract's but kept in scratch memory
 
 
 @dataclass(frozen=True)

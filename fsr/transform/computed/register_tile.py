@@ -229,9 +229,8 @@ class Tile:
         packs: dict[Load, list[Load]] = {}
         for x in every:
             packs.setdefault(self._pack_of(x), []).append(x)
-        names = self.scene.names.names
         for number, (first, members) in enumerate(packs.items(), 1):
-            name = f"${names[first.buffer]}_{number}"
+            name = f"{self.scene.own(first.buffer)}_{number}"
             if self._is_packed(first, members):
                 kind = pack_type(self.scene, first, self.pack)
                 lines.append(f"const {kind} {name} = *reinterpret_cast<const {kind} *>(&{self.scene.element(first)});")
@@ -263,7 +262,7 @@ class Tile:
 
     def _row(self, output: Load, at: Mapping[str, int]) -> str:
         others = "".join(f"_{k}" for n, k in at.items() if n != self.last)
-        return f"${self.scene.names.names[output.buffer]}_made{others}"
+        return f"{self.scene.own(output.buffer)}_made{others}"
 
     def _made(self, output: Load, at: Mapping[str, int]) -> str:
         """Where a point's value goes first."""
@@ -331,7 +330,7 @@ class Tile:
             held[e] = f"$total{len(held) + 1}"
             lines += self._looped(held[e], e)
         for x in dict.fromkeys(x for v in self.values for x in _beside_folds(v) if is_affine(x)):
-            held[x] = f"${self.scene.names.names[x.buffer]}_{len(held) + 1}"
+            held[x] = f"{self.scene.own(x.buffer)}_{len(held) + 1}"
             lines.append(f"const {BY_DTYPE[x.dtype].spelling} {held[x]} = {self._clamped(x)};")
         values = SharedValues(held)
         places = [(self.scene.element(o), values.add(v, {})) for o, v in zip(self.outputs, self.values, strict=True)]

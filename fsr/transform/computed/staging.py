@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fsr.computation.canonical import DIMS, canonical, ordered
-from fsr.computation.computation import Buffer, Computation, Statement
+from fsr.computation.computation import KEPT, Buffer, Computation, Statement
 from fsr.computation.expression import (
     Affine,
     Case,
@@ -34,7 +34,7 @@ from fsr.computation.simplify import unpeeled
 from fsr.computation.types import type_of
 from fsr.transform.computed.attention_form import attention, uncast
 from fsr.transform.computed.folding import NEUTRAL, folds_in
-from fsr.transform.computed.parts import KEPT, put_in, value_of
+from fsr.transform.computed.parts import put_in, value_of
 
 Dims = Mapping[str, str]  # in order, with their extents
 
