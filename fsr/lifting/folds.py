@@ -269,7 +269,7 @@ class Folding:
                 raise Refused("a clipped fold's domain is no padded box")
         boxes = [math.prod(int(value_of(x, points.take([n], [0]))[0]) for _, x in fold.dims) for n in range(len(by))]
         if boxes == [len(items) for items in by]:
-            return replace(fold, inside=False)  # nothing was clipped: at some elements a dimension of one term told none
+            return replace(fold, inside=False)  # nothing was clipped: some dimension of one term told none apart
         at, sizes = self._by_run(points)
         shapes = [self.fitter.shapes[r] for r in at.run.tolist()]
         return by_taps(fold, Extents(
