@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from fsr.computation.canonical import ordered
-from fsr.computation.computation import Buffer, Computation, Statement
+from fsr.computation.computation import KEPT, Buffer, Computation, Statement
 from fsr.computation.expression import Affine, Expr, Fold, Load, Number, affine, children, names_in, rebuilt, renamed
 from fsr.computation.types import type_of
 from fsr.transform.computed.folding import folds_in
-from fsr.transform.computed.parts import KEPT, put_in, value_of
+from fsr.transform.computed.parts import put_in, value_of
 
 
 def in_turn(c: Computation) -> Iterator[Computation]:
