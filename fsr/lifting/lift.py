@@ -41,6 +41,7 @@ from fsr.lifting.watching import Run, Watcher
 from fsr.records import Candidate, Case, CompileFailure, Image, Role
 
 LIMIT_S = 10.0  # for watched runs and the thinking about one candidate (see Allowance), compiling aside
+_STEPS_SHARE = 2.0  # of that, by the clock: after it no launch of a plan is lifted alone any more
 _MOST_FILLS, _MOST_FILLS_IN_PART = 16, 13
 _SAME_FILLS, _FILLS = 32, 120  # runs in a row that show nothing new; runs at most
 _SUMMED = 2  # terms of a sum at least
@@ -93,9 +94,10 @@ def lift(contract: Contract, candidate: Candidate, *, limit_s: float = LIMIT_S, 
             return attempt.lifted(started)
 
         def alone(own: Contract, step: Candidate) -> Computation:
-            found = lift(own, step, limit_s=limit_s / 2, compile_s=compile_s)
-            if found.computation is None:
-                raise Refused(found.why)
+            left_s = started + _STEPS_SHARE * limit_s - time.monotonic()
+            found = lift(own, step, limit_s=min(limit_s / 2, left_s), compile_s=compile_s) if left_s > 0 else None
+            if found is None or found.computation is None:
+                raise Refused("no time" if found is None else found.why)
             return found.computation
 
         return attempt.lifted_in_steps(started, alone)
