@@ -170,13 +170,13 @@ class Session:
         """(cases passed, the first failure or None), of the cases that the device takes in time. Each case is run
         twice; where even the smallest is dear, the first, and those in parts."""
         pace, passed = self.pace(candidate.plan), 0
-        for case in cases:
-            if pace.over(case) or not self.original.counts(case):
+        for wanted in cases:
+            if pace.over(wanted):
                 continue
-            fitting = pace.fitting(case, self.contract) if passed else case
-            if fitting is None or not (fitting is case or self.original.counts(fitting)):
+            case = pace.fitting(wanted, self.contract) if passed else wanted
+            if case is None or not self.original.counts(case):
                 continue
-            case, started = fitting, time.monotonic()
+            started = time.monotonic()
             twice = case.parts or not (self.original.repeats() and (passed or self.original.divides))
             failure = self.failure(image, candidate, case, pace.limit_s(case), twice=twice)
             if failure is not None:

@@ -104,16 +104,17 @@ FSR_COMPARISON(<) FSR_COMPARISON(>) FSR_COMPARISON(<=) FSR_COMPARISON(>=) FSR_CO
 
 #define FSR_UNARY(name) template <int P> __device__ inline fsr_wide<P> name(fsr_wide<P> a) { return fsr_rounded<P>(name(a.v)); }
 #define FSR_EXACT(name) template <int P> __device__ inline fsr_wide<P> name(fsr_wide<P> a) { return name(fsr_seen<P>(a.v)); }
-#define FSR_BINARY(name, call, round)                                                                              \
+#define FSR_BINARY(name, call, round, see)                                                                         \
   template <int P, int Q> __device__ inline fsr_wide<(P > Q ? P : Q)> name(fsr_wide<P> a, fsr_wide<Q> b) {         \
-    return round<(P > Q ? P : Q)>(call(a.v, b.v));                                                                 \
+    return round<(P > Q ? P : Q)>(call(see<P>(a.v), see<Q>(b.v)));                                                 \
   }                                                                                                                \
   template <int P, class T, FSR_IF_NUMBER(T)> __device__ inline fsr_wide<P> name(fsr_wide<P> a, T b) {             \
-    return round<P>(call(a.v, (double)b));                                                                         \
+    return round<P>(call(see<P>(a.v), (double)b));                                                                 \
   }                                                                                                                \
   template <int P, class T, FSR_IF_NUMBER(T)> __device__ inline fsr_wide<P> name(T a, fsr_wide<P> b) {             \
-    return round<P>(call((double)a, b.v));                                                                         \
+    return round<P>(call((double)a, see<P>(b.v)));                                                                 \
   }
+template <int P> __device__ inline double fsr_same(double v) { return v; }
 template <int P> __device__ inline fsr_wide<P> fsr_kept(double r) { return r; }
 FSR_UNARY(exp) FSR_UNARY(exp2) FSR_UNARY(exp10) FSR_UNARY(expm1) FSR_UNARY(log) FSR_UNARY(log2) FSR_UNARY(log10)
 FSR_UNARY(log1p) FSR_UNARY(sqrt) FSR_UNARY(rsqrt) FSR_UNARY(cbrt) FSR_UNARY(sin) FSR_UNARY(cos) FSR_UNARY(tan)
@@ -122,19 +123,11 @@ FSR_UNARY(erfc) FSR_UNARY(normcdf)
 FSR_EXACT(floor) FSR_EXACT(ceil) FSR_EXACT(rint) FSR_EXACT(round) FSR_EXACT(trunc) FSR_EXACT(nearbyint)
 template <int P> __device__ inline fsr_wide<P> fabs(fsr_wide<P> a) { return fabs(a.v); }
 template <int P> __device__ inline fsr_wide<P> abs(fsr_wide<P> a) { return fabs(a.v); }
-FSR_BINARY(pow, pow, fsr_rounded) FSR_BINARY(atan2, atan2, fsr_rounded) FSR_BINARY(hypot, hypot, fsr_rounded)
-FSR_BINARY(fmax, fmax, fsr_kept) FSR_BINARY(fmin, fmin, fsr_kept)
-FSR_BINARY(max, fmax, fsr_kept) FSR_BINARY(min, fmin, fsr_kept) FSR_BINARY(copysign, copysign, fsr_kept)
-FSR_BINARY(fdim, fdim, fsr_rounded)
-template <int P, int Q> __device__ inline fsr_wide<(P > Q ? P : Q)> fmod(fsr_wide<P> a, fsr_wide<Q> b) {
-  return fmod(fsr_seen<P>(a.v), fsr_seen<Q>(b.v));
-}
-template <int P, class T, FSR_IF_NUMBER(T)> __device__ inline fsr_wide<P> fmod(fsr_wide<P> a, T b) {
-  return fmod(fsr_seen<P>(a.v), (double)b);
-}
-template <int P, class T, FSR_IF_NUMBER(T)> __device__ inline fsr_wide<P> fmod(T a, fsr_wide<P> b) {
-  return fmod((double)a, fsr_seen<P>(b.v));
-}
+FSR_BINARY(pow, pow, fsr_rounded, fsr_same) FSR_BINARY(atan2, atan2, fsr_rounded, fsr_same)
+FSR_BINARY(hypot, hypot, fsr_rounded, fsr_same)
+FSR_BINARY(fmax, fmax, fsr_kept, fsr_same) FSR_BINARY(fmin, fmin, fsr_kept, fsr_same)
+FSR_BINARY(max, fmax, fsr_kept, fsr_same) FSR_BINARY(min, fmin, fsr_kept, fsr_same) FSR_BINARY(copysign, copysign, fsr_kept, fsr_same)
+FSR_BINARY(fdim, fdim, fsr_rounded, fsr_same) FSR_BINARY(fmod, fmod, fsr_kept, fsr_seen)
 template <int P, class B, class C> __device__ inline fsr_wide<P> fma(fsr_wide<P> a, B b, C c) {
   const double r = fma(a.v, fsr_wide<P>(b).v, fsr_wide<P>(c).v);
   return a.v == 0.0 || fsr_wide<P>(b).v == 0.0 ? fsr_wide<P>(r) : fsr_rounded<P>(r);

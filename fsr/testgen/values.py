@@ -288,11 +288,12 @@ def _echo_source(contract: Contract, source: Argument, case: Case, scalars: Mapp
     formula = _formula(source, shape, sizes, case.family, _key(case.seed, source.name))
     if formula is None:
         return _ordered(source, shape, sizes, case)
+    values = formula.values(dtype).reshape(shape)
     if case.family == echoes.ECHO:
-        return formula.values(dtype).reshape(shape)
-    values, (least, most) = formula.values(dtype).reshape(shape), integer_bounds(source, sizes)
-    free = [a.name for a in contract.args if not a.shape and not (a.value and set(sizes) & named_in([a.value]))]
-    known = [int(scalars[n].value) for n in free if n in scalars and isinstance(scalars[n].value, int)]
+        return values
+    least, most = integer_bounds(source, sizes)
+    free = [a.name for a in contract.args if a.name in scalars and not (a.value and set(sizes) & named_in([a.value]))]
+    known = [int(scalars[n].value) for n in free if isinstance(scalars[n].value, int)]
     rng = _generator(case.seed, f"planted {source.name}")
     return echoes.planted(values, [v for v in known if least <= v <= most], rng)
 

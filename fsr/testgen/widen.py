@@ -175,9 +175,11 @@ def _parts(text: str, style: _Style) -> tuple[list[str] | None, bool]:
 
 def _of_bits(tokens: Sequence[Token], style: _Style) -> str | None:
     """The double of four tokens that make a float of a literal's bits; None where they do not, or not in this style."""
-    name, opened, bits, closed = (*(token.text for token in tokens), *[""] * 4)[:4]
+    if len(tokens) < 4 or tokens[0].text not in _OF_BITS:
+        return None
+    name, opened, bits, closed = (token.text for token in tokens)
     found = _WHOLE_LITERAL.match(bits)
-    if name not in _OF_BITS or (opened, closed) != ("(", ")") or found is None:
+    if (opened, closed) != ("(", ")") or found is None:
         return None
     whole, real, kind = _OF_BITS[name]
     if kind and style is _DOUBLE:
