@@ -1,11 +1,15 @@
 """Candidates a second through compile, smoke test and screening, on the parameter space of the GEMM example.
 
     python benchmarks/throughput.py OUT_DIR [--device cuda:0] [--workers N] [--most N] [--seed 0]
+        [--kernel FILE --space FILE.tune.toml [--tuner-seconds 60]]
 
 Every configuration of ``tile-contraction`` (about 310) goes through the same tasks as in a refinement, with one compile
 worker a core and one device worker; the best time so far is the incumbent, so that only what may be an improvement
 takes full tests. Qualifying the baseline is told apart and not counted; nor is the writing of the candidates' sources.
 Results go to OUT_DIR/throughput.json, also when some candidates fail.
+
+With ``--space`` the candidates are the configurations of a tuning space (fsr.bench.tuner) in place of the tilings, and
+Kernel Tuner then goes through the same ones for ``--tuner-seconds`` on the same machine: what both do in a second.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,6 +30,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from fsr.bench.tuner import Tuner, TunerAsked, candidate_text, read_space  # noqa: E402
 from fsr.evaluation.faults import outcome_of_fault  # noqa: E402
 from fsr.evaluation.spec import BaselineReport, Binaries, CompileRequest, EvaluateRequest, SessionSpec  # noqa: E402
 from fsr.identity import candidate_hash  # noqa: E402
@@ -34,6 +40,7 @@ from fsr.runs.fleet import open_fleet  # noqa: E402  # the checkout, installed o
 from fsr.runs.kernel import Kernel, load_kernel  # noqa: E402
 from fsr.runs.options import RefineOptions  # noqa: E402
 from fsr.search.proposal import Rules  # noqa: E402
+from fsr.testgen.candidate_file import candidate_of  # noqa: E402
 from fsr.transform.computed.action import FROM_COMPUTATION  # noqa: E402
 from fsr.transform.gemm.config import GemmConfig, fits  # noqa: E402
 from fsr.transform.protocol import Move  # noqa: E402
@@ -65,6 +72,29 @@ def space(kernel: Kernel, target: str, seed: int) -> list[Candidate]:
     candidates = list(found.values())
     random.Random(seed).shuffle(candidates)
     return candidates
+
+
+def tuner_of(options: argparse.Namespace) -> Tuner:
+    """Kernel Tuner on the space that was asked for."""
+    out = options.out / "tuned.cu"
+    return Tuner(TunerAsked(options.kernel, options.space, options.device, options.tuner_seconds, options.seed, out))
+
+
+def tuned_space(kernel: Kernel, options: argparse.Namespace) -> list[Candidate]:
+    """Every configuration of a tuning space as a candidate, shuffled."""
+    told = read_space(options.space)
+    every = tuner_of(options).configurations()
+    random.Random(options.seed).shuffle(every)
+    where = str(options.space)
+    return [replace(candidate_of(candidate_text(told, x), kernel.contract, where), actions=(str(x),)) for x in every]
+
+
+def tuner_rate(options: argparse.Namespace) -> dict[str, Any]:
+    """The same space by Kernel Tuner, on an idle machine: what came of it."""
+    started = time.monotonic()
+    told = tuner_of(options).tune()
+    seconds = time.monotonic() - started
+    return {**told, "seconds": round(seconds, 2), "per_second": round(int(str(told["configurations"])) / seconds, 2)}
 
 
 def awaited(workers: Workers, ticket: int) -> Completion:
@@ -138,7 +168,9 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     asked = RefineOptions(options.kernel, options.device, seed=options.seed)
     with open_fleet(asked, cores, single=True) as fleet:
         workers, spec = fleet.workers, fleet.spec(kernel, asked)
-        candidates = space(kernel, spec.target, options.seed)[: options.most]
+        found = (tuned_space(kernel, options) if options.space
+                 else space(kernel, spec.target, options.seed))  # fmt: skip
+        candidates = found[: options.most]
         started = time.monotonic()
         warm = [workers.submit("compile", Task("fsr.evaluation.jobs:compile_task",
                 CompileRequest(spec, kernel.baseline), COMPILE_LIMIT_S, worker=i)) for i in range(cores)]  # fmt: skip
@@ -176,12 +208,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--most", type=int, help="only so many candidates")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kernel", type=Path, default=ROOT / "examples" / "gemm.cu")
+    parser.add_argument("--space", type=Path, help="a tuning space to go through, then by Kernel Tuner too")
+    parser.add_argument("--tuner-seconds", type=float, default=60.0)
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
-    told = measured(options)
-    text = json.dumps(told, indent=1)
-    (options.out / "throughput.json").write_text(text + "\n")
-    print(text)
+    told, written = measured(options), options.out / "throughput.json"
+    written.write_text(json.dumps(told, indent=1) + "\n")
+    if options.space and "error" not in told:
+        told["kernel_tuner"] = tuner_rate(options)
+        written.write_text(json.dumps(told, indent=1) + "\n")
+    print(written.read_text(), end="")
     return 0 if told.get("holds") else 1
 
 

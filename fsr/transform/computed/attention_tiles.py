@@ -146,8 +146,7 @@ class _Kernel:
         lines = [
             *self._room(),
             f"const {scene.index} $tiles = ({self._limit} + {self.queries - 1}) / {self.queries};",
-            *lead_dims(scene, found.lead, "(blockIdx.x / $tiles)"),
-            f"const int $first = ($tiles - 1 - blockIdx.x % $tiles) * {self.queries};  // long rows first",
+            *self._which(),
             f"const int $down = threadIdx.x / {self.side}, $side = threadIdx.x % {self.side};",
             f"const int $depth = {scene.names.affine(extent(found.product))}, $width = {scene.size(found.column[1])};",
             *self._filled("$queries", self.queries, (found.query[0], "$first", self._limit), depth, found.q),
@@ -165,6 +164,21 @@ class _Kernel:
         blocks = min(resident, REGISTERS_PER_SM // (self.threads * registers))
         return Written(scene, lines, grid, (str(self.threads), "1", "1"), self.threads, "attention",
                        blocks=max(1, blocks), shared_bytes=str(shared))  # fmt: skip
+
+    def _which(self) -> list[str]:
+        """Which queries of which head are the block's. Where a query's number says how many keys it has, all heads'
+        long rows come before short ones: a long row begun last would have the GPU to itself. Else a head's blocks
+        come after one another, while the L2 holds its keys."""
+        found, scene = self.found, self.scene
+        if found.query[0] not in {name for name, _ in found.length.terms}:
+            return [*lead_dims(scene, found.lead, "(blockIdx.x / $tiles)"),
+                    f"const int $first = blockIdx.x % $tiles * {self.queries};"]  # fmt: skip
+        heads = " * ".join(scene.size(x) for _, x in found.lead) or "1"
+        return [
+            f"const {scene.index} $heads = {heads};",
+            *lead_dims(scene, found.lead, "(blockIdx.x % $heads)"),
+            f"const int $first = ($tiles - 1 - blockIdx.x / $heads) * {self.queries};  // long rows first",
+        ]
 
     def _room(self) -> list[str]:
         lines = ["extern __shared__ __align__(16) unsigned char $room[];",

@@ -195,7 +195,7 @@ def test_attention_to_all_keys_is_cut_alike():
 
 
 def test_attention_is_one_walk_over_the_keys(runner):
-    """Divided once for a query, the first of which sees one key only."""
+    """Divided once for a query, the first of which sees one key only. The long walks of all heads are begun first."""
     length = Affine((("j", 1),), 1)
     powers = Op("exp", (plus(scores("k0"), Op("neg", (Fold("max", (("k0", length),), scores("k0")),))),))
     weighed, total = (
@@ -207,6 +207,7 @@ def test_attention_is_one_walk_over_the_keys(runner):
     move = next(m for m in FAMILY["tile-attention"].moves(subject) if m.param("keys") == 32)
     made = FAMILY["tile-attention"].apply(subject, move)
     assert (len(made.plan.launches), made.plan.scratch) == (1, ())
+    assert "first = (tiles - 1 - blockIdx.x / heads_) * " in made.source or "blockIdx.x / heads" in made.source
     sizes = {"heads": 2, "t": 71, "d": 5}
     want, got = (runner.outputs(c, subject.contract, sizes)["out"] for c in (subject.candidate, made))
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
