@@ -7,6 +7,7 @@ memory after each such round, so that neither profits from where its buffers lie
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ class TimingPolicy:
     screening_budget_ns: float = 100e6  # GPU time for a candidate that is not clearly slower
     screening_most: int = 15
     decided_at: float = 1.15  # slower than the incumbent by this factor after the first samples: stop
+    hopeless_at: float = 2.5  # slower by this factor and so many nanoseconds, in the warm-up or in one sample: stop
+    hopeless_ns: tuple[float, float] = (100e6, 10e6)
     final_pairs: int = 30
     final_budget_ns: float = 0.5e9  # at least this much GPU time in the final
     final_most_pairs: int = 400
@@ -41,8 +44,11 @@ def screen(prepared: TimedPrepared, incumbent_ns: float | None, policy: TimingPo
     """(timing, decided): screening samples of one prepared plan; ``decided`` when it is clearly slower.
 
     ``incumbent_ns`` is the best time so far on the same sizes, None for the baseline."""
-    prepared.time_ns()  # warm-up: module load, first touch
-    samples = [prepared.time_ns() for _ in range(policy.screening_samples)]
+    warm_up = prepared.time_ns()  # module load, first touch
+    hopeless = [math.inf if incumbent_ns is None else policy.hopeless_at * incumbent_ns + x for x in policy.hopeless_ns]
+    samples = [warm_up] if warm_up > hopeless[0] else []
+    while len(samples) < policy.screening_samples and not any(s > hopeless[1] for s in samples):
+        samples.append(prepared.time_ns())
     if incumbent_ns is not None and min(samples) > policy.decided_at * incumbent_ns:
         return _timing(samples, "screening, stopped as clearly slower"), True
     while len(samples) < policy.screening_most and sum(samples) < policy.screening_budget_ns:

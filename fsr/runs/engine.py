@@ -7,6 +7,7 @@ so that equal seeds give equal runs; with more they are told as they come.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,7 @@ from fsr.search.refinement import Refinement
 from fsr.workers.protocol import Completion, Task, WorkerFault
 
 CLEARLY = 1.02  # better by this factor is a gain to go on from; less is a flag here and a hint there
+SHORT_S = 0.5  # an evaluation that takes longer is given to a free device only, which then knows what is best by then
 COMPILE_TIMEOUT_S = 90.0
 EVALUATE_TIMEOUT_S = 120.0
 
@@ -45,7 +47,7 @@ class Engine:
     widening: Callable[[], bool] = lambda: False
     binaries: dict[int, Binaries] = field(default_factory=dict)
     _compiling: dict[int, Proposal] = field(default_factory=dict)
-    _compiled: deque[Proposal] = field(default_factory=deque)  # and waiting for the device
+    _compiled: list[Proposal] = field(default_factory=list)  # and waiting for the device
     _evaluating: dict[int, Proposal] = field(default_factory=dict)
     _order: deque[int] = field(default_factory=deque)  # ids asked and not told, where outcomes are told in order
     _early: dict[int, tuple[Proposal, Outcome]] = field(default_factory=dict)  # outcomes that wait for their turn
@@ -134,9 +136,19 @@ class Engine:
                 lease.give_back()
             return
         free = bool(self._compiled) and lease.take()
-        while free and self._compiled and len(self._evaluating) < 2 * workers.size("device"):
-            self._evaluate(self._compiled.popleft())
+        ahead = 2 if self.context.budget.evaluation_s < SHORT_S else 1
+        while free and self._compiled and len(self._evaluating) < ahead * workers.size("device"):
+            self._evaluate(self._most_promising())
         self.enricher.dispatch(device=lease.take() if self._evaluating else False)
+
+    def _most_promising(self) -> Proposal:
+        """What the device takes next: where outcomes are told in order the first, else the one that promises most, not
+        the one that was compiled soonest; the first of equals."""
+        first = 0
+        if not self._in_order:
+            worths = [math.inf if p.worth is None else p.worth for p in self._compiled]
+            first = worths.index(max(worths))
+        return self._compiled.pop(first)
 
     def _collect(self, evaluations: int | None) -> None:
         if not self._compiling and not self._evaluating:  # all that is under way waits for its turn on the device
@@ -187,7 +199,7 @@ class Engine:
                 self._done(compiled, outcome_of(completion, "compile", self.context.state))
         elif evaluated is not None:
             if self._again(evaluated, completion):
-                self._compiled.appendleft(evaluated)
+                self._compiled.insert(0, evaluated)
                 return
             outcome = outcome_of(completion, "tests", self.context.state)
             if outcome.status is Status.TIMED_OUT and self.context.budget.search_left_s <= TICK_S:

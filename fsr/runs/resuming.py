@@ -115,7 +115,7 @@ def proposal_of(event: Mapping[str, Any]) -> Proposal:
     """The inverse of :func:`asked`. Raises KeyError or TypeError for an event of another version."""
     return Proposal(
         event["id"], candidate_from_json(event["candidate"]), event["hash"], event["parent"], event["move"],
-        event["origin"], event["proposer"], event["provenance"], event["untrusted"], event["cost"],
+        event["origin"], event["proposer"], event["provenance"], event["untrusted"], event["cost"], event.get("worth"),
     )  # fmt: skip
 
 

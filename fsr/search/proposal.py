@@ -17,7 +17,7 @@ from fsr.transform.protocol import Action, Move, Subject
 class Proposal:
     """A candidate to evaluate. ``id`` counts from 0 (the baseline); ``parent`` is the id it was made from,
     ``move`` the stable name of the last action, and ``origin`` how it was made: baseline, given, action, retune, or
-    what else a proposer calls it. ``proposer``, ``provenance``, ``untrusted`` and ``cost``: as it was suggested."""
+    what else a proposer calls it. ``proposer``, ``provenance``, ``untrusted``, ``cost``, ``worth``: as suggested."""
 
     id: int
     candidate: Candidate
@@ -29,6 +29,7 @@ class Proposal:
     provenance: Mapping[str, Json] = field(default_factory=dict)
     untrusted: bool = False
     cost: float = 0.0
+    worth: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,7 @@ class Refinement:
     def _issue(self, name: str, told: Suggestion) -> Proposal:
         proposal = Proposal(
             self._next_id, told.candidate, candidate_hash(told.candidate), told.parent, told.move, told.kind, name,
-            told.provenance, told.untrusted or self._of_untrusted(told.parent), told.cost,
+            told.provenance, told.untrusted or self._of_untrusted(told.parent), told.cost, told.worth,
         )  # fmt: skip
         self._enter(proposal)
         return proposal
@@ -199,6 +199,6 @@ class Refinement:
         if proposal.proposer in self._proposers:
             told = Suggestion(
                 proposal.candidate, proposal.parent, proposal.move, proposal.origin, proposal.provenance,
-                proposal.untrusted, proposal.cost,
+                proposal.untrusted, proposal.cost, proposal.worth,
             )  # fmt: skip
             self._from(proposal.proposer, lambda p: p.asked(proposal.id, told))

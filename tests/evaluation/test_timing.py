@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from fsr.evaluation.timing import BATCH_NS, TimingPolicy, back_to_back, paired, screen
 from fsr.records import Basis
 
@@ -41,6 +43,15 @@ def test_a_clearly_slower_candidate_costs_four_samples() -> None:
     assert slow.timed == 1 + POLICY.screening_samples
     assert (timing.median_ns, timing.basis) == (2e6, Basis.MEASURED)
     assert "clearly slower" in timing.note
+
+
+@pytest.mark.parametrize(("slow_ns", "samples"), [(300e6, 1), (40e6, 2), (12e6, 4)])
+def test_one_that_takes_long_and_is_far_slower_costs_fewer(slow_ns: float, samples: int) -> None:
+    slow = plan(slow_ns)
+    timing, decided = screen(slow, 1e6, POLICY)
+    assert decided
+    assert slow.timed == samples
+    assert timing.median_ns == slow_ns
 
 
 def test_a_candidate_near_the_incumbent_is_measured_to_the_end() -> None:

@@ -22,6 +22,7 @@ from fsr.runs.enriching import Enricher
 from fsr.runs.lease import Leases
 from fsr.runs.log import EventLog, read_events
 from fsr.runs.state import Ended, RunState
+from fsr.search.proposal import Proposal
 from fsr.search.proposers.background import Background
 from fsr.search.proposers.deterministic import Deterministic
 from fsr.search.proposers.protocol import Proposer, Suggestion
@@ -155,6 +156,14 @@ def test_with_several_compilers_outcomes_are_told_as_they_come_and_each_once(ben
     assert told != sorted(told)
     assert sorted(told) == list(range(1, len(told) + 1))
     assert found.context.state.told == len(told)
+
+
+def test_of_what_is_compiled_the_device_takes_what_promises_most_first(bench: Any) -> None:
+    """Not what was compiled soonest; what nobody can say anything of goes before."""
+    engine = bench(Workers(random.Random(0), compilers=4), deterministic()).engine
+    thought = {1: 0.5, 2: 2.0, 3: None, 4: 2.0, 5: -1.0}
+    engine._compiled = [Proposal(n, BASELINE, f"h{n}", 0, "m", "action", worth=w) for n, w in thought.items()]
+    assert [engine._most_promising().id for _ in thought] == [3, 2, 4, 1, 5]
 
 
 def test_a_search_that_is_done_waits_for_moves_that_may_still_come(bench: Any) -> None:

@@ -105,14 +105,15 @@ class Deterministic:
         while options:
             chosen = best_of((score, i) for i, score in enumerate(scores))
             assert chosen is not None
-            (trial, (action, move)), _ = options.pop(chosen), scores.pop(chosen)
+            (trial, (action, move)), score = options.pop(chosen), scores.pop(chosen)
             self._untried[trial.proposal.id].remove((action, move))
             candidate = view.space.applied(trial.proposal.candidate, action, move)
             if candidate is not None and not view.known(candidate):
                 belief = self._belief(trial, move)
                 said = belief.words(move.gain) if belief is not None and belief.kernels else ""
                 why: dict[str, Json] = {"experience": said} if said else {}
-                return Suggestion(candidate, trial.proposal.id, move.name, "action", {**_told(move), **why})
+                told = {**_told(move), **why}
+                return Suggestion(candidate, trial.proposal.id, move.name, "action", told, worth=score)
         return None
 
     def _varied(self, options: list[tuple[Trial, tuple[Action, Move]]]) -> list[tuple[Trial, tuple[Action, Move]]]:
@@ -158,7 +159,8 @@ class Deterministic:
             first = view.space.applied(start, action, move) if move.name != path[index] else None
             candidate = view.space.replay(first, path[index + 1 :]) if first is not None else None
             if candidate is not None and not view.known(candidate):
-                return Suggestion(candidate, elite.proposal.id, move.name, "retune", _told(move))
+                worth = -math.log(elite.time_ns or math.inf)
+                return Suggestion(candidate, elite.proposal.id, move.name, "retune", _told(move), worth=worth)
         return None
 
 

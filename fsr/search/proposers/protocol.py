@@ -22,7 +22,8 @@ class Suggestion:
     parent: id of the trial that it was made from, None for none. move: what was done, in words that stay the same
     between runs. kind: how it was made ('action', 'retune', 'given', a model's role). provenance: what the proposer
     needs to know it again when a run is resumed, and what a log should tell. untrusted: a model wrote the text.
-    cost: what making it took, in evaluations.
+    cost: what making it took, in evaluations. worth: what is thought of its speed, the larger the better, so that of
+    several that wait for the device the most promising is tried first; None where nobody knows, which goes before all.
     """
 
     candidate: Candidate
@@ -32,6 +33,7 @@ class Suggestion:
     provenance: Mapping[str, Json] = field(default_factory=dict)
     untrusted: bool = False
     cost: float = 0.0
+    worth: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
