@@ -325,7 +325,8 @@ def _pasted(body: list[_Word]) -> list[_Word]:
         if word.text == "##" and out and index + 1 < len(body):
             left, right = out.pop(), body[index + 1]
             made = tokenize(left.text + right.text) or [Token("punct", "", 0)]
-            out += [_Word(t.text, t.kind, left.hidden & right.hidden, left.spaced) for t in made]
+            hidden = left.hidden & right.hidden  # an operator may be several tokens, with nothing between them
+            out += [_Word(t.text, t.kind, hidden, left.spaced and not n) for n, t in enumerate(made)]
             index += 2
             continue
         out.append(word)

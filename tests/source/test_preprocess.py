@@ -18,16 +18,32 @@ TEXTS, TRIES, MACROS = 24, 100, 6
 BODY = ("int", "for (", ")", "+", "-", "*", "1", "x", "y", "=", "<", ";", "f", "z", "(", ",", "->", "&",
         "0x1p3f ", "'a' ")  # fmt: skip  # with a blank: a name behind these would be their suffix
 
+OPERATORS = {*"+= -= *= /= %= &= |= ^= == != <= >= << >> <<= >>= ++ -- && || -> ::".split()}
+
 
 def ours(text: str) -> list[str]:
     made = preprocessed(Candidate(text, ORIGINAL.plan), ORIGINAL, "sm_90").source
-    return [t.text for t in tokenize(made) if t.kind != "directive"]
+    return words(made)
+
+
+def words(text: str) -> list[str]:
+    """Its tokens, those of an operator that touch as one: ``a *= b`` is not ``a * = b``."""
+    found, end = list[str](), -1
+    for t in tokenize(text):
+        if t.kind != "directive":
+            joined = found[-1] + t.text if found and t.start == end else ""
+            if joined in OPERATORS:
+                found[-1] = joined
+            else:
+                found.append(t.text)
+        end = t.end
+    return found
 
 
 def theirs(text: str) -> list[str]:
     ran = subprocess.run([COMPILER, "-E", "-P", "-x", "c++", "-w", "-"], input=text, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    return [t.text for t in tokenize(ran.stdout) if t.kind != "directive"]
+    return words(ran.stdout)
 
 
 def macro(draw: random.Random, number: int, parameters: list[str] | None, arities: list[int | None]) -> str:
@@ -82,6 +98,7 @@ def test_macros_become_what_a_compiler_makes_of_them(seed: int) -> None:
     "#define LOOP(i, n) for (int i = 0; i < n; i++)\nLOOP(q, 4) x[q] = 1;\n",
     "#define NEG(a) -a\nint v = NEG(-1) + NEG(NEG(2));\n",
     "#define MADE(T, n) static T T##_##n(const T v)\nMADE(float, 2);\n",
+    "#define GIVES(op) a op##= b;\nGIVES(*) GIVES(<<)\n",
     "#define TEXT(a) #a\n#define TWICE(a) TEXT(a) TEXT(a b)\nTWICE(1 + \"x\\n\")\n",
     "#define SELF(a) SELF(a + 1)\nSELF(SELF(2))\n",
     "#define NONE()\n#define CALL NONE()(1) NONE ()(2)\nCALL\n",
