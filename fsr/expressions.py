@@ -165,8 +165,17 @@ def _evaluate(node: ast.expr, sizes: Mapping[str, Number], text: str) -> Number:
     raise _bad(text, "cannot be evaluated")
 
 
+# What no operator says is a function on the spot, so that a launcher needs nothing beside the expression.
+_ON_THE_SPOT = {
+    "next_pow2": "[](long long a) { long long p = 1; while (p < a) p *= 2; return p; }",
+    "isqrt": "[](long long a) { long long r = 0; for (long long b = 1LL << 31; b; b /= 2)"
+    " if ((r + b) <= a / (r + b)) r += b; return r; }",
+    "**": "[](long long a, long long n) { long long p = 1; while (n-- > 0) p *= a; return p; }",
+}
+
+
 def to_c(text: str) -> str:
-    """The expression as C over ``long long`` variables named like the sizes, for generated launchers."""
+    """The expression as C++ over ``long long`` variables named like the sizes, for generated launchers."""
     return _to_c(parse(text))
 
 
@@ -178,7 +187,9 @@ def _to_c(node: ast.expr) -> str:
             return name
         case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int(power))) if 0 <= power <= 8:
             return "(" + " * ".join([_to_c(left)] * power or ["1LL"]) + ")"
-        case ast.BinOp(left=left, op=op, right=right) if not isinstance(op, ast.Pow):
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            return f"{_ON_THE_SPOT['**']}({_to_c(left)}, {_to_c(right)})"
+        case ast.BinOp(left=left, op=op, right=right):
             return f"({_to_c(left)} {_BINARY[type(op)][0]} {_to_c(right)})"
         case ast.UnaryOp(operand=operand):
             return f"(-{_to_c(operand)})"
@@ -199,4 +210,6 @@ def _to_c(node: ast.expr) -> str:
                     for other in a[1:]:
                         joined = f"({joined} {sign} {other} ? {joined} : {other})"
                     return joined
+                case "next_pow2" | "isqrt":
+                    return f"{_ON_THE_SPOT[name]}({a[0]})"
     raise _bad(ast.unparse(node), "has no C form")

@@ -18,7 +18,7 @@ TEXTS, TRIES, MACROS = 24, 100, 6
 BODY = ("int", "for (", ")", "+", "-", "*", "1", "x", "y", "=", "<", ";", "f", "z", "(", ",", "->", "&",
         "0x1p3f ", "'a' ")  # fmt: skip  # with a blank: a name behind these would be their suffix
 
-OPERATORS = {*"+= -= *= /= %= &= |= ^= == != <= >= << >> <<= >>= ++ -- && || -> ::".split()}
+OPERATORS = frozenset("+= -= *= /= %= &= |= ^= == != <= >= << >> <<= >>= ++ -- && || -> ::".split())  # noqa: SIM905
 
 
 def ours(text: str) -> list[str]:
