@@ -7,7 +7,7 @@ before the row are left out. Rows that are longer than the registers hold are re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from fsr.computation.expression import Expr, Load, Op, children, names_in, walk
@@ -30,7 +30,7 @@ _OTHER_REGISTERS = 24
 _REGISTERS = 65536
 _MOST_SLOTS = 32
 _RESERVED = 2048  # of shared memory, for what warps exchange
-_OF_L2, _FEW_THREADS = 0.65, 256  # of the L2, that rows may take which are read again; of a block
+_MOST_TRIED = 8
 
 
 # ---------------------------------------------------------------- decisions
@@ -57,25 +57,8 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
                 held = slots if keep not in ("none", "online") else 0
                 params: dict[str, int | str] = {"threads": threads, "pack": pack, "slots": held, "keep": keep}
                 tried.append((worth * factor * _steps_worth(slots), params))
-    few = [(1.3 * worth, {**p, "resident": n}) for worth, p in tried if (n := _kept_by_l2(found, p, length))]
-    for worth, params in (*_best(few, 2), *_best(tried, 8)):
+    for worth, params in sorted(tried, key=lambda t: -t[0])[:_MOST_TRIED]:
         yield dict(params), 1.0 + 3.0 * worth
-
-
-def _best(tried: Sequence[_Tried], most: int) -> list[_Tried]:
-    return sorted(tried, key=lambda t: -t[0])[:most]
-
-
-def _kept_by_l2(found: Rows, params: Mapping[str, int | str], length: int) -> int:
-    """So many blocks on a multiprocessor that the L2 holds the rows under way until they are read again; 0 where it
-    does not, or holds those of as many as there is room for."""
-    gpu, threads = found.scene.gpu, int(params["threads"])
-    walks = len(found.walks) - (params["keep"] == "online")
-    if params["keep"] not in ("online", "none") or walks < 2 or threads < _FEW_THREADS:
-        return 0
-    row = length * sum(bytes_of(x) for x in _streams(found) if found.dims[-1][0] in names_in(x))
-    fitting = int(_OF_L2 * gpu.l2_bytes // (gpu.sm_count * row)) if row else 0
-    return fitting if fitting * threads < gpu.max_threads_per_sm else 0
 
 
 def _places(found: Rows, threads: int, pack: int, slots: int) -> Iterator[tuple[str, float]]:
@@ -118,11 +101,7 @@ def written(scene: Scene, params: Params) -> list[Written]:
     if found is None:
         raise NotPlain("no rows")
     threads, pack, slots = (int(params[k]) for k in ("threads", "pack", "slots"))
-    kernel = _Kernel(found, threads, pack, slots, str(params["keep"])).written()
-    if "resident" in params:  # no more blocks have room for what they ask for and leave
-        room = scene.gpu.shared_bytes_per_sm // (int(params["resident"]) + 1)
-        kernel = replace(kernel, shared_bytes=str(min(room, scene.gpu.max_shared_bytes)))
-    return [kernel]
+    return [_Kernel(found, threads, pack, slots, str(params["keep"])).written()]
 
 
 @dataclass
@@ -253,19 +232,23 @@ class _Kernel:
         held = self._held([f.body for f in folds], [])
         kind, exp = c_type(top.fold), "expf" if c_type(top.fold) == "float" else "exp"
         bodies = [scene.text(f.body, {**held, top.value: most}) for f in powers]
-        inner = [
-            f"const {kind} $value = {scene.text(top.body, held)};",
-            f"if ($value > {most}) {{",
-            *indent([f"{self.totals[f.value]} *= {exp}({most} - $value);" for f in powers]),
-            f"    {most} = $value;",
+        larger = [f"const {kind} $value = {scene.text(top.body, held)};", "if ($value > $top) $top = $value;"]
+        scale = [
+            f"if ($top > {most}) {{",
+            *indent([f"{self.totals[f.value]} *= {exp}({most} - $top);" for f in powers]),
+            f"    {most} = $top;",
             "}",
-            *(step(f.fold, self.totals[f.value], f"{most} == -INFINITY ? 0 : {text}")
-              for f, text in zip(powers, bodies, strict=True)),
-        ]  # fmt: skip
+        ]
+        added = [step(f.fold, self.totals[f.value], f"{most} == -INFINITY ? 0 : {text}")
+                 for f, text in zip(powers, bodies, strict=True)]  # fmt: skip
+
+        def pack() -> list[str]:  # scaled down once for all elements of a pack
+            return [f"{kind} $top = -INFINITY;", *self._lanes(larger), *scale, *self._lanes(added)]
+
         scaled = [f"{self.totals[f.value]} *= $own == -INFINITY ? 0 : {exp}($own - {most});" for f in powers]
         return [
             *(f"{c_type(f.fold)} {self.totals[f.value]} = {identity(f.fold)};" for f in folds),
-            *self._walk([f.body for f in folds], inner, None, seen),
+            *self._walk([f.body for f in folds], [*larger, *added], None, seen, lanes=pack),
             f"const {kind} $own = {most};",
             self._joined(top), *scaled, *map(self._joined, powers),
         ]  # fmt: skip
@@ -326,8 +309,10 @@ class _Kernel:
     def _walk(
         self, exprs: Sequence[Expr], inner: list[str], stay: Sequence[Load] | None, seen: set[Load],
         after: Callable[[], list[str]] = lambda: [], before: Sequence[str] = (),
+        lanes: Callable[[], list[str]] | None = None,
     ) -> list[str]:  # fmt: skip
-        """One walk over the row. ``stay``: streams that stay in registers, None where the row is read again."""
+        """One walk over the row. ``stay``: streams that stay in registers, None where the row is read again. ``lanes``:
+        what is done with a pack, by default ``inner`` for each of its elements."""
         scene, across = self.rows.scene, self.threads * self.pack
         at, first = f"${ELEMENT}_first", f"$thread * {self.pack} - $shift" if self.pack > 1 else "$thread"
         fresh = [x for x in dict.fromkeys(reads(exprs)) if x in self.names and x not in seen]
@@ -346,14 +331,12 @@ class _Kernel:
                     lines.append(f"{pack_type(scene, x, self.pack)} {name}_pack = {name}_kept[$slot];")
                 changed = x in fresh or any(line.startswith(f"{name}_pack.v[$lane] =") for line in inner)
                 back += [f"{name}_kept[$slot] = {name}_pack;"] if kept and changed and self.keep == "shared" else []
-            return [*lines, *self._lanes(inner), *back, *after()]
+            return [*lines, *(self._lanes(inner) if lanes is None else lanes()), *back, *after()]
 
         if stay is None or self.keep == "shared":
-            self.low, self.high, self.sure = self.pack > 1, True, False
-            head = f"for (int {at} = {first}; {at} < {self.limit}; {at} += {across}) {{"
             number = f"({at} + $shift) / {across}" if self.pack > 1 else f"{at} / {across}"
             counted = [f"const int $slot = {number} * {self.threads};"] if stay else []
-            return ["#pragma unroll 4", head, *indent([*counted, *body()]), "}"]
+            return self._over(at, first, lambda: [*counted, *body()])
         lines, last = list[str](), self.slots - 1
         for slot in dict.fromkeys(("0", "$slot" if last > 1 else "0", str(last))):
             self.low, self.high, self.sure = slot == "0" and self.pack > 1, slot == str(last), True
@@ -362,6 +345,38 @@ class _Kernel:
             loop = f"for (int $slot = 1; $slot < {last}; ++$slot) {{"
             lines += ["#pragma unroll", loop, *indent(part), "}"] if slot == "$slot" else ["{", *indent(part), "}"]
         return lines
+
+    def _over(self, at: str, first: str, body: Callable[[], list[str]]) -> list[str]:
+        """A loop over a thread's packs: those within the row without a test of their elements, then the one that
+        begins before it, and what is left at its end."""
+        across = self.threads * self.pack
+        if self.pack == 1:
+            self.low, self.high, self.sure = False, True, False
+            head = f"for (int {at} = {first}; {at} < {self.limit}; {at} += {across}) {{"
+            return ["#pragma unroll 4", head, *indent(body()), "}"]
+        whole = [f"{n}_whole" for x, n in self.names.items() if self._offset(x) == self._first_offset]
+        self.low, self.high, self.sure = False, False, True
+        within = body()
+        self.low, self.high, self.sure = True, True, False
+        edges, rest = body(), f"${ELEMENT}_rest"
+        return [
+            "{",
+            *indent([
+                f"const int $begin = {first};",
+                f"int {rest} = $begin < 0 ? $begin + {across} : $begin;",
+                f"if ({' && '.join(whole) or 'true'}) {{",
+                "    #pragma unroll 4",
+                f"    for (; {rest} + {self.pack} <= {self.limit}; {rest} += {across}) {{",
+                *indent(indent([f"const int {at} = {rest};", *within])),
+                "    }",
+                "}",
+                f"for (int {at} = $begin < 0 ? $begin : {rest}; {at} < {self.limit};",
+                f"     {at} = {at} < 0 ? {rest} : {at} + {across}) {{  // packs that are not whole",
+                *indent(edges),
+                "}",
+            ]),
+            "}",
+        ]  # fmt: skip
 
     def _lanes(self, inner: Sequence[str]) -> list[str]:
         tests = [f"${ELEMENT} >= 0"] if self.low else []

@@ -63,22 +63,6 @@ def test_a_softmax_reads_a_long_row_twice_where_its_folds_go_together(runner, tm
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
-def test_rows_that_are_read_again_are_as_few_at_a_time_as_the_l2_holds(runner, tmp_path):
-    subject = of_file("softmax_three", lambda text: text.replace("timed = 4096", "timed = 50000"), tmp_path)
-    subject = computed(subject, {"y": softmax_of("x", "cols")}, ("rows", "cols"))
-    moves = {m for m in FAMILY["fold-rows"].moves(subject) if any(key == "resident" for key, _ in m.params)}
-    assert moves
-    for move in moves:  # 132 rows of 200 KB, of an L2 of 50 MB
-        made = FAMILY["fold-rows"].apply(subject, move)
-        assert move.param("resident") == 1
-        assert 2 * int(made.plan.launches[0].shared_bytes) >= subject.gpu.shared_bytes_per_sm
-        sizes = {"rows": 2, "cols": 1100}
-        want, got = (runner.outputs(c, subject.contract, sizes)["y"] for c in (subject.candidate, made))
-        np.testing.assert_allclose(got, want, rtol=1e-5)
-    short = computed(of_file("softmax_three"), {"y": softmax_of("x", "cols")}, ("rows", "cols"))
-    assert not any("resident" in m.name for m in FAMILY["fold-rows"].moves(short))
-
-
 def test_a_sum_that_is_kept_and_the_norm_of_it_are_one_walk_over_the_row(runner):
     total = plus(load("x", "i", "k0"), load("y", "i", "k0"))
     mean = Op("div", (over("sum", "cols", total), Number(Affine((("cols", 1),)), "float32")))
