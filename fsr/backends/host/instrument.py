@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fsr.backends.host import vectors
+from fsr.backends.host.aggregates import Aggregates
 from fsr.backends.host.control_flow import EXIT, meeting_points
 from fsr.backends.host.llvm_text import joined, plain_name, size_of, split_arguments, structures
 
@@ -95,6 +96,7 @@ class _Function:
         self.types: dict[str, str] = {}
         self.vectors = vectors.Vectors(self)
         self.tainted = self._tainted()
+        self.aggregates = Aggregates(self)
         self.join_of = self._joins()
 
     # ------------------------------------------------------------ what data takes part in
@@ -216,6 +218,9 @@ class _Function:
         if vector := vectors.of(rest):
             yield self.vectors.phi(vector, name, re.findall(r"\[ (.+?), (%[\w.$-]+) \]", rest.split("> ", 1)[1]))
             return
+        if dest in self.aggregates.known:
+            yield self.aggregates.phi(rest, name, re.findall(r"\[ (\S+), (%[\w.$-]+) \]", rest))
+            return
         type_ = rest.split(" ", 1)[0]
         if block in self.join_of and type_ in TYPES:
             phis.append((dest, type_))
@@ -254,6 +259,9 @@ class _Function:
             done = yield from self.vectors.value(op, rest, dest)
             if done:
                 return
+        if made_of := list(self.aggregates.value(op, rest, dest)):
+            yield from made_of
+            return
         if op in _ARITHMETIC or op in ("fneg", "freeze", "select", "fcmp", "icmp") or op in _CASTS:
             made = yield from self.scalar(op, rest, dest)
         elif op == "load":
@@ -261,11 +269,14 @@ class _Function:
         elif op == "getelementptr":
             made = yield from self._address(rest)
         elif op == "call":
-            made = yield from self._call(line, dest)
+            done = yield from self.vectors.called(line, dest)
+            if done:
+                return
+            made = yield from self.called(line, dest)
         if made is None:
             self._unseen(op, rest)
             yield from self.vectors.losing(rest)
-            made = "add i32 0, 0"
+            made = self.vectors.nothing(op, rest)
         yield f"  {self.shadow(dest)} = {made}"
 
     def scalar(self, op: str, rest: str, dest: str) -> Generator[str, None, str | None]:
@@ -373,7 +384,7 @@ class _Function:
         args += [("i32", self.shadow(base)), ("i32", self.shadow(index)), ("i64", start), ("i64", wide)]
         return self.unit.call("fsr_t_address", "i32", [*args, ("i64", str(scale))])
 
-    def _call(self, line: str, dest: str) -> Generator[str, None, str | None]:
+    def called(self, line: str, dest: str) -> Generator[str, None, str | None]:
         found = _CALL.match(line)
         if not found:
             return None

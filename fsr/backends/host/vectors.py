@@ -11,6 +11,9 @@ from fsr.backends.host.llvm_text import size_of, split_arguments
 
 _VECTOR = re.compile(r"^<(\d+) x (i1|i8|i16|i32|i64|half|float|double)>")
 _COMPARISONS = ("fcmp", "icmp")
+_CALL = re.compile(r"^[^=]*= (?:tail )?call (?:[a-z]+ )*(<\d+ x \w+>) @(llvm\.[\w.]+?)\.v\d+\w+\((.*)\)[^()]*$")
+_ARGUMENT = re.compile(r"^(<\d+ x \w+>|i\d+|half|float|double)(?: [a-z]\w*(?:\([^()]*\))?| align \d+)* (\S+)$")
+_SHORT = {"half": "f16", "float": "f32", "double": "f64", **{f"i{n}": f"i{n}" for n in (1, 8, 16, 32, 64)}}
 _CASTS = frozenset(re.findall(r"\w+", "trunc zext sext fpext fptrunc fptosi fptoui sitofp uitofp"))
 _LANEWISE = _CASTS | frozenset(
     re.findall(r"\w+", "fadd fsub fmul fdiv frem add sub mul shl lshr ashr and or xor fcmp icmp fneg select")
@@ -112,6 +115,41 @@ class Vectors:
             made = function.temporary()
             yield f"  {made} = {shadow}"
             held = yield from self._put(result, held, made, lane, dest)
+
+    def called(self, line: str, dest: str) -> Generator[str, None, bool]:
+        """The shadow of what a function of LLVM's own makes of vectors, lane by lane; False for other calls."""
+        found = _CALL.match(line)
+        vector = of(found[1]) if found else None
+        args = [_ARGUMENT.match(a.strip()) for a in split_arguments(found[3])] if found else []
+        operands = [(of(a[1]) or Vector(0, a[1]), a[2]) for a in args if a]
+        if not found or vector is None or len(operands) != len(args) or not operands:
+            return False
+        if any(v.lanes not in (0, vector.lanes) for v, _ in operands):
+            return False
+        held, function = "zeroinitializer", self.function
+        for lane in range(vector.lanes):
+            words = []
+            for kind, value in operands:
+                one = (yield from self._single(kind, value, lane)) if kind.lanes else value
+                words.append(f"{kind.element} {one}")
+            r, made = function.temporary(), function.temporary()
+            yield f"  {r} = extractelement {vector.text} {dest}, i64 {lane}"
+            text = f"  {r} = call {vector.element} @{found[2]}.{_SHORT[vector.element]}({', '.join(words)})"
+            yield f"  {made} = {(yield from function.called(text, r)) or 'add i32 0, 0'}"
+            held = yield from self._put(vector, held, made, lane, dest)
+        return True
+
+    def nothing(self, op: str, rest: str) -> str:
+        """A shadow of the result's type that says that no data took part."""
+        if " to " in rest:
+            told = rest.rpartition(" to ")[2]
+        elif op == "call":
+            told = rest[: rest.find(" @")].rpartition("<")[2]
+            told = f"<{told}"
+        else:
+            told = "" if op == "extractelement" else rest[max(rest.find("<"), 0) :]
+        vector = of(told)
+        return "add i32 0, 0" if vector is None else f"add {vector.shadow} zeroinitializer, zeroinitializer"
 
     def _single(self, vector: Vector, value: str, lane: int) -> Generator[str, None, str]:
         """A lane of a value as a value of its own, with its shadow."""
