@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fsr.errors import ContractError
-from fsr.expressions import evaluate, evaluate_int, names, to_c
+from fsr.expressions import evaluate, evaluate_int, fingerprint, names, to_c
 
 SIZES = {"n": 1000, "m": 7, "k": 1}
 VALUES = [
@@ -45,6 +45,13 @@ def test_values(text: str, value: int) -> None:
 def test_functions_beside_the_operators() -> None:
     assert [evaluate("next_pow2(n)", {"n": n}) for n in (0, 1, 5, 64, 65)] == [1, 1, 8, 64, 128]
     assert evaluate("isqrt(n)", {"n": 99}) == 9
+
+
+def test_what_differs_at_large_sizes_only_is_not_taken_for_one() -> None:
+    names = ["n", "m", *(f"s{i}" for i in range(9))]
+    assert fingerprint("round_up(n, 128)", names) != fingerprint("round_up(m, 128)", names)
+    assert fingerprint("n * (m + 1)", names) == fingerprint("n + m * n", names)
+    assert fingerprint("s8", names) != fingerprint("s2", names)
 
 
 def test_floats_may_stand_in_scalars_but_not_in_counts() -> None:

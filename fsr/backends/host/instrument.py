@@ -331,9 +331,7 @@ class _Function:
         if not found or found[1] not in (*TYPES, "ptr") or found[3] not in (*TYPES, "ptr"):
             return None
         source, value, target = found.groups()
-        if op in ("ptrtoint", "inttoptr"):
-            return f"add i32 {self.shadow(value)}, 0"
-        if op == "bitcast":
+        if op in ("ptrtoint", "inttoptr", "bitcast"):
             return f"add i32 {self.shadow(value)}, 0"
         number = ("i32", str(self.unit.number(op)))
         if op in ("sitofp", "uitofp"):
@@ -344,7 +342,6 @@ class _Function:
             args = [number, ("i32", self.shadow(value)), ("i64", wide), (target, dest)]
             return self.unit.call(f"fsr_t_integer_{target}", "i32", args)
         if op == "trunc" and target != "i1":
-            wide = dest
             wide = self.temporary()
             yield f"  {wide} = zext {target} {dest} to i64"
             shift = ("i32", str(self.unit.number("lshr")))

@@ -18,6 +18,7 @@ from fsr.transform.computed import (
     pipelined,
     points,
     register_tile,
+    row_decisions,
     rows,
     rows_columns,
     scan,
@@ -178,7 +179,7 @@ _COLUMNS = Family(columns.configurations, columns.written)
 _ELEMENTS = Family(elements.configurations, elements.written)
 _PERMUTE = Family(permute.configurations, permute.written)
 _CONTRACTION = Family(contraction.configurations, contraction.written, boxes=True)
-_ROWS = Family(rows.configurations, rows.written, rows_first=True)
+_ROWS = Family(row_decisions.configurations, rows.written, rows_first=True)
 _TENSOR = Family(tensor.configurations, tensor.written)
 _WARPGROUP = Family(warpgroup.configurations, warpgroup.written)
 _PIPELINED = Family(pipelined.configurations, pipelined.written, boxes=True)

@@ -215,3 +215,14 @@ def _contiguous(found: Rows) -> bool:
         return False  # packs are read whatever a condition says
     last = found.dims[-1][0]
     return any(along(x, ELEMENT) and last in names_in(x) for x in every)
+
+
+def streams(found: Rows) -> list[Load]:
+    """Reads along the row."""
+    return [x for x in reads(e for walked in found.walks for e in walked) if along(x, ELEMENT)]
+
+
+def kept_between(found: Rows) -> list[Load]:
+    """Reads of the row's own elements that several walks need."""
+    counts = {x: sum(x in reads(walked) for walked in found.walks) for x in streams(found)}
+    return [x for x, n in counts.items() if n > 1 and found.dims[-1][0] in names_in(x)]

@@ -6,7 +6,7 @@ before the row are left out. Rows that are longer than the registers hold are re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,82 +17,15 @@ from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.attention_form import uncast
 from fsr.transform.computed.columns import lead_dims
 from fsr.transform.computed.folding import OPERATORS, PLACES, begun, best, c_type, identity, step
-from fsr.transform.computed.packs import MOST_BYTES, pack_type
+from fsr.transform.computed.packs import pack_type
 from fsr.transform.computed.parts import value_of
-from fsr.transform.computed.row_form import ELEMENT, RowFold, Rows, carried_on, reads, rows, shared_by_row
-from fsr.transform.computed.scene import Scene, along, bytes_of, surely, word
+from fsr.transform.computed.row_decisions import WARP
+from fsr.transform.computed.row_form import ELEMENT, RowFold, Rows, kept_between, reads, rows, shared_by_row, streams
+from fsr.transform.computed.scene import Scene, bytes_of, surely, word
 from fsr.transform.plain.c_text import TYPES, NotPlain
 
 Params = Mapping[str, int | str]
-_Tried = tuple[float, dict[str, int | str]]
-_WARP, _WARPS_A_BLOCK = 32, 4
-_OTHER_REGISTERS = 24
-_REGISTERS = 65536
-_MOST_SLOTS = 32
-_RESERVED = 2048  # of shared memory, for what warps exchange
-_MOST_TRIED = 8
-
-
-# ---------------------------------------------------------------- decisions
-
-
-def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]:
-    """Decisions worth trying with a guess of their gain, best first."""
-    found = rows(scene)
-    if found is None:
-        return
-    length = scene.timed(found.length)
-    streams = _streams(found)
-    if not streams:
-        return
-    widest = max(1, MOST_BYTES // max(bytes_of(x) for x in streams))
-    tried = list[_Tried]()
-    for threads in (32, 64, 128, 256, 512, 1024):
-        for pack in dict.fromkeys((widest, max(1, widest // 2), 1)):
-            before = pack - 1 if length % pack else 0  # elements that the first pack may have before the row
-            slots = -(-(length + before) // (threads * pack))
-            busy = min(1.0, length / (threads * pack))  # threads that have an element at all
-            worth = busy * (1.0 if pack == widest else 0.8)
-            for keep, factor in _places(found, threads, pack, slots):
-                held = slots if keep not in ("none", "online") else 0
-                params: dict[str, int | str] = {"threads": threads, "pack": pack, "slots": held, "keep": keep}
-                tried.append((worth * factor * _steps_worth(slots), params))
-    for worth, params in sorted(tried, key=lambda t: -t[0])[:_MOST_TRIED]:
-        yield dict(params), 1.0 + 3.0 * worth
-
-
-def _places(found: Rows, threads: int, pack: int, slots: int) -> Iterator[tuple[str, float]]:
-    """Where a row may be kept between walks, with how good that is."""
-    size = slots * pack * sum(bytes_of(x) for x in _kept(found))  # bytes a thread
-    if size:
-        most = 0.8 * min(255, _REGISTERS // max(threads, 128)) - _OTHER_REGISTERS
-        if size / 4 <= most and slots <= _MOST_SLOTS:
-            yield "registers", 1.0
-        elif threads > _WARP and size * threads + _RESERVED <= found.scene.gpu.max_shared_bytes:
-            resident = found.scene.gpu.shared_bytes_per_sm // (size * threads + _RESERVED) * threads
-            yield "shared", 0.9 * min(1.0, resident / 1024)
-    if carried_on(found.phases):
-        yield "online", 0.75 if found.elements else 1.05
-    yield "none", 0.6 if size else 1.0
-
-
-def _steps_worth(slots: int) -> float:
-    """Few steps a thread leave latency to be seen, very many leave other multiprocessors without work."""
-    return 0.8 if slots < 2 else 1.0 if slots <= 26 else 0.9
-
-
-def _streams(found: Rows) -> list[Load]:
-    """Reads along the row."""
-    return [x for x in reads(e for walked in found.walks for e in walked) if along(x, ELEMENT)]
-
-
-def _kept(found: Rows) -> list[Load]:
-    """Reads of the row's own elements that several walks need."""
-    counts = {x: sum(x in reads(walked) for walked in found.walks) for x in _streams(found)}
-    return [x for x, n in counts.items() if n > 1 and found.dims[-1][0] in names_in(x)]
-
-
-# ---------------------------------------------------------------- text
+_WARPS_A_BLOCK = 4  # where a row has one
 
 
 def written(scene: Scene, params: Params) -> list[Written]:
@@ -102,6 +35,16 @@ def written(scene: Scene, params: Params) -> list[Written]:
         raise NotPlain("no rows")
     threads, pack, slots = (int(params[k]) for k in ("threads", "pack", "slots"))
     return [_Kernel(found, threads, pack, slots, str(params["keep"])).written()]
+
+
+@dataclass(frozen=True)
+class _Around:
+    """Of a walk: what stands before and after the elements of a pack, and what is done with a pack where it is not one
+    thing for each of its elements."""
+
+    before: Sequence[str] = ()
+    after: Callable[[], list[str]] = list
+    lanes: Callable[[], list[str]] | None = None
 
 
 @dataclass
@@ -118,7 +61,7 @@ class _Kernel:
 
     def __post_init__(self) -> None:
         scene = self.rows.scene
-        for x in [*_streams(self.rows), *(w for w, _ in self.rows.elements)]:
+        for x in [*streams(self.rows), *(w for w, _ in self.rows.elements)]:
             base = scene.own(x.buffer)
             self.names.setdefault(x, base if base not in self.names.values() else f"{base}{len(self.names)}")
         self.totals: dict[Expr, str] = {}
@@ -131,7 +74,7 @@ class _Kernel:
         """The whole kernel."""
         scene, rows_ = self.rows.scene, self.rows
         count = " * ".join(f"({x})" for _, x in rows_.dims)
-        per_block = _WARPS_A_BLOCK if self.threads == _WARP else 1
+        per_block = _WARPS_A_BLOCK if self.threads == WARP else 1
         lines = [*self._row(), *self._shift()]
         if self.slots:
             words = "registers" if self.keep == "registers" else "shared memory"
@@ -143,7 +86,7 @@ class _Kernel:
             lines += self._walked(kept=False)
         threads = self.threads * per_block
         grid = f"ceil_div({count}, {per_block})" if per_block > 1 else count
-        size = self.slots * self.threads * self.pack * sum(bytes_of(x) for x in _kept(rows_))
+        size = self.slots * self.threads * self.pack * sum(bytes_of(x) for x in kept_between(rows_))
         shared = str(size) if self.keep == "shared" else "0"
         return Written(scene, lines, (grid, "1", "1"), (str(threads), "1", "1"), threads, "rows", shared_bytes=shared)
 
@@ -165,14 +108,14 @@ class _Kernel:
     def _row(self) -> list[str]:
         """Which row, and the thread's number in it."""
         scene = self.rows.scene
-        if self.threads > _WARP:
+        if self.threads > WARP:
             return ["const int $thread = threadIdx.x;", *lead_dims(scene, self.rows.dims, "blockIdx.x")]
-        number = f"({scene.index})blockIdx.x * {_WARPS_A_BLOCK} + threadIdx.x / {_WARP}"
+        number = f"({scene.index})blockIdx.x * {_WARPS_A_BLOCK} + threadIdx.x / {WARP}"
         count = " * ".join(scene.size(x) for _, x in self.rows.dims)
         return [
             f"const {scene.index} $number = {number};",
             f"if ($number >= {count}) return;",
-            f"const int $thread = threadIdx.x % {_WARP};",
+            f"const int $thread = threadIdx.x % {WARP};",
             *lead_dims(scene, self.rows.dims, "$number"),
         ]
 
@@ -203,7 +146,7 @@ class _Kernel:
     # ------------------------------------------------------------ walks
 
     def _walked(self, *, kept: bool) -> list[str]:
-        scene, stay = self.rows.scene, _kept(self.rows) if kept else []
+        scene, stay = self.rows.scene, kept_between(self.rows) if kept else []
         lines = self._room(stay)
         seen: set[Load] = set()
         phases = self.rows.phases
@@ -248,7 +191,7 @@ class _Kernel:
         scaled = [f"{self.totals[f.value]} *= $own == -INFINITY ? 0 : {exp}($own - {most});" for f in powers]
         return [
             *(f"{c_type(f.fold)} {self.totals[f.value]} = {identity(f.fold)};" for f in folds),
-            *self._walk([f.body for f in folds], [*larger, *added], None, seen, lanes=pack),
+            *self._walk([f.body for f in folds], [*larger, *added], None, seen, _Around(lanes=pack)),
             f"const {kind} $own = {most};",
             self._joined(top), *scaled, *map(self._joined, powers),
         ]  # fmt: skip
@@ -308,18 +251,16 @@ class _Kernel:
 
     def _walk(
         self, exprs: Sequence[Expr], inner: list[str], stay: Sequence[Load] | None, seen: set[Load],
-        after: Callable[[], list[str]] = lambda: [], before: Sequence[str] = (),
-        lanes: Callable[[], list[str]] | None = None,
+        around: _Around | None = None,
     ) -> list[str]:  # fmt: skip
-        """One walk over the row. ``stay``: streams that stay in registers, None where the row is read again. ``lanes``:
-        what is done with a pack, by default ``inner`` for each of its elements."""
-        scene, across = self.rows.scene, self.threads * self.pack
+        """One walk over the row. ``stay``: streams that stay in registers, None where the row is read again."""
+        scene, across, around = self.rows.scene, self.threads * self.pack, around or _Around()
         at, first = f"${ELEMENT}_first", f"$thread * {self.pack} - $shift" if self.pack > 1 else "$thread"
         fresh = [x for x in dict.fromkeys(reads(exprs)) if x in self.names and x not in seen]
         seen |= set(stay or ())
 
         def body() -> list[str]:
-            lines, back = list(before), list[str]()
+            lines, back = list(around.before), list[str]()
             for x in dict.fromkeys((*fresh, *(stay or ()))):
                 name, kept = self.names[x], stay is not None and x in stay
                 mentioned = any(f"{name}_pack.v" in line for line in inner)
@@ -331,7 +272,8 @@ class _Kernel:
                     lines.append(f"{pack_type(scene, x, self.pack)} {name}_pack = {name}_kept[$slot];")
                 changed = x in fresh or any(line.startswith(f"{name}_pack.v[$lane] =") for line in inner)
                 back += [f"{name}_kept[$slot] = {name}_pack;"] if kept and changed and self.keep == "shared" else []
-            return [*lines, *(self._lanes(inner) if lanes is None else lanes()), *back, *after()]
+            pack = self._lanes(inner) if around.lanes is None else around.lanes()
+            return [*lines, *pack, *back, *around.after()]
 
         if stay is None or self.keep == "shared":
             number = f"({at} + $shift) / {across}" if self.pack > 1 else f"{at} / {across}"
@@ -428,7 +370,7 @@ class _Kernel:
                 lines += single if self.pack == 1 else self._chosen(w, whole, single)
             return lines
 
-        return [*row_wide, *self._walk(self._still(needed), inner, stay, seen, after, before)]
+        return [*row_wide, *self._walk(self._still(needed), inner, stay, seen, _Around(before, after))]
 
     def _still(self, exprs: Sequence[Expr]) -> list[Expr]:
         """What is read for the expressions when values that stand in registers are taken from there."""
@@ -439,9 +381,9 @@ class _Kernel:
         """The threads' results as one."""
         name, at = self.totals[f.value], f.fold.op in PLACES
         op = best(f.fold)[1] if at else OPERATORS[f.fold.op]
-        called = f"fsr_warp_{op}" if self.threads == _WARP else f"fsr_block_{op}"
+        called = f"fsr_warp_{op}" if self.threads == WARP else f"fsr_block_{op}"
         self.rows.scene.helpers.add(called)
-        own = called if self.threads == _WARP else f"{called}<{self.threads}>"
+        own = called if self.threads == WARP else f"{called}<{self.threads}>"
         return f"{own}({name}_best, {name});" if at else f"{name} = {own}({name});"
 
 
