@@ -63,7 +63,13 @@ def literals(source: str, *, floating: bool = False) -> frozenset[int]:
 
 def constant(text: str, source: str) -> int | None:
     """The value of an expression that stands in a source; None where it is no constant that can be told."""
-    return _evaluated(_words(text, _named(*_texts(source))))
+    return _evaluated(_words(text, _known(source)))
+
+
+@lru_cache(maxsize=64)
+def _known(source: str) -> dict[str, int]:
+    """Its macros and constants that are numbers; asked for once for every name of a condition."""
+    return _named(*_texts(source))
 
 
 def products(values: Iterable[int], largest: int) -> set[int]:
