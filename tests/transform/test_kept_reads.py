@@ -54,6 +54,19 @@ CHANGES = {
 }
 
 
+def test_what_the_timed_size_reads_of_shared_memory_is_there_at_all_sizes(runner):
+    """nvcc reads it before the size is asked for."""
+    text = RECURRENCE.replace("__shared__ float h[32]", "extern __shared__ float h[]")
+    subject = subject_of(text.replace("// block =", '// shared_bytes = "4 * d"\n// block ='))
+    made = KeepReads().apply(subject, next(KeepReads().moves(subject)))
+    assert made.plan.launches[0].shared_bytes == "max(4 * d, 32)"
+    names = {"t": 4, "d": 5}
+    want = runner.outputs(subject.candidate, subject.contract, names)
+    np.testing.assert_array_equal(runner.outputs(made, subject.contract, names)["y"], want["y"])
+    static = subject_of(RECURRENCE)
+    assert KeepReads().apply(static, next(KeepReads().moves(static))).plan == static.candidate.plan
+
+
 def test_weights_stay_and_inputs_are_read_ahead(runner):
     subject = subject_of(RECURRENCE)
     ahead, plain = KeepReads().moves(subject)

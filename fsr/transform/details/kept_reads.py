@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from fsr.expressions import evaluate_int, names
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import REGISTERS_PER_SM
-from fsr.records import Candidate, Role
+from fsr.records import Candidate, Launch, Role
 from fsr.source.form import (
     Assign,
     Binary,
@@ -81,7 +83,16 @@ class KeepReads:
         found = _kept(target, loop, ahead=bool(move.param("ahead")))
         assert found is not None
         body = replace_stmt(target.kernel.body, loop, (found.versions(),))
-        return rewritten(target, move, replace(target.kernel, body=body))
+        return rewritten(target, move, replace(target.kernel, body=body), launch=partial(_with_room, target))
+
+
+def _with_room(target: Target, launch: Launch) -> Launch:
+    """The launch with as much dynamic shared memory at every size as at the timed one: nvcc reads what the version for
+    that one reads before it has asked whether it is the one to run."""
+    if not names(launch.shared_bytes):
+        return launch
+    timed = evaluate_int(launch.shared_bytes, target.contract.timed_sizes()[0])
+    return replace(launch, shared_bytes=f"max({launch.shared_bytes}, {timed})")
 
 
 @dataclass(frozen=True)
