@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from fsr.analysis.calls import is_load
 from fsr.source.form import (
@@ -37,7 +38,7 @@ from fsr.source.form import (
     Unary,
     While,
 )  # fmt: skip
-from fsr.source.walk import integer
+from fsr.source.walk import integer, names_mentioned
 
 STEPS = 4000  # statements, counting each once for all threads; beyond it the function is given up
 _OPERATORS = {"+=": "+", "*=": "*", "|=": "|", "&=": "&", "^=": "^"}
@@ -79,7 +80,26 @@ def combined_value(
     None when it cannot be shown that it does. ``constants``: values of template parameters and macros."""
     if len(function.params) != 1 or not 32 <= threads <= 1024:
         return None
-    machine = _Machine(threads, functions, dict(constants))
+    called, words, waiting = dict[str, KernelForm](), set[str](), [function]
+    while waiting:
+        own = names_mentioned(waiting.pop().body)
+        words |= own
+        found = {name: functions[name] for name in own if name in functions and name not in called}
+        called |= found
+        waiting += found.values()
+    needed = words | {name for f in (function, *called.values()) for _, name in f.template_parameters}
+    given = tuple(sorted((name, value) for name, value in constants.items() if name in needed))
+    return _shown(function, threads, tuple(sorted(called.items())), given)
+
+
+@lru_cache(maxsize=512)
+def _shown(
+    function: KernelForm, threads: int, called: tuple[tuple[str, KernelForm], ...], given: tuple[tuple[str, int], ...]
+) -> Combined | None:
+    """The same, of the functions and the constants that the function needs. Kept: every candidate that was made by
+    blocks a row has these functions, and a thousand threads take tenths of a second."""
+    functions, constants = dict(called), dict(given)
+    machine = _Machine(threads, functions, constants)
     everyone = frozenset(range(threads))
     try:
         result = machine.call(function, [{t: Symbols(None, frozenset([t])) for t in everyone}], everyone, constants)
