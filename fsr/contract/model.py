@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fsr.errors import ContractError
-from fsr.expressions import Number, evaluate, evaluate_int
+from fsr.expressions import Number, evaluate, evaluate_int, names
 from fsr.hardware.limits import MAX_REPEATS
 from fsr.records import STEP, ConcreteLaunch, Dim3, Launch, Plan, Role, ScalarValue
 
@@ -154,9 +154,11 @@ def concrete_launches(
             continue
         shared, repeats = evaluate_int(launch.shared_bytes, sizes), repeats_of(launch, sizes)
         steps = {0: 1, repeats // 2: repeats - 1} if some and repeats > 2 else dict.fromkeys(range(repeats), 1)
+        counted = {a for a in launch.args if launch.repeated and not isinstance(a, str) and STEP in names(a.value)}
+        same = {a: _argument(a, sizes, scalars) for a in launch.args if a not in counted} if steps else {}
         for step, times in steps.items():
-            known = {**sizes, STEP: step} if launch.repeated else sizes
-            args = tuple(_argument(a, contract, known, scalars) for a in launch.args)
+            own = {a: _argument(a, {**sizes, STEP: step}, scalars) for a in counted}
+            args = tuple(own[a] if a in counted else same[a] for a in launch.args)
             found.append(ConcreteLaunch(launch.entry, grid, block, shared, args, times))
     return tuple(found)
 
@@ -178,9 +180,7 @@ def dim3(texts: tuple[str, str, str], sizes: Mapping[str, int]) -> Dim3:
     return x, y, z
 
 
-def _argument(
-    arg: object, contract: Contract, sizes: Mapping[str, Number], scalars: Mapping[str, ScalarValue]
-) -> str | ScalarValue:
+def _argument(arg: object, sizes: Mapping[str, Number], scalars: Mapping[str, ScalarValue]) -> str | ScalarValue:
     if not isinstance(arg, str):
         value = evaluate(arg.value, sizes)  # type: ignore[attr-defined]  # a ScalarArgument
         return ScalarValue(arg.dtype, value)  # type: ignore[attr-defined]

@@ -22,13 +22,15 @@ PREDICTED_OF_BASELINE = 2.4  # where held-out sizes are recorded, and mutants ru
 EVALUATION_OF_BASELINE = 0.35
 # What a promotion costs is a guess until one was made, and where times are predicted it was seen to take twice as long
 # and more. A search that finds nothing better hands its time over, so that what it has gets its verdict.
-DOUBT = 2.5
+DOUBT, DOUBT_BESIDE_GPU = 2.5, 1.3
 OVERRUN_SHARE, OVERRUN_S = 0.08, 3.0
 HOPEFUL = 0.3  # a stage may cost this much of what is expected; where not even that is left, it is not begun
 ROOM = 1.25  # what is told to be enough is this much more than what is expected
 # Beside an H200: the start of compute-sanitizer's tools takes 4 s; the largest sizes and the final of an original that
 # takes tens of milliseconds took 5 s or more.
 BESIDE_GPU_S = 9.0
+# As many runs of the original: with 160 ms a promotion took 28 s, with 77 ms 20 s, with 2 ms 5 s (an H100).
+RUNS_OF_ORIGINAL = 100
 
 
 @dataclass(slots=True)
@@ -47,6 +49,7 @@ class Budget:
     _began: float = field(init=False)
     _paused: float | None = field(default=None, init=False)
     _baseline_s: float | None = field(default=None, init=False)
+    _original_s: float = field(default=0.0, init=False)
     _rest_s: float | None = field(default=None, init=False)
     _evaluation_s: float | None = field(default=None, init=False)
     _promotion_s: float | None = field(default=None, init=False)
@@ -96,9 +99,10 @@ class Budget:
 
     # ------------------------------------------------------------ what stages cost
 
-    def baseline_took(self, seconds: float) -> None:
-        """The original was tested and timed, its session opened on the way."""
-        self._baseline_s = seconds
+    def baseline_took(self, seconds: float, original_s: float = 0.0) -> None:
+        """The original was tested and timed, its session opened on the way. ``original_s``: what one run of it takes at
+        the timed sizes, where a GPU says."""
+        self._baseline_s, self._original_s = seconds, original_s
         self._rest_s = max(0.0, self.left_s)
 
     def evaluation_took(self, seconds: float) -> None:
@@ -126,7 +130,8 @@ class Budget:
         if self._promotion_s is not None:
             return self._promotion_s
         times = PREDICTED_OF_BASELINE if self.predicted else PROMOTION_OF_BASELINE
-        return times * (self._baseline_s or 0.0) + (BESIDE_GPU_S if self.sanitized else 0.0)
+        beside = BESIDE_GPU_S + RUNS_OF_ORIGINAL * self._original_s if self.sanitized else 0.0
+        return times * (self._baseline_s or 0.0) + beside
 
     @property
     def reserve_s(self) -> float:
@@ -134,9 +139,10 @@ class Budget:
         usual = min(PROMOTION_MOST_S, PROMOTION_SHARE * self.total_s)
         most = LARGEST_SHARE * self.total_s if self._rest_s is None else LARGEST_REST * self._rest_s
         whole = min(most, max(usual, self.promotion_s))
-        if self.found and self.predicted and self._gained_s is not None:
+        if self.found and self._gained_s is not None:
             idle_s = self.elapsed_s - self._gained_s
-            whole = max(whole, min(most, whole + idle_s, DOUBT * self.promotion_s))
+            doubt = DOUBT if self.predicted else DOUBT_BESIDE_GPU
+            whole = max(whole, min(most, whole + idle_s, doubt * self.promotion_s))
         return whole if self.found else max(HOPEFUL * whole, min(usual, whole))
 
     # ------------------------------------------------------------ is it enough?

@@ -11,7 +11,7 @@ from typing import Any
 from fsr.errors import StorageError
 from fsr.identity import to_json
 from fsr.llm.replaying import Replayed
-from fsr.records import Outcome
+from fsr.records import Basis, Outcome
 from fsr.runs.baseline import TIMEOUT_S, qualify
 from fsr.runs.budget import Budget
 from fsr.runs.caching import RunCache, open_store
@@ -109,7 +109,9 @@ def _qualify(context: RunContext, kernel: Kernel, *, resumed: bool) -> None:
 
     state.baseline = qualify(context.workers, spec, kernel, tick, limit_s)
     state.notes.extend(state.baseline.notes)
-    budget.baseline_took(budget.elapsed_s - began)
+    timing = state.baseline.outcome.timing
+    measured = timing is not None and timing.basis is Basis.MEASURED
+    budget.baseline_took(budget.elapsed_s - began, timing.median_ns / 1e9 if timing and measured else 0.0)
     context.tick()
 
 

@@ -153,3 +153,17 @@ def test_a_search_that_finds_nothing_better_hands_its_time_to_the_verdict() -> N
     clock.now += 10.0
     found.promotion_took(4.0)  # known now
     assert found.reserve_s == 12.0
+
+
+def test_beside_a_gpu_an_original_that_takes_long_makes_a_verdict_dear() -> None:
+    found, clock = budget(60.0)
+    found.sanitized = True
+    clock.now += 3.0
+    found.baseline_took(2.5, original_s=0.16)
+    assert found.promotion_s == 1.2 * 2.5 + 9.0 + 16.0
+    assert found.reserve_s == found.promotion_s
+    found.gained()
+    clock.now += 12.0  # nothing better came: it may take some more than that, and no more
+    assert found.reserve_s == min(1.3 * 28.0, 0.6 * (60.0 - 0.5 - 3.0))
+    found.baseline_took(2.5, original_s=0.001)
+    assert found.reserve_s == pytest.approx(1.3 * found.promotion_s)

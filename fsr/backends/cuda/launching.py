@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -108,11 +109,21 @@ def max_shared_bytes(driver: Driver) -> int:
 def scalar_bytes(scalar: ScalarValue) -> bytes:
     """A scalar argument in its C representation. Raises DeviceFault kind 'launch' for a value that its type cannot
     hold (a size beyond an int, for example)."""
+    return _whole_bytes(scalar.dtype, scalar.value) if type(scalar.value) is int else _bytes(scalar.dtype, scalar.value)
+
+
+@lru_cache(maxsize=4096)
+def _whole_bytes(dtype: str, value: int) -> bytes:
+    """The same of a whole number. Kept: a plan of a thousand launches has the same ones in each."""
+    return _bytes(dtype, value)
+
+
+def _bytes(dtype: str, value: float) -> bytes:
     try:
         with np.errstate(over="ignore"):
-            return np.array(scalar.value, numpy_dtype(scalar.dtype)).tobytes()
+            return np.array(value, numpy_dtype(dtype)).tobytes()
     except (OverflowError, ValueError) as error:
-        raise refused(f"the argument {scalar.value} does not fit in {scalar.dtype}") from error
+        raise refused(f"the argument {value} does not fit in {dtype}") from error
 
 
 def pack_arguments(launch: ConcreteLaunch, addresses: Mapping[str, int]) -> bytes:
