@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -125,9 +126,15 @@ def flushes(*candidates: Candidate) -> bool:
 
     def flushed(one: Candidate) -> bool:
         by_flag = any(re.fullmatch(r"--?(use_fast_math|ftz=true)", flag) for flag in one.plan.flags)
-        return by_flag or ADDS.search(one.source) is not None
+        return by_flag or _adds(one.source)
 
     return any(map(flushed, candidates))
+
+
+@lru_cache(maxsize=64)
+def _adds(source: str) -> bool:
+    """Whether a source adds atomically; asked for at every case."""
+    return ADDS.search(source) is not None
 
 
 def tolerance(contract: Contract, case: Case, dtype: np.dtype[Any], *, flushed: bool = False) -> tuple[float, float]:
