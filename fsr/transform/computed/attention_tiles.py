@@ -31,8 +31,8 @@ _MOST_COLUMNS = 256
 _MOST_HELD, _OTHER_REGISTERS = 136, 40  # scores and sums of a thread at most, and what it needs beside its queries'
 _PACK = "fsr_pack<float, 4>"
 _GAIN = 20.0
-# Queries, keys, threads, of which so many lie along keys and columns: how fast they are beside the best one, at heads of
-# 64 columns and at wider ones (an H200, causal, 2048 keys: 591 and 560 us; those that were not timed come last).
+# Queries, keys, threads, of which so many lie along keys and columns: how fast they are beside the best one at heads
+# of 64 columns and at wider ones (an H200, causal, 2048 keys: 591 and 560 us; those that were not timed come last).
 _SHAPES = {
     (128, 64, 128, 8): (1.0, 0.7), (128, 64, 256, 16): (0.74, 1.0), (64, 32, 128, 8): (0.96, 0.7),
     (64, 64, 256, 16): (0.85, 0.86), (64, 32, 256, 16): (0.76, 0.81), (64, 64, 128, 8): (0.8, 0.74),
