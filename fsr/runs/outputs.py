@@ -16,6 +16,7 @@ from fsr.records import Candidate, Json, Plan
 from fsr.runs.kernel import Kernel
 from fsr.source.launcher import launcher_header
 from fsr.source.output import render_output
+from fsr.source.parse import parse_kernels
 from fsr.source.tokens import tokenize
 
 OURS = b"// Launches what replaces "  # how fsr/source/launcher.py begins a header
@@ -96,7 +97,8 @@ def render_files(kernel: Kernel, candidate: Candidate, evidence: Mapping[str, Js
         text = with_block(text, replace(kernel.contract, entry=entry, plan=candidate.plan))
     files = {f"{stem}{suffix}": text}
     if not same_launch(kernel, candidate):
-        files[f"{stem}.cuh"] = launcher_header(kernel.contract.entry, kernel.contract, candidate.plan)
+        forms = {**parse_kernels(kernel.baseline.source), **parse_kernels(candidate.source)}
+        files[f"{stem}.cuh"] = launcher_header(kernel.contract.entry, kernel.contract, candidate.plan, forms)
     return files
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from fsr.expressions import names
@@ -10,6 +11,7 @@ from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import STEP, Launch, Plan, Role, Scratch
 from fsr.source.entry import function_name
+from fsr.source.form import KernelForm
 from fsr.source.promises import PromisedArgument, Promises, conditions, in_c
 
 
@@ -22,18 +24,23 @@ class LaunchedContract(Promises, Protocol):
     def plan(self) -> Plan: ...
 
 
-def launcher_header(name: str, contract: LaunchedContract, plan: Plan, c_types: Mapping[str, str] | None = None) -> str:
+Forms = Mapping[str, KernelForm]
+
+
+def launcher_header(name: str, contract: LaunchedContract, plan: Plan, forms: Forms | None = None) -> str:
     """The text of a header with ``inline cudaError_t fsr_launch_NAME(arguments..., sizes..., cudaStream_t stream)``.
 
-    ``name``: the original kernel's entry. ``c_types``: C types of arguments where the dtype does not tell
-    (``float4 *``). Sizes come from the scalar arguments that hold them; those that none holds become parameters.
-    Nothing is allocated unless the plan has scratch, which is taken from the stream's memory pool. Where the arguments
-    are not what the contract promises, the original is launched as it always was.
+    ``name``: the original kernel's entry. ``forms``: the kernels that are launched, the original among them, by name:
+    buffers of vectors and records are passed as it takes them (``float4 *``), and what a kernel takes otherwise is cast
+    for it (a ``float *`` that is only read). Sizes come from the scalar arguments that hold them; those that none holds
+    become parameters. Nothing is allocated unless the plan has scratch, which is taken from the stream's memory pool.
+    Where the arguments are not what the contract promises, the original is launched as it always was.
     """
     known = _known_sizes(contract)
     used_sizes = _sizes_used(plan) | _sizes_used(contract.plan)
     wanted = sorted(used_sizes - set(known))
-    types = {a.name: (c_types or {}).get(a.name) or _c_type(a) for a in contract.passed()}
+    forms = forms or {}
+    types = {a.name: _own_type(a, contract.plan, forms) or _c_type(a) for a in contract.passed()}
     parameters = [f"{types[a.name]}{'' if types[a.name].endswith('*') else ' '}{a.name}" for a in contract.passed()]
     parameters += [f"long long {size}" for size in wanted]
     promised = conditions(contract, known | dict.fromkeys(wanted, ""))
@@ -42,10 +49,10 @@ def launcher_header(name: str, contract: LaunchedContract, plan: Plan, c_types: 
     body += [f"    const long long {size}_size = {size};" for size in wanted]
     body += ["    cudaError_t status = cudaSuccess;"]
     if promised:
-        original = [f"    {line}" for line in _carried_out(contract.plan, contract)]
+        original = [f"    {line}" for line in _carried_out(contract.plan, types, forms)]
         body += ["    const bool promised = " + "\n        && ".join(promised) + ";"]
         body += ["    if (!promised) {", *original, "        return status;", "    }"]
-    body += _carried_out(plan, contract)
+    body += _carried_out(plan, types, forms)
     used = {a.dtype for a in contract.passed()} | {s.dtype for s in (*plan.scratch, *contract.plan.scratch)}
     headers = ["cuda_runtime.h", *sorted(BY_DTYPE[d].header for d in used if BY_DTYPE[d].header)]
     return "\n".join(
@@ -64,11 +71,12 @@ def launcher_header(name: str, contract: LaunchedContract, plan: Plan, c_types: 
     )
 
 
-def _carried_out(plan: Plan, contract: LaunchedContract) -> list[str]:
-    """The statements that run a plan and leave what happened in ``status``."""
+def _carried_out(plan: Plan, types: Mapping[str, str], forms: Forms) -> list[str]:
+    """The statements that run a plan and leave what happened in ``status``. ``types``: of the arguments."""
     lines = [line for scratch in plan.scratch for line in _allocation(scratch)]
     for launch in plan.launches:
-        lines += _launch(launch, {a.name for a in contract.passed()}, {s.name for s in plan.scratch})
+        made = {s.name: f"{BY_DTYPE[s.dtype].spelling} *" for s in plan.scratch if s.name not in types}
+        lines += _launch(launch, {**types, **made}, set(made), forms)
     for scratch in reversed(plan.scratch):
         lines.append(f"    if ({scratch.name}_buffer != nullptr) {{")
         lines.append(f"        const cudaError_t freed = cudaFreeAsync({scratch.name}_buffer, stream);")
@@ -127,6 +135,31 @@ def _c_type(argument: PromisedArgument) -> str:
     return f"const {plain} *" if argument.role is Role.IN else f"{plain} *"
 
 
+def _parameters(launch: Launch, forms: Forms) -> dict[int, str]:
+    """Position to pointer type, of the parameters whose type no template decides on."""
+    form = forms.get(function_name(launch.entry).rpartition("::")[2])
+    if form is None:
+        return {}
+    open_ = {name for _, name in form.template_parameters}
+    typed = {n: p.type for n, p in enumerate(form.params) if p.is_pointer}
+    return {n: text for n, text in typed.items() if not open_ & set(re.findall(r"\w+", text))}
+
+
+def _own_type(argument: PromisedArgument, plan: Plan, forms: Forms) -> str | None:
+    """The type that the original takes a buffer of vectors or records as; None where it takes the elements."""
+    plain = BY_DTYPE[argument.dtype].spelling
+    for launch in plan.launches if argument.role is not Role.SCALAR else ():
+        for n, text in _parameters(launch, forms).items():
+            named = launch.args[n] == argument.name if n < len(launch.args) else False
+            if named and re.fullmatch(r"\w+[1-4]", _pointed_to(text)) and _pointed_to(text) != plain:
+                return text
+    return None
+
+
+def _pointed_to(pointer: str) -> str:
+    return re.sub(r"\b(?:const|volatile|struct)\b|\*", "", pointer).strip()
+
+
 def _allocation(scratch: Scratch) -> list[str]:
     kind, name = BY_DTYPE[scratch.dtype].spelling, f"{scratch.name}_buffer"
     lines = [
@@ -142,13 +175,23 @@ def _allocation(scratch: Scratch) -> list[str]:
     return [*lines, "    }"]
 
 
-def _launch(launch: Launch, arguments: set[str], scratch: set[str]) -> list[str]:
-    passed = []
-    for arg in launch.args:
+def _passed(launch: Launch, types: Mapping[str, str], scratch: set[str], forms: Forms) -> Iterator[str]:
+    """The arguments of a launch: cast where the kernel takes another pointer, or one that it could write through."""
+    form, told = forms.get(function_name(launch.entry).rpartition("::")[2]), _parameters(launch, forms)
+    for n, arg in enumerate(launch.args):
         if not isinstance(arg, str):
-            passed.append(f"({BY_DTYPE[arg.dtype].spelling}){in_c(arg.value)}")
-        else:
-            passed.append(f"{arg}_buffer" if arg in scratch and arg not in arguments else arg)
+            yield f"({BY_DTYPE[arg.dtype].spelling}){in_c(arg.value)}"
+            continue
+        given, text = types.get(arg, ""), f"{arg}_buffer" if arg in scratch else arg
+        wanted = told.get(n, given)
+        if form is not None and n not in told and n < len(form.params) and "const" not in form.params[n].type:
+            wanted = given.removeprefix("const ")
+        alike = "".join(wanted.split()) in ("".join(given.split()), "const" + "".join(given.split()))
+        yield text if not given.endswith("*") or alike else f"({wanted}){text}"
+
+
+def _launch(launch: Launch, types: Mapping[str, str], scratch: set[str], forms: Forms) -> list[str]:
+    passed = list(_passed(launch, types, scratch, forms))
     grid = [in_c(t) for t in launch.grid]
     lines = ["    {"]
     lines += [f"        const long long grid_{axis} = {text};" for axis, text in zip("xyz", grid, strict=True)]

@@ -12,6 +12,7 @@ from fsr.records import Candidate, Launch, Plan, ScalarArgument, Scratch
 from fsr.source.file import KernelFile
 from fsr.source.launcher import launcher_header, launcher_name
 from fsr.source.output import launch_text, render_output
+from fsr.source.parse import parse_kernels
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EVIDENCE = {
@@ -82,10 +83,45 @@ args = ["x", "y", "ceil_div(n, 32)", 0.5]
     path.write_text(kernel)
     (tmp_path / "in.fsr.toml").write_text(toml)
     contract = load_contract(path)
-    header = launcher_header("k", contract, contract.plan, {"y": "float4 *"})
+    header = launcher_header("k", contract, contract.plan, parse_kernels(kernel))
     assert "#include <cuda_fp16.h>" in header
     assert "fsr_launch_k(const __half *x, float4 *y, long long n, cudaStream_t stream)" in header
     assert nvcc(tmp_path, kernel + header.replace("#pragma once", "")) == ""
+
+
+MANY = """struct Pair { float a, b; };
+template <typename T> __global__ void t(T *x, const T *y, Pair *p, int64_t *n, float *out) { out[0] = x[0] + y[0]; }
+__global__ void plain(float *x, volatile const float *y, const Pair *p, long *n, float *out) { out[0] = x[0]; }
+"""
+
+
+def test_what_kernels_take_otherwise_is_cast_for_them(tmp_path):
+    """Inputs that a kernel could write through, records, widths of the same size: a header takes the elements."""
+    toml = """entry = "t<float>"
+sizes.n = 64
+[args]
+x = {dtype = "float32", role = "in", shape = ["n"]}
+y = {dtype = "float32", role = "in", shape = ["n"]}
+p = {dtype = "float32", role = "in", shape = ["n", 2]}
+n = {dtype = "int64", role = "inout", shape = [4]}
+out = {dtype = "float32", role = "out", shape = ["n"]}
+[launch]
+grid = 1
+block = 32
+"""
+    path = tmp_path / "in.cu"
+    path.write_text("#include <cstdint>\n" + MANY)
+    (tmp_path / "in.fsr.toml").write_text(toml)
+    contract = load_contract(path)
+    launch = replace(contract.plan.launches[0], entry="plain")
+    forms = parse_kernels(path.read_text())
+    own = launcher_header("t<float>", contract, contract.plan, forms)
+    header = launcher_header("t<float>", contract, Plan((launch,)), forms)
+    assert "fsr_launch_t(const float *x, const float *y, const float *p, long long *n, float *out" in header
+    assert "((float *)x, y, (Pair *)p, (int64_t *)n, out)" in own
+    assert "((float *)x, (volatile const float *)y, (const Pair *)p, (long *)n, out)" in header
+    for text in (own, header):
+        assert nvcc(tmp_path, path.read_text() + text.replace("#pragma once", "")) == ""
 
 
 def test_a_repeated_launch_is_a_loop(tmp_path):
