@@ -30,6 +30,22 @@ def meeting_points(successors: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return {name: found.get(name, EXIT) for name in successors}
 
 
+def arriving(successors: Mapping[str, Sequence[str]], branch: str, meeting: str) -> set[str]:
+    """The blocks from which the ways of a branch go on to where they meet."""
+    seen, todo, found = set[str](), list(successors[branch]), set[str]()
+    if meeting in successors[branch]:
+        found.add(branch)
+    while todo:
+        name = todo.pop()
+        if name == meeting or name in seen:
+            continue
+        seen.add(name)
+        todo += successors.get(name, ())
+        if meeting in successors.get(name, ()):
+            found.add(name)
+    return found
+
+
 def _common(one: str, other: str, found: Mapping[str, str], rank: Mapping[str, int]) -> str:
     while one != other:
         while rank[one] > rank[other]:

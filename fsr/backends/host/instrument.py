@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from fsr.backends.host import vectors
 from fsr.backends.host.aggregates import Aggregates
-from fsr.backends.host.control_flow import EXIT, meeting_points
+from fsr.backends.host.control_flow import EXIT, arriving, meeting_points
 from fsr.backends.host.llvm_text import joined, plain_name, size_of, split_arguments, structures
 
 FIRST_NAMED = 16  # tracer.h: kNamed
@@ -95,14 +95,17 @@ class _Function:
         self.rows = [_DEST.match(line) for line in self.body]
         self.types: dict[str, str] = {}
         self.vectors = vectors.Vectors(self)
-        self.tainted = self._tainted()
+        self.tainted = self._tainted(set())
+        while not (chosen := self._chosen()) <= self.tainted:
+            self.tainted = self._tainted(chosen)
         self.aggregates = Aggregates(self)
         self.join_of = self._joins()
 
     # ------------------------------------------------------------ what data takes part in
 
-    def _tainted(self) -> set[str]:
-        found: set[str] = set()
+    def _tainted(self, chosen: set[str]) -> set[str]:
+        """``chosen``: what branches on data choose."""
+        found = set(chosen)
         plain = self._plain_loads()
         users: list[tuple[str, set[str]]] = []
         for row in self.rows:
@@ -145,8 +148,8 @@ class _Function:
                         plain.add(dest)
         return plain
 
-    def _joins(self) -> dict[str, int]:
-        """Block to the number of its join, where a branch on data ends; fills ``self.branches`` (line to number)."""
+    def _flow(self) -> tuple[list[str], dict[str, list[str]], list[tuple[int, str]]]:
+        """The block of each line, the blocks that may follow each, and branches on data (line, block)."""
         blocks, current, successors = [], "entry", dict[str, list[str]]()
         deciding: list[tuple[int, str]] = []
         for number, line in enumerate(self.body):
@@ -160,6 +163,11 @@ class _Function:
                 condition = re.match(r"\s*(?:br i1|switch i\d+) (%[\w.$-]+),", line)
                 if condition and condition[1] in self.tainted:
                     deciding.append((number, current))
+        return blocks, successors, deciding
+
+    def _joins(self) -> dict[str, int]:
+        """Block to the number of its join, where a branch on data ends; fills ``self.branches`` (line to number)."""
+        _, successors, deciding = self._flow()
         self.branches: dict[int, int] = {}
         joins: dict[str, int] = {}
         meeting = meeting_points(successors) if deciding else {}
@@ -170,6 +178,30 @@ class _Function:
                 joins[target] = self.unit.joins
             self.branches[number] = joins.get(target, 0)
         return joins
+
+    def _chosen(self) -> set[str]:
+        """Values that are one thing or another where the ways of a branch on data meet, though no data took part in
+        any of them: the place of the best so far."""
+        blocks, successors, deciding = self._flow()
+        meeting = meeting_points(successors) if deciding else {}
+        ways: dict[str, list[set[str]]] = {}
+        for _, block in deciding:
+            if meeting[block] != EXIT:
+                ways.setdefault(meeting[block], []).append(arriving(successors, block, meeting[block]))
+        made = {row[1]: f"{row[2]} {row[3]}" for row in self.rows if row is not None}
+        found = set[str]()
+        for block, row in zip(blocks, self.rows, strict=True):
+            if row is None or row[2] != "phi" or block not in ways:
+                continue
+            if re.sub(rf"^(?:{_FLAG} )*", "", row[3]).split(" ", 1)[0] not in TYPES:
+                continue
+            values = {
+                before if before in successors else "entry": made.get(value, value)
+                for value, before in re.findall(r"\[ (.+?), %([\w.$-]+) \]", row[3])
+            }
+            if any(len({values[b] for b in known if b in values}) > 1 for known in ways[block]):
+                found.add(row[1])
+        return found
 
     # ------------------------------------------------------------ new lines
 
