@@ -157,6 +157,16 @@ def chosen(g: Graph, e: int) -> Chosen | None:
         e = before[0]
 
 
+def extreme(g: Graph, of: Additions | Chosen) -> bool:
+    """Whether what looks like a sum is one of two values, which a comparison of them chooses."""
+    known = {conditions[0]: added[0] for conditions, added in of.terms.items() if len(conditions) == len(added) == 1}
+    for condition, added in known.items():
+        other = known.get(g.opposite(condition))
+        if other is not None and set(g.operands(condition)) == {added, other}:
+            return True
+    return False
+
+
 def zero_like(g: Graph, kept: Mapping[tuple[int, ...], tuple[int, ...]], dtype: str) -> int:
     """Nothing to add, of the type of what is."""
     x = next((g.terms[k] for added in kept.values() for k in added), ("const", 0.0, dtype))
@@ -164,4 +174,4 @@ def zero_like(g: Graph, kept: Mapping[tuple[int, ...], tuple[int, ...]], dtype: 
     return g.integer(0, str(x[2]) if x[0] == "int" else dtype.removeprefix("u")) if whole else g.const(0.0, dtype)
 
 
-__all__ = ["Additions", "Chosen", "additions", "chosen", "unasked", "zero_like"]
+__all__ = ["Additions", "Chosen", "additions", "chosen", "extreme", "unasked", "zero_like"]

@@ -31,6 +31,7 @@ from fsr.lifting.forms import Forms
 from fsr.lifting.graph import LISTS, Graph
 from fsr.lifting.points import Ints, Points, affine_fit
 from fsr.lifting.refused import Refused
+from fsr.lifting.steps import by_steps
 
 _DIVISORS = (2, 3, 4, 8, 16, 32, 64, 128, 256)
 _LONGEST_PERIOD = 7
@@ -180,7 +181,7 @@ class Generaliser:
         if kind == "const":
             return Const(rows[0][1], rows[0][2]) if len(set(rows)) == 1 else self._counted(points, rows)
         if kind == "int":
-            return Number(self.index(points, [r[1] for r in rows]), rows[0][2])
+            return self._whole(points, [r[1] for r in rows], rows[0][2])
         if kind == "load":
             if len({r[1] for r in rows}) > 1:
                 return None
@@ -188,6 +189,16 @@ class Generaliser:
             return Load(rows[0][1], tuple(parts), self.dtypes[rows[0][1]])
         parts = [self.fit(points.of([r[c] for r in rows])) for c in range(1, len(rows[0]))]
         return Op(kind, tuple(parts))
+
+    def _whole(self, points: Points, values: Sequence[int], dtype: str) -> Expr:
+        """Whole numbers that dimensions and sizes tell. Raises Refused."""
+        try:
+            return Number(self.index(points, values), dtype)
+        except Refused:
+            found = by_steps(points, np.array(values, np.int64), self.sizes, dtype)
+            if found is None:
+                raise
+            return found
 
     def _counted(self, points: Points, rows: Sequence[tuple[Any, ...]]) -> Expr | None:
         """Floating literals that a kernel counted up to: a number that sizes alone tell. None for others."""

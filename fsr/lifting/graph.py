@@ -105,6 +105,12 @@ class Graph:
         """Whether a term is that literal."""
         return bool(self.terms[e][0] == "const" and self.terms[e][1] == value)
 
+    def is_bound(self, e: int, sign: int = 0) -> bool:
+        """Whether a term is a literal that no value lies beyond: what a minimum (1) or a maximum (-1) begins with, by
+        default any of the two."""
+        x = self.terms[e]
+        return bool(x[0] == "const" and (x[1] * sign if sign else abs(x[1])) >= _HUGE)
+
     # ------------------------------------------------------------ normal form
 
     def op(self, name: str, *args: int) -> int:
@@ -319,9 +325,9 @@ class Graph:
             return self.selected(self.opposite(c), b, a)
         if x[0] in ("gt", "ge") and {x[1], x[2]} == {a, b}:
             return self.list_of("max" if x[1] == a else "min", [a, b])
-        if x[0] in ("gt", "ge") and self.terms[x[2]][0] == "const" and self.terms[x[2]][1] <= -_HUGE:
+        if x[0] in ("gt", "ge") and self.is_bound(x[2], -1):
             return a  # against the bound that a maximum begins with
-        if x[0] in ("gt", "ge") and self.terms[x[1]][0] == "const" and self.terms[x[1]][1] <= -_HUGE:
+        if x[0] in ("gt", "ge") and self.is_bound(x[1], -1):
             return b
         return self._place(x, a, b) or rescaled(self, x, a, b) or self.make("select", c, a, b)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -25,29 +24,28 @@ from fsr.contract.flags import fixed_at, with_flags
 from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError, MissingToolError
 from fsr.expressions import evaluate_int
-from fsr.lifting.additions import additions, chosen, unasked, zero_like
+from fsr.lifting.additions import additions, chosen, extreme, unasked, zero_like
 from fsr.lifting.allowance import Allowance
 from fsr.lifting.check import FAMILIES, RUN_IN_PART_S, Checker
 from fsr.lifting.forms import Forms
 from fsr.lifting.generalise import Generaliser
 from fsr.lifting.graph import Graph
 from fsr.lifting.launches import Lift, apart, by_launches
-from fsr.lifting.merging import AskedOnce, as_summed, guarded, merged, one_type
+from fsr.lifting.merging import as_summed, guarded, one_type
 from fsr.lifting.points import Points
 from fsr.lifting.quotients import quotients
 from fsr.lifting.refused import Hopeless, Refused, TooMuch
 from fsr.lifting.sampling import checked_sizes, least_sizes, spread_sizes, watched_sizes
+from fsr.lifting.sides import Sides
 from fsr.lifting.watching import Run, Watcher
 from fsr.records import Candidate, Case, CompileFailure, Image, Role
 
 LIMIT_S = 10.0  # for watched runs and the thinking about one candidate (see Allowance), compiling aside
 _STEPS_SHARE = 2.0  # of that, by the clock: after it no launch of a plan is lifted alone any more
-_MOST_FILLS, _MOST_FILLS_IN_PART = 16, 13
 _SAME_FILLS, _FILLS = 32, 120  # runs in a row that show nothing new; runs at most
 _SUMMED = 2  # terms of a sum at least
 _OWN_FILLS = 40  # the same of what a thread sums up for itself, of which each run shows a half
 _ZEROS = 6  # so many runs with other data, the first among them, have zeros in some of the inputs, others in each
-_LEFT_FILLS, _SMALL = 6, 20_000  # runs where some elements keep what they held: data may decide on that; of few nodes
 _DEEP = 20_000
 _LONGEST = 1 << 24  # terms of one element, written out, at any sizes: nobody could write them down
 _MOST_EDGES = 6  # of one dimension of an output in one run
@@ -267,26 +265,18 @@ class _Attempt:
         found = [unasked(graph, t) for t in self.watcher.terms(graph, runs[0], output, at)]
         if any(guarded(graph, t) for t in found):
             found = self._added(graph, n, output, at, found) or self._added(graph, n, output, at, found, True) or found
-        once = AskedOnce(graph)
-        found = [once.of(t) if guarded(graph, t) else t for t in found]
         home = [graph.make("load", output, tuple(graph.integer(i, "int64") for i in c)) for c in at]
-        left = not runs[0].part and len(runs[0].trace.nodes) < _SMALL and any(map(operator.eq, found, home))
-        fills, most = 1, _MOST_FILLS_IN_PART if runs[0].part else _MOST_FILLS
-        while fills < most and (
-            (left and (fills < _LEFT_FILLS or _left_by_chance(graph, found, home)))
-            or any(guarded(graph, t) for t in found)
-        ):
-            if fills == len(runs):
-                runs.append(self._filled(runs[0], fills, n))
-            others = [once.of(t) for t in self.watcher.terms(graph, runs[fills], output, at)]
-            found = [self._merged(graph, a, b, h) for a, b, h in zip(found, others, home, strict=True)]
-            fills += 1
-        dtype = self.contract.argument(output).dtype
+        sides = Sides(
+            graph, runs, lambda fills, family: self._filled(runs[0], fills, n, family),
+            lambda run: self.watcher.terms(graph, run, output, at), home,
+        )  # fmt: skip
+        found, dtype = sides.found(found), self.contract.argument(output).dtype
         return [one_type(graph, t, dtype) for t in found] if dtype.startswith("uint") else found
 
-    def _filled(self, first: Run, fills: int, n: int) -> Run:
-        """The n-th run with other data, zeros among them first, on which comparisons with nought turn."""
-        family = "zeros" if fills < _ZEROS else "normal"
+    def _filled(self, first: Run, fills: int, n: int, family: str = "") -> Run:
+        """The n-th run with other data, of that family; by default zeros among them first, on which comparisons with
+        nought turn."""
+        family = family or ("zeros" if fills < _ZEROS else "normal")
         return self.watcher.run(first.sizes, 101 * fills + n, part=first.part, family=family)
 
     def _added(
@@ -314,7 +304,7 @@ class _Attempt:
             if None in new:
                 return None
             same, fills = 1 if any(new) else same + 1, fills + 1
-        if own and any(sum(map(len, a.terms.values())) < _SUMMED for a in known if a is not None):
+        if own and any(sum(map(len, a.terms.values())) < _SUMMED or extreme(graph, a) for a in known if a is not None):
             return None  # one value or another
         return [a.term(graph, zero_like(graph, a.terms, dtype)) for a in known if a is not None]
 
@@ -333,12 +323,6 @@ class _Attempt:
                     same = forms.skeleton(known[middle]) == forms.skeleton(known[low])
                     low, high = (middle, high) if same else (low, middle)
         return list(known), list(known.values())
-
-    def _merged(self, graph: Graph, a: int, b: int, home: int) -> int:
-        try:
-            return merged(graph, a, b, home)
-        except Refused:
-            return a if guarded(graph, a) else b if guarded(graph, b) else a
 
     # ------------------------------------------------------------ scatters
 
@@ -378,12 +362,6 @@ class _Attempt:
         reader, (output, place) = self.watcher.reader(graph, run), element
         _, value, address = graph.terms[term]
         return graph.make("chosen_at", value, *reader.indices(output, reader.led_on(output, address, place)))
-
-
-def _left_by_chance(graph: Graph, found: Sequence[int], home: Sequence[int]) -> bool:
-    """Whether data kept some elements as they were while others are known to be kept by data alone."""
-    chosen = any(graph.terms[t][0] == "select" and h in graph.terms[t][2:] for t, h in zip(found, home, strict=True))
-    return chosen and any(map(operator.eq, found, home))
 
 
 def _edges(known: Mapping[tuple[int, ...], int], d: int, forms: Forms) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:

@@ -85,6 +85,18 @@ def merged(g: Graph, a: int, b: int, home: int) -> int:
     return _Merging(g, home).of(a, b)
 
 
+def _latest(g: Graph, e: int) -> tuple[int, int, int] | None:
+    """The place of an extreme as the choice that its last value makes: the condition, the last one's place, and the
+    place before."""
+    *before, (_, new, place) = (g.terms[p] for p in g.terms[e][1])
+    if not before:
+        return None
+    op = g.terms[e][0]
+    old = g.list_of(op[3:], [x[1] for x in before])
+    held = g.make(op, tuple(g.terms[e][1][:-1])) if len(before) > 1 else before[0][2]
+    return g.compared("gt", *((new, old) if op == "argmax" else (old, new))), place, held
+
+
 class _Merging:
     """Each pair of terms is merged once, however often it stands in the two."""
 
@@ -126,9 +138,15 @@ class _Merging:
         condition, holds, value = x[1], bool(x[2]), x[3]
         if b == self.home:
             return g.selected(condition, *((value, b) if holds else (b, value)))
-        chosen = g.operands(condition)
-        if y[0] in ("max", "min") and chosen and set(chosen) == set(y[1]) and value in y[1]:
-            return b
+        compared = g.operands(condition)
+        if y[0] in ("max", "min") and compared and set(compared) == set(y[1]):
+            if value in y[1]:
+                return b
+            if g.terms[condition][0] in ("gt", "ge"):  # it was no extreme that the comparison kept
+                other = compared[0] if (y[0] == "max") != holds else compared[1]
+                return g.selected(condition, *((value, other) if holds else (other, value)))
+        if y[0] in ("argmax", "argmin") and (latest := _latest(g, b)) is not None:
+            y = ("select", *latest)
         if y[0] == "select" and y[1] == condition:
             sides = [y[2], y[3]]
             sides[0 if holds else 1] = self.of(value, sides[0 if holds else 1])

@@ -4,13 +4,15 @@ integers have a sign, so that elements without one are cast, and operations with
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fsr.lifting.graph import Graph
 
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _WIDER = {"int8": "int32", "int16": "int32", "int32": "int64"}
 _ANY = (-math.inf, math.inf)
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_ROUNDING = 0.01  # of a sum of many terms, or of 16 bits
 _COMPARED = {"ugt": "gt", "uge": "ge", "ult": "lt", "ule": "le"}
 _LISTED = {"umax": "max", "umin": "min"}
 
@@ -22,6 +24,7 @@ class Signs:
 
     def __init__(self, graph: Graph, dtypes: Mapping[str, str], ranges: Mapping[str, Range]) -> None:
         self.graph, self.dtypes, self.ranges = graph, dtypes, ranges
+        self._known: dict[int, Range] = {}
 
     # ------------------------------------------------------------ elements
 
@@ -61,27 +64,47 @@ class Signs:
 
     def range(self, e: int) -> Range:
         """The least and the largest value for all data that the contract allows."""
+        for k in self.graph.upward(e, self._known):
+            self._known[k] = self._range_of(k)
+        return self._known[e]
+
+    def _range_of(self, e: int) -> Range:
         x = self.graph.terms[e]
-        if x[0] == "int":
+        if x[0] == "int" or (x[0] == "const" and x[2] != "bool"):
             return float(x[1]), float(x[1])
+        if x[0] in _FLOATS:
+            return _rounded(self._known[x[1]])
+        if x[0] == "neg":
+            low, high = self._known[x[1]]
+            return -high, -low
+        if x[0] == "div":
+            return self._quotient(int(x[1]), int(x[2]))
         if x[0] in BITS:
-            return _within(self.range(int(x[1])), -(2.0 ** (BITS[x[0]] - 1)), 2.0 ** (BITS[x[0]] - 1) - 1)
+            return _within(self._known[x[1]], -(2.0 ** (BITS[x[0]] - 1)), 2.0 ** (BITS[x[0]] - 1) - 1)
         if x[0].startswith("zext_"):
             bits = BITS.get(self.kind(int(x[1])), 64)
-            return _within(self.range(int(x[1])), 0.0, 2.0**bits - 1)
+            return _within(self._known[x[1]], 0.0, 2.0**bits - 1)
         if x[0] in ("sum", "prod", "max", "min"):
-            ends = [self.range(k) for k in x[1]]
-            lows, highs = [low for low, _ in ends], [high for _, high in ends]
-            if x[0] == "sum":
-                return sum(lows), sum(highs)
-            if x[0] == "prod":
-                return (math.prod(lows), math.prod(highs)) if min(lows) >= 0 and max(highs) < math.inf else _ANY
-            return (max(lows), max(highs)) if x[0] == "max" else (min(lows), min(highs))
+            found = self._of_list(x[0], [self._known[k] for k in x[1]])
+            return found if self.kind(e) else _rounded(found)
         if x[0] != "load":
             return _ANY
         dtype = self.dtypes.get(x[1], "")
         whole = (0.0, 2.0 ** BITS[dtype[1:]] - 1) if dtype.startswith("uint") else _ANY
         return self.ranges.get(x[1], whole)
+
+    def _of_list(self, op: str, ends: Sequence[Range]) -> Range:
+        lows, highs = [low for low, _ in ends], [high for _, high in ends]
+        if op == "sum":
+            return sum(lows), sum(highs)
+        if op == "prod":
+            return (math.prod(lows), math.prod(highs)) if min(lows) >= 0 and max(highs) < math.inf else _ANY
+        return (max(lows), max(highs)) if op == "max" else (min(lows), min(highs))
+
+    def _quotient(self, a: int, b: int) -> Range:
+        """Of floating values by a positive number."""
+        (low, high), (least, most) = self._known[a], self._known[b]
+        return _rounded((low / least, high / least)) if least == most > 0 else _ANY
 
     def _alike(self, e: int) -> bool:
         """Whether a value is the same with a sign and without."""
@@ -137,6 +160,12 @@ class Signs:
 _OF_THE_FIRST = ("neg", "abs", "and", "or", "xor", "shl", "ashr", "lshr", "idiv", "irem", "select", "gathered")
 _CONDITIONS = ("gt", "ge", "eq", "ne", "not", "and", "or", "xor")
 _UNSIGNED = (*_COMPARED, *_LISTED, "uadd.sat", "usub.sat", "udiv", "urem", "lshr")
+
+
+def _rounded(found: Range) -> Range:
+    """With room for what rounding adds to either end."""
+    more = _ROUNDING * max(map(abs, found))
+    return (found[0] - more, found[1] + more) if more < math.inf else found
 
 
 def _within(found: Range, least: float, most: float) -> Range:

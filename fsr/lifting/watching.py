@@ -36,7 +36,7 @@ from fsr.lifting.sampling import (
 from fsr.lifting.signs import BITS, Signs
 from fsr.records import Candidate, Case, FaultKind, Role, ScalarArgument
 from fsr.testgen.placing import place
-from fsr.testgen.values import CaseData, build, integer_bounds
+from fsr.testgen.values import CaseData, build, float_bounds, integer_bounds
 
 Array = np.ndarray[Any, Any]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -213,9 +213,12 @@ class Watcher:
         return self._readers[key][2]
 
     def _signs(self, graph: Graph, sizes: Mapping[str, int]) -> Signs:
-        """With what the contract says of integer elements."""
+        """With what the contract says of elements."""
         found = {}
         for a in self.contract.buffers():
+            limited = a.constraints.low is not None and a.constraints.high is not None
+            if limited and a.role is not Role.OUT:
+                found[a.name] = float_bounds(a, sizes)
             if a.role is Role.IN and a.dtype.startswith(("int", "uint")):
                 low, high = integer_bounds(a, sizes)
                 found[a.name] = (float(low), float(high))

@@ -1,0 +1,46 @@
+"""Indices that go by a step whose length is a size: ``x[step * i + k]``, a window's place where its stride is an
+argument."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fsr.computation.expression import Affine, Expr, Number, Op
+from fsr.lifting.points import Ints, Points, affine_fit
+
+_FEWEST = 12  # samples: of fewer one product or another fits what is none
+
+
+def by_steps(points: Points, values: Ints, sizes: Sequence[str], dtype: str) -> Expr | None:
+    """The values as a size times a dimension, and what is affine beside; None where they are no such."""
+    loops = [n for n, c in points.columns.items() if n not in sizes and (c != c[0]).any()]
+    if len(values) < _FEWEST or not _straight(points, loops, values):
+        return None
+    steps = [n for n in sizes if n in points.columns and n.isidentifier() and len(np.unique(points.columns[n])) > 1]
+    products = {f"{s} * {d}": (s, d) for d in loops for s in steps}
+    columns = {n: c for n, c in points.columns.items() if n.isidentifier()}
+    columns |= {name: points.columns[s] * points.columns[d] for name, (s, d) in products.items()}
+    found = affine_fit(Points(columns, points.run, points.terms), values, [*sizes, *products])
+    if found is None:
+        return None
+    terms, constant = found
+    (name,) = (n for n in terms if n in products)
+    size, dim = products[name]
+    parts = (Number(Affine(((size, 1),)), dtype), Number(Affine(((dim, terms[name]),)), dtype))
+    rest = Affine(tuple(sorted((n, k) for n, k in terms.items() if n != name)), constant)
+    product = Op("prod", parts)
+    return Op("sum", (product, Number(rest, dtype))) if rest != Affine() else product
+
+
+def _straight(points: Points, loops: Sequence[str], values: Ints) -> bool:
+    """Whether the values of each run alone are affine."""
+    for run in np.unique(points.run):
+        here = points.run == run
+        matrix = np.stack([*(points.columns[n][here] for n in loops), np.ones(int(here.sum()), np.int64)], 1)
+        wanted = values[here].astype(float)
+        solution = np.linalg.lstsq(matrix.astype(float), wanted, rcond=None)[0]
+        if np.abs(matrix @ solution - wanted).max() > 1e-6:
+            return False
+    return True
