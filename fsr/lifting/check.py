@@ -207,5 +207,6 @@ def agree(narrow: Array, wide: Array, want: Array, *, cut: bool = False) -> bool
         return True
     size = np.abs(original[finite])
     typical = float(np.sqrt(np.mean(size**2)))
-    bound = _ULPS * float_limits(want.dtype).eps * np.maximum(size, typical) + 4 * np.abs(own - got)[finite]
-    return bool((np.abs(original - got)[finite] <= bound).all())
+    got, original, own = got[finite], original[finite], own[finite]
+    bound = _ULPS * float_limits(want.dtype).eps * np.maximum(size, typical) + 4 * np.abs(own - got)
+    return bool((np.abs(original - got) <= bound).all())

@@ -19,6 +19,7 @@ from fsr.lifting.graph import Graph
 from fsr.lifting.holes import without_hole
 from fsr.lifting.points import Mask, Points
 from fsr.lifting.refused import Refused
+from fsr.lifting.steps import is_told, told_at
 from fsr.lifting.taps import Extents, by_taps
 
 Lists = Sequence[Sequence[int]]
@@ -260,9 +261,7 @@ class Folding:
         """A clipped fold that gives the terms of all samples (some are known to have these); over the fewest indices.
         Raises Refused."""
         loads = [e for e in walk(fold.body) if isinstance(e, Load) and e.indices]
-        if not loads or any(
-            not isinstance(i, Number) or not isinstance(i.index, Affine) for e in loads for i in e.indices
-        ):
+        if not loads or not all(is_told(i) for e in loads for i in e.indices):
             raise Refused("an edge of what data chooses")
         for n, items in enumerate(by):
             if not known[n] and not self._matches(fold, loads, points.take([n], [0]), items):
@@ -288,9 +287,7 @@ class Folding:
             if any(n not in wide.columns for i in e.indices for n in names_in(i)):
                 return False  # of a fold within the fold
             for i, size in zip(e.indices, shapes[e.buffer], strict=True):
-                assert isinstance(i, Number)
-                assert isinstance(i.index, Affine)
-                value = value_of(i.index, wide)
+                value = told_at(i, wide)
                 inside &= (value >= 0) & (value < size)
                 places.append(value)
         got = sorted(tuple(sorted(row)) for row in np.stack(places, 1)[inside].tolist())

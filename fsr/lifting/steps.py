@@ -3,11 +3,13 @@ argument."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from fsr.computation.expression import Affine, Expr, Number, Op
+from fsr.lifting.conditions import value_of
 from fsr.lifting.points import Ints, Points, affine_fit
 
 _FEWEST = 12  # samples: of fewer one product or another fits what is none
@@ -32,6 +34,28 @@ def by_steps(points: Points, values: Ints, sizes: Sequence[str], dtype: str) -> 
     rest = Affine(tuple(sorted((n, k) for n, k in terms.items() if n != name)), constant)
     product = Op("prod", parts)
     return Op("sum", (product, Number(rest, dtype))) if rest != Affine() else product
+
+
+def is_told(index: Expr) -> bool:
+    """Whether dimensions and sizes tell an index, affine or by steps."""
+    match index:
+        case Number(Affine(), _):
+            return True
+        case Op("sum" | "prod", parts):
+            return all(map(is_told, parts))
+    return False
+
+
+def told_at(index: Expr, points: Points) -> Ints:
+    """The values of such an index at the samples."""
+    match index:
+        case Number(Affine() as a, _):
+            return value_of(a, points)
+        case Op("sum", parts):
+            return sum((told_at(p, points) for p in parts), np.zeros(len(points), np.int64))
+        case Op("prod", parts):
+            return math.prod((told_at(p, points) for p in parts), start=np.ones(len(points), np.int64))
+    raise AssertionError(index)
 
 
 def _straight(points: Points, loops: Sequence[str], values: Ints) -> bool:

@@ -184,6 +184,41 @@ def test_a_window_of_two_dimensions(tmp_path):
     assert computed(tmp_path, FLAT) == [f"y[i, j, i2] = max({x} for k0 in range(side) for k1 in range(side))"]
 
 
+PADDED = """// /// fsr
+// entry = "pool"
+// [sizes]
+// n = {min = 1, max = 1000, timed = 1000}
+// w = {min = 1, max = 300, timed = 64}
+// k = {min = 1, max = 7, timed = 3}
+// s = {min = 1, max = 9, timed = 2}
+// [args]
+// x = {role = "in", shape = ["n * s + 1", "w"]}
+// y = {role = "out", shape = ["n", "w"]}
+// n = {value = "n"}
+// w = {value = "w"}
+// k = {value = "k"}
+// s = {value = "s"}
+// [launch]
+// grid = "n"
+// block = 64
+// ///
+__global__ void pool(const float* x, float* y, int n, int w, int k, int s) {
+  int first = max((int)blockIdx.x * s - 1, 0), end = min((int)blockIdx.x * s - 1 + k, s * n + 1);
+  for (int c = threadIdx.x; c < w; c += 64) {
+    float best = -INFINITY;
+    for (int t = first; t < end; t++) if (x[t * w + c] > best) best = x[t * w + c];
+    y[blockIdx.x * w + c] = best;
+  }
+}
+"""
+
+
+@watched
+def test_a_window_that_reaches_over_the_edges(tmp_path):
+    told = "y[i, j] = max(x[i * s + (k0 - 1), j] for k0 in range(k) if inside)"
+    assert computed(tmp_path, PADDED) == [told]
+
+
 # ---------------------------------------------------------------- what a comparison keeps
 
 

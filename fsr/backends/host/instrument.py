@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 from fsr.backends.host import vectors
 from fsr.backends.host.aggregates import Aggregates
-from fsr.backends.host.control_flow import EXIT, arriving, meeting_points
+from fsr.backends.host.branches import LABEL, flow_of
+from fsr.backends.host.control_flow import EXIT
 from fsr.backends.host.llvm_text import joined, plain_name, size_of, split_arguments, structures
 
 FIRST_NAMED = 16  # tracer.h: kNamed
@@ -33,7 +34,6 @@ _FLAG = (
 _DEST = re.compile(r'^\s*(%(?:[\w.$-]+|"[^"]*")) = (?:tail |musttail |notail )?(\w+) (.*)$')
 _CALL = re.compile(r"^\s*(?:(%[\w.$-]+) = )?(?:tail |musttail |notail )?call (.*?)@([\w.$]+)\((.*)\)[^()]*$")
 _TWO = re.compile(r"^(\S+) ([^,]+), ([^,\s]+)")
-_LABEL = re.compile(r"^([\w.$-]+):")
 _ARGUMENT = re.compile(r"^(ptr|i\d+|half|float|double)(?: [a-z]\w*(?:\([^()]*\))?| align \d+)* (\S+)$")
 _IGNORED = ("llvm.lifetime", "llvm.assume", "llvm.dbg", "llvm.experimental", "llvm.stack", "llvm.prefetch")
 LOST_VOTE, LOST_ELSEWHERE = 4, 8
@@ -96,7 +96,7 @@ class _Function:
         self.types: dict[str, str] = {}
         self.vectors = vectors.Vectors(self)
         self.tainted = self._tainted(set())
-        while not (chosen := self._chosen()) <= self.tainted:
+        while not (chosen := flow_of(self.body, self.tainted).chosen(self.rows, TYPES)) <= self.tainted:
             self.tainted = self._tainted(chosen)
         self.aggregates = Aggregates(self)
         self.join_of = self._joins()
@@ -148,60 +148,18 @@ class _Function:
                         plain.add(dest)
         return plain
 
-    def _flow(self) -> tuple[list[str], dict[str, list[str]], list[tuple[int, str]]]:
-        """The block of each line, the blocks that may follow each, and branches on data (line, block)."""
-        blocks, current, successors = [], "entry", dict[str, list[str]]()
-        deciding: list[tuple[int, str]] = []
-        for number, line in enumerate(self.body):
-            if label := _LABEL.match(line):
-                current = label[1]
-            blocks.append(current)
-            successors.setdefault(current, [])
-            word = line.strip().split(" ", 1)[0]
-            if word in ("br", "switch"):
-                successors[current] = re.findall(r"label %([\w.$-]+)", line)
-                condition = re.match(r"\s*(?:br i1|switch i\d+) (%[\w.$-]+),", line)
-                if condition and condition[1] in self.tainted:
-                    deciding.append((number, current))
-        return blocks, successors, deciding
-
     def _joins(self) -> dict[str, int]:
         """Block to the number of its join, where a branch on data ends; fills ``self.branches`` (line to number)."""
-        _, successors, deciding = self._flow()
+        flow = flow_of(self.body, self.tainted)
         self.branches: dict[int, int] = {}
         joins: dict[str, int] = {}
-        meeting = meeting_points(successors) if deciding else {}
-        for number, block in deciding:
-            target = meeting[block]
+        for number, block in flow.deciding:
+            target = flow.meeting[block]
             if target != EXIT and target not in joins:
                 self.unit.joins += 1
                 joins[target] = self.unit.joins
             self.branches[number] = joins.get(target, 0)
         return joins
-
-    def _chosen(self) -> set[str]:
-        """Values that are one thing or another where the ways of a branch on data meet, though no data took part in
-        any of them: the place of the best so far."""
-        blocks, successors, deciding = self._flow()
-        meeting = meeting_points(successors) if deciding else {}
-        ways: dict[str, list[set[str]]] = {}
-        for _, block in deciding:
-            if meeting[block] != EXIT:
-                ways.setdefault(meeting[block], []).append(arriving(successors, block, meeting[block]))
-        made = {row[1]: f"{row[2]} {row[3]}" for row in self.rows if row is not None}
-        found = set[str]()
-        for block, row in zip(blocks, self.rows, strict=True):
-            if row is None or row[2] != "phi" or block not in ways:
-                continue
-            if re.sub(rf"^(?:{_FLAG} )*", "", row[3]).split(" ", 1)[0] not in TYPES:
-                continue
-            values = {
-                before if before in successors else "entry": made.get(value, value)
-                for value, before in re.findall(r"\[ (.+?), %([\w.$-]+) \]", row[3])
-            }
-            if any(len({values[b] for b in known if b in values}) > 1 for known in ways[block]):
-                found.add(row[1])
-        return found
 
     # ------------------------------------------------------------ new lines
 
@@ -222,7 +180,7 @@ class _Function:
         phis: list[tuple[str, str]] = []
         block: str | None = "entry"
         for number, (line, row) in enumerate(zip(self.body, self.rows, strict=True)):
-            if label := _LABEL.match(line):
+            if label := LABEL.match(line):
                 block, phis = label[1], []
                 yield line
                 continue

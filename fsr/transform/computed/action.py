@@ -13,6 +13,7 @@ from fsr.transform.computed import (
     columns,
     contraction,
     elements,
+    in_threads,
     look_back,
     permute,
     pipelined,
@@ -176,6 +177,7 @@ def _by_default(family: Family, scene: Scene) -> list[Written] | None:
 
 
 _COLUMNS = Family(columns.configurations, columns.written)
+_IN_THREADS = Family(in_threads.configurations, in_threads.written)
 _ELEMENTS = Family(elements.configurations, elements.written)
 _PERMUTE = Family(permute.configurations, permute.written)
 _CONTRACTION = Family(contraction.configurations, contraction.written, boxes=True)
@@ -191,7 +193,10 @@ _SCAN = Family(scan.configurations, scan.written, rows_first=True)
 _SCAN_COLUMNS = Family(scan_columns.configurations, scan_columns.written, rows_first=True)
 _LOOK_BACK = Family(look_back.configurations, look_back.written, rows_first=True)
 _SPLIT = Family(split_rows.configurations, split_rows.written)
-_EVERY = (_ATTENTION, _CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS, _REGISTER_TILE, _SCAN, _SCAN_COLUMNS, _SPLIT)
+_EVERY = (
+    _ATTENTION, _CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS, _REGISTER_TILE, _SCAN, _SCAN_COLUMNS, _SPLIT,
+    _IN_THREADS,
+)  # fmt: skip
 
 _MEMORY = frozenset({"uncoalesced", "bandwidth", "latency"})
 _PRODUCTS = _MEMORY | {"compute", "instructions"}
@@ -210,6 +215,7 @@ FROM_COMPUTATION: tuple[FromComputation | RowsAndColumns, ...] = (
             ("split-rows", _SPLIT, frozenset({"bandwidth", "latency", "occupancy", "atomics"})),
             ("fold-points", _POINTS, frozenset({"latency", "occupancy", "compute", "instructions"})),
             ("fold-columns", _COLUMNS, _MEMORY | {"atomics"}),
+            ("fold-in-threads", _IN_THREADS, _MEMORY | {"occupancy", "instructions"}),
             ("scan-look-back", _LOOK_BACK, _MEMORY | {"occupancy", "launch"}),
             ("scan-tiles", _SCAN, _MEMORY | {"occupancy"}),
             ("scan-columns", _SCAN_COLUMNS, _MEMORY | {"occupancy"}),

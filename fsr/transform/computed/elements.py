@@ -102,8 +102,8 @@ def written(scene: Scene, params: Params) -> list[Written]:
     values = [value_of(s) for s in scene.part.outputs]
     reads = Packs.of(scene, values, last, pack).with_records(values)
     limit = scene.size(length)
-    number, count = _numbered(scene, pack, threads * packs)
-    inner = [*_place(scene, pack, number), *_whole_or_single(scene, reads, limit)]
+    number, count = numbered(scene, pack, threads * packs)
+    inner = [*place_of_pack(scene, pack, number), *_whole_or_single(scene, reads, limit)]
     each_pack = [
         f"const {number} $pack = ({number})blockIdx.x * {threads * packs} + $turn * {threads} + threadIdx.x;",
         f"if ($pack < {count}) {{", *indent(inner), "}",
@@ -119,7 +119,7 @@ def written(scene: Scene, params: Params) -> list[Written]:
     return [Written(scene, [*head, *body], (grid, "1", "1"), (str(threads), "1", "1"), threads, "elements")]
 
 
-def _numbered(scene: Scene, pack: int, block: int) -> tuple[str, str]:
+def numbered(scene: Scene, pack: int, block: int) -> tuple[str, str]:
     """The C type of a pack's number, and how many there are. Without a sign wherever that holds them all: of the
     divisions that take a number apart, those of 32 bits without a sign cost the least."""
     (last, length), lead = scene.part.domain[-1], scene.part.domain[:-1]
@@ -131,7 +131,7 @@ def _numbered(scene: Scene, pack: int, block: int) -> tuple[str, str]:
     return number, " * ".join((*(f"({number}){scene.size(x)}" for _, x in lead), f"${last}_packs"))
 
 
-def _place(scene: Scene, pack: int, number: str) -> list[str]:
+def place_of_pack(scene: Scene, pack: int, number: str) -> list[str]:
     """The dimensions' values at the first element of a pack: its number is divided by one extent after the other."""
     (last, _), lead = scene.part.domain[-1], scene.part.domain[:-1]
     kind = scene.index
