@@ -261,8 +261,8 @@ class Reader:
         words = []
         for child in node.children:
             if child.type in ("type_qualifier", "storage_class_specifier"):
-                if not _is_qualifier(self.text(child), child):
-                    words.append(self.text(child))
+                if not _is_qualifier(self.text(child), child) and self.text(child) != "register":
+                    words.append(self.text(child))  # register says nothing to a compiler of today
             elif child == node.child_by_field_name("type"):
                 words.append(self.text(child))
         return squeeze(" ".join(words))
@@ -302,7 +302,7 @@ class Reader:
         condition, update_node = node.child_by_field_name("condition"), node.child_by_field_name("update")
         update = [] if update_node is None else self._effect(update_node, self._span(update_node))
         test = Literal("true") if condition is None else self.expression(condition)
-        counted = _counted(init, test, update)
+        counted = counted_parts(init, test, update)
         if counted is not None:
             type_, var, start, relation, bound, step = counted
             return For(type_, var, start, relation, bound, step, body, (), self._span(node))
@@ -352,7 +352,7 @@ def _after_equals(value: Node) -> bool:
 
 
 def _is_qualifier(text: str, node: Node) -> bool:
-    return node.type in ("type_qualifier", "storage_class_specifier") and text not in ("const", "volatile")
+    return node.type in ("type_qualifier", "storage_class_specifier") and text not in ("const", "volatile", "register")
 
 
 def has_continue(body: tuple[Stmt, ...]) -> bool:
@@ -373,7 +373,7 @@ def has_continue(body: tuple[Stmt, ...]) -> bool:
 Counted = tuple[str | None, str, Expr, str, Expr, Expr]
 
 
-def _counted(init: list[Stmt], test: Expr, update: list[Stmt]) -> Counted | None:
+def counted_parts(init: list[Stmt], test: Expr, update: list[Stmt]) -> Counted | None:
     """``(type, var, start, relation, bound, step)`` when the parts make a counted loop."""
     match init:
         case [Declare(type=type_, name=var, init=start, dims=())] if start is not None:

@@ -33,7 +33,7 @@ _NEWEST_CLANG, _NEWEST_GCC = 24, 17
 # Common to the runtime and to kernels: objects of one shared library, calls bound inside it.
 COMMON = (
     "-std=c++17", "-march=x86-64-v3", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-w",
-    "-fno-stack-protector", "-fno-threadsafe-statics", "-fno-semantic-interposition", f"-I{INCLUDE}",
+    "-fno-stack-protector", "-fno-threadsafe-statics", "-fno-semantic-interposition", "-Wno-register", f"-I{INCLUDE}",
 )  # fmt: skip
 
 
