@@ -148,16 +148,36 @@ class Target:
     def largest(self, e: Expr) -> int | None:
         """The largest value of an expression over the contract's sizes, or of what an input holds by the contract; None
         when it cannot be told."""
-        text = self.size_text(e) or self._highest(e)
+        text = self._limit(e, "high")
         return None if text is None else largest(self.contract, text)
 
-    def _highest(self, e: Expr) -> str | None:
-        """The size expression that no element read by an expression exceeds."""
-        if isinstance(e, Name) and e.text not in self.known.changed:
-            own = [s for s in walk_stmts(self.kernel.body) if isinstance(s, Declare) and s.name == e.text]
-            e = own[0].init or e if len(own) == 1 else e
-        found = self.argument(base_name(e) or "") if isinstance(e, Index) else None
-        return found.constraints.high if found is not None and found.role is Role.IN else None
+    def declared_as(self, e: Expr) -> Expr:
+        """What a variable that never changes was declared as, once; any other expression as it is."""
+        if not isinstance(e, Name) or e.text in self.known.changed:
+            return e
+        own = [s for s in walk_stmts(self.kernel.body) if isinstance(s, Declare) and s.name == e.text]
+        return own[0].init or e if len(own) == 1 else e
+
+    def _limit(self, e: Expr, side: str) -> str | None:
+        """The size expression that the values of an expression reach at most ('high') or at least ('low'): of sizes, of
+        what is read, and of sums and differences of these."""
+        text = self.size_text(e)
+        if text is not None:
+            return text
+        match e:
+            case Name():
+                value = self.declared_as(e)
+                return None if value == e else self._limit(value, side)
+            case Cast(operand=operand):
+                return self._limit(operand, side)
+            case Index():
+                found = self.argument(base_name(e) or "")
+                return getattr(found.constraints, side) if found is not None and found.role is Role.IN else None
+            case Binary("+" | "-" as op, left, right):
+                other = {"high": "low", "low": "high"}[side] if op == "-" else side
+                a, b = self._limit(left, side), self._limit(right, other)
+                return None if a is None or b is None else f"(({a}) {op} ({b}))"
+        return None
 
     def timed(self, e: Expr) -> int | None:
         """The largest value of an expression over the timed configurations; None when it cannot be told."""

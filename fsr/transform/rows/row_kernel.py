@@ -10,6 +10,7 @@ from fsr.analysis.effects import Unclear, pointers
 from fsr.analysis.functions import functions_of, hiding_macros
 from fsr.analysis.parallel import Scene, private_names, stride
 from fsr.analysis.types import is_integer
+from fsr.source.counting import counted
 from fsr.source.form import (
     Assign,
     Binary,
@@ -26,6 +27,8 @@ from fsr.source.form import (
     Return,
     Stmt,
 )
+from fsr.source.mapping import substitute
+from fsr.source.narrowing import narrowed
 from fsr.source.walk import (
     BUILTINS,
     blocks_of,
@@ -41,8 +44,11 @@ from fsr.source.walk import (
     walk_stmts,
 )
 from fsr.source.walk import fresh as fresh_among
+from fsr.transform.components import apart
 from fsr.transform.protocol import Subject
+from fsr.transform.rows.ends import up_to_ends
 from fsr.transform.rows.firsts import plainly
+from fsr.transform.rows.held_sums import held
 from fsr.transform.rows.nests import along_memory
 from fsr.transform.rows.thread_numbers import grid_stride, is_row, uses_threads
 from fsr.transform.rows.units import Unit, flatten, units_of
@@ -72,8 +78,8 @@ def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
     found = target_for(subject, kernel)
     if found is None or mentions_template(kernel):
         return None
-    kernel = replace(kernel, body=along_memory(plainly(kernel.body, found), found))
-    threads = found.row_threads
+    found = _in_one_form(found)
+    kernel, threads = found.kernel, found.row_threads
     strided = None if threads is None or subject.keep_launch else _single_turns(replace(found, kernel=kernel), threads)
     kernel = strided or kernel
     found = replace(found, kernel=kernel)
@@ -95,6 +101,16 @@ def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
     return RowKernel(
         found, before, row, units, scene, threads, _rows(found, row.name, after, None if strided else threads)
     )
+
+
+def _in_one_form(found: Target) -> Target:
+    """The kernel without what different hands write differently: where variables are declared, how loops count, what is
+    told element by element, and which loop of several is outside."""
+    body = apart(narrowed(counted(found.kernel.body)), found.names, found.constants)
+    found = replace(found, kernel=replace(found.kernel, body=narrowed(body)))
+    body = held(up_to_ends(found.kernel.body, found), found)
+    found = replace(found, kernel=replace(found.kernel, body=body))
+    return replace(found, kernel=replace(found.kernel, body=along_memory(plainly(body, found), found)))
 
 
 def _single_turns(found: Target, threads: int) -> KernelForm | None:
@@ -170,10 +186,19 @@ def walks_along(rows: RowKernel) -> bool:
         counters = {s.var for s in walk_stmts((unit.loop.loop,)) if isinstance(s, For)}
         unknown = private_names(unit.loop.loop) - counters
         for access in unit.loop.accesses:
-            step = stride(access.offset, unit.loop.loop.var, unknown)
-            if step is not None and integer(step) == 1 and (names_in(access.offset) | {access.pointer}) & own:
+            offset = _written_out(access.offset, unit.loop.loop)
+            step = stride(offset, unit.loop.loop.var, unknown)
+            if step is not None and integer(step) == 1 and (names_in(offset) | {access.pointer}) & own:
                 return True
     return False
+
+
+def _written_out(offset: Expr, loop: For) -> Expr:
+    """An offset with what a turn calls its parts written out."""
+    named = [s for s in walk_stmts(loop.body) if isinstance(s, Declare) and s.name not in names_changed(loop.body)]
+    for s in reversed(named):
+        offset = offset if s.init is None else substitute(offset, {s.name: s.init})
+    return offset
 
 
 def _is_told(e: Expr, told: set[str]) -> bool:
