@@ -43,6 +43,22 @@ __device__ __forceinline__ T fsr_warp_{name}(T value)
 }}
 """
 
+_LANES = """\
+// {words} over LANES neighbouring lanes of a warp, whatever its other lanes do; every one of them gets the result.
+template <int LANES, typename T>
+__device__ __forceinline__ T fsr_lanes_{name}(T value)
+{{
+    const unsigned together = ((1u << LANES) - 1u) << (threadIdx.x % 32 / LANES * LANES);
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) {{
+        const T a = value;
+        const T b = __shfl_xor_sync(together, value, offset);
+        value = {combine};
+    }}
+    return value;
+}}
+"""
+
 _BLOCK = """\
 // {words} over a block of THREADS threads; every thread gets the result.
 template <int THREADS, typename T>
@@ -118,8 +134,8 @@ _BETTER = {"greatest": ">", "least": "<"}
 
 
 def helper_text(name: str) -> str:
-    """The definition of one helper: 'fsr_pack', 'fsr_aligned', 'fsr_warp_<operator>', 'fsr_block_<operator>', and
-    with '_at' behind 'greatest' and 'least' those that keep the place too.
+    """The definition of one helper: 'fsr_pack', 'fsr_aligned', 'fsr_lanes_<operator>', 'fsr_warp_<operator>',
+    'fsr_block_<operator>', and of the last two with '_at' behind 'greatest' and 'least' those that keep the place too.
 
     Raises KeyError for another name.
     """
@@ -133,7 +149,7 @@ def helper_text(name: str) -> str:
         words, better = OPERATORS[plain].words, _BETTER[plain]
         return {"warp": _WARP_AT, "block": _BLOCK_AT}[level].format(name=plain, words=words, better=better)
     op = OPERATORS[operator]
-    template = {"warp": _WARP, "block": _BLOCK}[level]
+    template = {"lanes": _LANES, "warp": _WARP, "block": _BLOCK}[level]
     return template.format(name=op.name, words=op.words, combine=op.combine)
 
 

@@ -161,3 +161,19 @@ def test_what_is_made_of_a_row_reads_well(subject_from) -> None:
     text = emit_stmts(found.target.kernel.body)
     assert "a_1 += q * d_1" in text
     assert "float d_0 = z_0 - p[2 * j + 0]" in text
+
+
+@pytest.mark.parametrize("lanes", [4, 8])
+def test_a_few_lanes_share_a_row_whatever_other_lanes_do(lanes: int, subject_from, apply_move, runner) -> None:
+    text = STYLES["plain"].replace("if (i >= n) return;", "if (i >= n || w[i * 9] > 2.0f) return;")
+    subject = subject_from(HEAD.replace("SORTED", "") + text)
+    changed = apply_move(ROW_PER_WARP, subject, f"[threads=128,lanes={lanes},cache=none,width=1]")
+    assert changed.plan.launches[0].grid[0] == f"ceil_div((ceil_div(n, 64)) * 64, {128 // lanes})"
+    runner.check(subject, changed, {"n": 70}, {"n": 1}, {"n": 33})
+    assert runner.faults(changed, subject.contract, {"n": 70}) == []
+
+
+def test_few_lanes_do_not_meet_at_barriers(subject_from) -> None:
+    text = STYLES["plain"].replace(ENDS, "f[2 * i] = a; b += f[2 * i]; f[2 * i + 1] = b; }")
+    text = text.replace(TERM, TERM + "if (j < 0) f[2 * i + e] = 1.0f;")
+    assert not [m for m in ROW_PER_WARP.moves(subject_from(HEAD.replace("SORTED", "") + text)) if "lanes" in m.name]

@@ -41,7 +41,9 @@ from fsr.transform.rows.share import Group, helpers_of, plus, shared_out, times
 from fsr.transform.rows.units import Unit, crossing, flatten
 from fsr.transform.sizes import INT_LIMIT, largest
 
+WARP = 32
 WARP_BLOCKS = (128, 256)
+FEW_LANES = (4, 8)  # of a warp: a sector of 32 bytes holds eight floats
 BLOCKS = (128, 256, 512, 1024)
 FIRST_GAIN = {"none": 6.0, "shared": 9.0, "register": 12.0}
 LIFTED_GAIN = {"none": 1.05, "shared": 1.2, "register": 1.4}  # its loads are whole sectors already
@@ -63,13 +65,15 @@ class RowsToGroups:
         """Group sizes times ways to cache a row; caching only where the row is read twice and fits."""
         for kernel in subject.kernels.values():
             rows = _rows(subject, kernel)
-            if rows is None or not _fits(rows, subject) or _all_short(rows):
+            if rows is None or not _fits(rows, subject):
                 continue
             longest = _longest(rows)
-            for threads in self._blocks(rows, subject.keep_launch):
+            for threads in () if _all_short(rows) else self._blocks(rows, subject.keep_launch):
                 if longest is not None and not self.warp and threads > IDLE * longest:
                     continue
                 yield from self._of_threads(rows, threads, subject.keep_launch)
+            if self.warp and not subject.keep_launch:
+                yield from _of_few_lanes(self.name, rows)
 
     def _blocks(self, rows: RowKernel, keep_launch: bool) -> tuple[int, ...]:
         """Threads a block to offer."""
@@ -104,7 +108,7 @@ class RowsToGroups:
         rows = _rows(subject, subject.kernels[move.region])
         assert rows is not None
         threads, width, cache = int(move.param("threads")), int(move.param("width")), str(move.param("cache"))
-        group = _group(rows, threads, self.warp)
+        group = _group(rows, threads, self.warp, int(dict(move.params).get("lanes", WARP)))
         helpers = set(helpers_of(rows.units, group))
         types = dict(rows.scene.types)
         cross = crossing(rows.units, rows.scene)
@@ -118,7 +122,7 @@ class RowsToGroups:
         kernel = _kernel(rows, group, body, subject)
         candidate = subject.candidate
         if not subject.keep_launch:
-            blocks = rows.rows if not self.warp or threads == 32 else f"ceil_div({rows.rows}, {threads // 32})"
+            blocks = rows.rows if not self.warp or threads == 32 else f"ceil_div({rows.rows}, {threads // group.size})"
             shared_bytes = "0" if rows.lifted else rows.target.launch.shared_bytes
             candidate = replace(
                 candidate,
@@ -137,6 +141,23 @@ def _rows(subject: Subject, kernel: KernelForm) -> RowKernel | None:
     return row_kernel(subject, kernel) or block_row_kernel(subject, kernel)
 
 
+def _of_few_lanes(name: str, rows: RowKernel) -> Iterator[Move]:
+    """A few lanes of a warp a row, where rows are short, or of lengths that data tells: a whole warp would wait for
+    few elements. Only sums and the like: lanes that other lanes have left cannot meet at barriers."""
+    if rows.lifted or not rows.guarded or crossing(rows.units, rows.scene):
+        return
+    if any(u.loop is not None and u.loop.places for u in flatten(rows.units)):
+        return
+    longest = _longest(rows)
+    for lanes in FEW_LANES:
+        if longest is None or lanes <= longest <= 2 * WARP:
+            gain = (FIRST_GAIN["none"] if walks_along(rows) else SCATTERED_GAIN) * (
+                lanes / 8 if longest is None else 1.0
+            )
+            params = (("threads", WARP_BLOCKS[0]), ("lanes", lanes))
+            yield Move(name, rows.target.kernel.name, (*params, ("cache", "none"), ("width", 1)), gain)
+
+
 def _ways(rows: RowKernel) -> list[tuple[int, str]]:
     """Elements a load and cache, for the element types that the kernel has: 16 bytes a load where that is wide."""
     sizes = {size for t in rows.scene.pointers.elements.values() if (size := element_bytes(t))}
@@ -150,8 +171,8 @@ def _regrid(launch: Launch, blocks: str, threads: int, shared_bytes: str) -> Lau
     return replace(launch, grid=(blocks, y, z), block=(str(threads), "1", "1"), shared_bytes=shared_bytes)
 
 
-def _group(rows: RowKernel, threads: int, warp: bool) -> Group:
-    return Group(32 if warp else threads, threads, fresh("lane", rows.target.kernel))
+def _group(rows: RowKernel, threads: int, warp: bool, lanes: int = WARP) -> Group:
+    return Group(lanes if warp else threads, threads, fresh("lane", rows.target.kernel))
 
 
 def _fits(rows: RowKernel, subject: Subject) -> bool:
@@ -191,10 +212,10 @@ def _returns_inside(units: tuple[Unit, ...]) -> bool:
 def _kernel(rows: RowKernel, group: Group, body: tuple[Stmt, ...], subject: Subject) -> KernelForm:
     kernel, row = rows.target.kernel, rows.row
     thread, block = Member(Name("threadIdx"), "x"), Member(Name("blockIdx"), "x")
-    in_warp: Expr = Binary("%", thread, number(32))
+    in_warp: Expr = Binary("%", thread, number(group.size))
     lane = Declare("const int", group.lane, in_warp if group.is_warp else thread)
-    warps = group.threads // 32
-    number_in_block: Expr = Binary("/", thread, number(32)) if group.is_warp else Literal("0")
+    warps = group.threads // group.size
+    number_in_block: Expr = Binary("/", thread, number(group.size)) if group.is_warp else Literal("0")
     if subject.keep_launch and not rows.lifted:
         type_ = row.type.removeprefix("const ")
         first = times(block, number(rows.threads))

@@ -60,7 +60,8 @@ from fsr.transform.target import Target, target_for
 class RowKernel:
     """``kernel.body`` is ``before``, the declaration ``row``, and ``units``. ``threads``: of a block as launched;
     ``rows``: how many rows there are at most, as a size expression. ``lifted``: a block owns a row in the user's
-    text; ``guarded``: rows beyond that number do nothing."""
+    text; ``guarded``: rows beyond that number do nothing, or
+    there are none in a block of up to 32 rows."""
 
     target: Target
     before: tuple[Stmt, ...]
@@ -98,9 +99,9 @@ def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
         return None
     if any(u.kind != "all" or u.accesses for u in heads) or not any(u.kind == "loop" for u in flatten(units)):
         return None
-    return RowKernel(
-        found, before, row, units, scene, threads, _rows(found, row.name, after, None if strided else threads)
-    )
+    count = _rows(found, row.name, after, None if strided else threads)
+    guarded = threads % 32 == 0 or guard_of(row.name, after) is not None
+    return RowKernel(found, before, row, units, scene, threads, count, guarded=guarded)
 
 
 def _in_one_form(found: Target) -> Target:

@@ -38,23 +38,24 @@ class Group:
 
     @property
     def is_warp(self) -> bool:
-        """Whether the group is one warp."""
-        return self.size == 32
+        """Whether the group is one warp, or lanes of one."""
+        return self.size <= 32
 
     def barrier(self) -> Stmt:
         """All threads of the group meet, and see one another's writes."""
+        assert self.size >= 32, "lanes of a warp that other lanes have left do not meet"
         if self.is_warp:
             return ExprStmt(Call(Name("__syncwarp"), ()))
         return ExprStmt(Call(Name("__syncthreads"), ()))
 
     def helper(self, operator: str) -> str:
         """The device function that folds one value a thread."""
-        return f"fsr_warp_{operator}" if self.is_warp else f"fsr_block_{operator}"
+        return f"fsr_{'lanes' if self.size < 32 else 'warp' if self.is_warp else 'block'}_{operator}"
 
     def fold(self, operator: str, *values: Expr) -> Expr:
         """The call that folds a value of each thread (or an extreme and its place, both by reference); every thread
         gets the result."""
-        return Call(Name(self.helper(operator)), values, () if self.is_warp else (str(self.size),))
+        return Call(Name(self.helper(operator)), values, () if self.size == 32 else (str(self.size),))
 
 
 def plus(left: Expr, right: Expr) -> Expr:
