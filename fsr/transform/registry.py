@@ -25,6 +25,7 @@ from fsr.transform.protocol import Action
 from fsr.transform.recurrence.action import StepLaunches
 from fsr.transform.rows.action import ROW_PER_BLOCK, ROW_PER_WARP
 from fsr.transform.stencil.action import MarchStencil, TileStencil
+from fsr.transform.stencil.interior import SplitInterior
 from fsr.transform.vector.strided import VectorizeStrided
 from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 
@@ -36,7 +37,7 @@ STRUCTURAL: tuple[Action, ...] = (
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), Coarsen(), GridStride(),
-    SharedPadding(), RowPadding(), ScalarReplacement(), KeepReads(),
+    SplitInterior(), SharedPadding(), RowPadding(), ScalarReplacement(), KeepReads(),
     FastMath(), FloatLiterals(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(), LaunchBounds(),
     CompileFlags(),
 )  # fmt: skip

@@ -1,0 +1,172 @@
+"""split-interior: points away from the edges get a way of their own, without clamps, wrapped indices and tests.
+
+Most threads of a stencil are away from all edges, and yet ask for each neighbour whether it is there. One test in front
+tells them apart; both ways are the user's own code, one with the tests decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from fsr.analysis.calls import COOPERATES
+from fsr.analysis.functions import thread_aware
+from fsr.analysis.interior import Interior, interior
+from fsr.analysis.macros import expanded
+from fsr.analysis.types import type_of
+from fsr.records import Candidate
+from fsr.source.form import (
+    Binary,
+    Call,
+    Comment,
+    Declare,
+    Expr,
+    If,
+    KernelForm,
+    Literal,
+    Name,
+    Return,
+    Scope,
+    Stmt,
+    Ternary,
+    Unary,
+    conjunction,
+    number,
+)
+from fsr.source.mapping import map_stmts
+from fsr.source.walk import Block, contains_opaque, identifiers, walk_expr
+from fsr.transform.plan import rewritten
+from fsr.transform.protocol import Move, Subject
+from fsr.transform.target import Target, target_of, targets
+
+GAIN = 1.2
+_TYPES = ("int", "float", "double")  # each takes in the ones before
+_TRUE, _FALSE = Literal("true"), Literal("false")
+_TESTS = frozenset(["<", "<=", ">", ">=", "==", "!=", "&&", "||"])
+
+
+class SplitInterior:
+    """``if (x >= 2 && x + 2 < n) { without tests } else { as it was }``."""
+
+    name = "split-interior"
+    aims_at = frozenset({"instructions", "compute", "latency", "occupancy"})
+
+    def moves(self, subject: Subject) -> Iterator[Move]:
+        """A move a kernel that asks where its edges are, in several places."""
+        for target in targets(subject):
+            again = any(done.startswith(f"{self.name}@{target.region}") for done in subject.candidate.actions)
+            if not again and _parted(target) is not None:
+                yield Move(self.name, target.region, (), GAIN)
+
+    def apply(self, subject: Subject, move: Move) -> Candidate:
+        """The candidate with both ways."""
+        target = target_of(subject, move)
+        found = _parted(target)
+        assert found is not None
+        return rewritten(target, move, found)
+
+
+def _parted(target: Target) -> KernelForm | None:
+    """The kernel with a way for its interior; None where it has none, or its threads work together."""
+    kernel = target.kernel
+    used = identifiers(kernel.body)
+    if contains_opaque(kernel.body) or any(COOPERATES.search(n) for n in used):
+        return None
+    if used & (thread_aware(target.source) - {kernel.name}):
+        return None
+    written_out = expanded(kernel, target.source)
+    known = interior(written_out, target.functions, target.constants)
+    if known is None or contains_opaque(written_out.body):
+        return None
+    at = _place(written_out.body, known)
+    inner = _Inside(known).block(written_out.body[at:])
+    test = conjunction(_tests(known))
+    if test is None or inner == written_out.body[at:]:
+        return None
+    return replace(kernel, body=(*kernel.body[:at], If(test, inner, kernel.body[at:])))
+
+
+def _place(body: Block, known: Interior) -> int:
+    """How many statements stand in front of the test: the ids, guards, declarations in which nothing is decided."""
+    last = max(n for n, s in enumerate(body) if isinstance(s, Declare) and s.name in known.edges) + 1
+    inside = _Inside(known)
+    while last < len(body):
+        s = body[last]
+        guard = isinstance(s, If) and not s.orelse and all(isinstance(x, Return | Comment) for x in s.then)
+        if not (guard or isinstance(s, Comment) or (isinstance(s, Declare) and inside.block((s,)) == (s,))):
+            break
+        last += 1
+    return last
+
+
+def _tests(known: Interior) -> Iterator[Expr]:
+    for name, e in known.edges.items():
+        if e.low:
+            yield Binary(">=", Name(name), number(e.low))
+        if e.extent:
+            yield Binary("<", Binary("+", Name(name), number(e.high)) if e.high else Name(name), Name(e.extent))
+
+
+class _Inside:
+    """Statements as they are away from the edges."""
+
+    def __init__(self, known: Interior) -> None:
+        self.known = known
+
+    def block(self, body: Block) -> Block:
+        """The statements with what is decided left out."""
+        return map_stmts(body, self._statement, self._expression)
+
+    def _statement(self, s: Stmt) -> Stmt | Block:
+        if isinstance(s, If) and s.test in (_TRUE, _FALSE):
+            side = s.then if s.test == _TRUE else s.orelse
+            return (Scope(side),) if any(isinstance(x, Declare) for x in side) else side
+        return s
+
+    def _expression(self, e: Expr) -> Expr:
+        """An expression whose operands are as they are there already."""
+        match e:
+            case Binary(op="&&" | "||"):
+                return _joined(e)
+            case Binary(op="%"):
+                return self.known.wrapped(e) or e
+            case Binary():
+                outcome = self.known.decided(e)
+                return e if outcome is None else _TRUE if outcome else _FALSE
+            case Unary("!", operand) if operand in (_TRUE, _FALSE):
+                return _FALSE if operand == _TRUE else _TRUE
+            case Ternary(test, yes, no) if yes == no and _is_pure(test):
+                return yes
+            case Ternary(test, yes, no) if test in (_TRUE, _FALSE):
+                chosen, other = (yes, no) if test == _TRUE else (no, yes)
+                return chosen if self._keeps_type(chosen, other) else e
+            case Call():
+                return self.known.clamped(e) or e
+        return e
+
+    def _keeps_type(self, chosen: Expr, other: Expr) -> bool:
+        """Whether a choice has the type of what is chosen: a whole number beside a floating one has not."""
+        types = self.known.known.types
+        one, two = type_of(chosen, types, {}), type_of(other, types, {})
+        if one is None or two is None:
+            return one is two
+        return _TYPES.index(one) >= _TYPES.index(two) and self.known.keeps_sign(chosen, other)
+
+
+def _joined(e: Binary) -> Expr:
+    decides = _FALSE if e.op == "&&" else _TRUE
+    other = _TRUE if e.op == "&&" else _FALSE
+    if e.left == decides or (e.right == decides and _is_pure(e.left)):
+        return decides
+    if e.left == other and _is_test(e.right):
+        return e.right
+    return e.left if e.right == other and _is_test(e.left) else e
+
+
+def _is_test(e: Expr) -> bool:
+    return e in (_TRUE, _FALSE) or (isinstance(e, Binary) and e.op in _TESTS) or (isinstance(e, Unary) and e.op == "!")
+
+
+def _is_pure(e: Expr) -> bool:
+    """Whether an expression only computes: it may be left out."""
+    return not any(isinstance(x, Call) for x in walk_expr(e))
