@@ -133,9 +133,11 @@ def structured(body: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
 
 
 def _branches(stmt: If, rest: tuple[Stmt, ...]) -> If | None:
-    """An if of which one branch ends in return, with the rest moved into the other branch."""
+    """An if that nothing follows, or of which one branch ends in return, with the rest moved into the other branch."""
     then, orelse = without_comments(stmt.then), without_comments(stmt.orelse)
-    if then and isinstance(then[-1], Return):
+    if not rest:  # what ends the function inside ends no more than the branch
+        yes, no = structured(then), structured(orelse)
+    elif then and isinstance(then[-1], Return):
         yes, no = structured(then), structured((*orelse, *rest))
     elif orelse and isinstance(orelse[-1], Return):
         yes, no = structured((*then, *rest)), structured(orelse)

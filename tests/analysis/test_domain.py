@@ -6,6 +6,7 @@ import pytest
 
 from fsr.analysis.domain import Domain, domain, flattened
 from fsr.analysis.functions import thread_aware
+from fsr.analysis.guards import structured
 from fsr.analysis.macros import constants, expanded
 from fsr.records import Launch
 from fsr.source.emit import emit_expr, emit_stmts
@@ -120,3 +121,14 @@ def test_helpers_that_look_at_their_thread_are_known():
     aware = thread_aware(source)
     assert {"MINE", "lane", "sum", "deeper"} <= aware
     assert "twice" not in aware
+
+
+def test_a_return_inside_what_comes_last_ends_no_more_than_its_branch():
+    def told(body: str) -> str | None:
+        (kernel,) = parse_kernels(f"__global__ void k(float *y, int i, int n) {{ {body} }}").values()
+        found = structured(kernel.body)
+        return None if found is None else " ".join(emit_stmts(found).split())
+
+    nested = told("if (i < n) { if (y[i] == 0) { y[i] = 1; return; } y[i] = 2; }")
+    assert nested == "if (i < n) { if (y[i] == 0) { y[i] = 1; } else { y[i] = 2; } }"
+    assert told("if (i < n) { if (y[i] == 0) { y[i] = 1; return; } y[i] = 2; } y[0] = 3;") is None
