@@ -177,3 +177,10 @@ def test_few_lanes_do_not_meet_at_barriers(subject_from) -> None:
     text = STYLES["plain"].replace(ENDS, "f[2 * i] = a; b += f[2 * i]; f[2 * i + 1] = b; }")
     text = text.replace(TERM, TERM + "if (j < 0) f[2 * i + e] = 1.0f;")
     assert not [m for m in ROW_PER_WARP.moves(subject_from(HEAD.replace("SORTED", "") + text)) if "lanes" in m.name]
+
+
+def test_a_shared_row_says_no_more_than_it_must(subject_from, apply_move) -> None:
+    subject = subject_from(HEAD.replace("SORTED", "") + STYLES["declared at the head"])
+    text = " ".join(apply_move(ROW_PER_WARP, subject, "[threads=128,cache=none,width=1]").source.split())
+    assert "_before" not in text  # the sums begin with zero
+    assert "if (lane == 0) { f[2 * i] = a; f[2 * i + 1] = b; }" in text

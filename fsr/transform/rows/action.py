@@ -113,7 +113,7 @@ class RowsToGroups:
         types = dict(rows.scene.types)
         cross = crossing(rows.units, rows.scene)
         if (width, cache) == (1, "none"):
-            body = shared_out(rows.units, group, cross, types)
+            body = shared_out(rows.units, group, cross, types, rows.before)
         else:
             space = row_space(rows, group, width, cache)
             assert space is not None

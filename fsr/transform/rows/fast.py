@@ -103,18 +103,18 @@ def _fast(
     body += [_storage(s, space) for s in space.slots if s.kept]
     body += [Declare(space.pack_type(r.type), r.name, None, (number(space.steps),)) for r in space.reused]
     body += _loads(space)
-    previous: Stmt | None = None
+    above: list[Stmt] = []
     crossing = crossing | _between_ways(space, units)
     for unit in units:
         if space.covers(unit):
             assert unit.loop is not None
             loop = _pack_loop(unit, space, _last_writers(space, units))
             body += guarded_by_barriers(
-                unit, folding(unit.loop, [loop], previous, dict(rows.scene.types), space.group), space.group, crossing
+                unit, folding(unit.loop, [loop], above, dict(rows.scene.types), space.group), space.group, crossing
             )
         else:
             body += shared_out((unit,), space.group, crossing, dict(rows.scene.types))
-        previous = unit.stmt
+        above.append(unit.stmt)
     if test is None:
         return body
     return [If(test, tuple(body), plain)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from fsr.analysis.operators import OPERATORS
@@ -23,7 +23,7 @@ from fsr.source.form import (
     While,
     number,
 )
-from fsr.source.walk import integer, is_zero
+from fsr.source.walk import integer, is_zero, names_mentioned
 from fsr.transform.rows.units import Unit
 
 
@@ -73,18 +73,19 @@ def times(left: Expr, right: Expr) -> Expr:
 
 
 def folding(
-    split: ParallelLoop, body: Iterable[Stmt], before: Stmt | None, types: dict[str, str], group: Group
+    split: ParallelLoop, body: Iterable[Stmt], before: Sequence[Stmt], types: dict[str, str], group: Group
 ) -> list[Stmt]:
     """``body`` (the shared loop) with what each of its folds needs before and after.
 
-    ``before``: the statement just in front; when it sets a sum to zero, that zero need not be kept.
+    ``before``: the statements in front of it; where one sets a sum to zero, and no later one mentions it, that zero
+    need not be kept.
     """
     ahead: list[Stmt] = []
     behind: list[Stmt] = []
     for name, operator in split.folds.items():
         identity = OPERATORS[operator].identity
         folded = group.fold(operator, Name(name))
-        if identity is None or (identity == "0" and _sets_zero(before, name)):
+        if identity is None or (identity == "0" and _is_zero(name, before)):
             behind.append(Assign(Name(name), "=", folded))
         else:
             kept = f"{name}_before"
@@ -98,8 +99,9 @@ def folding(
     return [*ahead, *body, *behind]
 
 
-def _sets_zero(stmt: Stmt | None, name: str) -> bool:
-    match stmt:
+def _is_zero(name: str, before: Sequence[Stmt]) -> bool:
+    """Whether a variable is zero after statements, the last of which that mentions it says so."""
+    match next((s for s in reversed(before) if name in names_mentioned([s])), None):
         case Declare(name=declared, init=init) if init is not None:
             return declared == name and is_zero(init)
         case Assign(target=Name(text=target), op="=", value=value):
@@ -120,15 +122,25 @@ def strided(loop: For, group: Group, types: dict[str, str]) -> For:
 
 
 def shared_out(
-    units: Iterable[Unit], group: Group, crossing: frozenset[str], types: dict[str, str]
+    units: Iterable[Unit], group: Group, crossing: frozenset[str], types: dict[str, str], before: Iterable[Stmt] = ()
 ) -> tuple[Stmt, ...]:
-    """The statements that a group of threads runs for the units."""
+    """The statements that a group of threads runs for the units. ``before``: what stands in front of them."""
     found: list[Stmt] = []
-    previous: Stmt | None = None
+    above = list(before)
     for unit in units:
-        found += guarded_by_barriers(unit, _emit(unit, previous, group, crossing, types), group, crossing)
-        previous = unit.stmt
+        found += guarded_by_barriers(unit, _emit(unit, above, group, crossing, types), group, crossing)
+        found = [*found[:-2], *_joined(found[-2:], group)]
+        above.append(unit.stmt)
     return tuple(found)
+
+
+def _joined(last: list[Stmt], group: Group) -> list[Stmt]:
+    """Two statements as one where the leader alone does both."""
+    leads = Binary("==", Name(group.lane), Literal("0"))
+    match last:
+        case [If(one, first, ()), If(two, then, ())] if one == two == leads:
+            return [If(leads, (*first, *then))]
+    return last
 
 
 def guarded_by_barriers(unit: Unit, body: list[Stmt], group: Group, crossing: frozenset[str]) -> list[Stmt]:
@@ -138,7 +150,7 @@ def guarded_by_barriers(unit: Unit, body: list[Stmt], group: Group, crossing: fr
 
 
 def _emit(
-    unit: Unit, previous: Stmt | None, group: Group, crossing: frozenset[str], types: dict[str, str]
+    unit: Unit, above: Sequence[Stmt], group: Group, crossing: frozenset[str], types: dict[str, str]
 ) -> list[Stmt]:
     stmt = unit.stmt
     inner = [shared_out(side, group, crossing, types) for side in unit.inner]
@@ -146,7 +158,7 @@ def _emit(
         case "leader", _:
             return [If(Binary("==", Name(group.lane), Literal("0")), (stmt,))]
         case "loop", For() if unit.loop is not None:
-            return folding(unit.loop, [strided(stmt, group, types)], previous, types, group)
+            return folding(unit.loop, [strided(stmt, group, types)], above, types, group)
         case "branch", If():
             return [replace(stmt, then=inner[0], orelse=inner[1])]
         case "branch", Scope():
