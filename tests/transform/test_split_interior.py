@@ -50,9 +50,6 @@ STYLES = {
             s += x[AT(u, v)]; n++;
         }
         y[AT(i, j)] = s + n; } }""",
-    "the edge by itself": SIGNED + IDS + GUARD + """
-        if (i == 0 || j == 0 || i == w - 1 || j == h - 1) { y[AT(i, j)] = x[AT(i, j)]; return; }
-        y[AT(i, j)] = x[AT(i - 1, j)] + x[AT(i + 1, j)] - x[AT(i, j - 1)] * x[AT(i, j + 1)]; }""",
     "choices": SIGNED + IDS + GUARD + """
         float c = x[AT(i, j)], l = i > 0 ? x[AT(i - 1, j)] : 0, r = i < w - 1 ? x[AT(i + 1, j)] : c;
         float u = !(j < 1) ? x[AT(i, j - 1)] : 1.0f;
@@ -96,6 +93,9 @@ def test_edges_are_as_far_as_the_reach(subject_from, apply_move) -> None:
 
 
 NONE = {
+    "an edge that is asked for once": SIGNED + IDS + GUARD + """
+        if (i == 0 || j == 0 || i == w - 1 || j == h - 1) { y[AT(i, j)] = x[AT(i, j)]; return; }
+        y[AT(i, j)] = x[AT(i - 1, j)] + x[AT(i + 1, j)] - x[AT(i, j - 1)] * x[AT(i, j + 1)]; }""",
     "no edges": SIGNED + IDS + GUARD + "y[AT(i, j)] = 2.0f * x[AT(i, j)]; }",
     "threads that meet": SIGNED + IDS + "__shared__ float s[128]; s[threadIdx.x] = x[AT(max(i - 1, 0), j)];"
         "__syncthreads(); y[AT(i, j)] = s[threadIdx.x]; }",
@@ -113,7 +113,7 @@ def test_what_is_no_edge_stays(text: str, subject_from) -> None:
 
 
 def test_a_whole_number_stays_a_fraction_beside_one(subject_from, apply_move, runner) -> None:
-    text = SIGNED + IDS + GUARD + "y[AT(i, j)] = (i > 0 ? i - 1 : 0.5f) / 2; }"
+    text = SIGNED + IDS + GUARD + "y[AT(i, j)] = (i > 0 ? i - 1 : 0.5f) / 2 + x[AT(max(i - 1, 0), max(j - 1, 0))]; }"
     subject = subject_from(HEAD + text)
     changed = apply_move(SplitInterior(), subject, "@kernel")
     assert "? i - 1 : 0.5f" in ways(changed.source)[0]

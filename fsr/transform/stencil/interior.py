@@ -21,6 +21,7 @@ from fsr.source.form import (
     Comment,
     Declare,
     Expr,
+    For,
     If,
     KernelForm,
     Literal,
@@ -30,16 +31,19 @@ from fsr.source.form import (
     Stmt,
     Ternary,
     Unary,
+    While,
     conjunction,
     number,
 )
 from fsr.source.mapping import map_stmts
-from fsr.source.walk import Block, contains_opaque, identifiers, walk_expr
+from fsr.source.walk import Block, blocks_of, contains_opaque, exprs_of, identifiers, walk_expr
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, target_of, targets
 
 GAIN = 1.2
+_COSTS = {"<": 1, "<=": 1, ">": 1, ">=": 1, "==": 1, "!=": 1, "%": 10}
+_TURNS = 4  # of a loop, at the least
 _TYPES = ("int", "float", "double")  # each takes in the ones before
 _TRUE, _FALSE = Literal("true"), Literal("false")
 _TESTS = frozenset(["<", "<=", ">", ">=", "==", "!=", "&&", "||"])
@@ -80,10 +84,21 @@ def _parted(target: Target) -> KernelForm | None:
         return None
     at = _place(written_out.body, known)
     inner = _Inside(known).block(written_out.body[at:])
-    test = conjunction(_tests(known))
-    if test is None or inner == written_out.body[at:]:
+    tests = list(_tests(known))
+    test = conjunction(tests)
+    if test is None or _asks(written_out.body[at:]) - _asks(inner) <= len(tests):
         return None
     return replace(kernel, body=(*kernel.body[:at], If(test, inner, kernel.body[at:])))
+
+
+def _asks(body: Block) -> int:
+    """About how many instructions the statements spend on asking: comparisons, choices, clamps and remainders."""
+    own = [e for s in body for x in exprs_of(s) for e in walk_expr(x)]
+    count = sum(_COSTS.get(e.op, 0) for e in own if isinstance(e, Binary))
+    count += sum(isinstance(e, Ternary) for e in own)
+    count += sum(2 for e in own if isinstance(e, Call) and e.callee in (Name("min"), Name("max")))
+    inside = [(isinstance(s, For | While), block) for s in body for block in blocks_of(s)]
+    return count + sum(_asks(block) * (_TURNS if loop else 1) for loop, block in inside)
 
 
 def _place(body: Block, known: Interior) -> int:
