@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from fsr.computation.computation import KEPT, Computation, Statement
+from fsr.computation.computation import KEPT, Buffer, Computation, Statement
 from fsr.computation.expression import (
     Affine,
     Carried,
@@ -25,6 +26,7 @@ from fsr.computation.expression import (
     Op,
     Recurrence,
     Remainder,
+    affine,
     children,
     names_in,
     rebuilt,
@@ -79,6 +81,10 @@ def interpret_at(
     )
     run.axes = 1
     run.dims = {name: index for (name, _), index in zip(s.domain, at, strict=True)}
+    made = (k for k in c.statements if k.target.startswith(KEPT))
+    run.kept = {
+        k.target: (replace(k, value=inlined(c, k.value)), c.buffer(k.target)) for k in made if k.value is not None
+    }
     return np.broadcast_to(run.value(inlined(c, s.value)), at[0].shape if at else (1,))
 
 
@@ -135,12 +141,14 @@ def _executed(s: Statement, run: _Evaluator, shape: tuple[int, ...], start: Arra
 
 
 class _Evaluator:
-    """Values as arrays: a dimension is an axis, the first added is the last axis."""
+    """Values as arrays: a dimension is an axis, the first added is the last axis. ``kept``: statements whose values
+    are computed where they are read, as those that are not asked for may be many."""
 
     def __init__(self, sizes: dict[str, int], memory: Mapping[str, Array], wide: bool) -> None:
         self.sizes, self.memory, self.wide = sizes, memory, wide
         self.dims: dict[str, Array] = {}
         self.masks: list[Array] = []
+        self.kept: Mapping[str, tuple[Statement, Buffer]] = {}
         self.axes = 0
         self.carried: Array | None = None
         self.inside: list[Array] | None = None  # where reads are within their buffers, while a clipped fold collects it
@@ -190,20 +198,35 @@ class _Evaluator:
         raise AssertionError(e)
 
     def _load(self, e: Load) -> Array:
-        buffer = self.memory[e.buffer]
+        kept = self.kept.get(e.buffer)
+        shape = self.memory[e.buffer].shape if kept is None else self._shape(kept[1])
         at, inside = [], np.array(True)
-        for part, size in zip(e.indices, buffer.shape, strict=True):
+        for part, size in zip(e.indices, shape, strict=True):
             place = self.value(part)
             inside = inside & (place >= 0) & (place < size)
             at.append(np.clip(place, 0, max(size - 1, 0)))
         if self.inside is not None:
             self.inside.append(inside)
-        if 0 in buffer.shape:
-            return np.zeros(np.broadcast_shapes(*(a.shape for a in at)), buffer.dtype)
-        if not at:
-            return buffer.reshape(())
-        value = buffer[tuple(at)]
-        return value if inside.all() else np.where(inside, value, _outside(buffer.dtype))
+        if 0 in shape:
+            held = self.memory[e.buffer].dtype if kept is None else self.dtype(e.dtype)
+            return np.zeros(np.broadcast_shapes(*(a.shape for a in at)), held)
+        value = np.asarray(self.memory[e.buffer][tuple(at)]) if kept is None else self._made(kept[0], at)
+        return value if inside.all() else np.where(inside, value, _outside(value.dtype))
+
+    def _shape(self, buffer: Buffer) -> tuple[int, ...]:
+        return tuple(evaluate_int(x, self.sizes) for x in buffer.shape)
+
+    def _made(self, s: Statement, at: Sequence[Array]) -> Array:
+        """What a statement makes for these elements, of those that are each written at its own place."""
+        own = all(isinstance(p, Number) and p.index == affine(d) for p, (d, _) in zip(s.place, s.domain, strict=True))
+        if s.value is None or s.kind == "scatter" or not own:
+            raise NoMeaning(f"{s.target} is opaque, or data decides where its elements go")
+        around = self.dims, self.inside, self.carried
+        self.dims = {d: place for (d, _), place in zip(s.domain, at, strict=True)}
+        self.inside = self.carried = None
+        found = self.value(s.value)
+        self.dims, self.inside, self.carried = around
+        return found
 
     def _fold(self, e: Fold) -> Array:
         axes, within, around = self.axes, np.array(True), dict(self.dims)

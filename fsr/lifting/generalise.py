@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from fsr.lifting.conditions import Branch, comparisons, decision
 from fsr.lifting.folds import Folding
 from fsr.lifting.forms import Forms
 from fsr.lifting.graph import LISTS, Graph
+from fsr.lifting.pieces import in_pieces
 from fsr.lifting.points import Ints, Points, affine_fit
 from fsr.lifting.refused import Refused
 from fsr.lifting.steps import by_steps
@@ -52,6 +53,7 @@ class Generaliser:
     fresh: itertools.count[int] = field(default_factory=itertools.count)
     _known: dict[object, Expr | str] = field(default_factory=dict)
     _parting: int = 0  # how many splits are under way
+    _in_pieces: bool = False  # whether numbers may be affine in pieces
 
     def __post_init__(self) -> None:
         self.forms = Forms(self.graph)
@@ -113,7 +115,7 @@ class Generaliser:
     def _remembered(self, points: Points) -> Expr:
         if self.allowance.left_s <= 0:
             raise Refused("generalising took too long")
-        key = self._parting > 0, points.key()
+        key = self._parting > 0, self._in_pieces, points.key()
         found = self._known.get(key)
         if found is None:
             try:
@@ -186,7 +188,7 @@ class Generaliser:
             if len({r[1] for r in rows}) > 1:
                 return None
             parts = [self.fit(points.of([r[2][d] for r in rows])) for d in range(len(rows[0][2]))]
-            return Load(rows[0][1], tuple(parts), self.dtypes[rows[0][1]])
+            return _read(Load(rows[0][1], tuple(parts), self.dtypes[rows[0][1]]))
         parts = [self.fit(points.of([r[c] for r in rows])) for c in range(1, len(rows[0]))]
         return Op(kind, tuple(parts))
 
@@ -206,7 +208,22 @@ class Generaliser:
             return None
         held = {name: points.columns[name] for name in self.sizes if name in points.columns}
         found = affine_fit(Points(held, points.run, points.terms), np.array([r[1] for r in rows], np.int64), self.sizes)
-        return Number(Affine(tuple(sorted(found[0].items())), found[1]), rows[0][2]) if found and found[0] else None
+        if found and found[0]:
+            return Number(Affine(tuple(sorted(found[0].items())), found[1]), rows[0][2])
+        return self._pieces(points, [int(r[1]) for r in rows], rows[0][2]) if self._in_pieces else None
+
+    def _whole(self, points: Points, values: Sequence[int], dtype: str) -> Expr:
+        """A whole number that indices and sizes tell. Raises Refused."""
+        try:
+            return Number(self.index(points, values), dtype)
+        except Refused:
+            if not self._in_pieces:
+                raise
+        return self._pieces(points, values, dtype)
+
+    def _pieces(self, points: Points, values: Sequence[int], dtype: str) -> Expr:
+        tree = in_pieces(points, np.array(values, np.int64), self.sizes, lambda: self.allowance.left_s > 0)
+        return self.placed(tree, lambda leaf: Number(leaf, dtype))  # type: ignore[arg-type]
 
     # ------------------------------------------------------------ cases
 
@@ -258,9 +275,21 @@ class Generaliser:
                 found = self._parted(points, depth)
             finally:
                 self._parting -= 1
-            if found is None:
-                raise why from None
-            return found
+            if found is not None:
+                return found
+            return self._by_pieces(points, why)
+
+    def _by_pieces(self, points: Points, why: Refused) -> Expr:
+        """As fit, where indices stop at edges of their own. Raises Refused: ``why`` where nothing fits."""
+        if self._parting or self._in_pieces:
+            raise why from None
+        self._in_pieces = True
+        try:
+            return self.fit(points)
+        except Refused:
+            raise why from None
+        finally:
+            self._in_pieces = False
 
     def _parted(self, points: Points, depth: int) -> Case | None:
         for left, right, hit in itertools.islice(comparisons(points, self.sizes), 40):
@@ -323,6 +352,17 @@ def _divisors(column: Ints, found: Ints) -> list[int]:
     place at which there is a quotient."""
     places = column[found == 1]
     return [n for n in (int(found.max()) + 1, int(places.min()) if len(places) else 0) if n > 1]
+
+
+def _read(e: Load) -> Expr:
+    """A read at an index that conditions tell as reads under these conditions."""
+    d = next((d for d, i in enumerate(e.indices) if isinstance(i, Case)), None)
+    if d is None:
+        return e
+    at = e.indices[d]
+    assert isinstance(at, Case)
+    yes, no = (_read(replace(e, indices=(*e.indices[:d], side, *e.indices[d + 1 :]))) for side in (at.yes, at.no))
+    return Case(at.left, at.right, yes, no)
 
 
 def _applied(op: tuple[str, int | None, int], carried: Expr, beside: Expr | None) -> Expr:

@@ -18,6 +18,9 @@ from fsr.records import Role
 Ints = np.ndarray[Any, np.dtype[np.int32]]
 # Small, unlike each other in every column and every row, so that no relation between sizes looks like a law.
 _STEPS = ((3, 5, 4, 6, 2, 7, 8), (6, 4, 7, 3, 5, 2, 9), (5, 7, 3, 8, 4, 6, 2), (4, 9, 6, 2, 7, 3, 5))
+# Of extents and of distances in them: these are shorter than the half but in the last ones.
+_HIGH = ((11, 9, 7, 5, 6), (8, 12, 6, 9, 5), (13, 7, 9, 6, 8), (5, 4, 6, 3, 7), (4, 6, 5, 7, 3))
+_LOW = ((2, 3, 4), (3, 2, 2), (4, 3, 2), (7, 8, 6), (6, 7, 9))  # by 1 nothing is divided
 _LONG = (301, 530, 263)  # more than a block, each size in its turn
 _CHECKS = ((37, 70, 41, 9, 5, 6, 3), (19, 34, 23, 5, 4, 3, 2), (9, 11, 8, 7, 5, 4, 3))
 _NARROW = (1, 2, 3, 4)
@@ -34,9 +37,9 @@ ROOM_NODES = 300_000  # of a run with more blocks
 
 
 def watched_sizes(contract: Contract) -> list[list[dict[str, int]]]:
-    """Sets of sizes to watch at, each as far as the contract allows: a few small ones; then ones of which each size in
-    its turn is larger than a block; then the small ones and such at which opposite edges are one. Empty when even the
-    smallest are too many elements."""
+    """Sets of sizes to watch at, each as far as the contract allows: a few small ones; then ones at which distances
+    are shorter than what they lie in; then ones of which each size in its turn is larger than a block; then the small
+    ones and such at which opposite edges are one. Empty when even the smallest are too many elements."""
     count = 4 if len(contract.sizes) > 2 else 3
     small = [_row(contract, row) for row in _STEPS[:count]]
     fitting = [c for c in small if _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)]
@@ -52,7 +55,7 @@ def watched_sizes(contract: Contract) -> list[list[dict[str, int]]]:
         for turn, row in enumerate(small[: max(1, 3 // len(contract.sizes))])
     ]
     long = [c for c in long if _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)]
-    sets = [_distinct(fitting), _distinct([*long, *fitting[: 3 if len(long) < 3 else 2]])]
+    sets = [_distinct(fitting), _short_distances(contract), _distinct([*long, *fitting[: 3 if len(long) < 3 else 2]])]
     sets.append(_distinct([*fitting, *_narrow(contract)]) if fitting else [])
     return [found for n, found in enumerate(sets) if found and found not in sets[:n]]
 
@@ -93,6 +96,24 @@ def _narrow(contract: Contract) -> list[dict[str, int]]:
     low = {s.name: s for s in contract.sizes}
     found = [c for c in found if all(low[n].minimum <= v <= low[n].maximum for n, v in c.items())]
     return [c for c in _distinct(found) if c != row and _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)]
+
+
+def _short_distances(contract: Contract) -> list[dict[str, int]]:
+    """Sizes of which those that are no buffer's extent, a window's radius or a lag, are short; none where all are."""
+    extents = {x for a in contract.buffers() for dim in a.shape for x in view((dim,))}
+    own = [s for s in contract.sizes if s.name not in extents]
+    others = [s for s in contract.sizes if s.name in extents]
+    if not own or not others:
+        return []
+    rows = [
+        {
+            s.name: _near(s, row[n % len(row)])
+            for group, row in ((others, high), (own, low))
+            for n, s in enumerate(group)
+        }
+        for high, low in zip(_HIGH, _LOW, strict=True)
+    ]
+    return [c for c in _distinct(rows) if _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)]
 
 
 def least_sizes(contract: Contract) -> dict[str, int] | None:

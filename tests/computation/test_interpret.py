@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fsr.computation.canonical import canonical, ordered
 from fsr.computation.computation import Buffer, Computation, Statement, from_record, to_record
 from fsr.computation.expression import Affine, Case, Const, Fold, Load, Number, Op, affine
-from fsr.computation.interpret import NoMeaning, interpret
+from fsr.computation.interpret import NoMeaning, interpret, interpret_at
 from fsr.computation.printing import lines, words
 
 
@@ -104,3 +106,27 @@ def test_what_is_read_outside_of_a_buffer_shows():
         c = Computation(("n",), buffers, (Statement("map", "y", (("i", "n"),), value, at("i")),))
         got = interpret(c, {"n": 3}, {"x": np.ones(3, np.float32)})["y"]
         assert [str(v) for v in got] == ["1.0", "1.0", last]
+
+
+def test_single_elements_made_of_kept_ones_are_those_of_the_whole():
+    running = Fold("sum", (("q", Affine((("i", 1),), 1)),), Load("x", at("q"), "float32"))
+    before = Load("$s", (Number(Affine((("i", 1),), -3), "int64"),), "float32")
+    value = Op("sum", (Load("$s", at("i"), "float32"), Case(affine("i"), affine(2), Const(0.0, "float32"), before)))
+    buffers = tuple(Buffer(name, "float32", ("n",)) for name in ("x", "$s", "y"))
+    statements = (
+        Statement("map", "$s", (("i", "n"),), running, at("i")),
+        Statement("map", "y", (("i", "n"),), value, at("i")),
+    )
+    c = Computation(("n",), buffers, statements)
+    x = np.random.default_rng(1).standard_normal(20, np.float32)
+    whole = interpret(c, {"n": 20}, {"x": x}, wide=True)["y"]
+    places = np.array([0, 2, 3, 19, 7])
+    np.testing.assert_array_equal(interpret_at(c, {"n": 20}, {"x": x}, "y", [places], wide=True), whole[places])
+    beyond = Computation(("n",), buffers, (statements[0], replace(statements[1], value=before)))
+    assert np.isnan(interpret_at(beyond, {"n": 20}, {"x": x}, "y", [places])).tolist() == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
