@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from fsr.lifting.quotients import quotients
 from fsr.lifting.refused import Hopeless, Refused, TooMuch
 from fsr.lifting.sampling import checked_sizes, least_sizes, spread_sizes, watched_sizes
 from fsr.lifting.sides import Sides
+from fsr.lifting.starts import Start, parts_of, starts
 from fsr.lifting.watching import Run, Watcher
 from fsr.records import Candidate, Case, CompileFailure, Image, Role
 
@@ -201,9 +201,8 @@ class _Attempt:
     # ------------------------------------------------------------ outputs
 
     def _computation(self, graph: Graph) -> Computation:
-        statements = [self._statement(graph, a) for a in self.contract.buffers() if a.role is not Role.IN]
+        written = [s for a in self.contract.buffers() if a.role is not Role.IN for s in self._statements(graph, a)]
         buffers = tuple(Buffer(a.name, a.dtype, self.watcher.views[a.name]) for a in self.contract.buffers())
-        written = [s for s in statements if s is not None]
         if not written:
             raise Refused("nothing is written")
         used = {name for s in written if s.value is not None for name in names_in(s.value)}
@@ -225,20 +224,15 @@ class _Attempt:
         timed = self.watcher.shapes(self.contract.timed_sizes()[0])
         return Generaliser(graph, self._sizes(), shapes, timed, dtypes, self.watcher.allowance)
 
-    def _statement(self, graph: Graph, output: Argument) -> Statement | None:
-        columns: dict[str, list[int]] = {}
-        number, terms = list[int](), list[int]()
+    def _statements(self, graph: Graph, output: Argument) -> list[Statement]:
+        number, places, terms = list[int](), list[tuple[int, ...]](), list[int]()
         for n in range(len(self.runs)):
-            shape = self.runs[n][0].shapes[output.name]
             at = self.runs[n][0].cells(output.name)
             found = self._elements(graph, n, output.name, at)
             at, found = self._up_to_edges(graph, n, output.name, dict(zip(at, found, strict=True)))
-            rows = {**self._sized(self.runs[n][0].sizes), **{DIMS[d]: 0 for d in range(len(shape))}}
-            for place, term in zip(at, found, strict=True):
-                for name, value in {**rows, **dict(zip(DIMS, place, strict=False))}.items():
-                    columns.setdefault(name, []).append(value)
-                number.append(n)
-                terms.append(term)
+            number += [n] * len(at)
+            places += at
+            terms += found
         if not terms:
             raise Refused(f"{output.name} has no elements at the sizes watched")
         if self._chosen(graph, terms):
@@ -247,17 +241,27 @@ class _Attempt:
                    for run in range(len(self.runs))]  # fmt: skip
         if min(longest) > _LONGEST:
             raise Hopeless(f"{output.name} is many steps in time, of which each reads neighbours of the one before")
-        terms = as_summed(graph, terms, output.dtype)
-        points = Points(
-            {k: np.array(v, np.int64) for k, v in columns.items()}, np.array(number, np.int64), tuple(terms)
-        )
+        points = self._points(number, places, as_summed(graph, terms, output.dtype))
         kept = points.where(np.array([not guarded(graph, t) for t in terms], bool))
         if len(kept) < 0.6 * len(points):
             raise Refused("branches on data were seen from one side only")
-        found_ = without_implied(self._generaliser(graph).split(kept))
+        return [self._each(graph, output, kept)]
+
+    def _points(self, number: Sequence[int], places: Sequence[tuple[int, ...]], terms: Sequence[int]) -> Points:
+        """Elements as samples: of which run each is, where, and what."""
+        columns: dict[str, list[int]] = {}
+        for n, place in zip(number, places, strict=True):
+            for name, value in {**self._sized(self.runs[n][0].sizes), **dict(zip(DIMS, place, strict=False))}.items():
+                columns.setdefault(name, []).append(value)
+        arrays = {k: np.array(v, np.int64) for k, v in columns.items()}
+        return Points(arrays, np.array(number, np.int64), tuple(terms))
+
+    def _each(self, graph: Graph, output: Argument, points: Points) -> Statement:
+        """A value for each element of an output."""
+        value = without_implied(self._generaliser(graph).split(points))
         dims = tuple(zip(DIMS, self.watcher.views[output.name], strict=False))
-        place_ = tuple(Number(Affine(((d, 1),)), "int64") for d, _ in dims)
-        return Statement("map", output.name, dims, found_, place_)
+        place = tuple(Number(Affine(((d, 1),)), "int64") for d, _ in dims)
+        return Statement("map", output.name, dims, value, place)
 
     def _elements(self, graph: Graph, n: int, output: str, at: Sequence[tuple[int, ...]]) -> list[int]:
         """The terms of elements in the n-th run, runs with other data merged in where data decides on branches."""
@@ -331,31 +335,39 @@ class _Attempt:
         return any(x[0] == "chosen" or (x[0] in ("sum", "max", "min") and any(
             graph.terms[k][0] == "chosen" for k in x[1])) for x in tops)  # fmt: skip
 
-    def _scatter(self, graph: Graph, output: Argument) -> Statement:
-        """Data decides where elements go: what is written, to where, for each point of a box."""
-        lists, ops = list[list[int]](), set[str]()
-        for runs in self.runs:
-            run = runs[0]
-            shape = run.shapes[output.name]
-            at = [tuple(int(i) for i in c) for c in np.ndindex(*shape)]
-            items: list[int] = []
-            held = map(partial(unasked, graph), self.watcher.terms(graph, run, output.name, at))
-            for place, term in zip(at, held, strict=True):
-                x = graph.terms[term]
-                parts = x[1] if x[0] in ("sum", "max", "min") else (term,)
-                ops |= {x[0]} if len(parts) > 1 else set()
-                items += [
-                    self._event(graph, run, (output.name, place), k) for k in parts if graph.terms[k][0] == "chosen"
-                ]
-            lists.append(items)
+    def _scatter(self, graph: Graph, output: Argument) -> list[Statement]:
+        """Data decides where elements go: what is written, to where, for each point of a box; and what the elements
+        are before, where that is not what was given."""
+        lists, ops, began = list[list[int]](), set[str](), list[Start]()
+        for n, (run, *_) in enumerate(self.runs):
+            at = [tuple(int(i) for i in c) for c in np.ndindex(*run.shapes[output.name])]
+            terms = [unasked(graph, t) for t in self.watcher.terms(graph, run, output.name, at)]
+            made = [parts_of(graph, t) for t in terms]
+            ops |= {op for op, _ in made if op}
+            lists.append(
+                [self._event(graph, run, (output.name, place), k)
+                 for place, (_, parts) in zip(at, made, strict=True) for k in parts if graph.terms[k][0] == "chosen"]
+            )  # fmt: skip
+            homes = self.watcher.homes(graph, run, output.name, at)
+            began += starts(graph, n, at, terms, homes, output.dtype)
         if len(ops) != 1:
             raise Refused(f"data decides where elements of {output.name} go, and the last one stays")
         general = self._generaliser(graph)
         rows = [self._sized(runs[0].sizes) for runs in self.runs]
         sizes = {name: np.array([row[name] for row in rows]) for name in self._sizes()}
         points = Points(sizes, np.arange(len(self.runs)), (0,) * len(self.runs))
-        found = general.folding.fold("sum", points, lists)
-        return _scattered(found, output.name, {"sum": "+"}.get(ops.copy().pop(), ops.pop()))
+        added = general.folding.fold("sum", points, lists)
+        combine = {"sum": "+"}.get(ops.copy().pop(), ops.pop())
+        return [*self._begun(graph, output, began), _scattered(added, output.name, combine)]
+
+    def _begun(self, graph: Graph, output: Argument, began: Sequence[Start]) -> list[Statement]:
+        """What elements are before anything is added; nothing where that is what was given."""
+        if all(start.term == start.home for start in began):
+            return []
+        shown = [{*runs[0].cells(output.name)} for runs in self.runs]
+        kept = [start for start in began if start.place in shown[start.run]]
+        points = self._points([s.run for s in kept], [s.place for s in kept], [s.term for s in kept])
+        return [self._each(graph, output, points)]
 
     def _event(self, graph: Graph, run: Run, element: tuple[str, tuple[int, ...]], term: int) -> int:
         """A term of the value and its indices. ``element``: where it is, the output and its indices."""

@@ -218,7 +218,7 @@ def _cuttings(
 ) -> tuple[tuple[Scene, ...], ...]:
     subject = whole(Subject(candidate, parse_kernels(candidate.source), contract))
     target = None if subject is None else next(iter(targets(subject)), None)
-    if target is None or _aliased(computation, contract):
+    if target is None or _aliased(computation, contract) or any(s.kind == "scatter" for s in computation.statements):
         return ()
 
     def same(one: str, other: str) -> bool:

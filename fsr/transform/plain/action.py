@@ -13,19 +13,16 @@ from functools import lru_cache
 
 from fsr.computation.computation import Computation
 from fsr.contract.model import Contract
-from fsr.records import Candidate, ScalarArgument
-from fsr.source.form import OpaqueStmt, Param
-from fsr.source.names import settle, words
+from fsr.records import Candidate
 from fsr.source.parse import parse_kernels
-from fsr.source.tokens import skeleton
 from fsr.transform.plain.c_text import LONGEST_LINE, NotPlain
-from fsr.transform.plain.kernel import plain_kernel
-from fsr.transform.plain.names import settled_type, with_flat_views
-from fsr.transform.plain.scatter import is_scattered, scattered_kernel
+from fsr.transform.plain.forming import formed, with_start
+from fsr.transform.plain.kernel import Plain, plain_kernel
+from fsr.transform.plain.scatter import apart, scattered_kernel
 from fsr.transform.plain.whole_plan import whole
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Action, Move, Subject
-from fsr.transform.target import targets
+from fsr.transform.target import Target, targets
 
 _PLAIN_GAIN = 1.05
 _ITSELF = "itself"
@@ -84,18 +81,22 @@ def _written(candidate: Candidate, contract: Contract, computation: Computation)
     target = None if subject is None else next(iter(targets(subject)), None)
     if target is None:
         return None
+    parts = apart(computation)
     try:
-        plain = (scattered_kernel if is_scattered(computation) else plain_kernel)(computation, target)
+        if parts is None:
+            return _as_plain(target, plain_kernel(computation, target))
+        first, added = parts
+        made = _as_plain(target, scattered_kernel(added, target, first))
+        return made if made is None or first is None else with_start(made, target, plain_kernel(first, target))
     except (NotPlain, KeyError):
         return None
+
+
+def _as_plain(target: Target, plain: Plain) -> Candidate | None:
+    """The candidate with the plain kernel in place of the target's; None where its text is too long."""
     if any(len(line) > LONGEST_LINE for line in plain.body.split("\n")):
         return None
-    text = with_flat_views(settle(plain.body, words(skeleton(target.source))), target)
-    taken = words(skeleton(target.source))
-    more = tuple(Param("int", settle(name, taken)) for name, _ in plain.parameters)
-    args = tuple(ScalarArgument("int32", size) for _, size in plain.parameters)
-    own = tuple(settled_type(p, target) for p in target.kernel.params)
-    form = replace(target.kernel, body=(OpaqueStmt(text),), launch_bounds=(), params=(*own, *more))
+    form, args = formed(target, plain)
     move = Move("restate", "plan", (("as", _ITSELF),))
     return rewritten(
         target, move, form,

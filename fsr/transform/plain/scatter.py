@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fsr.computation.computation import Computation, Statement
 from fsr.computation.expression import Expr, Load, Number, affine, walk
@@ -21,21 +22,30 @@ _THREADS = 256
 _INT = 2**31 - 1
 
 
-def is_scattered(c: Computation) -> bool:
-    """Whether data places all that is made."""
-    return bool(c.statements) and all(s.kind == "scatter" for s in c.statements)
+def apart(c: Computation) -> tuple[Computation | None, Computation] | None:
+    """What sets elements that are added to afterwards, where anything does, and what adds where data tells; None where
+    anything else is made."""
+    added = tuple(s for s in c.statements if s.kind == "scatter")
+    first = tuple(s for s in c.statements if s.kind != "scatter")
+    targets = {s.target for s in added}
+    if not added or any(s.kind != "map" or s.target not in targets for s in first):
+        return None
+    return (replace(c, statements=first) if first else None), replace(c, statements=added)
 
 
-def scattered_kernel(c: Computation, target: Target) -> Plain:
-    """A thread a point of the domain. Raises NotPlain where there are no such atomics, where results are read, or made
-    at points of several domains."""
+def scattered_kernel(c: Computation, target: Target, started: Computation | None = None) -> Plain:
+    """A thread a point of the domain. ``started``: what sets the elements before. Raises NotPlain where there are no
+    such atomics, where results are read, or made at points of several domains."""
     written = {s.target for s in c.statements}
+    begun = {s.target for s in started.statements} if started is not None else set()
     for s in c.statements:
         if s.domain != c.statements[0].domain or s.value is None:
             raise NotPlain("values of several domains")
         if any(isinstance(e, Load) and e.buffer in written for root in (s.value, *s.place) for e in walk(root)):
             raise NotPlain("a result is read")
-        _atomic(s, c, target)
+        if s.target not in begun and target.contract.argument(s.target).role is not Role.INOUT:
+            raise NotPlain("what is added to is not given")
+        _atomic(s, c)
     called = Names(c, target)
     domain = c.statements[0].domain
     largest = {s.name: s.maximum for s in target.contract.sizes}
@@ -49,7 +59,7 @@ def scattered_kernel(c: Computation, target: Target) -> Plain:
     for s in c.statements:
         assert s.value is not None
         place = f"{called.names[s.target]}[{writer.flat(s.target, s.place)}]"
-        stores.append(f"{_atomic(s, c, target)}(&{place}, {bare(writer.text(s.value))});")
+        stores.append(f"{_atomic(s, c)}(&{place}, {bare(writer.text(s.value))});")
     used = "\n".join(stores)
     lines += [line for (name, _), line in zip(domain, _indices(domain, extents), strict=True) if f"${name}" in used]
     size = " * ".join(f"({x})" for _, x in domain) if len(domain) > 1 else domain[0][1]
@@ -58,13 +68,11 @@ def scattered_kernel(c: Computation, target: Target) -> Plain:
     return Plain(body, (f"ceil_div({size}, {_THREADS})", "1", "1"), (str(_THREADS), "1", "1"), more)
 
 
-def _atomic(s: Statement, c: Computation, target: Target) -> str:
+def _atomic(s: Statement, c: Computation) -> str:
     """The atomic operation that a statement needs. Raises NotPlain."""
     dtype = c.buffer(s.target).dtype
     if s.combine not in _ATOMICS or dtype not in (_ADDED if s.combine == "+" else _COMPARED):
         raise NotPlain(f"{s.combine} of {dtype} by atomics")
-    if target.contract.argument(s.target).role is not Role.INOUT:
-        raise NotPlain("what is added to is not given")
     return _ATOMICS[s.combine]
 
 

@@ -82,6 +82,68 @@ def test_bins_are_kept_a_block(tmp_path, added, type_):
         device.close()
 
 
+CLEARED = """// /// fsr
+// [sizes]
+// n = {min = 1, max = 900000, timed = 900000}
+// [args]
+// v = {role = "in", dtype = "uint8", shape = ["n"]}
+// bins = {role = "out", dtype = "int32", shape = [256]}
+// [[launch]]
+// entry = "count"
+// grid = "ceil_div(n, 1024)"
+// block = 256
+// args = ["v", "part", "n"]
+// [[launch]]
+// entry = "total"
+// grid = 1
+// block = 256
+// args = ["part", "bins", "ceil_div(n, 1024)"]
+// [scratch.part]
+// dtype = "int32"
+// count = "256 * ceil_div(n, 1024)"
+// ///
+__global__ void count(const unsigned char *v, int *part, int n) {
+  __shared__ int own[256];
+  own[threadIdx.x] = 0;
+  __syncthreads();
+  for (int k = 0, i = blockIdx.x * 1024 + threadIdx.x; k < 4 && i < n; k++, i += 256) atomicAdd(own + v[i], 1);
+  __syncthreads();
+  part[blockIdx.x * 256 + threadIdx.x] = own[threadIdx.x];
+}
+__global__ void total(const int *part, int *bins, int parts) {
+  int sum = 0;
+  for (int k = 0; k < parts; k++) sum += part[k * 256 + threadIdx.x];
+  bins[threadIdx.x] = sum;
+}
+"""
+
+
+def test_bins_that_nobody_gave_are_set_by_a_launch_before(tmp_path):
+    (tmp_path / "count.cu").write_text(CLEARED)
+    kernel = load_kernel(tmp_path / "count.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    kernels = parse_kernels(kernel.baseline.source)
+    subject = Subject(kernel.baseline, kernels, kernel.contract, False, "sm_90", found.computation)
+    action = Restate(STRUCTURAL)
+    move = next(m for m in action.moves(subject) if str(m.param("as")).startswith("private-bins"))
+    made = action.apply(subject, move)
+    assert [launch.entry for launch in made.plan.launches] == ["count_start", "count"]
+    assert not made.plan.scratch
+    device = open_host_device()
+    try:
+        for n in (1, 1030, 70001):
+            case = Case("c", (("n", n),), "normal", 5)
+            data = build(subject.contract, case)
+            image = HostToolchain().compile(made)
+            assert isinstance(image, Image), image
+            with device.prepare(image, *place(subject.contract, made.plan, case, data)) as prepared:
+                prepared.run()
+                np.testing.assert_array_equal(prepared.read()["bins"], np.bincount(data.arrays["v"], minlength=256))
+    finally:
+        device.close()
+
+
 def test_what_no_atomic_adds_to_is_left(tmp_path):
     """There is no sum of signed words of 64 bits, and what nobody cleared is not added to."""
     wide = "atomicAdd((unsigned long long *)&bins[bin], 1ull);"
