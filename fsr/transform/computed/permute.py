@@ -4,6 +4,9 @@ A block takes a tile over the two dimensions, all others one at a time: it reads
 row, and writes along the other. Rows of a square are padded by one element, so that both ways touch every bank once.
 ``along``: packs of 16 bytes both ways. Narrow elements are turned in registers first, as many rows as make a word, and
 the packs of a row in shared memory change places by its number, so that words and packs touch every bank once.
+
+What is contiguous along a diagonal only (the place in a window about a point, ``x[j - i + r, i]``) is read along that:
+a thread's row is turned by its column. What conditions guard is read where it is there.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fsr.computation.expression import Expr, Load, names_in
+from fsr.computation.expression import Affine, Expr, Load, Number, names_in
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.source.names import indent, unrolled
@@ -19,8 +22,8 @@ from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.columns import lead_dims
 from fsr.transform.computed.elements import is_map, stores
 from fsr.transform.computed.packs import MOST_BYTES, Packs, pack_type
-from fsr.transform.computed.parts import value_of
-from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, plain, word
+from fsr.transform.computed.parts import name_of, value_of
+from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, plain, surely, word
 from fsr.transform.plain.c_text import NotPlain
 
 Params = Mapping[str, int | str]
@@ -31,12 +34,20 @@ _BLOCKS = ((64, 4), (32, 4), (64, 8), (32, 8), (32, 16), (32, 32))  # threads al
 
 @dataclass(frozen=True)
 class _Turned:
-    """``across``: the dimension that ``loads`` are contiguous along; ``last``: that of the outputs."""
+    """``across``: the dimension that ``loads`` are contiguous along; ``last``: that of the outputs. ``turn``: by how
+    much this moves on beside the other along what is contiguous: 0 for not at all, 1 or -1."""
 
     scene: Scene
     across: tuple[str, str]
     last: tuple[str, str]
     loads: tuple[Load, ...]
+    turn: int = 0
+
+    @property
+    def plain(self) -> bool:
+        """Whether what is read is there at every point, and may be read by packs."""
+        sure = surely(map(value_of, self.scene.part.outputs))
+        return not self.turn and all(self.scene.harmless(x, sure) for x in self.loads)
 
     @property
     def rest(self) -> tuple[tuple[str, str], ...]:
@@ -47,18 +58,33 @@ def _turned(scene: Scene) -> _Turned | None:
     if not is_map(scene) or len(scene.part.domain) < 2:
         return None
     last, extents = scene.part.domain[-1], dict(scene.part.domain)
-    found: dict[str, list[Load]] = {}
+    found: dict[tuple[str, int], list[Load]] = {}
     for x in loads_in(value_of(s) for s in scene.part.outputs):
         if not plain(x) or along(x, last[0]) or not any(last[0] in names_in(i) for i in x.indices):
             continue
-        dims = [d for d in extents if d != last[0] and along(x, d)]
-        if not dims:
+        ways = [(d, turn) for d in extents if d != last[0] and (turn := _turn(x, d, last[0])) is not None]
+        if not ways:
             return None
-        found.setdefault(dims[0], []).append(x)
+        found.setdefault(ways[0], []).append(x)
     if len(found) != 1:
         return None
-    across, loads = next(iter(found.items()))
-    return _Turned(scene, (across, extents[across]), last, tuple(loads))
+    (across, turn), loads = next(iter(found.items()))
+    return _Turned(scene, (across, extents[across]), last, tuple(loads), turn)
+
+
+def _turn(x: Load, across: str, last: str) -> int | None:
+    """How a read is contiguous along a dimension: see :class:`_Turned`; None where it is not."""
+    if along(x, across):
+        return 0
+    if name_of(x.indices[-1]) != across:
+        return None
+    turns = set()
+    for i in x.indices[:-1]:
+        if names_in(i) & {across, last}:
+            terms = dict(i.index.terms) if isinstance(i, Number) and isinstance(i.index, Affine) else {}
+            one, other = terms.get(across, 0), terms.get(last, 0)
+            turns.add(0 if abs(one) != abs(other) else 1 if one == -other else -1)
+    return turns.pop() if len(turns) == 1 and 0 not in turns else None
 
 
 # ---------------------------------------------------------------- decisions
@@ -71,18 +97,26 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
         return
     narrow = min(bytes_of(x) for x in (*t.loads, *stores(scene)))
     gain = 5.0
-    if len({bytes_of(x) for x in (*t.loads, *stores(scene))}) == 1 and narrow in (2, _WORD):
+    if t.plain and len({bytes_of(x) for x in (*t.loads, *stores(scene))}) == 1 and narrow in (2, _WORD):
         worth = gain * (1.1 if narrow < _WORD else 0.8)
         for along_, across, threads in _TILES:
             if len(t.loads) * narrow * along_ * across <= STATIC_SHARED_BYTES:
                 yield {"along": along_, "across": across, "threads": threads}, worth
                 worth *= 0.97
-    for pack in dict.fromkeys((max(1, _WORD // narrow), 1)):
+    found = list[tuple[dict[str, int | str], float]]()
+    for pack in dict.fromkeys((max(1, _WORD // narrow) if t.plain else 1, 1)):
         for threads, rows in _BLOCKS:
             side = threads * pack
             if sum(bytes_of(x) for x in t.loads) * side * (side + 1) <= STATIC_SHARED_BYTES:
-                yield {"pack": pack, "x": threads, "y": rows}, gain
+                found.append(({"pack": pack, "x": threads, "y": rows}, gain * (0.5 + 0.5 * _filled(t, side))))
                 gain *= 0.97
+    yield from sorted(found, key=lambda way: -way[1])
+
+
+def _filled(t: _Turned, side: int) -> float:
+    """The share of the lanes that have an element where lines are short."""
+    lengths = (t.scene.timed(x) for _, x in (t.across, t.last))
+    return min(1.0, *(n / side for n in lengths))
 
 
 # ---------------------------------------------------------------- text
@@ -91,8 +125,8 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
 def written(scene: Scene, params: Params) -> list[Written]:
     """The kernel. Raises NotPlain."""
     t = _turned(scene)
-    if t is None:
-        raise NotPlain("nothing lies across")
+    if t is None or not (t.plain or params.get("pack") == 1):
+        raise NotPlain("nothing lies across, or not in packs")
     if "along" in params:
         return [_by_packs(t, *(int(params[k]) for k in ("along", "across", "threads")))]
     pack, x, y = (int(params[k]) for k in ("pack", "x", "y"))
@@ -102,7 +136,7 @@ def written(scene: Scene, params: Params) -> list[Written]:
         *(f"__shared__ {BY_DTYPE[x.dtype].spelling} {n}[{side}][{side + 1}];" for x, n in names.items()),
         *_place(t, side, side),
         "// Read along what is contiguous there,",
-        *_rows(side, y, _read(t, pack, names)),
+        *_rows(side, y, _read(t, side, pack, names)),
         "__syncthreads();",
         "// and write along what is contiguous here.",
         *_rows(side, y, _write(t, pack, names)),
@@ -134,13 +168,29 @@ def _rows(side: int, y: int, inner: list[str]) -> list[str]:
     ]  # fmt: skip
 
 
-def _read(t: _Turned, pack: int, names: Mapping[Load, str]) -> list[str]:
+def _there(t: _Turned, x: Load) -> str:
+    """The condition under which a read is within its buffer, as the start of a statement."""
+    if t.scene.harmless(x, surely(map(value_of, t.scene.part.outputs))):
+        return ""
+    extents, tests = dict(t.scene.part.domain), list[str]()
+    for index, extent in zip(x.indices, t.scene.shape(x.buffer), strict=True):
+        if extents.get(name_of(index) or "") != extent:
+            text = t.scene.text(index)
+            tests += [f"{text} >= 0", f"{text} < {t.scene.size(extent)}"]
+    return f"if ({' && '.join(tests)}) "
+
+
+def _read(t: _Turned, side: int, pack: int, names: Mapping[Load, str]) -> list[str]:
     scene, (across, width), (last, length) = t.scene, t.across, t.last
     reads = Packs.of(scene, t.loads, across, pack)
-    put = [f"{names[x]}[$row][threadIdx.x * {pack} + $lane] = {reads.held('$lane')[x]};" for x in t.loads]
-    one = [f"{names[x]}[$row][threadIdx.x * {pack} + $lane] = {scene.element(x)};" for x in t.loads]
+    held = reads.held("$lane")
+    put = [f"{names[x]}[$row][threadIdx.x * {pack} + $lane] = {held[x]};" for x in t.loads if x in held]
+    row = "$line" if t.turn else "$row"
+    one = [f"{_there(t, x)}{names[x]}[{row}][threadIdx.x * {pack} + $lane] = {scene.element(x)};" for x in t.loads]
+    by = {1: "threadIdx.x", -1: f"{side} - threadIdx.x"}.get(t.turn)
     return [
-        f"const {scene.index} ${last} = ${last}_tile + $row;",
+        *([f"const int $line = ($row + {by}) % {side};"] if t.turn else []),
+        f"const {scene.index} ${last} = ${last}_tile + {row};",
         *_whole_or_single(reads, (across, width), f"${last} < {scene.size(length)}",
                           ([*reads.fetch(), *unrolled("$lane", pack, put)], one)),
     ]  # fmt: skip
