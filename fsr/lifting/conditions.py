@@ -45,7 +45,7 @@ def value_of(a: Affine, points: Points) -> npt.NDArray[np.int64]:
 def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -> Iterator[Condition]:
     """Conditions that some samples meet and some do not, the simplest first: k <= c of a place k in a window (or of a
     component), i <= j + c, i <= c, i <= n - c, n <= c, i + k <= c, i + k <= n + c; then, with ``numbers``, at any
-    number. Where sizes are distances: i <= j + d, i <= n - d."""
+    number. Of distances: i <= d + c, i <= j + d, i + d <= n."""
     loops = [n for n in points.columns if n not in sizes]
     windows = _windows(points, loops)
     pairs = [(affine(s), Affine((), 0)) for s in sizes if s in points.columns]  # a flag; no size is nought here
@@ -83,16 +83,15 @@ def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -
 
 
 def _distances(points: Points, loops: Sequence[str], sizes: Sequence[str]) -> Iterator[tuple[Affine, Affine]]:
-    """Whether an index is a size's distance from the end of its dimension, or from another index."""
-    known = [s for s in sizes if s in points.columns]
-    for a in loops:
-        ends = _ends(points, a, sizes)
-        for end, s in itertools.product(ends, known):
+    """Whether an index is a distance from an end of its dimension, or from another index."""
+    known = [s for s in sizes if s in points.columns and s in points.distances]
+    for a in loops if known else ():
+        for end, s in itertools.product(_ends(points, a, sizes), known):
             if s not in dict(end.terms):
                 yield from ((affine(a), shifted(affine(s), c)) for c in (0, 1))
                 yield from ((Affine(tuple(sorted(((a, 1), (s, 1)))), 0), shifted(end, c)) for c in (0, -1, 1))
     for a, b, s in itertools.product(loops, loops, known):
-        if a != b and len(known) > 1:
+        if a != b:
             yield from ((affine(a), Affine(tuple(sorted(((b, 1), (s, 1)))), c)) for c in (0, -1))
 
 

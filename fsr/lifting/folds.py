@@ -255,7 +255,7 @@ class Folding:
         """A sample of each run, and its sizes alone."""
         last = list({int(r): n for n, r in enumerate(points.run)}.values())
         at = points.take(last, [0] * len(last))
-        return at, Points({n: c for n, c in at.columns.items() if n in self.fitter.sizes}, at.run, at.terms)
+        return at, replace(at, columns={n: c for n, c in at.columns.items() if n in self.fitter.sizes})
 
     def _padded(self, fold: Fold, points: Points, by: Lists, known: Mask) -> Fold:
         """A clipped fold that gives the terms of all samples (some are known to have these); over the fewest indices.

@@ -207,7 +207,7 @@ class Generaliser:
         if any(r[1] != r[1] // 1 or abs(r[1]) > 2**24 or r[2] != rows[0][2] for r in rows):
             return None
         held = {name: points.columns[name] for name in self.sizes if name in points.columns}
-        found = affine_fit(Points(held, points.run, points.terms), np.array([r[1] for r in rows], np.int64), self.sizes)
+        found = affine_fit(replace(points, columns=held), np.array([r[1] for r in rows], np.int64), self.sizes)
         if found and found[0]:
             return Number(Affine(tuple(sorted(found[0].items())), found[1]), rows[0][2])
         return self._pieces(points, [int(r[1]) for r in rows], rows[0][2]) if self._in_pieces else None

@@ -34,7 +34,7 @@ from fsr.lifting.merging import as_summed, guarded, one_type
 from fsr.lifting.points import Points
 from fsr.lifting.quotients import quotients
 from fsr.lifting.refused import Hopeless, Refused, TooMuch
-from fsr.lifting.sampling import checked_sizes, least_sizes, spread_sizes, watched_sizes
+from fsr.lifting.sampling import checked_sizes, distances, least_sizes, spread_sizes, watched_sizes
 from fsr.lifting.sides import Sides
 from fsr.lifting.starts import Start, parts_of, starts
 from fsr.lifting.watching import Run, Watcher
@@ -113,6 +113,7 @@ class _Attempt:
         self.watcher, self.checker, self.blind = watcher, checker, blind
         self.contract = watcher.contract
         self.runs: list[list[Run]] = []  # by sizes, then by data
+        self.distances = frozenset(distances(self.contract))
         self.quotients = quotients(self.contract, watcher.candidate.source)
 
     def lifted(self, started: float) -> Lifting:
@@ -254,7 +255,7 @@ class _Attempt:
             for name, value in {**self._sized(self.runs[n][0].sizes), **dict(zip(DIMS, place, strict=False))}.items():
                 columns.setdefault(name, []).append(value)
         arrays = {k: np.array(v, np.int64) for k, v in columns.items()}
-        return Points(arrays, np.array(number, np.int64), tuple(terms))
+        return Points(arrays, np.array(number, np.int64), tuple(terms), self.distances)
 
     def _each(self, graph: Graph, output: Argument, points: Points) -> Statement:
         """A value for each element of an output."""
@@ -355,7 +356,7 @@ class _Attempt:
         general = self._generaliser(graph)
         rows = [self._sized(runs[0].sizes) for runs in self.runs]
         sizes = {name: np.array([row[name] for row in rows]) for name in self._sizes()}
-        points = Points(sizes, np.arange(len(self.runs)), (0,) * len(self.runs))
+        points = Points(sizes, np.arange(len(self.runs)), (0,) * len(self.runs), self.distances)
         added = general.folding.fold("sum", points, lists)
         combine = {"sum": "+"}.get(ops.copy().pop(), ops.pop())
         return [*self._begun(graph, output, began), _scattered(added, output.name, combine)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -16,11 +16,13 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
-    """columns: sizes and dimensions by name, an entry a sample. run: which run each is of. terms: a graph's numbers."""
+    """columns: sizes and dimensions by name, an entry a sample. run: which run each is of. terms: a graph's numbers.
+    distances: the sizes that are no buffer's extent."""
 
     columns: Mapping[str, Ints]
     run: Ints
     terms: tuple[int, ...]
+    distances: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.terms)
@@ -33,16 +35,17 @@ class Points:
     def take(self, rows: Sequence[int], terms: Sequence[int]) -> Points:
         """Samples at the indices of these rows (a row may come several times), of other terms."""
         at = np.array(rows, np.int64)
-        return Points({name: c[at] for name, c in self.columns.items()}, self.run[at], tuple(terms))
+        columns = {name: c[at] for name, c in self.columns.items()}
+        return replace(self, columns=columns, run=self.run[at], terms=tuple(terms))
 
     def of(self, terms: Sequence[int]) -> Points:
         """The same samples of other terms."""
-        return Points(self.columns, self.run, tuple(terms))
+        return replace(self, terms=tuple(terms))
 
     def along(self, more: Mapping[str, Sequence[int]]) -> Points:
         """With further dimensions."""
         added = {name: np.array(values, np.int64) for name, values in more.items()}
-        return Points({**self.columns, **added}, self.run, self.terms)
+        return replace(self, columns={**self.columns, **added})
 
     def without(self, name: str) -> Points:
         """Without a dimension; samples that are then the same come once."""
@@ -51,7 +54,7 @@ class Points:
         for n, row in enumerate(self._rows(columns)):
             seen.setdefault((*row, self.terms[n]), n)
         kept = list(seen.values())
-        return Points(columns, self.run, self.terms).take(kept, [self.terms[n] for n in kept])
+        return replace(self, columns=columns).take(kept, [self.terms[n] for n in kept])
 
     def _rows(self, columns: Mapping[str, Ints]) -> list[tuple[int, ...]]:
         return list(zip(self.run.tolist(), *(c.tolist() for c in columns.values()), strict=True))

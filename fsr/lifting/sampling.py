@@ -98,11 +98,17 @@ def _narrow(contract: Contract) -> list[dict[str, int]]:
     return [c for c in _distinct(found) if c != row and _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)]
 
 
-def _short_distances(contract: Contract) -> list[dict[str, int]]:
-    """Sizes of which those that are no buffer's extent, a window's radius or a lag, are short; none where all are."""
+def distances(contract: Contract) -> list[str]:
+    """The sizes that are no buffer's extent: a window's radius, a lag."""
     extents = {x for a in contract.buffers() for dim in a.shape for x in view((dim,))}
-    own = [s for s in contract.sizes if s.name not in extents]
-    others = [s for s in contract.sizes if s.name in extents]
+    return [s.name for s in contract.sizes if s.name not in extents]
+
+
+def _short_distances(contract: Contract) -> list[dict[str, int]]:
+    """Sizes of which those that are distances are short; none where all are, or there is none."""
+    apart = distances(contract)
+    own = [s for s in contract.sizes if s.name in apart]
+    others = [s for s in contract.sizes if s.name not in apart]
     if not own or not others:
         return []
     rows = [

@@ -15,7 +15,7 @@ from fsr.lifting.refused import Refused
 def samples() -> Points:
     rows = [(i, n, w) for n, w in ((11, 2), (9, 3), (7, 2), (4, 6), (5, 7)) for i in range(n)]
     i, n, w = np.array(rows, np.int64).T
-    return Points({"i": i, "n": n, "w": w}, n, tuple(range(len(rows))))
+    return Points({"i": i, "n": n, "w": w}, n, tuple(range(len(rows))), frozenset({"w"}))
 
 
 def test_an_index_that_stops_at_the_start_is_two_pieces():
