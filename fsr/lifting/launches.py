@@ -1,5 +1,5 @@
-"""A plan of several launches, each lifted for itself: what one leaves in scratch memory, and another reads anywhere, is
-a value that the computation keeps between statements.
+"""A plan of several launches, each lifted for itself, or all in two parts: what one leaves in scratch memory, and
+another reads anywhere, is a value that the computation keeps between statements.
 
 As a whole an element of such a plan is made of neighbours of neighbours, and these coincide at edges in many ways; a
 launch alone knows of its own neighbours only.
@@ -7,7 +7,7 @@ launch alone knows of its own neighbours only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fsr.computation.canonical import canonical
@@ -18,22 +18,57 @@ from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError
 from fsr.expressions import fingerprint
 from fsr.lifting.refused import Refused
-from fsr.records import Candidate, Launch, Role, Scratch
+from fsr.records import Candidate, Plan, Role, Scratch
 
 _MOST = 6  # launches
 
 Lift = Callable[[Contract, Candidate], Computation]
+LiftPart = Callable[[range, Contract, Candidate], Computation]
 
 
 def by_launches(contract: Contract, candidate: Candidate, lift: Lift) -> Computation:
-    """What the plan computes, by what each launch does. ``lift``: of a plan of one launch. Raises Refused."""
+    """What the plan computes, by what each launch does; where some do not tell, by those up to one and those behind it,
+    as a scan of several launches before what reads it. ``lift``: of a plan of some launches. Raises Refused."""
+    count, known, why = len(candidate.plan.launches), dict[range, Computation | Refused](), list[Refused]()
+
+    def lifted(part: range, own: Contract, step: Candidate) -> Computation:
+        if part not in known:
+            try:
+                known[part] = lift(own, step)
+            except Refused as refused:
+                known[part] = refused
+        found = known[part]
+        if isinstance(found, Refused):
+            raise found
+        return found
+
+    for parts in _partings(count):
+        try:
+            return _by_parts(contract, candidate, parts, lifted)
+        except Refused as refused:
+            why.append(refused)
+    raise why[0]
+
+
+def _partings(count: int) -> Iterator[tuple[range, ...]]:
+    """Each launch for itself; then all in two, the later the first."""
+    yield tuple(range(n, n + 1) for n in range(count))
+    if count > 2:
+        yield from ((range(k), range(k, count)) for k in range(count - 1, 0, -1))
+
+
+def _by_parts(contract: Contract, candidate: Candidate, parts: Sequence[range], lift: LiftPart) -> Computation:
     plan = candidate.plan
-    buffers = {a.name: a for a in contract.buffers()} | {s.name: _argument(contract, s) for s in plan.scratch}
-    kept = {s.name for s in plan.scratch}
+    uses = {s.name: {n for n, x in enumerate(plan.launches) if s.name in x.args} for s in plan.scratch}
+    inner = {part: tuple(s for s in plan.scratch if uses[s.name] <= set(part)) for part in parts}
+    between = [s for s in plan.scratch if not any(s in own for own in inner.values())]
+    buffers = {a.name: a for a in contract.buffers()} | {s.name: _argument(contract, s) for s in between}
+    kept = {s.name for s in between}
     made, sizes, written = list[Statement](), dict[str, None](), set[str]()
-    for launch in plan.launches:
-        step = Candidate(candidate.source, replace(plan, launches=(launch,), scratch=()), (), candidate.language)
-        found = lift(_alone(contract, buffers, launch), step)
+    for part in parts:
+        own_plan = replace(plan, launches=plan.launches[part.start : part.stop], scratch=inner[part])
+        step = Candidate(candidate.source, own_plan, (), candidate.language)
+        found = lift(part, _alone(contract, buffers, own_plan), step)
         sizes |= dict.fromkeys(found.sizes)
         own = _changes(found)
         read = {e.buffer for s in own for e in walk(_value(s)) if isinstance(e, Load)}
@@ -69,13 +104,13 @@ def _counts(contract: Contract, count: str) -> tuple[object, ...]:
         raise Refused(str(why)) from None
 
 
-def _alone(contract: Contract, buffers: Mapping[str, Argument], launch: Launch) -> Contract:
-    """The contract of a launch alone: it may change whatever it does not only read."""
-    used = [a for a in launch.args if isinstance(a, str)]
+def _alone(contract: Contract, buffers: Mapping[str, Argument], plan: Plan) -> Contract:
+    """The contract of some launches alone: they may change whatever they do not only read."""
+    used = [a for launch in plan.launches for a in launch.args if isinstance(a, str)]
     own = [buffers.get(a.name, a) for a in contract.args if a.name in used or a.symbol or a.role is Role.SCALAR]
     own += [a for name, a in buffers.items() if name in used and a not in own]
     args = tuple(replace(a, role=Role.INOUT) if a.role is Role.OUT else a for a in own)
-    return replace(contract, entry=launch.entry, args=args, plan=replace(contract.plan, launches=(launch,), scratch=()))
+    return replace(contract, entry=plan.launches[0].entry, args=args, plan=plan)
 
 
 def _changes(c: Computation) -> list[Statement]:

@@ -96,9 +96,11 @@ INCLUSIVE = "$s[i] = sum(x[k0] for k0 in range(i + 1))"
 DIFFERENCE = "y[i] = ($s[i] + (0.0 if i <= w - 1 else -$s[i - w])) / w"
 
 
-def lifted(tmp_path, first: str, second: str, *, block: int = 1, count: str = "n") -> list[str]:
+def lifted(
+    tmp_path, first: str, second: str, *, block: int = 1, count: str = "n", contract: str = CONTRACT
+) -> list[str]:
     (tmp_path / "k.cu").write_text(first + second)
-    (tmp_path / "k.fsr.toml").write_text(CONTRACT.replace("BLOCK", str(block)).replace("COUNT", count))
+    (tmp_path / "k.fsr.toml").write_text(contract.replace("BLOCK", str(block)).replace("COUNT", count))
     kernel = load_kernel(tmp_path / "k.cu")
     found = lift(kernel.contract, kernel.baseline, limit_s=60)
     assert found.computation is not None, found.why
@@ -123,6 +125,58 @@ def test_the_length_of_a_window_that_stops_at_both_ends_is_affine_in_four_pieces
     assert over == "(($s[i + w + 1] if i + w <= n - 1 else $s[n]) - ($s[0] if i <= w - 1 else $s[i - w]))"
     for piece in ("(i + w + 1)", "else n)", "(2*w + 1)", "-i + n + w"):
         assert piece in length
+
+
+SCAN_IN_THREE = """__global__ void parts(const float* x, float* s, float* t, int n) {
+  __shared__ float p[64];
+  int i = blockIdx.x * 64 + threadIdx.x;
+  p[threadIdx.x] = i < n ? x[i] : 0.f;
+  for (int d = 1; d < 64; d *= 2) {
+    __syncthreads();
+    float more = threadIdx.x >= d ? p[threadIdx.x - d] : 0.f;
+    __syncthreads();
+    p[threadIdx.x] += more;
+  }
+  if (i < n) s[i] = p[threadIdx.x];
+  if (threadIdx.x == 63) t[blockIdx.x] = p[63];
+}
+__global__ void tops(float* t, int parts) {
+  float before = 0;
+  for (int k = 0; k < parts; k++) { float own = t[k]; t[k] = before; before += own; }
+}
+__global__ void add(float* s, const float* t, int n) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  if (i < n) s[i] += t[blockIdx.x];
+}
+"""
+IN_THREE = """[[launch]]
+entry = "parts"
+grid = "ceil_div(n, 64)"
+block = 64
+args = ["x", "s", "t", "n"]
+
+[[launch]]
+entry = "tops"
+grid = 1
+block = 1
+args = ["t", "ceil_div(n, 64)"]
+
+[[launch]]
+entry = "add"
+grid = "ceil_div(n, 64)"
+block = 64
+args = ["s", "t", "n"]
+
+[[launch]]
+entry = "apart"
+"""
+
+
+def test_a_scan_of_three_launches_is_one_value_beside_what_reads_it(tmp_path):
+    head, _, behind = CONTRACT.partition("[[launch]]")
+    behind = behind.partition('entry = "apart"')[2].lstrip()
+    contract = f'{head}{IN_THREE}{behind}\n[scratch.t]\ndtype = "float32"\ncount = "ceil_div(n, 64)"\n'
+    assert lifted(tmp_path, SCAN_IN_THREE, BEHIND, contract=contract) == [INCLUSIVE, DIFFERENCE]
 
 
 def test_distances_are_watched_both_within_and_beyond_what_they_lie_in(tmp_path):
