@@ -198,9 +198,11 @@ class Generaliser:
             return Number(self.index(points, values), dtype)
         except Refused:
             found = by_steps(points, np.array(values, np.int64), self.sizes, dtype)
-            if found is None:
+            if found is not None:
+                return found
+            if not self._in_pieces:
                 raise
-            return found
+        return self._pieces(points, values, dtype)
 
     def _counted(self, points: Points, rows: Sequence[tuple[Any, ...]]) -> Expr | None:
         """Floating literals that a kernel counted up to: a number that sizes alone tell. None for others."""
@@ -211,15 +213,6 @@ class Generaliser:
         if found and found[0]:
             return Number(Affine(tuple(sorted(found[0].items())), found[1]), rows[0][2])
         return self._pieces(points, [int(r[1]) for r in rows], rows[0][2]) if self._in_pieces else None
-
-    def _whole(self, points: Points, values: Sequence[int], dtype: str) -> Expr:
-        """A whole number that indices and sizes tell. Raises Refused."""
-        try:
-            return Number(self.index(points, values), dtype)
-        except Refused:
-            if not self._in_pieces:
-                raise
-        return self._pieces(points, values, dtype)
 
     def _pieces(self, points: Points, values: Sequence[int], dtype: str) -> Expr:
         tree = in_pieces(points, np.array(values, np.int64), self.sizes, lambda: self.allowance.left_s > 0)
