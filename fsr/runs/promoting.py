@@ -40,7 +40,7 @@ class Promoter:
     binaries: dict[int, Binaries]
     on_failure: Callable[[str, Outcome], None]
     enricher: Enricher
-    _slower_elsewhere: set[str] = field(default_factory=set)  # beginnings
+    _refused: set[str] = field(default_factory=set)  # beginnings
     _below: int | None = None  # elements at which the original itself was seen to fail
 
     def promote(self) -> Trial | None:
@@ -80,8 +80,8 @@ class Promoter:
         state = self.context.state
         state.refusals.append((trial, outcome))
         state.notes.append(f"{trial.proposal.move}: not promoted: {reason(outcome)}")
-        if outcome.evidence.get("kind") == SLOWER_ELSEWHERE:
-            self._slower_elsewhere.add(beginning(trial))
+        if outcome.evidence.get("kind") == SLOWER_ELSEWHERE or outcome.status < Status.SLOW:
+            self._refused.add(beginning(trial))
         if outcome.status < Status.SLOW:
             self.on_failure(trial.proposal.hash, outcome)
         self.refinement.demote(trial.proposal.id, demoted(outcome))
@@ -103,13 +103,13 @@ class Promoter:
         return replace(promoted, cases=cases, passed=passed, features=features)
 
     def _next(self) -> Trial | None:
-        """The fastest candidate that beats the original; one that begins with another move than those that were slower
-        at held-out sizes goes first, since siblings share what slowed them."""
+        """The fastest candidate that beats the original; one that begins with another move than those that were wrong,
+        or slower at held-out sizes, goes first, since siblings share what was held against them."""
         baseline = self.refinement.trials[0].time_ns if self.refinement.trials else None
         if baseline is None:
             return None
         faster = [t for t in self.refinement.ranked() if t.proposal.id and (t.time_ns or baseline) < baseline]
-        others = [t for t in faster if beginning(t) not in self._slower_elsewhere]
+        others = [t for t in faster if beginning(t) not in self._refused]
         return next(iter([*others, *faster]), None)
 
     def _judged(self, trial: Trial) -> Outcome | None:

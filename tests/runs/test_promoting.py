@@ -49,7 +49,8 @@ class Judges:
             self.asked.append(actions)
             kind = next((kind for start, kind in self.refused.items() if actions[0].startswith(start)), None)
             evidence: dict[str, Json] = {} if kind is None else {"kind": kind, "detail": "slower at n = 3"}
-            result = Outcome(Status.PROMOTED if kind is None else Status.CORRECT, "promotion", evidence=evidence)
+            refused = Status.WRONG if kind == "value" else Status.CORRECT
+            result = Outcome(Status.PROMOTED if kind is None else refused, "promotion", evidence=evidence)
             if self.original_fails_from is not None and task.payload.below != self.original_fails_from:
                 error = OriginalFails(self.original_fails_from, "n=65536", "an illegal memory access")
                 result = WorkerFault("raised", "", pickle.loads(pickle.dumps(error)))
@@ -155,8 +156,11 @@ def test_without_a_host_device_a_win_says_that_no_mutant_was_tried(refinement: R
     assert adequacy["note"].startswith("not available: no compiler")
 
 
-def test_siblings_of_one_that_was_slower_elsewhere_wait(refinement: Refinement, tmp_path: Path) -> None:
-    judges = Judges({"tile": "slower elsewhere"})
+@pytest.mark.parametrize("why", ["slower elsewhere", "value"])
+def test_siblings_of_one_that_was_wrong_or_slower_elsewhere_wait(
+    refinement: Refinement, tmp_path: Path, why: str
+) -> None:
+    judges = Judges({"tile": why})
     winner = promoted(refinement, judges, tmp_path)
     assert winner is not None
     assert winner.proposal.candidate.actions[0].startswith("unroll")
