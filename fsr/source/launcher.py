@@ -10,7 +10,7 @@ from fsr.expressions import names
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import STEP, Launch, Plan, Role, Scratch
-from fsr.source.entry import function_name
+from fsr.source.entry import function_name, template_arguments
 from fsr.source.form import KernelForm
 from fsr.source.promises import PromisedArgument, Promises, conditions, in_c
 
@@ -136,13 +136,15 @@ def _c_type(argument: PromisedArgument) -> str:
 
 
 def _parameters(launch: Launch, forms: Forms) -> dict[int, str]:
-    """Position to pointer type, of the parameters whose type no template decides on."""
+    """Position to pointer type, template parameters as the entry names them; without those that it leaves open."""
     form = forms.get(function_name(launch.entry).rpartition("::")[2])
     if form is None:
         return {}
-    open_ = {name for _, name in form.template_parameters}
+    named = [name for _, name in form.template_parameters]
+    given = dict(zip(named, template_arguments(launch.entry), strict=False))
     typed = {n: p.type for n, p in enumerate(form.params) if p.is_pointer}
-    return {n: text for n, text in typed.items() if not open_ & set(re.findall(r"\w+", text))}
+    told = {n: re.sub(r"\w+", lambda word: given.get(word[0], word[0]), text) for n, text in typed.items()}
+    return {n: told[n] for n, text in typed.items() if not (set(named) - set(given)) & set(re.findall(r"\w+", text))}
 
 
 def _own_type(argument: PromisedArgument, plan: Plan, forms: Forms) -> str | None:
@@ -184,7 +186,7 @@ def _passed(launch: Launch, types: Mapping[str, str], scratch: set[str], forms: 
             continue
         given, text = types.get(arg, ""), f"{arg}_buffer" if arg in scratch else arg
         wanted = told.get(n, given)
-        if form is not None and n not in told and n < len(form.params) and "const" not in form.params[n].type:
+        if form is not None and n not in told and n < len(form.params) and "const" not in form.params[n].type:  # open
             wanted = given.removeprefix("const ")
         alike = "".join(wanted.split()) in ("".join(given.split()), "const" + "".join(given.split()))
         yield text if not given.endswith("*") or alike else f"({wanted}){text}"

@@ -90,14 +90,15 @@ args = ["x", "y", "ceil_div(n, 32)", 0.5]
 
 
 MANY = """struct Pair { float a, b; };
-template <typename T> __global__ void t(T *x, const T *y, Pair *p, int64_t *n, float *out) { out[0] = x[0] + y[0]; }
+template <typename T, typename P>
+__global__ void t(T *x, const T *y, P *p, int64_t *n, float *out) { out[0] = x[0] + y[0]; }
 __global__ void plain(float *x, volatile const float *y, const Pair *p, long *n, float *out) { out[0] = x[0]; }
 """
 
 
 def test_what_kernels_take_otherwise_is_cast_for_them(tmp_path):
     """Inputs that a kernel could write through, records, widths of the same size: a header takes the elements."""
-    toml = """entry = "t<float>"
+    toml = """entry = "t<float, Pair>"
 sizes.n = 64
 [args]
 x = {dtype = "float32", role = "in", shape = ["n"]}
@@ -115,8 +116,8 @@ block = 32
     contract = load_contract(path)
     launch = replace(contract.plan.launches[0], entry="plain")
     forms = parse_kernels(path.read_text())
-    own = launcher_header("t<float>", contract, contract.plan, forms)
-    header = launcher_header("t<float>", contract, Plan((launch,)), forms)
+    own = launcher_header("t<float, Pair>", contract, contract.plan, forms)
+    header = launcher_header("t<float, Pair>", contract, Plan((launch,)), forms)
     assert "fsr_launch_t(const float *x, const float *y, const float *p, long long *n, float *out" in header
     assert "((float *)x, y, (Pair *)p, (int64_t *)n, out)" in own
     assert "((float *)x, (volatile const float *)y, (const Pair *)p, (long *)n, out)" in header
