@@ -73,13 +73,12 @@ class Tuner:
     def __init__(self, asked: TunerAsked) -> None:
         try:
             import kernel_tuner
-            from kernel_tuner.searchspace import Searchspace
         except ImportError as error:
             raise MissingToolError(
                 f"Kernel Tuner cannot be imported ({error})", expected="it, for the peer kernel-tuner",
                 fix="pip install 'fsr[tuner]', or leave it out of --peers",
             ) from error  # fmt: skip
-        self._tune_kernel, self._searchspace = kernel_tuner.tune_kernel, Searchspace
+        self._tune_kernel = kernel_tuner.tune_kernel
         self._asked, self._space = asked, read_space(asked.space)
 
     def tune(self) -> dict[str, Json]:
@@ -105,9 +104,11 @@ class Tuner:
 
     def configurations(self) -> list[dict[str, int]]:
         """Every configuration that the restrictions leave, in a fixed order, as Kernel Tuner sees its space."""
+        from kernel_tuner.searchspace import Searchspace
+
         space = self._space
         names = list(space.parameters)
-        told = self._searchspace({n: list(v) for n, v in space.parameters.items()}, list(space.restrictions), 1024)
+        told = Searchspace({n: list(v) for n, v in space.parameters.items()}, list(space.restrictions), 1024)
         return [dict(zip(names, map(int, values), strict=True)) for values in sorted(told.list)]
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("fsrd", reason="the daemon's package is not installed: make setup")
 pytest.importorskip("watchdog", reason="pip install 'fsr[daemon]'")
 
-from tests.commandline import ROW_SUM, Fsr
+from tests.commandline import LARGE_ROW_SUM, Fsr
 from tests.daemon.stand_in import eventually
 
 # As other tests' runs: a polite one would wait for them where the suite keeps every core busy.
@@ -35,7 +35,7 @@ def test_a_saved_kernel_is_refined_through_kill_and_restart(fsr: Fsr, tmp_path: 
         assert "http://127.0.0.1:" in started.stdout
         assert "runs already" in fsr.run("daemon", "start", folder).stderr
         fsr.run("daemon", "pause")
-        (folder / "kernel.cu").write_text(ROW_SUM)
+        (folder / "kernel.cu").write_text(LARGE_ROW_SUM)
         status = fsr.home / "daemon" / "lock"
         assert eventually(lambda: fsr.json("daemon", "status")["jobs"]["queued"] == 1)
         os.kill(int(status.read_text()), signal.SIGKILL)
@@ -48,7 +48,7 @@ def test_a_saved_kernel_is_refined_through_kill_and_restart(fsr: Fsr, tmp_path: 
         assert eventually(lambda: fsr.json("daemon", "status")["jobs"]["done"] == 1)
         assert str(folder / ".fsr" / "kernel.fsr.cu") in fsr.run("daemon", "status").stdout
         assert json.loads((folder / ".fsr" / "kernel.fsr.json").read_text())["status"] == "improved"
-        assert (folder / "kernel.cu").read_text() == ROW_SUM
+        assert (folder / "kernel.cu").read_text() == LARGE_ROW_SUM
         logged = fsr.run("daemon", "logs").stdout
         assert "improved" in logged
         assert "a fault" not in logged
