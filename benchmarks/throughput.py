@@ -82,10 +82,8 @@ def tuner_of(options: argparse.Namespace) -> Tuner:
 
 def tuned_space(kernel: Kernel, options: argparse.Namespace) -> list[Candidate]:
     """Every configuration of a tuning space as a candidate, shuffled."""
-    told = read_space(options.space)
-    every = tuner_of(options).configurations()
+    told, where, every = read_space(options.space), str(options.space), tuner_of(options).configurations()
     random.Random(options.seed).shuffle(every)
-    where = str(options.space)
     return [replace(candidate_of(candidate_text(told, x), kernel.contract, where), actions=(str(x),)) for x in every]
 
 

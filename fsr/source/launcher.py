@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from fsr.expressions import names
@@ -74,9 +74,9 @@ def launcher_header(name: str, contract: LaunchedContract, plan: Plan, forms: Fo
 def _carried_out(plan: Plan, types: Mapping[str, str], forms: Forms) -> list[str]:
     """The statements that run a plan and leave what happened in ``status``. ``types``: of the arguments."""
     lines = [line for scratch in plan.scratch for line in _allocation(scratch)]
+    made = {s.name: f"{BY_DTYPE[s.dtype].spelling} *" for s in plan.scratch if s.name not in types}
     for launch in plan.launches:
-        made = {s.name: f"{BY_DTYPE[s.dtype].spelling} *" for s in plan.scratch if s.name not in types}
-        lines += _launch(launch, {**types, **made}, set(made), forms)
+        lines += _launch(launch, list(_passed(launch, {**types, **made}, made, forms)))
     for scratch in reversed(plan.scratch):
         lines.append(f"    if ({scratch.name}_buffer != nullptr) {{")
         lines.append(f"        const cudaError_t freed = cudaFreeAsync({scratch.name}_buffer, stream);")
@@ -137,7 +137,7 @@ def _c_type(argument: PromisedArgument) -> str:
 
 def _parameters(launch: Launch, forms: Forms) -> dict[int, str]:
     """Position to pointer type, template parameters as the entry names them; without those that it leaves open."""
-    form = forms.get(function_name(launch.entry).rpartition("::")[2])
+    form = forms.get(function_name(launch.entry))
     if form is None:
         return {}
     named = [name for _, name in form.template_parameters]
@@ -177,9 +177,9 @@ def _allocation(scratch: Scratch) -> list[str]:
     return [*lines, "    }"]
 
 
-def _passed(launch: Launch, types: Mapping[str, str], scratch: set[str], forms: Forms) -> Iterator[str]:
+def _passed(launch: Launch, types: Mapping[str, str], scratch: Container[str], forms: Forms) -> Iterator[str]:
     """The arguments of a launch: cast where the kernel takes another pointer, or one that it could write through."""
-    form, told = forms.get(function_name(launch.entry).rpartition("::")[2]), _parameters(launch, forms)
+    form, told = forms.get(function_name(launch.entry)), _parameters(launch, forms)
     for n, arg in enumerate(launch.args):
         if not isinstance(arg, str):
             yield f"({BY_DTYPE[arg.dtype].spelling}){in_c(arg.value)}"
@@ -192,8 +192,7 @@ def _passed(launch: Launch, types: Mapping[str, str], scratch: set[str], forms: 
         yield text if not given.endswith("*") or alike else f"({wanted}){text}"
 
 
-def _launch(launch: Launch, types: Mapping[str, str], scratch: set[str], forms: Forms) -> list[str]:
-    passed = list(_passed(launch, types, scratch, forms))
+def _launch(launch: Launch, passed: Sequence[str]) -> list[str]:
     grid = [in_c(t) for t in launch.grid]
     lines = ["    {"]
     lines += [f"        const long long grid_{axis} = {text};" for axis, text in zip("xyz", grid, strict=True)]

@@ -12,7 +12,7 @@ from fsr.backends.host.llvm_text import split_arguments
 
 _INSERT = re.compile(r"^(\{ .+? \}) (\S+), (.+) (\S+), (\d+)$")
 _EXTRACT = re.compile(r"^(\{ .+? \}) (\S+), (\d+)$")
-_SCALAR = re.compile(r"^(?:i1|i8|i16|i32|i64|half|float|double)$")
+_SCALAR = re.compile(f"^{vectors.ELEMENT}$")
 
 
 def shadow_of(type_: str) -> str | None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from fsr.backends.host.llvm_text import size_of, split_arguments
 
-_VECTOR = re.compile(r"^<(\d+) x (i1|i8|i16|i32|i64|half|float|double)>")
+ELEMENT = "(i1|i8|i16|i32|i64|half|float|double)"
+_VECTOR = re.compile(rf"^<(\d+) x {ELEMENT}>")
 _COMPARISONS = ("fcmp", "icmp")
 _CALL = re.compile(r"^[^=]*= (?:tail )?call (?:[a-z]+ )*(<\d+ x \w+>) @(llvm\.[\w.]+?)\.v\d+\w+\((.*)\)[^()]*$")
 _ARGUMENT = re.compile(r"^(<\d+ x \w+>|i\d+|half|float|double)(?: [a-z]\w*(?:\([^()]*\))?| align \d+)* (\S+)$")
