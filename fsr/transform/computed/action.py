@@ -26,6 +26,7 @@ from fsr.transform.computed import (
     scan_columns,
     sliding,
     split_rows,
+    streamed_rows,
     tensor,
     warpgroup,
 )  # fmt: skip
@@ -182,6 +183,7 @@ _ELEMENTS = Family(elements.configurations, elements.written)
 _PERMUTE = Family(permute.configurations, permute.written)
 _CONTRACTION = Family(contraction.configurations, contraction.written, boxes=True)
 _ROWS = Family(row_decisions.configurations, rows.written, rows_first=True)
+_STREAMED = Family(streamed_rows.configurations, streamed_rows.written, rows_first=True)
 _TENSOR = Family(tensor.configurations, tensor.written)
 _WARPGROUP = Family(warpgroup.configurations, warpgroup.written)
 _PIPELINED = Family(pipelined.configurations, pipelined.written, boxes=True)
@@ -211,6 +213,7 @@ FROM_COMPUTATION: tuple[FromComputation | RowsAndColumns, ...] = (
             ("tile-attention", _ATTENTION, _MEMORY | {"compute", "launch"}),
             ("tile-contraction", _CONTRACTION, _PRODUCTS),
             ("pipeline-contraction", _PIPELINED, _PRODUCTS),
+            ("stream-rows", _STREAMED, frozenset({"bandwidth", "latency", "occupancy"})),
             ("fold-rows", _ROWS, _MEMORY | {"occupancy"}),
             ("split-rows", _SPLIT, frozenset({"bandwidth", "latency", "occupancy", "atomics"})),
             ("fold-points", _POINTS, frozenset({"latency", "occupancy", "compute", "instructions"})),

@@ -13,7 +13,7 @@ _Tried = tuple[float, dict[str, int | str]]
 _OTHER_REGISTERS = 24
 _REGISTERS = 65536
 _MOST_SLOTS = 32
-_RESERVED = 2048  # of shared memory, for what warps exchange
+RESERVED = 2048  # of shared memory, for what warps exchange
 _MOST_TRIED = 8
 
 
@@ -49,8 +49,8 @@ def _places(found: Rows, threads: int, pack: int, slots: int) -> Iterator[tuple[
         most = 0.8 * min(255, _REGISTERS // max(threads, 128)) - _OTHER_REGISTERS
         if size / 4 <= most and slots <= _MOST_SLOTS:
             yield "registers", 1.0
-        elif threads > WARP and size * threads + _RESERVED <= found.scene.gpu.max_shared_bytes:
-            resident = found.scene.gpu.shared_bytes_per_sm // (size * threads + _RESERVED) * threads
+        elif threads > WARP and size * threads + RESERVED <= found.scene.gpu.max_shared_bytes:
+            resident = found.scene.gpu.shared_bytes_per_sm // (size * threads + RESERVED) * threads
             yield "shared", 0.9 * min(1.0, resident / 1024)
     if carried_on(found.phases):
         yield "online", 0.75 if found.elements else 1.05

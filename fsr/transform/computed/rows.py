@@ -25,6 +25,7 @@ from fsr.transform.computed.scene import Scene, bytes_of, surely, word
 from fsr.transform.plain.c_text import TYPES, NotPlain
 
 Params = Mapping[str, int | str]
+Walked = Callable[[], list[str]]  # what is done with a pack, in lines
 _WARPS_A_BLOCK = 4  # where a row has one
 
 
@@ -34,7 +35,7 @@ def written(scene: Scene, params: Params) -> list[Written]:
     if found is None:
         raise NotPlain("no rows")
     threads, pack, slots = (int(params[k]) for k in ("threads", "pack", "slots"))
-    return [_Kernel(found, threads, pack, slots, str(params["keep"])).written()]
+    return [RowKernel(found, threads, pack, slots, str(params["keep"])).written()]
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class _Around:
 
 
 @dataclass
-class _Kernel:
+class RowKernel:
     rows: Rows
     threads: int
     pack: int
@@ -90,6 +91,11 @@ class _Kernel:
         shared = str(size) if self.keep == "shared" else "0"
         return Written(scene, lines, (grid, "1", "1"), (str(threads), "1", "1"), threads, "rows", shared_bytes=shared)
 
+    @property
+    def _in_memory(self) -> bool:
+        """Whether what stays of a row stays in shared memory."""
+        return self.keep in ("shared", "streamed")
+
     def _fits(self) -> str:
         """The condition under which every slot but the first and the last is within the row, and packs are whole."""
         across, shift = self.threads * self.pack, " + $shift" if self.pack > 1 else ""
@@ -123,21 +129,22 @@ class _Kernel:
         """Where packs begin, and for each stream whether they may be read whole."""
         if self.pack == 1:
             return []
-        scene = self.rows.scene
         first = self._first_offset
         lines = ["// Packs begin where memory lets them: so many elements before the row.",
                  f"const int $shift = ({first}) % {self.pack};"]  # fmt: skip
         for x, name in self.names.items():
-            needed = bytes_of(x) * self.pack
-            tests = []
-            if self._offset(x) != first:
-                tests.append(f"({self._offset(x)}) % {self.pack} == $shift")
-            buffer = scene.names.names[x.buffer]
-            if scene.target.alignment(buffer) % needed:
-                scene.helpers.add("fsr_aligned")
-                tests.append(f"fsr_aligned<{needed}>({buffer})")
+            tests = [] if self._offset(x) == first else [f"({self._offset(x)}) % {self.pack} == $shift"]
+            tests += self._aligned(x)
             lines.append(f"const bool {name}_whole = {' && '.join(tests) or 'true'};")
         return lines
+
+    def _aligned(self, x: Load) -> list[str]:
+        """The test of whether packs of a buffer may begin at its first element, where that is not known."""
+        scene, needed, buffer = self.rows.scene, bytes_of(x) * self.pack, self.rows.scene.names.names[x.buffer]
+        if scene.target.alignment(buffer) % needed == 0:
+            return []
+        scene.helpers.add("fsr_aligned")
+        return [f"fsr_aligned<{needed}>({buffer})"]
 
     def _offset(self, x: Load) -> str:
         text = self.rows.scene.element(x).split("[", 1)[1][:-1]
@@ -148,10 +155,11 @@ class _Kernel:
     def _walked(self, *, kept: bool) -> list[str]:
         scene, stay = self.rows.scene, kept_between(self.rows) if kept else []
         lines = self._room(stay)
-        seen: set[Load] = set()
+        seen = self._there(stay)
         phases = self.rows.phases
-        if self.keep == "online":
-            lines, phases = self._online(phases[0][0], phases[1], seen), phases[2:]
+        if self._online_first:
+            lines += self._online(phases[0][0], phases[1], stay if kept else None, seen)
+            phases = phases[2:]
         for phase in phases:
             lines += [line for f in phase for line in begun(f.fold, self.totals[f.value])]
             again = self._replacing(phase, stay)
@@ -167,12 +175,23 @@ class _Kernel:
         self.totals = {e: t for e, t in self.totals.items() if not t.endswith(".v[$lane]")}
         return lines
 
-    def _online(self, top: RowFold, powers: Sequence[RowFold], seen: set[Load]) -> list[str]:
+    @property
+    def _online_first(self) -> bool:
+        """Whether the first two phases are made in one walk."""
+        return self.keep == "online"
+
+    def _there(self, stay: Sequence[Load]) -> set[Load]:
+        """What stands in its place before the first walk."""
+        return set()
+
+    def _online(
+        self, top: RowFold, powers: Sequence[RowFold], stay: Sequence[Load] | None, seen: set[Load]
+    ) -> list[str]:
         """A maximum and sums of powers less it in one walk: what a thread has summed is scaled down where a larger
         value comes (Milakov and Gimelshein, arXiv 1805.02867)."""
         scene, most = self.rows.scene, self.totals[top.value]
         folds = (top, *powers)
-        held = self._held([f.body for f in folds], [])
+        held = self._held([f.body for f in folds], stay or [])
         kind, exp = c_type(top.fold), "expf" if c_type(top.fold) == "float" else "exp"
         bodies = [scene.text(f.body, {**held, top.value: most}) for f in powers]
         larger = [f"const {kind} $value = {scene.text(top.body, held)};", "if ($value > $top) $top = $value;"]
@@ -191,7 +210,7 @@ class _Kernel:
         scaled = [f"{self.totals[f.value]} *= $own == -INFINITY ? 0 : {exp}($own - {most});" for f in powers]
         return [
             *(f"{c_type(f.fold)} {self.totals[f.value]} = {identity(f.fold)};" for f in folds),
-            *self._walk([f.body for f in folds], [*larger, *added], None, seen, _Around(lanes=pack)),
+            *self._walk([f.body for f in folds], [*larger, *added], stay, seen, _Around(lanes=pack)),
             f"const {kind} $own = {most};",
             self._joined(top), *scaled, *map(self._joined, powers),
         ]  # fmt: skip
@@ -271,13 +290,12 @@ class _Kernel:
                 elif mentioned:
                     lines.append(f"{pack_type(scene, x, self.pack)} {name}_pack = {name}_kept[$slot];")
                 changed = x in fresh or any(line.startswith(f"{name}_pack.v[$lane] =") for line in inner)
-                back += [f"{name}_kept[$slot] = {name}_pack;"] if kept and changed and self.keep == "shared" else []
+                back += [f"{name}_kept[$slot] = {name}_pack;"] if kept and changed and self._in_memory else []
             pack = self._lanes(inner) if around.lanes is None else around.lanes()
             return [*lines, *pack, *back, *around.after()]
 
-        if stay is None or self.keep == "shared":
-            number = f"({at} + $shift) / {across}" if self.pack > 1 else f"{at} / {across}"
-            counted = [f"const int $slot = {number} * {self.threads};"] if stay else []
+        if stay is None or self._in_memory:
+            counted = [f"const int $slot = {self._number(at)} * {self.threads};"] if stay else []
             return self._over(at, first, lambda: [*counted, *body()])
         lines, last = list[str](), self.slots - 1
         for slot in dict.fromkeys(("0", "$slot" if last > 1 else "0", str(last))):
@@ -288,7 +306,12 @@ class _Kernel:
             lines += ["#pragma unroll", loop, *indent(part), "}"] if slot == "$slot" else ["{", *indent(part), "}"]
         return lines
 
-    def _over(self, at: str, first: str, body: Callable[[], list[str]]) -> list[str]:
+    def _number(self, at: str) -> str:
+        """Of a thread's packs, the number of the one that begins there."""
+        across = self.threads * self.pack
+        return f"({at} + $shift) / {across}" if self.pack > 1 else f"{at} / {across}"
+
+    def _over(self, at: str, first: str, body: Walked) -> list[str]:
         """A loop over a thread's packs: those within the row without a test of their elements, then the one that
         begins before it, and what is left at its end."""
         across = self.threads * self.pack
@@ -328,7 +351,7 @@ class _Kernel:
             lines = [f"const int ${ELEMENT} = ${ELEMENT}_first + $lane;", *lines]
         return unrolled("$lane", self.pack, lines)
 
-    def _chosen(self, x: Load, whole: str, single: list[str]) -> list[str]:
+    def chosen(self, x: Load, whole: str, single: list[str]) -> list[str]:
         """The access of a pack where it may be whole, else an element at a time."""
         own = self._offset(x) == self._first_offset and self.sure
         tests = [] if own else [f"{self.names[x]}_whole"]
@@ -345,7 +368,7 @@ class _Kernel:
             return single
         kind = pack_type(scene, x, self.pack)
         whole = f"{place} = *reinterpret_cast<const {kind} *>(&{word(scene.element(x), ELEMENT, f'${ELEMENT}_first')});"
-        return self._chosen(x, whole, single)
+        return self.chosen(x, whole, single)
 
     def _stored(self, stay: Sequence[Load] | None, seen: set[Load]) -> list[str]:
         """The last walk: a value for each element."""
@@ -367,7 +390,7 @@ class _Kernel:
                 single = self._lanes([f"{scene.element(w)} = {name}.v[$lane];"])
                 at = word(scene.element(w), ELEMENT, f"${ELEMENT}_first")
                 whole = f"*reinterpret_cast<{pack_type(scene, w, self.pack)} *>(&{at}) = {name};"
-                lines += single if self.pack == 1 else self._chosen(w, whole, single)
+                lines += single if self.pack == 1 else self.chosen(w, whole, single)
             return lines
 
         return [*row_wide, *self._walk(self._still(needed), inner, stay, seen, _Around(before, after))]

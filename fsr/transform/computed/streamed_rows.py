@@ -1,0 +1,205 @@
+"""stream-rows: a block goes through many long rows, and the next one comes into the place of the one that it leaves.
+
+Rows of which few fit a multiprocessor's shared memory leave its memory idle while a block folds: no other block is
+there to read. Here every thread keeps its own packs of a row in shared memory; in the last walk, as soon as it has
+taken a pack for the last time, it begins to copy that of the next row there (cp.async), so that one row is read while
+the other is written. Nothing is shared but results of folds, so that no barrier guards the copies: the first walk waits
+for a thread's own packs, one after the other, as they arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fsr.computation.expression import Load
+from fsr.hardware.limits import ASYNC_COPIES_FROM
+from fsr.source.names import indent
+from fsr.transform.computed.assembly import Written
+from fsr.transform.computed.columns import lead_dims
+from fsr.transform.computed.packs import MOST_BYTES
+from fsr.transform.computed.row_decisions import RESERVED
+from fsr.transform.computed.row_form import ELEMENT, carried_on, kept_between, rows
+from fsr.transform.computed.rows import RowKernel, Walked
+from fsr.transform.computed.scene import Scene, bytes_of, word
+from fsr.transform.gemm.pipelined import HEADER
+from fsr.transform.plain.c_text import NotPlain
+
+Params = Mapping[str, int | str]
+_COPIED = (4, 8, 16)  # bytes that one copy may have
+_GROUPS = 8  # of copies that may be left under way by a wait; more are waited for all the same (cuda_pipeline.h)
+_FEW_BLOCKS = 3  # on a multiprocessor: where more fit, one reads while another folds anyway
+_ROWS_A_BLOCK = 4  # at the least, for there to be a next row most of the time
+_MOST_SLOTS = 64
+
+
+def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]:
+    """Decisions worth trying with a guess of their gain, best first."""
+    found = rows(scene)
+    if found is None or scene.gpu.capability < ASYNC_COPIES_FROM or not kept_between(found):
+        return
+    length, count = scene.timed(found.length), 1
+    for _, extent in found.dims:
+        count *= scene.timed(extent)
+    width = MOST_BYTES // max(bytes_of(x) for x in kept_between(found))
+    before = width - 1 if length % width else 0  # elements that the first pack may have before the row
+    for threads in (512, 1024, 256, 768):
+        slots = -(-(length + before) // (threads * width))
+        kernel = StreamedRows(found, threads, width, slots, "streamed")
+        size = kernel.shared_bytes() + RESERVED
+        if not kernel.fits or slots > _MOST_SLOTS or size > scene.gpu.max_shared_bytes:
+            continue
+        blocks = scene.gpu.shared_bytes_per_sm // size
+        if blocks <= _FEW_BLOCKS and count >= _ROWS_A_BLOCK * blocks * scene.gpu.sm_count:
+            yield {"threads": threads, "pack": width, "slots": slots}, 4.2 if slots > 1 else 3.0
+
+
+def written(scene: Scene, params: Params) -> list[Written]:
+    """The kernel. Raises NotPlain."""
+    found = rows(scene)
+    if found is None:
+        raise NotPlain("no rows")
+    threads, pack, slots = (int(params[k]) for k in ("threads", "pack", "slots"))
+    kernel = StreamedRows(found, threads, pack, slots, "streamed")
+    if not kernel.fits:
+        raise NotPlain("rows that are not copied as they stand in memory")
+    return [kernel.written()]
+
+
+@dataclass
+class StreamedRows(RowKernel):
+    """The kernel of such rows. Where they are longer than their place, or do not begin where a pack may, each walk
+    reads them again."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.stay = kept_between(self.rows)
+        self.kept = False  # whether rows stay, in the lines being written,
+        self.cut = False  # and whether the pack there is known to be none of the whole ones
+        self.turn = 0  # of the walks over a row, the one being written, from 1
+        self.last = len(self.rows.walks) - self._online_first
+
+    @property
+    def fits(self) -> bool:
+        """Whether what stays of a row can be copied: packs of as many bytes as one copy has, all beginning alike."""
+        same = all(self._offset(x) == self._first_offset for x in self.stay)
+        return same and all(bytes_of(x) * self.pack in _COPIED for x in self.stay)
+
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of a block."""
+        return self.slots * self.threads * self.pack * sum(map(bytes_of, self.stay))
+
+    def written(self) -> Written:
+        """The whole kernel."""
+        scene, size = self.rows.scene, self.shared_bytes()
+        first = f"for (int $number = 0; $number < {self.slots}; ++$number) $fetch(blockIdx.x, $number);"
+        lines = [
+            "const int $thread = threadIdx.x;",
+            f"if ({self._fits()}) {{  // rows come through shared memory",
+            *indent([*super()._room(self.stay), *self._fetcher(), first, *self._each_row(kept=True)]),
+            "} else {", *indent(self._each_row(kept=False)), "}",
+        ]  # fmt: skip
+        blocks = max(1, scene.gpu.shared_bytes_per_sm // (size + RESERVED)) * scene.gpu.sm_count
+        grid = f"min({' * '.join(f'({x})' for _, x in self.rows.dims)}, {blocks})"
+        return Written(
+            scene, lines, (grid, "1", "1"), (str(self.threads), "1", "1"), self.threads, "rows", shared_bytes=str(size),
+            includes=(HEADER,),
+        )  # fmt: skip
+
+    def _fits(self) -> str:
+        """The condition under which rows have their place, and packs of them are whole."""
+        before = f" + {self.pack - 1}" if self.pack > 1 else ""
+        tests = [f"{self.limit}{before} <= {self.slots * self.threads * self.pack}"]
+        alike = [x for x in self.names if self._offset(x) == self._first_offset]
+        return " && ".join(dict.fromkeys([*tests, *(t for x in alike for t in self._aligned(x))]))
+
+    @property
+    def _count(self) -> str:
+        return " * ".join(self.rows.scene.size(x) for _, x in self.rows.dims)
+
+    def _each_row(self, *, kept: bool) -> list[str]:
+        scene = self.rows.scene
+        self.kept, self.turn = kept, 0
+        head = f"for ({scene.index} $row = blockIdx.x; $row < {self._count}; $row += gridDim.x) {{"
+        dims = lead_dims(scene, self.rows.dims, "$row")
+        return [head, *indent([*dims, *self._shift(), *self._walked(kept=kept)]), "}"]
+
+    def _fetcher(self) -> list[str]:
+        """A function that begins to copy a thread's pack of a row to its place."""
+        scene = self.rows.scene
+        inner, place = lead_dims(scene, self.rows.dims, "$wanted"), f"$number * {self.threads}"
+        at, begin = f"${ELEMENT}_first", f"$number * {self.threads * self.pack} + $thread"
+        if self.pack > 1:
+            inner.append(f"const int $shift = ({self._first_offset}) % {self.pack};")
+            begin = f"$number * {self.threads * self.pack} + $thread * {self.pack} - $shift"
+        inner.append(f"const int {at} = {begin};")
+        self.low, self.high, self.sure = self.pack > 1, True, True
+        for x in self.stay:
+            kept = f"{self.names[x]}_kept[{place}]"
+            of = word(scene.element(x), ELEMENT, at)
+            whole = f"__pipeline_memcpy_async(&{kept}, &{of}, {bytes_of(x) * self.pack});"
+            single = self._lanes([self._copied(x, f"{kept}.v[$lane]")])
+            inner += single if self.pack == 1 else self.chosen(x, whole, single)
+        return [
+            "// Begins to copy a thread's pack of a row to its place.",
+            f"auto $fetch = [&](const {scene.index} $wanted, const int $number) {{",
+            f"    if ($wanted < {self._count}) {{", *indent(indent(inner)), "    }", "    __pipeline_commit();", "};",
+        ]  # fmt: skip
+
+    def _copied(self, x: Load, place: str) -> str:
+        """One element to its place."""
+        element = self.rows.scene.element(x)
+        size = bytes_of(x)
+        return f"__pipeline_memcpy_async(&{place}, &{element}, {size});" if size in _COPIED else f"{place} = {element};"
+
+    # ------------------------------------------------------------ walks
+
+    @property
+    def _online_first(self) -> bool:
+        return carried_on(self.rows.phases)
+
+    def _there(self, stay: Sequence[Load]) -> set[Load]:
+        return set(stay)
+
+    def _room(self, stay: Sequence[Load]) -> list[str]:
+        return []  # once for all rows
+
+    def _number(self, at: str) -> str:
+        return "$number"
+
+    def _walk(self, *args: object, **more: object) -> list[str]:
+        self.turn += 1
+        return super()._walk(*args, **more)  # type: ignore[arg-type]
+
+    def _shift(self) -> list[str]:
+        lines = super()._shift()
+        alike = [f"const bool {n}_whole" for x, n in self.names.items() if self._offset(x) == self._first_offset]
+        return [x for x in lines if not (self.kept and x.startswith(tuple(alike)))]
+
+    def chosen(self, x: Load, whole: str, single: list[str]) -> list[str]:
+        """See :meth:`RowKernel.chosen`."""
+        return single if self.cut else super().chosen(x, whole, single)
+
+    def _over(self, at: str, first: str, body: Walked) -> list[str]:
+        if not self.kept:
+            return super()._over(at, first, body)
+        self.low, self.high, self.sure = False, False, True
+        within = body()
+        self.low, self.high, self.cut = self.pack > 1, True, True
+        edges = body()
+        self.cut = False
+        tests = [f"{at} >= 0"] if self.pack > 1 else []
+        whole = " && ".join([*tests, f"{at} + {self.pack} <= {self.limit}"])
+        wait = [f"__pipeline_wait_prior({min(self.slots - 1, _GROUPS)});"] if self.turn == 1 else []
+        end = ["__pipeline_commit();"] if self.turn == 1 else []
+        if self.turn == self.last:
+            end = ["$fetch($row + gridDim.x, $number);"]
+        return [
+            "#pragma unroll 4",
+            f"for (int $number = 0; $number < {self.slots}; ++$number) {{",
+            *indent([
+                f"const int {at} = $number * {self.threads * self.pack} + {first};", *wait,
+                f"if ({whole}) {{", *indent(within), f"}} else if ({at} < {self.limit}) {{", *indent(edges), "}", *end,
+            ]),
+            "}",
+        ]  # fmt: skip
