@@ -35,11 +35,12 @@ from fsr.evaluation.faults import outcome_of_fault  # noqa: E402
 from fsr.evaluation.spec import BaselineReport, Binaries, CompileRequest, EvaluateRequest, SessionSpec  # noqa: E402
 from fsr.identity import candidate_hash  # noqa: E402
 from fsr.lifting.lift import lift  # noqa: E402
-from fsr.records import Candidate, Outcome, Status  # noqa: E402
+from fsr.records import OUTDONE, Candidate, Outcome, Status  # noqa: E402
 from fsr.runs.fleet import open_fleet  # noqa: E402  # the checkout, installed or not
 from fsr.runs.kernel import Kernel, load_kernel  # noqa: E402
 from fsr.runs.options import RefineOptions  # noqa: E402
-from fsr.search.proposal import Rules  # noqa: E402
+from fsr.search.archive import Archive  # noqa: E402
+from fsr.search.proposal import Proposal, Rules, Trial  # noqa: E402
 from fsr.testgen.candidate_file import candidate_of  # noqa: E402
 from fsr.transform.computed.action import FROM_COMPUTATION  # noqa: E402
 from fsr.transform.gemm.config import GemmConfig, fits  # noqa: E402
@@ -109,6 +110,7 @@ class Course:
     def __init__(self, spec: SessionSpec, workers: Workers, baseline_ns: float) -> None:
         self.spec, self.workers, self.best_ns = spec, workers, baseline_ns
         self.best: str | None = None
+        self.archive = Archive()
         self.statuses: Counter[str] = Counter()
         self.stage_s: defaultdict[str, float] = defaultdict(float)
         self.compile_s = self.device_s = 0.0
@@ -141,7 +143,8 @@ class Course:
         if not isinstance(completion.result, Binaries):
             self._told(candidate, completion, "compile")
             return
-        request = EvaluateRequest(self.spec, candidate, completion.result, self.best_ns)
+        elites = self.archive.times()
+        request = EvaluateRequest(self.spec, candidate, completion.result, self.best_ns, elites)
         task = Task("fsr.evaluation.jobs:evaluate_task", request, EVALUATE_LIMIT_S)
         self._evaluating[self.workers.submit("device", task)] = candidate
 
@@ -151,12 +154,13 @@ class Course:
             self.faults.append(f"{candidate.actions[-1]}: {result.kind}: {result.detail[-300:]}")
             result = outcome_of_fault(result.kind, result.detail, result.error, stage, completion.seconds)
         assert isinstance(result, Outcome)
-        name = result.status.name.lower()
+        name = OUTDONE if result.outdone else result.status.name.lower()
         self.statuses[name] += 1
         self.stage_s[name] += completion.seconds
         right = result.status >= Status.CORRECT and result.timing is not None
         if right and result.timing is not None and result.timing.median_ns < self.best_ns:
             self.best_ns, self.best = result.timing.median_ns, candidate.actions[-1]
+        self.archive.add(Trial(Proposal(len(self.stage_s), candidate, "", None, "", ""), result))
 
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:

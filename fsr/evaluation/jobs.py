@@ -6,6 +6,7 @@ Screening stands before the full tests because most candidates are slow, and a s
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
@@ -22,10 +23,11 @@ from fsr.evaluation.session import Session, session_of
 from fsr.evaluation.shrinking import shrunk
 from fsr.evaluation.spec import BaselineReport, Binaries, CompileRequest, EvaluateRequest, SessionSpec
 from fsr.evaluation.testing import CaseFailure
+from fsr.features.descriptor import descriptor
 from fsr.features.lifted import text_features
 from fsr.features.roofline import roofline
 from fsr.features.schema import Features, Roofline
-from fsr.records import Basis, Candidate, CompileFailure, Fault, FaultKind, Json, Outcome, Status
+from fsr.records import OUTDONE, Basis, Candidate, CompileFailure, Fault, FaultKind, Json, Outcome, Status
 from fsr.sandbox.confine import support
 from fsr.source.parse import parse_kernels
 
@@ -132,6 +134,8 @@ def _stages(session: Session, request: EvaluateRequest) -> Outcome:
         return told
     if elsewhere:
         return replace(told, evidence={"kind": SLOWER_ELSEWHERE, "detail": elsewhere})
+    if not best and reading.timing.median_ns >= request.elites.get(descriptor(features), math.inf):
+        return replace(told, evidence={"kind": OUTDONE})
     # Those that aim at this one candidate have an answer of the original that no other will ask for: for the best.
     own = [c for c in session.candidate_cases(request.candidate) if not session.waits(c)] if best else []
     cases = [*session.search_cases(), *own]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from fsr.evaluation.faults import outcome_of_fault
 from fsr.evaluation.jobs import too_fast
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest
+from fsr.features.descriptor import Cell
 from fsr.features.schema import Features
 from fsr.identity import to_json
 from fsr.records import Outcome, Status
@@ -51,7 +52,8 @@ class Engine:
     _evaluating: dict[int, Proposal] = field(default_factory=dict)
     _order: deque[int] = field(default_factory=deque)  # ids asked and not told, where outcomes are told in order
     _early: dict[int, tuple[Proposal, Outcome]] = field(default_factory=dict)  # outcomes that wait for their turn
-    _incumbents: dict[int, float | None] = field(default_factory=dict)  # best time when a proposal was asked for
+    # The best time, and that of each design, when a proposal was asked for.
+    _incumbents: dict[int, tuple[float | None, dict[Cell, float]]] = field(default_factory=dict)
     _tried_again: set[int] = field(default_factory=set)
 
     # ------------------------------------------------------------ the search
@@ -165,12 +167,15 @@ class Engine:
     def _begin(self, proposal: Proposal) -> None:
         if self._in_order:
             self._order.append(proposal.id)
-            self._incumbents[proposal.id] = self._best_ns()
+            self._incumbents[proposal.id] = self._known()
         self._compile(proposal)
 
     def _best_ns(self) -> float | None:
         best = self.context.state.best
         return best.time_ns if best is not None else None
+
+    def _known(self) -> tuple[float | None, dict[Cell, float]]:
+        return self._best_ns(), self.refinement.archive.times()
 
     def _compile(self, proposal: Proposal) -> None:
         request = CompileRequest(self.context.spec, proposal.candidate, proposal.untrusted)
@@ -178,10 +183,10 @@ class Engine:
         self._compiling[self.context.workers.submit("compile", task)] = proposal
 
     def _evaluate(self, proposal: Proposal) -> None:
-        best = self._incumbents.pop(proposal.id) if proposal.id in self._incumbents else self._best_ns()
+        best, elites = self._incumbents.pop(proposal.id) if proposal.id in self._incumbents else self._known()
         limit_s = min(EVALUATE_TIMEOUT_S, max(1.0, self.context.budget.search_left_s))
         request = EvaluateRequest(
-            self.context.spec, proposal.candidate, self.binaries[proposal.id], best, deadline_s=limit_s
+            self.context.spec, proposal.candidate, self.binaries[proposal.id], best, elites, limit_s
         )
         task = Task("fsr.evaluation.jobs:evaluate_task", request, EVALUATE_TIMEOUT_S)
         self._evaluating[self.context.workers.submit("device", task)] = proposal

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from fsr.errors import UsageError
+from fsr.features.descriptor import descriptor
 from fsr.features.schema import Features
 from fsr.hardware.gpus import target_of
 from fsr.records import Json
 from fsr.runs.record import RunRecord
-from fsr.search.descriptor import descriptor
 
 WARP = 32
 RIGHT = frozenset({"correct", "promoted"})

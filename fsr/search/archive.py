@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from fsr.search.descriptor import Cell, descriptor
+from fsr.features.descriptor import Cell, descriptor
 from fsr.search.proposal import Trial
 
 
@@ -38,6 +38,10 @@ class Archive:
     def elites(self) -> list[Trial]:
         """All elites, fastest first; ties by id, so that the order is the same in every process."""
         return sorted(self._cells.values(), key=lambda t: (t.time_ns or math.inf, t.proposal.id))
+
+    def times(self) -> dict[Cell, float]:
+        """The time of each cell's elite, ns."""
+        return {cell: trial.time_ns for cell, trial in self._cells.items() if trial.time_ns is not None}
 
     def holds(self, proposal_id: int) -> bool:
         """Whether a trial is an elite."""

@@ -26,6 +26,7 @@ from fsr.evaluation.jobs import baseline_task, compile_task, evaluate_task, roof
 from fsr.evaluation.promotion import promote_task
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, PromotionPart, SessionSpec
 from fsr.evaluation.timing import TimingPolicy
+from fsr.features.descriptor import Cell, descriptor
 from fsr.features.roofline import MustMove
 from fsr.records import Candidate, ConcreteLaunch, DeviceInfo, Fault, Image, Outcome, Status
 from tests.commandline import ROW_SUM
@@ -126,8 +127,11 @@ class World:
         assert isinstance(built, Binaries), built
         return built
 
-    def evaluate(self, candidate: Candidate, incumbent_ns: float | None = 1e6) -> Outcome:
-        return evaluate_task(EvaluateRequest(self.spec, candidate, self.compiled(candidate), incumbent_ns))
+    def evaluate(
+        self, candidate: Candidate, incumbent_ns: float | None = 1e6, elites: dict[Cell, float] | None = None
+    ) -> Outcome:
+        compiled = self.compiled(candidate)
+        return evaluate_task(EvaluateRequest(self.spec, candidate, compiled, incumbent_ns, elites or {}))
 
     def promote(self, candidate: Candidate, part: PromotionPart = PromotionPart.WHOLE) -> Outcome:
         return promote_task(PromoteRequest(self.spec, candidate, self.compiled(candidate), 5.0, part))
@@ -247,6 +251,22 @@ def test_evaluation_stops_early_on_what_is_clearly_slower(world: World) -> None:
     assert outcome.cases == outcome.passed > 5
     assert outcome.features.source is not None
     assert outcome.features.source.threads_per_block == 32
+
+
+def test_what_is_no_faster_than_another_of_its_design_is_not_tested_in_full(world: World) -> None:
+    wrong = world.candidate(32, ROW_SUM.replace("y[row] = sum;", "y[row] = cols == 1 ? sum + 1 : sum;"))
+    own = descriptor(world.evaluate(world.candidate(32)).features)
+    outdone = world.evaluate(wrong, 4.9e5, {own: 5e5})  # it takes 500 us
+    assert (outdone.status, outdone.stage, outdone.cases, outdone.outdone) == (Status.SLOW, "screening", 1, True)
+    assert outdone.timing is not None
+    other = (own[0] + 1, *own[1:])
+    for incumbent_ns, elites in (
+        (4.9e5, {own: 5.1e5}),
+        (4.9e5, {other: 4.9e5}),
+        (5.1e5, {own: 5e5}),
+        (None, {own: 1.0}),
+    ):
+        assert world.evaluate(wrong, incumbent_ns, elites).status is Status.WRONG  # its elite, another's, the best
 
 
 def test_cases_that_aim_at_a_candidate_are_run_for_the_best_and_before_a_promotion(world: World) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from fsr.evaluation.spec import Binaries, SessionSpec
+from fsr.features.descriptor import descriptor
+from fsr.features.schema import Features
 from fsr.records import Image, Outcome, Status
 from fsr.runs.budget import Budget
 from fsr.runs.context import RunContext
@@ -164,6 +166,19 @@ def test_of_what_is_compiled_the_device_takes_what_promises_most_first(bench: An
     thought = {1: 0.5, 2: 2.0, 3: None, 4: 2.0, 5: -1.0}
     engine._compiled = [Proposal(n, BASELINE, f"h{n}", 0, "m", "action", worth=w) for n, w in thought.items()]
     assert [engine._most_promising().id for _ in thought] == [3, 2, 4, 1, 5]
+
+
+@pytest.mark.parametrize("compilers", [1, 3])
+def test_the_device_is_told_the_best_of_each_design(bench: Any, compilers: int) -> None:
+    found = bench(Workers(random.Random(1), compilers), deterministic())
+    requests = []
+    found.workers.on_device = lambda: requests.append(found.workers.given["device"][-1][1].payload)
+    found.search(8)
+    archive = found.engine.refinement.archive
+    assert requests[0].elites == {descriptor(Features.from_json({})): 1000.0}
+    assert [min(r.elites.values()) for r in requests] == [r.incumbent_ns or 1000.0 for r in requests]
+    assert archive.times().items() >= {descriptor(archive.best.outcome.features): archive.best.time_ns}.items()
+    assert len(requests[-1].elites) > 1
 
 
 def test_a_search_that_is_done_waits_for_moves_that_may_still_come(bench: Any) -> None:

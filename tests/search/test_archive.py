@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from fsr.features.descriptor import descriptor
 from fsr.features.schema import Features
 from fsr.records import Status
 from fsr.search.archive import Archive
-from fsr.search.descriptor import descriptor
 from fsr.search.proposal import Proposal, Trial
 from tests.search.scripted import BASELINE, failed, timed
 
@@ -30,6 +30,13 @@ def test_another_design_keeps_its_own_cell() -> None:
     assert [t.proposal.id for t in archive.elites()] == [1, 3, 2]
     assert archive.best is not None
     assert archive.best.proposal.id == 1
+
+
+def test_the_times_of_all_cells() -> None:
+    archive = Archive()
+    archive.add(trial(1, 100.0, threads_per_block=128))
+    archive.add(trial(2, 90.0, threads_per_block=512))
+    assert archive.times() == {of({"threads_per_block": 128.0}): 100.0, of({"threads_per_block": 512.0}): 90.0}
 
 
 def test_failures_are_no_elites() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
+from fsr.records import OUTDONE, Status
 from fsr.search.experience import Experience, Where
 from fsr.search.policy import Belief, Policy
 from fsr.search.prior import MOST_KERNELS, Prior, difference, prior
@@ -164,3 +166,14 @@ def test_what_many_found_to_gain_nothing_comes_after_the_rest_until_it_gains_her
     assert not policy.dull(move, None)
     policy.learn(move, 1000.0, timed(800.0))
     assert not policy.dull(move, told)
+
+
+def test_what_was_outdone_counts_as_its_time_says() -> None:
+    flag, move = Knob("flag", (1,), 1.05), Move("flag", "kernel", (("v", 1),), 1.05)
+    outdone = replace(timed(1010.0), status=Status.SLOW, evidence={"kind": OUTDONE})
+    estimates = []
+    for outcome in (timed(1010.0), outdone, replace(outdone, evidence={})):
+        policy = Policy()
+        policy.learn(move, 1000.0, outcome)
+        estimates.append(policy.estimate(flag, move, {}))
+    assert estimates[0] == estimates[1] > estimates[2]
