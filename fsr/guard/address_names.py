@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Key = tuple[int, str]
 NO_TYPE = Type("")
+_SETTLED = 2  # readings after which a number that gains values is one that counts
 _INTEGERS = frozenset(("char", "short", "int", "long", "unsigned", "signed", "size_t", "bool"))
 
 
@@ -83,6 +84,7 @@ class Names:
         self.base = 0  # where the item begins that is read
         self.kernel = False  # whether that is a kernel
         self.changed = False
+        self.reading = 1  # how often the text has been read, this time with it
 
     # ------------------------------------------------ types
 
@@ -188,6 +190,8 @@ class Names:
         if key in self.overlaid and value.kind == "place":
             value = Value("place", 4, True, roots=frozenset([key]))
         after = joined(before, value)
+        if self.reading > _SETTLED and after.constants != before.constants:
+            after = replace(after, constants=None)  # it counts, and would be found to have one value more each time
         if after != before:
             self.values[key], self.changed = after, True
 

@@ -87,7 +87,7 @@ def _settled(names: Names, code: str) -> dict[int, str]:
             pieces.append((item.start, syntax_tree(unbracketed(blanks(piece)[0]))))
             names.base, names.kernel = item.start, "__global__" in item.head
             names.collect(pieces[-1][1])
-    for _ in range(_ROUNDS):
+    for names.reading in range(1, _ROUNDS + 1):
         names.changed = False
         reader = _Statements(names, code)
         for names.base, tree in pieces:
