@@ -200,6 +200,7 @@ class AccessSite:
     (1 a conflict-free request); ``serial``: for atomics, the sum over requests of the largest number of lanes
     on one address. ``block_sectors``: distinct sectors of each block, summed over blocks: the traffic between L1 and
     L2 if the L1 kept what a block touched; ``lines``: 128-byte lines summed over requests. Both 0 where not recorded.
+    ``integers``: whether the buffer holds integers.
     """
 
     line: int
@@ -216,6 +217,7 @@ class AccessSite:
     max_same_address: float = 0.0  # atomics: accesses to the busiest single address, grid-wide estimate
     block_sectors: float = 0.0
     lines: float = 0.0
+    integers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ _HOISTING_REGISTERS = 24  # up to these, a loop that reads and writes does not r
 _TENSOR_EFFICIENCY = 0.85  # as of other instructions
 _SHARED_CYCLES, _SHUFFLE_CYCLES, _BARRIER_CYCLES = 23.0, 23.0, 40.0  # Jia et al. 2018, Luo et al. 2024
 _SAME_ADDRESS_NS = 1.76  # [m] a lane of a global atomic on one address: 4.19 million float sums take 7.37 ms
+_SAME_ADDRESS_WARP_NS = 0.78  # [m] the same of a warp's sum of 4-byte integers: 262,144 of them take 204 us
 _ATOMIC_SECTOR_NS = 3.1  # [m] one sector of scattered atomics in the slice of its line: 16.8 million on 1 KB, 4.33 ms
 _SHARED_PASS_CYCLES = 1.0  # a wavefront of shared memory
 _SHARED_ATOMIC_CYCLES = 2.0  # [m] a lane of a shared atomic on one address
@@ -193,11 +194,25 @@ def _atomics_ns(sites: tuple[AccessSite, ...], target: Target, busy_sms: float) 
         if site.space == "shared":
             shared += site.serial
             continue
-        slices = max(1.0, min(target.l2_slices, site.unique_sectors * SECTOR / LINE))
-        spread += site.sectors * _ATOMIC_SECTOR_NS / slices
-        queue = max(site.max_same_address, site.serial) if site.unique_sectors < 2 else site.max_same_address
-        busiest[site.buffer] = busiest.get(site.buffer, 0.0) + queue * _SAME_ADDRESS_NS
+        if not _one_a_warp(site):
+            slices = max(1.0, min(target.l2_slices, site.unique_sectors * SECTOR / LINE))
+            spread += site.sectors * _ATOMIC_SECTOR_NS / slices
+        busiest[site.buffer] = busiest.get(site.buffer, 0.0) + _queue_ns(site)
     return max([spread, *busiest.values()]) + shared * _SHARED_ATOMIC_CYCLES / busy_sms / target.clock_ghz
+
+
+def _queue_ns(site: AccessSite) -> float:
+    """The queue at a site's busiest address."""
+    if _one_a_warp(site):
+        return site.requests * _SAME_ADDRESS_WARP_NS
+    queue = max(site.max_same_address, site.serial) if site.unique_sectors < 2 else site.max_same_address
+    return queue * _SAME_ADDRESS_NS
+
+
+def _one_a_warp(site: AccessSite) -> bool:
+    """Whether compilers make one atomic a warp (a count of its lanes, or REDUX): of integers whose address is one for
+    all lanes. Sums of floats have an order."""
+    return site.integers and site.bytes == 4 and site.serial > 0.999 * site.lanes
 
 
 def _waves(launch: LaunchProfile, occupied: Occupancy, target: Target) -> float:

@@ -68,12 +68,12 @@ def predicted():
     device, toolchain = HostDevice(), HostToolchain()
     x = np.arange(ROWS * COLUMNS, dtype=np.float32)
 
-    def run(source: str, grid: tuple[int, int, int], block: tuple[int, int, int]) -> Prediction:
+    def run(source: str, grid: tuple[int, int, int], block: tuple[int, int, int], dtype=np.float32) -> Prediction:
         plan = Plan((Launch("k", ("1", "1", "1"), ("1", "1", "1"), "0", ()),))
         image = toolchain.compile(Candidate(source, plan), instrumented=True)
         assert not isinstance(image, CompileFailure), image.log
         args = ("x", "out", ScalarValue("int32", ROWS), ScalarValue("int32", COLUMNS))
-        buffers = [Buffer("x", x, Role.IN), Buffer("out", np.zeros_like(x), Role.INOUT)]
+        buffers = [Buffer("x", x, Role.IN), Buffer("out", np.zeros_like(x, dtype), Role.INOUT)]
         profile = device.record(image, [ConcreteLaunch("k", grid, block, 0, args)], buffers, access_budget=200_000)
         assert not profile.faults
         return predict(profile, image.resources, H200, 2.0 * x.nbytes)
@@ -105,6 +105,15 @@ def test_one_atomic_a_warp_beats_one_a_thread(predicted) -> None:
     per_warp = predicted(ATOMIC_PER_WARP, (132, 1, 1), (256, 1, 1))
     assert each.binds == "atomics"
     assert each.time_ns > 10 * per_warp.time_ns
+
+
+def test_integers_added_at_one_address_are_told_apart(predicted) -> None:
+    grid, block = (ROWS * COLUMNS // 256, 1, 1), (256, 1, 1)
+    counted = ATOMIC_EACH.replace("float* out", "int* out").replace("atomicAdd(out, x[i])", "atomicAdd(out, x[i] > 0)")
+    floats, integers = predicted(ATOMIC_EACH, grid, block), predicted(counted, grid, block, np.int32)
+    scattered = predicted(counted.replace("atomicAdd(out", "atomicAdd(out + threadIdx.x % 2"), grid, block, np.int32)
+    assert floats.time_ns > 20 * integers.time_ns
+    assert scattered.time_ns > 10 * integers.time_ns
 
 
 def test_a_grid_of_few_blocks_is_bound_by_latency(predicted) -> None:

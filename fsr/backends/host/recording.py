@@ -29,6 +29,7 @@ class Regions:
     def __init__(self, prepared: HostPrepared) -> None:
         self.names: list[str] = []
         self.sizes: dict[str, int] = {}  # bytes, by name
+        self.integers = {b.name for b in prepared.arena.buffers if b.array.dtype.kind in "iu"}
         self.items: list[int] = []  # bytes of an element, 1 where unknown
         self.spaces: list[int] = []
         self.rows: list[list[int]] = []
@@ -135,7 +136,10 @@ def _sites(rows: list[dict[str, Any]], regions: Regions, loaded: LoadedImage) ->
         totals[key] = _sum(totals.get(key), one)
     # Two accesses of one line that touch the same sectors are two sites to the recorder and count them twice.
     whole = {name: size / 32 + 1 for name, size in regions.sizes.items()}
-    capped = (replace(s, unique_sectors=min(s.unique_sectors, whole[s.buffer])) for s in totals.values())
+    capped = (
+        replace(s, unique_sectors=min(s.unique_sectors, whole[s.buffer]), integers=s.buffer in regions.integers)
+        for s in totals.values()
+    )
     return sorted(capped, key=lambda s: (s.line, s.kind, s.buffer))
 
 
