@@ -39,7 +39,7 @@ from fsr.records import Basis, Candidate, Status  # noqa: E402
 from fsr.runs.kernel import Kernel, load_kernel  # noqa: E402  # the checkout, installed or not
 from fsr.runs.log import read_events  # noqa: E402
 from fsr.runs.resuming import RunStart  # noqa: E402
-from fsr.search.proposal import Rules, replay  # noqa: E402
+from fsr.search.proposal import Rules, Space  # noqa: E402
 from fsr.transform.registry import all_actions  # noqa: E402
 from fsr.workers.local import local_workers  # noqa: E402
 from fsr.workers.protocol import Task, WorkerFault  # noqa: E402
@@ -110,12 +110,13 @@ def candidates_of(
     """Candidate by proposal id, from the asks themselves or, in an older log, by replaying the search."""
     asks = [e for e in events if e["kind"] == "ask"]
     rules = Rules(kernel.contract, start.options.keep_launch, target)
+    space = Space(rules, all_actions(), lambda action, fault: None)
     found: dict[int, Candidate] = {}
     for ask in asks:
         if "candidate" in ask:
             found[ask["id"]] = candidate_from_json(ask["candidate"])
             continue
-        for candidate in made_again(ask, found, kernel.baseline, start.given, rules):
+        for candidate in made_again(ask, found, kernel.baseline, start.given, space):
             if candidate is not None and candidate_hash(candidate) == ask["hash"]:
                 found[ask["id"]] = candidate
                 break
@@ -124,7 +125,7 @@ def candidates_of(
 
 
 def made_again(
-    ask: dict[str, Any], found: dict[int, Candidate], baseline: Candidate, given: Candidate | None, rules: Rules
+    ask: dict[str, Any], found: dict[int, Candidate], baseline: Candidate, given: Candidate | None, space: Space
 ) -> Iterator[Candidate | None]:
     """What a logged proposal may have been: its move on its parent, or, retuned, the parent's path with that move in
     place of one of the same action and region."""
@@ -132,12 +133,12 @@ def made_again(
     if ask["origin"] in ("baseline", "given"):
         yield baseline if ask["origin"] == "baseline" else given
     elif parent is not None and ask["origin"] == "action":
-        yield replay(parent, (move,), rules, all_actions(), lambda action, fault: None)
+        yield space.replay(parent, (move,))
     elif parent is not None:
         for index, name in enumerate(parent.actions):
             if name.split("[")[0] == move.split("[")[0]:
                 path = (*parent.actions[:index], move, *parent.actions[index + 1 :])
-                yield replay(baseline, path, rules, all_actions(), lambda action, fault: None)
+                yield space.replay(baseline, path)
 
 
 def best_runs(folder: Path, wanted: Sequence[str]) -> tuple[dict[str, Run], dict[str, str]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, TypeVar
 
 from fsr.computation.computation import Computation
 from fsr.contract.model import Contract
@@ -11,6 +14,9 @@ from fsr.records import Candidate, Json, Outcome, Status
 from fsr.source.form import KernelForm
 from fsr.source.parse import parse_kernels
 from fsr.transform.protocol import Action, Move, Subject
+
+_ANSWERS = 4096  # that are kept: of some hundred candidates, each asked for the moves of some dozen actions
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +98,26 @@ def applied(action: Action, subject: Subject, move: Move, on_fault: ActionFault 
         return None
 
 
-def replay(
-    start: Candidate, moves: tuple[str, ...], rules: Rules, actions: tuple[Action, ...], on_fault: ActionFault = strict
-) -> Candidate | None:
-    """The candidate that a list of stable move names leads to, or None when one no longer applies."""
-    current: Candidate | None = start
-    for name in moves:
-        if current is None:
-            return None
-        subject = rules.subject(current)
-        wanted = tuple(a for a in actions if name.startswith(a.name + "@"))
-        found = next(((a, m) for a, m in moves_of(subject, wanted, on_fault) if m.name == name), None)
-        if found is None:
-            return None
-        current = applied(found[0], subject, found[1], on_fault)
-    return current
+class _Answers:
+    """The last answers to questions about candidates: paths of a search share most of their steps. Thread-safe; a
+    question that two threads ask at once is answered twice."""
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[tuple[Candidate, str], Any] = OrderedDict()
+        self._lock = Lock()
+
+    def to(self, candidate: Candidate, question: str, answer: Callable[[], _T]) -> _T:
+        key = candidate, question
+        with self._lock:
+            if key in self._answers:
+                self._answers.move_to_end(key)
+                return self._answers[key]  # type: ignore[no-any-return]
+        found = answer()
+        with self._lock:
+            self._answers[key] = found
+            if len(self._answers) > _ANSWERS:
+                self._answers.popitem(last=False)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +127,36 @@ class Space:
     rules: Rules
     actions: tuple[Action, ...]
     on_fault: ActionFault = strict
+    _answers: _Answers = field(default_factory=_Answers, repr=False, compare=False)
 
     def moves(self, candidate: Candidate, starting: str = "") -> list[tuple[Action, Move]]:
         """Every move that applies, in registry order; ``starting``: only of the action whose moves begin like that."""
-        wanted = tuple(a for a in self.actions if not starting or starting.startswith(a.name + "@"))
-        return moves_of(self.rules.subject(candidate), wanted, self.on_fault)
+        wanted = (a for a in self.actions if not starting or starting.startswith(a.name + "@"))
+        return [pair for action in wanted for pair in self._moves_by(action, candidate)]
 
     def applied(self, candidate: Candidate, action: Action, move: Move) -> Candidate | None:
         """The candidate that a move gives; None when its action raises."""
-        return applied(action, self.rules.subject(candidate), move, self.on_fault)
+
+        def make() -> Candidate | None:
+            return applied(action, self._subject(candidate), move, self.on_fault)
+
+        return self._answers.to(candidate, f"after {move.name}", make)
 
     def replay(self, start: Candidate, moves: tuple[str, ...]) -> Candidate | None:
         """The candidate that a list of stable move names leads to, or None when one no longer applies."""
-        return replay(start, moves, self.rules, self.actions, self.on_fault)
+        current: Candidate | None = start
+        for name in moves:
+            if current is None:
+                return None
+            found = next(((a, m) for a, m in self.moves(current, name) if m.name == name), None)
+            current = None if found is None else self.applied(current, *found)
+        return current
+
+    def _moves_by(self, action: Action, candidate: Candidate) -> list[tuple[Action, Move]]:
+        def find() -> list[tuple[Action, Move]]:
+            return moves_of(self._subject(candidate), (action,), self.on_fault)
+
+        return self._answers.to(candidate, f"moves by {action.name}", find)
+
+    def _subject(self, candidate: Candidate) -> Subject:
+        return self._answers.to(candidate, "subject", lambda: self.rules.subject(candidate))

@@ -6,9 +6,9 @@ are checked by tests all the same; an action whose results fail tests is a bug i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from fsr.computation.computation import Computation
 from fsr.computation.order import order_shows
@@ -16,6 +16,8 @@ from fsr.contract.model import Contract
 from fsr.hardware.gpus import Target, closest_target
 from fsr.records import Candidate
 from fsr.source.form import KernelForm
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,13 @@ class Subject:
     keep_launch: bool = False
     target: str = "sm_90"
     computation: Computation | None = None
+    _thoughts: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, what: object, think: Callable[[], _T]) -> _T:
+        """What is thought of a subject, the first time that an action asks for it: most ask for the same."""
+        if what not in self._thoughts:
+            self._thoughts[what] = think()
+        return self._thoughts[what]  # type: ignore[no-any-return]
 
     @property
     def gpu(self) -> Target:

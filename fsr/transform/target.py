@@ -218,6 +218,10 @@ def _placed(source: str, kernel: KernelForm, launch: Launch, contract: Contract)
 def target_for(subject: Subject, kernel: KernelForm) -> Target | None:
     """The launch of a kernel; None when the plan does not launch it, or more than once: what a rewrite may take for
     granted of one launch need not hold where others of the same kernel read what it wrote."""
+    return subject.once(("target", kernel.name), lambda: _target_for(subject, kernel))
+
+
+def _target_for(subject: Subject, kernel: KernelForm) -> Target | None:
     launches = subject.candidate.plan.launches
     found = [i for i, launch in enumerate(launches) if function_name(launch.entry) == kernel.name]
     if (

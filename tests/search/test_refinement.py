@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,8 +12,9 @@ from fsr.errors import HarnessError
 from fsr.features.schema import Binary, Bottleneck, Features
 from fsr.identity import candidate_hash
 from fsr.records import Candidate, Outcome, Status
-from fsr.search.proposal import Proposal, Rules, replay
+from fsr.search.proposal import Proposal, Rules, Space
 from fsr.search.refinement import Refinement
+from fsr.transform.protocol import Move, Subject
 from tests.search.scripted import BASELINE, CONTRACT, Knob, deterministic, failed, settings, timed
 
 ACTIONS = (Knob("tile", (8, 16, 32, 64), 2.0), Knob("unroll", (1, 2, 4), 1.2), Knob("bad", (1, 2, 3, 4, 5, 6), 1.5))
@@ -82,7 +84,7 @@ def test_no_candidate_is_proposed_twice_and_the_space_ends() -> None:
 
 
 def test_known_failures_are_never_proposed() -> None:
-    tiles = [replay(BASELINE, (f"tile@kernel[v={v}]",), Rules(CONTRACT), ACTIONS) for v in (8, 16)]
+    tiles = [Space(Rules(CONTRACT), ACTIONS).replay(BASELINE, (f"tile@kernel[v={v}]",)) for v in (8, 16)]
     known = [candidate_hash(c) for c in tiles if c is not None]
     assert len(known) == 2
     refinement = fresh(known=known)
@@ -90,7 +92,7 @@ def test_known_failures_are_never_proposed() -> None:
 
 
 def test_given_candidates_come_right_after_the_baseline() -> None:
-    given = replay(BASELINE, ("tile@kernel[v=32]",), Rules(CONTRACT), ACTIONS)
+    given = Space(Rules(CONTRACT), ACTIONS).replay(BASELINE, ("tile@kernel[v=32]",))
     assert given is not None
     proposals = drive(fresh(given=[given]), 3)
     assert proposals[1].origin == "given"
@@ -203,3 +205,22 @@ def test_features_that_come_later_are_kept_and_move_an_elite_to_its_cell() -> No
     assert refinement.trials[1].outcome.features.source == before.source
     with pytest.raises(KeyError):
         refinement.enrich(77, Features())
+
+
+def test_a_space_asks_an_action_once_for_a_candidate() -> None:
+    asked: list[str] = []
+
+    class Counted(Knob):
+        def moves(self, subject: Subject) -> Iterator[Move]:
+            asked.append(subject.candidate.source)
+            return super().moves(subject)
+
+    space = Space(Rules(CONTRACT), (Counted("tile", (8, 16)), Counted("unroll", (2,))))
+    path = ("tile@kernel[v=8]", "unroll@kernel[v=2]")
+    first = space.replay(BASELINE, path)
+    assert first is not None
+    assert settings(first) == {"tile": 8, "unroll": 2}
+    assert len(asked) == len(set(asked)) == 2
+    assert space.replay(BASELINE, path) is first
+    assert [m.name for _, m in space.moves(BASELINE)] == ["tile@kernel[v=8]", "tile@kernel[v=16]", "unroll@kernel[v=2]"]
+    assert len(asked) == 3  # the second knob was not asked about the original before

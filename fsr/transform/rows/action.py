@@ -138,7 +138,7 @@ class RowsToGroups:
 
 def _rows(subject: Subject, kernel: KernelForm) -> RowKernel | None:
     """The kernel as one row a thread: as written, or lifted from one row a block."""
-    return row_kernel(subject, kernel) or block_row_kernel(subject, kernel)
+    return subject.once(("rows", kernel.name), lambda: row_kernel(subject, kernel) or block_row_kernel(subject, kernel))
 
 
 def _of_few_lanes(name: str, rows: RowKernel) -> Iterator[Move]:
