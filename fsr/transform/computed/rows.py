@@ -188,12 +188,14 @@ class RowKernel:
         self, top: RowFold, powers: Sequence[RowFold], stay: Sequence[Load] | None, seen: set[Load]
     ) -> list[str]:
         """A maximum and sums of powers less it in one walk: what a thread has summed is scaled down where a larger
-        value comes (Milakov and Gimelshein, arXiv 1805.02867)."""
+        value comes (Milakov and Gimelshein, arXiv 1805.02867). A pack's powers, none of which is below nought, are
+        summed in their own type and converted once."""
         scene, most = self.rows.scene, self.totals[top.value]
         folds = (top, *powers)
         held = self._held([f.body for f in folds], stay or [])
         kind, exp = c_type(top.fold), "expf" if c_type(top.fold) == "float" else "exp"
-        bodies = [scene.text(f.body, {**held, top.value: most}) for f in powers]
+        inner = [uncast(f.body) for f in powers]
+        parts = [f"$part{n + 1}" if n else "$part" for n in range(len(powers))]
         larger = [f"const {kind} $value = {scene.text(top.body, held)};", "if ($value > $top) $top = $value;"]
         scale = [
             f"if ($top > {most}) {{",
@@ -201,11 +203,14 @@ class RowKernel:
             f"    {most} = $top;",
             "}",
         ]
-        added = [step(f.fold, self.totals[f.value], f"{most} == -INFINITY ? 0 : {text}")
-                 for f, text in zip(powers, bodies, strict=True)]  # fmt: skip
+        added = [f"{part} += {scene.text(e, {**held, top.value: most})};"
+                 for part, e in zip(parts, inner, strict=True)]  # fmt: skip
+        summed = [f"{self.totals[f.value]} += {part};" for f, part in zip(powers, parts, strict=True)]
 
         def pack() -> list[str]:  # scaled down once for all elements of a pack
-            return [f"{kind} $top = -INFINITY;", *self._lanes(larger), *scale, *self._lanes(added)]
+            begun = [f"{TYPES[type_of(e)]} {part} = 0;" for part, e in zip(parts, inner, strict=True)]
+            sums = [f"if ({most} != -INFINITY) {{", *indent([*begun, *self._lanes(added), *summed]), "}"]
+            return [f"{kind} $top = -INFINITY;", *self._lanes(larger), *scale, *sums]
 
         scaled = [f"{self.totals[f.value]} *= $own == -INFINITY ? 0 : {exp}($own - {most});" for f in powers]
         return [

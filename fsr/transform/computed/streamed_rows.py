@@ -27,10 +27,11 @@ from fsr.transform.plain.c_text import NotPlain
 
 Params = Mapping[str, int | str]
 _COPIED = (4, 8, 16)  # bytes that one copy may have
-_GROUPS = 8  # of copies that may be left under way by a wait; more are waited for all the same (cuda_pipeline.h)
+_GROUPS = 9  # of copies under way: a wait leaves eight of them at most (cuda_pipeline.h)
 _FEW_BLOCKS = 3  # on a multiprocessor: where more fit, one reads while another folds anyway
 _ROWS_A_BLOCK = 4  # at the least, for there to be a next row most of the time
 _MOST_SLOTS = 64
+_UNROLLED = 26  # slots; of 13, walks unrolled by four take 2.18 ms for 1.20, and of 50, as a whole, 6.2 for 1.35
 
 
 def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]:
@@ -43,7 +44,7 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
         count *= scene.timed(extent)
     width = MOST_BYTES // max(bytes_of(x) for x in kept_between(found))
     before = width - 1 if length % width else 0  # elements that the first pack may have before the row
-    for threads in (512, 1024, 256, 768):
+    for threads in (1024, 512, 768, 256):
         slots = -(-(length + before) // (threads * width))
         kernel = StreamedRows(found, threads, width, slots, "streamed")
         size = kernel.shared_bytes() + RESERVED
@@ -56,7 +57,7 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
 
 def written(scene: Scene, params: Params) -> list[Written]:
     """The kernel. Raises NotPlain."""
-    found = rows(scene)
+    found = rows(scene.narrowed())
     if found is None:
         raise NotPlain("no rows")
     threads, pack, slots = (int(params[k]) for k in ("threads", "pack", "slots"))
@@ -92,11 +93,14 @@ class StreamedRows(RowKernel):
     def written(self) -> Written:
         """The whole kernel."""
         scene, size = self.rows.scene, self.shared_bytes()
-        first = f"for (int $number = 0; $number < {self.slots}; ++$number) $fetch(blockIdx.x, $number);"
+        first = [
+            f"for (int $number = 0; $number < {self.slots}; ++$number) {{",
+            *indent(["$fetch(blockIdx.x, $number);", self._commit]), "}",
+        ]  # fmt: skip
         lines = [
             "const int $thread = threadIdx.x;",
             f"if ({self._fits()}) {{  // rows come through shared memory",
-            *indent([*super()._room(self.stay), *self._fetcher(), first, *self._each_row(kept=True)]),
+            *indent([*super()._room(self.stay), *self._fetcher(), *first, *self._each_row(kept=True)]),
             "} else {", *indent(self._each_row(kept=False)), "}",
         ]  # fmt: skip
         blocks = max(1, scene.gpu.shared_bytes_per_sm // (size + RESERVED)) * scene.gpu.sm_count
@@ -143,7 +147,7 @@ class StreamedRows(RowKernel):
         return [
             "// Begins to copy a thread's pack of a row to its place.",
             f"auto $fetch = [&](const {scene.index} $wanted, const int $number) {{",
-            f"    if ($wanted < {self._count}) {{", *indent(indent(inner)), "    }", "    __pipeline_commit();", "};",
+            f"    if ($wanted < {self._count}) {{", *indent(indent(inner)), "    }", "};",
         ]  # fmt: skip
 
     def _copied(self, x: Load, place: str) -> str:
@@ -166,6 +170,25 @@ class StreamedRows(RowKernel):
 
     def _number(self, at: str) -> str:
         return "$number"
+
+    @property
+    def _together(self) -> int:
+        """Slots whose packs are one group of copies."""
+        return -(-self.slots // _GROUPS)
+
+    @property
+    def _wait(self) -> str:
+        """What waits for a group before its first slot: as many groups have been begun since as a row has, less one."""
+        groups = -(-self.slots // self._together)
+        first = f"if ($number % {self._together} == 0) " if self._together > 1 else ""
+        return f"{first}__pipeline_wait_prior({groups - 1});"
+
+    @property
+    def _commit(self) -> str:
+        """What ends a group behind its last slot, of copies for the next row or of none."""
+        step = self._together
+        last = f"if ($number % {step} == {step - 1} || $number == {self.slots - 1}) " if step > 1 else ""
+        return f"{last}__pipeline_commit();"
 
     def _walk(self, *args: object, **more: object) -> list[str]:
         self.turn += 1
@@ -190,12 +213,11 @@ class StreamedRows(RowKernel):
         self.cut = False
         tests = [f"{at} >= 0"] if self.pack > 1 else []
         whole = " && ".join([*tests, f"{at} + {self.pack} <= {self.limit}"])
-        wait = [f"__pipeline_wait_prior({min(self.slots - 1, _GROUPS)});"] if self.turn == 1 else []
-        end = ["__pipeline_commit();"] if self.turn == 1 else []
-        if self.turn == self.last:
-            end = ["$fetch($row + gridDim.x, $number);"]
+        wait = [self._wait] if self.turn == 1 else []
+        end = ["$fetch($row + gridDim.x, $number);"] if self.turn == self.last else []
+        end += [self._commit] if self.turn in (1, self.last) else []
         return [
-            "#pragma unroll 4",
+            "#pragma unroll" if self.slots <= _UNROLLED else f"#pragma unroll {max(4, self._together)}",
             f"for (int $number = 0; $number < {self.slots}; ++$number) {{",
             *indent([
                 f"const int {at} = $number * {self.threads * self.pack} + {first};", *wait,
