@@ -67,9 +67,18 @@ def _ordered(e: Expr, depth: int) -> Expr:
         return replace(e, dim=name, start=_ordered(e.start, depth), step=_ordered(step, depth + 1))
     e = rebuilt(e, tuple(_ordered(part, depth) for part in children(e)))
     if isinstance(e, Op) and e.name in _COMMUTATIVE:
-        e = replace(e, args=tuple(sorted(e.args, key=_rank)))
-        return _told_apart(e) or (e.name == "sum" and _of_sums(e, depth)) or e
+        e = _sorted(e)
+        return _told_apart(e, depth) or (e.name == "sum" and _of_sums(e, depth)) or e
     return e
+
+
+def _sorted(e: Op) -> Op:
+    """With operands by rank, and the order in which they were written beside that."""
+    ranks = [_rank(a) for a in e.args]
+    places = sorted(range(len(ranks)), key=ranks.__getitem__)
+    before = e.order if len(e.order) == len(e.args) else range(len(ranks))
+    order = tuple(places.index(n) for n in before)
+    return replace(e, args=tuple(e.args[n] for n in places), order=order)
 
 
 def _of_sums(e: Op, depth: int) -> Expr | None:
@@ -100,20 +109,20 @@ def _elements(e: Expr) -> frozenset[str] | None:
     return over.pop() if len(over) == 1 and not any(isinstance(x, Fold | Recurrence) for x in inner) else None
 
 
-def _told_apart(e: Op) -> Case | None:
-    """A sum of which every term is there on one side of the same condition: one sum on either side."""
-    terms = [a for a in e.args if isinstance(a, Case)]
+def _told_apart(e: Op, depth: int) -> Case | None:
+    """A sum of which every term hangs on the same condition, some by being there or not: one sum on either side."""
+    terms = [a for a in e.as_written if isinstance(a, Case)]
     apart = {(a.left, a.right) for a in terms}
-    if e.name != "sum" or len(terms) < len(e.args) or len(apart) != 1 or not all(map(_one_sided, terms)):
+    if e.name != "sum" or len(terms) < len(e.args) or len(apart) != 1:
         return None
     sides = [[x for x in side if not _is_zero(x)] for side in ([a.yes for a in terms], [a.no for a in terms])]
+    if sum(map(len, sides)) == 2 * len(terms):
+        return None
     zero = neutral("sum", type_of(e))
-    yes, no = (replace(e, args=tuple(side)) if len(side) > 1 else side[0] if side else zero for side in sides)
+    yes, no = (
+        _ordered(Op("sum", tuple(side)), depth) if len(side) > 1 else side[0] if side else zero for side in sides
+    )
     return replace(terms[0], yes=yes, no=no)
-
-
-def _one_sided(e: Case) -> bool:
-    return _is_zero(e.yes) or _is_zero(e.no)
 
 
 def _is_zero(e: Expr) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 ASSOCIATIVE = ("sum", "prod", "max", "min")
@@ -98,10 +98,17 @@ class Load(_Tree):
 @dataclass(frozen=True, slots=True)
 class Op(_Tree):
     """An operation: 'sum', 'prod', 'max', 'min' (any number of operands, in canonical order), 'neg', 'div', 'select',
-    a comparison ('gt', 'ge', 'eq', 'ne'), a cast ('float32' and so on), a function by its name in C ('exp')."""
+    a comparison ('gt', 'ge', 'eq', 'ne'), a cast ('float32' and so on), a function by its name in C ('exp').
+    ``order``: the places of the operands in the order of the source, where that is known; it tells no two apart."""
 
     name: str
     args: tuple[Expr, ...]
+    order: tuple[int, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def as_written(self) -> tuple[Expr, ...]:
+        """The operands in the order of the source, as far as it is known: one that keeps its bits, and its range."""
+        return tuple(self.args[n] for n in self.order) if len(self.order) == len(self.args) else self.args
 
 
 @_hashed_once
@@ -172,7 +179,7 @@ def rebuilt(e: Expr, parts: tuple[Expr, ...]) -> Expr:
         case Load():
             return Load(e.buffer, parts, e.dtype)
         case Op():
-            return Op(e.name, parts)
+            return Op(e.name, parts, e.order)
         case Fold():
             return Fold(e.op, e.dims, parts[0], e.inside)
         case Case():

@@ -21,6 +21,7 @@ from fsr.lifting.points import Mask, Points
 from fsr.lifting.refused import Refused
 from fsr.lifting.steps import is_told, told_at
 from fsr.lifting.taps import Extents, by_taps
+from fsr.lifting.written import in_written_order
 
 Lists = Sequence[Sequence[int]]
 Places = Sequence[Sequence[tuple[int, ...]]]  # of each sample's terms
@@ -75,6 +76,8 @@ class Folding:
             parts += self._some_of(points, by) if uneven and max(map(len, by)) == 1 else self._group(op, points, by)
         if op in ("argmax", "argmin") and len(parts) != 1:
             raise Refused("the place of an extreme among values of several forms")
+        if op == "sum" and len(parts) > 1:
+            parts = in_written_order(self.fitter.graph, parts, points, lists)
         return parts[0] if len(parts) == 1 else Op(op, tuple(parts))
 
     def _some_of(self, points: Points, by: Lists) -> list[Expr]:

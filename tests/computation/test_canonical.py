@@ -1,7 +1,9 @@
 """What is equal in canonical form, and what stays apart."""
 
+from itertools import permutations
+
 from fsr.computation.canonical import ordered
-from fsr.computation.expression import Affine, Expr, Fold, Load, Number, Op
+from fsr.computation.expression import Affine, Expr, Fold, Load, Number, Op, renamed
 
 
 def _at(name: str) -> Expr:
@@ -40,3 +42,16 @@ def test_other_elements_lengths_and_products_stay_apart():
 def test_contractions_keep_a_sum_each():
     gates = [_sum(Op("prod", (_read("x", "i", "k"), _read(w, "k", "j")))) for w in ("w", "u")]
     assert isinstance(ordered(Op("sum", tuple(gates))), Op)
+
+
+def test_operands_are_equal_in_any_order_and_each_knows_the_one_it_was_written_in():
+    terms = (Y, Op("neg", (_read("m", "i"),)), X)
+    for written in permutations(terms):
+        once = ordered(Op("sum", written))
+        assert once == ordered(Op("sum", terms))
+        assert isinstance(once, Op)
+        again = ordered(renamed(once, lambda n: {"i": "row"}.get(n, n)))
+        assert isinstance(again, Op)
+        for found, row in ((once, "i"), (again, "row")):
+            assert found.as_written == tuple(renamed(t, lambda n, row=row: row if n == "i" else n) for t in written)
+    assert Op("sum", terms, (0, 1)).as_written == terms  # an order of other operands

@@ -127,8 +127,8 @@ class Writer:
             raise NotPlain(f"{name} of {dtype}")
         if name in _COMPARISONS:
             return f"({self._widened(args[0])} {_SIGNS[name]} {self._widened(args[1])})"
-        args = tuple(self._as_people_write(name, args))
-        if name == "sum":  # "a + c - b" rather than "a - b + c": a value is whole before it is centred
+        args = tuple(e.as_written if name == "sum" and e.order else self._as_people_write(name, args))
+        if name == "sum" and not e.order:  # "a + c - b" rather than "a - b + c": a value is whole before it is centred
             args = tuple(sorted(args, key=lambda a: isinstance(a, Op) and a.name == "neg"))
         parts = [self.text(a) for a in args]
         if name in _OVERFLOWING and (dtype in ("int8", "int16") or _wraps(e)):
