@@ -293,7 +293,7 @@ class RowKernel:
                 elif x in fresh:
                     lines += [f"{pack_type(scene, x, self.pack)} {name}_pack;", *self._fetch(x, f"{name}_pack")]
                 elif mentioned:
-                    lines.append(f"{pack_type(scene, x, self.pack)} {name}_pack = {name}_kept[$slot];")
+                    lines += self._taken(x)
                 changed = x in fresh or any(line.startswith(f"{name}_pack.v[$lane] =") for line in inner)
                 back += [f"{name}_kept[$slot] = {name}_pack;"] if kept and changed and self._in_memory else []
             pack = self._lanes(inner) if around.lanes is None else around.lanes()
@@ -310,6 +310,10 @@ class RowKernel:
             loop = f"for (int $slot = 1; $slot < {last}; ++$slot) {{"
             lines += ["#pragma unroll", loop, *indent(part), "}"] if slot == "$slot" else ["{", *indent(part), "}"]
         return lines
+
+    def _taken(self, x: Load) -> list[str]:
+        """The pack of a slot out of shared memory."""
+        return [f"{pack_type(self.rows.scene, x, self.pack)} {self.names[x]}_pack = {self.names[x]}_kept[$slot];"]
 
     def _number(self, at: str) -> str:
         """Of a thread's packs, the number of the one that begins there."""
@@ -394,11 +398,15 @@ class RowKernel:
             for w, name in made.items():
                 single = self._lanes([f"{scene.element(w)} = {name}.v[$lane];"])
                 at = word(scene.element(w), ELEMENT, f"${ELEMENT}_first")
-                whole = f"*reinterpret_cast<{pack_type(scene, w, self.pack)} *>(&{at}) = {name};"
+                whole = self._put(w, at, name)
                 lines += single if self.pack == 1 else self.chosen(w, whole, single)
             return lines
 
         return [*row_wide, *self._walk(self._still(needed), inner, stay, seen, _Around(before, after))]
+
+    def _put(self, w: Load, at: str, name: str) -> str:
+        """The statement that writes a whole pack."""
+        return f"*reinterpret_cast<{pack_type(self.rows.scene, w, self.pack)} *>(&{at}) = {name};"
 
     def _still(self, exprs: Sequence[Expr]) -> list[Expr]:
         """What is read for the expressions when values that stand in registers are taken from there."""

@@ -17,7 +17,7 @@ from fsr.hardware.limits import ASYNC_COPIES_FROM
 from fsr.source.names import indent
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.columns import lead_dims
-from fsr.transform.computed.packs import MOST_BYTES
+from fsr.transform.computed.packs import MOST_BYTES, pack_type
 from fsr.transform.computed.row_decisions import RESERVED
 from fsr.transform.computed.row_form import ELEMENT, carried_on, kept_between, rows
 from fsr.transform.computed.rows import RowKernel, Walked
@@ -27,6 +27,7 @@ from fsr.transform.plain.c_text import NotPlain
 
 Params = Mapping[str, int | str]
 _COPIED = (4, 8, 16)  # bytes that one copy may have
+_WORDS = {4: "unsigned", 8: "uint2", 16: "uint4"}  # written as a struct, nvcc makes four of some, in unrolled walks
 _GROUPS = 9  # of copies under way: a wait leaves eight of them at most (cuda_pipeline.h)
 _FEW_BLOCKS = 3  # on a multiprocessor: where more fit, one reads while another folds anyway
 _ROWS_A_BLOCK = 4  # at the least, for there to be a next row most of the time
@@ -203,25 +204,63 @@ class StreamedRows(RowKernel):
         """See :meth:`RowKernel.chosen`."""
         return single if self.cut else super().chosen(x, whole, single)
 
+    def _taken(self, x: Load) -> list[str]:
+        if not self.cut:
+            return super()._taken(x)
+        name = self.names[x]
+        lanes = self._lanes([f"{name}_pack.v[$lane] = {name}_kept[$slot].v[$lane];"])
+        return [f"{pack_type(self.rows.scene, x, self.pack)} {name}_pack;", *lanes]
+
+    def _put(self, w: Load, at: str, name: str) -> str:
+        kind = _WORDS.get(bytes_of(w) * self.pack)
+        if not self.kept or kind is None:
+            return super()._put(w, at, name)
+        return f"*reinterpret_cast<{kind} *>(&{at}) = reinterpret_cast<const {kind} &>({name});"
+
     def _over(self, at: str, first: str, body: Walked) -> list[str]:
         if not self.kept:
             return super()._over(at, first, body)
         self.low, self.high, self.sure = False, False, True
         within = body()
-        self.low, self.high, self.cut = self.pack > 1, True, True
-        edges = body()
-        self.cut = False
         tests = [f"{at} >= 0"] if self.pack > 1 else []
         whole = " && ".join([*tests, f"{at} + {self.pack} <= {self.limit}"])
         wait = [self._wait] if self.turn == 1 else []
         end = ["$fetch($row + gridDim.x, $number);"] if self.turn == self.last else []
         end += [self._commit] if self.turn in (1, self.last) else []
-        return [
+        main = [
             "#pragma unroll" if self.slots <= _UNROLLED else f"#pragma unroll {max(4, self._together)}",
             f"for (int $number = 0; $number < {self.slots}; ++$number) {{",
             *indent([
                 f"const int {at} = $number * {self.threads * self.pack} + {first};", *wait,
-                f"if ({whole}) {{", *indent(within), f"}} else if ({at} < {self.limit}) {{", *indent(edges), "}", *end,
+                f"if ({whole}) {{", *indent(within), "}", *end,
+            ]),
+            "}",
+        ]  # fmt: skip
+        ends = self._ends(at, body) if self.pack > 1 else []
+        return (
+            [*ends, *main] if self.turn == self.last else [*main, *ends]
+        )  # before the next row comes into their place
+
+    def _ends(self, at: str, body: Walked) -> list[str]:
+        """The packs at a row's ends that are not whole. In the loop over slots they would stand beside those that are:
+        nvcc makes one of the two then, which writes every element by itself."""
+        self.low, self.high, self.cut = True, True, True
+        edges = body()
+        self.cut = False
+        wait = ["__pipeline_wait_prior(0);"] if self.turn == 1 == self.last else []
+        return [
+            "for (int $end = 0; $end < 2; ++$end) {  // the row's first and last pack, where they are not whole",
+            *indent([
+                f"const int $pack = $end == 0 ? 0 : ({self.limit} + $shift) / {self.pack};",
+                f"const bool $mine = $pack % {self.threads} == $thread;",
+                f"const bool $cut = $end == 0 ? $shift > 0 : ({self.limit} + $shift) % {self.pack} > 0"
+                " && ($pack > 0 || $shift == 0);",
+                "if ($mine && $cut) {",
+                *indent([
+                    f"const int $number = $pack / {self.threads};",
+                    f"const int {at} = $pack * {self.pack} - $shift;", *wait, *edges,
+                ]),
+                "}",
             ]),
             "}",
         ]  # fmt: skip
