@@ -80,6 +80,7 @@ def far_failure(
     device, baseline = session.device, session.spec.baseline
     if not isinstance(device, HostDevice):
         return 0, None
+    image = session.quickened(image, candidate).image
     passed, silent, started = 0, 0, time.monotonic()
     cases = far_cases(session.contract, session.spec.seed)
     apart = alone(baseline) and alone(candidate)
@@ -134,7 +135,7 @@ def _in_whole(session: Session, plan: Plan, image: Image, case: Case) -> tuple[b
     contract, baseline = session.contract, session.spec.baseline
     data = build(contract, case, 1)
     try:
-        original = Runnable(session.device, session.baseline.run, baseline.plan, contract)
+        original = Runnable(session.device, session.original.build.image, baseline.plan, contract)
         wanted = run_once(original, case, data, 1, WHOLE_S)
     except DeviceFault:
         return False, None  # not soon enough, or not at all
@@ -153,7 +154,7 @@ def _on_case(
 ) -> tuple[bool, CaseFailure | None]:
     """(whether the case says anything, the failure)."""
     try:
-        with _opened(session, device, session.spec.baseline.plan, session.baseline.run, case) as original:
+        with _opened(session, device, session.spec.baseline.plan, session.original.build.image, case) as original:
             chosen, wanted = _ran(original, _landmarks(session, candidate, case, original.grid))
             if not any(len(places) for places, _ in wanted.values()):
                 return False, None

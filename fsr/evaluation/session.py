@@ -20,6 +20,7 @@ from fsr.backends.select import open_device, parse_device, recording_backend
 from fsr.evaluation.original import Original
 from fsr.evaluation.owners import BlockMap
 from fsr.evaluation.pace import Pace
+from fsr.evaluation.quickened import Quickened
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.testing import CaseFailure, Runnable, fails
 from fsr.hardware.limits import STATIC_SHARED_BYTES
@@ -67,6 +68,7 @@ class Session:
         self._search_cases: list[Case] = []
         self._corners: list[Case] | None = None
         self._mapped: tuple[Image, BlockMap] | None = None  # of the last candidate that was judged in parts
+        self._running: tuple[Image, Quickened] | None = None  # of the last candidate that was judged
         self._timed: dict[Case, CaseData] = {}
 
     def host(self) -> Device:
@@ -190,22 +192,31 @@ class Session:
     ) -> CaseFailure | None:
         """What is wrong with a candidate on a case. ``more_s``: on top of the time that the original's suggests."""
         flushed = flushes(candidate, self.spec.baseline)
-        original, what = self.original, Runnable(self.device, image, candidate.plan, self.contract, flushed)
+        original, build = self.original, self.quickened(image, candidate)
+        what = Runnable(self.device, build.image, candidate.plan, self.contract, flushed, took=build.took)
         expected, limit_s = original.expected(case), original.stopwatch.limit_s(case) + more_s
         judge = partial(fails, case=case, expected=expected, data_of=original.shelf, twice=twice)
         if expected.part is None:
             return judge(what, timeout_s=limit_s)
         limit_s += original.stopwatch.limit_s(self.spec.smoke_case())
-        blocks = self._owners(what, candidate).blocks(expected.part)
+        blocks = self._owners(image, what, candidate).blocks(expected.part)
         failure = judge(replace(what, blocks=blocks), timeout_s=limit_s)
         return judge(what, timeout_s=limit_s) if failure is not None and blocks else failure
 
-    def _owners(self, what: Runnable, candidate: Candidate) -> BlockMap:
+    def quickened(self, image: Image, candidate: Candidate) -> Quickened:
+        """The build of a candidate that its next case runs, by the one that was built to be judged."""
+        if self._running is None or self._running[0] is not image:
+            self._running = image, Quickened(self.spec, candidate, image)
+        if self._running[1].due:
+            self._running[1].switch()
+        return self._running[1]
+
+    def _owners(self, image: Image, what: Runnable, candidate: Candidate) -> BlockMap:
         """Which blocks of a candidate write what; found out once while it is judged."""
-        if self._mapped is None or self._mapped[0] is not what.image:
+        if self._mapped is None or self._mapped[0] is not image:
             case = self.spec.smoke_case()
             data = self.original.shelf(self.contract, case, 1)
-            self._mapped = what.image, BlockMap.guessed(what, case, data) if alone(candidate) else BlockMap.unknown()
+            self._mapped = image, BlockMap.guessed(what, case, data) if alone(candidate) else BlockMap.unknown()
         return self._mapped[1]
 
     def pace(self, plan: Plan) -> Pace:

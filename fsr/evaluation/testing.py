@@ -53,10 +53,14 @@ class CaseFailure:
         }  # fmt: skip
 
 
+def _nobody_asks(_: float) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Runnable:
     """A binary with its plan and contract, and the device that runs it. flushes: see testgen.compare. blocks: of each
-    launch only these run, on the host device; () for all."""
+    launch only these run, on the host device; () for all. took: told the seconds of each run."""
 
     device: Device
     image: Image
@@ -64,6 +68,7 @@ class Runnable:
     contract: Contract
     flushes: bool = False
     blocks: tuple[int, ...] = ()
+    took: Callable[[float], None] = _nobody_asks
 
 
 def run_once(
@@ -79,10 +84,14 @@ def run_once(
     if not launches:
         return {name: array.copy() for name, array in data.arrays.items()}
     with what.device.prepare(what.image, launches, buffers) as prepared:
-        if what.blocks:
-            run_blocks(prepared, what.blocks, timeout_s)
-        else:
-            prepared.run(timeout_s)
+        began = time.monotonic()
+        try:
+            if what.blocks:
+                run_blocks(prepared, what.blocks, timeout_s)
+            else:
+                prepared.run(timeout_s)
+        finally:
+            what.took(time.monotonic() - began)
         broken = prepared.violations()
         if broken:
             raise DeviceFault(broken[0])
@@ -171,10 +180,11 @@ class Stopwatch:
         self.last_s = 0.0  # what was noted last
         self._floor_s, self._factor = floor_s, factor
 
-    def note(self, case: Case, started: float) -> None:
-        """Record the time since ``started`` (time.monotonic) as the original's on this case."""
+    def note(self, case: Case, started: float, slower: float = 1.0) -> None:
+        """Record the time since ``started`` (time.monotonic) as the original's on this case. ``slower``: times as long
+        may the build take that a candidate is run by."""
         self.last_s = time.monotonic() - started
-        self._seen[case] = max(self.last_s, self._seen.get(case, 0.0))
+        self._seen[case] = max(slower * self.last_s, self._seen.get(case, 0.0))
 
     def limit_s(self, case: Case) -> float:
         """A candidate's time-out on this case, in seconds."""
