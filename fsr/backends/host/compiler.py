@@ -181,9 +181,7 @@ def _kept_folder(folder: Path | None) -> Path:
 def _optimisation(family: str, instrumented: bool, watched: bool) -> tuple[str, ...]:
     if not instrumented:
         return (
-            ("-O2", "-fno-vectorize", "-fno-slp-vectorize")
-            if family == "clang"
-            else ("-O2", "-fno-gnu-unique", "--param=tsan-instrument-func-entry-exit=0")
+            ("-O2",) if family == "clang" else ("-O2", "-fno-gnu-unique", "--param=tsan-instrument-func-entry-exit=0")
         )
     own = _RECORD_CLANG if family == "clang" else _RECORD_GCC
     seen = (*_WATCHED, *_WATCHED_CLANG) if family == "clang" else _WATCHED
