@@ -176,7 +176,10 @@ class Session:
             if pace.over(wanted):
                 continue
             case = pace.fitting(wanted, self.contract) if passed else wanted
-            if case is None or not self.original.counts(case):
+            if case is None:
+                continue
+            case = self.original.answerable(case)
+            if not self.original.counts(case):
                 continue
             started = time.monotonic()
             twice = case.parts or not (self.original.repeats() and (passed or self.original.divides))
