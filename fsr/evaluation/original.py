@@ -18,7 +18,7 @@ import numpy as np
 from fsr.backends.protocol import Array, Device, DeviceFault
 from fsr.errors import BaselineError, ContractError, MissingToolError
 from fsr.evaluation.compiling import build as compile_candidate
-from fsr.evaluation.quickened import INSTRUMENTED, Quickened
+from fsr.evaluation.quickened import Quickened
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.testing import BASELINE_TIMEOUT_S, DataShelf, Runnable, Stopwatch, run_once
 from fsr.evaluation.widened import Widened
@@ -193,8 +193,7 @@ class Original:
         try:
             return run_once(self._runnable(blocks), case, data, 0, limit_s)
         finally:
-            instrumented = self.build.image is self.binaries.run
-            self.stopwatch.note(case, started, 1.0 if instrumented else INSTRUMENTED)
+            self.stopwatch.note(case, started)
 
     def error(self, case: Case, fault: Fault) -> BaselineError:
         """The error where it fails one of its own cases."""

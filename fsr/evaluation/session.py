@@ -20,7 +20,7 @@ from fsr.backends.select import open_device, parse_device, recording_backend
 from fsr.evaluation.original import Original
 from fsr.evaluation.owners import BlockMap
 from fsr.evaluation.pace import Pace
-from fsr.evaluation.quickened import Quickened
+from fsr.evaluation.quickened import INSTRUMENTED, Quickened
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.testing import CaseFailure, Runnable, fails
 from fsr.hardware.limits import STATIC_SHARED_BYTES
@@ -197,7 +197,9 @@ class Session:
         flushed = flushes(candidate, self.spec.baseline)
         original, build = self.original, self.quickened(image, candidate)
         what = Runnable(self.device, build.image, candidate.plan, self.contract, flushed, took=build.took)
-        expected, limit_s = original.expected(case), original.stopwatch.limit_s(case) + more_s
+        expected = original.expected(case)
+        slower = INSTRUMENTED if build.image.instrumented and not original.build.image.instrumented else 1.0
+        limit_s = original.stopwatch.limit_s(case, slower) + more_s
         judge = partial(fails, case=case, expected=expected, data_of=original.shelf, twice=twice)
         if expected.part is None:
             return judge(what, timeout_s=limit_s)

@@ -180,12 +180,11 @@ class Stopwatch:
         self.last_s = 0.0  # what was noted last
         self._floor_s, self._factor = floor_s, factor
 
-    def note(self, case: Case, started: float, slower: float = 1.0) -> None:
-        """Record the time since ``started`` (time.monotonic) as the original's on this case. ``slower``: times as long
-        may the build take that a candidate is run by."""
+    def note(self, case: Case, started: float) -> None:
+        """Record the time since ``started`` (time.monotonic) as the original's on this case."""
         self.last_s = time.monotonic() - started
-        self._seen[case] = max(slower * self.last_s, self._seen.get(case, 0.0))
+        self._seen[case] = max(self.last_s, self._seen.get(case, 0.0))
 
-    def limit_s(self, case: Case) -> float:
-        """A candidate's time-out on this case, in seconds."""
-        return max(self._floor_s, self._factor * self._seen.get(case, 0.0))
+    def limit_s(self, case: Case, slower: float = 1.0) -> float:
+        """A candidate's time-out on this case, in seconds. ``slower``: its build than the original's, for equal work."""
+        return max(self._floor_s, slower * self._factor * self._seen.get(case, 0.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from fsr.evaluation.compiling import build
 from fsr.evaluation.quickened import polls
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import Binaries, SessionSpec
+from fsr.evaluation.testing import Stopwatch
 from fsr.records import Candidate, Case, CaseKind, Launch, Plan, Role
 from fsr.testgen.fitting import elements
 
@@ -130,3 +132,9 @@ def test_what_takes_the_original_long_comes_at_smaller_sizes(session: Session, m
     assert elements(session.contract, again.size_map()) <= elements(session.contract, less.size_map()) * 2
     search = replace(case, kind=CaseKind.SEARCH)
     assert session.original.answerable(search) == search
+
+
+def test_a_slower_build_has_longer(session: Session) -> None:
+    watch, case = Stopwatch(2.0), session.spec.smoke_case()
+    watch.note(case, time.monotonic() - 1.0)
+    assert watch.limit_s(case, 8.0) >= 8 * 30.0 > watch.limit_s(case) >= 30.0
