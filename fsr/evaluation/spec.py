@@ -74,8 +74,8 @@ class SessionSpec:
 @dataclass(frozen=True, slots=True)
 class Binaries:
     """What compiling a candidate gave. ``run`` executes on the session's device; on the host device it is the
-    instrumented build, which also records. ``resources`` are the target compiler's, by entry, where it is
-    installed."""
+    instrumented build, which also records; dear tests go on with another (see evaluation.quickened). ``resources`` are
+    the target compiler's, by entry, where it is installed."""
 
     run: Image
     resources: Mapping[str, Resources] = field(default_factory=dict)

@@ -186,5 +186,5 @@ class Stopwatch:
         self._seen[case] = max(self.last_s, self._seen.get(case, 0.0))
 
     def limit_s(self, case: Case, slower: float = 1.0) -> float:
-        """A candidate's time-out on this case, in seconds. ``slower``: its build than the original's, for equal work."""
+        """A candidate's time-out on this case, in seconds. ``slower``: its build than the original's."""
         return max(self._floor_s, slower * self._factor * self._seen.get(case, 0.0))
