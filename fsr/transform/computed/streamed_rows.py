@@ -27,7 +27,7 @@ from fsr.transform.plain.c_text import NotPlain
 
 Params = Mapping[str, int | str]
 _COPIED = (4, 8, 16)  # bytes that one copy may have
-_WORDS = {4: "unsigned", 8: "uint2", 16: "uint4"}  # written as a struct, nvcc makes four of some, in unrolled walks
+_WORDS = {4: "unsigned", 8: "uint2", 16: "uint4"}  # written as a struct, it is elements in unrolled walks, by nvcc 13
 _GROUPS = 9  # of copies under way: a wait leaves eight of them at most (cuda_pipeline.h)
 _FEW_BLOCKS = 3  # on a multiprocessor: where more fit, one reads while another folds anyway
 _ROWS_A_BLOCK = 4  # at the least, for there to be a next row most of the time
@@ -215,7 +215,7 @@ class StreamedRows(RowKernel):
         kind = _WORDS.get(bytes_of(w) * self.pack)
         if not self.kept or kind is None:
             return super()._put(w, at, name)
-        return f"*reinterpret_cast<{kind} *>(&{at}) = reinterpret_cast<const {kind} &>({name});"
+        return f"__stwb(reinterpret_cast<{kind} *>(&{at}), reinterpret_cast<const {kind} &>({name}));"
 
     def _over(self, at: str, first: str, body: Walked) -> list[str]:
         if not self.kept:
