@@ -19,9 +19,9 @@ from fsr.lifting.graph import Graph
 from fsr.lifting.holes import without_hole
 from fsr.lifting.points import Mask, Points
 from fsr.lifting.refused import Refused
+from fsr.lifting.source_order import in_written_order
 from fsr.lifting.steps import is_told, told_at
 from fsr.lifting.taps import Extents, by_taps
-from fsr.lifting.written import in_written_order
 
 Lists = Sequence[Sequence[int]]
 Places = Sequence[Sequence[tuple[int, ...]]]  # of each sample's terms
