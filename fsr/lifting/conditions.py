@@ -42,10 +42,13 @@ def value_of(a: Affine, points: Points) -> npt.NDArray[np.int64]:
     return sum((points.columns[n] * k for n, k in a.terms), start)
 
 
-def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -> Iterator[Condition]:
+def comparisons(
+    points: Points, sizes: Sequence[str], *, numbers: bool = True, fixed: bool | None = None
+) -> Iterator[Condition]:
     """Conditions that some samples meet and some do not, the simplest first: k <= c of a place k in a window (or of a
     component), i <= j + c, i <= c, i <= n - c, n <= c, i + k <= c, i + k <= n + c; then, with ``numbers``, at any
-    number. Of distances: i <= d + c, i <= j + d, i + d <= n."""
+    number. Of distances: i <= d + c, i <= j + d, i + d <= n. ``fixed``: whether sizes have one value each, where these
+    are not all samples."""
     loops = [n for n in points.columns if n not in sizes]
     windows = _windows(points, loops)
     pairs = [(affine(s), Affine((), 0)) for s in sizes if s in points.columns]  # a flag; no size is nought here
@@ -67,9 +70,10 @@ def comparisons(points: Points, sizes: Sequence[str], *, numbers: bool = True) -
         if a != b:
             pairs += [(both, Affine((), c)) for c in (0, 1, 2)]
             pairs += [(both, shifted(affine(s), c)) for s in sizes if s in points.columns for c in (-1, 0, 1)]
+    fixed = len(np.unique(points.run)) == 1 if fixed is None else fixed
     for a in loops:  # a number of the source's own, known to the unit only between neighbours
         seen = np.unique(points.columns[a])
-        if len(np.unique(points.run)) == 1:  # sizes that are fixed: the last ones may be an edge
+        if fixed:  # the last ones may be an edge
             pairs += [(affine(a), Affine((), int(seen[-1]) - c)) for c in (1, 2)]
         if numbers:
             pairs += [(affine(a), Affine((), int(c))) for c in seen[:-1][np.diff(seen) == 1] if c > 2]
@@ -147,10 +151,11 @@ def decision(points: Points, labels: Sequence[Hashable], sizes: Sequence[str]) -
     """A label, or the Branch that tells which; by numbers of the source's own where nothing else tells, of which a box
     comes first. Raises Refused."""
     loops = [n for n in points.columns if n not in sizes]
+    fixed = len(np.unique(points.run)) == 1
     ways: tuple[tuple[Way, int], ...] = (
-        (lambda p: comparisons(p, sizes, numbers=False), 2**_DEEPEST),
-        (lambda p: _edges(p, loops, sizes), 2 * len(loops)),  # more are no box's
-        (lambda p: comparisons(p, sizes), 2**_DEEPEST),
+        (lambda p: comparisons(p, sizes, numbers=False, fixed=fixed), 2**_DEEPEST),
+        (lambda p: _edges(p, loops, sizes, fixed), 2 * len(loops)),  # more are no box's
+        (lambda p: comparisons(p, sizes, fixed=fixed), 2**_DEEPEST),
     )
     for way, most in ways:
         try:
@@ -162,9 +167,9 @@ def decision(points: Points, labels: Sequence[Hashable], sizes: Sequence[str]) -
     raise Refused("no condition on indices tells the cases apart")
 
 
-def _edges(points: Points, loops: Sequence[str], sizes: Sequence[str]) -> Iterator[Condition]:
+def _edges(points: Points, loops: Sequence[str], sizes: Sequence[str], fixed: bool) -> Iterator[Condition]:
     """Comparisons of one dimension with numbers and sizes."""
-    for left, right, hit in comparisons(points, sizes):
+    for left, right, hit in comparisons(points, sizes, fixed=fixed):
         own = [n for n, _ in left.terms if n in loops]
         if len(own) == 1 and not any(n in loops for n, _ in right.terms):
             yield left, right, hit

@@ -46,3 +46,35 @@ def test_what_a_buffer_may_hold_is_data(tmp_path):
     (tmp_path / "k.cu").write_text(RING.replace("VALUE", 'low = 1, high = "n"'))
     kernel = load_kernel(tmp_path / "k.cu")
     assert lift(kernel.contract, kernel.baseline, limit_s=10).computation is None
+
+
+MARKED = """// /// fsr
+// entry = "k"
+// [sizes]
+// cols = {min = 1, max = 900, timed = 900}
+// deep = {min = 1, max = 900, timed = 900}
+// rows = {min = 1, max = 900, timed = 900}
+// [args]
+// x = {role = "in", dtype = "float32", shape = ["deep", "rows"]}
+// marks = {role = "inout", dtype = "float32", shape = ["rows", "cols"]}
+// y = {role = "out", dtype = "float32", shape = ["deep", "rows"]}
+// deep = {value = "deep"}
+// rows = {value = "rows"}
+// cols = {value = "cols"}
+// [launch]
+// grid = "rows"
+// block = 128
+// ///
+__global__ void k(const float *x, float *marks, float *y, int deep, int rows, int cols) {
+  int r = blockIdx.x;
+  if (threadIdx.x < cols) marks[r * cols + threadIdx.x] = 1.0f;
+  for (int t = threadIdx.x; t < deep; t += 128) y[t * rows + r] = 2.0f * x[t * rows + r];
+}"""
+
+
+def test_a_block_that_reaches_no_further_is_told_by_its_length_alone(tmp_path):
+    (tmp_path / "k.cu").write_text(MARKED)
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    assert "marks[i, j] = (1.0 if j <= 127 else marks[i, j])" in lines(found.computation)
