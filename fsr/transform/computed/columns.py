@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from fsr.computation.computation import Statement
 from fsr.computation.expression import Expr, Fold, Load, names_in
 from fsr.computation.types import type_of
+from fsr.hardware.dtypes import float_limits, is_float, numpy_dtype
 from fsr.records import Scratch
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.folding import c_type, checked, extent, folds_in, identity, step
+from fsr.transform.computed.magnitude import largest_magnitude
 from fsr.transform.computed.packs import Packs, widths
 from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.scene import Scene, along, loads_in
@@ -79,9 +81,12 @@ def columns(scene: Scene) -> Columns | None:
 
 def _may_overflow_apart(scene: Scene, fold: Fold) -> bool:
     """Whether a sum of products of several inputs may overflow in parts where it does not in order, unless the contract
-    says, by the sum's length, that the order of its terms may vary."""
-    factors = {x.buffer for x in loads_in([fold.body])}
-    return fold.op == "sum" and len(factors) > 1 and scene.target.contract.tolerance.sum_length is None
+    says, by the sum's length or by what the inputs are between, that the order of its terms may vary."""
+    factors, contract = {x.buffer for x in loads_in([fold.body])}, scene.target.contract
+    if fold.op != "sum" or len(factors) < 2 or contract.tolerance.sum_length is not None:
+        return False
+    dtype = numpy_dtype(type_of(fold))
+    return not is_float(dtype) or 2 * largest_magnitude(fold, contract, scene.most) >= float_limits(dtype).largest
 
 
 # ---------------------------------------------------------------- decisions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -114,6 +115,20 @@ def test_sums_of_products_are_split_only_where_the_contract_lets_their_order_var
     subject = computed(subject_of(text), {"s": value}, ("n", "m"))
     assert subject.contract.tolerance.sum_length is None
     assert not list(FAMILY["fold-columns"].moves(subject)), "parts overflow where the whole, in order, does not"
+
+
+@pytest.mark.parametrize(("bounds", "split"), [("low = -2, high = 9", True), ("high = 9", False)])
+def test_sums_of_products_that_cannot_overflow_are_split(runner, bounds, split):
+    product = Op("prod", (Load("g", at("k0", "i"), "float32"), Load("w", at("k0"), "float32")))
+    grid, kernel = SUM_SPELLINGS["a thread a column"]
+    text = SUMS.replace("BLOCKS", grid).replace("sum_length", "# sum_length") + kernel
+    for name in ("g", "w"):
+        text = re.sub(rf'(// {name} = {{role = "in")', rf"\1, {bounds}", text)
+    value = Op("sum", (over("sum", "n", product), Load("s", at("i"), "float32")))
+    subject = computed(subject_of(text), {"s": value}, ("n", "m"))
+    assert bool(list(FAMILY["fold-columns"].moves(subject))) == split
+    if split:
+        check(runner, subject, "fold-columns", [(37, 70), (100, 128), (1, 1)], most=1)
 
 
 def test_a_scale_by_the_number_of_rows_is_applied_once(runner):
