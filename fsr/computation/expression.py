@@ -87,11 +87,12 @@ class Number(_Tree):
 @dataclass(frozen=True, slots=True)
 class Load(_Tree):
     """One element of a buffer, or (without indices) a scalar. An index is a Number, or any integer expression where
-    data decides. ``dtype``: the buffer's."""
+    data decides. ``dtype``: the buffer's. ``carries``: an index beyond its row reads what lies there, of the next."""
 
     buffer: str
     indices: tuple[Expr, ...]
     dtype: str
+    carries: bool = field(default=False, repr=False)
 
 
 @_hashed_once
@@ -177,7 +178,7 @@ def rebuilt(e: Expr, parts: tuple[Expr, ...]) -> Expr:
         return e
     match e:
         case Load():
-            return Load(e.buffer, parts, e.dtype)
+            return Load(e.buffer, parts, e.dtype, e.carries)
         case Op():
             return Op(e.name, parts, e.order)
         case Fold():

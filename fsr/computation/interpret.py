@@ -200,9 +200,9 @@ class _Evaluator:
     def _load(self, e: Load) -> Array:
         kept = self.kept.get(e.buffer)
         shape = self.memory[e.buffer].shape if kept is None else self._shape(kept[1])
+        places = [self.value(part) for part in e.indices]
         at, inside = [], np.array(True)
-        for part, size in zip(e.indices, shape, strict=True):
-            place = self.value(part)
+        for place, size in zip(_carried(places, shape) if e.carries else places, shape, strict=True):
             inside = inside & (place >= 0) & (place < size)
             at.append(np.clip(place, 0, max(size - 1, 0)))
         if self.inside is not None:
@@ -285,6 +285,15 @@ class _Evaluator:
             raise NoMeaning(f"{name} has no meaning here")
         found = function(*args)
         return np.asarray(found).astype(args[-1].dtype) if name in _IN_DOUBLE else np.asarray(found)
+
+
+def _carried(places: Sequence[Array], shape: Sequence[int]) -> list[Array]:
+    """Indices of the same elements, each but the first within its row."""
+    found, turns = list[Array](), np.array(0)
+    for place, size in reversed(list(zip(places, shape, strict=True))[1:]):
+        found.append((place + turns) % max(size, 1))
+        turns = (place + turns) // max(size, 1)
+    return [*(place + turns for place in places[:1]), *reversed(found)]
 
 
 def _outside(dtype: np.dtype[Any]) -> Array:

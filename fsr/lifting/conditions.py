@@ -15,9 +15,11 @@ from fsr.lifting.points import Mask, Points
 from fsr.lifting.refused import Refused
 
 Condition = tuple[Affine, Affine, Mask]  # where the left is at most the right, and which samples that holds for
+Pair = tuple[str, Affine]
 Way = Callable[[Points], Iterator[Condition]]
 _WINDOW = 16
 _DEEPEST = 6
+_FEW = 2  # branches, than which fewer are hardly found
 _RADIUS = 64  # how far from its end an edge may lie that only samples tell
 
 
@@ -148,23 +150,49 @@ def _windows(points: Points, loops: Sequence[str]) -> list[str]:
 
 
 def decision(points: Points, labels: Sequence[Hashable], sizes: Sequence[str]) -> object:
-    """A label, or the Branch that tells which; by numbers of the source's own where nothing else tells, of which a box
-    comes first. Raises Refused."""
+    """A label, or the Branch that tells which: by a box's edges where these are fewer, by numbers of the source's own
+    where nothing else tells. Raises Refused."""
     loops = [n for n in points.columns if n not in sizes]
-    fixed = len(np.unique(points.run)) == 1
-    ways: tuple[tuple[Way, int], ...] = (
-        (lambda p: comparisons(p, sizes, numbers=False, fixed=fixed), 2**_DEEPEST),
-        (lambda p: _edges(p, loops, sizes, fixed), 2 * len(loops)),  # more are no box's
-        (lambda p: comparisons(p, sizes, fixed=fixed), 2**_DEEPEST),
+    fixed, own = len(np.unique(points.run)) == 1, _own_ends(points, loops, sizes)
+    most, sides = 2**_DEEPEST, 2 * len(loops)
+    box = sides + len(set(labels))
+    ways: tuple[tuple[tuple[Way, int, int], ...], ...] = (
+        (
+            (lambda p: comparisons(p, sizes, numbers=False, fixed=fixed), most, _DEEPEST),
+            (lambda p: _box(p, loops, own), box, box),
+        ),
+        ((lambda p: _edges(p, loops, sizes, fixed), sides, _DEEPEST),),  # more are no box's
+        ((lambda p: comparisons(p, sizes, fixed=fixed), most, _DEEPEST),),
     )
-    for way, most in ways:
-        try:
-            found = _decision(points, labels, way)
-        except Refused:
-            continue
-        if _branches(found) <= most:
-            return found
+    for some in ways:
+        trees = list[object]()
+        for way in some:
+            tree = _told(points, labels, *way)
+            if tree is not None and _branches(tree) <= _FEW:
+                return tree
+            trees += [tree] if tree is not None else []
+        if trees:
+            return min(trees, key=_branches)
     raise Refused("no condition on indices tells the cases apart")
+
+
+def _told(points: Points, labels: Sequence[Hashable], way: Way, most: int, deep: int) -> object | None:
+    """A decision of at most so many branches, so many deep; None where there is none."""
+    try:
+        found = _decision(points, labels, way, deep)
+    except Refused:
+        return None
+    return found if _branches(found) <= most else None
+
+
+def _own_ends(points: Points, loops: Sequence[str], sizes: Sequence[str]) -> list[Pair]:
+    """Dimensions, each with a last index that is its last one in every run."""
+    return [(a, end) for a in loops for end in _ends(points, a, sizes) if _reached(points, a, end)]
+
+
+def _reached(points: Points, name: str, end: Affine) -> bool:
+    left = value_of(end, points) - points.columns[name]
+    return all((left[points.run == run] == 0).any() for run in np.unique(points.run))
 
 
 def _edges(points: Points, loops: Sequence[str], sizes: Sequence[str], fixed: bool) -> Iterator[Condition]:
@@ -175,11 +203,25 @@ def _edges(points: Points, loops: Sequence[str], sizes: Sequence[str], fixed: bo
             yield left, right, hit
 
 
+def _box(points: Points, loops: Sequence[str], own: Sequence[Pair]) -> Iterator[Condition]:
+    """Comparisons of one dimension with numbers and with its own last index, known to the unit."""
+    for a in loops:
+        seen = np.unique(points.columns[a])
+        ends = [Affine((), int(c)) for c in seen[:-1][np.diff(seen) == 1] if c <= _RADIUS]
+        for end in (end for name, end in own if name == a):
+            left = np.unique(value_of(end, points) - points.columns[a])
+            ends += [shifted(end, -int(c)) for c in left[1:][np.diff(left) == 1] if c <= _RADIUS]
+        for right in ends:
+            hit = points.columns[a] <= value_of(right, points)
+            if hit.any() and not hit.all():
+                yield affine(a), right, hit
+
+
 def _branches(tree: object) -> int:
     return 1 + _branches(tree.yes) + _branches(tree.no) if isinstance(tree, Branch) else 0
 
 
-def _decision(points: Points, labels: Sequence[Hashable], way: Way, depth: int = _DEEPEST) -> object:
+def _decision(points: Points, labels: Sequence[Hashable], way: Way, depth: int) -> object:
     if len(set(labels)) == 1:
         return labels[0]
     places = {label: n for n, label in enumerate(dict.fromkeys(labels))}

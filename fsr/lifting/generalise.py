@@ -188,9 +188,19 @@ class Generaliser:
             if len({r[1] for r in rows}) > 1:
                 return None
             parts = [self.fit(points.of([r[2][d] for r in rows])) for d in range(len(rows[0][2]))]
-            return _read(Load(rows[0][1], tuple(parts), self.dtypes[rows[0][1]]))
+            return _read(Load(rows[0][1], tuple(parts), self.dtypes[rows[0][1]], self._carries(points)))
         parts = [self.fit(points.of([r[c] for r in rows])) for c in range(1, len(rows[0]))]
         return Op(kind, tuple(parts))
+
+    def _carries(self, points: Points) -> bool:
+        """Whether some of these reads have an index beyond its row."""
+        g = self.graph
+        for run, t in zip(points.run.tolist(), points.terms, strict=True):
+            _, buffer, indices = g.terms[t]
+            at = zip(indices[1:], self.shapes[run].get(buffer, ())[1:], strict=False)
+            if any(g.terms[i][0] == "int" and not 0 <= g.terms[i][1] < length for i, length in at):
+                return True
+        return False
 
     def _whole(self, points: Points, values: Sequence[int], dtype: str) -> Expr:
         """Whole numbers that dimensions and sizes tell. Raises Refused."""

@@ -25,6 +25,7 @@ from fsr.errors import ContractError, MissingToolError
 from fsr.expressions import evaluate_int
 from fsr.lifting.additions import additions, chosen, extreme, unasked, zero_like
 from fsr.lifting.allowance import Allowance
+from fsr.lifting.carrying import as_neighbours
 from fsr.lifting.check import FAMILIES, RUN_IN_PART_S, Checker
 from fsr.lifting.forms import Forms
 from fsr.lifting.generalise import Generaliser
@@ -34,7 +35,7 @@ from fsr.lifting.merging import as_summed, guarded, one_type
 from fsr.lifting.points import Points
 from fsr.lifting.quotients import quotients
 from fsr.lifting.refused import Hopeless, Refused, TooMuch
-from fsr.lifting.sampling import checked_sizes, distances, least_sizes, spread_sizes, watched_sizes
+from fsr.lifting.sampling import checked_sizes, distances, least_sizes, spread_sizes, watched_sizes, wide_sizes
 from fsr.lifting.sides import Sides
 from fsr.lifting.starts import Start, parts_of, starts
 from fsr.lifting.watching import Run, Watcher
@@ -48,6 +49,7 @@ _OWN_FILLS = 40  # the same of what a thread sums up for itself, of which each r
 _ZEROS = 6  # so many runs with other data, the first among them, have zeros in some of the inputs, others in each
 _DEEP = 20_000
 _LONGEST = 1 << 24  # terms of one element, written out, at any sizes: nobody could write them down
+_WAYS = ((False, 1), (True, 1), (False, 2), (False, 0))  # whether reads past a row are neighbours, and the algebra
 _MOST_EDGES = 6  # of one dimension of an output in one run
 
 
@@ -113,6 +115,7 @@ class _Attempt:
         self.watcher, self.checker, self.blind = watcher, checker, blind
         self.contract = watcher.contract
         self.runs: list[list[Run]] = []  # by sizes, then by data
+        self.carrying = False  # whether what is read past the end of a row is taken for a neighbour
         self.distances = frozenset(distances(self.contract))
         self.quotients = quotients(self.contract, watcher.candidate.source)
 
@@ -125,6 +128,7 @@ class _Attempt:
                 raise Refused("even the smallest sizes that the contract allows are too many elements to watch")
             choices, self.checker.run_s = [with_flags([least], self.watcher.flags)], RUN_IN_PART_S
         why, todo = "", list(choices)
+        wide = [with_flags(c, self.watcher.flags) for c in wide_sizes(self.contract)] if least is None else []
         while todo:
             sizes = todo.pop(0)
             try:
@@ -135,9 +139,12 @@ class _Attempt:
                 sizes = self._watched_in_part(with_flags(spread_sizes(self.contract), self.watcher.flags))
                 todo.clear()
             cases = self._cases(sizes, part=least is not None)
-            for algebra in (1, 2, 0):
+            refuted, graphs = False, {algebra: Graph(algebra) for _, algebra in _WAYS}
+            for self.carrying, algebra in _WAYS:
+                if refuted and not self.carrying:
+                    continue
                 try:
-                    found = canonical(self._computation(Graph(algebra)))
+                    found = canonical(self._computation(graphs[algebra]))
                 except Hopeless:
                     raise
                 except Refused as refused:
@@ -148,7 +155,10 @@ class _Attempt:
                     checked = tuple({tuple(c.sizes): c.size_map() for c in cases}.values())
                     return Lifting(found, "", time.monotonic() - started, tuple(sizes), checked, len(cases))
                 why = why or self._explained(f"what was found does not stand the check: {wrong}")
-                break
+                if self._idle():  # the small sizes are all border
+                    todo, wide = wide, []
+                    break
+                todo, wide, refuted = [*todo, *wide], [], True
         return Lifting(None, why, time.monotonic() - started, tuple(choices[0]))
 
     def lifted_in_steps(self, started: float, alone: Lift) -> Lifting:
@@ -183,6 +193,11 @@ class _Attempt:
         if len(sizes) < 2:
             raise too_much
         return sizes
+
+    def _idle(self) -> bool:
+        """Whether all that is watched holds what it held."""
+        outputs = [a.name for a in self.contract.buffers() if a.role is not Role.IN]
+        return not any(runs[0].part or runs[0].made(name).any() for runs in self.runs for name in outputs)
 
     def _explained(self, why: str) -> str:
         lost = {words: None for runs in self.runs for run in runs for words in run.trace.lost}
@@ -276,6 +291,9 @@ class _Attempt:
             lambda run: self.watcher.terms(graph, run, output, at), home,
         )  # fmt: skip
         found, dtype = sides.found(found), self.contract.argument(output).dtype
+        if self.carrying:
+            shapes = runs[0].shapes
+            found = [as_neighbours(graph, t, c, shapes[output], shapes) for t, c in zip(found, at, strict=True)]
         return [one_type(graph, t, dtype) for t in found] if dtype.startswith("uint") else found
 
     def _filled(self, first: Run, fills: int, n: int, family: str = "") -> Run:

@@ -24,15 +24,16 @@ _LOW = ((2, 3, 4), (3, 2, 2), (4, 3, 2), (7, 8, 6), (6, 7, 9))  # by 1 nothing i
 _LONG = (301, 530, 263)  # more than a block, each size in its turn
 _CHECKS = ((37, 70, 41, 9, 5, 6, 3), (19, 34, 23, 5, 4, 3, 2), (9, 11, 8, 7, 5, 4, 3))
 _NARROW = (1, 2, 3, 4)
+# Beyond borders that are a number of the source's own: nobody writes within so many of an edge.
+_WIDE = (((19, 23, 12, 10), (26, 20, 14, 11), (22, 29, 10, 13)), ((41, 53, 31, 20), (57, 45, 27, 22), (49, 61, 24, 26)))
 _LONG_CHECKS = (2311, 700, 290, 150)
 WATCHED_ELEMENTS, CHECKED_ELEMENTS = 1 << 15, 1 << 17
 _WATCHED_THREADS, _CHECKED_THREADS = 1 << 15, 1 << 17
-MOST_CELLS, _ALONG = 81, 5
+MOST_CELLS, ALONG = 81, 5
 TABLE_ELEMENTS = 1 << 20  # of an input that is as large at any sizes
 PART_ELEMENTS = 1 << 26  # where even the least sizes are too many
 FEW_BLOCKS, MOST_BLOCKS = 2, 12  # that run then
 _FEW_ELEMENTS = 1 << 9  # so that sizes a few steps up are few, too
-_PART_NODES = 60_000  # beneath all elements that are looked at
 ROOM_NODES = 300_000  # of a run with more blocks
 
 
@@ -58,6 +59,13 @@ def watched_sizes(contract: Contract) -> list[list[dict[str, int]]]:
     sets = [_distinct(fitting), _short_distances(contract), _distinct([*long, *fitting[: 3 if len(long) < 3 else 2]])]
     sets.append(_distinct([*fitting, *_narrow(contract)]) if fitting else [])
     return [found for n, found in enumerate(sets) if found and found not in sets[:n]]
+
+
+def wide_sizes(contract: Contract) -> list[list[dict[str, int]]]:
+    """Sets of sizes at which something is left within a border of a few elements, and within a thicker one."""
+    sets = [_distinct([_row(contract, row) for row in rows]) for rows in _WIDE]
+    fitting = [[c for c in found if _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)] for found in sets]
+    return [found for found, all_ in zip(fitting, sets, strict=True) if len(found) == len(all_) > 1]
 
 
 def checked_sizes(contract: Contract, watched: Sequence[Mapping[str, int]]) -> list[dict[str, int]]:
@@ -86,13 +94,14 @@ def checked_sizes(contract: Contract, watched: Sequence[Mapping[str, int]]) -> l
 
 def _narrow(contract: Contract) -> list[dict[str, int]]:
     """Sizes at which opposite edges, or what is a step or two from them, are one: each 1, 2 and so on beside each
-    other, or one of more sizes than two."""
+    other; of more sizes than two one, or all but one."""
     row = _row(contract, _STEPS[0])
     if len(contract.sizes) < 3:
         along = [[*_NARROW, row[s.name]] for s in contract.sizes]
         found = [dict(zip(row, at, strict=True)) for at in itertools.product(*along)]
     else:
         found = [{**row, **thin} for w in _NARROW[:2] for thin in (dict.fromkeys(row, w), *({n: w} for n in row))]
+        found += [{**dict.fromkeys(row, 1), n: w} for w in _NARROW[1:3] for n in row]
     low = {s.name: s for s in contract.sizes}
     found = [c for c in found if all(low[n].minimum <= v <= low[n].maximum for n, v in c.items())]
     return [c for c in _distinct(found) if c != row and _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)]
@@ -161,41 +170,6 @@ def some_threads(block: Sequence[int]) -> tuple[int, ...]:
     """The numbers of some threads of a block: of each dimension the first four, the last two, one in the middle."""
     along = [sorted({*range(min(n, 4)), n // 2, *range(max(n - 2, 0), n)}) for n in block]
     return tuple((z * block[1] + y) * block[0] + x for z in along[2] for y in along[1] for x in along[0])
-
-
-def untouched_cells(nodes: Ints, shape: Sequence[int]) -> list[tuple[int, ...]]:
-    """Of a run in part, elements within three of an edge that nobody wrote though the next ones inward are written."""
-    full, found = nodes.reshape(shape), dict[tuple[int, ...], None]()
-    draw = np.random.default_rng(3)
-    for d, n in enumerate(shape):
-        for step in (1, -1):
-            lines = np.moveaxis(full, d, 0)[::step][:4]
-            for depth in range(1, min(len(lines), 4)):
-                here = np.argwhere((lines[depth] != 0) & ~(lines[:depth] != 0).any(0))
-                for rest in here[draw.permutation(len(here))[:_ALONG]]:
-                    for k in range(depth):
-                        at = [int(x) for x in rest]
-                        at.insert(d, k if step == 1 else n - 1 - k)
-                        found[tuple(at)] = None
-    return list(found)
-
-
-def written_cells(nodes: Ints, shape: Sequence[int], beneath: float) -> list[tuple[int, ...]]:
-    """Of a run in part, elements to look at: of those that were written some near every edge and some within.
-    ``beneath``: how many nodes an element has."""
-    flat = np.flatnonzero(nodes)
-    if not flat.size:
-        return []
-    most = int(np.clip(_PART_NODES / max(beneath, 1.0), 8, MOST_CELLS))
-    draw = np.random.default_rng(0)
-    at = np.stack(np.unravel_index(flat, shape)) if shape else np.zeros((0, 1), np.int64)
-    chosen = list(draw.choice(flat.size, min(flat.size, most // 2), replace=False))
-    edges = [d_at == e for d_at, n in zip(at, shape, strict=True) for e in (0, 1, n - 2, n - 1)]
-    for edge in edges:
-        near = np.flatnonzero(edge)
-        if near.size:
-            chosen += list(draw.choice(near, min(near.size, max(1, most // (2 * len(edges)))), replace=False))
-    return [tuple(int(x) for x in at[:, n]) for n in dict.fromkeys(int(c) for c in chosen)]
 
 
 def _row(contract: Contract, row: Sequence[int]) -> dict[str, int]:
@@ -281,7 +255,7 @@ def shape_at(dims: Sequence[str], sizes: Mapping[str, int]) -> tuple[int, ...]:
 def cells(shape: Sequence[int]) -> list[tuple[int, ...]]:
     """Elements of an output to look at: all of a small one, else a grid of first, middle and last indices."""
     along = [list(range(n)) for n in shape]
-    width = _ALONG + 3
+    width = ALONG + 3
     while math.prod(map(len, along)) > MOST_CELLS and width > 2:
         along = [_some(n, width) for n in shape]
         width -= 1

@@ -19,6 +19,7 @@ from fsr.expressions import evaluate
 from fsr.hardware.dtypes import numpy_dtype
 from fsr.lifting.allowance import Allowance
 from fsr.lifting.graph import Graph
+from fsr.lifting.points import Mask
 from fsr.lifting.reading import Reader
 from fsr.lifting.refused import Refused, TooMuch
 from fsr.lifting.sampling import (
@@ -29,11 +30,10 @@ from fsr.lifting.sampling import (
     part_of,
     shape_at,
     some_threads,
-    untouched_cells,
     view,
-    written_cells,
 )  # fmt: skip
 from fsr.lifting.signs import BITS, Signs
+from fsr.lifting.written import cells_about_edges, untouched_cells, written_cells
 from fsr.records import Candidate, Case, FaultKind, Role, ScalarArgument
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build, float_bounds, integer_bounds
@@ -41,6 +41,7 @@ from fsr.testgen.values import CaseData, build, float_bounds, integer_bounds
 Array = np.ndarray[Any, Any]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 RUN_S = 2.0  # one watched run may take so long
+_FEW_MADE = 0.1  # of the elements that are looked at anywhere: what is written lies between them
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,20 @@ class Run:
         """Elements of an output to look at."""
         shape = self.shapes[output]
         if not self.part:
-            return cells(shape)
+            made, found = self.made(output), cells(shape)
+            seen = sum(bool(made[at]) for at in found)
+            return cells_about_edges(made) if made.any() and seen < _FEW_MADE * len(found) else found
         nodes = self.trace.known[output]
         made = self.trace.nodes["kind"][nodes[np.flatnonzero(nodes)]] > KINDS.index("load")
         found = written_cells(nodes, shape, len(self.trace.nodes) / max(1, int(made.sum())))
         return [*found, *(self.untouched(output) if output in self.kept else ())]
+
+    def made(self, output: str) -> Mask:
+        """Which elements of an output hold something else in the end than what they held."""
+        nodes, shape = self.trace.nodes[self.trace.results[output]], self.shapes[output]
+        read = (nodes["kind"] == KINDS.index("load")) & (nodes["a"] == self.trace.regions.index(output))
+        held: Mask = read & (nodes["b"] == np.arange(len(nodes)))
+        return ~held.reshape(shape)
 
     def untouched(self, output: str) -> list[tuple[int, ...]]:
         """Of a run in part, elements at an edge that nobody writes though their neighbours are written."""
