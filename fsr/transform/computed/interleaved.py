@@ -17,7 +17,7 @@ from fsr.computation.simplify import simplified
 from fsr.transform.computed.parts import name_of, value_of
 
 MOST = 8  # elements of a record: all of a pack of records are in registers at a time
-_PLANES = 4
+_PLANES, _STACK = 4, 32  # that a point makes; that lie one behind the other
 
 
 def by_records(c: Computation) -> Iterator[Computation]:
@@ -33,7 +33,8 @@ def by_planes(c: Computation) -> Iterator[Computation]:
         return
     found = [(s, _planes(s)) for s in c.statements]
     if any(dim for _, dim in found):
-        yield replace(c, statements=tuple(made for s, dim in found for made in (_each(s, dim) if dim else [s])))
+        planes = (made for s, dim in found for made in (_each(s, dim) if dim else [s]))
+        yield replace(c, statements=tuple(s for s in planes if not _stays(s)))
 
 
 def _of_maps(c: Computation) -> bool:
@@ -44,12 +45,12 @@ def _of_maps(c: Computation) -> bool:
 
 
 def _planes(s: Statement) -> str:
-    """The dimension before the last along which a statement's points are made of something else each, a few of them; ''
-    for none."""
+    """The dimension before the last along which a statement's points are made of something else each, a few of them
+    but for those that stay as they are; '' for none."""
     names = [name_of(p) for p in s.place]
     chosen = {n for e in walk(value_of(s)) if isinstance(e, Case) for i in (e.left, e.right) for n, _ in i.terms}
-    few = (n for n, x in s.domain[:-1] if x.isdigit() and 1 < int(x) <= _PLANES)
-    return next((n for n in few if n in chosen and names.count(n) == 1), "")
+    few = (n for n, x in s.domain[:-1] if x.isdigit() and 1 < int(x) <= _STACK and n in chosen and names.count(n) == 1)
+    return next((n for n in few if sum(not _stays(made) for made in _each(s, n)) <= _PLANES), "")
 
 
 def _stays(s: Statement) -> bool:

@@ -70,7 +70,8 @@ class Part:
     def _changes(self, e: Load) -> bool:
         """Whether some point may write what is read: not where each is written at another number in some index, as
         records are whose last field alone changes."""
-        return any(s.target == e.buffer and not apart(s.place, e.indices) for s in self.outputs)
+        places = _reached(e)
+        return any(s.target == e.buffer and not all(apart(s.place, at) for at in places) for s in self.outputs)
 
     @cached_property
     def box(self) -> Mapping[str, int]:
@@ -97,6 +98,26 @@ class Part:
     def computation(self) -> Computation:
         """The part as a computation of its own."""
         return Computation(self.sizes, self.buffers, (*self.made, *self.outputs))
+
+
+def _reached(e: Load) -> list[tuple[Expr, ...]]:
+    """The indices of a read, and those at which it may be where it goes on into another row: with the first one
+    higher, or one lower."""
+    found = [e.indices]
+    match e.indices:
+        case (Number(Affine(terms, at), dtype), *rest) if e.carries:
+            steps = {constant for i in rest for constant in _distances(i)}
+            turns = [1] * (max(steps, default=1) > 0) + [-1] * (min(steps, default=-1) < 0)
+            found += [(Number(Affine(terms, at + turn), dtype), *rest) for turn in turns]
+    return found
+
+
+def _distances(index: Expr) -> tuple[int, ...]:
+    """How far from a dimension an index lies; before and behind it for what is told otherwise."""
+    match index:
+        case Number(Affine(((_, 1),) | (), constant), _):
+            return (constant,)
+    return -1, 1
 
 
 def _changed_from(s: Statement) -> dict[str, int]:

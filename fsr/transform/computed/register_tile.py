@@ -32,7 +32,7 @@ from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.elements import stores
 from fsr.transform.computed.folding import folds_in
 from fsr.transform.computed.packs import MOST_BYTES, pack_type
-from fsr.transform.computed.parts import Part, name_of, value_of
+from fsr.transform.computed.parts import Part, name_of, number_of, value_of
 from fsr.transform.computed.scene import Scene, bytes_of, loads_in, word
 from fsr.transform.computed.shared_values import SharedValues
 from fsr.transform.computed.shifting import Inner, moved
@@ -49,7 +49,7 @@ _MAX_GRID, _MAX_BLOCKS = 65535, 2**31 - 1  # along the second and third axis, an
 def is_stencil(part: Part) -> bool:
     """Whether outputs are values of their own points, made of reads at constant distances along the last dimensions."""
     names = [n for n, _ in part.domain]
-    if not names or any([name_of(i) for i in s.place] != names for s in part.outputs):
+    if not names or any([name_of(i) for i in s.place if number_of(i) is None] != names for s in part.outputs):
         return False
     values = [value_of(s) for s in part.whole]
     if any(isinstance(e, Recurrence) for v in values for e in walk(v)):
@@ -262,7 +262,9 @@ class Tile:
 
     def _row(self, output: Load, at: Mapping[str, int]) -> str:
         others = "".join(f"_{k}" for n, k in at.items() if n != self.last)
-        return f"{self.scene.own(output.buffer)}_made{others}"
+        same = [o for o in self.outputs if o.buffer == output.buffer]  # fields of one buffer
+        number = str(same.index(output) + 1) if len(same) > 1 else ""
+        return f"{self.scene.own(output.buffer)}_made{number}{others}"
 
     def _made(self, output: Load, at: Mapping[str, int]) -> str:
         """Where a point's value goes first."""
@@ -339,11 +341,19 @@ class Tile:
     def _clamped(self, load: Load) -> str:
         """The lvalue of an element, or of the one at the edge that it lies beyond."""
         held, extents = dict[Expr, str](), self.scene.shape(load.buffer)
+        if load.carries:
+            buffer, at, count = self._flat(load)
+            return f"{buffer}[{self._within(at, count)}]"
         for index, extent in zip(load.indices, extents, strict=True):
             name = name_of(index)
             if name is None or self.domain.get(name) != extent:
                 held[index] = self._within(self._index(index), self.scene.size(extent))
         return self.scene.element(load, held)
+
+    def _flat(self, load: Load) -> tuple[str, str, str]:
+        """Of a read that may lie in another row: the buffer, the element's number, and how many there are."""
+        name, _, at = self.scene.element(load).removesuffix("]").partition("[")
+        return name, at, " * ".join(self.scene.size(f"({x})") for x in self.scene.shape(load.buffer))
 
     def _within(self, index: str, extent: str) -> str:
         if self.scene.index == "int":
@@ -371,6 +381,10 @@ class Tile:
         return [f"{TYPES[dtype]} {name} = {0 if e.op == 'sum' else 1};", *lines]
 
     def _bounds(self, load: Load, ranges: Mapping[str, str]) -> Iterator[str]:
+        if load.carries:
+            _, at, count = self._flat(load)
+            yield from (f"({at}) >= 0", f"{at} < {count}")
+            return
         for index, extent in zip(load.indices, self.scene.shape(load.buffer), strict=True):
             name = name_of(index)
             if name is None or {**self.domain, **ranges}.get(name) != extent:
