@@ -33,13 +33,13 @@ def is_map(scene: Scene) -> bool:
 
 
 def _is_map(part: Part, segments: bool) -> bool:
-    """``segments``: numbers may stand among the dimensions of a place."""
+    """``segments``: numbers and sizes may stand among the dimensions of a place."""
     if part.made or not part.domain:
         return False
     if any(isinstance(e, Fold | Recurrence) for s in part.outputs for e in walk(value_of(s))):
         return False
     names = [n for n, _ in part.domain]
-    places = ([i for i in s.place if not segments or number_of(i) is None] for s in part.outputs)
+    places = ([i for i in s.place if not segments or names_in(i) & {*names}] for s in part.outputs)
     return all([name_of(i) for i in place] == names for place in places)
 
 

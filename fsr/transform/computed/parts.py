@@ -171,8 +171,18 @@ def cuts_of(c: Computation) -> list[list[Part]]:
             kept = [e.buffer for e in walk(put_in(value_of(s), made)) if isinstance(e, Load)]
             levels[s.target] = max((levels[b] + 1 for b in kept if b.startswith(KEPT)), default=0)
             groups.setdefault((levels[s.target], s.domain), []).append(s)
-    found = [_ordered([_part(c, made, outputs) for outputs in way]) for way in (_nested(groups), groups.values())]
+    ways = (_nested(groups), list(groups.values()), [some for all_ in groups.values() for some in _by_kind(all_, made)])
+    found = [_ordered([_part(c, made, outputs) for outputs in way]) for way in ways]
     return [way for n, way in enumerate(found) if way and way not in found[:n]]
+
+
+def _by_kind(outputs: Sequence[Statement], made: Mapping[str, Statement]) -> list[list[Statement]]:
+    """Outputs that folds make, and those that none makes."""
+    kinds: dict[bool, list[Statement]] = {}
+    for s in outputs:
+        folded = any(isinstance(e, Fold) for e in walk(put_in(value_of(s), made)))
+        kinds.setdefault(folded, []).append(s)
+    return list(kinds.values())
 
 
 def _of_many(s: Statement) -> Statement:

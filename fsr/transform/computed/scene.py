@@ -23,6 +23,7 @@ from fsr.source.parse import parse_kernels
 from fsr.transform.computed.in_turn import in_turn
 from fsr.transform.computed.interleaved import by_planes, by_records
 from fsr.transform.computed.joining import joined
+from fsr.transform.computed.last_lines import by_last_lines
 from fsr.transform.computed.parts import Part, cuts_of, name_of
 from fsr.transform.computed.segments import segmented
 from fsr.transform.computed.staging import staged
@@ -225,7 +226,8 @@ def _cuttings(
         return always(contract, f"({one}) == ({other})")
 
     found = []
-    ways = (*segmented(computation, same), *by_records(computation), *by_planes(computation), computation)
+    ways = (*segmented(computation, same), *by_records(computation), *by_planes(computation))
+    ways = (*ways, *by_last_lines(computation, same), computation)
     for told in (*ways, *in_turn(computation), *staged(computation)):
         found += _cut(told, target, contract, gpu)
     return tuple(way for n, way in enumerate(found) if way not in found[:n])
