@@ -119,8 +119,8 @@ class _Attempt:
         self.distances = frozenset(distances(self.contract))
         self.quotients = quotients(self.contract, watcher.candidate.source)
 
-    def lifted(self, started: float) -> Lifting:
-        """By the first sizes and algebra whose result stands the check."""
+    def lifted(self, started: float, *, ways: Sequence[tuple[bool, int]] = _WAYS) -> Lifting:
+        """By the first sizes and way whose result stands the check."""
         choices, least = [with_flags(c, self.watcher.flags) for c in watched_sizes(self.contract)], None
         if not choices:
             least = least_sizes(self.contract)
@@ -128,7 +128,6 @@ class _Attempt:
                 raise Refused("even the smallest sizes that the contract allows are too many elements to watch")
             choices, self.checker.run_s = [with_flags([least], self.watcher.flags)], RUN_IN_PART_S
         why, todo = "", list(choices)
-        wide = [with_flags(c, self.watcher.flags) for c in wide_sizes(self.contract)] if least is None else []
         while todo:
             sizes = todo.pop(0)
             try:
@@ -139,32 +138,39 @@ class _Attempt:
                 sizes = self._watched_in_part(with_flags(spread_sizes(self.contract), self.watcher.flags))
                 todo.clear()
             cases = self._cases(sizes, part=least is not None)
-            refuted, graphs = False, {algebra: Graph(algebra) for _, algebra in _WAYS}
-            for self.carrying, algebra in _WAYS:
-                if refuted and not self.carrying:
-                    continue
-                try:
-                    found = canonical(self._computation(graphs[algebra]))
-                except Hopeless:
-                    raise
-                except Refused as refused:
-                    why = why or self._explained(str(refused))
-                    continue
-                wrong = self.checker.disagreement(found, cases)
-                if not wrong:
-                    checked = tuple({tuple(c.sizes): c.size_map() for c in cases}.values())
-                    return Lifting(found, "", time.monotonic() - started, tuple(sizes), checked, len(cases))
-                why = why or self._explained(f"what was found does not stand the check: {wrong}")
-                if self._idle():  # the small sizes are all border
-                    todo, wide = wide, []
-                    break
-                todo, wide, refuted = [*todo, *wide], [], True
+            found, wrong = self._found(cases, ways)
+            if found is not None:
+                checked = tuple({tuple(c.sizes): c.size_map() for c in cases}.values())
+                return Lifting(found, "", time.monotonic() - started, tuple(sizes), checked, len(cases))
+            why = why or wrong
+            if sizes == choices[0] and self._idle():  # the small sizes are all border
+                todo = [with_flags(c, self.watcher.flags) for c in wide_sizes(self.contract)]
         return Lifting(None, why, time.monotonic() - started, tuple(choices[0]))
+
+    def _found(self, cases: Sequence[Case], ways: Sequence[tuple[bool, int]]) -> tuple[Computation | None, str]:
+        """What was watched, by the first way whose result stands the check; else why not."""
+        why, refuted, graphs = "", False, {algebra: Graph(algebra) for _, algebra in ways}
+        for self.carrying, algebra in ways:
+            if (refuted and not self.carrying) or (self.carrying and not self._in_rows()):
+                continue
+            try:
+                found = canonical(self._computation(graphs[algebra]))
+            except Hopeless:
+                raise
+            except Refused as refused:
+                why = why or self._explained(str(refused))
+                continue
+            wrong = self.checker.disagreement(found, cases)
+            if not wrong:
+                return found, ""
+            why = why or self._explained(f"what was found does not stand the check: {wrong}")
+            refuted = True
+        return None, why
 
     def lifted_in_steps(self, started: float, alone: Lift) -> Lifting:
         """As a whole; where that fails, launch by launch."""
         try:
-            found = self.lifted(started)
+            found = self.lifted(started, ways=[way for way in _WAYS if not way[0]])  # launches alone may carry
         except Refused as why:
             found = Lifting(None, str(why), time.monotonic() - started)
         sizes = watched_sizes(self.contract)
@@ -198,6 +204,11 @@ class _Attempt:
         """Whether all that is watched holds what it held."""
         outputs = [a.name for a in self.contract.buffers() if a.role is not Role.IN]
         return not any(runs[0].part or runs[0].made(name).any() for runs in self.runs for name in outputs)
+
+    def _in_rows(self) -> bool:
+        """Whether some output is written that has rows."""
+        outputs = [a.name for a in self.contract.buffers() if a.role is not Role.IN]
+        return not self._idle() and any(len(self.watcher.views[name]) > 1 for name in outputs)
 
     def _explained(self, why: str) -> str:
         lost = {words: None for runs in self.runs for run in runs for words in run.trace.lost}
