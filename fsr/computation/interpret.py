@@ -33,6 +33,7 @@ from fsr.computation.expression import (
     renamed,
     walk,
 )  # fmt: skip
+from fsr.computation.repeated import Repeated
 from fsr.computation.types import type_of
 from fsr.expressions import evaluate_int
 from fsr.hardware.dtypes import is_float, numpy_dtype
@@ -85,7 +86,7 @@ def interpret_at(
     run.kept = {
         k.target: (replace(k, value=inlined(c, k.value)), c.buffer(k.target)) for k in made if k.value is not None
     }
-    return np.broadcast_to(run.value(inlined(c, s.value)), at[0].shape if at else (1,))
+    return np.broadcast_to(run.body(inlined(c, s.value)), at[0].shape if at else (1,))
 
 
 def _with_flags(c: Computation, sizes: Mapping[str, int], inputs: Mapping[str, Array]) -> dict[str, int]:
@@ -125,7 +126,7 @@ def _executed(s: Statement, run: _Evaluator, shape: tuple[int, ...], start: Arra
         raise NoMeaning(f"{s.target} is opaque")
     for name, extent in s.domain:
         run.add_axis(name, evaluate_int(extent, run.sizes))
-    value = run.value(s.value)
+    value = run.body(s.value)
     dtype = np.dtype(np.float64) if run.wide and is_float(value.dtype) else numpy_dtype(type_of(s.value))
     full = tuple(reversed([evaluate_int(extent, run.sizes) for _, extent in s.domain]))
     value = np.broadcast_to(value, full).astype(dtype)
@@ -152,6 +153,7 @@ class _Evaluator:
         self.axes = 0
         self.carried: Array | None = None
         self.inside: list[Array] | None = None  # where reads are within their buffers, while a clipped fold collects it
+        self._kept = Repeated()
 
     def add_axis(self, name: str, extent: int) -> int:
         """A dimension from 0 on; answers its axis from the right."""
@@ -177,6 +179,18 @@ class _Evaluator:
         return np.dtype(np.float64) if self.wide and is_float(found) else found
 
     def value(self, e: Expr) -> Array:
+        """An expression's values; of what a body says several times they are computed once."""
+        return self._kept.of(e, lambda: self._value(e))
+
+    def body(self, e: Expr) -> Array:
+        """As value, of what other dimensions stand around: nothing that is known elsewhere is known there."""
+        around, self._kept = self._kept, Repeated(e)
+        try:
+            return self.value(e)
+        finally:
+            self._kept = around
+
+    def _value(self, e: Expr) -> Array:
         match e:
             case Const(value, dtype):
                 return np.array(value, self.dtype(dtype))
@@ -224,7 +238,7 @@ class _Evaluator:
         around = self.dims, self.inside, self.carried
         self.dims = {d: place for (d, _), place in zip(s.domain, at, strict=True)}
         self.inside = self.carried = None
-        found = self.value(s.value)
+        found = self.body(s.value)
         self.dims, self.inside, self.carried = around
         return found
 
@@ -243,11 +257,11 @@ class _Evaluator:
             raise TooLarge("a fold over too many points")
         held, self.inside = self.inside, [] if e.inside else None
         pair = e.op in ("argmax", "argmin")
-        body = self.value(e.body.args[0] if pair and isinstance(e.body, Op) else e.body)
+        body = self.body(e.body.args[0] if pair and isinstance(e.body, Op) else e.body)
         for inside in self.inside or ():
             within = within & inside
         self.inside = held
-        place = self.value(e.body.args[1]) if pair and isinstance(e.body, Op) else None
+        place = self.body(e.body.args[1]) if pair and isinstance(e.body, Op) else None
         shape = np.broadcast_shapes(body.shape, within.shape, *(self.dims[n].shape for n, _ in e.dims))
         over = tuple(range(len(shape) - self.axes, len(shape) - axes))
         found = _reduced(e.op, np.broadcast_to(body, shape), np.broadcast_to(within, shape), over, place)
@@ -260,7 +274,7 @@ class _Evaluator:
         for step in range(int(lengths.max()) if lengths.size else 0):
             self.dims[e.dim] = np.array(step)
             self.carried = value
-            value = np.where(step < lengths, self.value(e.step), value)
+            value = np.where(step < lengths, self.body(e.step), value)
         self.dims.pop(e.dim, None)
         self.carried = held
         return value
