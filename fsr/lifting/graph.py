@@ -30,6 +30,7 @@ class Graph:
         self._numbers: dict[Term, int] = {}
         self._depths: dict[int, int] = {}
         self._lengths: dict[int, int] = {}
+        self._guarded: list[bool] = []  # by number
 
     def make(self, *term: object) -> int:
         """The number of a term as it is."""
@@ -65,6 +66,13 @@ class Graph:
         for k in self.upward(e, self._lengths):
             self._lengths[k] = 1 + sum(self._lengths[below] for below in self.operands(k))
         return self._lengths[e]
+
+    def guarded(self, e: int) -> bool:
+        """Whether a side of a branch on data is still missing in a term."""
+        known = self._guarded
+        for k in range(len(known), e + 1):  # operands are made before what they stand in
+            known.append(self.terms[k][0] == "guard" or any(known[below] for below in self.operands(k)))
+        return known[e]
 
     def upward(self, e: int, known: Container[int]) -> Iterator[int]:
         """The term and those beneath it that are not known, each after its operands; the caller makes each known before

@@ -31,15 +31,25 @@ from fsr.lifting.forms import Forms
 from fsr.lifting.generalise import Generaliser
 from fsr.lifting.graph import Graph
 from fsr.lifting.launches import Lift, apart, by_launches
-from fsr.lifting.merging import as_summed, guarded, one_type
+from fsr.lifting.merging import as_summed, one_type
 from fsr.lifting.points import Points
 from fsr.lifting.quotients import quotients
 from fsr.lifting.refused import Hopeless, Refused, TooMuch
-from fsr.lifting.sampling import checked_sizes, distances, least_sizes, spread_sizes, watched_sizes, wide_sizes
+from fsr.lifting.sampling import (
+    ROOM_NODES,
+    checked_sizes,
+    distances,
+    least_sizes,
+    smaller_sizes,
+    spread_sizes,
+    watched_sizes,
+    wide_sizes,
+)  # fmt: skip
 from fsr.lifting.sides import Sides
 from fsr.lifting.starts import Start, parts_of, starts
 from fsr.lifting.watching import Run, Watcher
 from fsr.records import Candidate, Case, CompileFailure, Image, Role
+from fsr.testgen.families import among
 
 LIMIT_S = 10.0  # for watched runs and the thinking about one candidate (see Allowance), compiling aside
 _STEPS_SHARE = 2.0  # of that, by the clock: after it no launch of a plan is lifted alone any more
@@ -47,6 +57,7 @@ _SAME_FILLS, _FILLS = 32, 120  # runs in a row that show nothing new; runs at mo
 _SUMMED = 2  # terms of a sum at least
 _OWN_FILLS = 40  # the same of what a thread sums up for itself, of which each run shows a half
 _ZEROS = 6  # so many runs with other data, the first among them, have zeros in some of the inputs, others in each
+_ALL_ZERO = _ZEROS + 3  # in the ones after these all floating values are zero, and whole ones few
 _DEEP = 20_000
 _LONGEST = 1 << 24  # terms of one element, written out, at any sizes: nobody could write them down
 _WAYS = ((False, 1), (True, 1), (False, 2), (False, 0))  # whether reads past a row are neighbours, and the algebra
@@ -110,6 +121,10 @@ def lift(contract: Contract, candidate: Candidate, *, limit_s: float = LIMIT_S, 
         device.close()
 
 
+class _Heavy(Exception):  # noqa: N818
+    """A run after which smaller sizes are tried first."""
+
+
 class _Attempt:
     def __init__(self, watcher: Watcher, checker: Checker, blind: Sequence[str]) -> None:
         self.watcher, self.checker, self.blind = watcher, checker, blind
@@ -118,6 +133,7 @@ class _Attempt:
         self.carrying = False  # whether what is read past the end of a row is taken for a neighbour
         self.distances = frozenset(distances(self.contract))
         self.quotients = quotients(self.contract, watcher.candidate.source)
+        self.smaller = with_flags(smaller_sizes(self.contract), self.watcher.flags)  # to watch at first where it pays
 
     def lifted(self, started: float, *, ways: Sequence[tuple[bool, int]] = _WAYS) -> Lifting:
         """By the first sizes and way whose result stands the check."""
@@ -131,7 +147,11 @@ class _Attempt:
         while todo:
             sizes = todo.pop(0)
             try:
-                self.runs = [[self.watcher.run(s, 11 + n, part=least is not None)] for n, s in enumerate(sizes)]
+                self.runs = [[self._first_run(s, n, part=least is not None)] for n, s in enumerate(sizes)]
+            except _Heavy:
+                todo[:0] = [self.smaller, sizes]
+                self.smaller = []
+                continue
             except TooMuch:
                 if least is not None:
                     raise
@@ -186,6 +206,14 @@ class _Attempt:
         checked = tuple({tuple(c.sizes): c.size_map() for c in cases}.values())
         return Lifting(kept, "", time.monotonic() - started, tuple(sizes[0]), checked, len(cases))
 
+    def _first_run(self, sizes: Mapping[str, int], n: int, *, part: bool) -> Run:
+        """The first of the runs at the n-th sizes. Raises _Heavy where there are smaller sizes and so much happens at
+        these that reading it would take most of the time."""
+        run = self.watcher.run(sizes, 11 + n, part=part)
+        if self.smaller and not part and len(run.trace.nodes) > ROOM_NODES:
+            raise _Heavy
+        return run
+
     def _watched_in_part(self, choices: Sequence[dict[str, int]]) -> list[dict[str, int]]:
         """Those of the sizes that single blocks could be watched at. Raises Refused where they are too few."""
         self.runs, sizes, too_much = [], [], Refused("too much work at every size")
@@ -228,6 +256,7 @@ class _Attempt:
     # ------------------------------------------------------------ outputs
 
     def _computation(self, graph: Graph) -> Computation:
+        self.general = self._generaliser(graph)  # outputs share what is known of their terms
         written = [s for a in self.contract.buffers() if a.role is not Role.IN for s in self._statements(graph, a)]
         buffers = tuple(Buffer(a.name, a.dtype, self.watcher.views[a.name]) for a in self.contract.buffers())
         if not written:
@@ -269,7 +298,7 @@ class _Attempt:
         if min(longest) > _LONGEST:
             raise Hopeless(f"{output.name} is many steps in time, of which each reads neighbours of the one before")
         points = self._points(number, places, as_summed(graph, terms, output.dtype))
-        kept = points.where(np.array([not guarded(graph, t) for t in terms], bool))
+        kept = points.where(np.array([not graph.guarded(t) for t in terms], bool))
         if len(kept) < 0.6 * len(points):
             raise Refused("branches on data were seen from one side only")
         return [self._each(graph, output, kept)]
@@ -285,7 +314,7 @@ class _Attempt:
 
     def _each(self, graph: Graph, output: Argument, points: Points) -> Statement:
         """A value for each element of an output."""
-        value = without_implied(self._generaliser(graph).split(points))
+        value = without_implied(self.general.split(points))
         dims = tuple(zip(DIMS, self.watcher.views[output.name], strict=False))
         place = tuple(Number(Affine(((d, 1),)), "int64") for d, _ in dims)
         return Statement("map", output.name, dims, value, place)
@@ -294,7 +323,7 @@ class _Attempt:
         """The terms of elements in the n-th run, runs with other data merged in where data decides on branches."""
         runs = self.runs[n]
         found = [unasked(graph, t) for t in self.watcher.terms(graph, runs[0], output, at)]
-        if any(guarded(graph, t) for t in found):
+        if any(graph.guarded(t) for t in found):
             found = self._added(graph, n, output, at, found) or self._added(graph, n, output, at, found, True) or found
         home = [graph.make("load", output, tuple(graph.integer(i, "int64") for i in c)) for c in at]
         sides = Sides(
@@ -309,8 +338,8 @@ class _Attempt:
 
     def _filled(self, first: Run, fills: int, n: int, family: str = "") -> Run:
         """The n-th run with other data, of that family; by default zeros among them first, on which comparisons with
-        nought turn."""
-        family = family or ("zeros" if fills < _ZEROS else "normal")
+        nought turn, then nothing but zeros beside flags of either kind."""
+        family = family or ("zeros" if fills < _ZEROS else among((0.0,))[0] if fills < _ALL_ZERO else "normal")
         return self.watcher.run(first.sizes, 101 * fills + n, part=first.part, family=family)
 
     def _added(
@@ -346,7 +375,7 @@ class _Attempt:
         self, graph: Graph, n: int, output: str, known: dict[tuple[int, ...], int]
     ) -> tuple[list[tuple[int, ...]], list[int]]:
         """More elements between neighbours of different forms, until the edge between the forms is known."""
-        forms, run = Forms(graph), self.runs[n][0]
+        forms, run = self.general.forms, self.runs[n][0]
         for d in range(len(run.shapes[output])):
             for low, high in _edges(known, d, forms):
                 while high[d] - low[d] > 1:
@@ -382,11 +411,10 @@ class _Attempt:
             began += starts(graph, n, at, terms, homes, output.dtype)
         if len(ops) != 1:
             raise Refused(f"data decides where elements of {output.name} go, and the last one stays")
-        general = self._generaliser(graph)
         rows = [self._sized(runs[0].sizes) for runs in self.runs]
         sizes = {name: np.array([row[name] for row in rows]) for name in self._sizes()}
         points = Points(sizes, np.arange(len(self.runs)), (0,) * len(self.runs), self.distances)
-        added = general.folding.fold("sum", points, lists)
+        added = self.general.folding.fold("sum", points, lists)
         combine = {"sum": "+"}.get(ops.copy().pop(), ops.pop())
         return [*self._begun(graph, output, began), _scattered(added, output.name, combine)]
 

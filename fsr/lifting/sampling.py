@@ -18,6 +18,7 @@ from fsr.records import Role
 Ints = np.ndarray[Any, np.dtype[np.int32]]
 # Small, unlike each other in every column and every row, so that no relation between sizes looks like a law.
 _STEPS = ((3, 5, 4, 6, 2, 7, 8), (6, 4, 7, 3, 5, 2, 9), (5, 7, 3, 8, 4, 6, 2), (4, 9, 6, 2, 7, 3, 5))
+_FEW_STEPS = ((2, 3, 4, 3), (3, 2, 2, 4), (1, 4, 3, 2), (4, 1, 5, 1))  # where one more is a block of threads more
 # Of extents and of distances in them: these are shorter than the half but in the last ones.
 _HIGH = ((11, 9, 7, 5, 6), (8, 12, 6, 9, 5), (13, 7, 9, 6, 8), (5, 4, 6, 3, 7), (4, 6, 5, 7, 3))
 _LOW = ((2, 3, 4), (3, 2, 2), (4, 3, 2), (7, 8, 6), (6, 7, 9))  # by 1 nothing is divided
@@ -34,6 +35,7 @@ TABLE_ELEMENTS = 1 << 20  # of an input that is as large at any sizes
 PART_ELEMENTS = 1 << 26  # where even the least sizes are too many
 FEW_BLOCKS, MOST_BLOCKS = 2, 12  # that run then
 _FEW_ELEMENTS = 1 << 9  # so that sizes a few steps up are few, too
+_WHOLE_NODES = 20_000  # of one run as a whole, beneath all elements that are looked at
 ROOM_NODES = 300_000  # of a run with more blocks
 
 
@@ -66,6 +68,16 @@ def wide_sizes(contract: Contract) -> list[list[dict[str, int]]]:
     sets = [_distinct([_row(contract, row) for row in rows]) for rows in _WIDE]
     fitting = [[c for c in found if _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)] for found in sets]
     return [found for found, all_ in zip(fitting, sets, strict=True) if len(found) == len(all_) > 1]
+
+
+def smaller_sizes(contract: Contract) -> list[dict[str, int]]:
+    """Sizes to watch at where a lot happens at the usual small ones; none where the contract allows no smaller ones."""
+    count = 4 if len(contract.sizes) > 2 else 3
+    usual, found = ([_row(contract, row) for row in rows[:count]] for rows in (_STEPS, _FEW_STEPS))
+    most = [math.prod(row.values()) for row in (*usual, *found)]
+    if 2 * max(most[count:]) > max(most[:count]) or len(_distinct(found)) < count:
+        return []
+    return [c for c in found if _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)]
 
 
 def checked_sizes(contract: Contract, watched: Sequence[Mapping[str, int]]) -> list[dict[str, int]]:
@@ -252,11 +264,13 @@ def shape_at(dims: Sequence[str], sizes: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(evaluate_int(d, sizes) for d in dims)
 
 
-def cells(shape: Sequence[int]) -> list[tuple[int, ...]]:
-    """Elements of an output to look at: all of a small one, else a grid of first, middle and last indices."""
+def cells(shape: Sequence[int], beneath: float = 1.0) -> list[tuple[int, ...]]:
+    """Elements of an output to look at: all of a small one, else a grid of first, middle and last indices.
+    ``beneath``: how many nodes an element has; of many, few elements where these lie along one or two dimensions."""
     along = [list(range(n)) for n in shape]
     width = ALONG + 3
-    while math.prod(map(len, along)) > MOST_CELLS and width > 2:
+    most = int(np.clip(_WHOLE_NODES / max(beneath, 1.0), min(width ** len(shape), MOST_CELLS), MOST_CELLS))
+    while math.prod(map(len, along)) > most and width > 2:
         along = [_some(n, width) for n in shape]
         width -= 1
     return list(itertools.product(*along))

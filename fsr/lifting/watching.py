@@ -59,7 +59,8 @@ class Run:
         """Elements of an output to look at."""
         shape = self.shapes[output]
         if not self.part:
-            made, found = self.made(output), cells(shape)
+            made = self.made(output)
+            found = cells(shape, len(self.trace.nodes) / max(1, sum(map(len, self.trace.results.values()))))
             seen = sum(bool(made[at]) for at in found)
             return cells_about_edges(made) if made.any() and seen < _FEW_MADE * len(found) else found
         nodes = self.trace.known[output]

@@ -1,0 +1,60 @@
+"""Where a size counts blocks of threads and every thread goes over all, small sizes are much work: smaller ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from fsr.backends.host.runtime import find_compiler
+from fsr.backends.host.traced import watches
+from fsr.computation.printing import lines
+from fsr.lifting.lift import lift
+from fsr.lifting.sampling import cells, smaller_sizes
+from fsr.runs.kernel import load_kernel
+
+KERNEL = """// /// fsr
+// entry = "pull"
+// [sizes]
+// blocks = {min = 1, max = 64, timed = 64}
+// [args]
+// m = {role = "in", shape = ["64 * blocks"], low = 0.1, high = 10.0}
+// x = {role = "in", shape = ["64 * blocks"]}
+// y = {role = "in", shape = ["64 * blocks"]}
+// u = {role = "inout", shape = ["64 * blocks"]}
+// v = {role = "inout", shape = ["64 * blocks"]}
+// n = {value = "64 * blocks"}
+// [launch]
+// grid = "blocks"
+// block = 64
+// [tolerance]
+// sum_length = "64 * blocks"
+// ///
+__global__ void pull(const float *m, const float *x, const float *y, float *u, float *v, int n) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x;
+  float p = 0, q = 0;
+  for (int j = 0; j < n; ++j) {
+    float dx = x[j] - x[i], dy = y[j] - y[i], d = sqrtf(dx * dx + dy * dy);
+    d = d == 0 ? 0 : m[j] / (d * d * d);
+    p += dx * d;
+    q += dy * d;
+  }
+  u[i] += p;
+  v[i] += q;
+}
+"""
+
+
+@pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
+def test_all_pairs_are_watched_at_fewer_blocks(tmp_path):
+    (tmp_path / "k.cu").write_text(KERNEL)
+    kernel = load_kernel(tmp_path / "k.cu")
+    assert sorted(s["blocks"] for s in smaller_sizes(kernel.contract)) == [1, 2, 3]
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    assert max(s["blocks"] for s in found.watched) == 3
+    assert "sum(" in " ".join(lines(found.computation))
+
+
+def test_few_elements_of_a_row_where_each_is_much_work():
+    assert len(cells((64,))) == 64
+    assert len(cells((64,), 1000.0)) == 8
+    assert len(cells((5, 4, 4), 1000.0)) == 80  # a few of each of more dimensions would tell nothing
