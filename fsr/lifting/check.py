@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fsr.backends.protocol import Device, DeviceFault
-from fsr.computation.computation import Computation
-from fsr.computation.expression import Op, walk
+from fsr.computation.computation import KEPT, Computation
+from fsr.computation.expression import Fold, Load, Op, walk
 from fsr.computation.interpret import NoMeaning, TooLarge, interpret, interpret_at
 from fsr.computation.types import type_of
 from fsr.contract.model import Contract
@@ -30,6 +30,7 @@ MOST_WHOLE = 1 << 19  # elements of an output that are all compared
 _ULPS = 512.0
 
 
+_EXACT = ("max", "min", "neg", "fabs", "select", "argmax", "argmin")
 _CUT_OTHERWISE = 0.01  # of whole numbers made of floating ones
 
 Elements = tuple[tuple[Array, ...], Array]  # their indices, an array a dimension, and their values
@@ -103,7 +104,9 @@ class Checker:
                 return None
             except _NOT_EXECUTED as why:
                 return f"it cannot be executed: {why}"
-            if not wide.size or not agree(narrow, wide, values[chosen[: len(wide)]], cut=_cuts(c)):
+            if not wide.size or not agree(
+                narrow, wide, values[chosen[: len(wide)]], cut=_cuts(c), single=_single(c, name)
+            ):
                 return f"{name} differs from the original"
         return "" if all(_tells(values) for _, values in want.values()) else None
 
@@ -135,7 +138,7 @@ class Checker:
         for name in outputs:
             if name not in wide:
                 return f"nothing is known of {name}"
-            if not agree(narrow[name], wide[name], asked[name], cut=_cuts(c)):
+            if not agree(narrow[name], wide[name], asked[name], cut=_cuts(c), single=_single(c, name)):
                 return f"at {where} {name} differs from the original"
         return "" if all(map(_tells, asked.values())) else None
 
@@ -184,10 +187,29 @@ def _cuts(c: Computation) -> bool:
     return any(e.name.startswith("int") and type_of(e.args[0]).startswith(("float", "bfloat")) for e in values)
 
 
-def agree(narrow: Array, wide: Array, want: Array, *, cut: bool = False) -> bool:
+def _single(c: Computation, output: str) -> bool:
+    """Whether values of single precision are computed on the way to an output, which then has their errors."""
+    seen, todo = {output}, [output]
+    while todo:
+        name = todo.pop()
+        parts = [e for s in c.statements if s.target == name and s.value is not None for e in walk(s.value)]
+        if any(
+            isinstance(e, Op | Fold)
+            and (e.op if isinstance(e, Fold) else e.name) not in _EXACT
+            and type_of(e) == "float32"
+            for e in parts
+        ):
+            return True
+        read = {e.buffer for e in parts if isinstance(e, Load) and e.buffer.startswith(("_", KEPT))}
+        todo += read - seen
+        seen |= read
+    return False
+
+
+def agree(narrow: Array, wide: Array, want: Array, *, cut: bool = False, single: bool = False) -> bool:
     """Whether the original's answer is the computation's: whole numbers to the last bit (``cut``: a few of them but for
-    one, see _cuts), floating ones within the error that another order of operations makes. Judged by an element's size
-    and by its row's."""
+    one, see _cuts), floating ones within the error that another order of operations makes, of ``single`` precision on
+    the way. Judged by an element's size and by its row's."""
     if not is_float(want.dtype):
         if narrow.shape != want.shape:
             return False
@@ -208,5 +230,6 @@ def agree(narrow: Array, wide: Array, want: Array, *, cut: bool = False) -> bool
     size = np.abs(original[finite])
     typical = float(np.sqrt(np.mean(size**2)))
     got, original, own = got[finite], original[finite], own[finite]
-    bound = _ULPS * float_limits(want.dtype).eps * np.maximum(size, typical) + 4 * np.abs(own - got)
+    eps = max(float_limits(want.dtype).eps, float_limits(np.dtype(np.float32)).eps if single else 0.0)
+    bound = _ULPS * eps * np.maximum(size, typical) + 4 * np.abs(own - got)
     return bool((np.abs(original - got) <= bound).all())

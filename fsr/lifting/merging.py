@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from fsr.lifting.graph import LISTS, Graph
 from fsr.lifting.refused import Refused
-
-
-def guarded(g: Graph, e: int) -> bool:
-    """Whether a side of a branch on data is still missing in a term."""
-    seen, todo = set[int](), [e]
-    while todo:
-        top = todo.pop()
-        if g.terms[top][0] == "guard":
-            return True
-        if top not in seen:
-            seen.add(top)
-            todo += g.operands(top)
-    return False
 
 
 class AskedOnce:
@@ -38,16 +25,18 @@ class AskedOnce:
     def _of(self, e: int, decided: frozenset[tuple[int, bool]]) -> int:
         g, x = self.graph, self.graph.terms[e]
         if x[0] == "guard":
-            outcome = (x[1], bool(x[2]))
+            condition = self.of(x[1], decided)
+            outcome = (condition, bool(x[2]))
             if outcome in decided:
                 return self.of(x[3], decided)
-            return g.make("guard", x[1], x[2], self.of(x[3], self._with(decided, *outcome)))
+            return g.make("guard", condition, x[2], self.of(x[3], self._with(decided, *outcome)))
         if x[0] == "select":
+            condition = self.of(x[1], decided)
             for side, holds in ((x[2], True), (x[3], False)):
-                if (x[1], holds) in decided:
+                if (condition, holds) in decided:
                     return self.of(side, decided)
-            sides = (self.of(side, self._with(decided, x[1], holds)) for side, holds in ((x[2], True), (x[3], False)))
-            return g.selected(x[1], *sides)
+            sides = (self.of(k, self._with(decided, condition, holds)) for k, holds in ((x[2], True), (x[3], False)))
+            return g.selected(condition, *sides)
         below = g.operands(e)
         parts = [self.of(k, decided) for k in below]
         return e if parts == list(below) else g.rebuilt(e, parts)
@@ -79,10 +68,11 @@ def as_summed(g: Graph, terms: Sequence[int], dtype: str) -> list[int]:
     return [g.make(signed, t) if g.terms[t][0] == "load" else t for t in terms]
 
 
-def merged(g: Graph, a: int, b: int, home: int) -> int:
+def merged(g: Graph, a: int, b: int, home: int, kept: Container[str] = ()) -> int:
     """Both runs' terms as one: equal but for branches on data with opposite outcomes. ``home``: what the element holds
-    where neither side writes it. Raises Refused."""
-    return _Merging(g, home).of(a, b)
+    where neither side writes it. ``kept``: buffers that keep what they held where a branch does not write, and are read
+    again after it. Raises Refused."""
+    return _Merging(g, home, kept).of(a, b)
 
 
 def _latest(g: Graph, e: int) -> tuple[int, int, int] | None:
@@ -100,8 +90,8 @@ def _latest(g: Graph, e: int) -> tuple[int, int, int] | None:
 class _Merging:
     """Each pair of terms is merged once, however often it stands in the two."""
 
-    def __init__(self, graph: Graph, home: int) -> None:
-        self.graph, self.home = graph, home
+    def __init__(self, graph: Graph, home: int, kept: Container[str]) -> None:
+        self.graph, self.home, self.kept = graph, home, kept
         self._known: dict[tuple[int, int], int] = {}
 
     def of(self, a: int, b: int) -> int:
@@ -136,7 +126,7 @@ class _Merging:
         g = self.graph
         x, y = g.terms[a], g.terms[b]
         condition, holds, value = x[1], bool(x[2]), x[3]
-        if b == self.home:
+        if b == self.home or (y[0] == "load" and y[1] in self.kept):
             return g.selected(condition, *((value, b) if holds else (b, value)))
         compared = g.operands(condition)
         if y[0] in ("max", "min") and compared and set(compared) == set(y[1]):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from fsr.lifting.graph import Graph
 from fsr.lifting.kept import Kept
-from fsr.lifting.merging import AskedOnce, guarded, merged
+from fsr.lifting.merging import AskedOnce, merged
 from fsr.lifting.refused import Refused
 from fsr.lifting.watching import Run
 from fsr.testgen.families import among
@@ -38,9 +38,9 @@ class Sides:
         of the first run."""
         once = AskedOnce(self.graph)
         usual = USUAL_FILLS_IN_PART if self.runs[0].part else USUAL_FILLS
-        first = [once.of(t) if guarded(self.graph, t) else t for t in first]
+        first = [once.of(t) if self.graph.guarded(t) else t for t in first]
         found = self._merged(first, once.of, 1, usual)
-        if not any(guarded(self.graph, t) for t in found):
+        if not any(self.graph.guarded(t) for t in found):
             return found
         most = _FILLS if self._small() else usual
         kept = Kept(self.graph)
@@ -62,12 +62,12 @@ class Sides:
         self, found: list[int], read: Callable[[int], int], least: int, most: int, kept: Kept | None = None
     ) -> list[int]:
         """Runs read and merged in, so many at least and at most. ``kept``: what is guessed, wanting both sides seen."""
-        left = self._small() and any(map(operator.eq, found, self.home))
+        left = self._small() and (any(map(operator.eq, found, self.home)) or any(map(self._kept_elsewhere, found)))
         fills = changed = 1
         while fills < most and fills - max(changed, USUAL_FILLS) < USUAL_FILLS:
             unseen = kept.one_sided if kept else []
             few = 0 if fills < USUAL_FILLS else _FEW
-            missing = sum(guarded(self.graph, t) for t in found) > few * len(found) or (
+            missing = sum(self.graph.guarded(t) for t in found) > few * len(found) or (
                 kept is not None and len(unseen) > few * len(kept.seen)
             )
             if not missing and fills >= least and not (left and (fills < _LEFT_FILLS or self._left_by_chance(found))):
@@ -83,15 +83,38 @@ class Sides:
 
     def _both(self, a: int, b: int, home: int) -> int:
         try:
-            return merged(self.graph, a, b, home)
+            return merged(self.graph, a, b, home, self.runs[0].kept)
         except Refused:
-            return a if guarded(self.graph, a) else b if guarded(self.graph, b) else a
+            return a if self.graph.guarded(a) else b if self.graph.guarded(b) else a
 
     def _left_by_chance(self, found: Sequence[int]) -> bool:
-        """Whether data kept some elements as they were while others are known to be kept by data alone."""
+        """Whether data kept some elements as they were, or what they are made of, while others are known to be kept by
+        data alone."""
         terms = self.graph.terms
         chosen = any(terms[t][0] == "select" and h in terms[t][2:] for t, h in zip(found, self.home, strict=True))
-        return chosen and any(map(operator.eq, found, self.home))
+        if chosen and any(map(operator.eq, found, self.home)):
+            return True
+        kept = [self._kept_elsewhere(t) for t in found]
+        decided = {name for names in kept for name, by_data in names.items() if by_data}
+        return any(not names.get(name, True) for names in kept for name in decided)
+
+    def _kept_elsewhere(self, e: int) -> dict[str, bool]:
+        """The buffers that keep what they held, but for the output itself, of which a term reads elements; each with
+        whether data decides on any."""
+        g, found, seen, todo = self.graph, dict[str, bool](), set[int](), [e]
+        own = {str(g.terms[h][1]) for h in self.home}
+        while todo:
+            k = todo.pop()
+            if k in seen:
+                continue
+            seen.add(k)
+            x, below = g.terms[k], g.operands(k)
+            if x[0] == "load" and x[1] in self.runs[0].kept and x[1] not in own:
+                found.setdefault(x[1], False)
+            if x[0] == "select":
+                found |= {g.terms[s][1]: True for s in below[1:] if g.terms[s][0] == "load"}
+            todo += below
+        return found
 
 
 def around(graph: Graph, found: Sequence[int], conditions: Sequence[int] = ()) -> str:
