@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,11 +32,12 @@ from fsr.lifting.forms import Forms
 from fsr.lifting.graph import LISTS, Graph
 from fsr.lifting.pieces import in_pieces
 from fsr.lifting.points import Ints, Points, affine_fit
-from fsr.lifting.refused import Refused
+from fsr.lifting.refused import Refused, Unexplained
 from fsr.lifting.steps import by_steps
 
 _DIVISORS = (2, 3, 4, 8, 16, 32, 64, 128, 256)
 _LONGEST_PERIOD = 7
+_SEARCH = 0.3  # of the time that is left: to look for boundaries between forms, of which there may be very many
 _CONSTANTS_APART = "forms differ, and not by a condition on indices"
 
 
@@ -53,11 +55,13 @@ class Generaliser:
     fresh: itertools.count[int] = field(default_factory=itertools.count)
     _known: dict[object, Expr | str] = field(default_factory=dict)
     _parting: int = 0  # how many splits are under way
+    _until_s: float = -math.inf  # of the allowance, while a boundary is looked for
     _in_pieces: bool = False  # whether numbers may be affine in pieces
 
     def __post_init__(self) -> None:
         self.forms = Forms(self.graph)
         self.folding = Folding(self)
+        self._search_s = _SEARCH * self.allowance.left_s
 
     # ------------------------------------------------------------ indices
 
@@ -115,6 +119,7 @@ class Generaliser:
     def _remembered(self, points: Points) -> Expr:
         if self.allowance.left_s <= 0:
             raise Refused("generalising took too long")
+        self._check_search()
         key = self._parting > 0, self._in_pieces, points.key()
         found = self._known.get(key)
         if found is None:
@@ -271,16 +276,32 @@ class Generaliser:
         try:
             return self.fit(points)
         except Refused as why:
-            if not depth:
+            if not depth or isinstance(why, Unexplained):
                 raise
-            self._parting += 1
+            if self._until_s > -math.inf:
+                return self._apart(points, depth, why)
+            before = self.allowance.left_s
+            self._until_s = before - self._search_s
             try:
-                found = self._parted(points, depth)
+                return self._apart(points, depth, why)
             finally:
-                self._parting -= 1
-            if found is not None:
-                return found
-            return self._by_pieces(points, why)
+                self._search_s -= before - self.allowance.left_s
+                self._until_s = -math.inf
+
+    def _apart(self, points: Points, depth: int, why: Refused) -> Expr:
+        """What does not fit as one: at a boundary, or with indices in pieces. Raises Refused: ``why`` where nothing
+        fits."""
+        self._parting += 1
+        try:
+            found = self._parted(points, depth)
+        finally:
+            self._parting -= 1
+        return found if found is not None else self._by_pieces(points, why)
+
+    def _check_search(self) -> None:
+        """Raises Unexplained where a boundary was looked for so long that none is to be expected."""
+        if self.allowance.left_s < self._until_s:
+            raise Unexplained("elements have too many forms to tell apart")
 
     def _by_pieces(self, points: Points, why: Refused) -> Expr:
         """As fit, where indices stop at edges of their own. Raises Refused: ``why`` where nothing fits."""
@@ -298,6 +319,7 @@ class Generaliser:
         for left, right, hit in itertools.islice(comparisons(points, self.sizes), 40):
             if min(hit.sum(), (~hit).sum()) < 2:
                 continue
+            self._check_search()
             try:
                 small = self.fit(points.where(hit))
                 rest = self.split(points.where(~hit), depth - 1)

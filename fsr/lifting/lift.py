@@ -34,7 +34,7 @@ from fsr.lifting.launches import Lift, apart, by_launches
 from fsr.lifting.merging import as_summed, one_type
 from fsr.lifting.points import Points
 from fsr.lifting.quotients import quotients
-from fsr.lifting.refused import Hopeless, Refused, TooMuch
+from fsr.lifting.refused import Hopeless, Refused, TooMuch, Unexplained
 from fsr.lifting.sampling import (
     ROOM_NODES,
     checked_sizes,
@@ -58,6 +58,7 @@ _SUMMED = 2  # terms of a sum at least
 _OWN_FILLS = 40  # the same of what a thread sums up for itself, of which each run shows a half
 _ZEROS = 6  # so many runs with other data, the first among them, have zeros in some of the inputs, others in each
 _ALL_ZERO = _ZEROS + 3  # in the ones after these all floating values are zero, and whole ones few
+_IN_PART = ("normal", "normal", "zeros", "normal", among((0.0,))[0], "normal")  # in turn, where single blocks run
 _DEEP = 20_000
 _LONGEST = 1 << 24  # terms of one element, written out, at any sizes: nobody could write them down
 _WAYS = ((False, 1), (True, 1), (False, 2), (False, 0))  # whether reads past a row are neighbours, and the algebra
@@ -134,6 +135,7 @@ class _Attempt:
         self.distances = frozenset(distances(self.contract))
         self.quotients = quotients(self.contract, watcher.candidate.source)
         self.smaller = with_flags(smaller_sizes(self.contract), self.watcher.flags)  # to watch at first where it pays
+        self.unexplained = False  # at sizes before
 
     def lifted(self, started: float, *, ways: Sequence[tuple[bool, int]] = _WAYS) -> Lifting:
         """By the first sizes and way whose result stands the check."""
@@ -157,6 +159,10 @@ class _Attempt:
                     raise
                 sizes = self._watched_in_part(with_flags(spread_sizes(self.contract), self.watcher.flags))
                 todo.clear()
+            except Refused:
+                if why:
+                    break  # it is known, and that no time is left for more
+                raise
             cases = self._cases(sizes, part=least is not None)
             found, wrong = self._found(cases, ways)
             if found is not None:
@@ -166,6 +172,12 @@ class _Attempt:
             if sizes == choices[0] and self._idle():  # the small sizes are all border
                 todo = [with_flags(c, self.watcher.flags) for c in wide_sizes(self.contract)]
         return Lifting(None, why, time.monotonic() - started, tuple(choices[0]))
+
+    def _unexplained(self, why: str) -> None:
+        """Raises Hopeless where it was so at other sizes too: it will be at any."""
+        if self.unexplained:
+            raise Hopeless(why)
+        self.unexplained = True
 
     def _found(self, cases: Sequence[Case], ways: Sequence[tuple[bool, int]]) -> tuple[Computation | None, str]:
         """What was watched, by the first way whose result stands the check; else why not."""
@@ -179,6 +191,9 @@ class _Attempt:
                 raise
             except Refused as refused:
                 why = why or self._explained(str(refused))
+                if isinstance(refused, Unexplained):
+                    self._unexplained(str(refused))
+                    break
                 continue
             wrong = self.checker.disagreement(found, cases)
             if not wrong:
@@ -339,6 +354,8 @@ class _Attempt:
     def _filled(self, first: Run, fills: int, n: int, family: str = "") -> Run:
         """The n-th run with other data, of that family; by default zeros among them first, on which comparisons with
         nought turn, then nothing but zeros beside flags of either kind."""
+        if first.part and not family:  # each takes long: what is seldom on both sides is left out
+            family = _IN_PART[fills % len(_IN_PART)]
         family = family or ("zeros" if fills < _ZEROS else among((0.0,))[0] if fills < _ALL_ZERO else "normal")
         return self.watcher.run(first.sizes, 101 * fills + n, part=first.part, family=family)
 
@@ -354,6 +371,8 @@ class _Attempt:
         runs, dtype = self.runs[n], self.contract.argument(output).dtype
         homes = self.watcher.homes(graph, runs[0], output, at)
         known = [read(t, h) for t, h in zip(first, homes, strict=True)]
+        if runs[0].part and all(a is not None and len(a.terms) <= 1 for a in known):
+            return None  # one thread's update of an element of its own, which is told by fewer runs
         same = fills = 1
         enough, most = (_OWN_FILLS // 4, _OWN_FILLS) if own else (_SAME_FILLS, _FILLS)
         while same < enough:

@@ -11,7 +11,7 @@ from fsr.backends.host.instrument import FIRST_NAMED
 from fsr.backends.host.tracing import KINDS, TYPES, Trace
 from fsr.lifting.allowance import unlimited
 from fsr.lifting.graph import Graph
-from fsr.lifting.refused import Refused
+from fsr.lifting.refused import Refused, Unexplained
 from fsr.lifting.signs import Range, Signs
 
 _LISTS = {
@@ -248,7 +248,7 @@ class Reader:
         """A read whose address data decides: the element's indices as expressions."""
         g, found = self.graph, self.graph.terms[self.signs.bare(cell)]
         if found[0] != "load":
-            raise Refused("what is read at an address that data decides is no element of a buffer")
+            raise Unexplained("what is read at an address that data decides is no element of a buffer")
         name = found[1]
         indices = self.indices(name, address, [int(g.terms[i][1]) for i in found[2]])
         return self._extreme(name, indices) or g.make("load", name, indices)

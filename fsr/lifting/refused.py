@@ -11,3 +11,7 @@ class TooMuch(Refused):
 
 class Hopeless(Refused):
     """It cannot be told at other sizes, or written otherwise, either."""
+
+
+class Unexplained(Refused):
+    """It cannot be told at these sizes, by whatever algebra."""

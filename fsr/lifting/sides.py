@@ -15,6 +15,7 @@ from fsr.lifting.watching import Run
 from fsr.testgen.families import among
 
 USUAL_FILLS, USUAL_FILLS_IN_PART = 16, 13
+_FEW_FILLS_IN_PART = 5  # after which elements of runs in part that are still seen from one side may be few
 _FILLS = 64  # of small runs that go on to show more: one of several values beside each other is the largest
 _FEW = 0.1  # of the elements: so many others tell what they are
 _LEFT_FILLS, _SMALL = 6, 20_000  # runs where some elements keep what they held: data may decide on that; of few nodes
@@ -40,7 +41,8 @@ class Sides:
         usual = USUAL_FILLS_IN_PART if self.runs[0].part else USUAL_FILLS
         first = [once.of(t) if self.graph.guarded(t) else t for t in first]
         found = self._merged(first, once.of, 1, usual)
-        if not any(self.graph.guarded(t) for t in found):
+        missing = sum(map(self.graph.guarded, found))
+        if missing <= (_FEW * len(found) if self.runs[0].part else 0):
             return found
         most = _FILLS if self._small() else usual
         kept = Kept(self.graph)
@@ -66,7 +68,7 @@ class Sides:
         fills = changed = 1
         while fills < most and fills - max(changed, USUAL_FILLS) < USUAL_FILLS:
             unseen = kept.one_sided if kept else []
-            few = 0 if fills < USUAL_FILLS else _FEW
+            few = 0 if fills < (_FEW_FILLS_IN_PART if self.runs[0].part else USUAL_FILLS) else _FEW
             missing = sum(self.graph.guarded(t) for t in found) > few * len(found) or (
                 kept is not None and len(unseen) > few * len(kept.seen)
             )

@@ -1,0 +1,80 @@
+"""What cannot be lifted is given up early, with the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from fsr.backends.host.runtime import find_compiler
+from fsr.backends.host.traced import watches
+from fsr.lifting.lift import lift
+from fsr.runs.kernel import load_kernel
+
+# Weights of a window whose place data decides, kept in local memory.
+WINDOW = """// /// fsr
+// entry = "spread"
+// [sizes]
+// n = {min = 1, max = 65536, timed = 65536}
+// m = {min = 16, max = 4096, timed = 4096}
+// [args]
+// at = {role = "in", shape = ["n"], low = 0, high = 1}
+// v = {role = "in", shape = ["n"]}
+// y = {role = "inout", shape = ["m"], value = 0}
+// n = {value = "n"}
+// m = {value = "m"}
+// [launch]
+// grid = "ceil_div(n, 256)"
+// block = 256
+// [tolerance]
+// sum_length = "n"
+// ///
+__global__ void spread(const float *at, const float *v, float *y, int n, int m) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  float weight[8], place = at[i] * m;
+  int first = max((int)ceilf(place - 2), 0), last = min((int)floorf(place + 2), m - 1);
+  for (int k = first; k <= last; k++) weight[k - first] = 1.f - fabsf(k - place) / 2;
+  for (int k = first; k <= last; k++) atomicAdd(&y[k], v[i] * weight[k - first]);
+}
+"""
+# Each element of a row of eight is made otherwise, by numbers that no index tells.
+MIXED = """// /// fsr
+// entry = "mixed"
+// [sizes]
+// n = {min = 1, max = 65536, timed = 65536}
+// [args]
+// x = {role = "in", shape = ["n", "4", "4", "4"]}
+// y = {role = "out", shape = ["n", "4", "4", "4"]}
+// [launch]
+// grid = "n"
+// block = [4, 4, 4]
+// ///
+__device__ __constant__ float c[4][4] = {{.5f, .4f, .3f, .2f}, {.9f, .1f, -.1f, -.9f}, {.6f, -.7f, -.8f, .5f},
+                                         {.2f, -.3f, .3f, -.2f}};
+__global__ void mixed(const float *x, float *y) {
+  int i = threadIdx.x, j = threadIdx.y, k = threadIdx.z;
+  const float *cube = x + 64 * blockIdx.x;
+  float sum = 0;
+  for (int a = 0; a < 4; a++)
+    for (int b = 0; b < 4; b++) sum += c[i][a] * c[j][b] * c[k][(a + b) % 4] * cube[16 * k + 4 * a + b];
+  y[64 * blockIdx.x + 16 * k + 4 * j + i] = sum;
+}
+"""
+
+
+@pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
+def test_reads_where_data_decides_in_local_memory(tmp_path):
+    (tmp_path / "k.cu").write_text(WINDOW)
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is None
+    assert found.why == "what is read at an address that data decides is no element of a buffer"
+    assert found.seconds < 20
+
+
+@pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
+def test_the_reason_is_not_that_time_ran_out(tmp_path):
+    (tmp_path / "k.cu").write_text(MIXED)
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=6)
+    assert found.computation is None
+    assert "too long" not in found.why
