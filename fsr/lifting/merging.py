@@ -7,6 +7,8 @@ from collections.abc import Container, Sequence
 from fsr.lifting.graph import LISTS, Graph
 from fsr.lifting.refused import Refused
 
+_LONGEST_CONDITION = 1000  # terms, written out
+
 
 class AskedOnce:
     """Terms in which no condition is asked again inside a branch that it decides on: what a block keeps between the
@@ -25,13 +27,13 @@ class AskedOnce:
     def _of(self, e: int, decided: frozenset[tuple[int, bool]]) -> int:
         g, x = self.graph, self.graph.terms[e]
         if x[0] == "guard":
-            condition = self.of(x[1], decided)
+            condition = self._condition(x[1], decided)
             outcome = (condition, bool(x[2]))
             if outcome in decided:
                 return self.of(x[3], decided)
             return g.make("guard", condition, x[2], self.of(x[3], self._with(decided, *outcome)))
         if x[0] == "select":
-            condition = self.of(x[1], decided)
+            condition = self._condition(x[1], decided)
             for side, holds in ((x[2], True), (x[3], False)):
                 if (condition, holds) in decided:
                     return self.of(side, decided)
@@ -40,6 +42,11 @@ class AskedOnce:
         below = g.operands(e)
         parts = [self.of(k, decided) for k in below]
         return e if parts == list(below) else g.rebuilt(e, parts)
+
+    def _condition(self, c: int, decided: frozenset[tuple[int, bool]]) -> int:
+        """As of, of a condition; as it is where it is long, as that of a running maximum, whose steps each compare
+        with what the steps before it left."""
+        return self.of(c, decided) if self.graph.written_out(c) <= _LONGEST_CONDITION else c
 
     def _with(self, decided: frozenset[tuple[int, bool]], c: int, holds: bool) -> frozenset[tuple[int, bool]]:
         return decided | {(c, holds), (self.graph.opposite(c), not holds)}
