@@ -104,17 +104,17 @@ class Sides:
         """The buffers that keep what they held, but for the output itself, of which a term reads elements; each with
         whether data decides on any."""
         g, found, seen, todo = self.graph, dict[str, bool](), set[int](), [e]
-        own = {str(g.terms[h][1]) for h in self.home}
+        elsewhere = {*self.runs[0].kept} - {str(g.terms[h][1]) for h in self.home}
         while todo:
             k = todo.pop()
             if k in seen:
                 continue
             seen.add(k)
             x, below = g.terms[k], g.operands(k)
-            if x[0] == "load" and x[1] in self.runs[0].kept and x[1] not in own:
+            loads = [g.terms[s][1] for s in below[1:] if g.terms[s][0] == "load"] if x[0] == "select" else []
+            found |= {name: True for name in loads if name in elsewhere}
+            if x[0] == "load" and x[1] in elsewhere:
                 found.setdefault(x[1], False)
-            if x[0] == "select":
-                found |= {g.terms[s][1]: True for s in below[1:] if g.terms[s][0] == "load"}
             todo += below
         return found
 
