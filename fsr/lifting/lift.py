@@ -131,13 +131,14 @@ class _Attempt:
         self.watcher, self.checker, self.blind = watcher, checker, blind
         self.contract = watcher.contract
         self.runs: list[list[Run]] = []  # by sizes, then by data
+        self.ways: Sequence[tuple[bool, int]] = _WAYS
         self.carrying = False  # whether what is read past the end of a row is taken for a neighbour
         self.distances = frozenset(distances(self.contract))
         self.quotients = quotients(self.contract, watcher.candidate.source)
         self.smaller = with_flags(smaller_sizes(self.contract), self.watcher.flags)  # to watch at first where it pays
         self.unexplained = False  # at sizes before
 
-    def lifted(self, started: float, *, ways: Sequence[tuple[bool, int]] = _WAYS) -> Lifting:
+    def lifted(self, started: float) -> Lifting:
         """By the first sizes and way whose result stands the check."""
         choices, least = [with_flags(c, self.watcher.flags) for c in watched_sizes(self.contract)], None
         if not choices:
@@ -164,7 +165,7 @@ class _Attempt:
                     break  # it is known, and that no time is left for more
                 raise
             cases = self._cases(sizes, part=least is not None)
-            found, wrong = self._found(cases, ways)
+            found, wrong = self._found(cases)
             if found is not None:
                 checked = tuple({tuple(c.sizes): c.size_map() for c in cases}.values())
                 return Lifting(found, "", time.monotonic() - started, tuple(sizes), checked, len(cases))
@@ -179,12 +180,13 @@ class _Attempt:
             raise Hopeless(why)
         self.unexplained = True
 
-    def _found(self, cases: Sequence[Case], ways: Sequence[tuple[bool, int]]) -> tuple[Computation | None, str]:
+    def _found(self, cases: Sequence[Case]) -> tuple[Computation | None, str]:
         """What was watched, by the first way whose result stands the check; else why not."""
-        why, refuted, graphs = "", False, {algebra: Graph(algebra) for _, algebra in ways}
-        for self.carrying, algebra in ways:
-            if (refuted and not self.carrying) or (self.carrying and not self._in_rows()):
+        why, refuted, graphs = "", False, {algebra: Graph(algebra) for _, algebra in self.ways}
+        for carrying, algebra in self.ways:
+            if (refuted and not carrying) or (carrying and not self._in_rows()):
                 continue
+            self.carrying = carrying
             try:
                 found = canonical(self._computation(graphs[algebra]))
             except Hopeless:
@@ -204,8 +206,9 @@ class _Attempt:
 
     def lifted_in_steps(self, started: float, alone: Lift) -> Lifting:
         """As a whole; where that fails, launch by launch."""
+        self.ways = [way for way in _WAYS if not way[0]]  # launches alone may carry
         try:
-            found = self.lifted(started, ways=[way for way in _WAYS if not way[0]])  # launches alone may carry
+            found = self.lifted(started)
         except Refused as why:
             found = Lifting(None, str(why), time.monotonic() - started)
         sizes = watched_sizes(self.contract)
