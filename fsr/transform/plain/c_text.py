@@ -128,8 +128,10 @@ class Writer:
         if name in _COMPARISONS:
             return f"({self._widened(args[0])} {_SIGNS[name]} {self._widened(args[1])})"
         args = tuple(e.as_written if name == "sum" and e.order else self._as_people_write(name, args))
+        if name == "sum" and e.order and _is_less(args[0]) and not _is_less(args[1]):
+            args = (args[1], args[0], *args[2:])  # "b - a" for "-a + b", which is the same
         if name == "sum" and not e.order:  # "a + c - b" rather than "a - b + c": a value is whole before it is centred
-            args = tuple(sorted(args, key=lambda a: isinstance(a, Op) and a.name == "neg"))
+            args = tuple(sorted(args, key=_is_less))
         parts = [self.text(a) for a in args]
         if name in _OVERFLOWING and (dtype in ("int8", "int16") or _wraps(e)):
             return _wrapped(name, dtype, parts)
@@ -297,6 +299,10 @@ def bare(text: str) -> str:
 
 def _grouped(text: str) -> str:
     return text if is_word(text) or (text.startswith("(") and is_whole(text)) else f"({text})"
+
+
+def _is_less(e: Expr) -> bool:
+    return isinstance(e, Op) and e.name == "neg"
 
 
 def literal(e: Const) -> str:
