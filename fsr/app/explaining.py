@@ -18,7 +18,8 @@ from fsr.features.lifted import main_launch
 from fsr.features.schema import DEFINITIONS, GROUPS, Binary, Features
 from fsr.hardware.gpus import target_of
 from fsr.identity import to_json
-from fsr.lifting.lift import Lifting, lift
+from fsr.lifting.found import Lifting
+from fsr.lifting.lift import lift
 from fsr.prediction.words import explain, line_remarks
 from fsr.records import Candidate, FaultKind, Image, Json
 from fsr.runs.kernel import kernel_of

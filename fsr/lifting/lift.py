@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,9 +14,8 @@ from fsr.backends.host.device import open_host_device
 from fsr.backends.host.traced import TracedImage, TracingToolchain
 from fsr.computation.canonical import DIMS, canonical
 from fsr.computation.computation import Buffer, Computation, Statement
-from fsr.computation.expression import Affine, Expr, Fold, Number, Op, names_in
+from fsr.computation.expression import Affine, Number, names_in
 from fsr.computation.implied import without_implied
-from fsr.computation.printing import affine_text
 from fsr.contract.flags import fixed_at, with_flags
 from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError, MissingToolError
@@ -27,7 +24,7 @@ from fsr.lifting.additions import additions, chosen, extreme, unasked, zero_like
 from fsr.lifting.allowance import Allowance
 from fsr.lifting.carrying import as_neighbours
 from fsr.lifting.check import FAMILIES, RUN_IN_PART_S, Checker
-from fsr.lifting.forms import Forms
+from fsr.lifting.found import Lifting, facing, scattered
 from fsr.lifting.generalise import Generaliser
 from fsr.lifting.graph import Graph
 from fsr.lifting.launches import Lift, apart, by_launches
@@ -62,20 +59,6 @@ _IN_PART = ("normal", "normal", "zeros", "normal", among((0.0,))[0], "normal")  
 _DEEP = 20_000
 _LONGEST = 1 << 24  # terms of one element, written out, at any sizes: nobody could write them down
 _WAYS = ((False, 1), (True, 1), (False, 2), (False, 0))  # whether reads past a row are neighbours, and the algebra
-_MOST_EDGES = 6  # of one dimension of an output in one run
-
-
-@dataclass(frozen=True, slots=True)
-class Lifting:
-    """What a candidate computes, or why that is not known. ``watched``, ``checked``: sizes. ``cases``: how many tests
-    it has answered as the original did."""
-
-    computation: Computation | None
-    why: str = ""
-    seconds: float = 0.0
-    watched: tuple[Mapping[str, int], ...] = ()
-    checked: tuple[Mapping[str, int], ...] = ()
-    cases: int = 0
 
 
 def lift(contract: Contract, candidate: Candidate, *, limit_s: float = LIMIT_S, compile_s: float = 30.0) -> Lifting:
@@ -303,7 +286,7 @@ class _Attempt:
         for n in range(len(self.runs)):
             at = self.runs[n][0].cells(output.name)
             found = self._elements(graph, n, output.name, at)
-            at, found = self._up_to_edges(graph, n, output.name, dict(zip(at, found, strict=True)))
+            at, found = self._up_tofacing(graph, n, output.name, dict(zip(at, found, strict=True)))
             number += [n] * len(at)
             places += at
             terms += found
@@ -393,13 +376,13 @@ class _Attempt:
             return None  # one value or another
         return [a.term(graph, zero_like(graph, a.terms, dtype)) for a in known if a is not None]
 
-    def _up_to_edges(
+    def _up_tofacing(
         self, graph: Graph, n: int, output: str, known: dict[tuple[int, ...], int]
     ) -> tuple[list[tuple[int, ...]], list[int]]:
         """More elements between neighbours of different forms, until the edge between the forms is known."""
         forms, run = self.general.forms, self.runs[n][0]
         for d in range(len(run.shapes[output])):
-            for low, high in _edges(known, d, forms):
+            for low, high in facing(known, d, forms):
                 while high[d] - low[d] > 1:
                     middle = (*low[:d], (low[d] + high[d]) // 2, *low[d + 1 :])
                     if run.part and not run.wrote(output, middle):
@@ -438,7 +421,7 @@ class _Attempt:
         points = Points(sizes, np.arange(len(self.runs)), (0,) * len(self.runs), self.distances)
         added = self.general.folding.fold("sum", points, lists)
         combine = {"sum": "+"}.get(ops.copy().pop(), ops.pop())
-        return [*self._begun(graph, output, began), _scattered(added, output.name, combine)]
+        return [*self._begun(graph, output, began), scattered(added, output.name, combine)]
 
     def _begun(self, graph: Graph, output: Argument, began: Sequence[Start]) -> list[Statement]:
         """What elements are before anything is added; nothing where that is what was given."""
@@ -454,29 +437,3 @@ class _Attempt:
         reader, (output, place) = self.watcher.reader(graph, run), element
         _, value, address = graph.terms[term]
         return graph.make("chosen_at", value, *reader.indices(output, reader.led_on(output, address, place)))
-
-
-def _edges(known: Mapping[tuple[int, ...], int], d: int, forms: Forms) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Elements of different forms next to each other along a dimension, once for each two indices."""
-    rows: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-    for place in sorted(known):
-        rows.setdefault((*place[:d], *place[d + 1 :]), []).append(place)
-    found: dict[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
-    for row in rows.values():
-        for low, high in itertools.pairwise(row):
-            if high[d] - low[d] > 1 and forms.skeleton(known[low]) != forms.skeleton(known[high]):
-                found.setdefault((low[d], high[d]), (low, high))
-    return list(found.values())[:_MOST_EDGES]
-
-
-def _scattered(found: Fold, output: str, combine: str) -> Statement:
-    body = found.body
-    assert isinstance(body, Op)
-    names = dict(zip((n for n, _ in found.dims), DIMS, strict=False))
-    from fsr.computation.expression import renamed
-
-    def told(e: Expr) -> Expr:
-        return renamed(e, lambda n: names.get(n, n))
-
-    dims = tuple((names[n], affine_text(x)) for n, x in found.dims)
-    return Statement("scatter", output, dims, told(body.args[0]), tuple(map(told, body.args[1:])), combine)

@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable
 
 from fsr.computation.computation import Computation
-from fsr.lifting.lift import Lifting, lift
+from fsr.lifting.found import Lifting
+from fsr.lifting.lift import lift
 from fsr.runs.budget import Budget
 from fsr.runs.kernel import Kernel
 

@@ -10,7 +10,8 @@ from fsr.backends.host.traced import watches
 from fsr.computation.expression import Load, walk
 from fsr.computation.printing import lines
 from fsr.lifting.carrying import nearest
-from fsr.lifting.lift import Lifting, lift
+from fsr.lifting.found import Lifting
+from fsr.lifting.lift import lift
 from fsr.lifting.written import cells_about_edges
 from fsr.runs.kernel import load_kernel
 

@@ -7,8 +7,9 @@ import pytest
 from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
 from fsr.computation.printing import lines
+from fsr.lifting.found import Lifting
 from fsr.lifting.graph import Graph
-from fsr.lifting.lift import Lifting, lift
+from fsr.lifting.lift import lift
 from fsr.lifting.sides import around
 from fsr.lifting.signs import Signs
 from fsr.runs.kernel import load_kernel

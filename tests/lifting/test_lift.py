@@ -14,7 +14,8 @@ from fsr.computation.expression import Case, Const, Op, rebuilt, walk
 from fsr.computation.printing import lines
 from fsr.computation.types import type_of
 from fsr.lifting.check import Checker
-from fsr.lifting.lift import Lifting, lift
+from fsr.lifting.found import Lifting
+from fsr.lifting.lift import lift
 from fsr.runs.kernel import load_kernel
 
 pytestmark = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")

@@ -8,7 +8,8 @@ from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
 from fsr.computation.computation import from_record, to_record
 from fsr.computation.printing import lines
-from fsr.lifting.lift import Lifting, lift
+from fsr.lifting.found import Lifting
+from fsr.lifting.lift import lift
 from fsr.runs.kernel import load_kernel
 
 pytestmark = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")

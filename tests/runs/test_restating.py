@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fsr.lifting.lift import Lifting, lift
+from fsr.lifting.found import Lifting
+from fsr.lifting.lift import lift
 from fsr.runs import restating
 from fsr.runs.budget import Budget
 from fsr.runs.kernel import Kernel, load_kernel

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from fsr.computation.expression import Affine, Case, Const, Expr, Fold, Load, Op
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
-from fsr.testgen.values import float_bounds
+from fsr.expressions import evaluate
 
 Range = tuple[float, float]
 _ANY = (-math.inf, math.inf)
@@ -88,9 +88,10 @@ def _given(buffer: str, contract: Contract) -> Range:
     if a is None or a.constraints.low is None or a.constraints.high is None:
         return _ANY
     try:
-        return float_bounds(a, {})
+        low, high = (float(evaluate(end, {})) for end in (a.constraints.low, a.constraints.high))
     except ContractError:
         return _ANY
+    return low, high
 
 
 def _most(extent: Affine, most: Callable[[str], float]) -> float:

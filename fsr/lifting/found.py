@@ -1,0 +1,54 @@
+"""What lifting a candidate comes to, and the parts of it that need nothing of how it was watched."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fsr.computation.canonical import DIMS
+from fsr.computation.computation import Computation, Statement
+from fsr.computation.expression import Expr, Fold, Op, renamed
+from fsr.computation.printing import affine_text
+from fsr.lifting.forms import Forms
+
+_MOST_EDGES = 6  # of one dimension of an output in one run
+
+
+@dataclass(frozen=True, slots=True)
+class Lifting:
+    """What a candidate computes, or why that is not known. ``watched``, ``checked``: sizes. ``cases``: how many tests
+    it has answered as the original did."""
+
+    computation: Computation | None
+    why: str = ""
+    seconds: float = 0.0
+    watched: tuple[Mapping[str, int], ...] = ()
+    checked: tuple[Mapping[str, int], ...] = ()
+    cases: int = 0
+
+
+def facing(known: Mapping[tuple[int, ...], int], d: int, forms: Forms) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Elements of different forms next to each other along a dimension, once for each two indices."""
+    rows: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for place in sorted(known):
+        rows.setdefault((*place[:d], *place[d + 1 :]), []).append(place)
+    found: dict[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
+    for row in rows.values():
+        for low, high in itertools.pairwise(row):
+            if high[d] - low[d] > 1 and forms.skeleton(known[low]) != forms.skeleton(known[high]):
+                found.setdefault((low[d], high[d]), (low, high))
+    return list(found.values())[:_MOST_EDGES]
+
+
+def scattered(found: Fold, output: str, combine: str) -> Statement:
+    """What adds up where data tells, as a statement over the dimensions of its fold."""
+    body = found.body
+    assert isinstance(body, Op)
+    names = dict(zip((n for n, _ in found.dims), DIMS, strict=False))
+
+    def told(e: Expr) -> Expr:
+        return renamed(e, lambda n: names.get(n, n))
+
+    dims = tuple((names[n], affine_text(x)) for n, x in found.dims)
+    return Statement("scatter", output, dims, told(body.args[0]), tuple(map(told, body.args[1:])), combine)
