@@ -230,6 +230,20 @@ def affine(value: str | int, coefficient: int = 1) -> Affine:
     return Affine((), value) if isinstance(value, int) else Affine(((value, coefficient),), 0)
 
 
+def valued(a: Affine, of: Callable[[str], int]) -> int:
+    """The number that an affine value is where every dimension and size is one."""
+    return a.constant + sum(k * of(name) for name, k in a.terms)
+
+
+def put_in_place(a: Affine, name: str, instead: Affine) -> Affine:
+    """An affine value with another in the place of a dimension."""
+    terms = dict(a.terms)
+    times = terms.pop(name, 0)
+    for n, k in instead.terms:
+        terms[n] = terms.get(n, 0) + times * k
+    return Affine(tuple(sorted((n, k) for n, k in terms.items() if k)), a.constant + times * instead.constant)
+
+
 def renamed(e: Expr, names: Callable[[str], str]) -> Expr:
     """The expression with its dimensions called otherwise, bound ones too."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fsr.computation.expression import Affine, Case, Expr, Load, Number, Quotient, Remainder, children
+from fsr.computation.expression import Affine, Case, Expr, Load, Number, Quotient, Remainder, children, valued
 from fsr.lifting.graph import Graph
 from fsr.lifting.points import Points
 
@@ -61,7 +61,7 @@ def _value(e: Expr, at: Mapping[str, int]) -> int:
 
 
 def _affine(a: Affine, at: Mapping[str, int]) -> int:
-    return a.constant + sum(k * at.get(name, 0) for name, k in a.terms)
+    return valued(a, lambda name: at.get(name, 0))
 
 
 def _size(by: str | int, at: Mapping[str, int]) -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fsr.computation.expression import Affine, Fold, Load, Number, walk, with_affine
+from fsr.computation.expression import Affine, Fold, Load, Number, put_in_place, walk, with_affine
 from fsr.lifting.refused import Refused
 
 _MOST = 64
@@ -60,15 +60,7 @@ def _along(fold: Fold, name: str, length: Affine, known: Extents) -> Fold:
     except Refused:
         return fold
     sign = dict(index.terms)[name]
-    rest = Affine(tuple((n, k) for n, k in index.terms if n != name), index.constant)
-
-    def changed(a: Affine) -> Affine:
-        """With ``sign * (name - rest)`` in place of the dimension."""
-        by = dict(a.terms).get(name, 0) * sign
-        terms = {n: k for n, k in a.terms if n != name} | ({name: by} if by else {})
-        for n, k in rest.terms:
-            terms[n] = terms.get(n, 0) - by * k
-        return Affine(tuple(sorted((n, k) for n, k in terms.items() if k)), a.constant - by * rest.constant)
-
+    rest = tuple((n, -sign * k) for n, k in index.terms if n != name)
+    instead = Affine(((name, sign), *rest), -sign * index.constant)  # what the dimension is of the index
     dims = tuple((n, count if n == name else x) for n, x in fold.dims)
-    return replace(fold, dims=dims, body=with_affine(fold.body, changed))
+    return replace(fold, dims=dims, body=with_affine(fold.body, lambda a: put_in_place(a, name, instead)))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 
 from fsr.computation.computation import Computation, Statement
-from fsr.computation.expression import Affine, Expr, Fold, Load, Number, Op, Recurrence, children
+from fsr.computation.expression import Affine, Expr, Fold, Load, Number, Op, Recurrence, children, valued
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
@@ -122,7 +122,7 @@ class _Counted:
 
 
 def _value(extent: Affine, known: Mapping[str, int]) -> int:
-    return extent.constant + sum(k * known.get(name, 1) for name, k in extent.terms)
+    return valued(extent, lambda name: known.get(name, 1))
 
 
 def _extent(text: str, sizes: Mapping[str, int]) -> int:

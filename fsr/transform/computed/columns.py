@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Expr, Fold, Load, names_in
+from fsr.computation.expression import Expr, Fold, Load, names_in, valued
 from fsr.computation.types import type_of
 from fsr.hardware.dtypes import float_limits, is_float, numpy_dtype
 from fsr.records import Scratch
@@ -116,8 +116,7 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
 
 
 def _value(found: Columns) -> float:
-    over = extent(found.folds[0])
-    return over.constant + sum(k * found.scene.timed(n) for n, k in over.terms)
+    return valued(extent(found.folds[0]), found.scene.timed)
 
 
 # ---------------------------------------------------------------- text

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from fsr.computation.computation import Computation, Statement
-from fsr.computation.expression import Affine, Case, Expr, with_affine
+from fsr.computation.expression import Affine, Case, Expr, put_in_place, with_affine
 from fsr.computation.printing import affine_text
 from fsr.transform.computed.parts import put_in, value_of
 
@@ -52,12 +52,4 @@ def _apart(s: Statement, same: Callable[[str, str], bool]) -> Iterator[Statement
 
 def _at(e: Expr, dim: str, at: Affine) -> Expr:
     """The expression where a dimension is that."""
-
-    def told(a: Affine) -> Affine:
-        terms = dict(a.terms)
-        times = terms.pop(dim, 0)
-        for name, k in at.terms if times else ():
-            terms[name] = terms.get(name, 0) + times * k
-        return Affine(tuple(sorted((n, k) for n, k in terms.items() if k)), a.constant + times * at.constant)
-
-    return with_affine(e, told)
+    return with_affine(e, lambda a: put_in_place(a, dim, at))

@@ -24,6 +24,7 @@ from fsr.computation.expression import (
     children,
     indices_of,
     names_in,
+    put_in_place,
     rebuilt,
     walk,
     with_affine,
@@ -149,8 +150,4 @@ class _Segments:
 
 def _moved(a: Affine, last: str, length: str, number: int) -> Affine:
     """An index as many segments further on."""
-    terms = dict(a.terms)
-    if last not in terms or not number:
-        return a
-    terms[length] = terms.get(length, 0) + terms[last] * number
-    return Affine(tuple(sorted((n, k) for n, k in terms.items() if k)), a.constant)
+    return put_in_place(a, last, Affine(((last, 1), (length, number))))

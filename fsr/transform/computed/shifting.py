@@ -22,6 +22,7 @@ from fsr.computation.expression import (
     children,
     fixed,
     rebuilt,
+    valued,
     with_affine,
 )  # fmt: skip
 from fsr.computation.types import type_of
@@ -75,7 +76,7 @@ class Inner:
                 a = difference(e.left, e.right)
                 dims = {n for n, _ in a.terms} - self.timed.keys()
                 if not dims or (len(dims) == 1 and dims <= self.tile.keys()):
-                    holds = a.constant + sum(k * {**self.middle, **self.timed}[n] for n, k in a.terms) <= 0
+                    holds = valued(a, {**self.middle, **self.timed}.__getitem__) <= 0
                     self._not_above_nought(a if holds else difference(Affine((), 1), a))
                     return self.of(e.yes if holds else e.no)
         e = _without_noughts(rebuilt(e, tuple(map(self.of, children(e)))))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Expr, Fold, names_in, renamed
+from fsr.computation.expression import Expr, Fold, names_in, renamed, valued
 from fsr.computation.types import type_of
 from fsr.records import Scratch
 from fsr.source.names import indent
@@ -83,8 +83,7 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     if found is None:
         return
     rows = scene.timed(found.rows)
-    over = extent(found.folds[0])
-    length = over.constant + sum(k * scene.timed(n) for n, k in over.terms)
+    length = valued(extent(found.folds[0]), scene.timed)
     gain = 4.0
     for pack in widths(found.bodies, ELEMENT):
         for threads in (256, 512, 128):
