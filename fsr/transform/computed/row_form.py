@@ -226,3 +226,22 @@ def kept_between(found: Rows) -> list[Load]:
     """Reads of the row's own elements that several walks need."""
     counts = {x: sum(x in reads(walked) for walked in found.walks) for x in streams(found)}
     return [x for x, n in counts.items() if n > 1 and found.dims[-1][0] in names_in(x)]
+
+
+def beneath(e: Expr, without: Expr) -> set[Expr]:
+    """All that stands in an expression, other than in one of its parts."""
+    if e == without:
+        return set()
+    found: set[Expr] = {e}
+    for part in children(e):
+        found |= beneath(part, without)
+    return found
+
+
+def leaves(e: Expr, held: set[Expr]) -> list[Expr]:
+    """What is read for an expression, but for what is held."""
+    if e in held:
+        return []
+    if isinstance(e, Load):
+        return [e]
+    return [x for part in children(e) for x in leaves(part, held)]

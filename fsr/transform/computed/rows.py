@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from fsr.computation.expression import Expr, Load, Op, children, names_in, walk
+from fsr.computation.expression import Expr, Load, Op, names_in, walk
 from fsr.computation.types import type_of
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
@@ -20,7 +20,18 @@ from fsr.transform.computed.folding import OPERATORS, PLACES, begun, best, c_typ
 from fsr.transform.computed.packs import pack_type
 from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.row_decisions import WARP
-from fsr.transform.computed.row_form import ELEMENT, RowFold, Rows, kept_between, reads, rows, shared_by_row, streams
+from fsr.transform.computed.row_form import (
+    ELEMENT,
+    RowFold,
+    Rows,
+    beneath,
+    kept_between,
+    leaves,
+    reads,
+    rows,
+    shared_by_row,
+    streams,
+)
 from fsr.transform.computed.scene import Scene, bytes_of, surely, word
 from fsr.transform.plain.c_text import TYPES, NotPlain
 
@@ -103,7 +114,7 @@ class RowKernel:
         if self.slots > 1 and self.keep == "registers":
             tests.insert(0, f"{self.limit}{shift} > {(self.slots - 1) * across}")
         if self.pack > 1 and self.keep == "registers":
-            tests += [f"{n}_whole" for x, n in self.names.items() if self._offset(x) == self._first_offset]
+            tests += [f"{n}_whole" for n in self._alike.values()]
         return " && ".join(tests)
 
     @property
@@ -111,16 +122,30 @@ class RowKernel:
         """The number of the row's first element, as most streams have it."""
         return self._offset(next(x for x in self.names if self.rows.dims[-1][0] in names_in(x)))
 
+    @property
+    def _alike(self) -> dict[Load, str]:
+        """The names of the streams whose packs begin where those do."""
+        return {x: n for x, n in self.names.items() if self._offset(x) == self._first_offset}
+
+    @property
+    def _count(self) -> str:
+        """How many rows there are."""
+        return " * ".join(self.rows.scene.size(x) for _, x in self.rows.dims)
+
+    @property
+    def _begin(self) -> str:
+        """Where a thread's first pack begins in its row."""
+        return f"$thread * {self.pack} - $shift" if self.pack > 1 else "$thread"
+
     def _row(self) -> list[str]:
         """Which row, and the thread's number in it."""
         scene = self.rows.scene
         if self.threads > WARP:
             return ["const int $thread = threadIdx.x;", *lead_dims(scene, self.rows.dims, "blockIdx.x")]
         number = f"({scene.index})blockIdx.x * {_WARPS_A_BLOCK} + threadIdx.x / {WARP}"
-        count = " * ".join(scene.size(x) for _, x in self.rows.dims)
         return [
             f"const {scene.index} $number = {number};",
-            f"if ($number >= {count}) return;",
+            f"if ($number >= {self._count}) return;",
             f"const int $thread = threadIdx.x % {WARP};",
             *lead_dims(scene, self.rows.dims, "$number"),
         ]
@@ -129,14 +154,16 @@ class RowKernel:
         """Where packs begin, and for each stream whether they may be read whole."""
         if self.pack == 1:
             return []
-        first = self._first_offset
-        lines = ["// Packs begin where memory lets them: so many elements before the row.",
-                 f"const int $shift = ({first}) % {self.pack};"]  # fmt: skip
+        lines = ["// Packs begin where memory lets them: so many elements before the row.", *self._shifted()]
         for x, name in self.names.items():
-            tests = [] if self._offset(x) == first else [f"({self._offset(x)}) % {self.pack} == $shift"]
+            tests = [] if x in self._alike else [f"({self._offset(x)}) % {self.pack} == $shift"]
             tests += self._aligned(x)
             lines.append(f"const bool {name}_whole = {' && '.join(tests) or 'true'};")
         return lines
+
+    def _shifted(self) -> list[str]:
+        """How many elements of a row's first pack lie before the row."""
+        return [f"const int $shift = ({self._first_offset}) % {self.pack};"] if self.pack > 1 else []
 
     def _aligned(self, x: Load) -> list[str]:
         """The test of whether packs of a buffer may begin at its first element, where that is not known."""
@@ -240,7 +267,7 @@ class RowKernel:
         for f in phase:
             body = uncast(f.body)
             used = any(body == e for v in values for e in walk(v)) and not isinstance(body, Load)
-            left = any(stay[0] in _beneath(v, body) for v in values)
+            left = any(stay[0] in beneath(v, body) for v in values)
             if used and not left and type_of(body) == stay[0].dtype and len(phase) == 1:
                 return f, self.names[stay[0]]
         return None
@@ -279,7 +306,7 @@ class RowKernel:
     ) -> list[str]:  # fmt: skip
         """One walk over the row. ``stay``: streams that stay in registers, None where the row is read again."""
         scene, across, around = self.rows.scene, self.threads * self.pack, around or _Around()
-        at, first = f"${ELEMENT}_first", f"$thread * {self.pack} - $shift" if self.pack > 1 else "$thread"
+        at, first = f"${ELEMENT}_first", self._begin
         fresh = [x for x in dict.fromkeys(reads(exprs)) if x in self.names and x not in seen]
         seen |= set(stay or ())
 
@@ -328,7 +355,7 @@ class RowKernel:
             self.low, self.high, self.sure = False, True, False
             head = f"for (int {at} = {first}; {at} < {self.limit}; {at} += {across}) {{"
             return ["#pragma unroll 4", head, *indent(body()), "}"]
-        whole = [f"{n}_whole" for x, n in self.names.items() if self._offset(x) == self._first_offset]
+        whole = [f"{n}_whole" for n in self._alike.values()]
         self.low, self.high, self.sure = False, False, True
         within = body()
         self.low, self.high, self.sure = True, True, False
@@ -362,7 +389,7 @@ class RowKernel:
 
     def chosen(self, x: Load, whole: str, single: list[str]) -> list[str]:
         """The access of a pack where it may be whole, else an element at a time."""
-        own = self._offset(x) == self._first_offset and self.sure
+        own = x in self._alike and self.sure
         tests = [] if own else [f"{self.names[x]}_whole"]
         tests += [f"${ELEMENT}_first >= 0"] if self.low else []
         tests += [f"${ELEMENT}_first + {self.pack} <= {self.limit}"] if self.high else []
@@ -411,7 +438,7 @@ class RowKernel:
     def _still(self, exprs: Sequence[Expr]) -> list[Expr]:
         """What is read for the expressions when values that stand in registers are taken from there."""
         held = {e for e, t in self.totals.items() if t.endswith(".v[$lane]")}
-        return [x for e in exprs for x in _leaves(e, held)]
+        return [x for e in exprs for x in leaves(e, held)]
 
     def _joined(self, f: RowFold) -> str:
         """The threads' results as one."""
@@ -421,21 +448,3 @@ class RowKernel:
         self.rows.scene.helpers.add(called)
         own = called if self.threads == WARP else f"{called}<{self.threads}>"
         return f"{own}({name}_best, {name});" if at else f"{name} = {own}({name});"
-
-
-def _beneath(e: Expr, without: Expr) -> set[Expr]:
-    """All that stands in an expression, other than in one of its parts."""
-    if e == without:
-        return set()
-    found: set[Expr] = {e}
-    for part in children(e):
-        found |= _beneath(part, without)
-    return found
-
-
-def _leaves(e: Expr, held: set[Expr]) -> list[Expr]:
-    if e in held:
-        return []
-    if isinstance(e, Load):
-        return [e]
-    return [x for part in children(e) for x in _leaves(part, held)]

@@ -48,10 +48,9 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     for threads in (1024, 512, 768, 256):
         slots = -(-(length + before) // (threads * width))
         kernel = StreamedRows(found, threads, width, slots, "streamed")
-        size = kernel.shared_bytes() + RESERVED
-        if not kernel.fits or slots > _MOST_SLOTS or size > scene.gpu.max_shared_bytes:
+        blocks = kernel.blocks()
+        if not kernel.fits or slots > _MOST_SLOTS or not blocks:
             continue
-        blocks = scene.gpu.shared_bytes_per_sm // size
         if blocks <= _FEW_BLOCKS and count >= _ROWS_A_BLOCK * blocks * scene.gpu.sm_count:
             yield {"threads": threads, "pack": width, "slots": slots}, 4.2 if slots > 1 else 3.0
 
@@ -84,12 +83,16 @@ class StreamedRows(RowKernel):
     @property
     def fits(self) -> bool:
         """Whether what stays of a row can be copied: packs of as many bytes as one copy has, all beginning alike."""
-        same = all(self._offset(x) == self._first_offset for x in self.stay)
-        return same and all(bytes_of(x) * self.pack in _COPIED for x in self.stay)
+        return all(x in self._alike for x in self.stay) and all(bytes_of(x) * self.pack in _COPIED for x in self.stay)
 
     def shared_bytes(self) -> int:
         """Dynamic shared memory of a block."""
         return self.slots * self.threads * self.pack * sum(map(bytes_of, self.stay))
+
+    def blocks(self) -> int:
+        """Blocks that fit a multiprocessor."""
+        size, gpu = self.shared_bytes() + RESERVED, self.rows.scene.gpu
+        return gpu.shared_bytes_per_sm // size if size <= gpu.max_shared_bytes else 0
 
     def written(self) -> Written:
         """The whole kernel."""
@@ -104,7 +107,7 @@ class StreamedRows(RowKernel):
             *indent([*super()._room(self.stay), *self._fetcher(), *first, *self._each_row(kept=True)]),
             "} else {", *indent(self._each_row(kept=False)), "}",
         ]  # fmt: skip
-        blocks = max(1, scene.gpu.shared_bytes_per_sm // (size + RESERVED)) * scene.gpu.sm_count
+        blocks = max(1, self.blocks()) * scene.gpu.sm_count
         grid = f"min({' * '.join(f'({x})' for _, x in self.rows.dims)}, {blocks})"
         return Written(
             scene, lines, (grid, "1", "1"), (str(self.threads), "1", "1"), self.threads, "rows", shared_bytes=str(size),
@@ -115,12 +118,7 @@ class StreamedRows(RowKernel):
         """The condition under which rows have their place, and packs of them are whole."""
         before = f" + {self.pack - 1}" if self.pack > 1 else ""
         tests = [f"{self.limit}{before} <= {self.slots * self.threads * self.pack}"]
-        alike = [x for x in self.names if self._offset(x) == self._first_offset]
-        return " && ".join(dict.fromkeys([*tests, *(t for x in alike for t in self._aligned(x))]))
-
-    @property
-    def _count(self) -> str:
-        return " * ".join(self.rows.scene.size(x) for _, x in self.rows.dims)
+        return " && ".join(dict.fromkeys([*tests, *(t for x in self._alike for t in self._aligned(x))]))
 
     def _each_row(self, *, kept: bool) -> list[str]:
         scene = self.rows.scene
@@ -132,12 +130,8 @@ class StreamedRows(RowKernel):
     def _fetcher(self) -> list[str]:
         """A function that begins to copy a thread's pack of a row to its place."""
         scene = self.rows.scene
-        inner, place = lead_dims(scene, self.rows.dims, "$wanted"), f"$number * {self.threads}"
-        at, begin = f"${ELEMENT}_first", f"$number * {self.threads * self.pack} + $thread"
-        if self.pack > 1:
-            inner.append(f"const int $shift = ({self._first_offset}) % {self.pack};")
-            begin = f"$number * {self.threads * self.pack} + $thread * {self.pack} - $shift"
-        inner.append(f"const int {at} = {begin};")
+        at, place = f"${ELEMENT}_first", f"$number * {self.threads}"
+        inner = [*lead_dims(scene, self.rows.dims, "$wanted"), *self._shifted(), self._placed(at)]
         self.low, self.high, self.sure = self.pack > 1, True, True
         for x in self.stay:
             kept = f"{self.names[x]}_kept[{place}]"
@@ -150,6 +144,10 @@ class StreamedRows(RowKernel):
             f"auto $fetch = [&](const {scene.index} $wanted, const int $number) {{",
             f"    if ($wanted < {self._count}) {{", *indent(indent(inner)), "    }", "};",
         ]  # fmt: skip
+
+    def _placed(self, at: str) -> str:
+        """Where the pack of a slot begins in its row."""
+        return f"const int {at} = $number * {self.threads * self.pack} + {self._begin};"
 
     def _copied(self, x: Load, place: str) -> str:
         """One element to its place."""
@@ -197,7 +195,7 @@ class StreamedRows(RowKernel):
 
     def _shift(self) -> list[str]:
         lines = super()._shift()
-        alike = [f"const bool {n}_whole" for x, n in self.names.items() if self._offset(x) == self._first_offset]
+        alike = [f"const bool {n}_whole" for n in self._alike.values()]
         return [x for x in lines if not (self.kept and x.startswith(tuple(alike)))]
 
     def chosen(self, x: Load, whole: str, single: list[str]) -> list[str]:
@@ -231,15 +229,13 @@ class StreamedRows(RowKernel):
             "#pragma unroll" if self.slots <= _UNROLLED else f"#pragma unroll {max(4, self._together)}",
             f"for (int $number = 0; $number < {self.slots}; ++$number) {{",
             *indent([
-                f"const int {at} = $number * {self.threads * self.pack} + {first};", *wait,
+                self._placed(at), *wait,
                 f"if ({whole}) {{", *indent(within), "}", *end,
             ]),
             "}",
         ]  # fmt: skip
         ends = self._ends(at, body) if self.pack > 1 else []
-        return (
-            [*ends, *main] if self.turn == self.last else [*main, *ends]
-        )  # before the next row comes into their place
+        return [*ends, *main] if self.turn == self.last else [*main, *ends]  # before the next row takes their place
 
     def _ends(self, at: str, body: Walked) -> list[str]:
         """The packs at a row's ends that are not whole. In the loop over slots they would stand beside those that are:

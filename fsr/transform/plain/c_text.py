@@ -127,11 +127,7 @@ class Writer:
             raise NotPlain(f"{name} of {dtype}")
         if name in _COMPARISONS:
             return f"({self._widened(args[0])} {_SIGNS[name]} {self._widened(args[1])})"
-        args = tuple(e.as_written if name == "sum" and e.order else self._as_people_write(name, args))
-        if name == "sum" and e.order and _is_less(args[0]) and not _is_less(args[1]):
-            args = (args[1], args[0], *args[2:])  # "b - a" for "-a + b", which is the same
-        if name == "sum" and not e.order:  # "a + c - b" rather than "a - b + c": a value is whole before it is centred
-            args = tuple(sorted(args, key=_is_less))
+        args = _as_a_difference(e.as_written) if name == "sum" and e.order else self._as_people_write(name, args)
         parts = [self.text(a) for a in args]
         if name in _OVERFLOWING and (dtype in ("int8", "int16") or _wraps(e)):
             return _wrapped(name, dtype, parts)
@@ -165,16 +161,18 @@ class Writer:
             return f"{name}{'f' if dtype == 'float32' else ''}({', '.join(parts)})"
         raise NotPlain(name)
 
-    def _as_people_write(self, name: str, args: tuple[Expr, ...]) -> Sequence[Expr]:
+    def _as_people_write(self, name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Factors in the order of a normalisation, ``0.5f * (x[i, k] - mean) * scale[i] * weight[k] * dout[i, k]``: a
         centred element with what scales it first, so that no partial product leaves the range that the whole one keeps
         to; else, and sums of products, in the order of the arguments: which of two products is fused with their sum
-        depends on it."""
+        depends on it; what is taken off last, ``a + c - b``, so that a value is whole before it is centred."""
         if name == "prod":
-            return self._scaled_first(args)
-        if name == "sum" and all(isinstance(part, Load) for a in args for part in factors_of(a)):
-            return sorted(args, key=lambda a: [self._place(part) for part in factors_of(a)])
-        return args
+            return tuple(self._scaled_first(args))
+        if name != "sum":
+            return args
+        if all(isinstance(part, Load) for a in args for part in factors_of(a)):
+            args = tuple(sorted(args, key=lambda a: [self._place(part) for part in factors_of(a)]))
+        return tuple(sorted(args, key=_is_less))
 
     def _scaled_first(self, factors: tuple[Expr, ...]) -> list[Expr]:
         """Constants, the widest factor (a centred one, if any), what scales rows of it, the rest, others as wide."""
@@ -303,6 +301,12 @@ def _grouped(text: str) -> str:
 
 def _is_less(e: Expr) -> bool:
     return isinstance(e, Op) and e.name == "neg"
+
+
+def _as_a_difference(terms: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """``b - a`` for ``-a + b``, which is the same to the bit."""
+    swapped = len(terms) > 1 and _is_less(terms[0]) and not _is_less(terms[1])
+    return (terms[1], terms[0], *terms[2:]) if swapped else terms
 
 
 def literal(e: Const) -> str:
