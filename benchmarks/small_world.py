@@ -130,16 +130,6 @@ class Few(Space):
         told = book.of("applied", key, lambda: None if (c := apply(candidate, action, move)) is None else to_json(c))
         return None if told is None else candidate_from_json(told)
 
-    def replay(self, start: Candidate, moves: tuple[str, ...]) -> Candidate | None:
-        """As of Space, by moves that are offered here."""
-        current: Candidate | None = start
-        for name in moves:
-            if current is None:
-                return None
-            found = next(((a, m) for a, m in self.moves(current, name) if m.name == name), None)
-            current = None if found is None else self.applied(current, *found)
-        return current
-
 
 def _path(candidate: Candidate) -> str:
     return " ".join(candidate.actions)

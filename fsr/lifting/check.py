@@ -28,8 +28,6 @@ SAMPLED = (1500, 200)  # elements that are compared where all are too many; wher
 MOST_WHOLE = 1 << 19  # elements of an output that are all compared
 # Of one output's spacing, per operation behind an element: regrouped sums, fused products, fast intrinsics.
 _ULPS = 512.0
-
-
 _EXACT = ("max", "min", "neg", "fabs", "select", "argmax", "argmin")
 _CUT_OTHERWISE = 0.01  # of whole numbers made of floating ones
 

@@ -231,13 +231,15 @@ class _Attempt:
 
     def _idle(self) -> bool:
         """Whether all that is watched holds what it held."""
-        outputs = [a.name for a in self.contract.buffers() if a.role is not Role.IN]
-        return not any(runs[0].part or runs[0].made(name).any() for runs in self.runs for name in outputs)
+        return not any(runs[0].part or runs[0].made(a.name).any() for runs in self.runs for a in self._outputs)
 
     def _in_rows(self) -> bool:
         """Whether some output is written that has rows."""
-        outputs = [a.name for a in self.contract.buffers() if a.role is not Role.IN]
-        return not self._idle() and any(len(self.watcher.views[name]) > 1 for name in outputs)
+        return not self._idle() and any(len(self.watcher.views[a.name]) > 1 for a in self._outputs)
+
+    @property
+    def _outputs(self) -> list[Argument]:
+        return [a for a in self.contract.buffers() if a.role is not Role.IN]
 
     def _explained(self, why: str) -> str:
         lost = {words: None for runs in self.runs for run in runs for words in run.trace.lost}
@@ -258,7 +260,7 @@ class _Attempt:
 
     def _computation(self, graph: Graph) -> Computation:
         self.general = self._generaliser(graph)  # outputs share what is known of their terms
-        written = [s for a in self.contract.buffers() if a.role is not Role.IN for s in self._statements(graph, a)]
+        written = [s for a in self._outputs for s in self._statements(graph, a)]
         buffers = tuple(Buffer(a.name, a.dtype, self.watcher.views[a.name]) for a in self.contract.buffers())
         if not written:
             raise Refused("nothing is written")
@@ -286,7 +288,7 @@ class _Attempt:
         for n in range(len(self.runs)):
             at = self.runs[n][0].cells(output.name)
             found = self._elements(graph, n, output.name, at)
-            at, found = self._up_tofacing(graph, n, output.name, dict(zip(at, found, strict=True)))
+            at, found = self._up_to_edges(graph, n, output.name, dict(zip(at, found, strict=True)))
             number += [n] * len(at)
             places += at
             terms += found
@@ -376,7 +378,7 @@ class _Attempt:
             return None  # one value or another
         return [a.term(graph, zero_like(graph, a.terms, dtype)) for a in known if a is not None]
 
-    def _up_tofacing(
+    def _up_to_edges(
         self, graph: Graph, n: int, output: str, known: dict[tuple[int, ...], int]
     ) -> tuple[list[tuple[int, ...]], list[int]]:
         """More elements between neighbours of different forms, until the edge between the forms is known."""

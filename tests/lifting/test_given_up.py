@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
+from fsr.lifting.found import Lifting
 from fsr.lifting.lift import lift
 from fsr.runs.kernel import load_kernel
 
@@ -61,11 +64,15 @@ __global__ void mixed(const float *x, float *y) {
 """
 
 
+def watched(tmp_path: Path, source: str, limit_s: float) -> Lifting:
+    (tmp_path / "k.cu").write_text(source)
+    kernel = load_kernel(tmp_path / "k.cu")
+    return lift(kernel.contract, kernel.baseline, limit_s=limit_s)
+
+
 @pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
 def test_reads_where_data_decides_in_local_memory(tmp_path):
-    (tmp_path / "k.cu").write_text(WINDOW)
-    kernel = load_kernel(tmp_path / "k.cu")
-    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    found = watched(tmp_path, WINDOW, 60)
     assert found.computation is None
     assert found.why == "what is read at an address that data decides is no element of a buffer"
     assert found.seconds < 20
@@ -73,8 +80,6 @@ def test_reads_where_data_decides_in_local_memory(tmp_path):
 
 @pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
 def test_the_reason_is_not_that_time_ran_out(tmp_path):
-    (tmp_path / "k.cu").write_text(MIXED)
-    kernel = load_kernel(tmp_path / "k.cu")
-    found = lift(kernel.contract, kernel.baseline, limit_s=6)
+    found = watched(tmp_path, MIXED, 6)
     assert found.computation is None
     assert "too long" not in found.why
