@@ -156,7 +156,7 @@ class Evaluations:
                 self.known[key] = outcome_of(completion)
 
     def _worth_recording(self, result: object) -> bool:
-        right = isinstance(result, Outcome) and result.status >= Status.CORRECT
+        right = isinstance(result, Outcome) and result.status >= Status.SCREENED
         return right and not self.spec.backend.records
 
     def idle(self) -> bool:

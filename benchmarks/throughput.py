@@ -36,7 +36,7 @@ from fsr.evaluation.faults import outcome_of_fault  # noqa: E402
 from fsr.evaluation.spec import BaselineReport, Binaries, CompileRequest, EvaluateRequest, SessionSpec  # noqa: E402
 from fsr.identity import candidate_hash  # noqa: E402
 from fsr.lifting.lift import lift  # noqa: E402
-from fsr.records import OUTDONE, Candidate, Outcome  # noqa: E402
+from fsr.records import Candidate, Outcome  # noqa: E402
 from fsr.runs.fleet import open_fleet  # noqa: E402  # the checkout, installed or not
 from fsr.runs.kernel import Kernel, load_kernel  # noqa: E402
 from fsr.runs.options import RefineOptions  # noqa: E402
@@ -154,8 +154,7 @@ class Course:
         if not isinstance(completion.result, Binaries):
             self._told(candidate, completion, "compile")
             return
-        elites = self.archive.times()
-        request = EvaluateRequest(self.spec, candidate, completion.result, self.best_ns, elites)
+        request = EvaluateRequest(self.spec, candidate, completion.result, self.best_ns)
         task = Task("fsr.evaluation.jobs:evaluate_task", request, EVALUATE_LIMIT_S)
         self._evaluating[self.workers.submit("device", task)] = candidate
 
@@ -165,7 +164,7 @@ class Course:
             self.faults.append(f"{candidate.actions[-1]}: {result.kind}: {result.detail[-300:]}")
             result = outcome_of_fault(result.kind, result.detail, result.error, stage, completion.seconds)
         assert isinstance(result, Outcome)
-        name = OUTDONE if result.outdone else result.status.name.lower()
+        name = result.status.name.lower()
         self.statuses[name] += 1
         self.stage_s[name] += completion.seconds
         self.archive.add(Trial(Proposal(0, candidate, "", None, candidate.actions[-1], ""), result))

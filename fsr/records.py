@@ -24,9 +24,10 @@ class Status(enum.IntEnum):
     CRASHED = 2  # illegal access, trap, worker death
     TIMED_OUT = 3  # hang in compiling or running
     WRONG = 4  # a test failed; evidence holds the shrunk case
-    SLOW = 5  # right on the smoke case, then clearly slower than the incumbent, or outdone: no full tests
-    CORRECT = 6  # all search-time tests passed and it was timed
-    PROMOTED = 7  # held-out tests, sanitizers and the paired final passed: a win
+    SLOW = 5  # right on the smoke case, then clearly slower than the incumbent: no full tests
+    SCREENED = 6  # right on the smoke case and timed; full tests wait until it is built on or may win
+    CORRECT = 7  # all search-time tests passed and it was timed
+    PROMOTED = 8  # held-out tests, sanitizers and the paired final passed: a win
 
 
 class Role(enum.StrEnum):
@@ -311,9 +312,6 @@ class Verdict:
     basis: Basis
 
 
-OUTDONE = "outdone"  # the kind of a candidate that is neither the best nor the fastest of its design
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of one proposal. ``evidence`` is JSON; its keys depend on the status:
@@ -331,8 +329,3 @@ class Outcome:
     features: Features = field(default_factory=Features)
     evidence: Mapping[str, Json] = field(default_factory=dict)
     seconds: float = 0.0
-
-    @property
-    def outdone(self) -> bool:
-        """Whether full tests were not spent on it because another of its design is as fast."""
-        return self.status is Status.SLOW and self.evidence.get("kind") == OUTDONE

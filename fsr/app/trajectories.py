@@ -67,7 +67,7 @@ def _book_of(folder: Path, events: list[dict[str, Any]]) -> Path:
 
 def _outcomes(events: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Hash of a question to what became of the candidate that its answer, and those before it, led to."""
-    told = {e["id"]: e["outcome"] for e in events if e["kind"] == "tell"}
+    told = {e["id"]: e["outcome"] for e in events if e["kind"] in ("tell", "settle")}
     judged = {e["id"]: e["outcome"] for e in events if e["kind"] == "promote"}
     first = (told.get(0) or {}).get("timing") or {}
     found: dict[str, dict[str, Any]] = {}
@@ -102,7 +102,7 @@ def _row(
         "action": told.get("move"), "candidate": told.get("candidate"), "status": told.get("status"),
         "refused": refused["why"] if refused is not None and outcome is None else None, "basis": told.get("basis"),
         "reward": reward, "verdict": told.get("verdict"),
-        "good": bool(told.get("status") in ("correct", "promoted") and (told.get("speedup") or 0.0) > 1.0),
+        "good": bool(told.get("status") in ("screened", "correct", "promoted") and (told.get("speedup") or 0.0) > 1.0),
     }  # fmt: skip
 
 

@@ -1,12 +1,12 @@
 """The tasks that workers run: compile, qualify the baseline, evaluate. Promotion has a module of its own.
 
 The order of the stages is here and nowhere else, cheapest first: guard, compile, smoke, screening, tests.
-Screening stands before the full tests because most candidates are slow, and a slow one needs no proof.
+Screening stands before the full tests because most candidates are slow, and a slow one needs no proof; nor does one
+that is no faster than the best, until the search builds on it or it may win (``EvaluateRequest.owed``).
 """
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import replace
 
@@ -23,11 +23,10 @@ from fsr.evaluation.session import Session, session_of
 from fsr.evaluation.shrinking import shrunk
 from fsr.evaluation.spec import BaselineReport, Binaries, CompileRequest, EvaluateRequest, SessionSpec
 from fsr.evaluation.testing import CaseFailure
-from fsr.features.descriptor import descriptor
 from fsr.features.lifted import text_features
 from fsr.features.roofline import roofline
 from fsr.features.schema import Features, Roofline
-from fsr.records import OUTDONE, Basis, Candidate, CompileFailure, Fault, FaultKind, Json, Outcome, Status
+from fsr.records import Basis, Candidate, Case, CompileFailure, Fault, FaultKind, Json, Outcome, Status
 from fsr.sandbox.confine import support
 from fsr.source.parse import parse_kernels
 
@@ -109,6 +108,8 @@ def evaluate_task(request: EvaluateRequest) -> Outcome:
 
 
 def _stages(session: Session, request: EvaluateRequest) -> Outcome:
+    if request.owed:
+        return _tested(session, request, Outcome(Status.SCREENED, "tests"), [])
     image, plan = request.binaries.run, request.candidate.plan
     illegal = session.illegal(request.candidate)
     if illegal is not None:
@@ -134,20 +135,23 @@ def _stages(session: Session, request: EvaluateRequest) -> Outcome:
         return told
     if elsewhere:
         return replace(told, evidence={"kind": SLOWER_ELSEWHERE, "detail": elsewhere})
-    if not best and reading.timing.median_ns >= request.elites.get(descriptor(features), math.inf):
-        return replace(told, evidence={"kind": OUTDONE})
-    # Those that aim at this one candidate have an answer of the original that no other will ask for: for the best.
-    own = [c for c in session.candidate_cases(request.candidate) if not session.waits(c)] if best else []
-    cases = [*session.search_cases(), *own]
-    passed, failure = first_failure(session, image, request.candidate, cases)
-    if failure is not None:
-        return failed(session, request, failure, "tests", 1 + len(cases), 1 + passed)
     features = features.merged(lifted(request.candidate)) if request.spec.predicted else features
-    evidence: dict[str, Json] = {"own_cases": len(own)} if best else {}
-    return replace(
-        told, status=Status.CORRECT, stage="tests", cases=1 + passed, passed=1 + passed, features=features,
-        evidence=evidence,
-    )  # fmt: skip
+    told = replace(told, status=Status.SCREENED, features=features)
+    if not best:
+        return told
+    # Those that aim at this one candidate have an answer of the original that no other will ask for: for the best.
+    own = [c for c in session.candidate_cases(request.candidate) if not session.waits(c)]
+    return _tested(session, request, replace(told, evidence={"own_cases": len(own)}), own)
+
+
+def _tested(session: Session, request: EvaluateRequest, screened: Outcome, own: list[Case]) -> Outcome:
+    """What the full tests add to what screening found."""
+    cases = [*session.search_cases(), *own]
+    passed, failure = first_failure(session, request.binaries.run, request.candidate, cases)
+    before = screened.passed
+    if failure is not None:
+        return failed(session, request, failure, "tests", before + len(cases), before + passed)
+    return replace(screened, status=Status.CORRECT, stage="tests", cases=before + passed, passed=before + passed)
 
 
 def failed(

@@ -10,7 +10,6 @@ from fsr.backends.backend import Backend
 from fsr.backends.select import backend_named
 from fsr.contract.model import Contract
 from fsr.evaluation.timing import TimingPolicy
-from fsr.features.descriptor import Cell
 from fsr.features.roofline import Ceilings, MustMove
 from fsr.features.schema import Features
 from fsr.identity import digest, to_json
@@ -94,17 +93,15 @@ class CompileRequest:
 @dataclass(frozen=True, slots=True)
 class EvaluateRequest:
     """Payload of ``jobs.evaluate_task``. ``incumbent_ns``: the best time so far; a candidate clearly slower is
-    cut short, and so is one that is faster at the timed sizes only; one that is no faster keeps the cases that aim at
-    it for its promotion. None: nothing is compared, so every test runs. ``elites``: the best times by design; a
-    candidate that is no faster than the best of its own is told as outdone without full tests, since the search would
-    forget it. ``deadline_s``: seconds that this task may take before it is killed; None for no limit but its own."""
+    cut short, and so is one that is faster at the timed sizes only; one that is no faster is told as screened, without
+    full tests. None: nothing is compared, so every test runs. ``owed``: it was screened before and is owed the full
+    tests, all but those that aim at it: nothing else is done."""
 
     spec: SessionSpec
     candidate: Candidate
     binaries: Binaries
     incumbent_ns: float | None = None
-    elites: Mapping[Cell, float] = field(default_factory=dict)
-    deadline_s: float | None = None
+    owed: bool = False
 
 
 class PromotionPart(Enum):

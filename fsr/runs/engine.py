@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from fsr.evaluation.faults import outcome_of_fault
 from fsr.evaluation.jobs import too_fast
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest
-from fsr.features.descriptor import Cell
 from fsr.features.schema import Features
 from fsr.identity import to_json
 from fsr.records import Outcome, Status
@@ -52,8 +51,8 @@ class Engine:
     _evaluating: dict[int, Proposal] = field(default_factory=dict)
     _order: deque[int] = field(default_factory=deque)  # ids asked and not told, where outcomes are told in order
     _early: dict[int, tuple[Proposal, Outcome]] = field(default_factory=dict)  # outcomes that wait for their turn
-    # The best time, and that of each design, when a proposal was asked for.
-    _incumbents: dict[int, tuple[float | None, dict[Cell, float]]] = field(default_factory=dict)
+    _incumbents: dict[int, float | None] = field(default_factory=dict)  # the best time when a proposal was asked for
+    _settling: set[int] = field(default_factory=set)  # screened and told before, now under way to their full tests
     _tried_again: set[int] = field(default_factory=set)
 
     # ------------------------------------------------------------ the search
@@ -85,7 +84,7 @@ class Engine:
         self.context.workers.cancel_all()
         for number in sorted(self._early):
             self._tell(*self._early[number])
-        for waiting in (self._compiling, self._compiled, self._evaluating, self._order, self._early):
+        for waiting in (self._compiling, self._compiled, self._evaluating, self._order, self._early, self._settling):
             waiting.clear()
         self.enricher.clear()
 
@@ -93,7 +92,7 @@ class Engine:
         return len(self._compiling) + len(self._compiled) + len(self._evaluating) + len(self._early)
 
     def _used_up(self, evaluations: int | None) -> bool:
-        return evaluations is not None and self.context.state.told + self._flying() >= evaluations
+        return evaluations is not None and self.context.state.told + self._flying() - len(self._settling) >= evaluations
 
     @property
     def _in_order(self) -> bool:
@@ -112,8 +111,24 @@ class Engine:
             if proposal is None:
                 return True
             self.context.log.append("ask", **asked(proposal))
+            if proposal.parent is not None:
+                self._require_tests(proposal.parent)
             self._begin(proposal)
         return False
+
+    def _require_tests(self, parent: int) -> None:
+        """Have the full tests run of what is built on, where it was screened only; what is made of it need not wait,
+        since it has tests of its own."""
+        trial = self.refinement.trial(parent)
+        if trial.outcome.status is not Status.SCREENED or parent in self._settling:
+            return
+        self._settling.add(parent)
+        if self._in_order:
+            self._order.append(parent)
+        if parent in self.binaries:
+            self._compiled.insert(0, trial.proposal)
+        else:  # told in an earlier life of this run
+            self._compile(trial.proposal)
 
     def _idle(self) -> None:
         """Nothing is under way: a pause, or a proposer that thinks. The device is others' meanwhile."""
@@ -148,7 +163,7 @@ class Engine:
         the one that was compiled soonest; the first of equals."""
         first = 0
         if not self._in_order:
-            worths = [math.inf if p.worth is None else p.worth for p in self._compiled]
+            worths = [math.inf if p.worth is None or p.id in self._settling else p.worth for p in self._compiled]
             first = worths.index(max(worths))
         return self._compiled.pop(first)
 
@@ -167,15 +182,12 @@ class Engine:
     def _begin(self, proposal: Proposal) -> None:
         if self._in_order:
             self._order.append(proposal.id)
-            self._incumbents[proposal.id] = self._known()
+            self._incumbents[proposal.id] = self._best_ns()
         self._compile(proposal)
 
     def _best_ns(self) -> float | None:
         best = self.context.state.best
         return best.time_ns if best is not None else None
-
-    def _known(self) -> tuple[float | None, dict[Cell, float]]:
-        return self._best_ns(), self.refinement.archive.times()
 
     def _compile(self, proposal: Proposal) -> None:
         request = CompileRequest(self.context.spec, proposal.candidate, proposal.untrusted)
@@ -183,11 +195,9 @@ class Engine:
         self._compiling[self.context.workers.submit("compile", task)] = proposal
 
     def _evaluate(self, proposal: Proposal) -> None:
-        best, elites = self._incumbents.pop(proposal.id) if proposal.id in self._incumbents else self._known()
-        limit_s = min(EVALUATE_TIMEOUT_S, max(1.0, self.context.budget.search_left_s))
-        request = EvaluateRequest(
-            self.context.spec, proposal.candidate, self.binaries[proposal.id], best, elites, limit_s
-        )
+        best = self._incumbents.pop(proposal.id) if proposal.id in self._incumbents else self._best_ns()
+        owed = proposal.id in self._settling
+        request = EvaluateRequest(self.context.spec, proposal.candidate, self.binaries[proposal.id], best, owed)
         task = Task("fsr.evaluation.jobs:evaluate_task", request, EVALUATE_TIMEOUT_S)
         self._evaluating[self.context.workers.submit("device", task)] = proposal
 
@@ -229,6 +239,9 @@ class Engine:
             self._tell(proposal, outcome)
 
     def _tell(self, proposal: Proposal, outcome: Outcome) -> None:
+        if proposal.id in self._settling:
+            self._settle(proposal, outcome)
+            return
         state = self.context.state
         self.context.log.append("tell", id=proposal.id, outcome=to_json(outcome))
         before = self._best_ns()
@@ -245,6 +258,13 @@ class Engine:
             best = state.best is trial
             self.enricher.offer(proposal, self.binaries[proposal.id], best=best)
         if outcome.status < Status.SLOW:
+            self.on_failure(proposal.hash, outcome)
+
+    def _settle(self, proposal: Proposal, tests: Outcome) -> None:
+        self._settling.remove(proposal.id)
+        outcome = settle(self.context, self.refinement, proposal.id, tests)
+        if outcome.status < Status.SCREENED:
+            self.binaries.pop(proposal.id, None)
             self.on_failure(proposal.hash, outcome)
 
     def _enrich(self, completion: Completion) -> None:
@@ -264,6 +284,21 @@ class Engine:
             state.best = self.refinement.archive.best
 
 
+def settle(context: RunContext, refinement: Refinement, number: int, tests: Outcome) -> Outcome:
+    """Note what the full tests say of a screened candidate: in the log, then in the search. Its outcome now."""
+    outcome, held = tests, refinement.trial(number).outcome
+    if tests.status is Status.CORRECT:
+        outcome = replace(
+            held, status=tests.status, stage=tests.stage, cases=held.cases + tests.cases,
+            passed=held.passed + tests.passed, seconds=held.seconds + tests.seconds,
+        )  # fmt: skip
+    context.log.append("settle", id=number, outcome=to_json(outcome))
+    refinement.settle(number, outcome)
+    context.state.settle(outcome)
+    context.state.best = refinement.archive.best
+    return outcome
+
+
 def outcome_of(completion: Completion, stage: str, state: RunState) -> Outcome:
     """What a completion says of its candidate; a time below what moving the bytes allows is no time. Raises what is
     fsr's own fault or the user's."""
@@ -271,7 +306,7 @@ def outcome_of(completion: Completion, stage: str, state: RunState) -> Outcome:
     if isinstance(result, WorkerFault):
         return outcome_of_fault(result.kind, result.detail, result.error, stage, completion.seconds)
     assert isinstance(result, Outcome)
-    if state.baseline is not None and result.status >= Status.CORRECT and too_fast(result, state.baseline):
+    if state.baseline is not None and result.status >= Status.SCREENED and too_fast(result, state.baseline):
         evidence = {**result.evidence, "detail": "faster than moving its bytes allows"}
         return Outcome(Status.WRONG, "screening", result.cases, result.passed, evidence=evidence)
     return result

@@ -10,13 +10,13 @@ from typing import cast
 from fsr.evaluation.elsewhere import SLOWER_ELSEWHERE
 from fsr.evaluation.faults import OriginalFails
 from fsr.evaluation.promotion import joined
-from fsr.evaluation.spec import Binaries, CompileRequest, Enriched, PromoteRequest, PromotionPart
+from fsr.evaluation.spec import Binaries, CompileRequest, Enriched, EvaluateRequest, PromoteRequest, PromotionPart
 from fsr.identity import to_json
 from fsr.records import Json, Outcome, Status, VerdictKind
 from fsr.runs.adequacy import Adequacy, Beside
 from fsr.runs.awaiting import completed
 from fsr.runs.context import RunContext
-from fsr.runs.engine import COMPILE_TIMEOUT_S, outcome_of
+from fsr.runs.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S, outcome_of, settle
 from fsr.runs.enriching import Enricher
 from fsr.runs.resuming import demoted
 from fsr.search.proposal import Proposal, Trial
@@ -62,7 +62,7 @@ class Promoter:
                 return None
             self.context.log.append("promote", id=trial.proposal.id, outcome=to_json(outcome))
             if outcome.status is Status.PROMOTED:
-                return Trial(trial.proposal, self._whole(trial, outcome))
+                return Trial(trial.proposal, self._whole(self.refinement.trial(trial.proposal.id), outcome))
             if self._refuse(trial, outcome):
                 return None
         return None
@@ -123,9 +123,13 @@ class Promoter:
                 return None if cut else outcome_of(done, "compile", context.state)
             binaries = done.result
         context.take_device()
+        if trial.outcome.status is Status.SCREENED:
+            tested = self._tested(proposal, binaries)
+            if tested is None or tested.status is not Status.CORRECT:
+                return tested
         whole = partial(
             PromoteRequest, context.spec, proposal.candidate, binaries, untrusted=proposal.untrusted,
-            own_tested=trial.outcome is not None and "own_cases" in trial.outcome.evidence, below=self._below,
+            own_tested="own_cases" in trial.outcome.evidence, below=self._below,
         )  # fmt: skip
         shared = context.spec.predicted and context.workers.size("device") > 1
         parts = (PromotionPart.TESTS, PromotionPart.TIMES) if shared else (PromotionPart.WHOLE,)
@@ -150,6 +154,18 @@ class Promoter:
         if mutants.under_way:  # what comes too late would be in the way of the next
             context.workers.cancel_all()
         return outcome
+
+    def _tested(self, proposal: Proposal, binaries: Binaries) -> Outcome | None:
+        """What the full tests of the search say of one that was screened only; None when the budget ended first."""
+        owed = EvaluateRequest(self.context.spec, proposal.candidate, binaries, owed=True)
+        done, cut = self.context.awaited("device", "jobs:evaluate_task", lambda _: owed, EVALUATE_TIMEOUT_S)
+        if cut:
+            return None
+        outcome = outcome_of(done, "tests", self.context.state)
+        # One that failed is demoted as any that promotion refuses.
+        return (
+            settle(self.context, self.refinement, proposal.id, outcome) if outcome.status is Status.CORRECT else outcome
+        )
 
     def _mutants(self, proposal: Proposal) -> Adequacy:
         """Mutants of a candidate, begun on compile workers that have nothing else to do while it is promoted."""

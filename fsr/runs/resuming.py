@@ -139,6 +139,10 @@ def _replay(event: Mapping[str, Any], refinement: Refinement, state: RunState) -
             refinement.restore(proposal_of(event))
         case "enrich":
             refinement.enrich(event["id"], Features.from_json(event["features"]))
+        case "settle":
+            outcome = outcome_from_json(event["outcome"])
+            refinement.settle(event["id"], outcome)
+            state.settle(outcome)
         case "promote":
             outcome = outcome_from_json(event["outcome"])
             if outcome.status < Status.PROMOTED:

@@ -75,8 +75,8 @@ class Run:
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Have ``listener`` called in the run's thread with every event of the log, as soon as it is on the disk: an
-        object with ``kind`` (start, ask, tell, enrich, promote, pause, go on, resume, end), ``at`` (Unix time) and
-        more. Returns what ends it."""
+        object with ``kind`` (start, ask, tell, settle, enrich, promote, pause, go on, resume, end), ``at`` (Unix time)
+        and more. Returns what ends it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from fsr.evaluation.elsewhere import SLOWER_ELSEWHERE
 from fsr.evaluation.spec import BaselineReport
-from fsr.records import OUTDONE, Json, Outcome, Status
+from fsr.records import Json, Outcome, Status
 from fsr.search.proposal import Trial
 from fsr.search.sharing import Account
 
@@ -63,8 +63,12 @@ class RunState:
         """Note a told candidate."""
         self.told += 1
         beside = outcome.status is Status.SLOW and outcome.evidence.get("kind") == SLOWER_ELSEWHERE
-        name = SLOWER_ELSEWHERE if beside else OUTDONE if outcome.outdone else outcome.status.name.lower()
-        self.statuses[name] += 1
+        self.statuses[SLOWER_ELSEWHERE if beside else outcome.status.name.lower()] += 1
+
+    def settle(self, outcome: Outcome) -> None:
+        """Note what became of a candidate that was told as screened."""
+        self.statuses[Status.SCREENED.name.lower()] -= 1
+        self.statuses[outcome.status.name.lower()] += 1
 
     def action_failed(self, action: str, fault: Exception) -> None:
         """Note, once, that an action raised on this kernel; the search goes on without its moves."""
@@ -78,8 +82,8 @@ class RunState:
 
     @property
     def rejected(self) -> dict[str, int]:
-        """Candidates that were not right, clearly slower or outdone, by status."""
-        right = {Status.CORRECT.name.lower(), Status.PROMOTED.name.lower()}
+        """Candidates that were not right or clearly slower, by status."""
+        right = {status.name.lower() for status in Status if status >= Status.SCREENED}
         return {name: count for name, count in sorted(self.statuses.items()) if name not in right}
 
     @property

@@ -13,7 +13,7 @@ from fsr.records import Json
 from fsr.runs.record import RunRecord
 
 WARP = 32
-RIGHT = frozenset({"correct", "promoted"})
+RIGHT = frozenset({"screened", "correct", "promoted"})
 
 
 def run_view(record: RunRecord) -> dict[str, Json]:
@@ -26,10 +26,11 @@ def run_view(record: RunRecord) -> dict[str, Json]:
     events = record.events
     start: Mapping[str, Any] = next((e for e in events if e["kind"] == "start"), {})
     asks = {e["id"]: e for e in events if e["kind"] == "ask"}
+    settled = {e["id"]: e["outcome"] for e in events if e["kind"] == "settle"}
     promoted = {e["id"]: e["outcome"] for e in events if e["kind"] == "promote"}
     baseline_ns = ((start.get("baseline") or {}).get("timing") or {}).get("median_ns")
     trials = [
-        _trial(asks[e["id"]], e, promoted.get(e["id"]), start["at"], baseline_ns)
+        _trial(asks[e["id"]], e, settled.get(e["id"], e["outcome"]), promoted.get(e["id"]), start["at"], baseline_ns)
         for e in events
         if e["kind"] == "tell" and e["id"] in asks
     ]  # fmt: skip
@@ -56,10 +57,9 @@ def _arch(result: Mapping[str, Any] | None, options: Mapping[str, Any]) -> str:
 
 
 def _trial(
-    ask: Mapping[str, Any], tell: Mapping[str, Any], promoted: Mapping[str, Any] | None, began: float,
-    baseline_ns: float | None,
+    ask: Mapping[str, Any], tell: Mapping[str, Any], outcome: Mapping[str, Any], promoted: Mapping[str, Any] | None,
+    began: float, baseline_ns: float | None,
 ) -> dict[str, Json]:  # fmt: skip
-    outcome = tell["outcome"]
     features = Features.from_json(outcome.get("features") or {})
     timing = outcome.get("timing") or {}
     time_ns = timing.get("median_ns") if outcome["status"] in RIGHT else None

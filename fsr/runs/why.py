@@ -34,7 +34,7 @@ def why(state: RunState, winner: Trial | None, *, actions: int, predicted: bool)
     tail = more.get(state.ended, "") if state.ended is not None else ""
     near = "; those slower elsewhere were faster at the timed sizes only" if SLOWER_ELSEWHERE in state.rejected else ""
     told = f"none of the {state.told} candidates tried was faster than the original"
-    return f"{told} ({rejected or 'all right'}{near}){tail}"
+    return f"{told} ({rejected or 'none was wrong'}{near}){tail}"
 
 
 def _refused(trial: Trial, outcome: Outcome, *, tried: int, predicted: bool) -> str:

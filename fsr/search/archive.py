@@ -1,4 +1,5 @@
-"""A quality-diversity archive: the fastest right candidate of each cell of a grid of descriptors.
+"""A quality-diversity archive: the fastest candidate of each cell of a grid of descriptors, right so far as it was
+tested.
 
 After MAP-Elites (Mouret and Clune 2015, arXiv 1504.04909). The descriptors are what a kernel developer would
 call a different design: how many threads a block, how much shared memory, how many launches, how much work a
@@ -11,11 +12,12 @@ import math
 from collections.abc import Iterator
 
 from fsr.features.descriptor import Cell, descriptor
+from fsr.records import Status
 from fsr.search.proposal import Trial
 
 
 class Archive:
-    """Elites by cell, and the best of all."""
+    """Elites by cell, and the best of all that passed their full tests."""
 
     def __init__(self) -> None:
         self._cells: dict[Cell, Trial] = {}
@@ -26,7 +28,8 @@ class Archive:
         time_ns = trial.time_ns
         if time_ns is None:
             return False
-        if self.best is None or time_ns < (self.best.time_ns or math.inf):
+        tested = trial.outcome.status >= Status.CORRECT
+        if tested and (self.best is None or time_ns < (self.best.time_ns or math.inf)):
             self.best = trial
         cell = descriptor(trial.outcome.features)
         held = self._cells.get(cell)
@@ -38,10 +41,6 @@ class Archive:
     def elites(self) -> list[Trial]:
         """All elites, fastest first; ties by id, so that the order is the same in every process."""
         return sorted(self._cells.values(), key=lambda t: (t.time_ns or math.inf, t.proposal.id))
-
-    def times(self) -> dict[Cell, float]:
-        """The time of each cell's elite, ns."""
-        return {cell: trial.time_ns for cell, trial in self._cells.items() if trial.time_ns is not None}
 
     def holds(self, proposal_id: int) -> bool:
         """Whether a trial is an elite."""

@@ -126,9 +126,8 @@ def gained(trials: Iterable[Trial]) -> tuple[Gained, ...]:
 
 def _told(trial: Trial, move: Move, parent_ns: float) -> tuple[float, float, bool]:
     gain = FAILURE
-    time_ns = trial.outcome.timing.median_ns if trial.outcome.outdone and trial.outcome.timing else trial.time_ns
-    if time_ns is not None:
-        gain = max(math.log(parent_ns / time_ns), 2 * FAILURE)
+    if trial.time_ns is not None:
+        gain = max(math.log(parent_ns / trial.time_ns), 2 * FAILURE)
     return math.log(max(move.gain, 1e-3)), gain, trial.outcome.status < Status.SLOW
 
 

@@ -77,7 +77,7 @@ class Policy:
         """What the move gained over its parent."""
         self._pending[move.action] = max(0, self._pending[move.action] - 1)
         gained = FAILURE
-        if (outcome.status >= Status.CORRECT or outcome.outdone) and outcome.timing is not None:
+        if outcome.status >= Status.SCREENED and outcome.timing is not None:
             gained = max(math.log(parent_ns / outcome.timing.median_ns), 2 * FAILURE)
             same = outcome.timing.basis is Basis.PREDICTED and outcome.timing.median_ns == parent_ns
             self._shown[move.action].append(not same)

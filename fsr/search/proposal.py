@@ -47,8 +47,9 @@ class Trial:
 
     @property
     def time_ns(self) -> float | None:
-        """The time of a right candidate; None when it failed or was cut short as clearly slower."""
-        usable = self.outcome.status >= Status.CORRECT and self.outcome.timing is not None
+        """The time of a candidate that is right so far as it was tested; None when it failed or was cut short as
+        clearly slower."""
+        usable = self.outcome.status >= Status.SCREENED and self.outcome.timing is not None
         return self.outcome.timing.median_ns if usable and self.outcome.timing else None
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 from fsr.errors import HarnessError
 from fsr.features.schema import Features
 from fsr.identity import candidate_hash
-from fsr.records import Candidate, Outcome
+from fsr.records import Candidate, Outcome, Status
 from fsr.search.archive import Archive
 from fsr.search.proposal import Proposal, Space, Trial, strict
 from fsr.search.proposers.protocol import Proposer, Punctual, Suggestion, View
@@ -137,10 +137,23 @@ class Refinement:
             self._baseline, self.space, elites, trials, self._next_id, self._known, seconds_left, evaluations_left
         )
 
+    def trial(self, proposal_id: int) -> Trial:
+        """What is known of a told proposal. Raises KeyError."""
+        return self._trials[proposal_id]
+
     def ranked(self) -> list[Trial]:
-        """All right candidates, fastest first (the baseline among them)."""
+        """All candidates that are right so far as they were tested, fastest first (the baseline among them)."""
         right = [t for t in self._trials.values() if t.time_ns is not None]
         return sorted(right, key=lambda t: (t.time_ns or math.inf, t.proposal.id))
+
+    def settle(self, proposal_id: int, outcome: Outcome) -> None:
+        """Replace the outcome of a screened candidate by what it is after its full tests, and rebuild the archive.
+
+        Raises HarnessError for one that is not screened."""
+        held = self._trials[proposal_id].outcome.status
+        if held is not Status.SCREENED:
+            raise HarnessError(f"proposal {proposal_id}, which is {held.name.lower()}, was owed no tests")
+        self._replace(proposal_id, outcome)
 
     def demote(self, proposal_id: int, outcome: Outcome) -> None:
         """Replace a trial's outcome by a worse one (it failed promotion) and rebuild the archive."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,8 +14,7 @@ from typing import Any
 import pytest
 
 from fsr.evaluation.spec import Binaries, SessionSpec
-from fsr.features.descriptor import descriptor
-from fsr.features.schema import Features
+from fsr.identity import candidate_hash
 from fsr.records import Image, Outcome, Status
 from fsr.runs.budget import Budget
 from fsr.runs.context import RunContext
@@ -23,6 +23,7 @@ from fsr.runs.engine import Engine
 from fsr.runs.enriching import Enricher
 from fsr.runs.lease import Leases
 from fsr.runs.log import EventLog, read_events
+from fsr.runs.resuming import replay_into
 from fsr.runs.state import Ended, RunState
 from fsr.search.proposal import Proposal
 from fsr.search.proposers.background import Background
@@ -168,17 +169,76 @@ def test_of_what_is_compiled_the_device_takes_what_promises_most_first(bench: An
     assert [engine._most_promising().id for _ in thought] == [3, 2, 4, 1, 5]
 
 
+@dataclass
+class Screening(Workers):
+    """Screens what is no faster than the best, as a device does. wrong: moves of candidates that fail full tests."""
+
+    wrong: tuple[str, ...] = ()
+    owed: list[str] = field(default_factory=list)  # hashes of candidates that had their full tests later
+
+    def result(self, pool: str, task: Task) -> Any:
+        found, request = super().result(pool, task), task.payload
+        if pool == "compile":
+            return found
+        best = request.incumbent_ns is None or found.timing.median_ns < request.incumbent_ns
+        tested = Status.WRONG if set(self.wrong) & set(request.candidate.actions) else Status.CORRECT
+        if request.owed:
+            self.owed.append(candidate_hash(request.candidate))
+            return Outcome(tested, "tests", 4, 4)
+        return replace(found, status=tested if best else Status.SCREENED, cases=1, passed=1)
+
+
+def screened(bench: Any, chance: int, compilers: int, **told: Any) -> Bench:
+    found: Bench = bench(Screening(random.Random(chance), compilers, **told), deterministic(4))
+    assert found.search() is Ended.SPACE
+    return found
+
+
 @pytest.mark.parametrize("compilers", [1, 3])
-def test_the_device_is_told_the_best_of_each_design(bench: Any, compilers: int) -> None:
-    found = bench(Workers(random.Random(1), compilers), deterministic())
-    requests = []
-    found.workers.on_device = lambda: requests.append(found.workers.given["device"][-1][1].payload)
-    found.search(8)
-    archive = found.engine.refinement.archive
-    assert requests[0].elites == {descriptor(Features.from_json({})): 1000.0}
-    assert [min(r.elites.values()) for r in requests] == [r.incumbent_ns or 1000.0 for r in requests]
-    assert archive.times().items() >= {descriptor(archive.best.outcome.features): archive.best.time_ns}.items()
-    assert len(requests[-1].elites) > 1
+def test_what_was_screened_has_its_full_tests_once_it_is_built_on(bench: Any, compilers: int) -> None:
+    found = screened(bench, 1, compilers)
+    trials = found.engine.refinement.trials
+    parents = {t.proposal.parent for t in trials}
+    owed = {t.proposal.hash for t in trials if t.proposal.hash in found.workers.owed}
+    assert len(found.workers.owed) == len(owed) > 0
+    status = {t.proposal.id: t.outcome.status for t in trials if t.time_ns is not None}
+    assert {status[n] for n in status if n in parents} == {Status.CORRECT}
+    assert Status.SCREENED in {status[n] for n in status if n not in parents}
+    settled = [t.outcome for t in trials if t.proposal.hash in owed]
+    assert all((o.stage, o.cases, o.timing is not None) == ("tests", 5, True) for o in settled)
+    assert found.context.state.statuses["correct"] == sum(s is Status.CORRECT for s in status.values()) - 1
+    assert found.context.state.told == len(trials) - 1
+
+
+def test_full_tests_that_were_owed_come_in_the_same_order_too(bench: Any) -> None:
+    runs = [log_of(screened(bench, chance, 1)) for chance in range(4)]
+    assert all(run == runs[0] for run in runs)
+    assert "settle" in {kind for kind, _ in runs[0]}
+
+
+def test_what_fails_the_tests_that_it_was_owed_is_built_on_no_more(bench: Any) -> None:
+    right = screened(bench, 1, 1)
+    builds = Counter(t.proposal.parent for t in right.engine.refinement.trials)
+    first = next(t for t in right.engine.refinement.trials if t.proposal.hash in right.workers.owed)
+    failures: list[str] = []
+    found = bench(Screening(random.Random(1), wrong=(first.proposal.move,)), deterministic(4))
+    found.engine.on_failure = lambda candidate, outcome: failures.append(candidate)
+    found.search()
+    refinement = found.engine.refinement
+    assert refinement.trial(first.proposal.id).outcome.status is Status.WRONG
+    assert first.proposal.hash in failures
+    assert first.proposal.id not in found.engine.binaries
+    assert not refinement.archive.holds(first.proposal.id)
+    assert 1 <= Counter(t.proposal.parent for t in refinement.trials)[first.proposal.id] < builds[first.proposal.id]
+
+
+def test_a_run_that_is_resumed_knows_what_was_settled(bench: Any) -> None:
+    found = screened(bench, 1, 1)
+    again, state = search(), RunState("r", "k", 1e6)
+    replay_into(again, found.context.log.folder, state)
+    statuses = [t.outcome.status for t in found.engine.refinement.trials]
+    assert [t.outcome.status for t in again.trials] == statuses
+    assert +state.statuses == +found.context.state.statuses
 
 
 def test_a_search_that_is_done_waits_for_moves_that_may_still_come(bench: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from fsr.evaluation.faults import OriginalFails
 from fsr.evaluation.mutation import MutantsReport, MutantsRequest
-from fsr.evaluation.spec import BaselineReport, Binaries, SessionSpec
+from fsr.evaluation.spec import BaselineReport, Binaries, EvaluateRequest, SessionSpec
 from fsr.identity import candidate_hash
 from fsr.records import DeviceInfo, Image, Json, Outcome, Status
 from fsr.runs.budget import Budget
@@ -19,7 +19,7 @@ from fsr.runs.context import RunContext
 from fsr.runs.control import Control
 from fsr.runs.enriching import Enricher
 from fsr.runs.lease import Leases
-from fsr.runs.log import EventLog
+from fsr.runs.log import EventLog, read_events
 from fsr.runs.promoting import Promoter, reason
 from fsr.runs.state import RunState
 from fsr.search.proposal import Trial
@@ -37,6 +37,7 @@ class Judges:
     done: list[Completion] = field(default_factory=list)
     mutants: MutantsReport = field(default_factory=MutantsReport)
     original_fails_from: int | None = None  # elements
+    owed: int = 0  # full tests of the search that were asked for
     told: int = 0
 
     def submit(self, pool: str, task: Task) -> int:
@@ -47,10 +48,14 @@ class Judges:
             result = Binaries(Image("cubin", "sm_90", b"", {}, {}))
         else:
             self.asked.append(actions)
+            owed = isinstance(task.payload, EvaluateRequest)
+            self.owed += owed
             kind = next((kind for start, kind in self.refused.items() if actions[0].startswith(start)), None)
             evidence: dict[str, Json] = {} if kind is None else {"kind": kind, "detail": "slower at n = 3"}
             refused = Status.WRONG if kind == "value" else Status.CORRECT
-            result = Outcome(Status.PROMOTED if kind is None else refused, "promotion", evidence=evidence)
+            stands = Status.CORRECT if owed else Status.PROMOTED
+            stage, cases = ("tests", 7) if owed else ("promotion", 0)
+            result = Outcome(stands if kind is None else refused, stage, cases, cases, evidence=evidence)
             if self.original_fails_from is not None and task.payload.below != self.original_fails_from:
                 error = OriginalFails(self.original_fails_from, "n=65536", "an illegal memory access")
                 result = WorkerFault("raised", "", pickle.loads(pickle.dumps(error)))
@@ -204,3 +209,25 @@ def test_where_the_original_itself_fails_nothing_is_held_against_a_candidate(
     winner = promoted(refinement, judges, tmp_path)
     assert winner is not None
     assert judges.asked == [winner.proposal.candidate.actions] * 2  # the fastest, once more below those sizes
+
+
+@pytest.mark.parametrize("kind", ["", "tile"])
+def test_what_was_screened_only_has_its_full_tests_first(refinement: Refinement, tmp_path: Path, kind: str) -> None:
+    """What fails them is refused as what fails its promotion is."""
+    fastest, state = refinement.ranked()[0], RunState("r", "k", 60.0)
+    refinement._trials[fastest.proposal.id] = Trial(
+        fastest.proposal, replace(fastest.outcome, status=Status.SCREENED, stage="screening")
+    )
+    judges = Judges({kind: "value"} if kind else {})
+    winner = promoted(refinement, judges, tmp_path, state=state)
+    assert winner is not None
+    kinds = [event["kind"] for event in read_events(tmp_path / "run")]
+    assert judges.owed == 1
+    if kind:
+        assert winner.proposal.hash != fastest.proposal.hash
+        assert refinement.trial(fastest.proposal.id).outcome.status is Status.WRONG
+        assert "settle" not in kinds
+    else:
+        assert winner.proposal.hash == fastest.proposal.hash
+        assert winner.outcome.cases == fastest.outcome.cases + 7
+        assert kinds == ["settle", "promote"]

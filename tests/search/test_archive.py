@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fsr.features.descriptor import descriptor
 from fsr.features.schema import Features
 from fsr.records import Status
@@ -32,11 +34,13 @@ def test_another_design_keeps_its_own_cell() -> None:
     assert archive.best.proposal.id == 1
 
 
-def test_the_times_of_all_cells() -> None:
-    archive = Archive()
+def test_what_was_screened_only_is_an_elite_but_not_the_best() -> None:
+    archive, fast = Archive(), trial(2, 90.0, threads_per_block=512)
     archive.add(trial(1, 100.0, threads_per_block=128))
-    archive.add(trial(2, 90.0, threads_per_block=512))
-    assert archive.times() == {of({"threads_per_block": 128.0}): 100.0, of({"threads_per_block": 512.0}): 90.0}
+    assert archive.add(Trial(fast.proposal, replace(fast.outcome, status=Status.SCREENED)))
+    assert [t.proposal.id for t in archive] == [2, 1]
+    assert archive.best is not None
+    assert archive.best.proposal.id == 1
 
 
 def test_failures_are_no_elites() -> None:

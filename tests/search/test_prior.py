@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from fsr.records import OUTDONE, Status
+from fsr.records import Status
 from fsr.search.experience import Experience, Where
 from fsr.search.policy import Belief, Policy
 from fsr.search.prior import MOST_KERNELS, Prior, difference, prior
@@ -168,11 +168,10 @@ def test_what_many_found_to_gain_nothing_comes_after_the_rest_until_it_gains_her
     assert not policy.dull(move, told)
 
 
-def test_what_was_outdone_counts_as_its_time_says() -> None:
+def test_what_was_screened_only_counts_as_its_time_says() -> None:
     flag, move = Knob("flag", (1,), 1.05), Move("flag", "kernel", (("v", 1),), 1.05)
-    outdone = replace(timed(1010.0), status=Status.SLOW, evidence={"kind": OUTDONE})
     estimates = []
-    for outcome in (timed(1010.0), outdone, replace(outdone, evidence={})):
+    for outcome in [replace(timed(1010.0), status=status) for status in (Status.CORRECT, Status.SCREENED, Status.SLOW)]:
         policy = Policy()
         policy.learn(move, 1000.0, outcome)
         estimates.append(policy.estimate(flag, move, {}))
