@@ -21,7 +21,7 @@ import os
 import random
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
@@ -49,6 +49,7 @@ from fsr.transform.protocol import Move  # noqa: E402
 from fsr.workers.protocol import Completion, Task, WorkerFault, Workers  # noqa: E402
 
 TARGET_A_SECOND = 20.0
+AHEAD = 2  # evaluations that are given to the device before their turn
 COMPILE_LIMIT_S, EVALUATE_LIMIT_S, BASELINE_LIMIT_S = 90.0, 120.0, 300.0
 
 
@@ -116,6 +117,7 @@ class Course:
         self.compile_s = self.device_s = 0.0
         self.faults: list[str] = []
         self._compiling: dict[int, Candidate] = {}
+        self._compiled: deque[tuple[Candidate, Binaries]] = deque()
         self._evaluating: dict[int, Candidate] = {}
 
     @property
@@ -133,12 +135,14 @@ class Course:
         """Seconds that it took."""
         started = time.monotonic()
         waiting = list(reversed(candidates))
-        depth = self.workers.size("compile") + 2
-        while waiting or self._compiling or self._evaluating:
+        depth = self.workers.size("compile") + AHEAD
+        while waiting or self._compiling or self._compiled or self._evaluating:
             while waiting and len(self._compiling) < depth:
                 candidate = waiting.pop()
                 task = Task("fsr.evaluation.jobs:compile_task", CompileRequest(self.spec, candidate), COMPILE_LIMIT_S)
                 self._compiling[self.workers.submit("compile", task)] = candidate
+            while self._compiled and len(self._evaluating) < AHEAD:  # later ones are to know what is best by then
+                self._evaluate(*self._compiled.popleft())
             for completion in self.workers.wait(0.1):
                 self._take(completion)
         return time.monotonic() - started
@@ -154,7 +158,10 @@ class Course:
         if not isinstance(completion.result, Binaries):
             self._told(candidate, completion, "compile")
             return
-        request = EvaluateRequest(self.spec, candidate, completion.result, self.best_ns)
+        self._compiled.append((candidate, completion.result))
+
+    def _evaluate(self, candidate: Candidate, binaries: Binaries) -> None:
+        request = EvaluateRequest(self.spec, candidate, binaries, self.best_ns)
         task = Task("fsr.evaluation.jobs:evaluate_task", request, EVALUATE_LIMIT_S)
         self._evaluating[self.workers.submit("device", task)] = candidate
 

@@ -28,7 +28,8 @@ from fsr.search.refinement import Refinement
 from fsr.workers.protocol import Completion, Task, WorkerFault
 
 CLEARLY = 1.02  # better by this factor is a gain to go on from; less is a flag here and a hint there
-SHORT_S = 0.5  # an evaluation that takes longer is given to a free device only, which then knows what is best by then
+AHEAD_S = 0.5  # so long the search may think of what to try next; a device has as much to do meanwhile
+MOST_AHEAD = 8  # evaluations that a device has at a time: they are told what is best when they are given to it
 COMPILE_TIMEOUT_S = 90.0
 EVALUATE_TIMEOUT_S = 120.0
 
@@ -54,6 +55,7 @@ class Engine:
     _incumbents: dict[int, float | None] = field(default_factory=dict)  # the best time when a proposal was asked for
     _settling: set[int] = field(default_factory=set)  # screened and told before, now under way to their full tests
     _tried_again: set[int] = field(default_factory=set)
+    _turn_s: float | None = None  # what an evaluation takes of its device; a mean that follows
 
     # ------------------------------------------------------------ the search
 
@@ -102,7 +104,8 @@ class Engine:
     def _fill(self, evaluations: int | None) -> bool:
         """Ask until enough is under way; whether there was nothing to ask for."""
         workers, budget = self.context.workers, self.context.budget
-        depth = workers.size("compile") + 2 * workers.size("device")
+        ahead = 1 if self._in_order else self._ahead
+        depth = workers.size("compile") + (1 + ahead) * workers.size("device")
         while self._flying() < depth and not self.context.control.paused:
             if self._used_up(evaluations):
                 return True
@@ -153,10 +156,15 @@ class Engine:
                 lease.give_back()
             return
         free = bool(self._compiled) and lease.take()
-        ahead = 2 if self.context.budget.evaluation_s < SHORT_S else 1
-        while free and self._compiled and len(self._evaluating) < ahead * workers.size("device"):
+        while free and self._compiled and len(self._evaluating) < self._ahead * workers.size("device"):
             self._evaluate(self._most_promising())
         self.enricher.dispatch(device=lease.take() if self._evaluating else False)
+
+    @property
+    def _ahead(self) -> int:
+        """How many evaluations a device has at a time."""
+        turn_s = self.context.budget.evaluation_s if self._turn_s is None else self._turn_s
+        return min(MOST_AHEAD, 1 + int(AHEAD_S / max(turn_s, 1e-3)))
 
     def _most_promising(self) -> Proposal:
         """What the device takes next: where outcomes are told in order the first, else the one that promises most, not
@@ -216,6 +224,7 @@ class Engine:
             if self._again(evaluated, completion):
                 self._compiled.insert(0, evaluated)
                 return
+            self._turn_s = completion.seconds if self._turn_s is None else 0.8 * self._turn_s + 0.2 * completion.seconds
             outcome = outcome_of(completion, "tests", self.context.state)
             if outcome.status is Status.TIMED_OUT and self.context.budget.search_left_s <= TICK_S:
                 return  # the run's end and not the candidate's doing; it stays open

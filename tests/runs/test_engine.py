@@ -169,6 +169,19 @@ def test_of_what_is_compiled_the_device_takes_what_promises_most_first(bench: An
     assert [engine._most_promising().id for _ in thought] == [3, 2, 4, 1, 5]
 
 
+@pytest.mark.parametrize(("took_s", "ahead"), [(0.01, 8), (0.1, 6), (0.3, 2), (2.0, 1)])
+def test_a_device_has_as_much_to_do_as_the_search_may_think(bench: Any, took_s: float, ahead: int) -> None:
+    class Quick(Workers):
+        def wait(self, timeout_s: float) -> list[Completion]:
+            return [replace(done, seconds=took_s) for done in super().wait(timeout_s)]
+
+    found = bench(Quick(random.Random(1), compilers=20), deterministic())
+    given = []
+    found.workers.on_device = lambda: given.append(len(found.engine._evaluating) + 1)
+    found.search()
+    assert min(ahead, 4) <= max(given[8:]) <= ahead  # the first are given before any was seen to end
+
+
 @dataclass
 class Screening(Workers):
     """Screens what is no faster than the best, as a device does. wrong: moves of candidates that fail full tests."""
