@@ -18,7 +18,7 @@ from fsr.records import Role
 Ints = np.ndarray[Any, np.dtype[np.int32]]
 # Small, unlike each other in every column and every row, so that no relation between sizes looks like a law.
 _STEPS = ((3, 5, 4, 6, 2, 7, 8), (6, 4, 7, 3, 5, 2, 9), (5, 7, 3, 8, 4, 6, 2), (4, 9, 6, 2, 7, 3, 5))
-_FEW_STEPS = ((2, 3, 4, 3), (3, 2, 2, 4), (1, 4, 3, 2), (4, 1, 5, 1))  # where one more is a block of threads more
+_FEW_STEPS = ((2, 1, 4, 3), (3, 2, 1, 4), (1, 4, 3, 5), (4, 3, 2, 1))  # where one more is a block of threads more
 # Of extents and of distances in them: these are shorter than the half but in the last ones.
 _HIGH = ((11, 9, 7, 5, 6), (8, 12, 6, 9, 5), (13, 7, 9, 6, 8), (5, 4, 6, 3, 7), (4, 6, 5, 7, 3))
 _LOW = ((2, 3, 4), (3, 2, 2), (4, 3, 2), (7, 8, 6), (6, 7, 9))  # by 1 nothing is divided

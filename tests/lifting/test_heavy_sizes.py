@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
+import numpy as np
 import pytest
 
 from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
 from fsr.computation.printing import lines
 from fsr.lifting.lift import lift
-from fsr.lifting.sampling import cells, smaller_sizes
+from fsr.lifting.sampling import _FEW_STEPS, _STEPS, cells, smaller_sizes
 from fsr.runs.kernel import load_kernel
 
 KERNEL = """// /// fsr
@@ -52,6 +55,16 @@ def test_all_pairs_are_watched_at_fewer_blocks(tmp_path):
     assert found.computation is not None, found.why
     assert max(s["blocks"] for s in found.watched) == 3
     assert "sum(" in " ".join(lines(found.computation))
+
+
+@pytest.mark.parametrize("table", [_STEPS, _FEW_STEPS])
+def test_no_size_is_affine_in_up_to_two_others_at_all_that_are_watched(table):
+    columns = np.array(table).T
+    for first, second in itertools.combinations(columns[:2], 2):  # of two sizes three rows are watched
+        assert np.linalg.matrix_rank(np.array([np.ones(3), first[:3], second[:3]])) == 3
+    for number in (2, 3):
+        for some in itertools.combinations(columns, number):
+            assert np.linalg.matrix_rank(np.array([np.ones(4), *some])) == number + 1
 
 
 def test_few_elements_of_a_row_where_each_is_much_work():
