@@ -26,6 +26,7 @@ from fsr.lifting.taps import Extents, by_taps
 Lists = Sequence[Sequence[int]]
 Places = Sequence[Sequence[tuple[int, ...]]]  # of each sample's terms
 _MOST_TAPS, _FEWEST = 32, 5
+_MOST_IN_BOX = 1 << 17  # points that a clipped fold may go over at sizes that are watched
 
 
 class Fitter(Protocol):
@@ -282,6 +283,8 @@ class Folding:
     def _matches(self, fold: Fold, loads: Sequence[Load], point: Points, items: Sequence[int]) -> bool:
         shapes = self.fitter.shapes[int(point.run[0])]
         ranges = [range(int(value_of(x, point)[0])) for _, x in fold.dims]
+        if math.prod(map(len, ranges)) > _MOST_IN_BOX:  # sizes are fixed and large: all of it is no window
+            return False
         box = np.array(list(itertools.product(*ranges)), np.int64).reshape(-1, len(ranges))
         wide = point.take([0] * len(box), [0] * len(box)).along({n: box[:, d] for d, (n, _) in enumerate(fold.dims)})  # type: ignore[misc]
         inside = np.ones(len(box), bool)
@@ -293,6 +296,8 @@ class Folding:
                 value = told_at(i, wide)
                 inside &= (value >= 0) & (value < size)
                 places.append(value)
+        if inside.sum() != len(items):
+            return False
         got = sorted(tuple(sorted(row)) for row in np.stack(places, 1)[inside].tolist())
         reads = [self._loads_in(k) for k in items]
         return got == sorted(tuple(sorted(row)) for row in reads)
