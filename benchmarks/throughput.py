@@ -4,12 +4,14 @@
         [--kernel FILE --space FILE.tune.toml [--tuner-seconds 60]]
 
 Every configuration of ``tile-contraction`` (about 310) goes through the same tasks as in a refinement, with one compile
-worker a core and one device worker; the best time so far is the incumbent, so that only what may be an improvement
-takes full tests. Qualifying the baseline is told apart and not counted; nor is the writing of the candidates' sources.
+worker a core and a device worker a device; the best time so far is the incumbent, so that only what may be an
+improvement takes full tests. Qualifying the baseline is told apart and not counted; nor is the writing of the
+candidates' sources.
 Results go to OUT_DIR/throughput.json, also when some candidates fail.
 
 With ``--space`` the candidates are the configurations of a tuning space (fsr.bench.tuner) in place of the tilings, and
-Kernel Tuner then goes through the same ones for ``--tuner-seconds`` on the same machine: what both do in a second.
+Kernel Tuner then goes through the same ones for ``--tuner-seconds`` (0: not at all) on the same machine: what both do
+in a second. ``--device auto`` takes every GPU there is, each of which opens its session before the clock starts.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ from fsr.transform.protocol import Move  # noqa: E402
 from fsr.workers.protocol import Completion, Task, WorkerFault, Workers  # noqa: E402
 
 TARGET_A_SECOND = 20.0
-AHEAD = 2  # evaluations that are given to the device before their turn
+AHEAD = 2  # evaluations that a device is given before their turn
 COMPILE_LIMIT_S, EVALUATE_LIMIT_S, BASELINE_LIMIT_S = 90.0, 120.0, 300.0
 
 
@@ -135,13 +137,14 @@ class Course:
         """Seconds that it took."""
         started = time.monotonic()
         waiting = list(reversed(candidates))
-        depth = self.workers.size("compile") + AHEAD
+        ahead = AHEAD * self.workers.size("device")
+        depth = self.workers.size("compile") + ahead
         while waiting or self._compiling or self._compiled or self._evaluating:
             while waiting and len(self._compiling) < depth:
                 candidate = waiting.pop()
                 task = Task("fsr.evaluation.jobs:compile_task", CompileRequest(self.spec, candidate), COMPILE_LIMIT_S)
                 self._compiling[self.workers.submit("compile", task)] = candidate
-            while self._compiled and len(self._evaluating) < AHEAD:  # later ones are to know what is best by then
+            while self._compiled and len(self._evaluating) < ahead:  # later ones are to know what is best by then
                 self._evaluate(*self._compiled.popleft())
             for completion in self.workers.wait(0.1):
                 self._take(completion)
@@ -182,7 +185,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     kernel = load_kernel(options.kernel)
     cores = options.workers or len(os.sched_getaffinity(0))
     asked = RefineOptions(options.kernel, options.device, seed=options.seed)
-    with open_fleet(asked, cores, single=True) as fleet:
+    with open_fleet(asked, cores, single=options.device != "auto") as fleet:
         workers, spec = fleet.workers, fleet.spec(kernel, asked)
         found = (tuned_space(kernel, options) if options.space
                  else space(kernel, spec.target, options.seed))  # fmt: skip
@@ -190,12 +193,15 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
         started = time.monotonic()
         warm = [workers.submit("compile", Task("fsr.evaluation.jobs:compile_task",
                 CompileRequest(spec, kernel.baseline), COMPILE_LIMIT_S, worker=i)) for i in range(cores)]  # fmt: skip
+        devices = workers.size("device")
+        for other in range(1, devices):
+            workers.submit("device", Task("fsr.evaluation.jobs:prepare_task", spec, BASELINE_LIMIT_S, worker=other))
         baseline = awaited(workers, workers.submit("device", Task("fsr.evaluation.jobs:baseline_task", spec,
-                                                                  BASELINE_LIMIT_S)))  # fmt: skip
+                                                                  BASELINE_LIMIT_S, worker=0)))  # fmt: skip
         report = baseline.result
         if not isinstance(report, BaselineReport) or report.outcome.timing is None:
             return {"error": f"the baseline was not qualified: {getattr(report, 'detail', report)}"}
-        while workers.pending("compile"):
+        while workers.pending("compile") or workers.pending("device"):
             workers.wait(0.2)
         baseline_s = time.monotonic() - started
         course = Course(spec, workers, report.outcome.timing.median_ns)
@@ -205,10 +211,12 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             "kernel": options.kernel.name, "device": report.device.name, "arch": report.device.arch,
             "driver": report.device.driver, "runtime": report.device.runtime,
             "basis": report.outcome.timing.basis.value,
-            "cores": cores, "candidates": len(candidates), "seconds": round(seconds, 2), "per_second": round(rate, 2),
+            "cores": cores, "devices": devices, "candidates": len(candidates),
+            "seconds": round(seconds, 2), "per_second": round(rate, 2),
             "holds": rate >= TARGET_A_SECOND, "compile_seconds_summed": round(course.compile_s, 2),
             "compile_busy_share": round(course.compile_s / seconds / cores, 3),
-            "device_seconds": round(course.device_s, 2), "device_busy_share": round(course.device_s / seconds, 3),
+            "device_seconds": round(course.device_s, 2),
+            "device_busy_share": round(course.device_s / seconds / devices, 3),
             "statuses": dict(course.statuses), "seconds_by_status": {k: round(v, 2) for k, v in course.stage_s.items()},
             "best": course.best and course.best.proposal.move,
             "best_speedup": round(report.outcome.timing.median_ns / course.best_ns, 2),
@@ -231,7 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     told, written = measured(options), options.out / "throughput.json"
     written.write_text(json.dumps(told, indent=1) + "\n")
-    if options.space and "error" not in told:
+    if options.space and options.tuner_seconds > 0 and "error" not in told:
         told["kernel_tuner"] = tuner_rate(options)
         written.write_text(json.dumps(told, indent=1) + "\n")
     print(written.read_text(), end="")

@@ -220,7 +220,7 @@ class Refining:
                 state.ended = engine.search(self.job.options.evaluations)
             else:
                 state.ended = Ended.TOO_SHORT
-            state.stopped = context.control.stopped
+            state.search_ended_s, state.stopped = context.budget.elapsed_s, context.control.stopped
             self._restating.given_up(state.notes)
             engine.clear()
             return promoter.promote()

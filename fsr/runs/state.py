@@ -38,6 +38,7 @@ class RunState:
     phase: str = "baseline"
     elapsed_s: float = 0.0
     search_started_s: float = 0.0
+    search_ended_s: float | None = None
     baseline: BaselineReport | None = None
     best: Trial | None = None
     told: int = 0
@@ -88,8 +89,9 @@ class RunState:
 
     @property
     def rate(self) -> float:
-        """Candidates a second since the search began."""
-        return self.told / max(self.elapsed_s - self.search_started_s, 1e-9) if self.told else 0.0
+        """Candidates a second of the search."""
+        until_s = self.elapsed_s if self.search_ended_s is None else self.search_ended_s
+        return self.told / max(until_s - self.search_started_s, 1e-9) if self.told else 0.0
 
     @property
     def speedup(self) -> float | None:
