@@ -17,7 +17,7 @@ from fsr.search.refinement import Refinement
 from fsr.transform.protocol import Move
 from tests.conformance.proposers import cost, search
 from tests.search.learned import TRAITS, gain, learned
-from tests.search.scripted import BASELINE, Knob, deterministic, timed
+from tests.search.scripted import BASELINE, Knob, deterministic, failed, timed
 
 TILE = Where("tile", (("v", 8),), True, "")
 
@@ -176,3 +176,16 @@ def test_what_was_screened_only_counts_as_its_time_says() -> None:
         policy.learn(move, 1000.0, outcome)
         estimates.append(policy.estimate(flag, move, {}))
     assert estimates[0] == estimates[1] > estimates[2]
+
+
+def test_what_is_refused_of_moves_that_round_otherwise_says_nothing_of_the_others() -> None:
+    action = Knob("tile", (8,), 2.0)
+    plain, single = (Move("tile", "plan", (("rows", 4), *more), 1.6) for more in ((), (("single", 1),)))
+    policy = Policy()
+    before = policy.estimate(action, plain, {}), policy.estimate(action, single, {})
+    for _ in range(2):
+        policy.started(single)
+        policy.learn(single, 1000.0, failed())
+    assert policy.estimate(action, plain, {}) == before[0]
+    assert policy.estimate(action, single, {}) < before[1]
+    assert policy.bonus(plain) > policy.bonus(single)

@@ -130,7 +130,7 @@ class Deterministic:
         # Its own draw for each move: which others were tried already must not matter, since a log does not say.
         parent = self._numbers.get(trial.proposal.id, trial.proposal.hash)
         drawn = random.Random(f"{self._seed}:{len(self._numbers)}:{self._told}:{parent}:{move.name}")
-        worth = estimate + self.policy.bonus(action.name, belief) - ALIKE * self._alike(move)
+        worth = estimate + self.policy.bonus(move, belief) - ALIKE * self._alike(move)
         worth -= LARGEST_GUESS if self.policy.dull(move, belief) else 0.0
         return -math.log(trial.time_ns or math.inf) + worth + drawn.gauss(0.0, NOISE)
 

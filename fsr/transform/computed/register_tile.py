@@ -105,12 +105,15 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     widest = MOST_BYTES // max(bytes_of(x) for x in stores(scene))
     packs = dict.fromkeys(p for p in (min(widest, 4), widest, 1) if p <= scene.timed(scene.part.domain[-1][1]))
     rows, shapes = ((4, 2, 8, 1), _SHAPES) if len(scene.part.domain) > 1 else ((1,), _LINES)
-    gain, single = 2.0, {"single": 1} if _falls_into_double(scene) else {}
-    for more, r, p in itertools.product((single, {}) if single else ({},), rows, packs):
-        for x, y in (*shapes, *_WIDE) if len(rows) > 1 and p == 1 else shapes:
-            if 1 < r * p <= _MOST_POINTS:
-                yield {"rows": r, "pack": p, "x": x, "y": y, **more}, gain
-                gain *= 0.95
+    ways: list[tuple[dict[str, int | str], float]] = [({}, 2.0)]
+    if _falls_into_double(scene):
+        ways = [({"single": 1}, 2.0), ({}, 1.6)]
+    for more, gain in ways:
+        for r, p in itertools.product(rows, packs):
+            for x, y in (*shapes, *_WIDE) if len(rows) > 1 and p == 1 else shapes:
+                if 1 < r * p <= _MOST_POINTS:
+                    yield {"rows": r, "pack": p, "x": x, "y": y, **more}, gain
+                    gain *= 0.95
 
 
 # ---------------------------------------------------------------- text
