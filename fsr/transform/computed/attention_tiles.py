@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fsr.computation.expression import Expr, Load
+from fsr.computation.types import type_of
 from fsr.contract.model import Contract
-from fsr.hardware.limits import REGISTERS_PER_SM
+from fsr.hardware.limits import ASYNC_COPIES_FROM, REGISTERS_PER_SM
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.attention_form import Attention, attention
@@ -22,6 +23,7 @@ from fsr.transform.computed.folding import c_type, extent
 from fsr.transform.computed.packs import Packs
 from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.scene import Scene
+from fsr.transform.gemm.pipelined import HEADER
 from fsr.transform.plain.c_text import NotPlain
 from fsr.transform.sizes import largest
 
@@ -155,6 +157,7 @@ class _Kernel:
             *self._begun(),
             f"const int $last = $first + {self.queries} < {self._limit} ? $first + {self.queries} : {self._limit};",
             f"const int $end = [&](int ${found.query[0]}) {{ return {self._end}; }}($last - 1);",
+            *(self._keys_from("0") if self._ahead else []),
             f"for (int $tile = 0; $tile < $end; $tile += {self.keys}) {{", *indent(self._tile()), "}",
             *self._stored(),
         ]  # fmt: skip
@@ -165,7 +168,8 @@ class _Kernel:
         resident = scene.gpu.shared_bytes_per_sm // (shared + scene.gpu.reserved_shared_bytes)
         blocks = min(resident, REGISTERS_PER_SM // (self.threads * registers))
         return Written(scene, lines, grid, (str(self.threads), "1", "1"), self.threads, "attention",
-                       blocks=max(1, blocks), shared_bytes=str(shared))  # fmt: skip
+                       blocks=max(1, blocks), shared_bytes=str(shared),
+                       includes=(HEADER,) if self._ahead else ())  # fmt: skip
 
     def _which(self) -> list[str]:
         """Which queries of which head are the block's. Where a query's number says how many keys it has, all heads'
@@ -191,6 +195,24 @@ class _Kernel:
             before, size = name, more
         return lines
 
+    @property
+    def _ahead(self) -> bool:
+        """Whether a tile is on its way while another is worked on: of keys that are multiplied as they stand in memory,
+        the next while values are weighed; of values, while keys are multiplied."""
+        found = self.found
+        plain = all(isinstance(x, Load) and type_of(x) == "float32" for x in (found.k, found.v))
+        return plain and self.scene.gpu.capability >= ASYNC_COPIES_FROM
+
+    def _keys_from(self, first: str) -> list[str]:
+        keys = self.found.key, first, "$end"
+        filled = self._filled("$keys", self.keys, keys, (self.found.product.dims[0][0], "$depth"), self.found.k)
+        return [*filled, "__pipeline_commit();"] if self._ahead else filled
+
+    def _values(self) -> list[str]:
+        filled = self._filled("$values", self.keys, (self.found.key, "$tile", "$end"), (self.found.column[0], "$width"),
+                              self.found.v)  # fmt: skip
+        return [*filled, "__pipeline_commit();"] if self._ahead else filled
+
     def _filled(self, place: str, rows: int, row: Sequence[str], column: Sequence[str], value: Expr) -> list[str]:
         """A tile in shared memory, zero where it is beyond an edge, a pack of four at a time. ``row``: its dimension,
         where it begins and ends; ``column``: its dimension and where it ends."""
@@ -198,13 +220,19 @@ class _Kernel:
         reads = Packs.of(scene, [value], dim, 4)
         put = f"$four.v[$lane] = {scene.text(value, reads.held('$lane'))};"
         whole, single = reads.lanes([put]), reads.lanes([f"$four.v[$lane] = {scene.text(value)};"], f"${dim} < {width}")
+        put_all = f"*reinterpret_cast<{_PACK} *>($to) = $four;"
+        all_there = f"$whole && ${row_dim} < {limit} && ${dim}_first < {width}"
+        rest = _either(f"!$whole && ${row_dim} < {limit}", single)
         inner = [
             f"const int $row = $at / {self.columns}, ${dim}_first = $at % {self.columns}, ${row_dim} = {first} + $row;",
-            f"{_PACK} $four = {{}};",
-            *_either(f"$whole && ${row_dim} < {limit} && ${dim}_first < {width}", [*reads.fetch(), *whole]),
-            *_either(f"!$whole && ${row_dim} < {limit}", single),
-            f"*reinterpret_cast<{_PACK} *>(&{place}[$row * {self._wide} + ${dim}_first]) = $four;",
+            f"float *$to = &{place}[$row * {self._wide} + ${dim}_first];",
         ]
+        if self._ahead and place != "$queries" and len(reads.loads) == 1:
+            copy = f"__pipeline_memcpy_async($to, &{reads.first(reads.loads[0])}, 16);"
+            inner += [f"if ({all_there}) {{", f"    {copy}", "} else {",
+                      *indent([f"{_PACK} $four = {{}};", *rest, put_all]), "}"]  # fmt: skip
+        else:
+            inner += [f"{_PACK} $four = {{}};", *_either(all_there, [*reads.fetch(), *whole]), *rest, put_all]
         head = f"for (int $at = 4 * threadIdx.x; $at < {rows * self.columns}; $at += {4 * self.threads}) {{"
         whole_test = f"const bool $whole = {width} % 4 == 0 && {reads.aligned()};"
         return ["{", f"    {whole_test}", "    #pragma unroll 8", *indent([head, *indent(inner), "}"]), "}"]
@@ -217,17 +245,14 @@ class _Kernel:
                 *unrolled("$row", rows, [*begin, *clear])]  # fmt: skip
 
     def _tile(self) -> list[str]:
-        found = self.found
-        keys = found.key, "$tile", "$end"
+        work = [*self._products(), *unrolled("$row", self._rows, self._softened())]
+        if self._ahead:
+            there = ["__pipeline_wait_prior(0);", "__syncthreads();"]
+            more = _either(f"$tile + {self.keys} < $end", self._keys_from(f"$tile + {self.keys}"))
+            return [*there, *self._values(), *work, *there, *more, *self._weighed()]
         return [
-            "__syncthreads();",
-            *self._filled("$keys", self.keys, keys, (found.product.dims[0][0], "$depth"), found.k),
-            *self._filled("$values", self.keys, keys, (found.column[0], "$width"), found.v),
-            "__syncthreads();",
-            *self._products(),
-            *unrolled("$row", self._rows, self._softened()),
-            "__syncwarp();  // a query's powers stay within its warp",
-            *self._weighed(),
+            "__syncthreads();", *self._keys_from("$tile"), *self._values(), "__syncthreads();", *work,
+            "__syncwarp();  // a query's powers stay within its warp", *self._weighed(),
         ]  # fmt: skip
 
     def _products(self) -> list[str]:
