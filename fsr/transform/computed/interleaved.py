@@ -46,9 +46,11 @@ def _of_maps(c: Computation) -> bool:
 
 def _planes(s: Statement) -> str:
     """The dimension before the last along which a statement's points are made of something else each, a few of them
-    but for those that stay as they are; '' for none."""
+    but for those that stay as they are; '' for none. Its place alone must decide on that: where it stands in an edge's
+    condition beside another dimension (a tap of an im2col), all are made alike."""
     names = [name_of(p) for p in s.place]
-    chosen = {n for e in walk(value_of(s)) if isinstance(e, Case) for i in (e.left, e.right) for n, _ in i.terms}
+    tests = [e for e in walk(value_of(s)) if isinstance(e, Case)]
+    chosen = {n for e in tests for n in names if {name for i in (e.left, e.right) for name, _ in i.terms} == {n}}
     few = (n for n, x in s.domain[:-1] if x.isdigit() and 1 < int(x) <= _STACK and n in chosen and names.count(n) == 1)
     return next((n for n in few if sum(not _stays(made) for made in _each(s, n)) <= _PLANES), "")
 

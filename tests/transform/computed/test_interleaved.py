@@ -167,6 +167,7 @@ FIRST = Case(Affine((("i", 1),)), Affine((), 0), element(LAST), Op("neg", (eleme
 def test_planes_that_are_made_alike_and_many_lines_stay_as_they_are():
     assert over_planes(element(LAST), "3") == []
     assert over_planes(FIRST, "64") == []
+    assert over_planes(replace(FIRST, left=Affine((("i", 1), ("i2", 1)))), "2") == []  # an edge of a tap, not a plane
     (found,) = over_planes(FIRST, "2")
     assert [s.place[0].index.constant for s in found.statements] == [0, 1]
     assert not any(isinstance(s.value, Case) for s in found.statements)
