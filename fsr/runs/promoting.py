@@ -41,6 +41,7 @@ class Promoter:
     on_failure: Callable[[str, Outcome], None]
     enricher: Enricher
     _refused: set[str] = field(default_factory=set)  # beginnings
+    _wrong: list[tuple[str, ...]] = field(default_factory=list)  # the moves of those that were
     _below: int | None = None  # elements at which the original itself was seen to fail
 
     def promote(self) -> Trial | None:
@@ -80,14 +81,30 @@ class Promoter:
         state = self.context.state
         state.refusals.append((trial, outcome))
         state.notes.append(f"{trial.proposal.move}: not promoted: {reason(outcome)}")
-        if outcome.evidence.get("kind") == SLOWER_ELSEWHERE or outcome.status < Status.SLOW:
+        if outcome.evidence.get("kind") == SLOWER_ELSEWHERE:
             self._refused.add(beginning(trial))
         if outcome.status < Status.SLOW:
+            self._suspect(trial)
             self.on_failure(trial.proposal.hash, outcome)
         self.refinement.demote(trial.proposal.id, demoted(outcome))
         state.best = self.refinement.archive.best
         # A prediction does not vary: all that are slower are ambiguous too.
         return self.context.spec.predicted and outcome.evidence.get("kind") == VerdictKind.AMBIGUOUS.value
+
+    def _suspect(self, trial: Trial) -> None:
+        """Note that a candidate was wrong. Its first move is to blame where it has no other, or where one that begins
+        alike and has other moves was wrong too; until then, all of its moves together are."""
+        moves, first = trial.proposal.candidate.actions, beginning(trial)
+        apart = [m for m in self._wrong if m and m[0].partition("[")[0] == first and not set(m[1:]) <= set(moves[1:])]
+        if len(moves) < 2 or apart:
+            self._refused.add(first)
+        self._wrong.append(moves)
+
+    def _suspected(self, trial: Trial) -> bool:
+        """Whether a candidate shares with one that was refused what is thought to be the reason."""
+        moves, first = trial.proposal.candidate.actions, beginning(trial)
+        alike = (m for m in self._wrong if m and m[0].partition("[")[0] == first)
+        return first in self._refused or any(set(m[1:]) <= set(moves[1:]) for m in alike)
 
     def _whole(self, trial: Trial, promoted: Outcome) -> Outcome:
         """The winner's outcome: what the search knew of it, what promotion found, and what holds it back now."""
@@ -103,13 +120,13 @@ class Promoter:
         return replace(promoted, cases=cases, passed=passed, features=features)
 
     def _next(self) -> Trial | None:
-        """The fastest candidate that beats the original; one that begins with another move than those that were wrong,
-        or slower at held-out sizes, goes first, since siblings share what was held against them."""
+        """The fastest candidate that beats the original; one that has not all moves of one that was wrong, nor the
+        first of one that was slower at held-out sizes, goes first, since siblings share what was held against them."""
         baseline = self.refinement.trials[0].time_ns if self.refinement.trials else None
         if baseline is None:
             return None
         faster = [t for t in self.refinement.ranked() if t.proposal.id and (t.time_ns or baseline) < baseline]
-        others = [t for t in faster if beginning(t) not in self._refused]
+        others = [t for t in faster if not self._suspected(t)]
         return next(iter([*others, *faster]), None)
 
     def _judged(self, trial: Trial) -> Outcome | None:

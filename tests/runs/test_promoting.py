@@ -38,6 +38,7 @@ class Judges:
     mutants: MutantsReport = field(default_factory=MutantsReport)
     original_fails_from: int | None = None  # elements
     owed: int = 0  # full tests of the search that were asked for
+    wrong: str = ""  # a move that makes what has it wrong
     told: int = 0
 
     def submit(self, pool: str, task: Task) -> int:
@@ -51,6 +52,7 @@ class Judges:
             owed = isinstance(task.payload, EvaluateRequest)
             self.owed += owed
             kind = next((kind for start, kind in self.refused.items() if actions[0].startswith(start)), None)
+            kind = "value" if self.wrong in actions else kind
             evidence: dict[str, Json] = {} if kind is None else {"kind": kind, "detail": "slower at n = 3"}
             refused = Status.WRONG if kind == "value" else Status.CORRECT
             stands = Status.CORRECT if owed else Status.PROMOTED
@@ -161,15 +163,37 @@ def test_without_a_host_device_a_win_says_that_no_mutant_was_tried(refinement: R
     assert adequacy["note"].startswith("not available: no compiler")
 
 
-@pytest.mark.parametrize("why", ["slower elsewhere", "value"])
-def test_siblings_of_one_that_was_wrong_or_slower_elsewhere_wait(
-    refinement: Refinement, tmp_path: Path, why: str
-) -> None:
-    judges = Judges({"tile": why})
+def test_siblings_of_one_that_was_slower_elsewhere_wait(refinement: Refinement, tmp_path: Path) -> None:
+    judges = Judges({"tile": "slower elsewhere"})
     winner = promoted(refinement, judges, tmp_path)
     assert winner is not None
     assert winner.proposal.candidate.actions[0].startswith("unroll")
     assert [actions[0].split("@")[0] for actions in judges.asked] == ["tile", "unroll"]
+
+
+def test_of_one_that_was_wrong_the_last_move_is_suspected_first(refinement: Refinement, tmp_path: Path) -> None:
+    """What lacks it is tried before what begins otherwise; where that is wrong too, the beginning is to blame."""
+    judges = Judges({"tile": "value"})
+    winner = promoted(refinement, judges, tmp_path)
+    assert winner is not None
+    assert winner.proposal.candidate.actions[0].startswith("unroll")
+    paths = [tuple(move.split("@")[0] for move in actions) for actions in judges.asked]
+    assert paths == [("tile", "unroll"), ("tile",), ("unroll", "tile")]
+
+
+def test_what_has_all_moves_of_one_that_was_wrong_waits(refinement: Refinement, tmp_path: Path) -> None:
+    """A fast flag that makes an answer wrong does so beside any other flag."""
+    path = ("tile@kernel[v=8]", "flag@plan[mode=fast]")
+    first = refinement.ranked()[0].proposal
+    for number, moves in enumerate((path, (*path, "hint@kernel"), ("tile@kernel[v=4]", path[1]))):
+        proposal = replace(first, id=100 + number, hash=str(number), candidate=replace(first.candidate, actions=moves))
+        refinement._trials[proposal.id] = Trial(proposal, timed(50.0 + number))
+    judges = Judges({})
+    judges.wrong = "flag@plan[mode=fast]"
+    winner = promoted(refinement, judges, tmp_path)
+    assert winner is not None
+    assert winner.proposal.id == first.id
+    assert judges.asked == [path, first.candidate.actions]
 
 
 def test_ambiguous_ones_are_followed_by_the_next_fastest(refinement: Refinement, tmp_path: Path) -> None:
