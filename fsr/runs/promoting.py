@@ -40,8 +40,7 @@ class Promoter:
     binaries: dict[int, Binaries]
     on_failure: Callable[[str, Outcome], None]
     enricher: Enricher
-    _refused: set[str] = field(default_factory=set)  # beginnings
-    _wrong: list[tuple[str, ...]] = field(default_factory=list)  # the moves of those that were
+    _blamed: dict[str, frozenset[str]] = field(default_factory=dict)  # what was wrong: by beginnings, later moves
     _below: int | None = None  # elements at which the original itself was seen to fail
 
     def promote(self) -> Trial | None:
@@ -82,29 +81,25 @@ class Promoter:
         state.refusals.append((trial, outcome))
         state.notes.append(f"{trial.proposal.move}: not promoted: {reason(outcome)}")
         if outcome.evidence.get("kind") == SLOWER_ELSEWHERE:
-            self._refused.add(beginning(trial))
+            self._blame(trial, frozenset())
         if outcome.status < Status.SLOW:
-            self._suspect(trial)
+            self._blame(trial, _later(trial))
             self.on_failure(trial.proposal.hash, outcome)
         self.refinement.demote(trial.proposal.id, demoted(outcome))
         state.best = self.refinement.archive.best
         # A prediction does not vary: all that are slower are ambiguous too.
         return self.context.spec.predicted and outcome.evidence.get("kind") == VerdictKind.AMBIGUOUS.value
 
-    def _suspect(self, trial: Trial) -> None:
-        """Note that a candidate was wrong. Its first move is to blame where it has no other, or where one that begins
-        alike and has other moves was wrong too; until then, all of its moves together are."""
-        moves, first = trial.proposal.candidate.actions, beginning(trial)
-        apart = [m for m in self._wrong if m and m[0].partition("[")[0] == first and not set(m[1:]) <= set(moves[1:])]
-        if len(moves) < 2 or apart:
-            self._refused.add(first)
-        self._wrong.append(moves)
+    def _blame(self, trial: Trial, later: frozenset[str]) -> None:
+        """Note for what a candidate was refused: these moves after a first one like its own, so far as all that were
+        refused have them; where they have none in common, the first one alone."""
+        first = beginning(trial)
+        self._blamed[first] = self._blamed.get(first, later) & later
 
     def _suspected(self, trial: Trial) -> bool:
-        """Whether a candidate shares with one that was refused what is thought to be the reason."""
-        moves, first = trial.proposal.candidate.actions, beginning(trial)
-        alike = (m for m in self._wrong if m and m[0].partition("[")[0] == first)
-        return first in self._refused or any(set(m[1:]) <= set(moves[1:]) for m in alike)
+        """Whether a candidate has all moves that others were refused for."""
+        blamed = self._blamed.get(beginning(trial))
+        return blamed is not None and blamed <= _later(trial)
 
     def _whole(self, trial: Trial, promoted: Outcome) -> Outcome:
         """The winner's outcome: what the search knew of it, what promotion found, and what holds it back now."""
@@ -197,6 +192,11 @@ class Promoter:
 def beginning(trial: Trial) -> str:
     """The first move of a candidate without its parameters."""
     return next(iter(trial.proposal.candidate.actions), "").partition("[")[0]
+
+
+def _later(trial: Trial) -> frozenset[str]:
+    """The moves of a candidate after the first."""
+    return frozenset(trial.proposal.candidate.actions[1:])
 
 
 def reason(outcome: Outcome) -> str:

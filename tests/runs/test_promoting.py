@@ -184,8 +184,8 @@ def test_of_one_that_was_wrong_the_last_move_is_suspected_first(refinement: Refi
 def test_what_has_all_moves_of_one_that_was_wrong_waits(refinement: Refinement, tmp_path: Path) -> None:
     """A fast flag that makes an answer wrong does so beside any other flag."""
     path = ("tile@kernel[v=8]", "flag@plan[mode=fast]")
-    first = refinement.ranked()[0].proposal
-    for number, moves in enumerate((path, (*path, "hint@kernel"), ("tile@kernel[v=4]", path[1]))):
+    first, more = refinement.ranked()[0].proposal, (*path, "hint@kernel")
+    for number, moves in enumerate((more, path, (*path, "unroll@loop"), ("tile@kernel[v=4]", path[1]))):
         proposal = replace(first, id=100 + number, hash=str(number), candidate=replace(first.candidate, actions=moves))
         refinement._trials[proposal.id] = Trial(proposal, timed(50.0 + number))
     judges = Judges({})
@@ -193,7 +193,7 @@ def test_what_has_all_moves_of_one_that_was_wrong_waits(refinement: Refinement, 
     winner = promoted(refinement, judges, tmp_path)
     assert winner is not None
     assert winner.proposal.id == first.id
-    assert judges.asked == [path, first.candidate.actions]
+    assert judges.asked == [more, path, first.candidate.actions]
 
 
 def test_ambiguous_ones_are_followed_by_the_next_fastest(refinement: Refinement, tmp_path: Path) -> None:
