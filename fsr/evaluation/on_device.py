@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -166,6 +166,15 @@ def large_failure(
         if failure is not None:
             return len(tried) - 1, failure
     return len(tried), None
+
+
+def large_failure_at(
+    session: Session, device: JudgingDevice, candidate: Candidate, binaries: Binaries, seeds: Collection[int]
+) -> CaseFailure | None:
+    """The first failure at those of the cases of :func:`large_failure` that have these seeds."""
+    ladder = {case: None for most in STEPS for case in _cases_of_step(session, most) if case.seed in seeds}
+    failures = (_run_and_judge(session, device, candidate, binaries, case) for case in ladder)
+    return next((failure for failure in failures if failure is not None), None)
 
 
 def _cases_of_step(session: Session, most: int) -> list[Case]:

@@ -41,6 +41,7 @@ class Promoter:
     on_failure: Callable[[str, Outcome], None]
     enricher: Enricher
     _blamed: dict[str, frozenset[str]] = field(default_factory=dict)  # what was wrong: by beginnings, later moves
+    _refuting: list[int] = field(default_factory=list)  # seeds of the cases at which candidates were wrong
     _below: int | None = None  # elements at which the original itself was seen to fail
 
     def promote(self) -> Trial | None:
@@ -84,6 +85,8 @@ class Promoter:
             self._blame(trial, frozenset())
         if outcome.status < Status.SLOW:
             self._blame(trial, _later(trial))
+            seed = outcome.evidence.get("seed")
+            self._refuting += [seed] if isinstance(seed, int) else []
             self.on_failure(trial.proposal.hash, outcome)
         self.refinement.demote(trial.proposal.id, demoted(outcome))
         state.best = self.refinement.archive.best
@@ -142,6 +145,7 @@ class Promoter:
         whole = partial(
             PromoteRequest, context.spec, proposal.candidate, binaries, untrusted=proposal.untrusted,
             own_tested="own_cases" in trial.outcome.evidence, below=self._below,
+            refuting=tuple(self._refuting),
         )  # fmt: skip
         shared = context.spec.predicted and context.workers.size("device") > 1
         parts = (PromotionPart.TESTS, PromotionPart.TIMES) if shared else (PromotionPart.WHOLE,)

@@ -130,8 +130,12 @@ class World:
         compiled = self.compiled(candidate)
         return evaluate_task(EvaluateRequest(self.spec, candidate, compiled, incumbent_ns, owed))
 
-    def promote(self, candidate: Candidate, part: PromotionPart = PromotionPart.WHOLE) -> Outcome:
-        return promote_task(PromoteRequest(self.spec, candidate, self.compiled(candidate), 5.0, part))
+    def promote(
+        self, candidate: Candidate, part: PromotionPart = PromotionPart.WHOLE, refuting: tuple[int, ...] = ()
+    ) -> Outcome:
+        return promote_task(
+            PromoteRequest(self.spec, candidate, self.compiled(candidate), 5.0, part, refuting=refuting)
+        )
 
 
 @pytest.fixture
@@ -238,6 +242,18 @@ def test_a_kernel_that_is_right_for_some_sizes_only_is_wrong(world: World, seen:
     outcome = world.promote(world.candidate(32, source))
     assert outcome.status is Status.WRONG
     assert outcome.evidence["argument"] == "y"
+
+
+def test_cases_that_others_were_wrong_at_come_first(world: World) -> None:
+    wrong = world.candidate(32, ROW_SUM.replace("y[row] = sum;", "y[row] = sum < -1e6f ? 0.0f : sum;"))
+    found = world.promote(wrong)
+    seed = found.evidence["seed"]
+    assert isinstance(seed, int)
+    assert found.cases > 1
+    again = world.promote(wrong, refuting=(seed,))
+    assert (again.status, again.cases, again.evidence["case"]) == (Status.WRONG, 1, found.evidence["case"])
+    right = world.promote(world.candidate(32), refuting=(seed,))
+    assert (right.status, right.cases) == (Status.PROMOTED, world.promote(world.candidate(32)).cases)
 
 
 def test_evaluation_stops_early_on_what_is_clearly_slower(world: World) -> None:

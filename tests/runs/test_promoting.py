@@ -38,6 +38,7 @@ class Judges:
     mutants: MutantsReport = field(default_factory=MutantsReport)
     original_fails_from: int | None = None  # elements
     owed: int = 0  # full tests of the search that were asked for
+    refuting: list[tuple[int, ...]] = field(default_factory=list)  # as promotions were told
     wrong: str = ""  # a move that makes what has it wrong
     told: int = 0
 
@@ -53,7 +54,8 @@ class Judges:
             self.owed += owed
             kind = next((kind for start, kind in self.refused.items() if actions[0].startswith(start)), None)
             kind = "value" if self.wrong in actions else kind
-            evidence: dict[str, Json] = {} if kind is None else {"kind": kind, "detail": "slower at n = 3"}
+            evidence: dict[str, Json] = {} if kind is None else {"kind": kind, "detail": "slower at n = 3", "seed": 77}
+            self.refuting += [] if owed else [task.payload.refuting]
             refused = Status.WRONG if kind == "value" else Status.CORRECT
             stands = Status.CORRECT if owed else Status.PROMOTED
             stage, cases = ("tests", 7) if owed else ("promotion", 0)
@@ -179,6 +181,7 @@ def test_of_one_that_was_wrong_the_last_move_is_suspected_first(refinement: Refi
     assert winner.proposal.candidate.actions[0].startswith("unroll")
     paths = [tuple(move.split("@")[0] for move in actions) for actions in judges.asked]
     assert paths == [("tile", "unroll"), ("tile",), ("unroll", "tile")]
+    assert judges.refuting == [(), (77,), (77, 77)]
 
 
 def test_what_has_all_moves_of_one_that_was_wrong_waits(refinement: Refinement, tmp_path: Path) -> None:
