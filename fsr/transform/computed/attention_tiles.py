@@ -205,17 +205,21 @@ class _Kernel:
 
     def _keys_from(self, first: str) -> list[str]:
         keys = self.found.key, first, "$end"
-        filled = self._filled("$keys", self.keys, keys, (self.found.product.dims[0][0], "$depth"), self.found.k)
+        filled = self._filled("$keys", self.keys, keys, (self.found.product.dims[0][0], "$depth"), self.found.k,
+                              ahead=self._ahead)  # fmt: skip
         return [*filled, "__pipeline_commit();"] if self._ahead else filled
 
     def _values(self) -> list[str]:
         filled = self._filled("$values", self.keys, (self.found.key, "$tile", "$end"), (self.found.column[0], "$width"),
-                              self.found.v)  # fmt: skip
+                              self.found.v, ahead=self._ahead)  # fmt: skip
         return [*filled, "__pipeline_commit();"] if self._ahead else filled
 
-    def _filled(self, place: str, rows: int, row: Sequence[str], column: Sequence[str], value: Expr) -> list[str]:
+    def _filled(
+        self, place: str, rows: int, row: Sequence[str], column: Sequence[str], value: Expr, *, ahead: bool = False
+    ) -> list[str]:
         """A tile in shared memory, zero where it is beyond an edge, a pack of four at a time. ``row``: its dimension,
-        where it begins and ends; ``column``: its dimension and where it ends."""
+        where it begins and ends; ``column``: its dimension and where it ends; ``ahead``: whether packs are copied while
+        other work is done."""
         (row_dim, first, limit), (dim, width), scene = row, column, self.scene
         reads = Packs.of(scene, [value], dim, 4)
         put = f"$four.v[$lane] = {scene.text(value, reads.held('$lane'))};"
@@ -227,7 +231,7 @@ class _Kernel:
             f"const int $row = $at / {self.columns}, ${dim}_first = $at % {self.columns}, ${row_dim} = {first} + $row;",
             f"float *$to = &{place}[$row * {self._wide} + ${dim}_first];",
         ]
-        if self._ahead and place != "$queries" and len(reads.loads) == 1:
+        if ahead and len(reads.loads) == 1:
             copy = f"__pipeline_memcpy_async($to, &{reads.first(reads.loads[0])}, 16);"
             inner += [f"if ({all_there}) {{", f"    {copy}", "} else {",
                       *indent([f"{_PACK} $four = {{}};", *rest, put_all]), "}"]  # fmt: skip
