@@ -34,11 +34,13 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from fsr.bench.tuner import Tuner, TunerAsked, candidate_text, read_space  # noqa: E402
+from fsr.errors import BaselineError  # noqa: E402
 from fsr.evaluation.faults import outcome_of_fault  # noqa: E402
-from fsr.evaluation.spec import BaselineReport, Binaries, CompileRequest, EvaluateRequest, SessionSpec  # noqa: E402
+from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, SessionSpec  # noqa: E402
 from fsr.identity import candidate_hash  # noqa: E402
 from fsr.lifting.lift import lift  # noqa: E402
 from fsr.records import Candidate, Outcome  # noqa: E402
+from fsr.runs.baseline import qualify  # noqa: E402
 from fsr.runs.fleet import open_fleet  # noqa: E402  # the checkout, installed or not
 from fsr.runs.kernel import Kernel, load_kernel  # noqa: E402
 from fsr.runs.options import RefineOptions  # noqa: E402
@@ -98,14 +100,6 @@ def tuner_rate(options: argparse.Namespace) -> dict[str, Any]:
     told = tuner_of(options).tune()
     seconds = time.monotonic() - started
     return {**told, "seconds": round(seconds, 2), "per_second": round(int(str(told["configurations"])) / seconds, 2)}
-
-
-def awaited(workers: Workers, ticket: int) -> Completion:
-    """The completion of the only task in flight."""
-    while True:
-        for completion in workers.wait(0.2):
-            if completion.ticket == ticket:
-                return completion
 
 
 class Course:
@@ -194,13 +188,11 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
         warm = [workers.submit("compile", Task("fsr.evaluation.jobs:compile_task",
                 CompileRequest(spec, kernel.baseline), COMPILE_LIMIT_S, worker=i)) for i in range(cores)]  # fmt: skip
         devices = workers.size("device")
-        for other in range(1, devices):
-            workers.submit("device", Task("fsr.evaluation.jobs:prepare_task", spec, BASELINE_LIMIT_S, worker=other))
-        baseline = awaited(workers, workers.submit("device", Task("fsr.evaluation.jobs:baseline_task", spec,
-                                                                  BASELINE_LIMIT_S, worker=0)))  # fmt: skip
-        report = baseline.result
-        if not isinstance(report, BaselineReport) or report.outcome.timing is None:
-            return {"error": f"the baseline was not qualified: {getattr(report, 'detail', report)}"}
+        try:
+            report = qualify(workers, spec, kernel, lambda: None, BASELINE_LIMIT_S)
+        except BaselineError as fault:
+            return {"error": f"the baseline was not qualified: {fault.what}"}
+        assert report.outcome.timing is not None
         while workers.pending("compile") or workers.pending("device"):
             workers.wait(0.2)
         baseline_s = time.monotonic() - started
