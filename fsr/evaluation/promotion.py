@@ -18,7 +18,7 @@ from fsr.evaluation.clock import Reading, placed, read_clock
 from fsr.evaluation.elsewhere import HELD_OUT_SLOWDOWN, SLOWER_ELSEWHERE, held_out_sizes
 from fsr.evaluation.far import far_failure
 from fsr.evaluation.inspecting import inspecting
-from fsr.evaluation.on_device import failure_on_device, first_failure, large_failure, large_failure_at
+from fsr.evaluation.on_device import failure_on_device, first_failure, large_failure
 from fsr.evaluation.session import TIMED_POISON, Session, session_of
 from fsr.evaluation.spec import Binaries, PromoteRequest, PromotionPart
 from fsr.evaluation.testing import CaseFailure
@@ -71,10 +71,6 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     held_out = session.held_out_cases()
     inspections: dict[str, Json] = {}
     own = session.candidate_cases(candidate)
-    failure = _failure_at(session, request, own) if request.refuting else None
-    if failure is not None:
-        seconds = time.monotonic() - started
-        return Outcome(Status.WRONG, "promotion", 1, evidence=failure.evidence(), seconds=seconds)
     with inspecting(session, candidate, binaries, [*own, *held_out]) as inspected:
         left = [c for c in own if not request.own_tested or session.waits(c)]
         passed, failure = first_failure(session, binaries.run, candidate, [*left, *held_out, *session.corner_cases()])
@@ -90,19 +86,6 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     return Outcome(
         Status.CORRECT, "promotion", passed, passed, resources=binaries.resources, evidence=evidence, seconds=seconds
     )
-
-
-def _failure_at(session: Session, request: PromoteRequest, own: list[Case]) -> CaseFailure | None:
-    """What is wrong at the cases that others of this run were wrong at: what was made alike mostly is there too, which
-    takes less time to find out than all that comes before in their order."""
-    device, candidate, binaries = session.device, request.candidate, request.binaries
-    large = [] if can_judge(device) else session.large_cases()
-    every = (*own, *session.held_out_cases(), *session.corner_cases(), *large)
-    again = [c for c in every if c.seed in request.refuting]
-    failure = first_failure(session, binaries.run, candidate, again)[1]
-    if failure is None and can_judge(device):
-        return large_failure_at(session, device, candidate, binaries, request.refuting)
-    return failure
 
 
 def _timed(session: Session, request: PromoteRequest) -> Outcome:

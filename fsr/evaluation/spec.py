@@ -118,8 +118,7 @@ class PromoteRequest:
     """Payload of ``promotion.promote_task``. ``budget_s``: seconds that this task may take, its final among them.
     ``untrusted``: a model wrote the candidate. ``own_tested``: its evaluation went through the cases that aim at what
     this candidate names, all but those that wait for promotion. ``below``: elements of all buffers; at so many the
-    original itself is known to fail. ``refuting``: seeds of cases at which others were wrong that this run has tried to
-    promote; they come first."""
+    original itself is known to fail."""
 
     spec: SessionSpec
     candidate: Candidate
@@ -129,7 +128,17 @@ class PromoteRequest:
     untrusted: bool = False
     own_tested: bool = False
     below: int | None = None
-    refuting: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RefuteRequest:
+    """Payload of ``refuting.refute_task``. ``seeds``: of cases at which others were wrong that this run has tried to
+    promote."""
+
+    spec: SessionSpec
+    candidate: Candidate
+    binaries: Binaries
+    seeds: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

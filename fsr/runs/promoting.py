@@ -7,10 +7,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import cast
 
-from fsr.evaluation.elsewhere import SLOWER_ELSEWHERE
 from fsr.evaluation.faults import OriginalFails
 from fsr.evaluation.promotion import joined
-from fsr.evaluation.spec import Binaries, CompileRequest, Enriched, EvaluateRequest, PromoteRequest, PromotionPart
+from fsr.evaluation.spec import (
+    Binaries,
+    CompileRequest,
+    Enriched,
+    EvaluateRequest,
+    PromoteRequest,
+    PromotionPart,
+    RefuteRequest,
+)
 from fsr.identity import to_json
 from fsr.records import Json, Outcome, Status, VerdictKind
 from fsr.runs.adequacy import Adequacy, Beside
@@ -18,6 +25,7 @@ from fsr.runs.awaiting import completed
 from fsr.runs.context import RunContext
 from fsr.runs.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S, outcome_of, settle
 from fsr.runs.enriching import Enricher
+from fsr.runs.refusals import Refusals
 from fsr.runs.resuming import demoted
 from fsr.search.proposal import Proposal, Trial
 from fsr.search.refinement import Refinement
@@ -26,7 +34,8 @@ from fsr.workers.protocol import Workers
 PROMOTE_TIMEOUT_S = 240.0
 MUTANTS, MUTANTS_S = 60, 120.0  # of a candidate that is promoted, and the seconds they may take at most
 GRACE_S = 3.0  # that they may take longer than the promotion itself
-TRIES = 6
+TRIES = 6  # promotions; those that fail where others did are refused before one
+REFUSALS = 24  # of these and of those
 CUT = 1.5  # one that was cut short would have taken this much of what it was given, at the least
 AFTER_STOP_S = 30.0  # when a run was stopped, no further try begins later than this: a first refusal may take 10
 
@@ -40,16 +49,18 @@ class Promoter:
     binaries: dict[int, Binaries]
     on_failure: Callable[[str, Outcome], None]
     enricher: Enricher
-    _blamed: dict[str, frozenset[str]] = field(default_factory=dict)  # what was wrong: by beginnings, later moves
-    _refuting: list[int] = field(default_factory=list)  # seeds of the cases at which candidates were wrong
+    _refusals: Refusals = field(default_factory=Refusals)
     _below: int | None = None  # elements at which the original itself was seen to fail
+    _tries: int = 0
 
     def promote(self) -> Trial | None:
         """The winner; None when no candidate stands, or time does not suffice (then the state says so)."""
         state, budget = self.context.state, self.context.budget
         state.phase = "promotion"
         stopped_at = budget.elapsed_s
-        for attempt in range(TRIES):
+        for attempt in range(REFUSALS):
+            if self._tries >= TRIES:
+                return None
             trial = self._next()
             if trial is None or (attempt and state.stopped and budget.elapsed_s - stopped_at > AFTER_STOP_S):
                 return None
@@ -81,28 +92,13 @@ class Promoter:
         state = self.context.state
         state.refusals.append((trial, outcome))
         state.notes.append(f"{trial.proposal.move}: not promoted: {reason(outcome)}")
-        if outcome.evidence.get("kind") == SLOWER_ELSEWHERE:
-            self._blame(trial, frozenset())
+        self._refusals.note(trial, outcome)
         if outcome.status < Status.SLOW:
-            self._blame(trial, _later(trial))
-            seed = outcome.evidence.get("seed")
-            self._refuting += [seed] if isinstance(seed, int) else []
             self.on_failure(trial.proposal.hash, outcome)
         self.refinement.demote(trial.proposal.id, demoted(outcome))
         state.best = self.refinement.archive.best
         # A prediction does not vary: all that are slower are ambiguous too.
         return self.context.spec.predicted and outcome.evidence.get("kind") == VerdictKind.AMBIGUOUS.value
-
-    def _blame(self, trial: Trial, later: frozenset[str]) -> None:
-        """Note for what a candidate was refused: these moves after a first one like its own, so far as all that were
-        refused have them; where they have none in common, the first one alone."""
-        first = beginning(trial)
-        self._blamed[first] = self._blamed.get(first, later) & later
-
-    def _suspected(self, trial: Trial) -> bool:
-        """Whether a candidate has all moves that others were refused for."""
-        blamed = self._blamed.get(beginning(trial))
-        return blamed is not None and blamed <= _later(trial)
 
     def _whole(self, trial: Trial, promoted: Outcome) -> Outcome:
         """The winner's outcome: what the search knew of it, what promotion found, and what holds it back now."""
@@ -124,7 +120,7 @@ class Promoter:
         if baseline is None:
             return None
         faster = [t for t in self.refinement.ranked() if t.proposal.id and (t.time_ns or baseline) < baseline]
-        others = [t for t in faster if not self._suspected(t)]
+        others = [t for t in faster if not self._refusals.suspect(t)]
         return next(iter([*others, *faster]), None)
 
     def _judged(self, trial: Trial) -> Outcome | None:
@@ -138,14 +134,16 @@ class Promoter:
                 return None if cut else outcome_of(done, "compile", context.state)
             binaries = done.result
         context.take_device()
-        if trial.outcome.status is Status.SCREENED:
-            tested = self._tested(proposal, binaries)
-            if tested is None or tested.status is not Status.CORRECT:
-                return tested
+        asked = [self._refuted] if self._refusals.seeds else []
+        asked += [self._tested] if trial.outcome.status is Status.SCREENED else []
+        for ask in asked:
+            answer = ask(proposal, binaries)
+            if answer is None or answer.status is not Status.CORRECT:
+                return answer
+        self._tries += 1
         whole = partial(
             PromoteRequest, context.spec, proposal.candidate, binaries, untrusted=proposal.untrusted,
             own_tested="own_cases" in trial.outcome.evidence, below=self._below,
-            refuting=tuple(self._refuting),
         )  # fmt: skip
         shared = context.spec.predicted and context.workers.size("device") > 1
         parts = (PromotionPart.TESTS, PromotionPart.TIMES) if shared else (PromotionPart.WHOLE,)
@@ -171,6 +169,12 @@ class Promoter:
             context.workers.cancel_all()
         return outcome
 
+    def _refuted(self, proposal: Proposal, binaries: Binaries) -> Outcome | None:
+        """What is wrong with a candidate where others were wrong; None when the budget ended first."""
+        request = RefuteRequest(self.context.spec, proposal.candidate, binaries, tuple(self._refusals.seeds))
+        done, cut = self.context.awaited("device", "refuting:refute_task", lambda _: request, EVALUATE_TIMEOUT_S)
+        return None if cut else outcome_of(done, "promotion", self.context.state)
+
     def _tested(self, proposal: Proposal, binaries: Binaries) -> Outcome | None:
         """What the full tests of the search say of one that was screened only; None when the budget ended first."""
         owed = EvaluateRequest(self.context.spec, proposal.candidate, binaries, owed=True)
@@ -191,16 +195,6 @@ class Promoter:
         found = Adequacy(context.workers, context.spec, proposal.candidate, MUTANTS, seconds, proposal.untrusted, most)
         found.begin()
         return found
-
-
-def beginning(trial: Trial) -> str:
-    """The first move of a candidate without its parameters."""
-    return next(iter(trial.proposal.candidate.actions), "").partition("[")[0]
-
-
-def _later(trial: Trial) -> frozenset[str]:
-    """The moves of a candidate after the first."""
-    return frozenset(trial.proposal.candidate.actions[1:])
 
 
 def reason(outcome: Outcome) -> str:

@@ -24,7 +24,16 @@ from fsr.errors import BaselineError
 from fsr.evaluation import session as sessions
 from fsr.evaluation.jobs import baseline_task, compile_task, evaluate_task, roofline_of, too_fast
 from fsr.evaluation.promotion import promote_task
-from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, PromotionPart, SessionSpec
+from fsr.evaluation.refuting import refute_task
+from fsr.evaluation.spec import (
+    Binaries,
+    CompileRequest,
+    EvaluateRequest,
+    PromoteRequest,
+    PromotionPart,
+    RefuteRequest,
+    SessionSpec,
+)
 from fsr.evaluation.timing import TimingPolicy
 from fsr.features.roofline import MustMove
 from fsr.records import Candidate, ConcreteLaunch, DeviceInfo, Fault, Image, Outcome, Status
@@ -130,12 +139,11 @@ class World:
         compiled = self.compiled(candidate)
         return evaluate_task(EvaluateRequest(self.spec, candidate, compiled, incumbent_ns, owed))
 
-    def promote(
-        self, candidate: Candidate, part: PromotionPart = PromotionPart.WHOLE, refuting: tuple[int, ...] = ()
-    ) -> Outcome:
-        return promote_task(
-            PromoteRequest(self.spec, candidate, self.compiled(candidate), 5.0, part, refuting=refuting)
-        )
+    def promote(self, candidate: Candidate, part: PromotionPart = PromotionPart.WHOLE) -> Outcome:
+        return promote_task(PromoteRequest(self.spec, candidate, self.compiled(candidate), 5.0, part))
+
+    def refute(self, candidate: Candidate, *seeds: int) -> Outcome:
+        return refute_task(RefuteRequest(self.spec, candidate, self.compiled(candidate), seeds))
 
 
 @pytest.fixture
@@ -244,16 +252,16 @@ def test_a_kernel_that_is_right_for_some_sizes_only_is_wrong(world: World, seen:
     assert outcome.evidence["argument"] == "y"
 
 
-def test_cases_that_others_were_wrong_at_come_first(world: World) -> None:
+def test_a_case_that_refuted_one_is_asked_of_another_alone(world: World) -> None:
     wrong = world.candidate(32, ROW_SUM.replace("y[row] = sum;", "y[row] = sum < -1e6f ? 0.0f : sum;"))
     found = world.promote(wrong)
     seed = found.evidence["seed"]
     assert isinstance(seed, int)
     assert found.cases > 1
-    again = world.promote(wrong, refuting=(seed,))
+    again = world.refute(wrong, seed)
     assert (again.status, again.cases, again.evidence["case"]) == (Status.WRONG, 1, found.evidence["case"])
-    right = world.promote(world.candidate(32), refuting=(seed,))
-    assert (right.status, right.cases) == (Status.PROMOTED, world.promote(world.candidate(32)).cases)
+    assert (again.stage, again.evidence["kind"]) == (found.stage, found.evidence["kind"])
+    assert world.refute(world.candidate(32), seed).status is Status.CORRECT
 
 
 def test_evaluation_stops_early_on_what_is_clearly_slower(world: World) -> None:

@@ -11,7 +11,14 @@ import pytest
 
 from fsr.evaluation.faults import OriginalFails
 from fsr.evaluation.mutation import MutantsReport, MutantsRequest
-from fsr.evaluation.spec import BaselineReport, Binaries, EvaluateRequest, SessionSpec
+from fsr.evaluation.spec import (
+    BaselineReport,
+    Binaries,
+    EvaluateRequest,
+    PromoteRequest,
+    RefuteRequest,
+    SessionSpec,
+)
 from fsr.identity import candidate_hash
 from fsr.records import DeviceInfo, Image, Json, Outcome, Status
 from fsr.runs.budget import Budget
@@ -38,9 +45,10 @@ class Judges:
     mutants: MutantsReport = field(default_factory=MutantsReport)
     original_fails_from: int | None = None  # elements
     owed: int = 0  # full tests of the search that were asked for
-    refuting: list[tuple[int, ...]] = field(default_factory=list)  # as promotions were told
+    refuting: list[tuple[int, ...]] = field(default_factory=list)  # what was asked before a promotion
     wrong: str = ""  # a move that makes what has it wrong
     told: int = 0
+    promotions: int = 0
 
     def submit(self, pool: str, task: Task) -> int:
         actions = task.payload.candidate.actions
@@ -55,12 +63,14 @@ class Judges:
             kind = next((kind for start, kind in self.refused.items() if actions[0].startswith(start)), None)
             kind = "value" if self.wrong in actions else kind
             evidence: dict[str, Json] = {} if kind is None else {"kind": kind, "detail": "slower at n = 3", "seed": 77}
-            self.refuting += [] if owed else [task.payload.refuting]
+            again = isinstance(task.payload, RefuteRequest)
+            self.promotions += isinstance(task.payload, PromoteRequest)
+            self.refuting += [task.payload.seeds] if again else []
             refused = Status.WRONG if kind == "value" else Status.CORRECT
-            stands = Status.CORRECT if owed else Status.PROMOTED
+            stands = Status.CORRECT if owed or again else Status.PROMOTED
             stage, cases = ("tests", 7) if owed else ("promotion", 0)
             result = Outcome(stands if kind is None else refused, stage, cases, cases, evidence=evidence)
-            if self.original_fails_from is not None and task.payload.below != self.original_fails_from:
+            if self.original_fails_from is not None and not again and task.payload.below != self.original_fails_from:
                 error = OriginalFails(self.original_fails_from, "n=65536", "an illegal memory access")
                 result = WorkerFault("raised", "", pickle.loads(pickle.dumps(error)))
         self.done.append(Completion(len(self.done), result, 0, 0.1))
@@ -180,8 +190,23 @@ def test_of_one_that_was_wrong_the_last_move_is_suspected_first(refinement: Refi
     assert winner is not None
     assert winner.proposal.candidate.actions[0].startswith("unroll")
     paths = [tuple(move.split("@")[0] for move in actions) for actions in judges.asked]
-    assert paths == [("tile", "unroll"), ("tile",), ("unroll", "tile")]
-    assert judges.refuting == [(), (77,), (77, 77)]
+    assert paths == [("tile", "unroll"), ("tile",), ("unroll", "tile"), ("unroll", "tile")]
+    assert judges.refuting == [(77,), (77,)]
+    assert judges.promotions == 2  # what fails where another did is never promoted
+
+
+def test_candidates_that_fail_where_one_did_are_no_tries(refinement: Refinement, tmp_path: Path) -> None:
+    """Each takes a moment, so that more of them are gone through than are promoted."""
+    first = refinement.ranked()[0].proposal
+    for number in range(12):
+        moves = (f"tile@kernel[v={number}]", "flag@plan[mode=fast]", f"hint@kernel[n={number}]")
+        proposal = replace(first, id=100 + number, hash=str(number), candidate=replace(first.candidate, actions=moves))
+        refinement._trials[proposal.id] = Trial(proposal, timed(50.0 + number))
+    judges = Judges({"tile": "value"})
+    winner = promoted(refinement, judges, tmp_path)
+    assert winner is not None
+    assert winner.proposal.candidate.actions[0].startswith("unroll")
+    assert judges.promotions == 2
 
 
 def test_what_has_all_moves_of_one_that_was_wrong_waits(refinement: Refinement, tmp_path: Path) -> None:
@@ -196,7 +221,7 @@ def test_what_has_all_moves_of_one_that_was_wrong_waits(refinement: Refinement, 
     winner = promoted(refinement, judges, tmp_path)
     assert winner is not None
     assert winner.proposal.id == first.id
-    assert judges.asked == [more, path, first.candidate.actions]
+    assert judges.asked == [more, path, first.candidate.actions, first.candidate.actions]
 
 
 def test_ambiguous_ones_are_followed_by_the_next_fastest(refinement: Refinement, tmp_path: Path) -> None:
