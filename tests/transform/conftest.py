@@ -52,9 +52,11 @@ class Runner:
         alignment: int = 256,
         instrumented: bool = False,
         all_bits: bool = False,
+        given: Mapping[str, Array] | None = None,
     ) -> dict[str, Array]:
         """What the candidate leaves in its output buffers. Inputs hold small whole numbers, so that sums are exact in
-        any order, or with ``all_bits`` any of an integer's type; guard zones and inputs are checked."""
+        any order, or with ``all_bits`` any of an integer's type, or what is ``given``; guard zones and inputs are
+        checked."""
         rng = np.random.default_rng(seed)
         scalars, buffers = dict[str, ScalarValue](), []
         for argument in contract.args:
@@ -66,7 +68,7 @@ class Runner:
             ends = (0 if "u" in argument.dtype else -4, 5)
             if all_bits and "int" in argument.dtype:
                 ends = int(np.iinfo(argument.dtype).min), int(np.iinfo(argument.dtype).max)
-            data = rng.integers(*ends, size=shape)
+            data = (given or {}).get(argument.name, rng.integers(*ends, size=shape))
             if argument.role is Role.OUT:
                 data = np.full(shape, 77)
             buffers.append(Buffer(argument.name, data.astype(argument.dtype), argument.role, alignment))

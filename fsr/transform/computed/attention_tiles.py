@@ -33,6 +33,9 @@ _MOST_COLUMNS = 256
 _MOST_HELD, _OTHER_REGISTERS = 136, 40  # scores and sums of a thread at most, and what it needs beside its queries'
 _PACK = "fsr_pack<float, 4>"
 _GAIN = 20.0
+# What was summed is scaled down where a score is higher by so much than those before: of keys in rising order each tile
+# would scale it, and round it once more. Powers are at most e times what they would be.
+_HIGHER = "1.0f"
 # Queries, keys, threads, of which so many lie along keys and columns: how fast they are beside the best one at heads
 # of 64 columns and at wider ones (an H200, causal, 2048 keys: 591 and 560 us; those that were not timed come last).
 _SHAPES = {
@@ -285,26 +288,30 @@ class _Kernel:
         place = [f"const int ${key} = $tile + $side + {self.side} * $key;"]
         own, fused = "$score[$row][$key]", len(scene.target.contract.plan.launches) == 1
         score = scene.text(found.score, {found.product: own})
-        power = scene.text(found.power, {found.product if fused else found.score: own, found.top: "$most"})
+        power = scene.text(found.power, {found.product if fused else found.score: own, found.top: "$top[$row]"})
         faded = unrolled("$lane", 4, ["$sums[$row][$group].v[$lane] *= $fade;"])
         return [
             self._query(),
             f"const int $length = ${row} < {self._limit} ? {self._end} : 0;",
-            "float $most = $top[$row];",
+            "float $most = -INFINITY;",
             *unrolled("$key", self._across, [
                 *place, f"const float $scaled = ${key} < $length ? {score} : -INFINITY;",
                 *([] if fused else [f"{own} = $scaled;"]), "$most = fmaxf($most, $scaled);",
             ]),
             *self._shuffled("$most = fmaxf($most, OTHER);", "$most"),
-            "const float $fade = $top[$row] == -INFINITY ? 0.0f : expf($top[$row] - $most);",
-            "$total[$row] *= $fade;",
+            f"if ($most > $top[$row] + {_HIGHER}) {{",
+            *indent([
+                "const float $fade = $top[$row] == -INFINITY ? 0.0f : expf($top[$row] - $most);",
+                "$total[$row] *= $fade;",
+                "$top[$row] = $most;",
+                *unrolled("$group", self._groups, faded),
+            ]),
+            "}",
             *unrolled("$key", self._across, [
                 *place, f"const float $power = ${key} < $length ? {power} : 0.0f;",
                 f"$powers[{self._at(self.keys + 4, f'$side + {self.side} * $key')}] = $power;",
                 "$total[$row] += $power;",
             ]),
-            "$top[$row] = $most;",
-            *unrolled("$group", self._groups, faded),
         ]  # fmt: skip
 
     def _weighed(self) -> list[str]:

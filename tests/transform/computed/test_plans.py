@@ -197,6 +197,28 @@ def test_attention_is_one_walk_over_the_keys(runner):
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
+def test_sums_are_scaled_where_scores_rise_by_more_than_a_little(runner):
+    """From tile to tile a little, by four in all: the answer is as near the exact one as the original's."""
+    length = Affine((("t", 1),))
+    powers = Op("exp", (plus(scores("k0"), Op("neg", (Fold("max", (("k0", length),), scores("k0")),))),))
+    weighed, total = (
+        Fold("sum", (("k0", length),), body) for body in (Op("prod", (load("v", "i", "k0", "i2"), powers)), powers)
+    )
+    subject = computed(of_file("attention_three"), {"out": Op("div", (weighed, total))}, ("heads", "t", "d"))
+    move = next(m for m in FAMILY["tile-attention"].moves(subject) if m.param("keys") == 32)
+    rng, shape = np.random.default_rng(5), (1, 1024, 4)
+    rising = {n: np.sort(rng.uniform(-1, 1, shape).astype("f4"), axis=None).reshape(shape) for n in ("q", "k", "v")}
+    wide = {n: a[0].astype("f8") for n, a in rising.items()}
+    weights = np.exp(wide["q"] @ wide["k"].T / 2.0)
+    exact = weights @ wide["v"] / weights.sum(axis=1, keepdims=True)
+    sizes = {"heads": 1, "t": 1024, "d": 4}
+    plain, tiled = (
+        np.abs(runner.outputs(c, subject.contract, sizes, given=rising)["out"][0] - exact).max()
+        for c in (subject.candidate, FAMILY["tile-attention"].apply(subject, move))
+    )
+    assert tiled < 2.0 * plain
+
+
 def test_each_weight_may_be_divided_too():
     for name, length in (("attention_three", Affine((("t", 1),))), ("attention_causal_three", Affine((("j", 1),), 1))):
         subject = computed(of_file(name), {"out": attention(length)}, ("heads", "t", "d"))
