@@ -92,11 +92,13 @@ def identity(fold: Fold) -> str:
     return _FLOATS.get(type_of(fold), ("0", "1"))[at]
 
 
-def step(fold: Fold, result: str, value: str, place: str = "") -> str:
-    """The statement that takes one more value in; of a place, the first of equal values stays."""
+def step(fold: Fold, result: str, value: str, place: str = "", *, rising: bool = True) -> str:
+    """The statement that takes one more value in; of places, the first of equal values' stays. ``rising``: whether they
+    come in order."""
     if place:
-        sign = ">" if fold.op == "argmax" else "<"
-        return f"if ({value} {sign} {result}_best) {{ {result}_best = {value}; {result} = {place}; }}"
+        test = f"{value} {'>' if fold.op == 'argmax' else '<'} {result}_best"
+        test += "" if rising else f" || ({value} == {result}_best && {place} < {result})"
+        return f"if ({test}) {{ {result}_best = {value}; {result} = {place}; }}"
     if fold.op in ("sum", "prod"):
         return f"{result} {'+' if fold.op == 'sum' else '*'}= {value};"
     call = f"f{fold.op}{'f' if type_of(fold) == 'float32' else ''}"

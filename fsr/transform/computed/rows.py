@@ -287,7 +287,7 @@ class RowKernel:
         if f.fold.op not in PLACES:
             return step(f.fold, self.totals[f.value], text(f.body))
         assert isinstance(f.body, Op)
-        return step(f.fold, self.totals[f.value], *map(text, f.body.args))
+        return step(f.fold, self.totals[f.value], *map(text, f.body.args), rising=self.pack == 1)
 
     def _held(self, exprs: Sequence[Expr], stay: Sequence[Load]) -> dict[Expr, str]:
         held: dict[Expr, str] = dict(self.totals)
