@@ -23,7 +23,9 @@ from fsr.computation.expression import (
     Op,
     Recurrence,
     children,
+    moved,
     names_in,
+    places_of,
     rebuilt,
     renamed,
     walk,
@@ -76,9 +78,9 @@ def _sorted(e: Op) -> Op:
     """With operands by rank, and the order in which they were written beside that."""
     ranks = [_rank(a) for a in e.args]
     places = sorted(range(len(ranks)), key=ranks.__getitem__)
-    before = e.order if len(e.order) == len(e.args) else range(len(ranks))
-    order = tuple(places.index(n) for n in before)
-    return replace(e, args=tuple(e.args[n] for n in places), order=order)
+    known = len(tuple(places_of(e.order))) == len(e.args)
+    before = e.order if known else () if e.name == "prod" else tuple(range(len(ranks)))
+    return replace(e, args=tuple(e.args[n] for n in places), order=moved(before, places.index))
 
 
 def _of_sums(e: Op, depth: int) -> Expr | None:

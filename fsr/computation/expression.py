@@ -95,6 +95,30 @@ class Load(_Tree):
     carries: bool = field(default=False, repr=False)
 
 
+# Places of operands as they are taken one after the other; in brackets, those that are taken before the rest.
+Order = tuple["int | Order", ...]
+
+
+def places_of(order: Order) -> Iterator[int]:
+    """The places in an order, without its brackets."""
+    for n in order:
+        if isinstance(n, int):
+            yield n
+        else:
+            yield from places_of(n)
+
+
+def moved(order: Order, to: Callable[[int], int]) -> Order:
+    """The order with other places."""
+    return tuple(to(n) if isinstance(n, int) else moved(n, to) for n in order)
+
+
+def beside(order: Order, more: Order, first: int) -> Order:
+    """The order with another behind it, whose places count from ``first`` and which is taken before, if it is long."""
+    more = moved(more, lambda n: n + first)
+    return (*order, *more) if not order or len(more) == 1 else (*order, more)
+
+
 @_hashed_once
 @dataclass(frozen=True, slots=True)
 class Op(_Tree):
@@ -104,12 +128,13 @@ class Op(_Tree):
 
     name: str
     args: tuple[Expr, ...]
-    order: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    order: Order = field(default=(), compare=False, repr=False)
 
     @property
     def as_written(self) -> tuple[Expr, ...]:
         """The operands in the order of the source, as far as it is known: one that keeps its bits, and its range."""
-        return tuple(self.args[n] for n in self.order) if len(self.order) == len(self.args) else self.args
+        places = tuple(places_of(self.order))
+        return tuple(self.args[n] for n in places) if len(places) == len(self.args) else self.args
 
 
 @_hashed_once

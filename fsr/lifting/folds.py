@@ -19,7 +19,7 @@ from fsr.lifting.graph import Graph
 from fsr.lifting.holes import without_hole
 from fsr.lifting.points import Mask, Points
 from fsr.lifting.refused import Refused
-from fsr.lifting.source_order import in_written_order
+from fsr.lifting.source_order import in_written_order, multiplied_order
 from fsr.lifting.steps import is_told, told_at
 from fsr.lifting.taps import Extents, by_taps
 
@@ -79,7 +79,8 @@ class Folding:
             raise Refused("the place of an extreme among values of several forms")
         if op == "sum" and len(parts) > 1:
             parts = in_written_order(self.fitter.graph, parts, points, lists)
-        return parts[0] if len(parts) == 1 else Op(op, tuple(parts))
+        order = multiplied_order(self.fitter.graph, parts, points, lists[0]) if op == "prod" else ()
+        return parts[0] if len(parts) == 1 else Op(op, tuple(parts), order)
 
     def _some_of(self, points: Points, by: Lists) -> list[Expr]:
         """One term of a form, where there is any: some results have one less than others."""

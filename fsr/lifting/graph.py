@@ -8,10 +8,11 @@ exp(a - max) is split: accumulators that are rescaled tile by tile come together
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any
 
-from fsr.computation.expression import ASSOCIATIVE
+from fsr.computation.expression import ASSOCIATIVE, Order, beside, places_of
 from fsr.lifting.moments import collected
 from fsr.lifting.running import joined, rescaled
 
@@ -19,6 +20,7 @@ Term = tuple[Any, ...]  # ("const", value, dtype), ("int", value, dtype), ("load
 LISTS = (*ASSOCIATIVE, "argmax", "argmin")  # their second item is a tuple of operands
 LEAVES = ("const", "int", "load")
 _HUGE = 1e37
+MOST_ORDERED = 16  # factors whose order is noted
 
 
 class Graph:
@@ -31,6 +33,7 @@ class Graph:
         self._depths: dict[int, int] = {}
         self._lengths: dict[int, int] = {}
         self._guarded: list[bool] = []  # by number
+        self._orders: dict[int, Order] = {}  # of products: how their factors were multiplied when first met
 
     def make(self, *term: object) -> int:
         """The number of a term as it is."""
@@ -41,6 +44,10 @@ class Graph:
         if found == len(self.terms):
             self.terms.append(term)
         return found
+
+    def order(self, e: int) -> Order:
+        """How the factors of a product were multiplied, by their places; one after the other where nothing is known."""
+        return self._orders.get(e, tuple(range(len(self.terms[e][1])))) if self.terms[e][0] == "prod" else (0,)
 
     def operands(self, e: int) -> tuple[int, ...]:
         """The numbers of a term's operands; of a read, its indices."""
@@ -97,7 +104,9 @@ class Graph:
             return self.make("load", x[1], tuple(parts))
         if x[0] == "guard":
             return self.make("guard", parts[0], x[2], parts[1])
-        return self.list_of(x[0], parts) if x[0] in LISTS else self.op(x[0], *parts)
+        if x[0] not in LISTS:
+            return self.op(x[0], *parts)
+        return self.list_of(x[0], parts, self.order(e) if x[0] == "prod" else ())
 
     # ------------------------------------------------------------ leaves
 
@@ -171,8 +180,9 @@ class Graph:
         x = self.terms[e]
         return bool(x[0] == "max" or (x[0] == "neg" and self.terms[x[1]][0] == "max"))
 
-    def list_of(self, op: str, parts: Sequence[int]) -> int:
-        """An associative operation: flat, without neutral elements."""
+    def list_of(self, op: str, parts: Sequence[int], order: Order = ()) -> int:
+        """An associative operation: flat, without neutral elements. ``order``: of factors, as they are multiplied; by
+        default one after the other."""
         if not parts:
             return self.const(0.0 if op == "sum" else 1.0, "float32")
         flat: list[int] = []
@@ -202,7 +212,29 @@ class Graph:
             for rule in (joined, collected):
                 if (one := rule(self, flat)) is not None:
                     return one
-        return self._pulled(flat) if op == "sum" and self.algebra == 2 else self.make(op, tuple(flat))
+        if op == "sum" and self.algebra == 2:
+            return self._pulled(flat)
+        made = self.make(op, tuple(flat))
+        if op == "prod" and 2 < len(flat) <= MOST_ORDERED:
+            known = len(tuple(places_of(order))) == len(parts)
+            self._note_order(made, parts, order if known else tuple(range(len(parts))))
+        return made
+
+    def _note_order(self, made: int, parts: Sequence[int], order: Order) -> None:
+        """Note how a product was made of these, if nothing was left out of them."""
+        factors = [self._factors(part) for part in parts]
+        if self.terms[made][1] != tuple(itertools.chain.from_iterable(factors)):
+            return
+        starts = [0, *itertools.accumulate(map(len, factors))]
+
+        def whole(order: Order) -> Order:
+            found: Order = ()
+            for n in order:
+                own, first = (whole(n), 0) if isinstance(n, tuple) else (self.order(parts[n]), starts[n])
+                found = beside(found, own, first)
+            return found
+
+        self._orders.setdefault(made, whole(order))
 
     def _neutral(self, op: str, like: int) -> int:
         x, value = self.terms[like], 0 if op == "sum" else 1

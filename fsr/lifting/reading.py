@@ -9,8 +9,9 @@ import numpy as np
 
 from fsr.backends.host.instrument import FIRST_NAMED
 from fsr.backends.host.tracing import KINDS, TYPES, Trace
+from fsr.computation.expression import Order, beside
 from fsr.lifting.allowance import unlimited
-from fsr.lifting.graph import Graph
+from fsr.lifting.graph import MOST_ORDERED, Graph
 from fsr.lifting.refused import Refused, Unexplained
 from fsr.lifting.signs import Range, Signs
 
@@ -54,7 +55,7 @@ class Reader:
     ) -> None:  # fmt: skip
         self.graph, self.trace, self.operations, self.shapes, self.signs = graph, trace, operations, shapes, signs
         self._made: dict[int, int] = {}
-        self._pending: dict[int, tuple[str, list[int]]] = {}
+        self._pending: dict[int, tuple[str, list[int], Order]] = {}
         self._settlement: dict[int, int] = {}
         self._landed: dict[int, int] = {}
         self.rows = trace.columns()
@@ -103,22 +104,25 @@ class Reader:
 
     def _term(self, n: int) -> int:
         if n not in self._made:
-            op, items = self._pending.pop(n)
-            self._made[n] = self.graph.list_of(op, items)
+            op, items, order = self._pending.pop(n)
+            self._made[n] = self.graph.list_of(op, items, order)
         return self._made[n]
 
     def _node(self, n: int, uses: Mapping[int, int]) -> None:
         kind, type_, a, b, c, bits = (column[n] for column in self.rows)
         if kind >= FIRST_NAMED and self.operations[kind - FIRST_NAMED] in _LISTS:
             op, items = _LISTS[self.operations[kind - FIRST_NAMED]], list[int]()
+            order: Order = ()
             for part in (a, b):
-                held = self._pending.get(part)
-                if held is not None and held[0] == op and uses.get(part) == 1:
+                held, first = self._pending.get(part), len(items)
+                if held is None or held[0] != op or uses.get(part) != 1:
+                    order = (*order, first)
+                    items.append(self._term(part))
+                else:
+                    order = beside(order, held[2], first)
                     items = items + held[1] if items else held[1]
                     del self._pending[part]
-                else:
-                    items.append(self._term(part))
-            self._pending[n] = (op, items)
+            self._pending[n] = (op, items, order if op == "prod" and len(items) <= MOST_ORDERED else ())
         else:
             self._made[n] = self._leaf_or_op((kind, type_, bits), a, b, c)
 

@@ -1,4 +1,4 @@
-"""The order in which a source adds its terms, found again after they were generalised by their forms.
+"""The order in which a source adds or multiplies, found again after the terms were generalised by their forms.
 
 What was watched has its terms in order; generalising sorts them into groups. Of one sample, that with the most terms,
 each group's expression is told by what it reads there, and stands where the term that reads the same stood.
@@ -8,7 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fsr.computation.expression import Affine, Case, Expr, Load, Number, Quotient, Remainder, children, valued
+from fsr.computation.expression import (
+    Affine,
+    Case,
+    Expr,
+    Load,
+    Number,
+    Order,
+    Quotient,
+    Remainder,
+    children,
+    moved,
+    valued,
+)
 from fsr.lifting.graph import Graph
 from fsr.lifting.points import Points
 
@@ -27,6 +39,22 @@ def in_written_order(g: Graph, parts: Sequence[Expr], points: Points, lists: Seq
         places.setdefault(tuple(_reads_of_term(g, term)), place)
     found = [places.get(tuple(_reads_of(part, at)), len(places)) for part in parts]
     return [part for _, part in sorted(zip(found, parts, strict=True), key=lambda pair: pair[0])]
+
+
+def multiplied_order(g: Graph, parts: Sequence[Expr], points: Points, factors: Sequence[int]) -> Order:
+    """How the source multiplies these parts, which are the factors of the first sample; empty where they are told by
+    no one factor each."""
+    if len(parts) != len(factors) or len(parts) < 3 or sum(map(g.written_out, factors)) > _MOST:
+        return ()
+    at = {name: int(column[0]) for name, column in points.columns.items()}
+    left: dict[tuple[Read, ...], list[int]] = {}
+    for number, part in enumerate(parts):
+        left.setdefault(tuple(_reads_of(part, at)), []).append(number)
+    own = [left.get(tuple(_reads_of_term(g, factor)), []) for factor in factors]
+    if not all(own):
+        return ()
+    part_of = [numbers.pop(0) if numbers else -1 for numbers in own]
+    return () if -1 in part_of else moved(g.order(g.make("prod", tuple(factors))), part_of.__getitem__)
 
 
 def _reads_of_term(g: Graph, term: int) -> Iterator[Read]:

@@ -1,11 +1,15 @@
-"""Sums keep the order of the source: what is made of them has its bits, and leaves its type's range where it does."""
+"""Sums and products keep the source's order: what is made of them has its bits, and leaves its type's range where it
+does."""
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from fsr.backends.host.device import open_host_device
 from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
 from fsr.evaluation.jobs import compile_task, evaluate_task
@@ -14,7 +18,7 @@ from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, Sessi
 from fsr.lifting.lift import lift
 from fsr.records import Status
 from tests.transform.computed.test_families import FAMILY
-from tests.transform.conftest import subject_of
+from tests.transform.conftest import Runner, subject_of
 
 pytestmark = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
 
@@ -60,3 +64,60 @@ def test_sums_keep_the_order_of_the_source(tmp_path, family, order):
     finally:
         close_sessions()
     assert outcome.status is Status.CORRECT, outcome.evidence
+
+
+PRODUCT = """// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 5000, timed = 600}
+// [args]
+// a = {role = "in", shape = ["n"]}
+// b = {role = "in", shape = ["n"]}
+// c = {role = "in", shape = ["n"]}
+// d = {role = "in", shape = ["n"]}
+// y = {role = "out", shape = ["n"]}
+// n = {value = "n"}
+// [launch]
+// grid = "ceil_div(n, 64)"
+// block = 64
+// ///
+__global__ void k(const float* a, const float* b, const float* c, const float* d, float* y, int n) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  if (i < n) y[i] = FACTORS;
+}
+"""
+FACTORS = ("a[i]", "b[i]", "c[i]", "d[i]", "(a[i] - b[i])", "(c[i] + d[i])", "fabsf(b[i])")
+
+
+def multiplied(rng: random.Random, factors: list[str]) -> str:
+    """The factors in brackets drawn at random."""
+    if len(factors) == 1:
+        return factors[0]
+    cut = rng.randrange(1, len(factors))
+    return f"({multiplied(rng, factors[:cut])} * {multiplied(rng, factors[cut:])})"
+
+
+@pytest.fixture(scope="module")
+def runner():
+    device = open_host_device()
+    yield Runner(device)
+    device.close()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_products_keep_the_order_of_the_source(seed, runner):
+    """Which shows in their bits, and in which of them are infinite."""
+    rng = random.Random(seed)
+    factors = multiplied(rng, rng.sample(FACTORS, rng.choice((3, 4, 5))))
+    subject = subject_of(PRODUCT.replace("FACTORS", factors))
+    found = lift(subject.contract, subject.candidate, limit_s=60)
+    assert found.computation is not None, found.why
+    subject = replace(subject, computation=found.computation)
+    made = FAMILY["pack-elements"].apply(subject, next(FAMILY["pack-elements"].moves(subject)))
+    data, shape = np.random.default_rng(seed), (1000,)
+    given = {
+        name: (data.uniform(1, 2, shape) * 2.0 ** data.integers(-90, 90, shape)).astype(np.float32) for name in "abcd"
+    }
+    want, got = (runner.outputs(c, subject.contract, {"n": 1000}, given=given)["y"] for c in (subject.candidate, made))
+    assert np.isinf(want).any()
+    np.testing.assert_array_equal(got, want, err_msg=factors)

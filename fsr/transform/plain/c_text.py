@@ -15,6 +15,7 @@ from fsr.computation.expression import (
     Load,
     Number,
     Op,
+    Order,
     Quotient,
     Remainder,
     names_in,
@@ -134,7 +135,7 @@ class Writer:
         if name == "sum":
             return "(" + " + ".join(parts).replace("+ -", "- ") + ")"
         if name == "prod":
-            return "(" + " * ".join(parts) + ")"
+            return self._product(e) if e.order else "(" + " * ".join(parts) + ")"
         if name == "lshr":
             return f"(({TYPES[dtype]})({_WITHOUT_SIGN[dtype]}){parts[0]} >> {parts[1]})"
         if name == "ctpop" and dtype in ("int32", "int64"):
@@ -160,6 +161,14 @@ class Writer:
         if name in _FUNCTIONS:
             return f"{name}{'f' if dtype == 'float32' else ''}({', '.join(parts)})"
         raise NotPlain(name)
+
+    def _product(self, e: Op) -> str:
+        """Factors as the source multiplies them: no partial product leaves the range that the source's keep to."""
+
+        def told(order: Order) -> str:
+            return "(" + " * ".join(self.text(e.args[n]) if isinstance(n, int) else told(n) for n in order) + ")"
+
+        return told(e.order)
 
     def _as_people_write(self, name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Factors in the order of a normalisation, ``0.5f * (x[i, k] - mean) * scale[i] * weight[k] * dout[i, k]``: a
