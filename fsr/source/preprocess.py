@@ -10,9 +10,9 @@ doubles itself costs milliseconds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 from fsr.records import Candidate
 from fsr.source.condition import NotConstant, of_headers, value_of
@@ -20,6 +20,7 @@ from fsr.source.conditionals import directive_name
 from fsr.source.tokens import Token, tokenize
 
 EXPANSION_LIMIT = 50_000  # tokens that all macros of a text may become
+_MOST_OPEN = 4  # names of which every combination is tried
 _SPLICE = re.compile(r"\\[ \t]*\r?\n")
 _CONDITIONALS = {"if", "ifdef", "ifndef", "elif", "else", "endif"}
 _KEPT = {"include", "pragma", "error"}
@@ -164,9 +165,9 @@ def _conditional(state: _State, name: str, rest: str, token: Token, line: int) -
             return ""
         test = f"defined({rest.split()[0] if rest else ''})" if name != "if" else rest
         decided = _decided(state, test, token, line)
-        if decided is None:
+        if isinstance(decided, str):
             state.frames.append((True, True, True))
-            return token.text
+            return f"#if {decided}" if name == "if" else token.text
         taken = decided != (name == "ifndef")
         state.frames.append((taken, taken, False))
         return ""
@@ -176,42 +177,77 @@ def _conditional(state: _State, name: str, rest: str, token: Token, line: int) -
     if name == "endif":
         return token.text if left else ""
     if left:
+        told = token.text if name == "else" else f"#elif {_asked(_decided(state, rest, token, line))}"
         state.frames.append((True, True, True))
-        return token.text
-    taken = not before and state.active and (name == "else" or bool(_decided(state, rest, token, line)))
-    state.frames.append((taken, before or taken, False))
+        return told
+    decided = not before and state.active and (name == "else" or _decided(state, rest, token, line))
+    if isinstance(decided, str):
+        state.frames.append((True, True, True))
+        return f"#if {decided}"
+    state.frames.append((decided, before or decided, False))
     return ""
 
 
-def _decided(state: _State, test: str, token: Token, line: int) -> bool | None:
-    """Whether a condition holds; None for one of the original's that only its compiler can decide."""
-    words = [_Word(t.text, t.kind) for t in tokenize(test)]
-    asked: list[str] = []
+def _asked(decided: bool | str) -> str:
+    """What the compiler is asked in a conditional that is left to it."""
+    return decided if isinstance(decided, str) else str(int(decided))
+
+
+def _decided(state: _State, test: str, token: Token, line: int) -> bool | str:
+    """Whether a condition holds, whatever only a compiler knows; or what is left of one of the original's that only
+    its compiler can decide, with the macros replaced that it will not know."""
+    shared = _normal(token.text) in state.shared
+    expanded, open_ = _condition(state, test, shared)
+    asked = [w.text for w in expanded if w.kind == "name" and w.text not in ("true", "false")]
+    unknown = [name for name in asked if name in state.opaque or (name not in state.macros and of_headers(name))]
+    unknown += ["__CUDA_ARCH__"] if shared and "__CUDA_ARCH__" in asked else []
+    why: NotConstant | None = None
+    if not unknown and len(open_) <= _MOST_OPEN:
+        try:
+            found = {
+                _valued(expanded, dict(zip(open_, bits, strict=True))) for bits in product("01", repeat=len(open_))
+            }
+            if len(found) == 1:
+                return found.pop()
+        except NotConstant as reason:
+            why = reason
+    if shared:
+        return _told(expanded).strip()
+    if why is not None:
+        raise CannotPreprocess(f"a condition that cannot be decided: {why}", line) from None
+    raise CannotPreprocess(f"a condition on {[*unknown, *open_][0]!r}, which differs between compilers", line)
+
+
+def _condition(state: _State, test: str, shared: bool) -> tuple[list[_Word], list[str]]:
+    """The words of a condition with macros replaced, and the names that it asks a compiler for, whose ``defined(X)``
+    is one word of kind 'open'. ``shared``: __CUDA_ARCH__ stays as it is."""
+    words = _words(tokenize(f"0 {test}"))[1:]
     plain: list[_Word] = []
+    open_: dict[str, None] = {}
     index = 0
     while index < len(words):
-        if words[index].text == "defined":
-            index += 2 if index + 1 < len(words) and words[index + 1].text == "(" else 1
-            name = words[index].text if index < len(words) else ""
-            asked.append(name)
-            plain.append(_Word("1" if name in state.macros else "0", "number"))
-            index += 2 if words[index - 1].text == "(" else 1
+        word = words[index]
+        if word.text != "defined":
+            own = shared and word.text == "__CUDA_ARCH__"
+            plain.append(replace(word, hidden=frozenset({word.text})) if own else word)
+            index += 1
             continue
-        plain.append(words[index])
-        index += 1
-    expanded = _replaced(state, plain)
-    asked += [w.text for w in expanded if w.kind == "name" and w.text not in ("true", "false")]
-    unknown = [name for name in asked if name in state.opaque or (name not in state.macros and of_headers(name))]
-    if _normal(token.text) in state.shared and (unknown or "__CUDA_ARCH__" in test):
-        return None
-    if unknown:
-        raise CannotPreprocess(f"a condition on {unknown[0]!r}, which differs between compilers", line)
-    try:
-        return value_of([w.text for w in expanded]) != 0
-    except NotConstant as why:
-        if _normal(token.text) in state.shared:
-            return None
-        raise CannotPreprocess(f"a condition that cannot be decided: {why}", line) from None
+        index += 2 if index + 1 < len(words) and words[index + 1].text == "(" else 1
+        name = words[index].text if index < len(words) else ""
+        bracket = words[index - 1].text == "("
+        index += 2 if bracket else 1
+        own = shared and name == "__CUDA_ARCH__"
+        if own or name in state.opaque or (name not in state.macros and of_headers(name)):
+            open_[name] = None
+            plain.append(_Word(f"defined({name})", "open", spaced=word.spaced))
+        else:
+            plain.append(_Word("1" if name in state.macros else "0", "number", spaced=word.spaced))
+    return _replaced(state, plain), list(open_)
+
+
+def _valued(words: Sequence[_Word], known: Mapping[str, str]) -> bool:
+    """Whether a condition holds where these names are defined (1) or not (0). Raises NotConstant."""
+    return value_of([known[w.text[len("defined(") : -1]] if w.kind == "open" else w.text for w in words]) != 0
 
 
 def _normal(line: str) -> str:

@@ -106,3 +106,51 @@ def test_macros_become_what_a_compiler_makes_of_them(seed: int) -> None:
 ])  # fmt: skip
 def test_forms_that_people_write(text: str) -> None:
     assert ours(text) == theirs(text)
+
+
+ASKED = ("__ONE", "__TWO", "__THREE")  # which only a compiler knows
+
+
+def condition(draw: random.Random, depth: int = 0) -> str:
+    if depth < 2 and draw.random() < 0.5:
+        sides = (condition(draw, depth + 1) for _ in range(2))
+        return f"({draw.choice(('||', '&&')).join(sides)})"
+    name = draw.choice((*ASKED, "KNOWN", "NOT_KNOWN"))
+    leaf = draw.choice((f"defined({name})", f"defined {name}", f"!defined({name})", "KNOWN", "NUMBER > 3", "NUMBER"))
+    return leaf if draw.random() < 0.9 else "__ONE"
+
+
+def conditionals(draw: random.Random, depth: int = 0) -> list[str]:
+    """A nest of them around words that say which branch was taken."""
+    begin = draw.choice((f"#if {condition(draw)}", f"#ifdef {draw.choice(ASKED)}", "#ifndef KNOWN"))
+    lines = [begin, f"a{draw.randrange(100)};"]
+    lines += conditionals(draw, depth + 1) if depth < 2 and draw.random() < 0.6 else []
+    for _ in range(draw.randrange(3)):
+        lines += [f"#elif {condition(draw)}", f"b{draw.randrange(100)};"]
+    lines += ["#else", f"c{draw.randrange(100)};"] if draw.random() < 0.7 else []
+    return [*lines, "#endif"]
+
+
+@pytest.mark.skipif(not COMPILER, reason="there is no C++ compiler")
+@pytest.mark.parametrize("seed", range(TEXTS))
+def test_a_branch_left_to_the_compiler_is_the_one_it_takes_of_the_text_as_it_was(seed: int) -> None:
+    """Known macros are gone from what it sees, also from what it is asked."""
+    draw = random.Random(seed)
+    text = "\n".join(["#define KNOWN 1", "#define NUMBER 5", *conditionals(draw), *conditionals(draw), ""])
+    candidate = Candidate(text, ORIGINAL.plan)
+    made = preprocessed(candidate, candidate, "sm_90").source
+    for number in range(2 ** len(ASKED)):
+        given = "".join(f"#define {name} 1\n" for bit, name in enumerate(ASKED) if number >> bit & 1)
+        assert theirs(given + made) == theirs(given + text), (given, text, made)
+
+
+@pytest.mark.parametrize(("text", "left"), [
+    ("#define AA\n#if defined(AA) || defined(__ONE)\nyes;\n#else\nno;\n#endif\n", "yes;"),
+    ("#define AA\n#if !defined(AA) && defined(__ONE)\nyes;\n#else\nno;\n#endif\n", "no;"),
+    ("#define AA 1\n#if AA && defined(__ONE)\nyes;\n#endif\n", "#if 1 && defined(__ONE)\nyes;\n#endif"),
+    ("#if 0\nno;\n#elif __CUDA_ARCH__ >= 700\nyes;\n#endif\n", "#if __CUDA_ARCH__ >= 700\nyes;\n#endif"),
+])  # fmt: skip
+def test_conditions_are_decided_as_far_as_they_can_be(text: str, left: str) -> None:
+    candidate = Candidate(text, ORIGINAL.plan)
+    made = preprocessed(candidate, candidate, "sm_90").source
+    assert [t.text for t in tokenize(made)] == [t.text for t in tokenize(f"{left}\n")]
