@@ -36,6 +36,7 @@ DEVICE_HEADERS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
     (re.compile(r"math_constants\.h$|cuComplex\.h$"), ()),
 )
 _DEVICE_NAMESPACES = frozenset({"cooperative_groups", "nvcuda", "wmma", "cute", "cutlass"})
+_LIMITS = "numeric_limits"
 _ALWAYS_FREE = frozenset({"define", "undef", "record", "alias"})
 
 
@@ -137,7 +138,7 @@ class _Closure:
                 return ()
             return item.names if item.head & self.device else ()
         if item.kind == "variable":
-            plain = "const" in item.head and "std" not in item.uses
+            plain = "const" in item.head and ("std" not in item.uses or _LIMITS in item.uses)
             return item.names if plain or item.head & self.device else ()
         if item.kind == "using":
             return item.names if "namespace" not in item.uses and "std" not in item.uses else ()
@@ -219,6 +220,8 @@ class _Closure:
             return True
         if "cooperative_groups" in names:
             return self.uses_any(("cooperative_groups", *_GROUPS.split()))
+        if "std" in names:  # of which a constant is made that device code may name
+            return _LIMITS in self.names
         inside = ("wmma",) if "nvcuda" in names else ()  # which is what people write behind it
         return bool(set(names) & _DEVICE_NAMESPACES) and self.uses_any((*names, *inside))
 

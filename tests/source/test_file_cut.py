@@ -105,6 +105,21 @@ def test_the_namespace_of_fragments_is_kept_for_what_is_inside(tmp_path):
     assert compiles(file.cut("k").text, tmp_path) == ""
 
 
+@pytest.mark.parametrize("limits", ["std::numeric_limits", "numeric_limits"])
+def test_a_constant_of_the_limits_of_a_type_is_kept(tmp_path, limits):
+    path = tmp_path / "limits.cu"
+    path.write_text(
+        "#include <iostream>\n#include <limits>\nusing namespace std;\n"
+        f"const int FAR = {limits}<int>::max();\nconst std::string NAME = \"k\";\n"
+        "__global__ void k(int *x) { if (x[0] < 0) x[0] = FAR; }\n"
+        "int main() { cout << NAME << FAR; }\n"
+    )
+    cut = KernelFile.read(path).cut("k").text
+    assert "string" not in cut
+    launch = Launch("k", ("1", "1", "1"), ("32", "1", "1"), "0", ())
+    assert isinstance(HostToolchain().compile(Candidate(cut, Plan((launch,)))), Image)
+
+
 def test_headers_are_kept_only_when_used():
     unit = KernelFile.read(FILES / "groups.cu").cut("group_sum")
     assert "<cooperative_groups.h>" in unit.text
