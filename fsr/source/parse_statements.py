@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fsr.hardware.c_types import BY_SPELLING
@@ -149,6 +150,8 @@ class Reader:
         if node.has_error:
             return None
         match node.type:
+            case "expression_statement" if (name := _named_after_brackets(self.text, node)) is not None:
+                return self._declared(node, name)
             case "expression_statement":
                 return [s for child in node.named_children[:1] for s in self._effect(child, span)]
             case "declaration":
@@ -178,6 +181,16 @@ class Reader:
             sign = "+=" if operator is not None and self.text(operator) == "++" else "-="
             return [Assign(self.expression(node.child_by_field_name("argument")), sign, _ONE, span)]
         return [ExprStmt(self.expression(node), span)]
+
+    def _declared(self, node: Node, name: Node) -> list[Stmt] | None:
+        """A declaration whose type, ``ns::tile<32>``, was read as two comparisons."""
+        whole = node.named_children[0].child_by_field_name("right")
+        if whole is None or whole.type == "call_expression":
+            return None
+        value = whole.child_by_field_name("right")
+        type_ = self.slice(node.start_byte, name.start_byte).strip()
+        init = None if value is None else self.expression(value)
+        return [Declare(type_, self.text(name), init, (), (), self._span(node))]
 
     def _condition(self, node: Node) -> Expr:
         """The expression of a condition clause. Declarations and errors in it are not expressible."""
@@ -337,6 +350,22 @@ def _header(node: Node, field: str) -> Node:
     if found is None:
         raise _Inexpressible
     return found
+
+
+def _named_after_brackets(text: Callable[[Node], str], node: Node) -> Node | None:
+    """The name behind ``a < b >`` in a statement, which declares it: two comparisons would have no effect."""
+    compared = node.named_children[0] if len(node.named_children) == 1 else None
+    inner = None if compared is None else compared.child_by_field_name("left")
+    for part, sign in ((compared, ">"), (inner, "<")):
+        operator = None if part is None else part.child_by_field_name("operator")
+        if part is None or part.type != "binary_expression" or operator is None or text(operator) != sign:
+            return None
+    right = None if compared is None else compared.child_by_field_name("right")
+    if right is not None and right.type == "assignment_expression":
+        right = right.child_by_field_name("left")
+    elif right is not None and right.type == "call_expression":
+        right = right.child_by_field_name("function")
+    return right if right is not None and right.type == "identifier" else None
 
 
 def _is_plain(base: str, declarator_type: str) -> bool:

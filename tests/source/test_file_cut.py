@@ -110,7 +110,7 @@ def test_a_constant_of_the_limits_of_a_type_is_kept(tmp_path, limits):
     path = tmp_path / "limits.cu"
     path.write_text(
         "#include <iostream>\n#include <limits>\nusing namespace std;\n"
-        f"const int FAR = {limits}<int>::max();\nconst std::string NAME = \"k\";\n"
+        f'const int FAR = {limits}<int>::max();\nconst std::string NAME = "k";\n'
         "__global__ void k(int *x) { if (x[0] < 0) x[0] = FAR; }\n"
         "int main() { cout << NAME << FAR; }\n"
     )

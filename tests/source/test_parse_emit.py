@@ -338,3 +338,20 @@ def test_what_compiles_is_read_and_a_missing_semicolon_is_not(path):
     lines = misread_lines(text[:at] + text[at + 1 :])
     assert lines
     assert abs(lines[0] - (text.count("\n", 0, at) + 1)) <= 1
+
+
+@pytest.mark.parametrize(("text", "declared"), [
+    ("cg::thread_block_tile<32> warp = cg::tiled_partition<32>(block);", ("cg::thread_block_tile<32>", "warp")),
+    ("a::b<N * 2> c;", ("a::b<N * 2>", "c")),
+    ("cg::thread_block_tile<32> warp(block);", None),
+])  # fmt: skip
+def test_a_type_of_one_number_is_no_comparison(text, declared):
+    """Behind another statement a parser may take it for two of them."""
+    found = kernel(f"int first = 0;\n  {text}\n  x[first] = warp.size();")
+    stmt = found.body[1]
+    if declared is None:
+        assert isinstance(stmt, OpaqueStmt)
+    else:
+        assert isinstance(stmt, Declare)
+        assert (stmt.type, stmt.name) == declared
+    assert text in emit_kernel(found)
