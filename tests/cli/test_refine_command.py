@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.commandline import ROW_SUM, Fsr
+from tests.commandline import LARGE_ROW_SUM, Fsr
 
 pytestmark = pytest.mark.xdist_group("refine_command")
 
@@ -33,9 +33,9 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> Twice:
     """A kernel refined twice in one home."""
     folder = tmp_path_factory.mktemp("twice")
     kernel = folder / "kernel.cu"
-    kernel.write_text(ROW_SUM)
+    kernel.write_text(LARGE_ROW_SUM)  # on which something is won soon
     fsr = Fsr(folder / "home")
-    first = fsr.refine(kernel, "--evaluations", 24)
+    first = fsr.refine(kernel, "--evaluations", 8)
     return Twice(fsr, kernel, first, fsr.refine(kernel, "--evaluations", 2, "-o", folder / "again.cu"))
 
 
@@ -44,7 +44,7 @@ def test_the_answer_is_the_object_that_scripts_read(twice: Twice) -> None:
     assert set(told) >= FIELDS
     page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
     assert [name for name in (*told, *told["best"]) if f"`{name}`" not in page] == []
-    assert (told["status"], told["entry"], told["basis"], told["evaluated"]) == ("improved", "row_sum", "predicted", 24)
+    assert (told["status"], told["entry"], told["basis"], told["evaluated"]) == ("improved", "row_sum", "predicted", 8)
     assert told["device"]["vendor"] == "host"
     assert told["device"]["target"] == "sm_90"
     best = told["best"]
@@ -64,7 +64,7 @@ def test_the_output_says_what_it_is_and_holds_the_evidence(twice: Twice) -> None
     assert "row_sum" in text
     evidence = json.loads(output.with_suffix(".json").read_text())
     assert evidence["best"]["candidate"] == twice.first["best"]["candidate"]
-    assert twice.kernel.read_text() == ROW_SUM
+    assert twice.kernel.read_text() == LARGE_ROW_SUM
 
 
 def test_the_output_passes_check(twice: Twice) -> None:
@@ -92,13 +92,14 @@ def test_remembered_failures_are_not_tried_again(fsr: Fsr, row_sum: Path) -> Non
     """What an earlier run left behind as failed is known to the next, which proposes other things."""
     from fsr.cache.store import Store
 
-    first = fsr.refine(row_sum, "--evaluations", 24)
+    row_sum.write_text(LARGE_ROW_SUM)
+    first = fsr.refine(row_sum, "--evaluations", 8)
     tried = {e["hash"] for e in fsr.events(first["run"]) if e["kind"] == "ask"} - {first["best"]["candidate"]}
     with Store(fsr.home / "cache.db") as store:
         context = next(iter(store.entries()))[0]["context"]
         for candidate in tried:
             store.remember_failure(context, candidate, "wrong", {})
-    second = fsr.refine(row_sum, "--evaluations", 24)
+    second = fsr.refine(row_sum, "--evaluations", 8)
     asked = {e["hash"] for e in fsr.events(second["run"]) if e["kind"] == "ask" and e["id"] != 0}
     assert not asked & tried
 

@@ -7,9 +7,7 @@ takes a sample. What ran right is the business of the tests of each action, and 
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
-import os
 import random
 import sys
 from pathlib import Path
@@ -27,6 +25,9 @@ PARTS = 4
 PAIRED = 12  # kernels on which two moves are tried, for each seed
 GUARDED = 4  # every so many candidates pass the static guard, which takes longer than the compiler
 HOST_SAMPLE = 60
+
+
+pytestmark = pytest.mark.xdist_group("every_action")  # what they have in common takes as long as the longest of them
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +51,7 @@ def subjects(moves: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> lis
 
 
 def kernels_of_tests(moves: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """Collected by the first process of this test run that asks: it takes 25 s."""
-    among_several = "PYTEST_XDIST_WORKER" in os.environ
-    folder = tmp_path_factory.getbasetemp().parent if among_several else tmp_path_factory.mktemp("kernels")
-    out, done = folder / "kernels_of_tests", folder / "kernels_of_tests.done"
-    with (folder / "kernels_of_tests.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if done.exists():
-            return moves.of_folder(out, "tests")
-        found = moves.of_tests(out, ["tests/transform"])
-        done.touch()
-        return found
+    return list(moves.of_tests(tmp_path_factory.mktemp("kernels"), ["tests/transform"]))
 
 
 def faults(moves: ModuleType, tried: list[tuple[Any, Any]]) -> list[str]:
