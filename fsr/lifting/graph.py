@@ -26,8 +26,10 @@ MOST_ORDERED = 16  # factors whose order is noted
 class Graph:
     """Terms by number."""
 
-    def __init__(self, algebra: int = 1) -> None:
+    def __init__(self, algebra: int = 1, *, apart: bool = False) -> None:
         self.algebra = algebra
+        self.apart = apart  # whether an element less itself stays a difference
+        self.vanished = False  # whether one was met that did not
         self.terms: list[Term] = []
         self._numbers: dict[Term, int] = {}
         self._depths: dict[int, int] = {}
@@ -261,6 +263,10 @@ class Graph:
         if lowest and self.algebra:
             return lowest[:1]
         kept = [k for k in flat if not self.is_value(k, 0.0)]
+        if self.algebra and len(kept) == 2 and self.negated(kept[0]) == kept[1]:
+            if self.apart:
+                return kept
+            self.vanished = True
         if any(self.terms[k][0] == "neg" for k in kept) and self.algebra:
             left: list[int] = []
             for k in kept:

@@ -44,6 +44,7 @@ from fsr.lifting.sampling import (
 )  # fmt: skip
 from fsr.lifting.sides import Sides
 from fsr.lifting.starts import Start, parts_of, starts
+from fsr.lifting.vanished import Vanished, require_none
 from fsr.lifting.watching import Run, Watcher
 from fsr.records import Candidate, Case, CompileFailure, Image, Role
 from fsr.testgen.families import among
@@ -171,7 +172,7 @@ class _Attempt:
                 continue
             self.carrying = carrying
             try:
-                found = canonical(self._computation(graphs[algebra]))
+                found = canonical(self._told_with(graphs, algebra))
             except Hopeless:
                 raise
             except Refused as refused:
@@ -186,6 +187,13 @@ class _Attempt:
             why = why or self._explained(f"what was found does not stand the check: {wrong}")
             refuted = True
         return None, why
+
+    def _told_with(self, graphs: dict[int, Graph], algebra: int) -> Computation:
+        try:
+            return self._computation(graphs[algebra])
+        except Vanished:
+            graphs[algebra] = Graph(algebra, apart=True)
+            return self._computation(graphs[algebra])
 
     def lifted_in_steps(self, started: float, alone: Lift) -> Lifting:
         """As a whole; where that fails, launch by launch."""
@@ -296,6 +304,7 @@ class _Attempt:
             raise Refused(f"{output.name} has no elements at the sizes watched")
         if self._chosen(graph, terms):
             return self._scatter(graph, output)
+        require_none(graph, number, terms)
         longest = [max((graph.written_out(t) for t, n in zip(terms, number, strict=True) if n == run), default=0)
                    for run in range(len(self.runs))]  # fmt: skip
         if min(longest) > _LONGEST:
