@@ -25,7 +25,6 @@ from fsr.computation.expression import (
     children,
     moved,
     names_in,
-    places_of,
     rebuilt,
     renamed,
     walk,
@@ -78,8 +77,7 @@ def _sorted(e: Op) -> Op:
     """With operands by rank, and the order in which they were written beside that."""
     ranks = [_rank(a) for a in e.args]
     places = sorted(range(len(ranks)), key=ranks.__getitem__)
-    known = len(tuple(places_of(e.order))) == len(e.args)
-    before = e.order if known else () if e.name == "prod" else tuple(range(len(ranks)))
+    before = e.known_order or (() if e.name == "prod" else tuple(range(len(ranks))))
     return replace(e, args=tuple(e.args[n] for n in places), order=moved(before, places.index))
 
 

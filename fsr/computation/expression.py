@@ -131,10 +131,14 @@ class Op(_Tree):
     order: Order = field(default=(), compare=False, repr=False)
 
     @property
+    def known_order(self) -> Order:
+        """The order, if it is one of these operands: not where some were left out since."""
+        return self.order if len(tuple(places_of(self.order))) == len(self.args) else ()
+
+    @property
     def as_written(self) -> tuple[Expr, ...]:
         """The operands in the order of the source, as far as it is known: one that keeps its bits, and its range."""
-        places = tuple(places_of(self.order))
-        return tuple(self.args[n] for n in places) if len(places) == len(self.args) else self.args
+        return tuple(self.args[n] for n in places_of(self.known_order)) or self.args
 
 
 @_hashed_once

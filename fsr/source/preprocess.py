@@ -71,6 +71,10 @@ class _State:
     def active(self) -> bool:
         return all(taken for taken, _, _ in self.frames)
 
+    def open(self, name: str) -> bool:
+        """Whether only a compiler knows what a macro is."""
+        return name in self.opaque or (name not in self.macros and of_headers(name))
+
     @property
     def left(self) -> bool:
         return any(left for _, _, left in self.frames)
@@ -199,7 +203,7 @@ def _decided(state: _State, test: str, token: Token, line: int) -> bool | str:
     shared = _normal(token.text) in state.shared
     expanded, open_ = _condition(state, test, shared)
     asked = [w.text for w in expanded if w.kind == "name" and w.text not in ("true", "false")]
-    unknown = [name for name in asked if name in state.opaque or (name not in state.macros and of_headers(name))]
+    unknown = [name for name in asked if state.open(name)]
     unknown += ["__CUDA_ARCH__"] if shared and "__CUDA_ARCH__" in asked else []
     why: NotConstant | None = None
     if not unknown and len(open_) <= _MOST_OPEN:
@@ -237,7 +241,7 @@ def _condition(state: _State, test: str, shared: bool) -> tuple[list[_Word], lis
         bracket = words[index - 1].text == "("
         index += 2 if bracket else 1
         own = shared and name == "__CUDA_ARCH__"
-        if own or name in state.opaque or (name not in state.macros and of_headers(name)):
+        if own or state.open(name):
             open_[name] = None
             plain.append(_Word(f"defined({name})", "open", spaced=word.spaced))
         else:

@@ -16,7 +16,8 @@ from fsr.evaluation.jobs import compile_task, evaluate_task
 from fsr.evaluation.session import close_sessions
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, SessionSpec
 from fsr.lifting.lift import lift
-from fsr.records import Status
+from fsr.records import Candidate, Status
+from fsr.transform.protocol import Subject
 from tests.transform.computed.test_families import FAMILY
 from tests.transform.conftest import Runner, subject_of
 
@@ -46,16 +47,21 @@ __global__ void k(const float* u, float* v, int ny, int nx) {
 """
 
 
+def made_by(family: str, text: str) -> tuple[Subject, Candidate]:
+    """A kernel, and what the first move of a family makes of its computation."""
+    subject = subject_of(text)
+    found = lift(subject.contract, subject.candidate, limit_s=60)
+    assert found.computation is not None, found.why
+    subject = replace(subject, computation=found.computation)
+    return subject, FAMILY[family].apply(subject, next(FAMILY[family].moves(subject)))
+
+
 @pytest.mark.parametrize("family", ["pack-elements", "register-tile"])
 @pytest.mark.parametrize(
     "order", ["u[i + 1] - u[i - nx] + u[i - 1] - u[i + nx]", "u[i + nx] + u[i - 1] + u[i] - u[i + 1]"]
 )
 def test_sums_keep_the_order_of_the_source(tmp_path, family, order):
-    subject = subject_of(STENCIL.replace("ORDER", order))
-    found = lift(subject.contract, subject.candidate, limit_s=60)
-    assert found.computation is not None, found.why
-    subject = replace(subject, computation=found.computation)
-    made = FAMILY[family].apply(subject, next(FAMILY[family].moves(subject)))
+    subject, made = made_by(family, STENCIL.replace("ORDER", order))
     spec = SessionSpec(subject.contract, subject.candidate, "host", "sm_90", 5, str(tmp_path))
     try:
         built = compile_task(CompileRequest(spec, made))
@@ -109,11 +115,7 @@ def test_products_keep_the_order_of_the_source(seed, runner):
     """Which shows in their bits, and in which of them are infinite."""
     rng = random.Random(seed)
     factors = multiplied(rng, rng.sample(FACTORS, rng.choice((3, 4, 5))))
-    subject = subject_of(PRODUCT.replace("FACTORS", factors))
-    found = lift(subject.contract, subject.candidate, limit_s=60)
-    assert found.computation is not None, found.why
-    subject = replace(subject, computation=found.computation)
-    made = FAMILY["pack-elements"].apply(subject, next(FAMILY["pack-elements"].moves(subject)))
+    subject, made = made_by("pack-elements", PRODUCT.replace("FACTORS", factors))
     data, shape = np.random.default_rng(seed), (1000,)
     given = {
         name: (data.uniform(1, 2, shape) * 2.0 ** data.integers(-90, 90, shape)).astype(np.float32) for name in "abcd"

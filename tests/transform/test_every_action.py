@@ -26,7 +26,6 @@ PAIRED = 12  # kernels on which two moves are tried, for each seed
 GUARDED = 4  # every so many candidates pass the static guard, which takes longer than the compiler
 HOST_SAMPLE = 60
 
-
 pytestmark = pytest.mark.xdist_group("every_action")  # what they have in common takes as long as the longest of them
 
 
@@ -44,14 +43,10 @@ def moves() -> ModuleType:
 def subjects(moves: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     from benchmarks.kernels.writer import of_generator
 
-    of_tests = kernels_of_tests(moves, tmp_path_factory)
+    of_tests = moves.of_tests(tmp_path_factory.mktemp("kernels"), ["tests/transform"])
     assert len(of_tests) > 100
     found = [*moves.of_repository(), *of_generator(GENERATED, 0), *of_tests]
     return list(moves.unique(found))
-
-
-def kernels_of_tests(moves: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    return list(moves.of_tests(tmp_path_factory.mktemp("kernels"), ["tests/transform"]))
 
 
 def faults(moves: ModuleType, tried: list[tuple[Any, Any]]) -> list[str]:

@@ -128,14 +128,18 @@ class Writer:
             raise NotPlain(f"{name} of {dtype}")
         if name in _COMPARISONS:
             return f"({self._widened(args[0])} {_SIGNS[name]} {self._widened(args[1])})"
-        args = _as_a_difference(e.as_written) if name == "sum" and e.order else self._as_people_write(name, args)
+        order = e.known_order if name == "prod" else ()
+        if name == "sum" and e.order:
+            args = _as_a_difference(e.as_written)
+        elif not order:
+            args = self._as_people_write(name, args)
         parts = [self.text(a) for a in args]
         if name in _OVERFLOWING and (dtype in ("int8", "int16") or _wraps(e)):
             return _wrapped(name, dtype, parts)
         if name == "sum":
             return "(" + " + ".join(parts).replace("+ -", "- ") + ")"
         if name == "prod":
-            return self._product(e) if e.order else "(" + " * ".join(parts) + ")"
+            return _product(order or tuple(range(len(parts))), parts)
         if name == "lshr":
             return f"(({TYPES[dtype]})({_WITHOUT_SIGN[dtype]}){parts[0]} >> {parts[1]})"
         if name == "ctpop" and dtype in ("int32", "int64"):
@@ -161,14 +165,6 @@ class Writer:
         if name in _FUNCTIONS:
             return f"{name}{'f' if dtype == 'float32' else ''}({', '.join(parts)})"
         raise NotPlain(name)
-
-    def _product(self, e: Op) -> str:
-        """Factors as the source multiplies them: no partial product leaves the range that the source's keep to."""
-
-        def told(order: Order) -> str:
-            return "(" + " * ".join(self.text(e.args[n]) if isinstance(n, int) else told(n) for n in order) + ")"
-
-        return told(e.order)
 
     def _as_people_write(self, name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Factors in the order of a normalisation, ``0.5f * (x[i, k] - mean) * scale[i] * weight[k] * dout[i, k]``: a
@@ -221,6 +217,11 @@ class Writer:
         if name in ("int8", "int16") and type_of(a).startswith("float"):
             return f"({TYPES[name]})(int){self.text(a)}"  # what is unsigned there wraps
         return f"{TYPES[name]}({self.text(a)})" if name in _NARROW else f"({TYPES[name]}){self.text(a)}"
+
+
+def _product(order: Order, factors: Sequence[str]) -> str:
+    """Factors as the source multiplies them: no partial product leaves the range that the source's keep to."""
+    return "(" + " * ".join(factors[n] if isinstance(n, int) else _product(n, factors) for n in order) + ")"
 
 
 def _halves(name: str, args: tuple[Expr, ...]) -> bool:

@@ -156,6 +156,13 @@ def scores(to: str) -> Op:
     return Op("div", (over("sum", "d", product, "k1"), Op("sqrt", (Number(Affine((("d", 1),)), "float32"),))))
 
 
+def softmax_parts(length: Affine) -> tuple[Fold, Fold]:
+    """The sum of values weighed by powers, and that of the powers."""
+    powers = Op("exp", (plus(scores("k0"), Op("neg", (Fold("max", (("k0", length),), scores("k0")),))),))
+    weighed = Op("prod", (load("v", "i", "k0", "i2"), powers))
+    return Fold("sum", (("k0", length),), weighed), Fold("sum", (("k0", length),), powers)
+
+
 def attention(length: Affine) -> Fold:
     """Of queries j over as many keys."""
     top = Fold("max", (("k0", length),), scores("k0"))
@@ -186,10 +193,7 @@ def test_attention_to_all_keys_is_cut_alike():
 def test_attention_is_one_walk_over_the_keys(runner):
     """Divided once for a query, the first of which sees one key only. The long walks of all heads are begun first."""
     length = Affine((("j", 1),), 1)
-    powers = Op("exp", (plus(scores("k0"), Op("neg", (Fold("max", (("k0", length),), scores("k0")),))),))
-    weighed, total = (
-        Fold("sum", (("k0", length),), body) for body in (Op("prod", (load("v", "i", "k0", "i2"), powers)), powers)
-    )
+    weighed, total = softmax_parts(length)
     first = Load("v", (*at("i"), Number(Affine(), "int64"), *at("i2")), "float32")
     value = Case(Affine((("j", 1),)), Affine(), first, Op("div", (weighed, total)))
     subject = computed(of_file("attention_causal_three"), {"out": value}, ("heads", "t", "d"))
@@ -205,10 +209,7 @@ def test_attention_is_one_walk_over_the_keys(runner):
 def test_sums_are_scaled_where_scores_rise_by_more_than_a_little(runner):
     """From tile to tile a little, by four in all: the answer is as near the exact one as the original's."""
     length = Affine((("t", 1),))
-    powers = Op("exp", (plus(scores("k0"), Op("neg", (Fold("max", (("k0", length),), scores("k0")),))),))
-    weighed, total = (
-        Fold("sum", (("k0", length),), body) for body in (Op("prod", (load("v", "i", "k0", "i2"), powers)), powers)
-    )
+    weighed, total = softmax_parts(length)
     subject = computed(of_file("attention_three"), {"out": Op("div", (weighed, total))}, ("heads", "t", "d"))
     move = next(m for m in FAMILY["tile-attention"].moves(subject) if m.param("keys") == 32)
     rng, shape = np.random.default_rng(5), (1, 1024, 4)

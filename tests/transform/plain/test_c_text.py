@@ -101,6 +101,17 @@ def computed(e: Expr) -> Computation:
     return Computation(("n",), (), (Statement("map", "y", (("i", "n"), ("j", "2")), e, place),))
 
 
+def test_factors_are_bracketed_as_in_the_source() -> None:
+    factors = tuple(Load("s", (index("i", n),), "float32") for n in range(4))
+    assert written(Op("prod", factors, ((3, 0), (1, 2)))) == "((s[i + 3] * s[i]) * (s[i + 1] * s[i + 2]))"
+    assert written(Op("prod", factors, (3, (0, (2, 1))))) == "(s[i + 3] * (s[i] * (s[i + 2] * s[i + 1])))"
+
+
+def test_an_order_of_more_factors_than_are_left_is_none() -> None:
+    factors = tuple(Load("s", (index("i", n),), "float32") for n in range(2))
+    assert written(Op("prod", factors, (2, (0, 1)))) == written(Op("prod", factors))
+
+
 def test_an_unsigned_element_is_compared_with_what_has_no_sign() -> None:
     byte = Load("s", (index("i"),), "uint8")
     assert written(Op("eq", (byte, Const(0, "int8")))) == "(s[i] == 0)"
