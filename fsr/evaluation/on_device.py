@@ -289,11 +289,14 @@ def _comparison(
 ) -> Comparison:
     contract = session.contract
     relative, absolute = tolerance(contract, case, dtype, flushed=flushed)
+    exact = contract.tolerance.exact or not is_float(dtype)
+    if exact:
+        absolute = contract.tolerance.atol or 0.0
     pure = contract.argument(name).role is Role.OUT and name not in case.aliased
     first, second, third = (int(poison_draw(dtype, 1, seed).table[0]) for seed in (poison_seed, WANT_SEED, AGAIN_SEED))
     return Comparison(
         relative, absolute, TIMES_LESS_ACCURATE, OVERFLOWED_NEAR,
-        exact=contract.tolerance.exact or not is_float(dtype), sums=contract.tolerance.sum_length is not None,
+        exact=exact, sums=contract.tolerance.sum_length is not None,
         pure=pure, poisons=(first, second, third),
     )  # fmt: skip
 

@@ -187,7 +187,8 @@ def _compare_one(one: _Output, got: Array, want: Array, initial: Array | None) -
         return _worst(name, got, want, np.zeros(()), never & ~left, "written")
     truth, bound = want, np.zeros(())
     if not is_float(got.dtype) or contract.tolerance.exact:
-        wrong, kind = ~_exact(contract, got, want, expected.spread[name]), "value"
+        bound = np.asarray(expected.spread[name]) + (contract.tolerance.atol or 0.0)
+        wrong, kind = ~_exact(got, want, bound), "value"
     elif _surely_right(one, got, want, never):
         return None
     else:
@@ -228,16 +229,24 @@ def _surely_right(one: _Output, got: Array, want: Array, ignored: Array) -> bool
             return False
 
 
-def _exact(contract: Contract, got: Array, want: Array, spread: Array) -> Array:
+def _exact(got: Array, want: Array, slack: Array) -> Array:
     """Equality of bits; where the original itself varies or the contract allows an absolute error, that much."""
     same = same_bits(got, want)
     if is_float(got.dtype):
         same |= np.isnan(_wide(got)) & np.isnan(_wide(want))
-    slack = np.asarray(spread) + (contract.tolerance.atol or 0.0)
     if not slack.any():
         return same
     with np.errstate(invalid="ignore"):
-        return np.asarray(same | (np.abs(_wide(got) - _wide(want)) <= slack))
+        return np.asarray(same | ((slack > 0) & (_apart(got, want) <= slack)))
+
+
+def _apart(got: Array, want: Array) -> Array:
+    """How far elements are apart; whole numbers to the last, where a double would not tell them apart."""
+    if got.dtype.kind not in "iu":
+        return np.abs(_wide(got) - _wide(want))
+    without_sign = np.dtype(f"u{got.dtype.itemsize}")
+    high, low = (end(got, want).view(without_sign) for end in (np.maximum, np.minimum))
+    return np.asarray(high - low, np.float64)
 
 
 def _widest(one: _Output, bound: Array) -> Array:

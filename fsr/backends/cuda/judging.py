@@ -101,7 +101,8 @@ class Judge:
     ) -> Difference | None:
         """The worst difference of the gravest kind; None where every element is right. ``outputs``: the candidate's,
         the original's and its second run. ``known``: addresses of the float64 answer and of the scale, and the
-        original's usual error; without a scale nothing but equal bits is right."""
+        original's usual error; without a scale an element is right within the absolute floor and what two runs of the
+        original differ by."""
         (got, want, again), (truth, scale, usual) = outputs, known
         rows = np.zeros(_BLOCKS, _ROW)
         at = self._pool.take(rows.nbytes)
@@ -116,8 +117,8 @@ class Judge:
 
 def _words(want: Region, how: Comparison, usual: float, precise: bool, exact: bool = False) -> bytes:
     return struct.pack(
-        "<10Q5d", want.count, want.type, want.dtype.itemsize, int(exact), int(precise), int(how.pure), *how.poisons,
-        int(how.sums), how.relative, how.absolute, usual, how.times, how.near,
+        "<11Q5d", want.count, want.type, want.dtype.itemsize, int(exact), int(precise), int(how.pure), *how.poisons,
+        int(how.sums), int(want.dtype.kind == "i"), how.relative, how.absolute, usual, how.times, how.near,
     )  # fmt: skip
 
 

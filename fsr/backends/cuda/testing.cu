@@ -220,7 +220,7 @@ extern "C" __global__ void fsr_scale(double* scale, const void* want, const void
 }
 
 struct Compare {
-  u64 count, type, item, exact, precise, pure, poison_got, poison_want, poison_again, sums;
+  u64 count, type, item, exact, precise, pure, poison_got, poison_want, poison_again, sums, has_sign;
   double relative, absolute, usual, times, near;
 };
 // The original's error relative to its scale: largest, sum of squares and number, one row a block.
@@ -251,15 +251,30 @@ extern "C" __global__ void fsr_errors(const void* want, const double* truth, con
 enum { RIGHT, VALUE, NON_FINITE, UNWRITTEN, WRITTEN };
 struct Found { u64 kind, index, count; double excess, got, expected, error, bound; };
 
+// An element as a number, and how far two are apart; of whole ones without an overflow between them.
+__device__ double number(const Compare& c, u64 bits) {
+  if (c.type != WHOLE) return widened(bits, c.type);
+  const u64 top = 64 - 8 * c.item;
+  return c.has_sign ? (double)((long long)(bits << top) >> top) : (double)bits;
+}
+__device__ double apart(const Compare& c, u64 one, u64 other) {
+  if (c.type != WHOLE) return fabs(widened(one, c.type) - widened(other, c.type));
+  const u64 turned = c.has_sign ? 1ull << (8 * c.item - 1) : 0, a = one ^ turned, b = other ^ turned;
+  return (double)(a > b ? a - b : b - a);
+}
+
 __device__ u64 judged(const Compare& c, u64 got, u64 want, u64 again, double truth, double scale, Found& f) {
   if (got == want) return RIGHT;
   const bool never = c.pure && want == c.poison_want && again == c.poison_again;
   const bool left = c.pure && got == c.poison_got;
   if (never) return left ? RIGHT : WRITTEN;
   if (c.type == WHOLE || c.exact) {
-    f.excess = 1.0, f.got = c.type == WHOLE ? (double)(long long)got : widened(got, c.type);
-    f.expected = c.type == WHOLE ? (double)(long long)want : widened(want, c.type);
-    if (c.type != WHOLE && f.got != f.got && f.expected != f.expected) return RIGHT;
+    double spread = apart(c, want, again);
+    if (!is_finite(spread)) spread = 0.0;
+    f.got = number(c, got), f.expected = number(c, want), f.error = apart(c, got, want), f.bound = c.absolute + spread;
+    if (f.got != f.got && f.expected != f.expected) return RIGHT;
+    if (f.bound > 0.0 && f.error <= f.bound) return RIGHT;
+    f.excess = is_finite(f.error) ? f.error / (f.bound > 1e-300 ? f.bound : 1e-300) : as_double(0x7FF0000000000000ull);
     return left ? UNWRITTEN : VALUE;
   }
   const double g = widened(got, c.type), w = widened(want, c.type), a = widened(again, c.type);

@@ -146,6 +146,48 @@ def test_outputs_are_judged_as_on_the_host(device: HostDevice, image: Image, pre
         assert worst.bound == pytest.approx(mismatch.bound, rel=1e-9)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int32", "uint32", "int64", "uint64", "float32"])
+@pytest.mark.parametrize("atol", [None, 1.0, 3.0])
+@pytest.mark.parametrize("again_differs", [False, True])
+def test_exact_outputs_are_judged_as_on_the_host(
+    device: HostDevice, image: Image, dtype: str, atol: float | None, again_differs: bool
+) -> None:
+    """Of whole numbers, and where the contract asks for equal bits: within its absolute error, and what two runs of
+    the original differ by. Ends of the type lie far apart, whatever their bits are."""
+    n, case, rng = 500, Case("c", (("n", 500),), "normal", 0), np.random.default_rng(len(dtype))
+    kind = numpy_dtype(dtype)
+    low, high = (-50, 50) if is_float(kind) else (np.iinfo(kind).min, np.iinfo(kind).max)
+    near = rng.choice(np.array([low, low + 5, high - 5, high, 7], kind), n)
+    want = near.copy()
+    got = np.where(near > 0, near - rng.integers(0, 4, n).astype(kind), near + rng.integers(0, 4, n).astype(kind))
+    got = np.where(rng.random(n) < 0.05, rng.permutation(near), got).astype(kind)
+    again = (np.where(near > 0, near - 1, near + 1) if again_differs else near).astype(kind)
+    spread = np.full(n, 1.0 if again_differs else 0.0)
+    contract = replace(
+        CONTRACT, args=(Argument("y", dtype, Role.OUT, ("n",)),), tolerance=Tolerance(atol=atol, exact=True)
+    )
+    expected = Expected(
+        {"y": want}, {"y": spread}, {"y": np.zeros(n, bool)}, lambda: None, lambda more: Scale({}, lambda _: {}, iter(()))
+    )  # fmt: skip
+    wanted = compare(contract, case, {"y": got}, expected)
+    how = Comparison(
+        0.0, atol or 0.0, 4.0, 2.0**-7, exact=True, sums=False, pure=False, poisons=(0, 0, 0)
+    )  # fmt: skip
+    told = run(
+        device, image, "fsr_compare", 3, got=got, want=want, again=again, truth=np.zeros(n), scale=np.zeros(n),
+        what=np.frombuffer(judging._words(Region(0, n, kind), how, 0.0, False, exact=True), np.uint8),
+        rows=np.zeros(3, judging._ROW).view(np.uint8),
+    )["rows"]  # fmt: skip
+    worst = judging._worst(told.view(judging._ROW))
+    if not wanted:
+        assert worst is None
+        return
+    assert worst is not None
+    assert (worst.kind, worst.count, worst.bound) == (wanted[0].kind, wanted[0].count, wanted[0].bound)
+    if kind.itemsize < 8:  # beyond 2^53 the host tells numbers by their nearest double
+        assert (worst.error, worst.got) == (wanted[0].error, wanted[0].got)
+
+
 def test_the_ptx_was_made_from_this_source() -> None:
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
     ptx = SOURCE.with_suffix(".ptx").read_text()
