@@ -188,6 +188,8 @@ class Graph:
         if not parts:
             return self.const(0.0 if op == "sum" else 1.0, "float32")
         flat: list[int] = []
+        if op == "sum":  # a compiler turns its two round; people add to what is a sum already
+            parts = sorted(parts, key=lambda k: self.terms[k][0] != "sum")
         for k in parts:
             flat += self.terms[k][1] if self.terms[k][0] == op else [k]
         neutral = parts[0]

@@ -243,7 +243,7 @@ def _exact(got: Array, want: Array, slack: Array) -> Array:
 def _apart(got: Array, want: Array) -> Array:
     """How far elements are apart; whole numbers to the last, where a double would not tell them apart."""
     if got.dtype.kind not in "iu":
-        return np.abs(_wide(got) - _wide(want))
+        return np.asarray(np.abs(_wide(got) - _wide(want)))
     without_sign = np.dtype(f"u{got.dtype.itemsize}")
     high, low = (end(got, want).view(without_sign) for end in (np.maximum, np.minimum))
     return np.asarray(high - low, np.float64)

@@ -167,7 +167,8 @@ def test_exact_outputs_are_judged_as_on_the_host(
         CONTRACT, args=(Argument("y", dtype, Role.OUT, ("n",)),), tolerance=Tolerance(atol=atol, exact=True)
     )
     expected = Expected(
-        {"y": want}, {"y": spread}, {"y": np.zeros(n, bool)}, lambda: None, lambda more: Scale({}, lambda _: {}, iter(()))
+        {"y": want}, {"y": spread}, {"y": np.zeros(n, bool)}, lambda: None,
+        lambda more: Scale({}, lambda _: {}, iter(())),
     )  # fmt: skip
     wanted = compare(contract, case, {"y": got}, expected)
     how = Comparison(
