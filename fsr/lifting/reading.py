@@ -113,15 +113,17 @@ class Reader:
         if kind >= FIRST_NAMED and self.operations[kind - FIRST_NAMED] in _LISTS:
             op, items = _LISTS[self.operations[kind - FIRST_NAMED]], list[int]()
             order: Order = ()
-            for part in (a, b):
-                held, first = self._pending.get(part), len(items)
-                if held is None or held[0] != op or uses.get(part) != 1:
+            joins = [n for n in (a, b) if n in self._pending and self._pending[n][0] == op and uses.get(n) == 1]
+            turned = op == "sum" and joins == [b]  # by a compiler: people add to what is a sum already
+            for part in (b, a) if turned else (a, b):
+                first = len(items)
+                if part not in joins:
                     order = (*order, first)
                     items.append(self._term(part))
                 else:
-                    order = beside(order, held[2], first)
-                    items = items + held[1] if items else held[1]
-                    del self._pending[part]
+                    _, more, inner = self._pending.pop(part)
+                    order = beside(order, inner, first)
+                    items = items + more if items else more
             self._pending[n] = (op, items, order if op == "prod" and len(items) <= MOST_ORDERED else ())
         else:
             self._made[n] = self._leaf_or_op((kind, type_, bits), a, b, c)

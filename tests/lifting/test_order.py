@@ -123,3 +123,21 @@ def test_products_keep_the_order_of_the_source(seed, runner):
     want, got = (runner.outputs(c, subject.contract, {"n": 1000}, given=given)["y"] for c in (subject.candidate, made))
     assert np.isinf(want).any()
     np.testing.assert_array_equal(got, want, err_msg=factors)
+
+
+WEIGHTED = PRODUCT.replace("if (i < n) y[i] = FACTORS;", "if (i >= n) return;\n  float LOADS;\n  y[i] = TERMS;")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_sums_keep_the_order_of_the_source_whatever_is_read_first(seed, runner):
+    """A compiler writes ``x + w * a`` as ``w * a + x`` where ``a`` was read before the rest: the bits tell."""
+    rng = random.Random(seed)
+    terms = [f"{w}f * {name}_" for w, name in zip(("0.299", "0.587", "0.114", "1.7"), "abcd", strict=True)]
+    rng.shuffle(terms)
+    loads = ", ".join(f"{name}_ = {name}[i]" for name in rng.sample("abcd", 4))
+    text = WEIGHTED.replace("LOADS", loads).replace("TERMS", " + ".join(terms))
+    subject, made = made_by("pack-elements", text)
+    data, shape = np.random.default_rng(seed), (4000,)
+    given = {name: data.uniform(-255, 255, shape).astype(np.float32) for name in "abcd"}
+    want, got = (runner.outputs(c, subject.contract, {"n": 4000}, given=given)["y"] for c in (subject.candidate, made))
+    np.testing.assert_array_equal(got, want, err_msg=f"{loads}: {terms}")

@@ -208,6 +208,8 @@ class Writer:
         return f"(float){self.text(e)}" if narrow else self.text(e)
 
     def _cast(self, name: str, a: Expr, unsigned: bool) -> str:
+        if name in ("float32", "float64") and isinstance(a, Op) and a.name.startswith("zext_") and _unsigned(a.args[0]):
+            return f"({TYPES[name]}){self.text(a.args[0])}"  # without a detour over 64 bits, which a GPU does not have
         if isinstance(a, Load) and a.dtype.startswith("uint") and not unsigned and a.dtype != f"u{name}":
             raise NotPlain("an unsigned value read as signed")
         if unsigned and not _unsigned(a) and type_of(a) != "bool":
