@@ -27,8 +27,11 @@ class Additions:
 
     def term(self, g: Graph, zero: int) -> int:
         """The sum of all."""
-        found = [] if _is_zero(g, self.base) else [self.base]
+        found = [] if is_zero(g, self.base) else [self.base]
         for conditions, added in self.terms.items():
+            if not conditions:
+                found += added
+                continue
             holds = conditions[0]
             for c in conditions[1:]:
                 holds = g.make("and", holds, c)
@@ -40,7 +43,8 @@ def _is_sum(g: Graph, e: int) -> bool:
     return bool(g.terms[e][0] == "sum")
 
 
-def _is_zero(g: Graph, e: int) -> bool:
+def is_zero(g: Graph, e: int) -> bool:
+    """Whether a term is nought."""
     return g.is_value(e, 0.0) or g.terms[e][:2] == ("int", 0)
 
 
@@ -76,7 +80,7 @@ def unasked(g: Graph, e: int) -> int:
 def _asked_of(g: Graph, condition: int) -> int | None:
     """The value that a condition asks to be more than nothing; None where it asks anything else."""
     x = g.terms[condition]
-    value = int(x[1]) if x[0] in ("ne", "gt") and _is_zero(g, int(x[2])) else None
+    value = int(x[1]) if x[0] in ("ne", "gt") and is_zero(g, int(x[2])) else None
     return value if value is not None and _placed(g, value) else None
 
 
@@ -97,74 +101,13 @@ def additions(g: Graph, e: int, home: int) -> Additions | None:
             return None
         found.append((tuple(dict.fromkeys(conditions)), tuple(k for k in parts if k not in before)))
         if not before:
-            if not _is_zero(g, home):  # a value takes its place
+            if not is_zero(g, home):  # a value takes its place
                 return None
             break
         e = before[0]
     if len(dict(found)) < len(found):
         return None
     return Additions(home, dict(found))
-
-
-@dataclass
-class Chosen:
-    """The terms of a sum that a thread makes from nothing, each with the conditions on data that held whenever it was
-    there, as far as runs have shown: those of terms before it that were left out come and go."""
-
-    known: dict[int, frozenset[int]] = field(default_factory=dict)
-
-    @property
-    def terms(self) -> dict[tuple[int, ...], tuple[int, ...]]:
-        """By conditions that all hold, as of :class:`Additions`."""
-        found: dict[tuple[int, ...], tuple[int, ...]] = {}
-        for term, conditions in self.known.items():
-            key = tuple(sorted(conditions))
-            found[key] = (*found.get(key, ()), term)
-        return found
-
-    def joined(self, other: Chosen) -> bool | None:
-        """As of Additions; None where a term has nothing in common."""
-        new = False
-        for term, conditions in other.known.items():
-            both = self.known.get(term, conditions) & conditions
-            if not both:
-                return None
-            new |= self.known.get(term) != both
-            self.known[term] = both
-        return new
-
-    def term(self, g: Graph, zero: int) -> int:
-        """The sum of all."""
-        return Additions(zero, self.terms).term(g, zero)
-
-
-def chosen(g: Graph, e: int) -> Chosen | None:
-    """What a term is the sum of, one after the other, from nothing; None where it is no such chain."""
-    found: dict[int, frozenset[int]] = {}
-    while True:
-        conditions, e = _guards(g, e)
-        if _is_zero(g, e):
-            return Chosen(found)
-        parts = g.terms[e][1] if g.terms[e][0] == "sum" else (e,)
-        before = [k for k in parts if g.terms[k][0] == "guard"]
-        added = [k for k in parts if k not in before]
-        told = not found.keys() & set(added) and len(set(added)) == len(added)
-        if len(before) > 1 or not conditions or not told or any(g.terms[k][0] in ("const", "int") for k in added):
-            return None
-        found |= dict.fromkeys(added, frozenset(conditions))
-        if not before:
-            return Chosen(found)
-        e = before[0]
-
-
-def extreme(g: Graph, of: Additions | Chosen) -> bool:
-    """Whether what looks like a sum is one of two values, which a comparison of them chooses."""
-    known = {conditions[0]: added[0] for conditions, added in of.terms.items() if len(conditions) == len(added) == 1}
-    for condition, added in known.items():
-        other = known.get(g.opposite(condition))
-        if other is not None and set(g.operands(condition)) == {added, other}:
-            return True
-    return False
 
 
 def zero_like(g: Graph, kept: Mapping[tuple[int, ...], tuple[int, ...]], dtype: str) -> int:
@@ -174,4 +117,4 @@ def zero_like(g: Graph, kept: Mapping[tuple[int, ...], tuple[int, ...]], dtype: 
     return g.integer(0, str(x[2]) if x[0] == "int" else dtype.removeprefix("u")) if whole else g.const(0.0, dtype)
 
 
-__all__ = ["Additions", "Chosen", "additions", "chosen", "extreme", "unasked", "zero_like"]
+__all__ = ["Additions", "additions", "is_zero", "unasked", "zero_like"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from fsr.contract.flags import fixed_at, with_flags
 from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError, MissingToolError
 from fsr.expressions import evaluate_int
-from fsr.lifting.additions import additions, chosen, extreme, unasked, zero_like
+from fsr.lifting.additions import additions, unasked, zero_like
 from fsr.lifting.allowance import Allowance
 from fsr.lifting.carrying import as_neighbours
 from fsr.lifting.check import FAMILIES, RUN_IN_PART_S, Checker
@@ -44,6 +43,7 @@ from fsr.lifting.sampling import (
 )  # fmt: skip
 from fsr.lifting.sides import Sides
 from fsr.lifting.starts import Start, parts_of, starts
+from fsr.lifting.tallies import tallied
 from fsr.lifting.vanished import Vanished, require_none
 from fsr.lifting.watching import Run, Watcher
 from fsr.records import Candidate, Case, CompileFailure, Image, Role
@@ -52,8 +52,6 @@ from fsr.testgen.families import among
 LIMIT_S = 10.0  # for watched runs and the thinking about one candidate (see Allowance), compiling aside
 _STEPS_SHARE = 2.0  # of that, by the clock: after it no launch of a plan is lifted alone any more
 _SAME_FILLS, _FILLS = 32, 120  # runs in a row that show nothing new; runs at most
-_SUMMED = 2  # terms of a sum at least
-_OWN_FILLS = 40  # the same of what a thread sums up for itself, of which each run shows a half
 _ZEROS = 6  # so many runs with other data, the first among them, have zeros in some of the inputs, others in each
 _ALL_ZERO = _ZEROS + 3  # in the ones after these all floating values are zero, and whole ones few
 _IN_PART = ("normal", "normal", "zeros", "normal", among((0.0,))[0], "normal")  # in turn, where single blocks run
@@ -336,13 +334,27 @@ class _Attempt:
         runs = self.runs[n]
         found = [unasked(graph, t) for t in self.watcher.terms(graph, runs[0], output, at)]
         if any(graph.guarded(t) for t in found):
-            found = self._added(graph, n, output, at, found) or self._added(graph, n, output, at, found, True) or found
+            found = self._added(graph, n, output, at, found) or found
         home = [graph.make("load", output, tuple(graph.integer(i, "int64") for i in c)) for c in at]
-        sides = Sides(
-            graph, runs, lambda fills, family: self._filled(runs[0], fills, n, family),
-            lambda run: self.watcher.terms(graph, run, output, at), home,
-        )  # fmt: skip
-        found, dtype = sides.found(found), self.contract.argument(output).dtype
+        dtype = self.contract.argument(output).dtype
+
+        def terms(run: Run) -> Sequence[int]:
+            return self.watcher.terms(graph, run, output, at)
+
+        def nth(fills: int) -> Sequence[int]:
+            if fills == len(runs):  # of one value each, every second: a condition on it holds everywhere or nowhere
+                family = "constant" if fills >= _ALL_ZERO and fills % 2 and not runs[0].part else ""
+                runs.append(self._filled(runs[0], fills, n, family))
+            return terms(runs[fills]) if fills else found
+
+        sums = tallied(graph, nth, dtype) if any(map(graph.guarded, found)) else None
+
+        def told(run: Run) -> Sequence[int]:
+            return [one.told(e) for one, e in zip(sums or (), terms(run), strict=True)] if sums else terms(run)
+
+        found = [one.told(e) for one, e in zip(sums, found, strict=True)] if sums else found
+        sides = Sides(graph, runs, lambda fills, family: self._filled(runs[0], fills, n, family), told, home)
+        found = sides.found(found)
         if self.carrying:
             shapes = runs[0].shapes
             found = [as_neighbours(graph, t, c, shapes[output], shapes) for t, c in zip(found, at, strict=True)]
@@ -357,34 +369,27 @@ class _Attempt:
         return self.watcher.run(first.sizes, 101 * fills + n, part=first.part, family=family)
 
     def _added(
-        self, graph: Graph, n: int, output: str, at: Sequence[tuple[int, ...]], first: Sequence[int], own: bool = False
+        self, graph: Graph, n: int, output: str, at: Sequence[tuple[int, ...]], first: Sequence[int]
     ) -> list[int] | None:
         """Terms of elements that threads add to where conditions on data hold; None where they are of another kind, or
-        runs go on to show more. ``own``: of what a thread sums up from nothing, and then stores."""
-
-        def read(e: int, home: int) -> Any:
-            return chosen(graph, e) if own else additions(graph, e, home)
-
+        runs go on to show more."""
         runs, dtype = self.runs[n], self.contract.argument(output).dtype
         homes = self.watcher.homes(graph, runs[0], output, at)
-        known = [read(t, h) for t, h in zip(first, homes, strict=True)]
+        known = [additions(graph, t, h) for t, h in zip(first, homes, strict=True)]
         if runs[0].part and all(a is not None and len(a.terms) <= 1 for a in known):
             return None  # one thread's update of an element of its own, which is told by fewer runs
         same = fills = 1
-        enough, most = (_OWN_FILLS // 4, _OWN_FILLS) if own else (_SAME_FILLS, _FILLS)
-        while same < enough:
-            if fills == most or None in known:
+        while same < _SAME_FILLS or (fills < _FILLS and len({len(a.terms) for a in known if a is not None}) > 1):
+            if fills == _FILLS or None in known:
                 return None
             if fills == len(runs):
                 runs.append(self._filled(runs[0], fills, n))
             others = self.watcher.terms(graph, runs[fills], output, at)
-            more = [read(t, h) for t, h in zip(others, homes, strict=True)]
+            more = [additions(graph, t, h) for t, h in zip(others, homes, strict=True)]
             new = [None if a is None or b is None else a.joined(b) for a, b in zip(known, more, strict=True)]
             if None in new:
                 return None
             same, fills = 1 if any(new) else same + 1, fills + 1
-        if own and any(sum(map(len, a.terms.values())) < _SUMMED or extreme(graph, a) for a in known if a is not None):
-            return None  # one value or another
         return [a.term(graph, zero_like(graph, a.terms, dtype)) for a in known if a is not None]
 
     def _up_to_edges(

@@ -133,7 +133,8 @@ class _Merging:
         g = self.graph
         x, y = g.terms[a], g.terms[b]
         condition, holds, value = x[1], bool(x[2]), x[3]
-        if b == self.home or (y[0] == "load" and y[1] in self.kept):
+        set_before = y[0] in ("const", "int") and not g.guarded(value)  # a number, where the branch does not write
+        if b == self.home or set_before or (y[0] == "load" and y[1] in self.kept):
             return g.selected(condition, *((value, b) if holds else (b, value)))
         compared = g.operands(condition)
         if y[0] in ("max", "min") and compared and set(compared) == set(y[1]):

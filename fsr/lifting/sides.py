@@ -3,7 +3,6 @@ data after the other, until nothing is missing or nothing new is shown."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -64,7 +63,7 @@ class Sides:
         self, found: list[int], read: Callable[[int], int], least: int, most: int, kept: Kept | None = None
     ) -> list[int]:
         """Runs read and merged in, so many at least and at most. ``kept``: what is guessed, wanting both sides seen."""
-        left = self._small() and (any(map(operator.eq, found, self.home)) or any(map(self._kept_elsewhere, found)))
+        left = self._small() and (any(map(self._held, found, self.home)) or any(map(self._kept_elsewhere, found)))
         fills = changed = 1
         while fills < most and fills - max(changed, USUAL_FILLS) < USUAL_FILLS:
             unseen = kept.one_sided if kept else []
@@ -89,12 +88,18 @@ class Sides:
         except Refused:
             return a if self.graph.guarded(a) else b if self.graph.guarded(b) else a
 
+    def _held(self, e: int, home: int) -> bool:
+        """Whether this is what an element holds where no branch writes it: what it held, or a number that was set."""
+        return e == home or self.graph.terms[e][0] in ("const", "int")
+
     def _left_by_chance(self, found: Sequence[int]) -> bool:
         """Whether data kept some elements as they were, or what they are made of, while others are known to be kept by
         data alone."""
         terms = self.graph.terms
-        chosen = any(terms[t][0] == "select" and h in terms[t][2:] for t, h in zip(found, self.home, strict=True))
-        if chosen and any(map(operator.eq, found, self.home)):
+        pairs = list(zip(found, self.home, strict=True))
+        if any(terms[t][0] == "select" and any(self._held(k, h) for k in terms[t][2:]) for t, h in pairs) and any(
+            self._held(t, h) for t, h in pairs
+        ):
             return True
         kept = [self._kept_elsewhere(t) for t in found]
         decided = {name for names in kept for name, by_data in names.items() if by_data}
