@@ -341,20 +341,11 @@ class _Attempt:
         def terms(run: Run) -> Sequence[int]:
             return self.watcher.terms(graph, run, output, at)
 
-        def nth(fills: int) -> Sequence[int]:
-            if fills == len(runs):  # of one value each, every second: a condition on it holds everywhere or nowhere
-                family = "constant" if fills >= _ALL_ZERO and fills % 2 and not runs[0].part else ""
-                runs.append(self._filled(runs[0], fills, n, family))
-            return terms(runs[fills]) if fills else found
+        def filled(fills: int, family: str) -> Run:
+            return self._filled(runs[0], fills, n, family)
 
-        sums = tallied(graph, nth, dtype) if any(map(graph.guarded, found)) else None
-
-        def told(run: Run) -> Sequence[int]:
-            return [one.told(e) for one, e in zip(sums or (), terms(run), strict=True)] if sums else terms(run)
-
-        found = [one.told(e) for one, e in zip(sums, found, strict=True)] if sums else found
-        sides = Sides(graph, runs, lambda fills, family: self._filled(runs[0], fills, n, family), told, home)
-        found = sides.found(found)
+        told = tallied(graph, found, runs, filled, terms, dtype)
+        found = Sides(graph, runs, filled, lambda run: told(terms(run)), home).found(told(found))
         if self.carrying:
             shapes = runs[0].shapes
             found = [as_neighbours(graph, t, c, shapes[output], shapes) for t, c in zip(found, at, strict=True)]

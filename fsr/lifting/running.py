@@ -14,6 +14,9 @@ class Terms(Protocol):
     def list_of(self, op: str, parts: list[int]) -> int:
         """An associative operation."""
 
+    def make(self, *term: Any) -> int:
+        """The number of a term."""
+
     def op(self, name: str, *args: int) -> int:
         """An operation on terms."""
 
@@ -156,3 +159,26 @@ def _summands(g: Terms, e: int, top: int) -> Counter[Summand]:
                 rest.append(f)
         found[tuple(sorted(rest)), g.list_of("sum", exponents), wide] += 1
     return found
+
+
+def added_to(g: Terms, c: int, a: int, b: int) -> int | None:
+    """``c ? s + x : s`` where s is a sum of such: ``s + (c ? x : 0)``, so that all that is added stands side by side.
+    None of anything else."""
+    more, less = (g.terms[k][1] if g.terms[k][0] == "sum" else (k,) for k in (a, b))
+    turned = len(more) < len(less)
+    more, less = (less, more) if turned else (more, less)
+    rest = list(more)
+    for k in less:
+        if k not in rest:
+            return None
+        rest.remove(k)
+    if not rest or not any(_is_where(g, k) for k in less):
+        return None
+    new, zero = g.list_of("sum", rest), next(g.terms[k][3] for k in less if _is_where(g, k))
+    return g.list_of("sum", [*less, g.make("select", c, *((zero, new) if turned else (new, zero)))])
+
+
+def _is_where(g: Terms, e: int) -> bool:
+    """Whether a term is something where a condition holds, and nothing elsewhere."""
+    x = g.terms[e]
+    return bool(x[0] == "select" and g.terms[x[3]][0] in ("const", "int") and g.terms[x[3]][1] == 0)

@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 
 from fsr.lifting.additions import Additions, is_zero, zero_like
 from fsr.lifting.graph import Graph
+from fsr.lifting.watching import Run
 
 Added = tuple[int, int]  # a term, and of a number, which tells nothing by itself, the condition around it
 _SUMMED = 2  # terms of a sum at least
-_PROBED = 8  # runs, after which a sum of so many has shown itself
+_ZEROS = 9  # runs, the first, of which the data are zeros, mostly
+_PROBED = 16  # runs, after which a sum of so many has shown itself
 _SAME, _LONG, _MOST = 10, 40, 160  # runs in a row that show nothing new, and where more is to be expected; at most
 _TOGETHER, _NEAREST = 3, 6  # conditions that all hold, at most; of the ones around an addition, the innermost
 
@@ -128,15 +130,12 @@ class Tally:
         return found
 
     def _with_outer(self, conditions: tuple[int, ...], held: Sequence[int]) -> tuple[int, ...]:
-        """With those that these stand inside, the outermost first. Of a sum in a register each condition is shown
-        however it comes out: one that is not asked where another does not hold stands inside that. Of a sum in memory
-        only those that hold are shown, on the way to what is added: all of them count."""
+        """With those that these stand inside, which are not asked where those do not hold, the outermost first. Of a
+        sum in memory only those that hold are shown, on the way to what is added: all of them count."""
         g = self.graph
         every = {*conditions, *(c for c in held if g.opposite(c) not in self._shown)}
         for c in conditions:
             other = g.opposite(c)
-            if other not in self._shown:
-                continue
             unasked = [outcomes for outcomes, _ in self.runs if c not in outcomes and other not in outcomes]
             outer = self.within[min(c, other)]
             every |= {d for d in outer if any(g.opposite(d) in outcomes for outcomes in unasked)}
@@ -145,6 +144,10 @@ class Tally:
     def is_sum(self) -> bool:
         """Whether more was seen at once than one value or another."""
         return self.times >= _SUMMED
+
+    def is_settled(self) -> bool:
+        """Whether everything was there and missing, and each condition seen to hold and not to."""
+        return self.was_missing() and all(self.graph.opposite(c) in self._shown for c in self._shown)
 
     def was_missing(self) -> bool:
         """Whether everything that is added under conditions was missing in a run."""
@@ -207,26 +210,35 @@ class Tallies:
         return known[e]
 
 
-def tallied(g: Graph, terms: Callable[[int], Sequence[int]], dtype: str) -> list[Tallies] | None:
-    """The sums in elements' terms; None where there is none. ``terms``: those of the n-th run; ``dtype``: theirs."""
-    found = [Tallies(g) for _ in terms(0)]
+def tallied(
+    g: Graph, first: Sequence[int], runs: list[Run], filled: Callable[[int, str], Run],
+    terms: Callable[[Run], Sequence[int]], dtype: str,
+) -> Callable[[Sequence[int]], Sequence[int]]:  # fmt: skip
+    """Makes of a run's terms of elements those with their sums as they are in all. ``first``: the first run's;
+    ``runs``: those made so far, to which others are added; ``filled``: makes the n-th, of data of a family, '' for the
+    usual ones; ``terms``: those of a run; ``dtype``: the elements'."""
+    found = [Tallies(g) for _ in first]
     same, known = 0, list[int]()
-    for n in range(_MOST):
-        for one, e in zip(found, terms(n), strict=True):
+    for n in range(_MOST if any(map(g.guarded, first)) else 0):
+        if n == len(runs):  # of one value each, every second: a condition on it holds everywhere or nowhere
+            one_value = n >= _ZEROS and n % 2 and not runs[0].part
+            runs.append(filled(n, "constant" if one_value else ""))
+        for one, e in zip(found, terms(runs[n]) if n else first, strict=True):
             one.saw(e)
         if n + 1 == _PROBED and not any(one.sums() for one in found):
-            return None
+            return lambda others: others
         seen = [one.seen() for one in found]
-        same, known = same + 1 if seen == known else 0, seen
+        same, known = same + 1 if seen == known and n >= _PROBED else 0, seen
         if same >= _LONG or (same >= _SAME and same % 2 == 0 and _all_seen(found)):
             break
     for one in found:
         one.settle(dtype)
-    return found
+    return lambda others: [one.told(e) for one, e in zip(found, others, strict=True)]
 
 
 def _all_seen(found: Sequence[Tallies]) -> bool:
-    """Whether no more is to be expected: everything was missing once, and elements have as many terms each."""
-    tallies = [one.sums() for one in found]
-    numbers = {(whole, len(t.added)) for sums in tallies for whole, t in sums.items()}
-    return all(t.was_missing() for sums in tallies for t in sums.values()) and len(numbers) == len(dict(numbers))
+    """Whether no more is to be expected: everything was missing once, and elements have as many terms each, under as
+    many conditions."""
+    tallies = [(whole, t) for one in found for whole, t in one.kinds.items()]
+    alike = {(whole, len(t.added), *map(len, (t.conditions() or {}).values())) for whole, t in tallies}
+    return len(alike) == len({whole for whole, _ in tallies}) and all(t.is_settled() for _, t in tallies)
