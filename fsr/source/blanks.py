@@ -72,6 +72,25 @@ def one_head(text: str, body: int, defined: Collection[str]) -> str:
     return "".join([*out, blanked(text[end:body]), text[body:]])
 
 
+_DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?!\()[ \t]*((?:.*\\\r?\n)*.*)$", re.MULTILINE)
+_QUALIFIERS = frozenset(("", "__restrict__", "__restrict", "restrict"))
+
+
+def qualifying(code: str) -> frozenset[str]:
+    """The macros that stand for nothing or for a pointer's qualifier, whichever of their definitions holds."""
+    stands_for: dict[str, set[str]] = {}
+    for name, body in _DEFINED.findall(code):
+        stands_for.setdefault(name, set()).add(re.sub(r"/\*.*?\*/|//.*", "", body).strip())
+    return frozenset(name for name, bodies in stands_for.items() if bodies <= _QUALIFIERS)
+
+
+def unqualified(text: str, head: int, names: Collection[str]) -> str:
+    """A definition without these macros in its head, every other character in its place: of ``T * MACRO a`` the grammar
+    makes no parameter where T is a type of the file. ``head``: its length."""
+    words = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(names)))})\b") if names else None
+    return text if words is None else words.sub(lambda m: blanked(m[0]), text[:head]) + text[head:]
+
+
 _DECLARED = re.compile(
     r"(?<![\w.])(?!return\b|typename\b|class\b|struct\b|else\b|goto\b)[A-Za-z_][\w:>]*[\s*&]+([A-Za-z_]\w*)\s*(?=[=;,)\[{])"
 )

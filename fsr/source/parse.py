@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from fsr.source.blanks import blanks, one_head, unbracketed
+from fsr.source.blanks import blanks, one_head, qualifying, unbracketed, unqualified
 from fsr.source.form import KernelForm, OpaqueStmt, Param
 from fsr.source.items import Item, flat, parse_items
 from fsr.source.macros import Macro, expand, macro_words, statement_macros
@@ -83,25 +83,28 @@ def _functions(text: str, marker: str) -> dict[str, KernelForm]:
     items = list(flat(parse_items(code, strict=False)))
     defined = {i.names[0] for i in items if i.kind == "define" and i.names}
     types = {n for i in items if i.kind in ("alias", "record", "using") for n in i.names}
-    written = statement_macros(code)
+    written, qualifiers = statement_macros(code), qualifying(code)
     for item in items:
         if item.kind == "function" and item.body is not None and marker in item.head:
-            kernel = _definition(code, item, defined, types, written)
+            kernel = _definition(code, item, (defined, types, qualifiers), written)
             if kernel is not None:
                 found.setdefault(kernel.name, kernel)
     return found
 
 
 def _definition(
-    code: str, item: Item, defined: Collection[str], types: Collection[str], written: Mapping[str, Macro]
+    code: str, item: Item, names: tuple[Collection[str], Collection[str], Collection[str]], written: Mapping[str, Macro]
 ) -> KernelForm | None:
-    """``defined``: macros of the file, ``types``: names of its types, ``written``: macros that are written out."""
+    """``names``: of the file's macros, of its types, of those macros that qualify a parameter at most; ``written``:
+    macros that are written out."""
+    defined, types, qualifiers = names
     header_end = (item.body or item.end) - item.start
     piece = one_head(code[item.start : item.end].rstrip("; \t\n"), header_end, defined)
     length = len(piece)
     if written:
         piece = piece[:header_end] + expand(piece[header_end:], written)
     cleaned, taken = blanks(piece)
+    cleaned = unqualified(cleaned, header_end, qualifiers)
     reader = Reader(piece.encode("latin-1"), taken, item.start)
     root = syntax_tree(unbracketed(cleaned, types))
     function = _function_node(root)

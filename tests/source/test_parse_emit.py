@@ -355,3 +355,26 @@ def test_a_type_of_one_number_is_no_comparison(text, declared):
         assert isinstance(stmt, Declare)
         assert (stmt.type, stmt.name) == declared
     assert text in emit_kernel(found)
+
+
+@pytest.mark.parametrize(
+    "defined",
+    [
+        "#define RESTRICT",
+        "#define RESTRICT __restrict__",
+        "#ifndef RESTRICT\n#  define RESTRICT /* nothing */\n#endif",
+        "#ifdef __CUDACC__\n#define RESTRICT __restrict__\n#else\n#define RESTRICT\n#endif",
+    ],
+)
+def test_a_macro_that_qualifies_a_parameter_is_none_of_its_type(defined):
+    """Of ``T * RESTRICT a`` the grammar makes a multiplication where T is a type of the file."""
+    head = "__global__ void k(T * RESTRICT a, const T *RESTRICT b, int n)"
+    text = f"{defined}\ntypedef float T;\n{head} {{ a[n] = b[n]; }}\n"
+    (kernel,) = parse_kernels(text).values()
+    assert [(p.type, p.name) for p in kernel.params] == [("T *", "a"), ("const T *", "b"), ("int", "n")]
+
+
+def test_a_macro_that_is_more_than_a_qualifier_stays():
+    text = "#define N 4\n__global__ void k(float (*a)[N], int n) { a[n][0] = N; }\n"
+    (kernel,) = parse_kernels(text).values()
+    assert "N" in " ".join(p.type for p in kernel.params)
