@@ -86,8 +86,7 @@ _NOTHING = Shown((), 0, {})
 @dataclass
 class Tally:
     """A sum as far as runs have shown it. ``within``: by condition, either way, those that held whenever it was asked:
-    it stands inside them; ``times``: how often
-    something was added in one run."""
+    it stands inside them; ``times``: how often something was added in one run."""
 
     graph: Graph
     added: dict[Added, tuple[int, ...]] = field(default_factory=dict)

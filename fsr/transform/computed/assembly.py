@@ -14,7 +14,7 @@ from fsr.source.names import indent, settle, words
 from fsr.source.rewrite import insert_helpers, insert_includes
 from fsr.source.tokens import skeleton
 from fsr.transform.collectives import missing_helpers
-from fsr.transform.computed.scene import Scene
+from fsr.transform.computed.scene import Scene, word
 from fsr.transform.plain.names import flat_views, settled_type, with_flat_views
 
 Dim3 = tuple[str, str, str]
@@ -41,6 +41,7 @@ class Written:
 
 def assembled(kernels: Sequence[Written], move: str) -> Candidate:
     """The candidate with these kernels in place of the original's one."""
+    kernels = _told_apart(kernels)
     target = kernels[0].scene.target
     source, taken = target.source, words(skeleton(target.source))
     forms, launches = list[KernelForm](), list[Launch]()
@@ -63,6 +64,21 @@ def assembled(kernels: Sequence[Written], move: str) -> Candidate:
     old = target.candidate
     plan = _plan(old.plan, launches, kernels, taken)
     return replace(old, source=changed, plan=plan, actions=(*old.actions, move))
+
+
+def _told_apart(kernels: Sequence[Written]) -> list[Written]:
+    """The kernels with scratch buffers of parts of their own names: parts that are made alike call theirs alike."""
+    owners, found = dict[str, int](), list[Written]()
+    for kernel in kernels:
+        number = kernel.scene.position
+        for s in kernel.scratch:
+            if owners.setdefault(s.name, number) != number:
+                other = f"{s.name}_{number + 1}"
+                lines = tuple(word(line, s.name, f"${other}") for line in kernel.lines)
+                scratch = tuple(replace(x, name=other) if x.name == s.name else x for x in kernel.scratch)
+                kernel = replace(kernel, lines=lines, scratch=scratch)
+        found.append(kernel)
+    return found
 
 
 def _plan(old: Plan, launches: Sequence[Launch], kernels: Sequence[Written], taken: frozenset[str]) -> Plan:

@@ -15,7 +15,7 @@ from fsr.transform.computed.scene import Scene, along, loads_in, plain, surely
 from fsr.transform.plain.c_text import NotPlain
 from fsr.transform.sizes import always
 
-ELEMENT = "k"  # the dimension along a row, in all that belongs to one
+ELEMENT = "item"  # the dimension along a row, in all that belongs to one: no name that people give a size
 
 
 @dataclass(frozen=True)
