@@ -67,13 +67,13 @@ def assembled(kernels: Sequence[Written], move: str) -> Candidate:
 
 
 def _told_apart(kernels: Sequence[Written]) -> list[Written]:
-    """The kernels with scratch buffers of parts of their own names: parts that are made alike call theirs alike."""
-    owners, found = dict[str, int](), list[Written]()
+    """The kernels with one scratch buffer to a name: parts that are made alike, one after the other, call theirs alike,
+    of other lengths."""
+    known, found = dict[str, Scratch](), list[Written]()
     for kernel in kernels:
-        number = kernel.scene.position
         for s in kernel.scratch:
-            if owners.setdefault(s.name, number) != number:
-                other = f"{s.name}_{number + 1}"
+            if known.setdefault(s.name, s) != s:
+                other = f"{s.name}_{kernel.scene.position + 1}"
                 lines = tuple(word(line, s.name, f"${other}") for line in kernel.lines)
                 scratch = tuple(replace(x, name=other) if x.name == s.name else x for x in kernel.scratch)
                 kernel = replace(kernel, lines=lines, scratch=scratch)
