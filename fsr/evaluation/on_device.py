@@ -26,7 +26,15 @@ from fsr.evaluation.widened import in_float64
 from fsr.hardware.dtypes import is_float
 from fsr.records import Candidate, Case, Fault, FaultKind, Image, Plan, Role
 from fsr.testgen import families
-from fsr.testgen.compare import ARRAY_ERROR_CAP, OVERFLOWED_NEAR, TIMES_LESS_ACCURATE, Mismatch, flushes, tolerance
+from fsr.testgen.compare import (
+    ARRAY_ERROR_CAP,
+    OVERFLOWED_NEAR,
+    TIMES_LESS_ACCURATE,
+    Mismatch,
+    exactly_within,
+    flushes,
+    tolerance,
+)
 from fsr.testgen.draws import Kind, word
 from fsr.testgen.fitting import elements
 from fsr.testgen.large import filled_cases, large_cases, largest_case
@@ -289,14 +297,12 @@ def _comparison(
 ) -> Comparison:
     contract = session.contract
     relative, absolute = tolerance(contract, case, dtype, flushed=flushed)
-    exact = contract.tolerance.exact or not is_float(dtype)
-    if exact:
-        absolute = contract.tolerance.atol or 0.0
+    within = exactly_within(contract, dtype)
     pure = contract.argument(name).role is Role.OUT and name not in case.aliased
     first, second, third = (int(poison_draw(dtype, 1, seed).table[0]) for seed in (poison_seed, WANT_SEED, AGAIN_SEED))
     return Comparison(
-        relative, absolute, TIMES_LESS_ACCURATE, OVERFLOWED_NEAR,
-        exact=exact, sums=contract.tolerance.sum_length is not None,
+        relative, absolute if within is None else within, TIMES_LESS_ACCURATE, OVERFLOWED_NEAR,
+        exact=within is not None, sums=contract.tolerance.sum_length is not None,
         pure=pure, poisons=(first, second, third),
     )  # fmt: skip
 

@@ -16,13 +16,12 @@ def as_neighbours(graph: Graph, term: int, place: Vector, shape: Vector, shapes:
     that is lifted."""
     known: dict[int, int] = {}
     for e in graph.upward(term, known):
-        below = graph.operands(e)
-        parts = [known[k] for k in below]
+        parts = [known[k] for k in graph.operands(e)]
         if graph.terms[e][0] == "load" and all(graph.terms[k][0] == "int" for k in parts):
             at = tuple(int(graph.terms[k][1]) for k in parts)
             near = nearest(at, shapes.get(graph.terms[e][1], ()), place, shape)
             parts = [graph.integer(n, graph.terms[k][2]) for n, k in zip(near, parts, strict=True)]
-        known[e] = graph.rebuilt(e, parts) if parts != list(below) else e
+        known[e] = graph.rebuilt(e, parts)
     return known[term]
 
 

@@ -98,9 +98,9 @@ class Graph:
                 yield top
 
     def rebuilt(self, e: int, parts: Sequence[int]) -> int:
-        """The term with other operands, in normal form again."""
+        """The term with other operands, in normal form again; itself where they are its own."""
         x = self.terms[e]
-        if x[0] in ("const", "int"):
+        if list(parts) == list(self.operands(e)):
             return e
         if x[0] == "load":
             return self.make("load", x[1], tuple(parts))

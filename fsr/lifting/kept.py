@@ -25,9 +25,8 @@ class Kept:
         """The term with every branch in it that keeps what it compares told as the extreme that it is."""
         g = self.graph
         for k in g.upward(e, self._known):
-            below = g.operands(k)
-            parts = [self._known[part] for part in below]
-            self._known[k] = self._kept(g.rebuilt(k, parts) if list(below) != parts else k)
+            parts = [self._known[part] for part in g.operands(k)]
+            self._known[k] = self._kept(g.rebuilt(k, parts))
         return self._known[e]
 
     @property

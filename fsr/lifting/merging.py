@@ -39,9 +39,7 @@ class AskedOnce:
                     return self.of(side, decided)
             sides = (self.of(k, self._with(decided, condition, holds)) for k, holds in ((x[2], True), (x[3], False)))
             return g.selected(condition, *sides)
-        below = g.operands(e)
-        parts = [self.of(k, decided) for k in below]
-        return e if parts == list(below) else g.rebuilt(e, parts)
+        return g.rebuilt(e, [self.of(k, decided) for k in g.operands(e)])
 
     def _condition(self, c: int, decided: frozenset[tuple[int, bool]]) -> int:
         """As of, of a condition; as it is where it is long, as that of a running maximum, whose steps each compare

@@ -88,12 +88,11 @@ class Reader:
         """A term with reads at addresses that data decides as reads with such indices."""
         g = self.graph
         for k in g.upward(e, self._settlement):
-            below = g.operands(k)
-            parts = [self._settlement[part] for part in below]
+            parts = [self._settlement[part] for part in g.operands(k)]
             if g.terms[k][0] == "gathered":
                 self._settlement[k] = self._gathered(parts[0], parts[1])
             else:
-                self._settlement[k] = g.rebuilt(k, parts) if list(below) != parts else k
+                self._settlement[k] = g.rebuilt(k, parts)
         return self._settlement[e]
 
     def _parts(self, kind: int, abc: Sequence[int]) -> list[int]:

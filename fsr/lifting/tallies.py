@@ -101,10 +101,9 @@ class Tally:
         self._shown |= set(one.outcomes)
         outer = set[int]()
         for c in one.outcomes:
-            either = min(c, self.graph.opposite(c))
-            before = self.within.get(either)
+            before = self.within.get(self._either(c))
             if before is None or before:
-                self.within[either] = frozenset(outer if before is None else before & outer)
+                self.within[self._either(c)] = frozenset(outer if before is None else before & outer)
             outer.add(c)
         for key, conditions in one.added.items():
             held = self.added.get(key, conditions)
@@ -134,11 +133,14 @@ class Tally:
         g = self.graph
         every = {*conditions, *(c for c in held if g.opposite(c) not in self._shown)}
         for c in conditions:
-            other = g.opposite(c)
-            unasked = [outcomes for outcomes, _ in self.runs if c not in outcomes and other not in outcomes]
-            outer = self.within[min(c, other)]
-            every |= {d for d in outer if any(g.opposite(d) in outcomes for outcomes in unasked)}
-        return tuple(sorted(every, key=lambda c: (len(self.within[min(c, g.opposite(c))]), c)))
+            asked = {c, g.opposite(c)}
+            unasked = [outcomes for outcomes, _ in self.runs if asked.isdisjoint(outcomes)]
+            every |= {d for d in self.within[self._either(c)] if any(g.opposite(d) in outcomes for outcomes in unasked)}
+        return tuple(sorted(every, key=lambda c: (len(self.within[self._either(c)]), c)))
+
+    def _either(self, c: int) -> int:
+        """The condition or its opposite: the same of both."""
+        return min(c, self.graph.opposite(c))
 
     def is_sum(self) -> bool:
         """Whether more was seen at once than one value or another."""
@@ -203,9 +205,7 @@ class Tallies:
         if not known:
             return e
         for k in g.upward(e, known):
-            below = g.operands(k)
-            parts = [known[part] for part in below]
-            known[k] = g.rebuilt(k, parts) if list(below) != parts else k
+            known[k] = g.rebuilt(k, [known[part] for part in g.operands(k)])
         return known[e]
 
 

@@ -255,7 +255,7 @@ class Watcher:
                 else:
                     parts = [settled(k) for k in graph.operands(e)]
                     own = graph.terms[parts[0]] if x[0] in BITS else ("",)
-                    known[e] = e if parts == list(graph.operands(e)) else graph.rebuilt(e, parts)
+                    known[e] = graph.rebuilt(e, parts)
                     if own[0] == "int" and abs(own[1]) < 1 << (BITS[x[0]] - 1):
                         known[e] = graph.integer(own[1], x[0])
             return known[e]

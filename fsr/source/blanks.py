@@ -72,18 +72,6 @@ def one_head(text: str, body: int, defined: Collection[str]) -> str:
     return "".join([*out, blanked(text[end:body]), text[body:]])
 
 
-_DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?!\()[ \t]*((?:.*\\\r?\n)*.*)$", re.MULTILINE)
-_QUALIFIERS = frozenset(("", "__restrict__", "__restrict", "restrict"))
-
-
-def qualifying(code: str) -> frozenset[str]:
-    """The macros that stand for nothing or for a pointer's qualifier, whichever of their definitions holds."""
-    stands_for: dict[str, set[str]] = {}
-    for name, body in _DEFINED.findall(code):
-        stands_for.setdefault(name, set()).add(re.sub(r"/\*.*?\*/|//.*", "", body).strip())
-    return frozenset(name for name, bodies in stands_for.items() if bodies <= _QUALIFIERS)
-
-
 def unqualified(text: str, head: int, names: Collection[str]) -> str:
     """A definition without these macros in its head, every other character in its place: of ``T * MACRO a`` the grammar
     makes no parameter where T is a type of the file. ``head``: its length."""

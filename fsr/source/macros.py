@@ -12,6 +12,7 @@ from fsr.source.tokens import Token, close_of, source_of, split_commas, tokenize
 _DEFINE = re.compile(r"#\s*define\s+(\w+)(?:\(([^()]*)\))?(.*)", re.DOTALL)
 _COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _STATEMENT = re.compile(r"^(?:for|while|if|do)\b|[;{]")
+_QUALIFIERS = ("", "__restrict__", "__restrict", "restrict")
 _LIMIT = 200_000  # characters: past this an expansion is a bomb, not a help
 
 
@@ -68,6 +69,14 @@ def macro_words(text: str) -> frozenset[str]:
     """The names of a text's macros, and every name that their bodies mention: a new variable of such a name would be
     taken for the macro, or by it."""
     return frozenset(word for m in macros(text) for word in (m.name, *re.findall(r"[A-Za-z_]\w*", m.body)))
+
+
+def qualifying(text: str) -> frozenset[str]:
+    """The macros that stand for nothing or for a pointer's qualifier, whichever of their definitions holds."""
+    found = macros(text)
+    return frozenset(m.name for m in found) - {
+        m.name for m in found if m.params is not None or m.body not in _QUALIFIERS
+    }
 
 
 def function_macros(text: str) -> dict[str, Macro]:

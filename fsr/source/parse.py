@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from fsr.source.blanks import blanks, one_head, qualifying, unbracketed, unqualified
+from fsr.source.blanks import blanks, one_head, unbracketed, unqualified
 from fsr.source.form import KernelForm, OpaqueStmt, Param
 from fsr.source.items import Item, flat, parse_items
-from fsr.source.macros import Macro, expand, macro_words, statement_macros
+from fsr.source.macros import Macro, expand, macro_words, qualifying, statement_macros
 from fsr.source.parse_statements import Reader, squeeze
 from fsr.source.references import by_reference
 from fsr.source.tokens import source_of, split_commas, tokenize

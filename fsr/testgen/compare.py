@@ -137,6 +137,12 @@ def _adds(source: str) -> bool:
     return ADDS.search(source) is not None
 
 
+def exactly_within(contract: Contract, dtype: np.dtype[Any]) -> float | None:
+    """By how much a result may be off where nothing but equal bits is right otherwise: of whole numbers, and where the
+    contract asks for it. None elsewhere."""
+    return (contract.tolerance.atol or 0.0) if contract.tolerance.exact or not is_float(dtype) else None
+
+
 def tolerance(contract: Contract, case: Case, dtype: np.dtype[Any], *, flushed: bool = False) -> tuple[float, float]:
     """(relative, absolute) floor of the bound: the contract's own where given, else from the type; the relative one
     grows with the square root of the length of the sum, as rounding does, and with the length where the values are in
@@ -186,8 +192,9 @@ def _compare_one(one: _Output, got: Array, want: Array, initial: Array | None) -
     if initial is not None and (never & ~left).any():
         return _worst(name, got, want, np.zeros(()), never & ~left, "written")
     truth, bound = want, np.zeros(())
-    if not is_float(got.dtype) or contract.tolerance.exact:
-        bound = np.asarray(expected.spread[name]) + (contract.tolerance.atol or 0.0)
+    within = exactly_within(contract, got.dtype)
+    if within is not None:
+        bound = np.asarray(expected.spread[name]) + within
         wrong, kind = ~_exact(got, want, bound), "value"
     elif _surely_right(one, got, want, never):
         return None
