@@ -130,19 +130,43 @@ __device__ __forceinline__ void fsr_block_{name}_at(T &value, I &at)
 }}
 """
 
+_ADD_RUNS = """\
+// Adds each lane's value to out[place] where place is not negative; neighbours of one place are added up first. All
+// lanes of a warp take part.
+template <typename T>
+__device__ __forceinline__ void fsr_add_runs(T *out, long long place, T value)
+{
+    const int lane = threadIdx.x % 32;
+    const long long before = __shfl_up_sync(0xffffffffu, place, 1);
+    const bool first = lane == 0 || before != place;
+    const unsigned later = __ballot_sync(0xffffffffu, first) & ~((2u << lane) - 1u);
+    const int end = later ? __ffs(later) - 1 : 32;  // where the next run begins
+#pragma unroll
+    for (int offset = 1; offset < 32; offset *= 2) {
+        const T other = __shfl_down_sync(0xffffffffu, value, offset);
+        if (lane + offset < end) {
+            value += other;
+        }
+    }
+    if (first && place >= 0) {
+        atomicAdd(&out[place], value);
+    }
+}
+"""
+
+_WHOLE = {"fsr_pack": _PACK, "fsr_aligned": _ALIGNED, "fsr_add_runs": _ADD_RUNS}
 _BETTER = {"greatest": ">", "least": "<"}
 
 
 def helper_text(name: str) -> str:
-    """The definition of one helper: 'fsr_pack', 'fsr_aligned', 'fsr_lanes_<operator>', 'fsr_warp_<operator>',
-    'fsr_block_<operator>', and of the last two with '_at' behind 'greatest' and 'least' those that keep the place too.
+    """The definition of one helper: 'fsr_pack', 'fsr_aligned', 'fsr_add_runs', 'fsr_lanes_<operator>',
+    'fsr_warp_<operator>', 'fsr_block_<operator>'; with '_at' behind 'greatest' and 'least', of a warp or a block, those
+    that keep the place too.
 
     Raises KeyError for another name.
     """
-    if name == "fsr_pack":
-        return _PACK
-    if name == "fsr_aligned":
-        return _ALIGNED
+    if name in _WHOLE:
+        return _WHOLE[name]
     _, level, operator = name.split("_", 2)
     if operator.endswith("_at"):
         plain = operator.removesuffix("_at")

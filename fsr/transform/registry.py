@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from fsr.transform.atomics.action import PRIVATE_BINS, REDUCE_ATOMICS
+from fsr.transform.atomics.segments import SegmentAtomics
+from fsr.transform.atomics.shared_atomics import SharedAtomics
 from fsr.transform.computed.action import FROM_COMPUTATION
 from fsr.transform.details.compiling import CompileFlags, LaunchBounds
 from fsr.transform.details.fast_math import FastMath, Reciprocal
@@ -31,7 +33,7 @@ from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 
 # They deal work out to threads anew.
 STRUCTURAL: tuple[Action, ...] = (
-    ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS,
+    ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, SharedAtomics(), SegmentAtomics(),
     StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), BlockShape(), CoarsenRows(), BlockShape3D(),
 )  # fmt: skip
 # They change one kernel's details.

@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fsr.hardware.limits import PARTIAL_SUMS_BYTES, STATIC_SHARED_BYTES
+from fsr.hardware.limits import PARTIAL_SUMS_BYTES
 from fsr.records import Candidate, Launch
 from fsr.source.form import KernelForm
 from fsr.source.rewrite import replace_kernel
 from fsr.transform.atomics.element_kernel import ElementKernel, element_kernel
 from fsr.transform.atomics.element_loop import ElementLoop, wide_loads
-from fsr.transform.atomics.gather import Gathering
+from fsr.transform.atomics.gather import BIN_BYTES, Gathering
 from fsr.transform.atomics.global_atomics import Bins, Target, bins_of, targets
 from fsr.transform.atomics.second_pass import with_second_pass
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.plan import with_launch
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.sizes import INT_LIMIT, largest
-
-SHARED_BYTES = STATIC_SHARED_BYTES - PARTIAL_SUMS_BYTES  # for bins
 
 # threads, blocks a multiprocessor, elements a load, loads under way
 REDUCE_SHAPES = (
@@ -59,9 +57,10 @@ def find(subject: Subject, form: KernelForm) -> Found | None:
     if last is None or (kernel.type in ("int", "unsigned", "unsigned int") and last > most):
         return None
     fixed = tuple(t for t in wanted.values() if t.fixed)
+    room = subject.gpu.max_shared_bytes - PARTIAL_SUMS_BYTES
     for target in wanted.values():
         bins = None if target.fixed else bins_of(target, kernel, subject.contract)
-        if bins is not None and bins.most * bins.bytes <= SHARED_BYTES:
+        if bins is not None and bins.room <= room:
             return Found(kernel, fixed, target, bins)
     return Found(kernel, fixed, None, None) if fixed else None
 
@@ -127,7 +126,7 @@ class PrivateBins:
             if found is None or found.scattered is None or (subject.keep_launch and found.kernel.threads % 32):
                 continue
             for rank, shape in enumerate(shapes_of(found, BIN_SHAPES, subject.keep_launch)):
-                for copies in COPIES:
+                for copies in COPIES if found.bins is not None and found.bins.room <= BIN_BYTES else COPIES[:1]:
                     if copies * 32 <= dict(shape)["threads"]:
                         gain = 12.0 - 0.5 * rank - 0.3 * abs(copies - 4)
                         yield Move(self.name, form.name, (*shape, ("copies", copies)), gain)

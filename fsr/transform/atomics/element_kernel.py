@@ -3,6 +3,7 @@ number, a guard or a grid-stride loop, and work that depends on nothing else abo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -24,7 +25,7 @@ from fsr.source.form import (
     Stmt,
     While,
 )  # fmt: skip
-from fsr.source.walk import blocks_of, names_changed, names_in, walk_stmts
+from fsr.source.walk import blocks_of, identifiers, names_changed, names_in, walk_stmts
 from fsr.transform.protocol import Subject
 from fsr.transform.rows.row_kernel import scene_of
 from fsr.transform.rows.thread_numbers import Split, grid_stride, is_row, uses_threads
@@ -55,7 +56,7 @@ class ElementKernel:
 def element_kernel(subject: Subject, kernel: KernelForm) -> ElementKernel | None:
     """The kernel as work on single elements; None where that cannot be shown."""
     found = target_for(subject, kernel)
-    if found is None or kernel.template is not None or tuple(found.launch.grid[1:]) != ("1", "1"):
+    if found is None or _templated(kernel) or tuple(found.launch.grid[1:]) != ("1", "1"):
         return None
     threads = found.row_threads
     if threads is None:
@@ -82,6 +83,12 @@ def element_kernel(subject: Subject, kernel: KernelForm) -> ElementKernel | None
         return None
     count = found.size_text(bound) or f"({found.launch.grid[0]}) * {threads}"
     return ElementKernel(found, before, var, type_, bound, finished, done, scene, threads, count)
+
+
+def _templated(kernel: KernelForm) -> bool:
+    """Whether the kernel's text means what its template's arguments say."""
+    written = identifiers(kernel.body) | {w for p in kernel.params for w in re.findall(r"\w+", p.type)}
+    return bool(written & {name for _, name in kernel.template_parameters})
 
 
 def covered(found: Target, bound: Expr, threads: int, strided: bool) -> bool:

@@ -96,7 +96,7 @@ class Gathering:
                 return self._fold(target, typed(value, target, self.loop.kernel))
             if self.scattered is not None and pointer == self.scattered.pointer:
                 there = Unary("&", Index(Name(self.local(self.scattered, "own")), index))
-                return ExprStmt(Call(Name(self.scattered.gathered), (there, value)))
+                return ExprStmt(Call(Name(self.scattered.gathered), (there, self.scattered.binned(value))))
             return stmt
 
         return map_stmts(body, change)
@@ -129,13 +129,13 @@ class Gathering:
             (number(1), Call(Name("min"), (number(self.copies), Binary("/", number(most), _at_least_one(count))))),
         )
         mine = Binary("*", Binary("%", Binary("/", _THREAD, number(32)), Name(copies)), bins.code)
-        clear = Assign(Index(Name(name), Name("k")), "=", Literal(target.identity))
+        clear = Assign(Index(Name(name), Name("k")), "=", Literal(target.nothing))
         return [
-            Declare(target.type, name, None, (Literal(""),), ("extern", "__shared__")),
+            Declare(target.bin_type, name, None, (Literal(""),), ("extern", "__shared__")),
             Declare("const int", copies, limited if self.copies > 1 else number(1)),
             self._over_bins(times(bins.code, Name(copies)), (clear,)),
             _BARRIER,
-            Declare(f"{target.type} *", own, plus(Name(name), mine)),
+            Declare(f"{target.bin_type} *", own, plus(Name(name), mine)),
         ]
 
     def _over_bins(self, count: Expr, body: Iterable[Stmt]) -> Stmt:
@@ -149,11 +149,12 @@ class Gathering:
         fold = For(
             "int", "copy", number(1), "<", Name(copies), number(1), (Assign(total, "=", target.folded(total, more)),)
         )
-        add = ExprStmt(Call(Name(target.gathered), (Unary("&", Index(Name(target.pointer), Name("k"))), total)))
-        body: list[Stmt] = [Declare(target.type, total.text, Index(Name(name), Name("k")))]
+        there, value = Unary("&", Index(Name(target.pointer), Name("k"))), target.ungathered(total)
+        add = ExprStmt(Call(Name(target.gathered), (there, value)))
+        body: list[Stmt] = [Declare(target.bin_type, total.text, Index(Name(name), Name("k")))]
         if self.copies > 1:
             body.append(fold)
-        body.append(If(Binary("!=", total, Literal(target.identity)), (add,)))
+        body.append(If(Binary("!=", total, Literal(target.nothing)), (add,)))
         return [_BARRIER, self._over_bins(bins.code, body)]
 
 

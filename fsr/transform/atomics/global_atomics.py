@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from fsr.analysis.calls import ATOMICS
 from fsr.contract.model import Contract
 from fsr.source.form import Binary, Call, Cast, Declare, Expr, ExprStmt, Index, Literal, Name, Stmt, Unary
-from fsr.source.walk import integer, names_in, walk_expr, walk_stmts
+from fsr.source.walk import integer, names_in, walk_expr, walk_stmts, without_casts
 from fsr.transform.atomics.element_kernel import ElementKernel
 from fsr.transform.sizes import largest
 
@@ -28,7 +30,8 @@ _FOLDS = {"Add": "sum", "Sub": "sum", "Max": "max", "Min": "min", "And": "and", 
 @dataclass(frozen=True, slots=True)
 class Target:
     """Atomics of one operation on one buffer: ``pointer[index]``; ``operation`` is Add, Sub, Max, Min, And, Or or
-    Xor, ``type`` the element's type. ``fixed``: every one goes to the same address."""
+    Xor, ``type`` the element's type. ``fixed``: every one goes to the same address; ``counts``: all add whole numbers
+    as they stand, which a block gathers as such, whatever the type."""
 
     root: str
     pointer: str
@@ -36,6 +39,22 @@ class Target:
     operation: str
     type: str
     fixed: bool
+    counts: bool = False
+
+    @property
+    def bin_type(self) -> str:
+        """What a block gathers scattered values in."""
+        return "unsigned" if self.counts else self.type
+
+    @property
+    def bin_bytes(self) -> int:
+        """Of one such value."""
+        return 8 if self.bin_type in ("double", "long long", "unsigned long long") else 4
+
+    @property
+    def nothing(self) -> str:
+        """The value of a bin to which nothing was added, as a literal."""
+        return "0" if self.counts else self.identity
 
     @property
     def fold(self) -> str:
@@ -59,6 +78,14 @@ class Target:
                 return "-1" if self.type in SIGNED else f"~{_LIMITS[self.type][0]}"
         return {"float": "0.0f", "double": "0.0"}.get(self.type, "0")
 
+    def binned(self, value: Expr) -> Expr:
+        """What is added, as a bin takes it."""
+        return Cast(self.bin_type, value, "static_cast") if self.counts and not integer(value) else value
+
+    def ungathered(self, total: Expr) -> Expr:
+        """What a bin holds, as the atomic takes it."""
+        return Cast(self.type, total, "static_cast") if self.counts else total
+
     def folded(self, old: Expr, value: Expr) -> Expr:
         """``old`` with one more value."""
         operator = {"sum": "+", "and": "&", "or": "|", "xor": "^"}.get(self.fold)
@@ -76,25 +103,42 @@ def targets(kernel: ElementKernel) -> dict[str, Target] | None:
         if place is None:
             continue
         count += 1
-        pointer, index, operation, _ = place
+        pointer, index, operation, value = place
         root = kernel.scene.pointers.roots.get(pointer)
-        type_ = kernel.scene.pointers.elements.get(pointer, "")
-        if root is None or pointer in local or type_ not in (ADDED if operation in ("Add", "Sub") else _LIMITS):
-            return None
-        if kernel.scene.exact and type_ in ("float", "double"):
+        written = kernel.scene.pointers.elements.get(pointer, "")
+        type_ = gathered_type(kernel.target.aliases.get(written, written), operation)
+        if root is None or pointer in local or type_ is None:
             return None
         fixed = not names_in(index) & (local | kernel.scene.changing) and not _reads_memory(index)
-        new = Target(root, pointer, index, operation, type_, fixed)
+        new = Target(root, pointer, index, operation, type_, fixed, counts_only(operation, [value]))
         old = found.setdefault(root, new)
         if (old.pointer, old.operation) != (pointer, operation):
             return None
-        if old.index != index:
-            found[root] = Target(root, pointer, index, operation, type_, False)
+        if old.index != index or old.counts != new.counts:
+            same = old.fixed and old.index == index
+            found[root] = replace(old, fixed=same, counts=old.counts and new.counts)
+    if kernel.scene.exact and any(t.type in ("float", "double") and not t.counts for t in found.values()):
+        return None
     atomics = [a for a in kernel.accesses if a.kind == "atomic"]
     others = {a.root for a in kernel.accesses if a.kind != "atomic"}
     if not found or len(atomics) != count or others & set(found):
         return None
     return found
+
+
+def gathered_type(type_: str, operation: str) -> str | None:
+    """The type itself where a block can gather atomics of that operation in it."""
+    return type_ if type_ in (ADDED if operation in ("Add", "Sub") else _LIMITS) else None
+
+
+def counts_only(operation: str, values: Iterable[Expr]) -> bool:
+    """Whether small whole numbers are added and nothing else: no order of them shows, while they fit the type."""
+    return operation == "Add" and all(_count(without_casts(v)) for v in values)
+
+
+def _count(e: Expr) -> bool:
+    """Whether a literal of any type is a small whole number above zero."""
+    return isinstance(e, Literal) and re.fullmatch(r"0*[1-9][0-9]{0,2}(\.0*)?[fFuUlL]*", e.text) is not None
 
 
 def names_declared(kernel: ElementKernel) -> frozenset[str]:
@@ -153,6 +197,11 @@ class Bins:
     most: int
     bytes: int
 
+    @property
+    def room(self) -> int:
+        """Bytes of one copy of all of them, at most."""
+        return self.most * self.bytes
+
 
 def bins_of(target: Target, kernel: ElementKernel, contract: Contract) -> Bins | None:
     """The bins of a scattered target; None where the contract does not bound them."""
@@ -164,7 +213,7 @@ def bins_of(target: Target, kernel: ElementKernel, contract: Contract) -> Bins |
     most = largest(contract, size)
     if most is None or most < 1 or not argument.shape:
         return None
-    width = 8 if target.type in ("double", "long long", "unsigned long long") else 4
+    width = target.bin_bytes
     if size.isdigit():
         return Bins(Literal(size), size, most, width)
     for param in kernel.target.kernel.params:

@@ -47,7 +47,7 @@ def scattered_kernel(c: Computation, target: Target, started: Computation | None
             raise NotPlain("what is added to is not given")
         _atomic(s, c)
     called = Names(c, target)
-    domain = c.statements[0].domain
+    domain = _as_read(c.statements)
     largest = {s.name: s.maximum for s in target.contract.sizes}
     for shape in ([x for _, x in domain], *(b.shape for b in c.buffers)):
         if math.prod(float(evaluate(x, largest)) for x in shape) > _INT:
@@ -66,6 +66,16 @@ def scattered_kernel(c: Computation, target: Target, started: Computation | None
     body = "\n".join([*lines, used])
     more = tuple((name, text) for text, name in called.sizes.more.items() if name in body)
     return Plain(body, (f"ceil_div({size}, {_THREADS})", "1", "1"), (str(_THREADS), "1", "1"), more)
+
+
+def _as_read(statements: Sequence[Statement]) -> tuple[tuple[str, str], ...]:
+    """The domain's dimensions; the last is the one along which what is read lies in memory."""
+    roots = [root for s in statements for root in (s.value, *s.place) if root is not None]
+    loads = [e for root in roots for e in walk(root) if isinstance(e, Load) and e.indices]
+    last = [e.indices[-1].index for e in loads if isinstance(e.indices[-1], Number)]
+    domain = statements[0].domain
+    told = [d for d in domain if affine(d[0]) in last]
+    return domain if len(told) != 1 else (*(d for d in domain if d != told[0]), told[0])
 
 
 def _atomic(s: Statement, c: Computation) -> str:

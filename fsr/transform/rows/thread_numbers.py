@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from fsr.analysis.parallel import terms
 from fsr.analysis.types import is_integer
+from fsr.source.counting import counted
 from fsr.source.form import Binary, Cast, Comment, Declare, Expr, For, KernelForm, Member, Name, Stmt
 from fsr.source.mapping import substitute
 from fsr.source.walk import (
@@ -74,7 +75,7 @@ def grid_stride(kernel: KernelForm, threads: int) -> Split | None:
     """``for (int i = <global id>; i < n; i += blockDim.x * gridDim.x) body`` and nothing after it."""
     values: dict[str, Expr] = {}
     before: list[Stmt] = []
-    rest = [s for s in kernel.body if not isinstance(s, Comment)]
+    rest = [s for s in counted(kernel.body) if not isinstance(s, Comment)]
     if not rest or not isinstance(rest[-1], For):
         return None
     for stmt in rest[:-1]:
