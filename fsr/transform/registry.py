@@ -7,6 +7,7 @@ from fsr.transform.atomics.segments import SegmentAtomics
 from fsr.transform.atomics.shared_atomics import SharedAtomics
 from fsr.transform.computed.action import FROM_COMPUTATION
 from fsr.transform.details.compiling import CompileFlags, LaunchBounds
+from fsr.transform.details.early_exit import EarlyExit
 from fsr.transform.details.fast_math import FastMath, Reciprocal
 from fsr.transform.details.float_literals import FloatLiterals
 from fsr.transform.details.index32 import Index32
@@ -39,7 +40,7 @@ STRUCTURAL: tuple[Action, ...] = (
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), Coarsen(), GridStride(),
-    SplitInterior(), SharedPadding(), RowPadding(), ScalarReplacement(), KeepReads(),
+    SplitInterior(), EarlyExit(), SharedPadding(), RowPadding(), ScalarReplacement(), KeepReads(),
     FastMath(), FloatLiterals(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(), LaunchBounds(),
     CompileFlags(),
 )  # fmt: skip

@@ -1,0 +1,90 @@
+"""early-exit: loops that only find something out end when they know, and give the same; others are left alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fsr.source.parse import parse_kernels
+from fsr.transform.details.early_exit import EarlyExit
+
+ACTION = EarlyExit()
+SIZES = [{"n": n, "m": m} for n, m in [(1, 1), (33, 4), (200, 9)]]
+
+
+def kernel(work: str, more: str = "") -> str:
+    return f"""
+// /// fsr
+// entry = "k"
+// [sizes]
+// n = {{min = 1, max = 100000, timed = 4096}}
+// m = {{min = 1, max = 64, timed = 16}}
+// [args]
+// text = {{role = "in", shape = ["n + m"], low = 0, high = 2}}
+// word = {{role = "in", shape = ["m"], low = 0, high = 1}}
+// out = {{role = "out", shape = ["n"]}}
+// n = {{value = "n"}}
+// m = {{value = "m"}}
+// [launch]
+// grid = "ceil_div(n, 64)"
+// block = 64
+// ///
+{more}
+__global__ void k(const signed char *text, const int *word, int *out, int n, int m)
+{{
+    int p = blockIdx.x * blockDim.x + threadIdx.x;
+    if (p >= n) return;
+    {work}
+}}
+"""
+
+
+FOUND_OUT = {
+    "a mismatch": "int same = 1; for (int i = 0; i < m; i++) if (text[p + i] != word[i]) { same = 0; } out[p] = same;",
+    "a match": "bool any = false; for (int i = 0; i < m; i++) if (text[p + i] == word[i]) any = true; out[p] = any;",
+    "an and": "int all = 1; for (int i = 0; i < m; ++i) all &= text[p + i] >= word[i]; out[p] = all;",
+    "in two loops": """int hit = 0;
+        for (int i = 0; i < m; i++) { int w = word[i]; for (int j = 0; j <= i; j++) { if (text[p + j] > w) hit = -3; } }
+        out[p] = hit;""",
+    "on two ways": """int bad = 0; for (int i = 0; i < m; i++) {
+        if (text[p + i] == 2) bad = 1; else if (max(word[i], 0) > text[p + i]) { bad = 1; } } out[p] = bad;""",
+    "known before": "int ok = text[p] > 0; for (int i = 0; i < m; i++) ok &= word[i] < 2; out[p] = ok;",
+}
+OTHERS = {
+    "a place": "int at = -1; for (int i = 0; i < m; i++) if (text[p + i] == word[i]) at = i; out[p] = at;",
+    "a count": "int c = 0; for (int i = 0; i < m; i++) if (text[p + i] == word[i]) c += 1; out[p] = c;",
+    "two values": "int f = 0; for (int i = 0; i < m; i++) if (text[p + i] == word[i]) f = 1; else f = 2; out[p] = f;",
+    "ended": "int f = 0; for (int i = 0; i < m; i++) if (text[p + i] == word[i]) { f = 1; break; } out[p] = f;",
+    "writes": "int f = 0; for (int i = 0; i < m; i++) { if (text[p + i] == word[i]) f = 1; out[p] = i + f; }",
+    "the counter lives on": "int f = 0, i; for (i = 0; i < m; i++) if (text[p + i] == word[i]) f = 1; out[p] = f + i;",
+    "two variables": """int f = 0, g = 0; for (int i = 0; i < m; i++) { if (text[p + i] == word[i]) f = 1; g += 2; }
+        out[p] = f + g;""",
+    "shared": """__shared__ int f; f = 0; __syncthreads();
+        for (int i = 0; i < m; i++) if (text[p + i] == word[i]) f = 1;
+        __syncthreads(); out[p] = f;""",
+}
+
+
+@pytest.mark.parametrize("work", FOUND_OUT.values(), ids=FOUND_OUT)
+def test_what_is_known_is_not_looked_for_any_longer(work: str, subject_from, runner) -> None:
+    subject = subject_from(kernel(work))
+    (move,) = ACTION.moves(subject)
+    changed = ACTION.apply(subject, move)
+    assert "break;" in changed.source
+    runner.check(subject, changed, *SIZES)
+    again = replace(subject, candidate=changed, kernels=parse_kernels(changed.source))
+    assert not list(ACTION.moves(again))
+
+
+@pytest.mark.parametrize("work", OTHERS.values(), ids=OTHERS)
+def test_loops_that_do_more_go_on(work: str, subject_from) -> None:
+    assert not list(ACTION.moves(subject_from(kernel(work))))
+
+
+def test_a_function_that_does_more_than_compute_is_called_every_time(subject_from) -> None:
+    work = "int f = 0; for (int i = 0; i < m; i++) if (told(out, p, i) == word[i]) f = 1; out[p] = f;"
+    writes = "__device__ int told(int *out, int p, int i) { out[p] = i; return i; }"
+    assert not list(ACTION.moves(subject_from(kernel(work, writes))))
+    computes = "__device__ int told(int p, int i) { return p > i; }"
+    assert list(ACTION.moves(subject_from(kernel(work.replace("told(out, ", "told("), computes))))
