@@ -188,13 +188,66 @@ def test_indices_become_32_bits_where_the_sizes_allow(subject_from, apply_move, 
         ("buffers of 2^31 elements", rows(WIDE, most=1 << 20)),
         ("a value that is stored", rows(WIDE + "y[0] = row * row;")),
         ("32 bits already", rows()),
-        ("a difference", rows(WIDE.replace("(long long)row * cols + j", "(long long)(row + 1) * cols - j - 1"))),
+        ("a difference", rows(WIDE.replace("(long long)row * cols + j", "(row + 1) * cols - j - 1"))),
     ],
 )
 def test_indices_stay_wide_with(subject_from, why, source):
     subject = subject_from(source)
     found = [Index32().apply(subject, m).source for m in Index32().moves(subject)]
     assert all("size_t row" in f and "size_t j" in f for f in found), why
+
+
+APART = """
+// /// fsr
+// entry = "k"
+// [sizes]
+// rows = {{min = 1, max = {most}, timed = 64}}
+// cols = {{min = 1, max = 4096, timed = 64}}
+// [args]
+// x = {{role = "in", shape = ["rows", "cols"]}}
+// which = {{role = "in", dtype = "int32", shape = ["rows"], low = {low}, high = "rows - 1"}}
+// y = {{role = "out", shape = ["rows", "cols"]}}
+// rows = {{value = "rows"}}
+// cols = {{value = "cols"}}
+// [launch]
+// grid = "ceil_div(rows * cols, 64)"
+// block = 64
+// ///
+__global__ void k(const float *x, const int *which, float *y, unsigned rows, unsigned cols) {{
+    size_t at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= (size_t)rows * cols) return;
+    {index}
+    auto col = at % cols;
+    auto *from = x + row * cols;
+    y[at] = from[col] * 2.0f + {more};
+}}
+"""
+OF_PLACE, OF_DATA = "auto row = at / cols;", "size_t row = which[at / cols];"
+
+
+@pytest.mark.parametrize("index", [OF_PLACE, OF_DATA, "long row = at / cols; row += 0;"])
+def test_numbers_become_32_bits_where_nothing_that_is_made_of_them_is_larger(index, subject_from, apply_move, runner):
+    subject = subject_from(APART.format(most=4096, low=0, index=index, more="0.0f"))
+    changed = apply_move(Index32(), subject, "@kernel")
+    assert "int at = blockIdx.x" in changed.source
+    assert ("int row" in changed.source) is (index == OF_DATA)
+    if index != OF_DATA:
+        runner.check(subject, changed, *SIZES)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"most": 1 << 20}, {"low": -1, "index": OF_DATA, "stays": "size_t row"}, {"more": "(float)(at * at)"},
+        {"index": OF_PLACE + "auto wide = at * 5; auto wider = wide * 4096;", "more": "(float)wider",
+         "stays": "size_t wide = at * 5;"},
+    ],
+    ids=["large", "negative", "a product of it", "a product of what is made of it"],
+)  # fmt: skip
+def test_numbers_stay_wide_where_something_may_be_larger(given, subject_from):
+    source = APART.format(**{"most": 4096, "low": 0, "index": OF_PLACE, "more": "0.0f", **given})
+    found = [Index32().apply(subject_from(source), m).source for m in Index32().moves(subject_from(source))]
+    assert all(given.get("stays", "size_t at") in f for f in found)
 
 
 def test_every_move_of_every_simple_action_compiles(subject_from, runner):

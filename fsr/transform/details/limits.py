@@ -1,0 +1,128 @@
+"""How large integers in a kernel get, over all sizes that its contract allows: what 32 bits can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from fsr.analysis.types import integer_bytes, resolved
+from fsr.source.form import Binary, Call, Cast, Declare, Expr, For, Index, Member, Name, Ternary
+from fsr.source.walk import base_name, integer, names_assigned, walk_stmts
+from fsr.transform.sizes import always, largest
+from fsr.transform.target import Target
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """``most``: what counts as too large. Only values that are never negative have a range here."""
+
+    target: Target
+    most: int
+
+    def of(self, e: Expr) -> Range | None:
+        """The least and the largest value; None where it is not known, or may be negative or too large."""
+        found = self._of(e)
+        return found if found is not None and 0 <= found[0] <= found[1] <= self.most else None
+
+    @cached_property
+    def _declared(self) -> Mapping[str, Declare]:
+        """Variables that have one value."""
+        found: dict[str, Declare] = {}
+        twice = set[str]()
+        for s in walk_stmts(self.target.kernel.body):
+            if isinstance(s, Declare):
+                twice |= {s.name} & set(found)
+                found[s.name] = s
+        changed = names_assigned(self.target.kernel.body) | twice
+        return {n: s for n, s in found.items() if n not in changed and not s.dims and s.init is not None}
+
+    @cached_property
+    def _loops(self) -> Mapping[str, For]:
+        """Variables of loops that count up, by name; those of two loops are not told apart."""
+        loops = [s for s in walk_stmts(self.target.kernel.body) if isinstance(s, For)]
+        names = [s.var for s in loops]
+        return {s.var: s for s in loops if names.count(s.var) == 1 and s.type and s.relation in ("<", "<=")}
+
+    def _of(self, e: Expr) -> Range | None:
+        value = integer(e)
+        if value is not None:
+            return value, value
+        match e:
+            case Member(base=Name(text=text), name=axis) if text in _BUILTINS:
+                return self._builtin(text, "xyz".index(axis))
+            case Cast(type_, operand) if (integer_bytes(resolved(type_, self.target.aliases)) or 0) >= 4:
+                return self.of(operand)
+            case Name(text=name) if name in self._declared:
+                return self._variable(self._declared[name])
+            case Name(text=name) if name in self._loops:
+                return self._counted(self._loops[name])
+            case Index():
+                return self._read(e)
+            case Ternary(_, yes, no):
+                a, b = self.of(yes), self.of(no)
+                return None if a is None or b is None else (min(a[0], b[0]), max(a[1], b[1]))
+            case Call(Name("min" | "max" as which), (left, right)):
+                a, b = self.of(left), self.of(right)
+                pick = min if which == "min" else max
+                return None if a is None or b is None else (pick(a[0], b[0]), pick(a[1], b[1]))
+        return self._size(e) or (self._binary(e) if isinstance(e, Binary) else None)
+
+    def _size(self, e: Expr) -> Range | None:
+        text = self.target.size_text(e)
+        most = None if text is None else largest(self.target.contract, text)
+        if text is None or most is None or not always(self.target.contract, f"({text}) >= 0"):
+            return None
+        return int(always(self.target.contract, f"({text}) >= 1")), most
+
+    def _builtin(self, name: str, axis: int) -> Range | None:
+        launch = self.target.launch
+        most = largest(self.target.contract, (launch.block if name in ("threadIdx", "blockDim") else launch.grid)[axis])
+        if most is None:
+            return None
+        return (0, most - 1) if name in ("threadIdx", "blockIdx") else (1, most)
+
+    def _variable(self, s: Declare) -> Range | None:
+        auto = s.type.removeprefix("const ") == "auto"
+        wide = auto or (integer_bytes(resolved(s.type, self.target.aliases)) or 0) >= 4
+        return self.of(s.init) if wide and s.init is not None else None
+
+    def _counted(self, loop: For) -> Range | None:
+        start, bound, step = (self.of(e) for e in (loop.start, loop.bound, loop.step))
+        return None if start is None or bound is None or step is None else (start[0], bound[1] + step[1])
+
+    def _read(self, e: Index) -> Range | None:
+        """What an input holds, by the contract."""
+        argument = self.target.argument(base_name(e) or "")
+        most = self.target.largest(e)
+        low = None if argument is None else argument.constraints.low
+        unsigned = argument is not None and argument.dtype.startswith("uint")
+        if argument is None or most is None or "int" not in argument.dtype:
+            return None
+        return (0, most) if unsigned or (low is not None and always(self.target.contract, f"({low}) >= 0")) else None
+
+    def _binary(self, e: Binary) -> Range | None:
+        a, b = self.of(e.left), self.of(e.right)
+        if a is None or b is None:
+            return None
+        match e.op:
+            case "+":
+                return a[0] + b[0], a[1] + b[1]
+            case "-":
+                return a[0] - b[1], a[1] - b[0]
+            case "*":
+                return a[0] * b[0], a[1] * b[1]
+            case "/" if b[0] >= 1:
+                return a[0] // b[1], a[1] // b[0]
+            case "%" if b[0] >= 1:
+                return 0, min(a[1], b[1] - 1)
+            case ">>" if b[1] < 64:
+                return a[0] >> b[1], a[1] >> b[0]
+            case "&":
+                return 0, min(a[1], b[1])
+        return None
+
+
+_BUILTINS = ("threadIdx", "blockIdx", "blockDim", "gridDim")
