@@ -109,8 +109,18 @@ class Folding:
     # ------------------------------------------------------------ boxes
 
     def fold(self, op: str, points: Points, by: Lists) -> Fold:
-        """A fold over the box that the terms' indices make. Raises Refused."""
-        ranked = [self._ranks(items) for items in by]
+        """A fold over the box that the terms' indices make: the first of them that tell terms apart, or the last, where
+        the first go round. Raises Refused."""
+        try:
+            return self._boxed(op, points, by, last=False)
+        except Refused:
+            if len(self._telling(by)) < 2:
+                raise
+        return self._boxed(op, points, by, last=True)
+
+    def _boxed(self, op: str, points: Points, by: Lists, *, last: bool) -> Fold:
+        alone = self._telling(by)
+        ranked = [self._ranks(items, alone[-1 if last else 0] if alone else None) for items in by]
         dims = max((len(r[0]) for r in ranked if r and len(r) > 1), default=1)
         ranked = [[(0,) * dims] if len(items) == 1 else r for items, r in zip(by, ranked, strict=True)]
         if any(len(r) != dims for ranks in ranked for r in ranks):
@@ -145,12 +155,18 @@ class Folding:
         places = self.fitter.fit(points.of([g.terms[t][2] for t in points.terms]))
         return Op("pair", (values, places))
 
-    def _ranks(self, items: Sequence[int]) -> list[tuple[int, ...]]:
-        """Where each term stands in the box, by the fewest of their indices that tell them apart."""
+    def _telling(self, by: Lists) -> list[int]:
+        """The indices of which each alone tells the terms of all lists apart."""
+        vectors = [[self.fitter.forms.indices(k) for k in items] for items in by]
+        width = min((len(v) for items in vectors for v in items), default=0)
+        return [c for c in range(width) if all(len({v[c] for v in items}) == len(items) for items in vectors)]
+
+    def _ranks(self, items: Sequence[int], alone: int | None) -> list[tuple[int, ...]]:
+        """Where each term stands in the box, by the one index that tells terms apart, or the fewest of them."""
         if len(items) < 2:
             return []
         vectors = [self.fitter.forms.indices(k) for k in items]
-        basis = _basis(vectors)
+        basis = _basis(vectors) if alone is None else [alone]
         ranks = [{x: r for r, x in enumerate(sorted({v[b] for v in vectors}))} for b in basis]
         if math.prod(map(len, ranks)) != len(items):
             raise Refused("a fold's domain is no box")
@@ -203,7 +219,9 @@ class Folding:
             names = {value: v for v, value in here[n].items()}
             for k, vector in zip(by[n], vectors[n], strict=True):
                 label = tuple(names[vector[c]] for c in bound)
-                parts.setdefault(label, [[] for _ in by])[n].append(k)
+                if label not in parts:
+                    parts[label] = [[] for _ in by]
+                parts[label][n].append(k)
         if len(parts) < 2 or 2 * apart.sum() < len(points) or max(map(len, by)) < _FEWEST:
             raise Refused("one fold")
         kept = points.where(apart)

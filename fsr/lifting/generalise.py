@@ -33,6 +33,7 @@ from fsr.lifting.graph import LISTS, Graph
 from fsr.lifting.pieces import in_pieces
 from fsr.lifting.points import Ints, Points, affine_fit
 from fsr.lifting.refused import Refused, Unexplained
+from fsr.lifting.rings import on_ring
 from fsr.lifting.steps import by_steps
 
 _DIVISORS = (2, 3, 4, 8, 16, 32, 64, 128, 256)
@@ -94,7 +95,7 @@ class Generaliser:
                     return Remainder(inner, by)
                 if (column // divisor == array).all():
                     return Quotient(inner, by)
-        raise Refused("an index is neither affine nor a remainder or quotient")
+        return on_ring(points, array, self.sizes)
 
     # ------------------------------------------------------------ values
 

@@ -1,0 +1,42 @@
+"""Indices that go round: ``x[(i + k - r + n) % n]``, a place and a step in a window, on a ring of a size."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from fsr.computation.expression import Affine, Remainder
+from fsr.lifting.points import Ints, Points, affine_fit
+from fsr.lifting.refused import Refused
+
+_MOST = 2  # dimensions that move along one ring: a place, and a step from it
+_SIGNS = {n: list(itertools.product((1, -1), repeat=n)) for n in range(1, _MOST + 1)}
+
+
+def on_ring(points: Points, values: Ints, sizes: Sequence[str]) -> Remainder:
+    """Values that are a sum of dimensions and something made of sizes, round a size. Raises Refused."""
+    loops = [n for n in points.columns if n not in sizes]
+    for by, count in itertools.product(sizes, range(1, _MOST + 1)):
+        length = points.columns[by]
+        if np.any(length <= 0) or np.any(values >= length) or np.any(values < 0):
+            continue
+        for names, signs in itertools.product(itertools.combinations(loops, count), _SIGNS[count]):
+            moved = sum(sign * points.columns[n] for n, sign in zip(names, signs, strict=True))
+            found = _of_sizes(points, (values - moved) % length, length, sizes)
+            if found is not None:
+                terms = {**dict(zip(names, signs, strict=True)), **found[0]}
+                return Remainder(Affine(tuple(sorted(terms.items())), found[1]), by)
+    raise Refused("an index is neither affine nor a remainder or quotient")
+
+
+def _of_sizes(points: Points, rest: Ints, length: Ints, sizes: Sequence[str]) -> tuple[dict[str, int], int] | None:
+    """What is left as affine in sizes, forwards or backwards on the ring; None where it is not."""
+    if any(len(set(rest[points.run == r].tolist())) > 1 for r in set(points.run.tolist())):
+        return None
+    for way in (rest, rest - length):
+        found = affine_fit(points, way, sizes)
+        if found is not None and set(found[0]) <= set(sizes):
+            return found
+    return None
