@@ -9,9 +9,11 @@ from functools import partial
 
 from fsr.records import Candidate
 from fsr.transform.computed import (
+    attention_split,
     attention_tiles,
     columns,
     contraction,
+    contraction_split,
     elements,
     in_threads,
     look_back,
@@ -190,6 +192,8 @@ _PIPELINED = Family(pipelined.configurations, pipelined.written, boxes=True)
 _REGISTER_TILE = Family(register_tile.configurations, register_tile.written)
 _SLIDING = Family(sliding.configurations, sliding.written)
 _ATTENTION = Family(attention_tiles.configurations, attention_tiles.written)
+_SPLIT_CONTRACTION = Family(contraction_split.configurations, contraction_split.written)
+_SPLIT_ATTENTION = Family(attention_split.configurations, attention_split.written)
 _POINTS = Family(points.configurations, points.written, rows_first=True)
 _SCAN = Family(scan.configurations, scan.written, rows_first=True)
 _SCAN_COLUMNS = Family(scan_columns.configurations, scan_columns.written, rows_first=True)
@@ -210,6 +214,8 @@ FROM_COMPUTATION: tuple[FromComputation | RowsAndColumns, ...] = (
         for name, family, aims_at in (
             ("warpgroup-contraction", _WARPGROUP, _PRODUCTS),
             ("tensor-contraction", _TENSOR, _PRODUCTS),
+            ("split-contraction", _SPLIT_CONTRACTION, _PRODUCTS),
+            ("split-attention", _SPLIT_ATTENTION, _MEMORY | {"compute", "launch"}),
             ("tile-attention", _ATTENTION, _MEMORY | {"compute", "launch"}),
             ("tile-contraction", _CONTRACTION, _PRODUCTS),
             ("pipeline-contraction", _PIPELINED, _PRODUCTS),

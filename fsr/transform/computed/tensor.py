@@ -16,7 +16,8 @@ from fsr.hardware.limits import ASYNC_COPIES_FROM
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.contraction import Contraction, contraction, grid_of
 from fsr.transform.computed.scene import Scene
-from fsr.transform.computed.tensor_text import KINDS, Tiles, tensor_lines
+from fsr.transform.computed.tensor_text import KINDS, shared_bytes, tensor_lines
+from fsr.transform.computed.tensor_tiles import Tiles
 from fsr.transform.plain.c_text import NotPlain
 
 Params = Mapping[str, int | str]
@@ -31,7 +32,7 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     if c is None or kind is None:
         return
     shape = c.timed_shape()
-    fitting = [t for t in FIRST if t.shared_bytes(KINDS[kind], c) <= scene.gpu.max_shared_bytes]
+    fitting = [t for t in FIRST if shared_bytes(t, KINDS[kind], c) <= scene.gpu.max_shared_bytes]
     for tiles in sorted(fitting, key=lambda t: -promise(t, shape, scene.gpu)):
         yield tiles.params(), 8.0 + 40.0 * promise(tiles, shape, scene.gpu)
 
@@ -63,7 +64,7 @@ def written(scene: Scene, params: Params) -> list[Written]:
     if c is None or kind is None:
         raise NotPlain("no contraction for tensor cores")
     tiles = Tiles(**{k: int(v) for k, v in params.items()})
-    shared = tiles.shared_bytes(KINDS[kind], c)
+    shared = shared_bytes(tiles, KINDS[kind], c)
     return [Written(scene, tensor_lines(c, KINDS[kind], tiles), grid_of(c, tiles.bm, tiles.bn),
                     (str(tiles.threads), "1", "1"), tiles.threads, "product", shared_bytes=str(shared),
                     includes=("mma.h", "cuda_pipeline.h"))]  # fmt: skip
