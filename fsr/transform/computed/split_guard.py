@@ -18,7 +18,8 @@ from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.scene import Scene
 
-_THREADS, _BLOCKS = 256, 8  # a block, and of them a multiprocessor
+_THREADS, _BLOCKS = 256, 8  # a block, and of them a multiprocessor, at most
+_SHARE = 4096  # elements of a block at least: four packs of a thread
 _PACK = "fsr_pack<float, 4>"
 _BEYOND = """\
 // Whether a float is neither nought nor from 2^-62 to 2^60.
@@ -36,9 +37,11 @@ def guarded(scene: Scene, factors: Iterable[Load], split: Written, others: Seque
     last: the host device executes all of a launch that another follows."""
     buffers = list(dict.fromkeys(load.buffer for load in factors))
     flag = Scratch("beyond", "int32", "1", zeroed=True)
+    count = " + ".join(" * ".join(f"({x})" for x in scene.shape(b)) or "1" for b in buffers)
+    grid = f"min({_BLOCKS * scene.gpu.sm_count}, ceil_div({count}, {_SHARE}))", "1", "1"
     look = Written(
-        scene, _lines(scene, buffers), (str(_BLOCKS * scene.gpu.sm_count), "1", "1"), (str(_THREADS), "1", "1"),
-        _THREADS, "look", scratch=(flag,), before=(_BEYOND,),
+        scene, _lines(scene, buffers), grid, (str(_THREADS), "1", "1"), _THREADS, "look", scratch=(flag,),
+        before=(_BEYOND,),
     )  # fmt: skip
     return [look, *(_unless("$beyond[0] == 0", x, flag) for x in others), _unless("$beyond[0] != 0", split, flag)]
 
