@@ -33,7 +33,7 @@ from fsr.lifting.graph import LISTS, Graph
 from fsr.lifting.pieces import in_pieces
 from fsr.lifting.points import Ints, Points, affine_fit
 from fsr.lifting.refused import Refused, Unexplained
-from fsr.lifting.rings import on_ring
+from fsr.lifting.rings import on_ring, stopped
 from fsr.lifting.steps import by_steps
 
 _DIVISORS = (2, 3, 4, 8, 16, 32, 64, 128, 256)
@@ -213,7 +213,8 @@ class Generaliser:
         try:
             return Number(self.index(points, values), dtype)
         except Refused:
-            found = by_steps(points, np.array(values, np.int64), self.sizes, dtype)
+            array = np.array(values, np.int64)
+            found = by_steps(points, array, self.sizes, dtype) or stopped(points, array, self.sizes, dtype)
             if found is not None:
                 return found
             if not self._in_pieces:

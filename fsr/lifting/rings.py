@@ -1,4 +1,5 @@
-"""Indices that go round: ``x[(i + k - r + n) % n]``, a place and a step in a window, on a ring of a size."""
+"""Indices of a place and a step in a window at the ends of a row: round a ring, ``x[(i + k - r + n) % n]``, or
+stopped at its ends, ``x[min(max(i + k - r, 0), n - 1)]``."""
 
 from __future__ import annotations
 
@@ -7,11 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fsr.computation.expression import Affine, Remainder
+from fsr.computation.expression import Affine, Case, Expr, Number, Remainder
+from fsr.lifting.conditions import value_of
 from fsr.lifting.points import Ints, Points, affine_fit
 from fsr.lifting.refused import Refused
 
 _MOST = 2  # dimensions that move along one ring: a place, and a step from it
+_FEWEST = 8  # samples between the ends
 _SIGNS = {n: list(itertools.product((1, -1), repeat=n)) for n in range(1, _MOST + 1)}
 
 
@@ -29,6 +32,27 @@ def on_ring(points: Points, values: Ints, sizes: Sequence[str]) -> Remainder:
                 terms = {**dict(zip(names, signs, strict=True)), **found[0]}
                 return Remainder(Affine(tuple(sorted(terms.items())), found[1]), by)
     raise Refused("an index is neither affine nor a remainder or quotient")
+
+
+def stopped(points: Points, values: Ints, sizes: Sequence[str], dtype: str) -> Expr | None:
+    """Values that are affine from nought to what sizes tell, and stop there; None where they are no such."""
+    high = np.zeros_like(values)
+    for run in np.unique(points.run):
+        high[points.run == run] = values[points.run == run].max()
+    within, end = (values > 0) & (values < high), affine_fit(points, high, sizes)
+    if values.min() != 0 or end is None or not set(end[0]) <= set(sizes) or within.sum() < _FEWEST:
+        return None
+    found = affine_fit(points.where(within), values[within], sizes)
+    if found is None or set(found[0]) <= set(sizes):
+        return None
+    inner, last = (Affine(tuple(sorted(x[0].items())), x[1]) for x in (found, end))
+    there = value_of(inner, points)
+    if not (np.clip(there, 0, high) == values).all():
+        return None
+    value: Expr = Number(inner, dtype)
+    if (there > high).any():
+        value = Case(last, inner, Number(last, dtype), value)
+    return Case(inner, Affine(), Number(Affine(), dtype), value) if (there < 0).any() else value
 
 
 def _of_sizes(points: Points, rest: Ints, length: Ints, sizes: Sequence[str]) -> tuple[dict[str, int], int] | None:

@@ -1,6 +1,8 @@
-"""Windows whose width is an argument and that go round at the ends of a row, as one fold over a ring."""
+"""Windows whose width is an argument and that go round at the ends of a row, or stop there, as one fold."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
@@ -46,16 +48,35 @@ ROUND = {
     "behind it": ("for (int k = 0; k <= r; k++) { int at = i + k; s += x[row * n + (at >= n ? at - n : at)] * w[k]; }",
                   "y[i, j] = sum(w[k0] * x[i, (j + k0) % n] for k0 in range(r + 1))"),
 }  # fmt: skip
+LOW, HIGH = "x[i, 0] if j + k0 - r <= 0 else", "x[i, n - 1] if n - 1 <= j + k0 - r else"
+STOPPED = {
+    "at both ends": ("int at = min(max(i + k, 0), n - 1);", f"({LOW} ({HIGH} x[i, j + k0 - r]))"),
+    "by questions": ("int at = i + k; if (at < 0) at = 0; else if (at >= n) at = n - 1;",
+                     f"({LOW} ({HIGH} x[i, j + k0 - r]))"),
+}  # fmt: skip
 
 
-@watched
-@pytest.mark.parametrize(("work", "told"), ROUND.values(), ids=ROUND)
-def test_a_window_that_goes_round_is_one_fold(work: str, told: str, tmp_path) -> None:
-    path = tmp_path / "k.cu"
+def told_of(work: str, path: Path) -> str:
+    """The line of the result."""
     path.write_text(HEAD + "  " + work + TAIL)
     kernel = load_kernel(path)
     found = lift(kernel.contract, kernel.baseline, limit_s=30)
     assert found.computation is not None, found.why
     (line,) = [x for x in lines(found.computation) if x.startswith("y")]
+    return line
+
+
+@watched
+@pytest.mark.parametrize(("work", "told"), ROUND.values(), ids=ROUND)
+def test_a_window_that_goes_round_is_one_fold(work: str, told: str, tmp_path: Path) -> None:
+    line = told_of(work, tmp_path / "k.cu")
     assert line.startswith(told)
     assert "% n" in line
+
+
+@watched
+@pytest.mark.parametrize(("place", "told"), STOPPED.values(), ids=STOPPED)
+def test_a_window_that_stops_at_the_ends_is_one_fold(place: str, told: str, tmp_path: Path) -> None:
+    work = f"for (int k = -r; k <= r; k++) {{ {place} s += w[k + r] * x[row * n + at]; }}"
+    line = told_of(work, tmp_path / "k.cu")
+    assert line == f"y[i, j] = sum(w[k0] * {told} for k0 in range(2*r + 1))"
