@@ -14,6 +14,7 @@ from fsr.source.cut import DeviceUnit, cut
 from fsr.source.entry import bare_name, spelt_out
 from fsr.source.given import with_given
 from fsr.source.launches import HostLaunch, find_launches
+from fsr.source.macros import macros
 from fsr.source.pieces import Piece, SourceText, device_words, flatten, global_words, read_source, scan
 from fsr.source.splice import splice
 
@@ -134,6 +135,15 @@ class KernelFile:
                 expected="a __global__ function with a body, in the file or in a local include of it",
                 where=str(self.path),
                 fix="name the file that defines the kernel",
+            )
+        called = {m.name for m in macros(self.text) if m.params is not None}
+        made = [k for k in self.kernels if k in called]
+        if made:
+            return SourceError(
+                f"the file holds no kernel named {entry!r}; the macro {made[0]} makes the name of one",
+                expected="kernels whose names stand in the file as they are",
+                where=str(self.path),
+                fix=f"write the name out in place of {made[0]}(...)",
             )
         near = difflib.get_close_matches(bare_name(entry or ""), self.kernels, 1, 0.5)
         return SourceError(

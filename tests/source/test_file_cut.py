@@ -160,6 +160,13 @@ def test_include_dirs_are_searched(tmp_path):
     assert "#define C 3" in KernelFile.read(path, [tmp_path / "inc"]).cut("k").text
 
 
+def test_a_name_that_a_macro_makes_is_told():
+    text = "#define NAMED(x) x##_fast\n__global__ void NAMED(scale)(float *x) { x[threadIdx.x] *= 2; }\n"
+    with pytest.raises(SourceError, match="the macro NAMED makes the name of one") as caught:
+        KernelFile.from_text(text).find("scale_fast")
+    assert "in place of NAMED(...)" in str(caught.value)
+
+
 def test_entry_names():
     file = KernelFile.read(FILES / "messy.cu")
     assert file.kernels == ("deep::inner::messy", "other")
