@@ -329,7 +329,8 @@ def integer_bounds(argument: Argument, sizes: Mapping[str, int], family: str = "
     small, since overflow in the kernel's own arithmetic would be undefined, but in the families of whole types."""
     dtype, wanted = numpy_dtype(argument.dtype), argument.constraints
     if dtype.kind == "b":
-        return 0, 1
+        ends = [d if t is None else evaluate_int(t, sizes) for t, d in ((wanted.low, 0), (wanted.high, 1))]
+        return max(ends[0], int(wanted.positive)), min(ends[1], 1)
     limits = np.iinfo(dtype)
     free = FREE_INTEGERS if is_free(argument) else 1 << 64
     if family in families.FREE:

@@ -139,6 +139,15 @@ def test_bounds_of_integers_hold_and_are_reached(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", families.names(floating=True, finite=True))
+def test_bounds_of_flags_hold(family: str) -> None:
+    scalar = Argument("x", "bool", Role.SCALAR, (), constraints=Constraints(low="1", high="1"))
+    for seed in range(4):
+        assert not drawn(x("bool", high="0"), 97, family, seed).any()
+        assert build(contract(scalar), case(5, family, seed)).scalars["x"].value == 1
+    assert {False, True} <= set(drawn(x("bool"), 97, "normal").tolist())
+
+
+@pytest.mark.parametrize("family", families.names(floating=True, finite=True))
 def test_bounds_of_floats_hold(family: str) -> None:
     for bounds in ({"low": "-1", "high": "2"}, {"nonnegative": True}, {"positive": True}, {"high": "0"}, {"low": "5"}):
         values = drawn(x(**bounds), 333, family).astype(np.float64)
