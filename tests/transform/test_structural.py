@@ -17,8 +17,8 @@ EXPECTED = {
     "saxpy": set(),
     "softmax": {"row-per-warp", "row-per-block"},
     "layer_norm": {"row-per-warp", "row-per-block"},
-    "reduction": {"reduce-atomics"},
-    "histogram": {"private-bins"},
+    "reduction": {"reduce-atomics", "shared-atomics"},
+    "histogram": {"private-bins", "shared-atomics"},
     "realworld": {"row-per-warp", "row-per-block"},
 }
 
