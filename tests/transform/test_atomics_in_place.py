@@ -72,9 +72,10 @@ IN_RUNS = [
 
 @pytest.mark.parametrize(("work", "out", "x", "likely"), IN_RUNS)
 def test_neighbours_of_one_place_add_up_first(work: str, out: str, x: str, likely: bool, subject_from, runner) -> None:
-    subject = subject_from(kernel(work, out=out, x=x))
+    subject = subject_from(kernel(work, out=out, x=x, **({} if likely else {"shape": '["bins * 200"]'})))
     moves = list(SEGMENTS.moves(subject))
     assert [m.param("rounds") for m in moves] == [1, 4]
+    assert likely or not list(SEGMENTS.moves(subject_from(kernel(work, out=out, x=x))))  # bins serve
     assert (moves[0].gain > 2) is likely
     for move in moves:
         runner.check(subject, SEGMENTS.apply(subject, move), *(s for s in SIZES if likely or s["bins"] > 255))

@@ -31,6 +31,7 @@ from fsr.source.form import (
 )  # fmt: skip
 from fsr.source.mapping import map_stmts
 from fsr.source.walk import base_name, blocks_of, walk_stmts, without_casts
+from fsr.transform.atomics.action import find
 from fsr.transform.atomics.element_kernel import ElementKernel, element_kernel
 from fsr.transform.atomics.global_atomics import Target, atomic_of, targets, typed
 from fsr.transform.collectives import missing_helpers
@@ -54,7 +55,8 @@ class SegmentAtomics:
     aims_at: frozenset[str] = frozenset(["atomics"])
 
     def moves(self, subject: Subject) -> Iterator[Move]:
-        """Warps that do 32 elements each, and such that do several times as many."""
+        """Warps that do 32 elements each, and such that do several times as many; where neighbours hardly go to one
+        place, only if there are too many places for bins."""
         if subject.keep_launch:
             return
         for form in subject.kernels.values():
@@ -63,6 +65,9 @@ class SegmentAtomics:
             if kernel is None or to is None:
                 continue
             gain = _SORTED_GAIN if _in_runs(kernel, to) else _ANY_GAIN
+            bins = find(subject, form)
+            if gain == _ANY_GAIN and bins is not None and bins.scattered is not None:
+                continue  # a block's own bins serve places in any order
             for rank, rounds in enumerate(_ROUNDS):
                 yield Move(self.name, kernel.target.region, (("rounds", rounds),), gain - 0.02 * rank)
 
