@@ -111,16 +111,16 @@ class Folding:
     def fold(self, op: str, points: Points, by: Lists) -> Fold:
         """A fold over the box that the terms' indices make: the first of them that tell terms apart, or the last, where
         the first go round. Raises Refused."""
-        try:
-            return self._boxed(op, points, by, last=False)
-        except Refused:
-            if len(self._telling(by)) < 2:
-                raise
-        return self._boxed(op, points, by, last=True)
-
-    def _boxed(self, op: str, points: Points, by: Lists, *, last: bool) -> Fold:
         alone = self._telling(by)
-        ranked = [self._ranks(items, alone[-1 if last else 0] if alone else None) for items in by]
+        try:
+            return self._boxed(op, points, by, alone[0] if alone else None)
+        except Refused:
+            if len(alone) < 2:
+                raise
+        return self._boxed(op, points, by, alone[-1])
+
+    def _boxed(self, op: str, points: Points, by: Lists, alone: int | None) -> Fold:
+        ranked = [self._ranks(items, alone) for items in by]
         dims = max((len(r[0]) for r in ranked if r and len(r) > 1), default=1)
         ranked = [[(0,) * dims] if len(items) == 1 else r for items, r in zip(by, ranked, strict=True)]
         if any(len(r) != dims for ranks in ranked for r in ranks):

@@ -250,6 +250,13 @@ def test_numbers_stay_wide_where_something_may_be_larger(given, subject_from):
     assert all(given.get("stays", "size_t at") in f for f in found)
 
 
+def test_each_step_of_a_mixing_of_bits_is_looked_at_once(subject_from, apply_move):
+    steps = [f"size_t m{k + 1} = (m{k} % 61 + m{k} / 7) % 97;" for k in range(10)]
+    index = " ".join([OF_PLACE, "size_t m0 = at;", *steps])
+    changed = apply_move(Index32(), subject_from(APART.format(most=4096, low=0, index=index, more="(float)m10")), "")
+    assert "int m10 = " in changed.source
+
+
 def test_every_move_of_every_simple_action_compiles(subject_from, runner):
     subject = subject_from("#define D 32\n" + rows(NORM))
     for action in DETAILS:

@@ -54,7 +54,11 @@ class ElementKernel:
 
 
 def element_kernel(subject: Subject, kernel: KernelForm) -> ElementKernel | None:
-    """The kernel as work on single elements; None where that cannot be shown."""
+    """The kernel as work on single elements; None where that cannot be shown. Every action on atomics asks for it."""
+    return subject.once(("element kernel", kernel.name), lambda: _element_kernel(subject, kernel))
+
+
+def _element_kernel(subject: Subject, kernel: KernelForm) -> ElementKernel | None:
     found = target_for(subject, kernel)
     if found is None or _templated(kernel) or tuple(found.launch.grid[1:]) != ("1", "1"):
         return None

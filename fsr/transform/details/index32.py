@@ -12,7 +12,7 @@ from fsr.records import Candidate
 from fsr.source.form import Assign, Binary, Call, Cast, Declare, Expr, For, Index, Literal, Name, Stmt
 from fsr.source.mapping import map_expr, map_own_exprs, map_stmts
 from fsr.source.walk import Block, base_name, names_in, walk_exprs, walk_stmts
-from fsr.transform.details.limits import Limits
+from fsr.transform.details.limits import Limits, is_auto
 from fsr.transform.launch.pointwise import pointwise
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
@@ -61,7 +61,7 @@ def _by_values(target: Target) -> Block:
     limits, body = Limits(target, INT_LIMIT - SLACK), target.kernel.body
     declared = [s for s in walk_stmts(body) if isinstance(s, Declare)]
     types = {p.name: p.type for p in target.kernel.params} | {s.name: s.type for s in declared}
-    wide = {s.name: s for s in declared if WIDE.fullmatch(s.type) or _is_auto(s)}
+    wide = {s.name: s for s in declared if WIDE.fullmatch(s.type) or is_auto(s)}
     small = {n for n, s in wide.items() if s.init is not None and limits.of(Name(n)) is not None}
     uses = [e for e in walk_exprs(body) if isinstance(e, Binary) and e.op in _ARITHMETIC]
     small -= {n for e in uses for n in _operands(e) & small if not _fits(e, limits, types, target)}
@@ -69,21 +69,17 @@ def _by_values(target: Target) -> Block:
     def change(s: Stmt) -> Stmt:
         if not isinstance(s, Declare) or s.init is None or wide.get(s.name) != s:
             return s
-        if s.name in small and not _is_auto(s):
+        if s.name in small and not is_auto(s):
             return replace(s, type=_int(s.type), init=map_expr(s.init, _without_cast))
-        return replace(s, type=_said(s, wide)) if s.name not in small and _is_auto(s) else s
+        return replace(s, type=_said(s, wide)) if s.name not in small and is_auto(s) else s
 
     return map_stmts(body, change)
-
-
-def _is_auto(s: Declare) -> bool:
-    return s.type.removeprefix("const ") == "auto"
 
 
 def _said(s: Declare, wide: Mapping[str, Declare]) -> str:
     """The type that an ``auto`` has from the variables in its value; ``auto`` where these do not say."""
     made_of = [wide[n] for n in sorted(_operands(s.init or Literal("0"))) if n in wide and n != s.name]
-    said = [t for x in made_of if "auto" not in (t := _said(x, wide) if _is_auto(x) else x.type)]
+    said = [t for x in made_of if "auto" not in (t := _said(x, wide) if is_auto(x) else x.type)]
     return said[0] if said else s.type
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fsr.analysis.types import integer_bytes, resolved
+from fsr.records import Role
 from fsr.source.form import Binary, Call, Cast, Declare, Expr, For, Index, Member, Name, Ternary
-from fsr.source.walk import base_name, integer, names_assigned, walk_stmts
+from fsr.source.walk import base_name, integer, names_assigned, names_in, walk_stmts
 from fsr.transform.sizes import always, largest
 from fsr.transform.target import Target
 
@@ -24,8 +25,15 @@ class Limits:
 
     def of(self, e: Expr) -> Range | None:
         """The least and the largest value; None where it is not known, or may be negative or too large."""
-        found = self._of(e)
-        return found if found is not None and 0 <= found[0] <= found[1] <= self.most else None
+        if e not in self._known:
+            found = self._of(e)
+            self._known[e] = found if found is not None and 0 <= found[0] <= found[1] <= self.most else None
+        return self._known[e]
+
+    @cached_property
+    def _known(self) -> dict[Expr, Range | None]:
+        """What was found out: each step of a mixing of bits is made of the one before several times."""
+        return {}
 
     @cached_property
     def _declared(self) -> Mapping[str, Declare]:
@@ -71,6 +79,9 @@ class Limits:
         return self._size(e) or (self._binary(e) if isinstance(e, Binary) else None)
 
     def _size(self, e: Expr) -> Range | None:
+        made_of = [self._declared[n].init for n in names_in(e) & set(self._declared)]
+        if any(x is not None and names_in(x) & set(self._declared) for x in made_of):
+            return None  # written out, steps that are made of one another grow without end
         text = self.target.size_text(e)
         most = None if text is None else largest(self.target.contract, text)
         if text is None or most is None or not always(self.target.contract, f"({text}) >= 0"):
@@ -85,8 +96,7 @@ class Limits:
         return (0, most - 1) if name in ("threadIdx", "blockIdx") else (1, most)
 
     def _variable(self, s: Declare) -> Range | None:
-        auto = s.type.removeprefix("const ") == "auto"
-        wide = auto or (integer_bytes(resolved(s.type, self.target.aliases)) or 0) >= 4
+        wide = is_auto(s) or (integer_bytes(resolved(s.type, self.target.aliases)) or 0) >= 4
         return self.of(s.init) if wide and s.init is not None else None
 
     def _counted(self, loop: For) -> Range | None:
@@ -96,7 +106,8 @@ class Limits:
     def _read(self, e: Index) -> Range | None:
         """What an input holds, by the contract."""
         argument = self.target.argument(base_name(e) or "")
-        most = self.target.largest(e)
+        high = None if argument is None or argument.role is not Role.IN else argument.constraints.high
+        most = None if high is None else largest(self.target.contract, high)
         low = None if argument is None else argument.constraints.low
         unsigned = argument is not None and argument.dtype.startswith("uint")
         if argument is None or most is None or "int" not in argument.dtype:
@@ -123,6 +134,11 @@ class Limits:
             case "&":
                 return 0, min(a[1], b[1])
         return None
+
+
+def is_auto(s: Declare) -> bool:
+    """Whether a variable has the type of its value."""
+    return s.type.removeprefix("const ") == "auto"
 
 
 _BUILTINS = ("threadIdx", "blockIdx", "blockDim", "gridDim")
