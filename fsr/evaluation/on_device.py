@@ -6,7 +6,6 @@ runs again, on perturbed inputs, and in float64.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -19,6 +18,7 @@ from fsr.backends.protocol import Comparison, DeviceFault, JudgingDevice, can_ju
 from fsr.contract.model import Contract
 from fsr.evaluation.capacity import buffer_bytes
 from fsr.evaluation.faults import OriginalFails
+from fsr.evaluation.judging_pace import JudgingPace
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import Binaries
 from fsr.evaluation.testing import CaseFailure
@@ -51,6 +51,10 @@ AGAIN_SEED, WANT_SEED, OWN_SEED = 77, 78, 3  # poison of the original's runs and
 LARGE_DATA = 1 << 21  # elements of a case from which drawing and comparing them here takes longer than all runs
 
 
+class _OutOfTimeError(Exception):
+    """The bits differ, and there is no time for the runs that would say whether they may."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Original:
     """How the original, or its widened form, is run once more on a case."""
@@ -59,6 +63,7 @@ class _Original:
     device: JudgingDevice
     case: Case
     contract: Contract
+    pace: JudgingPace | None = None
 
     def answered(self, poison_seed: int) -> AbstractContextManager[Any]:
         """The original itself after one run on the case, its outputs poisoned with that seed."""
@@ -76,7 +81,10 @@ class _Original:
                     if buffer.formula is not None and buffer.role is not Role.OUT and is_float(buffer.array.dtype):
                         step = perturbation(buffer.array.dtype)
                         prepared.shake(buffer.name, word(self.case.seed, shaken), step)
+            started = time.monotonic()
             prepared.run(max(10.0, self.session.original.stopwatch.limit_s(self.case)))
+            if self.pace is not None:
+                self.pace.ran(time.monotonic() - started)
             yield prepared
 
 
@@ -146,6 +154,8 @@ def _compared(
     differing = [name for name in names if _differs(original, prepared, want, name)]
     if not differing:
         return None
+    if original.pace is not None and not original.pace.bears():
+        raise _OutOfTimeError
     with original.answered(AGAIN_SEED) as again:
         for name in differing:
             found = _judged(original, (prepared, want, again), name, candidate, poison_seed)
@@ -161,7 +171,8 @@ def large_failure(
     """(cases passed, the first failure) at sizes as large as the contract, the memory and the budget allow: first one
     case of each step, upwards while the times of those before say that it will end in time, then the others, the
     largest first. ``below``: elements at which the original is known to fail. Raises OriginalFails where it does."""
-    pace = _Pace(time.monotonic() + budget_s)
+    pace = JudgingPace(time.monotonic() + budget_s)
+    looked = 0
     tried = set[tuple[tuple[tuple[str, int], ...], bool]]()
     ladder = [_cases_of_step(session, most) for most in STEPS]
     for case in [*(step[0] for step in ladder if step), *(c for step in reversed(ladder) for c in step[1:])]:
@@ -170,10 +181,14 @@ def large_failure(
             continue
         tried.add(told)
         with pace.noting(size):
-            failure = _run_and_judge(session, device, candidate, binaries, case)
+            try:
+                failure = _run_and_judge(session, device, candidate, binaries, case, pace)
+            except _OutOfTimeError:
+                continue
         if failure is not None:
-            return len(tried) - 1, failure
-    return len(tried), None
+            return looked, failure
+        looked += 1
+    return looked, None
 
 
 def large_failure_at(
@@ -193,34 +208,6 @@ def _cases_of_step(session: Session, most: int) -> list[Case]:
     return [case for case in found if _has_room(session, case)]
 
 
-class _Pace:
-    """What a larger case will take, from those before: at least in proportion to its size, at most by its square."""
-
-    def __init__(self, deadline: float) -> None:
-        self._deadline, self._taken = deadline, dict[int, float]()
-
-    def allows(self, size: int) -> bool:
-        """Whether a case of so many elements is expected to end before the deadline."""
-        return time.monotonic() + self._expected_s(size) <= self._deadline
-
-    @contextmanager
-    def noting(self, size: int) -> Iterator[None]:
-        """Note what is run inside as a case of so many elements."""
-        started = time.monotonic()
-        yield
-        self._taken[size] = time.monotonic() - started
-
-    def _expected_s(self, size: int) -> float:
-        if not self._taken:
-            return 0.0
-        largest = max(self._taken)
-        power, smaller = 2.0, [n for n in self._taken if 2 * n <= largest]
-        if smaller:
-            ratio = self._taken[largest] / max(self._taken[max(smaller)], 1e-6)
-            power = min(max(math.log(max(ratio, 1.0)) / math.log(largest / max(smaller)), 1.0), 2.0)
-        return float(self._taken[largest] * (max(size, 1) / largest) ** power)
-
-
 def _has_room(session: Session, case: Case) -> bool:
     memory = session.device.info.memory_bytes or 0
     memory -= min(BESIDE_BYTES, memory // 4)
@@ -228,12 +215,13 @@ def _has_room(session: Session, case: Case) -> bool:
 
 
 def _run_and_judge(
-    session: Session, device: JudgingDevice, candidate: Candidate, binaries: Binaries, case: Case
-) -> CaseFailure | None:
+    session: Session, device: JudgingDevice, candidate: Candidate, binaries: Binaries, case: Case,
+    pace: JudgingPace | None = None,
+) -> CaseFailure | None:  # fmt: skip
     launches, buffers = place(session.contract, candidate.plan, case, _drawn(session, case, OWN_SEED))
     if not launches:
         return None
-    original = _Original(session, device, case, session.contract)
+    original = _Original(session, device, case, session.contract, pace)
     with ExitStack() as stack:
         try:
             want = stack.enter_context(original.answered(WANT_SEED))
