@@ -30,10 +30,9 @@ from fsr.hardware.c_types import BY_DTYPE
 from fsr.source.names import indent
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.elements import stores
-from fsr.transform.computed.folding import folds_in
 from fsr.transform.computed.packs import MOST_BYTES, pack_type
 from fsr.transform.computed.parts import Part, name_of, number_of, value_of
-from fsr.transform.computed.scene import Scene, bytes_of, loads_in, word
+from fsr.transform.computed.scene import Scene, bytes_of, loads_in, postorder, word
 from fsr.transform.computed.shared_values import SharedValues
 from fsr.transform.computed.shifting import Inner, moved
 from fsr.transform.plain.c_text import TYPES, NotPlain
@@ -331,9 +330,9 @@ class Tile:
     def _single(self) -> list[str]:
         """Reads beyond an edge are moved to it, what they give does not count there: all may be computed early."""
         lines, held = list[str](), dict[Expr, str]()
-        for e in dict.fromkeys(e for v in self.values for e in folds_in(v)):
+        for e in (e for e in postorder(self.values) if isinstance(e, Fold)):
+            lines += self._looped(f"$total{len(held) + 1}", e, held)
             held[e] = f"$total{len(held) + 1}"
-            lines += self._looped(held[e], e)
         for x in dict.fromkeys(x for v in self.values for x in _beside_folds(v) if is_affine(x)):
             held[x] = f"{self.scene.own(x.buffer)}_{len(held) + 1}"
             lines.append(f"const {BY_DTYPE[x.dtype].spelling} {held[x]} = {self._clamped(x)};")
@@ -369,11 +368,11 @@ class Tile:
         assert isinstance(index.index, Affine)
         return self.scene.names.affine(index.index)
 
-    def _looped(self, name: str, e: Fold) -> list[str]:
+    def _looped(self, name: str, e: Fold, held: Mapping[Expr, str]) -> list[str]:
         dtype = type_of(e)
         if dtype not in ("float32", "float64", "int32", "int64") or e.op not in ("sum", "prod"):
             raise NotPlain(f"a fold of {dtype} by {e.op}")
-        lines = [f"{name} {'+' if e.op == 'sum' else '*'}= {self.scene.text(e.body)};"]
+        lines = [f"{name} {'+' if e.op == 'sum' else '*'}= {self.scene.text(e.body, held)};"]
         ranges = {n: affine_text(x) for n, x in e.dims}
         tests = dict.fromkeys(t for x in loads_in([e.body]) if is_affine(x) for t in self._bounds(x, ranges))
         if tests:  # where one fails, either the fold leaves the term out or nobody wants the fold
@@ -389,7 +388,9 @@ class Tile:
             yield from (f"({at}) >= 0", f"{at} < {count}")
             return
         for index, extent in zip(load.indices, self.scene.shape(load.buffer), strict=True):
-            name = name_of(index)
+            name, number = name_of(index), number_of(index)
+            if number is not None and extent.isdigit() and 0 <= number < int(extent):
+                continue
             if name is None or {**self.domain, **ranges}.get(name) != extent:
                 yield f"{self._index(index)} >= 0"
                 yield f"{self._index(index)} < {self.scene.size(extent)}"

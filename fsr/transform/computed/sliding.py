@@ -1,6 +1,6 @@
-"""slide-window: sums over a window whose size only the launch tells, or that is large (a convolution with a mask). A
-thread has several points along one dimension, keeps the elements that they read in registers, and moves on by one: a
-new element and a weight are read for as many products as it has points.
+"""slide-window: sums over a window whose size only the launch tells, or that is large (a convolution with a mask, a
+mean and what its elements differ from it by). A thread has several points along one dimension, keeps the elements that
+they read in registers, and moves on by one: a new element and a weight are read for as many products as it has points.
 
 Threads stand side by side along contiguous memory where the points are rows. Away from the edges no condition on
 indices is left; a tile at an edge is computed point by point.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fsr.computation.expression import Affine, Expr, Fold, Load, Number, children, fixed, names_in, rebuilt, with_affine
@@ -22,9 +22,9 @@ from fsr.hardware.c_types import BY_DTYPE
 from fsr.source.names import indent
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.folding import folds_in
-from fsr.transform.computed.parts import value_of
+from fsr.transform.computed.parts import name_of, value_of
 from fsr.transform.computed.register_tile import Params, Tile, is_affine, is_stencil, tiles_of
-from fsr.transform.computed.scene import Scene, loads_in, surely
+from fsr.transform.computed.scene import Scene, postorder, surely
 from fsr.transform.computed.shifting import MOST_TERMS, moved, raised
 from fsr.transform.plain.c_text import TYPES, NotPlain
 
@@ -35,33 +35,80 @@ _SUMS = ("float32", "float64", "int32", "int64")
 
 
 @dataclass(frozen=True)
-class Window:
-    """A sum along which points slide. ``along``: the dimension of the points; ``by``: that of the window; ``near``: the
-    reads that a step moves by one element."""
+class Walk:
+    """Sums over the same window, none of which another needs. ``by``: the dimension of the window that a step moves
+    by; ``near``: the reads that it moves by one element, 1 upwards or -1 downwards."""
 
-    fold: Fold
-    along: str
+    folds: tuple[Fold, ...]
     by: str
-    near: tuple[Load, ...]
+    near: Mapping[Load, int]
+
+    @property
+    def dims(self) -> tuple[tuple[str, Affine], ...]:
+        """Of all its sums."""
+        return self.folds[0].dims
+
+    @property
+    def bodies(self) -> list[Expr]:
+        """What is summed, the results of earlier walks among it."""
+        return [f.body for f in self.folds]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Sums along which points slide. ``along``: the dimension of the points; ``walks``: one after the other, a later
+    one may need the results of those before."""
+
+    along: str
+    walks: tuple[Walk, ...]
 
 
 def window(scene: Scene, along: str) -> Window | None:
-    """The one sum of a part as a window along a dimension; None where it is none, or a few terms that are written out
-    (:mod:`fsr.transform.computed.register_tile`)."""
-    folds = list(dict.fromkeys(e for s in scene.part.whole for e in folds_in(value_of(s))))
-    if len(folds) != 1 or not is_stencil(scene.part):
+    """The sums of a part as walks over windows along a dimension; None where one is no such sum, or has a few terms
+    that are written out (:mod:`fsr.transform.computed.register_tile`)."""
+    folds = [e for e in postorder(value_of(s) for s in scene.part.whole) if isinstance(e, Fold)]
+    if not folds or not is_stencil(scene.part):
         return None
-    (fold,) = folds
-    lengths = [x.constant for _, x in fold.dims]
-    if all(not x.terms for _, x in fold.dims) and math.prod(lengths) <= MOST_TERMS:
-        return None
-    reads, sure = loads_in([fold.body]), surely([fold.body])
+    groups: list[list[Fold]] = []
+    for fold in folds:
+        inner = folds_in(fold.body)
+        if not _sums(scene, fold) or any(names_in(f) & {n for n, _ in fold.dims} for f in inner):
+            return None
+        if groups and groups[-1][0].dims == fold.dims and not set(groups[-1]) & set(inner):
+            groups[-1].append(fold)
+        else:
+            groups.append([fold])
+    walks = [_walk(group, along) for group in groups]
+    return Window(along, tuple(w for w in walks if w is not None)) if None not in walks else None
+
+
+def _sums(scene: Scene, fold: Fold) -> bool:
+    """Whether a fold is a sum of many terms, each made of elements at affine indices that are read in any case."""
+    if all(not x.terms for _, x in fold.dims) and math.prod(x.constant for _, x in fold.dims) <= MOST_TERMS:
+        return False
+    reads, sure = _own_reads([fold.body]), surely([fold.body])
     whole = fold.op == "sum" and type_of(fold) in _SUMS and all(is_affine(x) and x in sure for x in reads)
-    if not whole or folds_in(fold.body) or any(_least(scene, x) < 1 for _, x in fold.dims):
-        return None
-    found = [(n, tuple(x for x in reads if _slides(x, along, n))) for n, _ in fold.dims]
+    return whole and all(_least(scene, x) >= 1 for _, x in fold.dims)
+
+
+def _walk(folds: list[Fold], along: str) -> Walk | None:
+    """The walk of sums over the same window; None where no step moves what is read."""
+    reads = _own_reads([f.body for f in folds])
+    found = [(n, {x: way for x in reads if (way := _slides(x, along, n))}) for n, _ in folds[0].dims]
     by, near = max(found, key=lambda one: len(one[1]))
-    return Window(fold, along, by, near) if near else None
+    return Walk(tuple(folds), by, near) if near else None
+
+
+def _own_reads(exprs: Iterable[Expr]) -> list[Load]:
+    """What is read, but for what other sums read."""
+    found = dict[Load, None]()
+    left = list(exprs)
+    while left:
+        e = left.pop(0)
+        if isinstance(e, Load) and e.indices:
+            found[e] = None
+        left += children(e) if not isinstance(e, Fold) else ()
+    return list(found)
 
 
 def _least(scene: Scene, length: Affine) -> float:
@@ -72,11 +119,14 @@ def _least(scene: Scene, length: Affine) -> float:
         return 0.0
 
 
-def _slides(load: Load, along: str, by: str) -> bool:
-    """Whether one index is the sum of both, and no other knows of either."""
+def _slides(load: Load, along: str, by: str) -> int:
+    """1 where one index is the sum of both and no other knows of either, -1 where it is the difference, else 0."""
     terms = [dict(_index(i).terms) for i in load.indices]
     with_either = [t for t in terms if along in t or by in t]
-    return len(with_either) == 1 and with_either[0].get(along) == with_either[0].get(by) == 1
+    if len(with_either) != 1 or with_either[0].get(along) != 1:
+        return 0
+    way = with_either[0].get(by, 0)
+    return way if way in (1, -1) else 0
 
 
 def _index(e: Expr) -> Affine:
@@ -91,15 +141,19 @@ def _index(e: Expr) -> Affine:
 def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]:
     """Decisions worth trying with a guess of their gain, best first: points below each other, then beside."""
     domain = scene.part.domain
-    if not domain or scene.timed(domain[-1][1]) < _LEAST_LINE:
+    if not domain:
         return
-    gain = 2.2
+    beside, gain = scene.timed(domain[-1][1]), 2.2
+    shapes: tuple[tuple[int, int], ...] = _SHAPES
+    if beside < _LEAST_LINE:  # fields of records: points stand below each other with all their fields beside
+        wide = 1 << max(beside - 1, 0).bit_length()
+        shapes = ((wide, 256 // wide), (wide, 128 // wide))
     if len(domain) > 1 and window(scene, domain[-2][0]) is not None:
-        for rows, (x, y) in itertools.product(_COUNTS, _SHAPES):
+        for rows, (x, y) in itertools.product(_COUNTS, shapes):
             yield {"rows": rows, "pack": 1, "x": x, "y": y}, gain
             gain *= 0.95
     gain = min(gain, 1.8)
-    if window(scene, domain[-1][0]) is not None:
+    if beside >= _LEAST_LINE and window(scene, domain[-1][0]) is not None:
         for pack, (x, y) in itertools.product((4, 8), _SHAPES[:2] if len(domain) > 1 else _LINES):
             yield {"rows": 1, "pack": pack, "x": x, "y": y}, gain
             gain *= 0.95
@@ -127,63 +181,75 @@ class _Sliding(Tile):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        fold = self.window.fold
-        self.total = Load("_window", (), type_of(fold))
-        self.plain = [self.inner.of(_replaced(v, fold, self.total)) for v in self.values]
+        folds = [f for walk in self.window.walks for f in walk.folds]
+        self.totals = {f: f"$total{n or ''}" for n, f in enumerate(folds)}
+        self.stands = {f: Load(f"_window{n}", (), type_of(f)) for n, f in enumerate(folds)}
+        self.plain = [self.inner.of(_replaced(v, self.stands)) for v in self.values]
         self.count = self.tile[self.window.along]
         self.reads = []  # what stands in packs: nothing but results
+        if any(name_of(o.indices[-1]) != self.last for o in self.outputs):
+            self.pack = 1  # fields of records are no neighbours
 
     def _inside(self) -> list[str]:
-        lines = [*self._summed(), *self._declared()]
-        for n, at in enumerate(self._points()):
+        lines = [line for walk in self.window.walks for line in self._summed(walk)]
+        lines += self._declared()
+        for at in self._points():
+            held: dict[Expr, str] = {self.stands[f]: self._total(f, at[self.window.along]) for f in self.stands}
             for o, v in zip(self.outputs, self.plain, strict=True):
-                text = self.scene.text(_moved(v, at), {self.total: f"$total_{n}"})
-                lines.append(f"{self._made(o, at)} = {text};")
+                lines.append(f"{self._made(o, at)} = {self.scene.text(_moved(v, at), held)};")
         lines += self._stored()
         return self.at_first(lines)
 
-    def _summed(self) -> list[str]:
-        """The sums of all points: outer loops as they are, the window's own innermost."""
-        w, scene = self.window, self.scene
-        dtype, near = TYPES[type_of(w.fold)], {x: f"$near{n}" for n, x in enumerate(w.near)}
-        kinds = {x: BY_DTYPE[x.dtype].spelling for x in loads_in([w.fold.body])}
-        begun = [
-            f"{kinds[x]} {name}_{q} = {scene.element(moved(_at_first(x, w.by), {w.along: q}))};"
-            for x, name in near.items() for q in range(self.count - 1)
-        ]  # fmt: skip
-        last = self.count - 1
-        step = [f"const {kinds[x]} {n}_{last} = {scene.element(moved(x, {w.along: last}))};" for x, n in near.items()]
-        whole = {x: f"$fixed{n}" for n, x in enumerate(kinds) if w.along not in names_in(x)}
-        step += [f"const {kinds[x]} {name} = {scene.element(x)};" for x, name in whole.items()]
-        for r in range(self.count):
-            held: dict[Expr, str] = {moved(x, {w.along: r}): f"{name}_{r}" for x, name in near.items()}
-            held.update(whole.items())
-            body = _moved(w.fold.body, {w.along: r})
-            step.append(f"$total_{r} += {scene.text(body, held)};")
-        step += [f"{name}_{q} = {name}_{q + 1};" for name in near.values() for q in range(self.count - 1)]
-        lines = [*begun, *self._loop(w.by, step)]
-        for dim, _ in reversed([d for d in w.fold.dims if d[0] != w.by]):
-            lines = self._loop(dim, lines)
-        return [*(f"{dtype} $total_{r} = 0;" for r in range(self.count)), *lines]
+    def _total(self, fold: Fold, point: int) -> str:
+        return f"{self.totals[fold]}_{point}"
 
-    def _loop(self, dim: str, body: list[str]) -> list[str]:
-        extent = self.scene.names.affine(dict(self.window.fold.dims)[dim])
+    def _summed(self, walk: Walk) -> list[str]:
+        """The sums of all points: outer loops as they are, the window's own innermost."""
+        scene, along, last = self.scene, self.window.along, self.count - 1
+        near = {x: f"$near{n}" for n, x in enumerate(walk.near)}
+        kinds = {x: BY_DTYPE[x.dtype].spelling for x in _own_reads(walk.bodies)}
+        begun, step, moves = list[str](), list[str](), list[str]()
+        for x, name in near.items():
+            fresh, held = (last, range(last)) if walk.near[x] > 0 else (0, range(1, self.count))
+            begun += [
+                f"{kinds[x]} {name}_{q} = {scene.element(moved(_at_first(x, walk.by), {along: q}))};" for q in held
+            ]  # fmt: skip
+            step.append(f"const {kinds[x]} {name}_{fresh} = {scene.element(moved(x, {along: fresh}))};")
+            pairs = [(q, q + 1) for q in range(last)]
+            pairs = pairs if walk.near[x] > 0 else [(to, at) for at, to in reversed(pairs)]
+            moves += [f"{name}_{to} = {name}_{at};" for to, at in pairs]
+        whole = {x: f"$fixed{n}" for n, x in enumerate(kinds) if along not in names_in(x)}
+        step += [f"const {kinds[x]} {name} = {scene.element(x)};" for x, name in whole.items()]
+        for f, r in itertools.product(walk.folds, range(self.count)):
+            stand: dict[Expr, str] = {moved(x, {along: r}): f"{name}_{r}" for x, name in near.items()}
+            stand.update(whole.items())
+            stand.update((_moved(g, {along: r}), self._total(g, r)) for g in folds_in(f.body))
+            step.append(f"{self._total(f, r)} += {scene.text(_moved(f.body, {along: r}), stand)};")
+        lines = [*begun, *self._loop(walk, walk.by, [*step, *moves])]
+        for dim, _ in reversed([d for d in walk.dims if d[0] != walk.by]):
+            lines = self._loop(walk, dim, lines)
+        zeros = [f"{TYPES[type_of(f)]} {self._total(f, r)} = 0;" for f in walk.folds for r in range(self.count)]
+        return [*zeros, *(["{", *indent(lines), "}"] if len(self.window.walks) > 1 else lines)]
+
+    def _loop(self, walk: Walk, dim: str, body: list[str]) -> list[str]:
+        extent = self.scene.names.affine(dict(walk.dims)[dim])
         return [f"for (int ${dim} = 0; ${dim} < {extent}; ++${dim}) {{", *indent(body), "}"]
 
     def _tests(self) -> list[str]:
         """Beside those of a tile: the window reaches nowhere beyond a buffer, where it leaves out what lies there."""
         tests = dict.fromkeys(super()._tests())
-        for x in loads_in([self.window.fold.body]) if self.window.fold.inside else ():
-            for index, extent in zip(x.indices, self.scene.shape(x.buffer), strict=True):
-                low, high = self._reached(_index(index), least=True), self._reached(_index(index), least=False)
-                if low.terms or low.constant < 0:
-                    tests[f"{self.scene.names.affine(low)} >= 0"] = None
-                tests[f"{self.scene.names.affine(high)} < {self.scene.size(extent)}"] = None
+        for walk, fold in ((w, f) for w in self.window.walks for f in w.folds if f.inside):
+            for x in _own_reads([fold.body]):
+                for index, extent in zip(x.indices, self.scene.shape(x.buffer), strict=True):
+                    low, high = (self._reached(walk, _index(index), least=end) for end in (True, False))
+                    if low.terms or low.constant < 0:
+                        tests[f"{self.scene.names.affine(low)} >= 0"] = None
+                    tests[f"{self.scene.names.affine(high)} < {self.scene.size(extent)}"] = None
         return self.at_first(list(tests))
 
-    def _reached(self, index: Affine, *, least: bool) -> Affine:
+    def _reached(self, walk: Walk, index: Affine, *, least: bool) -> Affine:
         """The least or the largest value of an index over the window and the tile's points."""
-        lengths, constant = dict(self.window.fold.dims), index.constant
+        lengths, constant = dict(walk.dims), index.constant
         terms = dict[str, int]()
         for name, k in index.terms:
             at_end = (k < 0) == least
@@ -207,8 +273,10 @@ def _moved(e: Expr, by: Mapping[str, int]) -> Expr:
     return with_affine(e, lambda a: raised(a, by))
 
 
-def _replaced(e: Expr, fold: Fold, stand: Load) -> Expr:
-    return stand if e == fold else rebuilt(e, tuple(_replaced(p, fold, stand) for p in children(e)))
+def _replaced(e: Expr, stands: Mapping[Fold, Load]) -> Expr:
+    if isinstance(e, Fold) and e in stands:
+        return stands[e]
+    return rebuilt(e, tuple(_replaced(p, stands) for p in children(e)))
 
 
 __all__ = ["configurations", "window", "written"]

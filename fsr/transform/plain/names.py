@@ -16,6 +16,7 @@ from fsr.records import Role, ScalarArgument
 from fsr.source.form import Param
 from fsr.source.names import settle, words
 from fsr.source.tokens import skeleton
+from fsr.source.types import plain_type
 from fsr.transform.plain.c_text import TYPES, NotPlain, Writer
 from fsr.transform.target import Target
 
@@ -110,9 +111,10 @@ def flat_views(target: Target) -> dict[str, tuple[str, str]]:
     whose elements the contract counts: what the elements are called, and the line that says so."""
     found = dict[str, tuple[str, str]]()
     for param in target.kernel.params:
-        element = next((word for word in param.type.replace("*", " ").split() if word in LANES), None)
+        pointee = plain_type(param.type.split("*")[0], target.aliases)
+        element = pointee if pointee in LANES else None
         argument = None if element is None else target.argument(param.name)
-        if element is None and "*" in param.type and ("::" in param.type or _of_records(param.type, target.source)):
+        if element is None and "*" in param.type and ("::" in param.type or _of_records(pointee, target.source)):
             argument = target.argument(param.name)
         elif element is None or argument is None or argument.dtype != LANES[element][0].dtype:
             continue
@@ -124,9 +126,9 @@ def flat_views(target: Target) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _of_records(pointer: str, source: str) -> bool:
-    """Whether a pointer's type is one to a ``struct`` or ``union`` that the file defines."""
-    name = re.escape(re.sub(r"\b(?:const|volatile|struct|union)\b", " ", pointer.split("*")[0]).strip())
+def _of_records(pointee: str, source: str) -> bool:
+    """Whether a type is a ``struct`` or ``union`` that the file defines."""
+    name = re.escape(re.sub(r"\b(?:const|volatile|struct|union)\b", " ", pointee).strip())
     before = r"\b(?:struct|union|class)\s+(?:(?:__align__|alignas|__attribute__)\s*\([^{;]*\)\s*)?"
     return re.search(rf"{before}{name}\s*(?:final\s*)?[:{{]|\}}\s*{name}\s*;", source) is not None
 

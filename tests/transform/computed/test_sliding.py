@@ -69,6 +69,25 @@ __global__ void k(const TYPE *x, const TYPE *c, TYPE *y, int n, int taps) {
 """
 FLOATS, WORDS = (TAPS.replace("DTYPE", d).replace("TYPE", t) for d, t in (("float32", "float"), ("int32", "int")))
 
+CAUSAL = (
+    FLOATS.replace("n + taps - 1", "n")
+    .replace("all += c[t] * x[i + t]", "if (i - t >= 0) all += c[t] * x[i - t]")
+)  # fmt: skip
+DEVIATION = FLOATS.replace("c[t] * x[i + t];", "x[i + t];").replace(
+    "y[i] = all * 2 + 1;",
+    "float mean = all / taps, off = 0;\n  for (int t = 0; t < taps; t++) off += fabsf(x[i + t] - mean) * c[t];\n"
+    "  y[i] = off / taps;",
+)
+PAIRS = (
+    FLOATS.replace('shape = ["n + taps - 1"]', 'shape = ["n", 2]').replace('["taps"]', '["taps", 2]')
+    .replace('shape = ["n"]}', 'shape = ["n", 2]}').replace("float all = 0;", "float re = 0, im = 0;")
+    .replace(
+        "all += c[t] * x[i + t];",
+        "if (i >= t) { re += c[2 * t] * x[2 * (i - t)]; im += c[2 * t + 1] * x[2 * (i - t) + 1]; }",
+    )
+    .replace("y[i] = all * 2 + 1;", "y[2 * i] = re; y[2 * i + 1] = im;")
+)  # fmt: skip
+
 
 @cache
 def lifted(text: str) -> Subject:
@@ -95,7 +114,7 @@ def test_a_mask_of_any_size_with_noughts_around(runner):
             agree(runner, subject, made, {"h": h, "w": w, "r": r}, 256 if w % 4 else 4)
 
 
-@pytest.mark.parametrize("text", [FLOATS, WORDS])
+@pytest.mark.parametrize("text", [FLOATS, WORDS, CAUSAL])
 def test_taps_along_a_line(runner, text):
     subject = lifted(text)
     move = next(iter(WINDOWS.moves(subject)))
@@ -104,6 +123,17 @@ def test_taps_along_a_line(runner, text):
         agree(runner, subject, made, {"n": n, "taps": taps}, 256)
     inside = made.source[made.source.index("__global__") : made.source.index("} else {")]
     assert inside.count("= c[") == 1
+
+
+@pytest.mark.parametrize(("text", "walks"), [(DEVIATION, 2), (PAIRS, 1)], ids=["deviation", "pairs"])
+def test_several_sums_over_windows(runner, text, walks):
+    """One needs what another gives, or they stand beside one another in a record."""
+    subject = lifted(text)
+    move = next(iter(WINDOWS.moves(subject)))
+    made = WINDOWS.apply(subject, move)
+    for n, taps in ((1, 1), (1000, 33), (1027, 2), (40, 40), (4096, 7)):
+        agree(runner, subject, made, {"n": n, "taps": taps}, 256)
+    assert made.source.count("near0_0 = near0_1;") + made.source.count("near0_1 = near0_0;") == walks
 
 
 def test_a_few_terms_are_no_window():
