@@ -154,14 +154,33 @@ __device__ __forceinline__ void fsr_add_runs(T *out, long long place, T value)
 }
 """
 
-_WHOLE = {"fsr_pack": _PACK, "fsr_aligned": _ALIGNED, "fsr_add_runs": _ADD_RUNS}
+_NEIGHBOURS = """\
+// COUNT neighbouring elements: in one access where ``whole`` says that the address allows it, else LEAST in each.
+template <int COUNT, int LEAST, typename T>
+__device__ __forceinline__ fsr_pack<T, COUNT> fsr_neighbours(const T *from, bool whole)
+{
+    if (whole) return *reinterpret_cast<const fsr_pack<T, COUNT> *>(from);
+    fsr_pack<T, COUNT> all;
+#pragma unroll
+    for (int n = 0; n < COUNT; n += LEAST) {
+        const fsr_pack<T, LEAST> part = *reinterpret_cast<const fsr_pack<T, LEAST> *>(from + n);
+#pragma unroll
+        for (int m = 0; m < LEAST; m++) {
+            all.v[n + m] = part.v[m];
+        }
+    }
+    return all;
+}
+"""
+
+_WHOLE = {"fsr_pack": _PACK, "fsr_aligned": _ALIGNED, "fsr_add_runs": _ADD_RUNS, "fsr_neighbours": _NEIGHBOURS}
 _BETTER = {"greatest": ">", "least": "<"}
 
 
 def helper_text(name: str) -> str:
-    """The definition of one helper: 'fsr_pack', 'fsr_aligned', 'fsr_add_runs', 'fsr_lanes_<operator>',
-    'fsr_warp_<operator>', 'fsr_block_<operator>'; with '_at' behind 'greatest' and 'least', of a warp or a block, those
-    that keep the place too.
+    """The definition of one helper: 'fsr_pack', 'fsr_aligned', 'fsr_add_runs', 'fsr_neighbours' (which needs
+    'fsr_pack'), 'fsr_lanes_<operator>', 'fsr_warp_<operator>', 'fsr_block_<operator>'; with '_at' behind 'greatest' and
+    'least', of a warp or a block, those that keep the place too.
 
     Raises KeyError for another name.
     """
@@ -183,10 +202,12 @@ def missing_helpers(source: str, names: Iterable[str]) -> str:
     for name in sorted(names):
         if name.startswith("fsr_block_"):
             wanted.append("fsr_warp_" + name.removeprefix("fsr_block_"))
+        if name == "fsr_neighbours":
+            wanted.append("fsr_pack")
         wanted.append(name)
     return "\n".join(helper_text(n) for n in dict.fromkeys(wanted) if not defines(source, n))
 
 
 def defines(source: str, name: str) -> bool:
     """Whether the text already holds the helper of that name."""
-    return re.search(rf"(struct\s.*\b|\bT |\bbool |\bvoid ){re.escape(name)}\b", source) is not None
+    return re.search(rf"(struct\s.*\b|\bT |\bbool |\bvoid |> ){re.escape(name)}\b", source) is not None

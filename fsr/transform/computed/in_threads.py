@@ -101,7 +101,7 @@ def folded(scene: Scene) -> Folded | None:
     if any(n not in part.sizes for x in lengths for n, _ in x.terms) or _count(scene, lengths) > _MOST_TERMS:
         return None
     try:
-        many = folds[0].inside and len(found.terms) > 1  # each has a box of its own then
+        many = len(found.terms) > 1 and folds[0].inside  # each has a box of its own then
     except NotPlain:
         return None
     return found if found.last in names_in(folds[0]) and not many else None

@@ -305,7 +305,8 @@ class Tile:
             if not (whole and constant <= self.tile.get(alone[0], 1) - 1):
                 tests[f"{affine(terms, constant)} < {scene.size(extent)}"] = None
         for x in self._packed_buffers():
-            tests[f"{scene.size(scene.shape(x.buffer)[-1])} % {self.pack} == 0"] = None
+            if len(x.indices) > 1:  # a line alone begins where its buffer does
+                tests[f"{scene.size(scene.shape(x.buffer)[-1])} % {self.pack} == 0"] = None
             needed = bytes_of(x) * self.pack
             if scene.target.alignment(scene.names.names[x.buffer]) % needed:
                 scene.helpers.add("fsr_aligned")

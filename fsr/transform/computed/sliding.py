@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fsr.computation.expression import Affine, Expr, Fold, Load, Number, children, fixed, names_in, rebuilt, with_affine
@@ -22,36 +22,36 @@ from fsr.hardware.c_types import BY_DTYPE
 from fsr.source.names import indent
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.folding import folds_in
-from fsr.transform.computed.parts import name_of, value_of
+from fsr.transform.computed.parts import name_of, number_of, value_of
 from fsr.transform.computed.register_tile import Params, Tile, is_affine, is_stencil, tiles_of
 from fsr.transform.computed.scene import Scene, postorder, surely
 from fsr.transform.computed.shifting import MOST_TERMS, moved, raised
+from fsr.transform.computed.window_streams import Stream, streams
 from fsr.transform.plain.c_text import TYPES, NotPlain
 
 _SHAPES, _LINES = ((32, 8), (32, 4), (64, 4)), ((128, 1), (256, 1))
 _COUNTS = (8, 4, 16, 2)  # points of a thread
+_SHORT = 4  # terms of a dimension that are written out beside the window
 _LEAST_LINE = 16  # points, for which threads of a block stand side by side
 _SUMS = ("float32", "float64", "int32", "int64")
 
 
 @dataclass(frozen=True)
 class Walk:
-    """Sums over the same window, none of which another needs. ``by``: the dimension of the window that a step moves
-    by; ``near``: the reads that it moves by one element, 1 upwards or -1 downwards."""
+    """Sums over the same window, none of which another needs. ``terms``: what a step adds to each, in turn; ``dims``:
+    of the window; ``by``: that which a step moves by; ``near``: the reads that it moves by one element, 1 upwards or -1
+    downwards; ``streams``: the same, where a thread's points read them in packs."""
 
-    folds: tuple[Fold, ...]
+    terms: Mapping[Fold, tuple[Expr, ...]]
+    dims: tuple[tuple[str, Affine], ...]
     by: str
     near: Mapping[Load, int]
+    streams: list[Stream] | None = None
 
     @property
-    def dims(self) -> tuple[tuple[str, Affine], ...]:
-        """Of all its sums."""
-        return self.folds[0].dims
-
-    @property
-    def bodies(self) -> list[Expr]:
-        """What is summed, the results of earlier walks among it."""
-        return [f.body for f in self.folds]
+    def reads(self) -> list[Load]:
+        """All that a step reads."""
+        return _own_reads([e for terms in self.terms.values() for e in terms])
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,11 @@ def window(scene: Scene, along: str) -> Window | None:
         inner = folds_in(fold.body)
         if not _sums(scene, fold) or any(names_in(f) & {n for n, _ in fold.dims} for f in inner):
             return None
-        if groups and groups[-1][0].dims == fold.dims and not set(groups[-1]) & set(inner):
+        if groups and _alike(groups[-1][0], fold) and not set(groups[-1]) & set(inner):
             groups[-1].append(fold)
         else:
             groups.append([fold])
-    walks = [_walk(group, along) for group in groups]
+    walks = [_walk(scene, group, along) for group in groups]
     return Window(along, tuple(w for w in walks if w is not None)) if None not in walks else None
 
 
@@ -91,12 +91,40 @@ def _sums(scene: Scene, fold: Fold) -> bool:
     return whole and all(_least(scene, x) >= 1 for _, x in fold.dims)
 
 
-def _walk(folds: list[Fold], along: str) -> Walk | None:
+def _long(fold: Fold) -> tuple[tuple[str, Affine], ...]:
+    """The dimensions of a sum but for short ones, whose terms are written out."""
+    return tuple((n, x) for n, x in fold.dims if x.terms or x.constant > _SHORT)
+
+
+def _alike(one: Fold, other: Fold) -> bool:
+    """Whether a walk serves both: over the same window, or one as long that may be called by the same names."""
+    if _long(one) == _long(other):
+        return True
+    return [x for _, x in _long(one)] == [x for _, x in _long(other)] and not folds_in(other.body)
+
+
+def _terms(fold: Fold, dims: tuple[tuple[str, Affine], ...]) -> tuple[Expr, ...]:
+    """What is summed up at one place of the window, in turn, with the window's dimensions as ``dims`` calls them."""
+    named = {old: new for (old, _), (new, _) in zip(_long(fold), dims, strict=True) if old != new}
+    short = [(n, x.constant) for n, x in fold.dims if (n, x) not in _long(fold)]
+    every = itertools.product(*(range(count) for _, count in short))
+    terms = tuple(fixed(fold.body, dict(zip([n for n, _ in short], at, strict=True))) for at in every)
+    return tuple(with_affine(e, lambda a: _renamed(a, named)) for e in terms) if named else terms
+
+
+def _renamed(a: Affine, named: Mapping[str, str]) -> Affine:
+    return Affine(tuple(sorted((named.get(n, n), k) for n, k in a.terms)), a.constant)
+
+
+def _walk(scene: Scene, folds: list[Fold], along: str) -> Walk | None:
     """The walk of sums over the same window; None where no step moves what is read."""
-    reads = _own_reads([f.body for f in folds])
-    found = [(n, {x: way for x in reads if (way := _slides(x, along, n))}) for n, _ in folds[0].dims]
+    dims = _long(folds[0])
+    terms = {f: _terms(f, dims) for f in folds}
+    reads = _own_reads([e for one in terms.values() for e in one])
+    found = [(n, {x: way for x in reads if (way := _slides(x, along, n))}) for n, _ in dims]
     by, near = max(found, key=lambda one: len(one[1]))
-    return Walk(tuple(folds), by, near) if near else None
+    lined = along == scene.part.domain[-1][0]
+    return Walk(terms, dims, by, near, streams(scene, near, along) if lined else None) if near else None
 
 
 def _own_reads(exprs: Iterable[Expr]) -> list[Load]:
@@ -146,6 +174,9 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     beside, gain = scene.timed(domain[-1][1]), 2.2
     shapes: tuple[tuple[int, int], ...] = _SHAPES
     if beside < _LEAST_LINE:  # fields of records: points stand below each other with all their fields beside
+        folds = [f for s in scene.part.whole for f in folds_in(value_of(s))]
+        if any(domain[-1][0] not in names_in(f) for f in folds):
+            return
         wide = 1 << max(beside - 1, 0).bit_length()
         shapes = ((wide, 256 // wide), (wide, 128 // wide))
     if len(domain) > 1 and window(scene, domain[-2][0]) is not None:
@@ -181,7 +212,7 @@ class _Sliding(Tile):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        folds = [f for walk in self.window.walks for f in walk.folds]
+        folds = [f for walk in self.window.walks for f in walk.terms]
         self.totals = {f: f"$total{n or ''}" for n, f in enumerate(folds)}
         self.stands = {f: Load(f"_window{n}", (), type_of(f)) for n, f in enumerate(folds)}
         self.plain = [self.inner.of(_replaced(v, self.stands)) for v in self.values]
@@ -205,31 +236,84 @@ class _Sliding(Tile):
 
     def _summed(self, walk: Walk) -> list[str]:
         """The sums of all points: outer loops as they are, the window's own innermost."""
+        lines = (
+            self._by_packs(walk, walk.streams) if walk.streams is not None and self.count > 1 else self._by_one(walk)
+        )
+        for dim, _ in reversed([d for d in walk.dims if d[0] != walk.by]):
+            lines = self._loop(walk, dim, lines)
+        zeros = [f"{TYPES[type_of(f)]} {self._total(f, r)} = 0;" for f in walk.terms for r in range(self.count)]
+        known = [
+            f"const {TYPES[type_of(e)]} {name}_{r} = {self._of_totals(e, r)};"
+            for (e, name), r in itertools.product(self._known(walk).items(), range(self.count))
+        ]
+        return [*zeros, "{", *indent([*known, *lines]), "}"]
+
+    def _known(self, walk: Walk) -> dict[Expr, str]:
+        """What the terms of a walk need of earlier walks' results, whatever its step."""
+        window = {n for n, _ in walk.dims}
+        found = dict[Expr, None]()
+        left = [e for terms in walk.terms.values() for e in terms]
+        while left:
+            e = left.pop()
+            if folds_in(e) and not names_in(e) & window:
+                found[e] = None
+            else:
+                left += children(e)
+        return {e: f"$known{n}" for n, e in enumerate(found)}
+
+    def _of_totals(self, e: Expr, point: int) -> str:
+        at = {self.window.along: point}
+        return self.scene.text(_moved(e, at), {_moved(f, at): self._total(f, point) for f in folds_in(e)})
+
+    def _by_packs(self, walk: Walk, near: list[Stream]) -> list[str]:
+        """As many steps as there are points at a time, then those that are left."""
+        scene, along, by, count = self.scene, self.window.along, walk.by, self.count
+        extent = scene.names.affine(dict(walk.dims)[by])
+        lines = [line for stream in near for line in stream.begun(scene, along, by, count)]
+        square = [line for stream in near for line in stream.fetched(scene, along, count)]
+        for step in range(count):
+            places = [
+                {k: v for s in near for k, v in s.places({along: r, by: step}, r + s.way * step, count).items()}
+                for r in range(count)
+            ]
+            square += self._added(walk, places, step)
+        square += [line for stream in near for line in stream.moved(count)]
+        rest = self._added(walk, [{}] * count, 0)
+        lines += [f"int ${by} = 0;", f"for (; ${by} + {count} <= {extent}; ${by} += {count}) {{", *indent(square), "}"]
+        return [*lines, f"for (; ${by} < {extent}; ++${by}) {{", *indent(rest), "}"]
+
+    def _added(self, walk: Walk, places: Sequence[Mapping[Expr, str]], step: int) -> list[str]:
+        """What a step adds to the sums of all points; ``places``: what stands for reads of each."""
+        scene, along = self.scene, self.window.along
+        lines, whole = list[str](), dict[Expr, str]()
+        for n, x in enumerate(x for x in walk.reads if along not in names_in(x)):
+            whole[moved(x, {walk.by: step})] = f"$fixed{n}"
+            lines.append(f"const {BY_DTYPE[x.dtype].spelling} $fixed{n} = {scene.element(moved(x, {walk.by: step}))};")
+        for f, terms in walk.terms.items():
+            for r, e in itertools.product(range(self.count), terms):
+                held = {**places[r], **whole}
+                at = {along: r, walk.by: step}
+                held.update((_moved(g, at), f"{name}_{r}") for g, name in self._known(walk).items())
+                lines.append(f"{self._total(f, r)} += {scene.text(_moved(e, at), held)};")
+        return lines if not whole or not any(places) else ["{", *indent(lines), "}"]
+
+    def _by_one(self, walk: Walk) -> list[str]:
+        """A step after the other, each of which reads one element more."""
         scene, along, last = self.scene, self.window.along, self.count - 1
         near = {x: f"$near{n}" for n, x in enumerate(walk.near)}
-        kinds = {x: BY_DTYPE[x.dtype].spelling for x in _own_reads(walk.bodies)}
         begun, step, moves = list[str](), list[str](), list[str]()
         for x, name in near.items():
+            kind = BY_DTYPE[x.dtype].spelling
             fresh, held = (last, range(last)) if walk.near[x] > 0 else (0, range(1, self.count))
-            begun += [
-                f"{kinds[x]} {name}_{q} = {scene.element(moved(_at_first(x, walk.by), {along: q}))};" for q in held
-            ]  # fmt: skip
-            step.append(f"const {kinds[x]} {name}_{fresh} = {scene.element(moved(x, {along: fresh}))};")
+            begun += [f"{kind} {name}_{q} = {scene.element(moved(_at_first(x, walk.by), {along: q}))};" for q in held]
+            step.append(f"const {kind} {name}_{fresh} = {scene.element(moved(x, {along: fresh}))};")
             pairs = [(q, q + 1) for q in range(last)]
             pairs = pairs if walk.near[x] > 0 else [(to, at) for at, to in reversed(pairs)]
             moves += [f"{name}_{to} = {name}_{at};" for to, at in pairs]
-        whole = {x: f"$fixed{n}" for n, x in enumerate(kinds) if along not in names_in(x)}
-        step += [f"const {kinds[x]} {name} = {scene.element(x)};" for x, name in whole.items()]
-        for f, r in itertools.product(walk.folds, range(self.count)):
-            stand: dict[Expr, str] = {moved(x, {along: r}): f"{name}_{r}" for x, name in near.items()}
-            stand.update(whole.items())
-            stand.update((_moved(g, {along: r}), self._total(g, r)) for g in folds_in(f.body))
-            step.append(f"{self._total(f, r)} += {scene.text(_moved(f.body, {along: r}), stand)};")
-        lines = [*begun, *self._loop(walk, walk.by, [*step, *moves])]
-        for dim, _ in reversed([d for d in walk.dims if d[0] != walk.by]):
-            lines = self._loop(walk, dim, lines)
-        zeros = [f"{TYPES[type_of(f)]} {self._total(f, r)} = 0;" for f in walk.folds for r in range(self.count)]
-        return [*zeros, *(["{", *indent(lines), "}"] if len(self.window.walks) > 1 else lines)]
+        places: list[dict[Expr, str]] = [
+            {moved(x, {along: r}): f"{name}_{r}" for x, name in near.items()} for r in range(self.count)
+        ]
+        return [*begun, *self._loop(walk, walk.by, [*step, *self._added(walk, places, 0), *moves])]
 
     def _loop(self, walk: Walk, dim: str, body: list[str]) -> list[str]:
         extent = self.scene.names.affine(dict(walk.dims)[dim])
@@ -238,13 +322,22 @@ class _Sliding(Tile):
     def _tests(self) -> list[str]:
         """Beside those of a tile: the window reaches nowhere beyond a buffer, where it leaves out what lies there."""
         tests = dict.fromkeys(super()._tests())
-        for walk, fold in ((w, f) for w in self.window.walks for f in w.folds if f.inside):
-            for x in _own_reads([fold.body]):
+        for walk in self.window.walks:
+            packed = walk.streams is not None and self.count > 1
+            for x in walk.reads:
+                beyond = walk.near.get(x, 0) if packed else 0  # the last pack has one element that no step needs
+                if not beyond and not any(f.inside and x in _own_reads(terms) for f, terms in walk.terms.items()):
+                    continue
                 for index, extent in zip(x.indices, self.scene.shape(x.buffer), strict=True):
+                    if number_of(index) is not None and extent.isdigit():
+                        continue
                     low, high = (self._reached(walk, _index(index), least=end) for end in (True, False))
+                    more = beyond if self.window.along in names_in(index) else 0
+                    low, high = _plus(low, min(more, 0)), _plus(high, max(more, 0))
                     if low.terms or low.constant < 0:
                         tests[f"{self.scene.names.affine(low)} >= 0"] = None
-                    tests[f"{self.scene.names.affine(high)} < {self.scene.size(extent)}"] = None
+                    if self.scene.names.affine(_plus(high, 1)) != self.scene.size(extent):
+                        tests[f"{self.scene.names.affine(high)} < {self.scene.size(extent)}"] = None
         return self.at_first(list(tests))
 
     def _reached(self, walk: Walk, index: Affine, *, least: bool) -> Affine:
@@ -261,6 +354,10 @@ class _Sliding(Tile):
                 for size, times in lengths[name].terms:
                     terms[size] = terms.get(size, 0) + k * times
         return Affine(tuple(sorted((n, k) for n, k in terms.items() if k)), constant)
+
+
+def _plus(a: Affine, more: int) -> Affine:
+    return Affine(a.terms, a.constant + more)
 
 
 def _at_first(load: Load, by: str) -> Load:

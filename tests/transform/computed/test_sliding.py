@@ -88,6 +88,10 @@ PAIRS = (
     .replace("y[i] = all * 2 + 1;", "y[2 * i] = re; y[2 * i + 1] = im;")
 )  # fmt: skip
 
+POWER = PAIRS.replace('shape = ["n", 2]}\n// [launch]', 'shape = ["n"]}\n// [launch]').replace(
+    "y[2 * i] = re; y[2 * i + 1] = im;", "y[i] = re * re + im * im;"
+)
+
 
 @cache
 def lifted(text: str) -> Subject:
@@ -121,19 +125,25 @@ def test_taps_along_a_line(runner, text):
     made = WINDOWS.apply(subject, move)
     for n, taps in ((1, 1), (1000, 33), (1027, 2), (40, 40)):
         agree(runner, subject, made, {"n": n, "taps": taps}, 256)
-    inside = made.source[made.source.index("__global__") : made.source.index("} else {")]
-    assert inside.count("= c[") == 1
+    inside = made.source[made.source.index("__global__") :].partition("} else {")[0]
+    # A weight a step of a square, and one of those that are left.
+    assert (inside.count("= c["), inside.count("= fsr_neighbours<")) == (int(move.param("pack")) + 1, 2)
 
 
-@pytest.mark.parametrize(("text", "walks"), [(DEVIATION, 2), (PAIRS, 1)], ids=["deviation", "pairs"])
-def test_several_sums_over_windows(runner, text, walks):
+@pytest.mark.parametrize(
+    ("text", "by_one", "packed"),
+    [(DEVIATION, 0, 2), (PAIRS, 1, 0), (POWER, 0, 1)],
+    ids=["deviation", "pairs", "power"],
+)
+def test_several_sums_over_windows(runner, text, by_one, packed):
     """One needs what another gives, or they stand beside one another in a record."""
     subject = lifted(text)
     move = next(iter(WINDOWS.moves(subject)))
     made = WINDOWS.apply(subject, move)
     for n, taps in ((1, 1), (1000, 33), (1027, 2), (40, 40), (4096, 7)):
         agree(runner, subject, made, {"n": n, "taps": taps}, 256)
-    assert made.source.count("near0_0 = near0_1;") + made.source.count("near0_1 = near0_0;") == walks
+    assert made.source.count("near0_0 = near0_1;") + made.source.count("near0_1 = near0_0;") == by_one
+    assert made.source.count("near0_0 = near0_next_0;") == packed
 
 
 def test_a_few_terms_are_no_window():
