@@ -309,8 +309,9 @@ static uint64_t sampled_block(uint64_t place) {
   return (place - (place > last_place)) * sample_step % sample_inner;
 }
 
-// Runs one launch with everything recorded until `budget` accesses, on blocks spread over the grid, then the last
-// block of the grid. `complete`: execute the rest unrecorded, for later launches.
+// Runs one launch with everything recorded until `budget` accesses, on the first block of the grid, then on blocks
+// spread over it, then on the last. The first and the last stand for themselves: a block with threads that have most
+// of the work, or hardly any, is often one of them. `complete`: execute the rest unrecorded, for later launches.
 // Each region's index in Site and FoundFault is the caller's.
 EXPORT int fsr_record_launch(const fsr_entry* entry, void** args, const unsigned* grid, const unsigned* block,
                              unsigned shared_bytes, uint64_t budget, int complete, RecordSummary* summary) {
@@ -327,8 +328,14 @@ EXPORT int fsr_record_launch(const fsr_entry* entry, void** args, const unsigned
     recording = false;
     return good;
   };
-  bool good = true;
-  while (good && issued < inner && (!issued || accesses < budget)) {
+  bool good = run(1);
+  statistics_single();
+  uint64_t of_first = accesses;
+  double barriers0 = static_cast<double>(launch.barriers), syncs0 = static_cast<double>(launch.warp_syncs);
+  double tensor0 = launch.tensor;
+  previous = 0, marked = 1;
+  statistics_mark();
+  while (good && issued < inner && (issued < 2 || accesses - of_first < budget)) {
     good = run(issued + 1);
     if (!(issued & (issued - 1))) {
       previous = marked, marked = issued;
@@ -336,7 +343,7 @@ EXPORT int fsr_record_launch(const fsr_entry* entry, void** args, const unsigned
     }
   }
   uint64_t executed = issued < inner ? issued : inner;
-  double scale = static_cast<double>(inner) / static_cast<double>(executed);
+  double scale = executed < 2 ? 1.0 : static_cast<double>(inner - 1) / static_cast<double>(executed - 1);
   uint64_t barriers = launch.barriers, syncs = launch.warp_syncs;
   double tensor = launch.tensor;
   if (executed < inner) {
@@ -349,9 +356,10 @@ EXPORT int fsr_record_launch(const fsr_entry* entry, void** args, const unsigned
     if (last_place > issued) last_place = issued;
     good = run(issued + 1);
   }
-  summary->barriers = static_cast<double>(barriers) * scale + static_cast<double>(launch.barriers - barriers);
-  summary->warp_syncs = static_cast<double>(syncs) * scale + static_cast<double>(launch.warp_syncs - syncs);
-  summary->tensor = tensor * scale + (launch.tensor - tensor);
+  auto scaled = [&](double first, double sample, double all) { return first + (sample - first) * scale + (all - sample); };
+  summary->barriers = scaled(barriers0, static_cast<double>(barriers), static_cast<double>(launch.barriers));
+  summary->warp_syncs = scaled(syncs0, static_cast<double>(syncs), static_cast<double>(launch.warp_syncs));
+  summary->tensor = scaled(tensor0, tensor, launch.tensor);
   summary->executed = issued;
   settle_doubts();
   if (complete && good) {

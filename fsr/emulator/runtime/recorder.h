@@ -71,6 +71,7 @@ struct Site {
   uint32_t slot;  // of the region
   double marked_unique, marked_max;  // at the last mark, see sampling
   double previous_unique, previous_max;
+  double single[7];  // what is scaled, as it was when only the block was done that stands for itself
   uint64_t* seen;      // bit a sector of the region
   uint32_t* hits;      // atomics: accesses of each 4 bytes of the region
   Row* rows;
@@ -156,6 +157,7 @@ void statistics_add(Region* region, uintptr_t address, unsigned bytes, Access ac
 void statistics_block(uintptr_t pc);
 void statistics_flush();         // lanes meet again: what the current warp did is counted
 void statistics_mark();          // remember the totals, to see how they grow with the number of blocks
+void statistics_single();        // what was counted so far stands for itself when the rest is scaled
 void statistics_scale(double factor);
 void statistics_extrapolate(double executed, double marked, double previous, double total);
 

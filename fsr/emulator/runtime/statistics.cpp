@@ -21,6 +21,7 @@ uint32_t site_table[kTable];  // index + 1
 struct Block {
   uint64_t pc;
   double warps;
+  double single;  // as in Site
   uint32_t count[kWarp];
   uint32_t touched;
 };
@@ -263,13 +264,23 @@ void statistics_mark() {
   }
 }
 
+constexpr double Site::*kScaled[] = {&Site::requests, &Site::lanes,         &Site::sectors, &Site::wavefronts,
+                                     &Site::serial,   &Site::block_sectors, &Site::lines};
+
+void statistics_single() {
+  for (unsigned i = 0; i < site_count; i++)
+    for (unsigned n = 0; n < 7; n++) sites[i].single[n] = sites[i].*kScaled[n];
+  for (unsigned i = 0; i < block_count; i++) blocks[i].single = blocks[i].warps;
+}
+
 void statistics_scale(double factor) {
-  for (unsigned i = 0; i < site_count; i++) {
-    Site& s = sites[i];
-    s.requests *= factor, s.lanes *= factor, s.sectors *= factor, s.wavefronts *= factor, s.serial *= factor;
-    s.block_sectors *= factor, s.lines *= factor;
-  }
-  for (unsigned i = 0; i < block_count; i++) blocks[i].warps *= factor;
+  for (unsigned i = 0; i < site_count; i++)
+    for (unsigned n = 0; n < 7; n++) {
+      double& value = sites[i].*kScaled[n];
+      value = sites[i].single[n] + (value - sites[i].single[n]) * factor;
+    }
+  for (unsigned i = 0; i < block_count; i++)
+    blocks[i].warps = blocks[i].single + (blocks[i].warps - blocks[i].single) * factor;
 }
 
 // Distinct sectors and the busiest address grow with the blocks only as far as blocks touch new ones: go on at the

@@ -122,6 +122,22 @@ def test_counts_are_scaled_from_sampled_blocks(record):
     )
 
 
+@pytest.mark.parametrize("heavy", [0, 999])
+def test_a_first_or_last_block_with_most_of_the_work_stands_for_itself(record, heavy):
+    source = f"""__global__ void k(float* out, int n) {{
+      int i = blockIdx.x * blockDim.x + threadIdx.x;
+      out[i] = 1.0f;
+      if (blockIdx.x == {heavy}) for (int j = n + threadIdx.x; j < 2 * n; j += blockDim.x) out[j] = 1.0f;
+    }}"""
+    n = 64 * 1000
+    args = {"out": np.zeros(2 * n, "f4"), "n": n}
+    sampled, whole = (record(source, "k", 1000, 64, budget=b, **args).launches[0] for b in (3_000, 10_000_000))
+    assert sampled.sampled_blocks < whole.sampled_blocks == 1000
+    assert sampled.warp_instructions == pytest.approx(whole.warp_instructions, rel=0.1)
+    written = [sum(s.lanes for s in launch.sites if s.kind == "write") for launch in (sampled, whole)]
+    assert written == pytest.approx([2 * n, 2 * n], rel=0.02)
+
+
 def test_data_that_all_blocks_share_is_not_scaled(record):
     source = (
         "__global__ void k(const float* w, float* out) {\n  out[blockIdx.x * 32 + threadIdx.x] = w[threadIdx.x];\n}"
