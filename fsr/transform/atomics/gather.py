@@ -56,6 +56,10 @@ class Gathering:
         """A name for something that belongs to a target."""
         return fresh(f"{target.pointer}_{suffix}", self.loop.kernel.target.kernel)
 
+    def named(self, plain: str) -> Name:
+        """A variable called so, or nearly: a kernel may have a size of that name."""
+        return Name(fresh(plain, self.loop.kernel.target.kernel))
+
     def params(self) -> tuple[Param, ...]:
         """The kernel's parameters: its own, and a scratch buffer a fixed target for a second pass."""
         own = self.loop.kernel.target.kernel.params
@@ -129,7 +133,7 @@ class Gathering:
             (number(1), Call(Name("min"), (number(self.copies), Binary("/", number(most), _at_least_one(count))))),
         )
         mine = Binary("*", Binary("%", Binary("/", _THREAD, number(32)), Name(copies)), bins.code)
-        clear = Assign(Index(Name(name), Name("k")), "=", Literal(target.nothing))
+        clear = Assign(Index(Name(name), self.named("k")), "=", Literal(target.nothing))
         return [
             Declare(target.bin_type, name, None, (Literal(""),), ("extern", "__shared__")),
             Declare("const int", copies, limited if self.copies > 1 else number(1)),
@@ -139,19 +143,19 @@ class Gathering:
         ]
 
     def _over_bins(self, count: Expr, body: Iterable[Stmt]) -> Stmt:
-        return For("int", "k", _THREAD, "<", count, number(self.loop.threads), tuple(body))
+        return For("int", self.named("k").text, _THREAD, "<", count, number(self.loop.threads), tuple(body))
 
     def _merge(self, target: Target, bins: Bins) -> list[Stmt]:
         """The block's bins added to the global ones; bins in which nothing happened are left alone."""
         name, copies = self.local(target, "bins"), self.local(target, "copies")
-        total = Name("total_here")
-        more = Index(Name(name), plus(times(Name("copy"), bins.code), Name("k")))
+        total, copy, k = (self.named(plain) for plain in ("total_here", "copy", "k"))
+        more = Index(Name(name), plus(times(copy, bins.code), k))
         fold = For(
-            "int", "copy", number(1), "<", Name(copies), number(1), (Assign(total, "=", target.folded(total, more)),)
+            "int", copy.text, number(1), "<", Name(copies), number(1), (Assign(total, "=", target.folded(total, more)),)
         )
-        there, value = Unary("&", Index(Name(target.pointer), Name("k"))), target.ungathered(total)
+        there, value = Unary("&", Index(Name(target.pointer), k)), target.ungathered(total)
         add = ExprStmt(Call(Name(target.gathered), (there, value)))
-        body: list[Stmt] = [Declare(target.bin_type, total.text, Index(Name(name), Name("k")))]
+        body: list[Stmt] = [Declare(target.bin_type, total.text, Index(Name(name), k))]
         if self.copies > 1:
             body.append(fold)
         body.append(If(Binary("!=", total, Literal(target.nothing)), (add,)))

@@ -69,7 +69,7 @@ def _beside(source: str, name: str, finish: KernelForm) -> str:
 
 def _finish(name: str, form: KernelForm, gathering: Gathering) -> KernelForm:
     """The kernel of one block: it takes the parameters of the first, the scratch buffers and their length."""
-    count = "partial_count"
+    count = gathering.named("partial_count").text
     body: list[Stmt] = list(gathering.loop.kernel.before)
     for target in gathering.fixed:
         body += _folding(target, gathering, count)
@@ -81,7 +81,8 @@ def _finish(name: str, form: KernelForm, gathering: Gathering) -> KernelForm:
 
 def _folding(target: Target, gathering: Gathering, count: str) -> list[Stmt]:
     here, thread = Name(gathering.local(target, "here")), Member(Name("threadIdx"), "x")
-    partial = Index(Name(gathering.local(target, "partial")), Name("k"))
+    k = gathering.named("k")
+    partial = Index(Name(gathering.local(target, "partial")), k)
     fold = Assign(here, "=", target.folded(here, partial))
     out = Index(Name(target.pointer), target.index)
     folded: Expr = Call(Name(f"fsr_block_{target.fold}"), (here,), (str(THREADS),))
@@ -89,7 +90,7 @@ def _folding(target: Target, gathering: Gathering, count: str) -> list[Stmt]:
     new = Binary(operator, out, here) if operator else Call(Name(target.fold), (out, here))
     return [
         Declare(target.type, here.text, Literal(target.identity)),
-        For("int", "k", thread, "<", Name(count), number(THREADS), (fold,)),
+        For("int", k.text, thread, "<", Name(count), number(THREADS), (fold,)),
         Assign(here, "=", folded),
         If(Binary("==", thread, Literal("0")), (Assign(out, "=", new),)),
     ]

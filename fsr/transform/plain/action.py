@@ -16,7 +16,7 @@ from fsr.contract.model import Contract
 from fsr.records import Candidate
 from fsr.source.parse import parse_kernels
 from fsr.transform.plain.c_text import LONGEST_LINE, NotPlain
-from fsr.transform.plain.forming import formed, with_start
+from fsr.transform.plain.forming import formed, with_before
 from fsr.transform.plain.kernel import Plain, plain_kernel
 from fsr.transform.plain.scatter import apart, scattered_kernel
 from fsr.transform.plain.whole_plan import whole
@@ -85,9 +85,15 @@ def _written(candidate: Candidate, contract: Contract, computation: Computation)
     try:
         if parts is None:
             return _as_plain(target, plain_kernel(computation, target))
-        first, added = parts
-        made = _as_plain(target, scattered_kernel(added, target, first))
-        return made if made is None or first is None else with_start(made, target, plain_kernel(first, target))
+        first, (most, *others) = parts
+        made = _as_plain(target, scattered_kernel(most, target, first))
+        if made is None:
+            return None
+        for one in others:
+            made = with_before(made, target, scattered_kernel(one, target, first), "more")
+        if first is not None:
+            made = with_before(made, target, plain_kernel(first, target), "start")
+        return made
     except (NotPlain, KeyError):
         return None
 

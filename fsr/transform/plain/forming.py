@@ -26,15 +26,16 @@ def formed(target: Target, plain: Plain) -> tuple[KernelForm, tuple[ScalarArgume
     return form, tuple(ScalarArgument("int32", size) for _, size in plain.parameters)
 
 
-def with_start(made: Candidate, target: Target, start: Plain) -> Candidate:
-    """What was written in a target's place with a launch before it, of a kernel that sets what it adds to."""
-    form, args = formed(target, start)
-    name = f"{form.name}_start"
+def with_before(made: Candidate, target: Target, before: Plain, called: str) -> Candidate:
+    """What was written in a target's place with a launch before it, of a kernel that is ``called`` so beside its own
+    name: one that sets what it adds to, say."""
+    form, args = formed(target, before)
+    name = f"{form.name}_{called}"
     while name in words(skeleton(made.source)):
         name += "_"
     launch = target.launch
     outside = launch.entry.split("<")[0].rpartition("::")
-    first = Launch(f"{outside[0]}{outside[1]}{name}", start.grid, start.block, "0", (*launch.args, *args))
+    first = Launch(f"{outside[0]}{outside[1]}{name}", before.grid, before.block, "0", (*launch.args, *args))
     launches = (*made.plan.launches[: target.position], first, *made.plan.launches[target.position :])
     text = emit_kernel(replace(form, name=name, template=None)).rstrip("\n")
     span = parse_kernels(made.source)[form.name].span

@@ -14,7 +14,7 @@ from fsr.expressions import evaluate_int, fingerprint
 from fsr.hardware.c_types import BY_DTYPE, LANES
 from fsr.records import Role, ScalarArgument
 from fsr.source.form import Param
-from fsr.source.names import settle, words
+from fsr.source.names import indent, settle, words
 from fsr.source.tokens import skeleton
 from fsr.source.types import plain_type
 from fsr.transform.plain.c_text import TYPES, NotPlain, Writer
@@ -136,7 +136,7 @@ def _of_records(pointee: str, source: str) -> bool:
 def with_flat_views(text: str, target: Target) -> str:
     """A kernel's body below the lines for the elements that it names."""
     lines = [line for flat, line in flat_views(target).values() if re.search(rf"\b{flat}\b", text)]
-    return "\n".join([*lines, text])
+    return "\n".join([*indent(lines), text])
 
 
 def settled_type(param: Param, target: Target) -> Param:

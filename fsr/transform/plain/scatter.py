@@ -22,27 +22,29 @@ _THREADS = 256
 _INT = 2**31 - 1
 
 
-def apart(c: Computation) -> tuple[Computation | None, Computation] | None:
-    """What sets elements that are added to afterwards, where anything does, and what adds where data tells; None where
-    anything else is made."""
-    added = tuple(s for s in c.statements if s.kind == "scatter")
+def apart(c: Computation) -> tuple[Computation | None, list[Computation]] | None:
+    """What sets elements that are added to afterwards, where anything does, and what adds where data tells, by domains,
+    the one of most dimensions first; None where anything else is made, or what is added to is read."""
+    added = [s for s in c.statements if s.kind == "scatter"]
     first = tuple(s for s in c.statements if s.kind != "scatter")
     targets = {s.target for s in added}
     if not added or any(s.kind != "map" or s.target not in targets for s in first):
         return None
-    return (replace(c, statements=first) if first else None), replace(c, statements=added)
+    roots = [root for s in added for root in (s.value, *s.place) if root is not None]
+    if any(isinstance(e, Load) and e.buffer in targets for root in roots for e in walk(root)):
+        return None
+    domains = sorted(dict.fromkeys(s.domain for s in added), key=len, reverse=True)
+    groups = [replace(c, statements=tuple(s for s in added if s.domain == d)) for d in domains]
+    return (replace(c, statements=first) if first else None), groups
 
 
 def scattered_kernel(c: Computation, target: Target, started: Computation | None = None) -> Plain:
-    """A thread a point of the domain. ``started``: what sets the elements before. Raises NotPlain where there are no
-    such atomics, where results are read, or made at points of several domains."""
-    written = {s.target for s in c.statements}
+    """A thread a point of the one domain. ``started``: what sets the elements before. Raises NotPlain where there are
+    no such atomics."""
     begun = {s.target for s in started.statements} if started is not None else set()
     for s in c.statements:
-        if s.domain != c.statements[0].domain or s.value is None:
-            raise NotPlain("values of several domains")
-        if any(isinstance(e, Load) and e.buffer in written for root in (s.value, *s.place) for e in walk(root)):
-            raise NotPlain("a result is read")
+        if s.value is None:
+            raise NotPlain("nothing is known of what is added")
         if s.target not in begun and target.contract.argument(s.target).role is not Role.INOUT:
             raise NotPlain("what is added to is not given")
         _atomic(s, c)

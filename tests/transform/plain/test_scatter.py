@@ -150,3 +150,58 @@ def test_what_no_atomic_adds_to_is_left(tmp_path):
     assert list(Restate(STRUCTURAL).moves(subject_of(tmp_path, wide, "long long"))) == []
     once = "if (r == 0 && c < 25) bins[c] = bin;"
     assert not [m for m in Restate(STRUCTURAL).moves(subject_of(tmp_path, once)) if "private-bins" in m.name]
+
+
+GROUPED = """// /// fsr
+// [sizes]
+// n = {min = 1, max = 900000, timed = 900000}
+// width = {min = 1, max = 24, timed = 10}
+// k = {min = 1, max = 40, timed = 20}
+// [args]
+// x = {role = "in", shape = ["n", "width"]}
+// of = {role = "in", shape = ["n"], low = 0, high = "k - 1"}
+// sums = {role = "inout", shape = ["k", "width"], value = 0}
+// counts = {role = "inout", shape = ["k"], value = 0}
+// [launch]
+// grid = "n"
+// block = 32
+// [tolerance]
+// sum_length = "n"
+// ///
+__global__ void group(const double *x, const int *of, double *sums, int *counts, int n, int width, int k) {
+  int i = blockIdx.x, j = threadIdx.x, to = of[i];
+  if (j < width) atomicAdd(&sums[to * width + j], x[i * width + j]);
+  if (j == 0) atomicAdd(&counts[to], 1);
+}
+"""
+
+
+def test_sums_of_several_domains_are_a_launch_each(tmp_path):
+    """A size of the file's is called as a loop of bins would be."""
+    (tmp_path / "group.cu").write_text(GROUPED)
+    kernel = load_kernel(tmp_path / "group.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    kernels = parse_kernels(kernel.baseline.source)
+    subject = Subject(kernel.baseline, kernels, kernel.contract, False, "sm_90", found.computation)
+    action = Restate(STRUCTURAL)
+    moves = {str(m.param("as")): m for m in action.moves(subject)}
+    bins = [next(m for n, m in moves.items() if n.startswith(f"private-bins@{of}[")) for of in ("group", "group_more")]
+    case = Case("c", (("n", 700), ("width", 7), ("k", 33)), "normal", 5)
+    data = build(subject.contract, case)
+    want = np.zeros((33, 7))
+    np.add.at(want, data.arrays["of"], data.arrays["x"])
+    device = open_host_device()
+    try:
+        for move in (moves["itself"], *bins):
+            made = action.apply(subject, move)
+            assert [launch.entry for launch in made.plan.launches] == ["group_more", "group"]
+            image = HostToolchain().compile(made)
+            assert isinstance(image, Image), image
+            with device.prepare(image, *place(subject.contract, made.plan, case, data)) as prepared:
+                prepared.run()
+                got = prepared.read()
+            np.testing.assert_allclose(got["sums"], want, rtol=1e-9, atol=1e-9)
+            np.testing.assert_array_equal(got["counts"], np.bincount(data.arrays["of"], minlength=33))
+    finally:
+        device.close()
