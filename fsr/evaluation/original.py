@@ -132,6 +132,11 @@ class Original:
         return grids[0] if len(grids) == 1 else 0
 
     @property
+    def case_s(self) -> float:
+        """What a case costs at the least: its answer, or its data where that takes longer to make."""
+        return max(self.answer_s, self._data_s)
+
+    @property
     def divides(self) -> bool:
         """Whether cases may be judged in parts, and are the cheaper for it: its blocks' results are their own, a few of
         them are a part, and running it takes longer than making the data."""

@@ -43,8 +43,8 @@ LARGE_ELEMENTS = 1 << 22
 OTHER_VALUES = 6  # cases at sizes that a candidate names that come with other values as well: a path may need both
 CROWD = 8  # times the threads that a case may launch: more are too many for a size that a candidate names
 # Where there are no small cases, as many as the original answers four times in this share of the run's budget, which is
-# what their data and answers take; of a list at least so many: one of each usual family of values. All, where an answer
-# takes less than CHEAP_S. Of those that decide promotion half as many where the others come in parts.
+# what their data and answers take; of a list at least so many: one of each usual family of values. All, where neither
+# takes CHEAP_S. Of those that decide promotion half as many where the others come in parts.
 CASES_SHARE, CASES_LEAST, WHOLE_LEAST, CHEAP_S = 0.2, 4, 1, 0.1
 
 
@@ -111,7 +111,7 @@ class Session:
         if not self.spec.cramped:
             return cases
         self.original.expected(self.spec.smoke_case())
-        one_s, seen = self.original.answer_s, Counter(case.family for case in before)
+        one_s, seen = self.original.case_s, Counter(case.family for case in before)
         most = max(CASES_LEAST, int(CASES_SHARE * self.spec.budget_s / (4 * max(one_s, CHEAP_S)))) - len(before)
         if one_s < CHEAP_S or (len(cases) <= most and not self.original.divides):
             return cases

@@ -12,7 +12,7 @@ import pytest
 
 from fsr.contract.model import Argument, Contract, Size
 from fsr.evaluation.jobs import compile_task, evaluate_task
-from fsr.evaluation.original import first_error
+from fsr.evaluation.original import Original, first_error
 from fsr.evaluation.promotion import promote_task
 from fsr.evaluation.session import CASES_LEAST, Session, session_of
 from fsr.evaluation.spec import (
@@ -35,7 +35,7 @@ def kept(smoke_s: float, *sizes: Size, before: Sequence[Case] = ()) -> tuple[lis
     spec = SimpleNamespace(
         budget_s=60.0, smoke_case=lambda: CASES[0], cramped=all(size.minimum == size.maximum for size in sizes)
     )
-    original = SimpleNamespace(answer_s=smoke_s / 2, expected=lambda case: None, divides=False)
+    original = SimpleNamespace(case_s=smoke_s / 2, expected=lambda case: None, divides=False)
     session: Any = SimpleNamespace(spec=spec, original=original, notes=[])
     session.note = session.notes.append
     return Session.affordable(session, CASES, before), session.notes
@@ -53,6 +53,14 @@ def test_what_was_tested_before_counts() -> None:
     found, _ = kept(4.0, before=CASES[:1])
     assert len(found) == CASES_LEAST - 1
     assert "normal" not in {case.family for case in found}
+
+
+@pytest.mark.parametrize(("answer_s", "data_s"), [(0.05, 0.3), (0.3, 0.05)])
+def test_what_data_takes_to_make_counts_as_an_answer_does(answer_s: float, data_s: float) -> None:
+    original: Any = SimpleNamespace(answer_s=answer_s, _data_s=data_s)
+    case_s = Original.case_s.fget
+    assert case_s is not None
+    assert case_s(original) == 0.3
 
 
 def test_cheap_ones_all_stay() -> None:

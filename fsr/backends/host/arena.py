@@ -6,7 +6,7 @@ import mmap
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,8 @@ from fsr.records import Fault, FaultKind, Role
 Bytes = npt.NDArray[np.uint8]
 PAGE = mmap.PAGESIZE
 GUARD_BYTES, GUARD_VALUE = 256, 0xA5
+KEPT_LEAST, KEPT_MOST, KEPT_ROOMS = 1 << 20, 1 << 30, 4  # bytes of a room, of all together, and how many
+WASTE = 4  # a room may be so many times as large as what is asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +59,75 @@ def locate(buffers: Sequence[Buffer], places: Sequence[Place], address: int, bas
     return words
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """An anonymous file that is mapped here. ``fresh``: nobody has written to it yet."""
+
+    file: int
+    map: mmap.mmap
+    size: int
+    fresh: bool = True
+
+    @staticmethod
+    def of(size: int) -> Room:
+        """One of so many bytes. Raises MemoryError or OSError when there is no room."""
+        file = os.memfd_create("fsr-buffers")
+        try:
+            os.ftruncate(file, size)
+            return Room(file, mmap.mmap(file, size), size)
+        except BaseException:
+            os.close(file)
+            raise
+
+    def close(self) -> None:
+        """Free the memory here (the child's mapping is its own)."""
+        os.close(self.file)
+        with suppress(BufferError):  # a caller still holds a view; the last one frees it
+            self.map.close()
+
+
+class Rooms:
+    """Rooms that large buffers have left, for the next: what a page costs when it is first touched is more than what
+    filling it costs (64 MiB anew: 80 ms and more; again: 10 ms)."""
+
+    def __init__(self) -> None:
+        self._kept: list[Room] = []
+
+    def take(self, size: int) -> Room:
+        """The smallest of the kept ones that is large enough and not much too large, or a new one."""
+        fitting = [r for r in self._kept if size <= r.size <= WASTE * size]
+        if not fitting:
+            return Room.of(size)
+        found = min(fitting, key=lambda r: r.size)
+        self._kept.remove(found)
+        return found
+
+    def keep(self, room: Room) -> None:
+        """Take back one that no child has mapped any more."""
+        if room.size < KEPT_LEAST or room.size > KEPT_MOST:
+            return room.close()
+        self._kept.append(replace(room, fresh=False))
+        while sum(r.size for r in self._kept) > KEPT_MOST or len(self._kept) > KEPT_ROOMS:
+            self._kept.pop(0).close()
+        return None
+
+    def clear(self) -> None:
+        """Free all."""
+        while self._kept:
+            self._kept.pop().close()
+
+
 class Arena:
     """The parent's view of the buffers. ``file`` is handed to the child."""
 
-    def __init__(self, buffers: Sequence[Buffer]) -> None:
+    def __init__(self, buffers: Sequence[Buffer], rooms: Rooms | None = None) -> None:
         """Raises MemoryError or OSError when there is no room."""
         self.buffers, self.places = list(buffers), place(buffers)
-        self.file = os.memfd_create("fsr-buffers")
-        total = max(sum(p.length for p in self.places), PAGE)
-        os.ftruncate(self.file, total)
-        self._map = mmap.mmap(self.file, total)
-        self._bytes: Bytes = np.frombuffer(self._map, np.uint8)
-        self._fresh = True
+        self._rooms = rooms or Rooms()
+        self._room = self._rooms.take(max(sum(p.length for p in self.places), PAGE))
+        self.file = self._room.file
+        self._bytes: Bytes = np.frombuffer(self._room.map, np.uint8)
+        self._fresh = self._room.fresh
 
     def regions(self) -> list[list[int]]:
         """Offset and length of each buffer's region in the file."""
@@ -125,12 +184,13 @@ class Arena:
         """See :func:`locate`."""
         return locate(self.buffers, self.places, address, bases)
 
-    def close(self) -> None:
-        """Free the memory here (the child's mapping is its own)."""
-        os.close(self.file)
+    def close(self, *, unmapped: bool = False) -> None:
+        """Give the memory back. ``unmapped``: the child has done so, and another arena may have it."""
         self._bytes = np.empty(0, np.uint8)
-        with suppress(BufferError):  # a caller still holds a view; the last one frees it
-            self._map.close()
+        if unmapped:
+            self._rooms.keep(self._room)
+        else:
+            self._room.close()
 
 
 def _raw(array: Array) -> Bytes:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fsr.backends.host.arena import Arena
+from fsr.backends.host.arena import Arena, Rooms
 from fsr.backends.host.child import ChildDied, ChildTimedOut, HostChild
 from fsr.backends.host.faults import died
 from fsr.backends.host.launches import check_limits
@@ -53,6 +53,7 @@ class HostDevice:
         self._contain = contain
         self._child: HostChild | None = None
         self._generation = 0
+        self._rooms = Rooms()
         self._numbers = itertools.count(1)
         self._images: dict[tuple[bytes, bool], LoadedImage] = {}
         self._info = DeviceInfo(
@@ -83,7 +84,7 @@ class HostDevice:
         for launch in launches:
             check_limits(launch, image, self.max_shared_bytes)
         try:
-            arena = memory(buffers)
+            arena = memory(buffers, self._rooms)
         except (OSError, MemoryError) as error:
             raise DeviceFault(Fault(FaultKind.MEMORY, f"the buffers do not fit: {error}")) from None
         prepared = HostPrepared(self, loaded, launches, arena, next(self._numbers))
@@ -148,6 +149,7 @@ class HostDevice:
         if self._child is not None:
             self._child.close()
             self._child = None
+        self._rooms.clear()
 
     # ------------------------------------------------------------ used by HostPrepared and the recording
 

@@ -81,8 +81,8 @@ class Memory(Protocol):
     def locate(self, address: int, bases: Sequence[int]) -> str:
         """An address in words."""
 
-    def close(self) -> None:
-        """Free the memory here."""
+    def close(self, *, unmapped: bool = False) -> None:
+        """Free the memory here. ``unmapped``: the child has it no more."""
 
 
 class HostPrepared:
@@ -175,7 +175,8 @@ class HostPrepared:
 
     def close(self) -> None:
         """Free the buffers."""
-        if self.device.holds(self._generation):
+        held = self.device.holds(self._generation)
+        if held:
             self.device.ask({"op": "unmap", "memory": self.key}, (), 10.0, "freeing the buffers")
         self._generation = -1
-        self.arena.close()
+        self.arena.close(unmapped=held)
