@@ -120,11 +120,10 @@ class Rooms:
 class Arena:
     """The parent's view of the buffers. ``file`` is handed to the child."""
 
-    def __init__(self, buffers: Sequence[Buffer], rooms: Rooms | None = None) -> None:
+    def __init__(self, buffers: Sequence[Buffer], rooms: Rooms) -> None:
         """Raises MemoryError or OSError when there is no room."""
         self.buffers, self.places = list(buffers), place(buffers)
-        self._rooms = rooms or Rooms()
-        self._room = self._rooms.take(max(sum(p.length for p in self.places), PAGE))
+        self._rooms, self._room = rooms, rooms.take(max(sum(p.length for p in self.places), PAGE))
         self.file = self._room.file
         self._bytes: Bytes = np.frombuffer(self._room.map, np.uint8)
         self._fresh = self._room.fresh

@@ -6,7 +6,8 @@ import hashlib
 import itertools
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from fsr.backends.host.arena import Arena, Rooms
 from fsr.backends.host.child import ChildDied, ChildTimedOut, HostChild
 from fsr.backends.host.faults import died
 from fsr.backends.host.launches import check_limits
-from fsr.backends.host.prepared import HostPrepared, LoadedImage
+from fsr.backends.host.prepared import HostPrepared, LoadedImage, Memory
 from fsr.backends.host.recording import record, watch
 from fsr.backends.host.sparse import FarPlan, SparseArena
 from fsr.backends.host.tracing import ALL, Part, Trace, trace
@@ -69,7 +70,7 @@ class HostDevice:
 
     def prepare(self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer]) -> HostPrepared:
         """As Device.prepare."""
-        return self._prepared(image, launches, buffers, Arena)
+        return self._prepared(image, launches, buffers, partial(Arena, rooms=self._rooms))
 
     def far(self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer]) -> FarPlan:
         """As prepare, for buffers that may be larger than memory, of launches whose blocks are run a few at a time."""
@@ -78,13 +79,17 @@ class HostDevice:
         return FarPlan(prepared, prepared.arena)
 
     def _prepared(
-        self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer], memory: type[Any]
+        self,
+        image: Image,
+        launches: Sequence[ConcreteLaunch],
+        buffers: Sequence[Buffer],
+        memory: Callable[[Sequence[Buffer]], Memory],
     ) -> HostPrepared:
         loaded = self.load(image)
         for launch in launches:
             check_limits(launch, image, self.max_shared_bytes)
         try:
-            arena = memory(buffers, self._rooms)
+            arena = memory(buffers)
         except (OSError, MemoryError) as error:
             raise DeviceFault(Fault(FaultKind.MEMORY, f"the buffers do not fit: {error}")) from None
         prepared = HostPrepared(self, loaded, launches, arena, next(self._numbers))

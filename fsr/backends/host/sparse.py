@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fsr.backends.host.arena import GUARD_VALUE, PAGE, Bytes, Rooms, locate, place
+from fsr.backends.host.arena import GUARD_VALUE, PAGE, Bytes, locate, place
 from fsr.backends.protocol import Array, Buffer, DeviceFault
 from fsr.records import Fault, FaultKind, Role
 
@@ -24,8 +24,7 @@ TOUCHED_BYTES = 24 << 20  # more than this is no sample of a large array any mor
 class SparseArena:
     """As :class:`fsr.backends.host.arena.Arena`, for buffers with formulas."""
 
-    def __init__(self, buffers: Sequence[Buffer], rooms: Rooms | None = None) -> None:
-        """``rooms`` are of no use: this one begins without any page."""
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
         self.buffers, self.places = list(buffers), place(buffers)
         self.file = os.memfd_create("fsr-far-buffers")
         self.filled: set[int] = set()

@@ -320,7 +320,7 @@ EXPORT int fsr_record_launch(const fsr_entry* entry, void** args, const unsigned
   uint64_t total = limit, inner = total > 1 ? total - 1 : 1;
   sample_inner = inner, sample_step = coprime_step(inner), last_place = ~uint64_t{0};
   block_at = sampled_block;
-  uint64_t marked = 0, previous = 0;
+  uint64_t marked = 1, previous = 0;
   auto run = [&](uint64_t upto) {
     recording = true;
     wanted = upto;
@@ -333,7 +333,6 @@ EXPORT int fsr_record_launch(const fsr_entry* entry, void** args, const unsigned
   uint64_t of_first = accesses;
   double barriers0 = static_cast<double>(launch.barriers), syncs0 = static_cast<double>(launch.warp_syncs);
   double tensor0 = launch.tensor;
-  previous = 0, marked = 1;
   statistics_mark();
   while (good && issued < inner && (issued < 2 || accesses - of_first < budget)) {
     good = run(issued + 1);

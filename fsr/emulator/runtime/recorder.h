@@ -59,6 +59,8 @@ struct Row {
   uintptr_t address[kWarp];
 };
 
+constexpr unsigned kScaledCounts = 7;  // of a Site: requests, lanes and the like, which grow with the blocks
+
 struct Site {
   uint64_t pc;
   uint64_t first_address;
@@ -71,7 +73,7 @@ struct Site {
   uint32_t slot;  // of the region
   double marked_unique, marked_max;  // at the last mark, see sampling
   double previous_unique, previous_max;
-  double single[7];  // what is scaled, as it was when only the block was done that stands for itself
+  double single[kScaledCounts];  // what is scaled, as it was when only the block was done that stands for itself
   uint64_t* seen;      // bit a sector of the region
   uint32_t* hits;      // atomics: accesses of each 4 bytes of the region
   Row* rows;

@@ -264,18 +264,18 @@ void statistics_mark() {
   }
 }
 
-constexpr double Site::*kScaled[] = {&Site::requests, &Site::lanes,         &Site::sectors, &Site::wavefronts,
+constexpr double Site::*kScaled[kScaledCounts] = {&Site::requests, &Site::lanes,         &Site::sectors, &Site::wavefronts,
                                      &Site::serial,   &Site::block_sectors, &Site::lines};
 
 void statistics_single() {
   for (unsigned i = 0; i < site_count; i++)
-    for (unsigned n = 0; n < 7; n++) sites[i].single[n] = sites[i].*kScaled[n];
+    for (unsigned n = 0; n < kScaledCounts; n++) sites[i].single[n] = sites[i].*kScaled[n];
   for (unsigned i = 0; i < block_count; i++) blocks[i].single = blocks[i].warps;
 }
 
 void statistics_scale(double factor) {
   for (unsigned i = 0; i < site_count; i++)
-    for (unsigned n = 0; n < 7; n++) {
+    for (unsigned n = 0; n < kScaledCounts; n++) {
       double& value = sites[i].*kScaled[n];
       value = sites[i].single[n] + (value - sites[i].single[n]) * factor;
     }

@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from fsr.computation.expression import Affine, Expr, Fold, Load, Number, children, fixed, names_in, rebuilt, with_affine
 from fsr.computation.printing import affine_text
@@ -48,10 +49,24 @@ class Walk:
     near: Mapping[Load, int]
     streams: list[Stream] | None = None
 
-    @property
+    @cached_property
     def reads(self) -> list[Load]:
         """All that a step reads."""
         return _own_reads([e for terms in self.terms.values() for e in terms])
+
+    @cached_property
+    def known(self) -> dict[Expr, str]:
+        """What the terms need of earlier walks' results, whatever the step, and what it is called."""
+        window = {n for n, _ in self.dims}
+        found = dict[Expr, None]()
+        left = [e for terms in self.terms.values() for e in terms]
+        while left:
+            e = left.pop()
+            if folds_in(e) and not names_in(e) & window:
+                found[e] = None
+            else:
+                left += children(e)
+        return {e: f"$known{n}" for n, e in enumerate(found)}
 
 
 @dataclass(frozen=True)
@@ -236,30 +251,15 @@ class _Sliding(Tile):
 
     def _summed(self, walk: Walk) -> list[str]:
         """The sums of all points: outer loops as they are, the window's own innermost."""
-        lines = (
-            self._by_packs(walk, walk.streams) if walk.streams is not None and self.count > 1 else self._by_one(walk)
-        )
+        lines = self._by_one(walk) if walk.streams is None else self._by_packs(walk, walk.streams)
         for dim, _ in reversed([d for d in walk.dims if d[0] != walk.by]):
             lines = self._loop(walk, dim, lines)
         zeros = [f"{TYPES[type_of(f)]} {self._total(f, r)} = 0;" for f in walk.terms for r in range(self.count)]
         known = [
             f"const {TYPES[type_of(e)]} {name}_{r} = {self._of_totals(e, r)};"
-            for (e, name), r in itertools.product(self._known(walk).items(), range(self.count))
+            for (e, name), r in itertools.product(walk.known.items(), range(self.count))
         ]
         return [*zeros, "{", *indent([*known, *lines]), "}"]
-
-    def _known(self, walk: Walk) -> dict[Expr, str]:
-        """What the terms of a walk need of earlier walks' results, whatever its step."""
-        window = {n for n, _ in walk.dims}
-        found = dict[Expr, None]()
-        left = [e for terms in walk.terms.values() for e in terms]
-        while left:
-            e = left.pop()
-            if folds_in(e) and not names_in(e) & window:
-                found[e] = None
-            else:
-                left += children(e)
-        return {e: f"$known{n}" for n, e in enumerate(found)}
 
     def _of_totals(self, e: Expr, point: int) -> str:
         at = {self.window.along: point}
@@ -293,7 +293,7 @@ class _Sliding(Tile):
             for r, e in itertools.product(range(self.count), terms):
                 held = {**places[r], **whole}
                 at = {along: r, walk.by: step}
-                held.update((_moved(g, at), f"{name}_{r}") for g, name in self._known(walk).items())
+                held.update((_moved(g, at), f"{name}_{r}") for g, name in walk.known.items())
                 lines.append(f"{self._total(f, r)} += {scene.text(_moved(e, at), held)};")
         return lines if not whole or not any(places) else ["{", *indent(lines), "}"]
 
@@ -323,9 +323,10 @@ class _Sliding(Tile):
         """Beside those of a tile: the window reaches nowhere beyond a buffer, where it leaves out what lies there."""
         tests = dict.fromkeys(super()._tests())
         for walk in self.window.walks:
-            packed = walk.streams is not None and self.count > 1
             for x in walk.reads:
-                beyond = walk.near.get(x, 0) if packed else 0  # the last pack has one element that no step needs
+                beyond = (
+                    walk.near.get(x, 0) if walk.streams is not None else 0
+                )  # the last pack has one element that no step needs
                 if not beyond and not any(f.inside and x in _own_reads(terms) for f, terms in walk.terms.items()):
                     continue
                 for index, extent in zip(x.indices, self.scene.shape(x.buffer), strict=True):

@@ -6,6 +6,7 @@ kept and one fetched for a whole square of points and steps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -61,7 +62,7 @@ class Stream:
 
     def _width(self, count: int) -> int:
         """Elements of one access."""
-        return min(MOST_BYTES // bytes_of(self.first), count * self.fields)
+        return math.gcd(MOST_BYTES // bytes_of(self.first), count * self.fields)
 
     def _packs(self, scene: Scene, which: str, at: str, count: int) -> list[str]:
         record, width = bytes_of(self.first) * self.fields, self._width(count)

@@ -92,6 +92,13 @@ POWER = PAIRS.replace('shape = ["n", 2]}\n// [launch]', 'shape = ["n"]}\n// [lau
     "y[2 * i] = re; y[2 * i + 1] = im;", "y[i] = re * re + im * im;"
 )
 
+COLOURS = (
+    FLOATS.replace('dtype = "float32", shape = ["n + taps - 1"]', 'shape = ["n + taps - 1", 3]')
+    .replace("const float *x", "const unsigned char *x").replace("float", "int")
+    .replace("c[t] * x[i + t]", "c[t] * (x[3 * (i + t)] + x[3 * (i + t) + 1] + x[3 * (i + t) + 2])")
+    .replace('"int32", shape = ["taps"]}', '"int32", shape = ["taps"], low = -9, high = 9}')
+)  # fmt: skip
+
 
 @cache
 def lifted(text: str) -> Subject:
@@ -132,8 +139,8 @@ def test_taps_along_a_line(runner, text):
 
 @pytest.mark.parametrize(
     ("text", "by_one", "packed"),
-    [(DEVIATION, 0, 2), (PAIRS, 1, 0), (POWER, 0, 1)],
-    ids=["deviation", "pairs", "power"],
+    [(DEVIATION, 0, 2), (PAIRS, 1, 0), (POWER, 0, 1), (COLOURS, 0, 1)],
+    ids=["deviation", "pairs", "power", "colours"],
 )
 def test_several_sums_over_windows(runner, text, by_one, packed):
     """One needs what another gives, or they stand beside one another in a record."""
