@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from fsr.sandbox.parent import die_with_parent
+from fsr.workers.memory import keep_freed_memory
 from fsr.workers.protocol import Task, WorkerFault
 
 
@@ -57,6 +58,7 @@ def main() -> None:
     """``python -m fsr.workers.child FD``: serve tasks on an inherited socket."""
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    keep_freed_memory()
     connection = Connection(int(sys.argv[1]))
     serve(connection)
 

@@ -19,6 +19,7 @@ from fsr.errors import MissingToolError, UsageError
 from fsr.sandbox.environment import clean_environment
 from fsr.workers.child import call
 from fsr.workers.cluster import ClusterName, copy_modules, gpus_by_type, require_type
+from fsr.workers.memory import keep_freed_memory
 from fsr.workers.protocol import Pool, Task, WorkerFault
 from fsr.workers.supervisor import Supervisor, Worker
 
@@ -29,6 +30,9 @@ QUIET = {"log_to_driver": False, "configure_logging": False}
 
 class Executor:
     """The actor's body: runs tasks one after the other."""
+
+    def __init__(self) -> None:
+        keep_freed_memory()
 
     def run(self, task: Task) -> tuple[Any, bool]:
         """(result, usable) of a task, as :func:`fsr.workers.child.call` gives it."""
