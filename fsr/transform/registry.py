@@ -16,6 +16,7 @@ from fsr.transform.details.qualifiers import CacheHint, Restrict
 from fsr.transform.details.row_padding import RowPadding
 from fsr.transform.details.scalar_replacement import ScalarReplacement
 from fsr.transform.details.shared_padding import SharedPadding
+from fsr.transform.details.shared_tables import SharedTables
 from fsr.transform.details.unroll import Unroll
 from fsr.transform.launch.block_shape import BlockShape, CoarsenRows, SwapIds
 from fsr.transform.launch.block_shape_3d import BlockShape3D
@@ -40,7 +41,7 @@ STRUCTURAL: tuple[Action, ...] = (
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), Coarsen(), GridStride(),
-    SplitInterior(), EarlyExit(), SharedPadding(), RowPadding(), ScalarReplacement(), KeepReads(),
+    SplitInterior(), EarlyExit(), SharedTables(), SharedPadding(), RowPadding(), ScalarReplacement(), KeepReads(),
     FastMath(), FloatLiterals(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(), LaunchBounds(),
     CompileFlags(),
 )  # fmt: skip
