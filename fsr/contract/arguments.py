@@ -29,7 +29,9 @@ def arguments_of(
     params: dict[str, Parameter] = {}
     for one in signatures.values():
         for param in one.params:
-            params.setdefault(param.name, param)
+            before = params.setdefault(param.name, param)
+            if before.const and not param.const and _is_written(table.get(param.name)):
+                params[param.name] = param  # one kernel reads it, another writes it
     if is_plan:
         names = list(table)
         known = {**{n: params[n] for n in table if n in params}}
@@ -45,6 +47,11 @@ def arguments_of(
                 )  # fmt: skip
     size_names = {s.name for s in sizes}
     return tuple(_arg(top, name, table.get(name), known.get(name), size_names, signatures[main]) for name in names)
+
+
+def _is_written(data: Any) -> bool:
+    """Whether a contract says that a buffer is written."""
+    return isinstance(data, dict) and data.get("role") in (Role.OUT.value, Role.INOUT.value)
 
 
 def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[str], owner: Signature) -> Argument:

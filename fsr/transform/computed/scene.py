@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, TypeVar
 
 from fsr.computation.computation import Computation
@@ -26,7 +26,9 @@ from fsr.transform.computed.joining import joined
 from fsr.transform.computed.last_lines import by_last_lines
 from fsr.transform.computed.parts import Part, cuts_of, name_of
 from fsr.transform.computed.segments import segmented
+from fsr.transform.computed.set_aside import set_aside
 from fsr.transform.computed.staging import staged
+from fsr.transform.computed.wrapped import unwrapped
 from fsr.transform.plain.c_text import TYPES, NotPlain, Writer, bare
 from fsr.transform.plain.names import Names
 from fsr.transform.plain.whole_plan import whole
@@ -228,7 +230,9 @@ def _cuttings(
     found = []
     ways = (*segmented(computation, same), *by_records(computation), *by_planes(computation))
     ways = (*ways, *by_last_lines(computation, same), computation)
-    for told in (*ways, *in_turn(computation), *staged(computation)):
+    flat = list(unwrapped(computation, partial(always, contract)))
+    aside = [told for one in (computation, *flat) for told in set_aside(one)]
+    for told in (*ways, *in_turn(computation), *staged(computation), *flat, *aside):
         found += _cut(told, target, contract, gpu)
     return tuple(way for n, way in enumerate(found) if way not in found[:n])
 

@@ -1,0 +1,42 @@
+"""Results that take the place of what other points read, kept in a buffer of their own first and put there afterwards:
+a step in time of several launches, each for one direction, is one launch and a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from fsr.computation.computation import KEPT, Buffer, Computation, Statement
+from fsr.computation.expression import Fold, Load, Number, affine, walk
+from fsr.transform.computed.parts import put_in, value_of
+
+
+def set_aside(c: Computation) -> Iterator[Computation]:
+    """The computation with such results set aside; none where no result is read by another point than its own."""
+    if any(s.value is None or s.kind not in ("map", "fold", "scan") for s in c.statements):
+        return
+    made = {s.target: s for s in c.statements if s.target.startswith("_")}
+    whole = [replace(s, value=put_in(value_of(s), made)) for s in c.statements if s.target not in made]
+    if any(s.target.startswith(KEPT) for s in whole):
+        return
+    aside = [s for s in whole if s.domain and s.place and any(_reads_others(other, s) for other in whole)]
+    if not aside:
+        return
+    kept, buffers, last = list[Statement](), list[Buffer](), list[Statement]()
+    for n, s in enumerate(aside, 1):
+        name, dtype = f"{KEPT}aside{n}", c.buffer(s.target).dtype
+        at = tuple(Number(affine(dim), "int64") for dim, _ in s.domain)
+        buffers.append(Buffer(name, dtype, tuple(extent for _, extent in s.domain)))
+        kept.append(replace(s, target=name, place=at))
+        last.append(Statement("map", s.target, s.domain, Load(name, at, dtype), s.place))
+    others = [s for s in whole if s not in aside]
+    own = tuple(b for b in c.buffers if b.name not in made)
+    yield replace(c, buffers=(*own, *buffers), statements=(*kept, *others, *last))
+
+
+def _reads_others(reader: Statement, s: Statement) -> bool:
+    """Whether a statement reads what another one writes, elsewhere than at the place that the same point writes."""
+    value = value_of(reader)
+    folded = {e for f in walk(value) if isinstance(f, Fold) for e in walk(f)}
+    reads: Sequence[Load] = [e for e in walk(value) if isinstance(e, Load) and e.buffer == s.target]
+    return any(e in folded or e.indices != s.place or reader.domain != s.domain for e in reads)

@@ -1,0 +1,64 @@
+"""Neighbours on a torus, ``x[(j + 1) % m]``, by a condition in place of the remainder: away from the edges they are
+neighbours like any others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from fsr.computation.computation import Computation
+from fsr.computation.expression import Affine, Case, Expr, Load, Number, Remainder, children, rebuilt
+from fsr.transform.computed.parts import put_in, value_of
+
+_FARTHEST = 8  # elements that a neighbour is away
+
+
+def unwrapped(c: Computation, always: Callable[[str], bool]) -> Iterator[Computation]:
+    """The computation with conditions; none where there is no such neighbour. ``always``: whether a condition between
+    sizes holds at all of them."""
+    made = {s.target: s for s in c.statements if s.target.startswith("_")}
+    if any(s.value is None or s.kind not in ("map", "fold", "scan") for s in c.statements):
+        return
+    whole = [replace(s, value=put_in(value_of(s), made)) for s in c.statements if s.target not in made]
+    told = [replace(s, value=_told(value_of(s), dict(s.domain), always)) for s in whole]
+    if told != whole:
+        own = tuple(b for b in c.buffers if b.name not in made)
+        yield replace(c, buffers=own, statements=tuple(told))
+
+
+def _told(e: Expr, domain: Mapping[str, str], always: Callable[[str], bool]) -> Expr:
+    e = rebuilt(e, tuple(_told(part, domain, always) for part in children(e)))
+    if isinstance(e, Load):
+        for n, index in enumerate(e.indices):
+            match index:
+                case Number(Remainder(Affine(((dim, 1),), away), by), dtype) if _is_near(dim, away, by, domain, always):
+                    inside, outside = (
+                        _told(_with(e, n, Number(at, dtype)), domain, always) for at in _sides(dim, away, by)
+                    )
+                    own = Affine(((dim, 1),))
+                    if away < 0:
+                        return Case(own, Affine((), -away - 1), outside, inside)
+                    return Case(own, _plus(Affine(), by, -away - 1), inside, outside)
+    return e
+
+
+def _is_near(dim: str, away: int, by: str | int, domain: Mapping[str, str], always: Callable[[str], bool]) -> bool:
+    """Whether a neighbour goes round once at most: the remainder is by the length of its dimension."""
+    return domain.get(dim) == str(by) and 0 < abs(away) <= _FARTHEST and always(f"({by}) >= {abs(away)}")
+
+
+def _sides(dim: str, away: int, by: str | int) -> tuple[Affine, Affine]:
+    """Where the neighbour lies within its line, and where it has gone round."""
+    inside = Affine(((dim, 1),), away)
+    return inside, _plus(inside, by, 0, 1 if away < 0 else -1)
+
+
+def _plus(a: Affine, by: str | int, more: int, times: int = 1) -> Affine:
+    """An affine value, a length so many times and a number."""
+    if isinstance(by, int):
+        return replace(a, constant=a.constant + times * by + more)
+    return Affine(tuple(sorted((*a.terms, (by, times)))), a.constant + more)
+
+
+def _with(e: Load, at: int, index: Expr) -> Load:
+    return replace(e, indices=(*e.indices[:at], index, *e.indices[at + 1 :]))
