@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fsr.computation.canonical import DIMS
@@ -11,6 +12,7 @@ from fsr.computation.computation import Computation, Statement
 from fsr.computation.expression import Expr, Fold, Op, renamed
 from fsr.computation.printing import affine_text
 from fsr.lifting.forms import Forms
+from fsr.records import Case
 
 _MOST_EDGES = 6  # of one dimension of an output in one run
 
@@ -26,6 +28,18 @@ class Lifting:
     watched: tuple[Mapping[str, int], ...] = ()
     checked: tuple[Mapping[str, int], ...] = ()
     cases: int = 0
+
+    @classmethod
+    def of(
+        cls, found: Computation | None, started: float, watched: Sequence[Mapping[str, int]], cases: Sequence[Case],
+        why: str = "",
+    ) -> Lifting:  # fmt: skip
+        """What was found and stood its cases, or why nothing did. ``started``: by the monotonic clock."""
+        seconds = time.monotonic() - started
+        if found is None:
+            return cls(None, why, seconds, tuple(watched))
+        checked = tuple({tuple(c.sizes): c.size_map() for c in cases}.values())
+        return cls(found, "", seconds, tuple(watched), checked, len(cases))
 
 
 def facing(known: Mapping[tuple[int, ...], int], d: int, forms: Forms) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:

@@ -128,6 +128,8 @@ class _Attempt:
             if least is None:
                 raise Refused("even the smallest sizes that the contract allows are too many elements to watch")
             choices, self.checker.run_s = [with_flags([least], self.watcher.flags)], RUN_IN_PART_S
+            if any(s.minimum < s.maximum for s in self.contract.sizes):  # one size tells nothing of another
+                return self._lifted_in_part(started)
         why, todo = "", list(choices)
         while todo:
             sizes = todo.pop(0)
@@ -140,8 +142,7 @@ class _Attempt:
             except TooMuch:
                 if least is not None:
                     raise
-                sizes = self._watched_in_part(with_flags(spread_sizes(self.contract), self.watcher.flags))
-                todo.clear()
+                return self._lifted_in_part(started)
             except Refused:
                 if why:
                     break  # it is known, and that no time is left for more
@@ -149,12 +150,18 @@ class _Attempt:
             cases = self._cases(sizes, part=least is not None)
             found, wrong = self._found(cases)
             if found is not None:
-                checked = tuple({tuple(c.sizes): c.size_map() for c in cases}.values())
-                return Lifting(found, "", time.monotonic() - started, tuple(sizes), checked, len(cases))
+                return Lifting.of(found, started, sizes, cases)
             why = why or wrong
             if sizes == choices[0] and self._idle():  # the small sizes are all border
                 todo = [with_flags(c, self.watcher.flags) for c in wide_sizes(self.contract)]
         return Lifting(None, why, time.monotonic() - started, tuple(choices[0]))
+
+    def _lifted_in_part(self, started: float) -> Lifting:
+        """By single blocks, at sizes that are few and unlike each other. Raises Refused."""
+        sizes = self._watched_in_part(with_flags(spread_sizes(self.contract), self.watcher.flags))
+        cases = self._cases(sizes, part=False)
+        found, why = self._found(cases)
+        return Lifting.of(found, started, sizes, cases, why)
 
     def _unexplained(self, why: str) -> None:
         """Raises Hopeless where it was so at other sizes too: it will be at any."""
@@ -208,10 +215,7 @@ class _Attempt:
         except Refused:
             return found
         cases = self._cases(sizes[0], part=False)
-        if self.checker.disagreement(kept, cases):
-            return found
-        checked = tuple({tuple(c.sizes): c.size_map() for c in cases}.values())
-        return Lifting(kept, "", time.monotonic() - started, tuple(sizes[0]), checked, len(cases))
+        return found if self.checker.disagreement(kept, cases) else Lifting.of(kept, started, sizes[0], cases)
 
     def _first_run(self, sizes: Mapping[str, int], n: int, *, part: bool) -> Run:
         """The first of the runs at the n-th sizes. Raises _Heavy where there are smaller sizes and so much happens at

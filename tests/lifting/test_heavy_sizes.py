@@ -71,3 +71,41 @@ def test_few_elements_of_a_row_where_each_is_much_work():
     assert len(cells((64,))) == 64
     assert len(cells((64,), 1000.0)) == 8
     assert len(cells((5, 4, 4), 1000.0)) == 80  # a few of each of more dimensions would tell nothing
+
+
+WIDE = """// /// fsr
+// entry = "nearest"
+// [sizes]
+// n = {min = 1, max = 2048, timed = 2048}
+// m = {min = 1, max = 2048, timed = 2048}
+// [args]
+// x = {role = "in", shape = ["n"]}
+// y = {role = "in", shape = ["m"]}
+// d = {role = "out", shape = ["n"]}
+// n = {value = "n"}
+// m = {value = "m"}
+// [launch]
+// grid = [32, 16]
+// block = 512
+// ///
+__global__ void nearest(const float *x, const float *y, float *d, int n, int m) {
+  if (blockIdx.x) return;
+  for (int j = threadIdx.x + blockIdx.y * blockDim.x; j < n; j += blockDim.x * gridDim.y) {
+    float least = BEGIN;
+    for (int k = 0; k < m; k++) least = fminf(least, fabsf(y[k] - x[j]));
+    d[j] = least;
+  }
+}
+"""
+
+
+def test_one_size_tells_nothing_of_others(tmp_path):
+    """A grid of many threads at any sizes is watched in part; at the least sizes alone a minimum has one term."""
+    (tmp_path / "k.cu").write_text(WIDE.replace("BEGIN", "1e30f"))
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert len({tuple(s.values()) for s in found.watched}) > 2
+    told = lines(found.computation) if found.computation is not None else []
+    assert told in ([], ["d[i] = min(1e+30, min(abs(y[k] - x[i]) for k in range(m)))"])
+    if told:
+        assert dict(found.checked[0]) != {"n": 1, "m": 1}

@@ -348,7 +348,9 @@ class Tile:
             buffer, at, count = self._flat(load)
             return f"{buffer}[{self._within(at, count)}]"
         for index, extent in zip(load.indices, extents, strict=True):
-            name = name_of(index)
+            name, number = name_of(index), number_of(index)
+            if number is not None and extent.isdigit() and 0 <= number < int(extent):
+                continue
             if name is None or self.domain.get(name) != extent:
                 held[index] = self._within(self._index(index), self.scene.size(extent))
         return self.scene.element(load, held)

@@ -80,7 +80,7 @@ class Scene:
 
     def own(self, buffer: str) -> str:
         """A buffer's name as that of a variable that belongs to it, to be settled."""
-        return "$" + self.names.names[buffer].removeprefix("$")
+        return "$" + re.sub(r"\W+", "_", self.names.names[buffer]).strip("_")  # of a variable of constant memory: (&c)
 
     @property
     def index(self) -> str:

@@ -28,18 +28,31 @@ def unwrapped(c: Computation, always: Callable[[str], bool]) -> Iterator[Computa
 
 def _told(e: Expr, domain: Mapping[str, str], always: Callable[[str], bool]) -> Expr:
     e = rebuilt(e, tuple(_told(part, domain, always) for part in children(e)))
-    if isinstance(e, Load):
-        for n, index in enumerate(e.indices):
-            match index:
-                case Number(Remainder(Affine(((dim, 1),), away), by), dtype) if _is_near(dim, away, by, domain, always):
-                    inside, outside = (
-                        _told(_with(e, n, Number(at, dtype)), domain, always) for at in _sides(dim, away, by)
-                    )
-                    own = Affine(((dim, 1),))
-                    if away < 0:
-                        return Case(own, Affine((), -away - 1), outside, inside)
-                    return Case(own, _plus(Affine(), by, -away - 1), inside, outside)
+    for n, index in enumerate(e.indices if isinstance(e, Load) else ()):
+        found = _neighbour(index)
+        if found is not None and _is_near(*found, domain, always):
+            assert isinstance(e, Load)
+            assert isinstance(index, Number)
+            dim, away, by = found
+            ends = (_with(e, n, Number(at, index.dtype)) for at in _sides(dim, away, by))
+            inside, outside = (_told(end, domain, always) for end in ends)
+            own = Affine(((dim, 1),))
+            if away < 0:
+                return Case(own, Affine((), -away - 1), outside, inside)
+            return Case(own, _plus(Affine(), by, -away - 1), inside, outside)
     return e
+
+
+def _neighbour(index: Expr) -> tuple[str, int, str | int] | None:
+    """The dimension, how far from it, and the length of the line, of an index that goes round; None for others."""
+    match index:
+        case Number(Remainder(Affine(terms, away), by), _):
+            left = [(name, times) for name, times in terms if name != by]
+            if isinstance(by, int):
+                away -= by * round(away / by)
+            if len(left) == 1 and left[0][1] == 1:
+                return left[0][0], away, by
+    return None
 
 
 def _is_near(dim: str, away: int, by: str | int, domain: Mapping[str, str], always: Callable[[str], bool]) -> bool:

@@ -34,7 +34,7 @@ __global__ void k(const float *x, float *y, int n, int m) {
 }"""
 CROSS = "x[(i + n - 1) % n * m + j] + x[(i + 1) % n * m + j] - x[i * m + (j + m - 1) % m] * x[i * m + (j + 1) % m]"
 CORNERS = "x[(i + n - 1) % n * m + (j + m - 1) % m] + x[(i + 1) % n * m + (j + 1) % m] * x[i * m + j]"
-FAR = "x[i * m + (j + 3) % m] - x[i * m + (j + m - 2) % m] + x[(i + 2) % n * m + j]"
+FAR = "x[i * m + (j + m - 2) % m] * 2 - x[(i + 2) % n * m + j]"
 SMALL, LARGER = [(1, 1), (2, 1), (2, 2), (1, 70)], [(37, 70), (3, 300), (130, 3), (40, 33)]
 
 
