@@ -71,7 +71,11 @@ def computed(lifting: Lifting) -> Iterator[str]:
     """What the kernel computes, a line and a sentence a statement; or why that is not known."""
     yield "computes:"
     if lifting.computation is None:
-        yield f"  not known: {lifting.why}"
+        yield f"  not known as a whole: {lifting.why}" if lifting.alone else f"  not known: {lifting.why}"
+        for one in lifting.alone:
+            assert one.computation is not None
+            yield f"  {one.kernel}, for itself:"
+            yield from (f"    {line}" for line in lines(one.computation))
         return
     for line, sentence in zip(lines(lifting.computation), words(lifting.computation), strict=True):
         yield from (f"  {line}", f"      {sentence}")
@@ -92,6 +96,7 @@ def computation_record(lifting: Lifting) -> dict[str, Json]:
         "checked": [dict(sizes) for sizes in lifting.checked],
         "cases": lifting.cases,
         "record": None if found is None else to_record(found),
+        "launches": {one.kernel: to_record(one.computation) for one in lifting.alone},
     }
 
 

@@ -13,6 +13,7 @@ from fsr.computation.expression import Expr, Fold, Op, renamed
 from fsr.computation.printing import affine_text
 from fsr.lifting.forms import Forms
 from fsr.records import Case
+from fsr.transform.launch_alone import Alone
 
 _MOST_EDGES = 6  # of one dimension of an output in one run
 
@@ -20,7 +21,8 @@ _MOST_EDGES = 6  # of one dimension of an output in one run
 @dataclass(frozen=True, slots=True)
 class Lifting:
     """What a candidate computes, or why that is not known. ``watched``, ``checked``: sizes. ``cases``: how many tests
-    it has answered as the original did."""
+    it has answered as the original did. ``alone``: of a plan of which nothing is known as a whole, the launches that
+    are known for themselves."""
 
     computation: Computation | None
     why: str = ""
@@ -28,6 +30,7 @@ class Lifting:
     watched: tuple[Mapping[str, int], ...] = ()
     checked: tuple[Mapping[str, int], ...] = ()
     cases: int = 0
+    alone: tuple[Alone, ...] = ()
 
     @classmethod
     def of(

@@ -7,8 +7,11 @@ launch alone knows of its own neighbours only.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from fsr.computation.canonical import canonical
 from fsr.computation.computation import KEPT, Buffer, Computation, Statement
@@ -16,14 +19,71 @@ from fsr.computation.expression import Expr, Load, children, rebuilt, walk
 from fsr.computation.interpret import NoMeaning, inlined
 from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError
-from fsr.expressions import fingerprint
+from fsr.lifting.found import Lifting
+from fsr.lifting.in_plan import differs_in_plan
 from fsr.lifting.refused import Refused
-from fsr.records import Candidate, Plan, Role, Scratch
+from fsr.records import Candidate, Scratch
+from fsr.source.emit import emit_kernel
+from fsr.source.parse import parse_kernels
+from fsr.transform.launch_alone import (
+    Alone,
+    alone,
+    as_candidate,
+    launches_alone,
+    scratch_argument,
+    with_computation,
+)
 
 _MOST = 6  # launches
 
 Lift = Callable[[Contract, Candidate], Computation]
 LiftPart = Callable[[range, Contract, Candidate], Computation]
+
+
+class Whole(Protocol):
+    """Lifts a plan as a whole."""
+
+    def __call__(
+        self, contract: Contract, candidate: Candidate, *, limit_s: float, compile_s: float
+    ) -> Lifting:  # fmt: skip
+        """What it computes, or why that is not known."""
+
+
+@dataclass
+class Steps:
+    """Lifts launches of a plan, each plan of some of them once. ``until``: when no more is begun, by the monotonic
+    clock; ``limit_s``: for one."""
+
+    whole: Whole
+    until: float
+    limit_s: float
+    compile_s: float
+    known: dict[tuple[Contract, Candidate], Lifting] = field(default_factory=dict)
+
+    def lifted(self, own: Contract, step: Candidate) -> Computation:
+        """What a plan of some launches computes. Raises Refused."""
+        found = self.known.get((own, step))
+        if found is None:
+            left_s = self.until - time.monotonic()
+            if left_s <= 0:
+                raise Refused("no time")
+            found = self.whole(own, step, limit_s=min(self.limit_s, left_s), compile_s=self.compile_s)
+            self.known[own, step] = found
+        if found.computation is None:
+            raise Refused(found.why)
+        return found.computation
+
+
+def known_alone(contract: Contract, candidate: Candidate, steps: Steps) -> Iterator[Alone]:
+    """The launches of a plan of which each is known for itself."""
+    kernels = parse_kernels(candidate.source)
+    for one in launches_alone(contract, candidate.plan):
+        if one.kernel in kernels:
+            with suppress(Refused):
+                computation = steps.lifted(one.contract, as_candidate(one, candidate))
+                told = with_computation(one, computation, emit_kernel(kernels[one.kernel]))
+                if not differs_in_plan(contract, candidate, told):
+                    yield told
 
 
 def by_launches(contract: Contract, candidate: Candidate, lift: Lift) -> Computation:
@@ -62,13 +122,13 @@ def _by_parts(contract: Contract, candidate: Candidate, parts: Sequence[range], 
     uses = {s.name: {n for n, x in enumerate(plan.launches) if s.name in x.args} for s in plan.scratch}
     inner = {part: tuple(s for s in plan.scratch if uses[s.name] <= set(part)) for part in parts}
     between = [s for s in plan.scratch if not any(s in own for own in inner.values())]
-    buffers = {a.name: a for a in contract.buffers()} | {s.name: _argument(contract, s) for s in between}
+    buffers = {a.name: a for a in contract.buffers()} | {s.name: _buffer(contract, s) for s in between}
     kept = {s.name for s in between}
     made, sizes, written = list[Statement](), dict[str, None](), set[str]()
     for part in parts:
         own_plan = replace(plan, launches=plan.launches[part.start : part.stop], scratch=inner[part])
         step = Candidate(candidate.source, own_plan, (), candidate.language)
-        found = lift(part, _alone(contract, buffers, own_plan), step)
+        found = lift(part, alone(contract, buffers, own_plan), step)
         sizes |= dict.fromkeys(found.sizes)
         own = _changes(found)
         read = {e.buffer for s in own for e in walk(_value(s)) if isinstance(e, Load)}
@@ -88,29 +148,13 @@ def apart(candidate: Candidate) -> bool:
     return bool(plan.scratch) and 1 < len(plan.launches) <= _MOST and not any(x.repeated for x in plan.launches)
 
 
-def _argument(contract: Contract, s: Scratch) -> Argument:
-    """Scratch memory as an argument, of the shape of a buffer of as many elements."""
+def _buffer(contract: Contract, s: Scratch) -> Argument:
     if s.zeroed:
         raise Refused("a launch adds to scratch memory")
-    alike = (a.shape for a in contract.buffers() if _counts(contract, " * ".join(f"({x})" for x in a.shape) or "1")
-             == _counts(contract, s.count))  # fmt: skip
-    return Argument(s.name, s.dtype, Role.INOUT, next(alike, (s.count,)))
-
-
-def _counts(contract: Contract, count: str) -> tuple[object, ...]:
     try:
-        return fingerprint(count, (s.name for s in contract.sizes))
+        return scratch_argument(contract, s)
     except ContractError as why:
         raise Refused(str(why)) from None
-
-
-def _alone(contract: Contract, buffers: Mapping[str, Argument], plan: Plan) -> Contract:
-    """The contract of some launches alone: they may change whatever they do not only read."""
-    used = [a for launch in plan.launches for a in launch.args if isinstance(a, str)]
-    own = [buffers.get(a.name, a) for a in contract.args if a.name in used or a.symbol or a.role is Role.SCALAR]
-    own += [a for name, a in buffers.items() if name in used and a not in own]
-    args = tuple(replace(a, role=Role.INOUT) if a.role is Role.OUT else a for a in own)
-    return replace(contract, entry=plan.launches[0].entry, args=args, plan=plan)
 
 
 def _changes(c: Computation) -> list[Statement]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from fsr.errors import StorageError
 from fsr.identity import to_json
+from fsr.lifting.found import Lifting
 from fsr.llm.replaying import Replayed
 from fsr.records import Basis, Outcome
 from fsr.runs.baseline import TIMEOUT_S, qualify
@@ -115,6 +116,11 @@ def _qualify(context: RunContext, kernel: Kernel, *, resumed: bool) -> None:
     context.tick()
 
 
+def _known(rules: Rules, found: Lifting | None) -> Rules:
+    """The rules with what a lifting found out."""
+    return rules if found is None else replace(rules, computation=found.computation, alone=found.alone)
+
+
 @contextmanager
 def _models(job: Job, kernel: Kernel, context: RunContext) -> Iterator[Sequence[Proposer]]:
     """The models of a run; how they stand is part of its state, from now on."""
@@ -154,8 +160,10 @@ class Refining:
                 first = RunStart.read(folder)
                 given, known, learned = first.given, first.known, first.learned
             start = replace(RunStart.new(options, kernel, given, known, state), learned=learned)
-        computation = restating.computation(context.tick, state.notes)
-        rules = Rules(kernel.contract, options.keep_launch, context.spec.target, computation)
+        rules = _known(
+            Rules(kernel.contract, options.keep_launch, context.spec.target),
+            restating.lifted(context.tick, state.notes),
+        )
         start = self._learn(start, folder, rules)
         prior = None if self.learning is None else self.learning.prior
         own = Deterministic(options.seed, () if start.given is None else (start.given,), prior)
@@ -234,7 +242,7 @@ class Refining:
         found = self._restating.late(self.context.state.notes)
         if found is not None:
             self.context.log.append("lifted")
-            rules = replace(self.refinement.space.rules, computation=found)
+            rules = _known(self.refinement.space.rules, found)
             self.refinement.space = replace(self.refinement.space, rules=rules)
         return self._restating.thinking
 

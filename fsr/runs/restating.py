@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from fsr.computation.computation import Computation
 from fsr.lifting.found import Lifting
 from fsr.lifting.lift import lift
 from fsr.runs.budget import Budget
@@ -39,23 +38,25 @@ class Restating:
         """Whether something may still be found that nobody was told of."""
         return not self._told
 
-    def computation(self, tick: Callable[[], None], notes: list[str]) -> Computation | None:
-        """The computation, lifted and checked; None where it is not known yet, or will not be. ``tick`` is called while
-        it is waited for."""
+    def lifted(self, tick: Callable[[], None], notes: list[str]) -> Lifting | None:
+        """The kernel lifted and checked, as a whole or some launches of it; None where that is not known yet, or will
+        not be. ``tick`` is called while it is waited for."""
         while self._thread.is_alive() and self._budget.elapsed_s < self._until_s:
             self._thread.join(_TICK_S)
             tick()
         return self.late(notes)
 
-    def late(self, notes: list[str]) -> Computation | None:
-        """The computation, once; None while it is not known, and a note where it will not be. Returns at once."""
+    def late(self, notes: list[str]) -> Lifting | None:
+        """The lifting, once; None while it is not known, and a note where it will not be. Returns at once."""
         if self._told or self._thread.is_alive():
             return None
         self._told = True
-        if self._found is not None and self._found.computation is not None:
-            return self._found.computation
-        notes.append(f"what it computes is not known: {self._found.why if self._found is not None else 'it failed'}")
-        return None
+        found = self._found
+        if found is None or found.computation is None:
+            notes.append(f"what it computes is not known: {'it failed' if found is None else found.why}")
+        if found is not None and found.alone:
+            notes.append(f"known for themselves: {', '.join(one.kernel for one in found.alone)}")
+        return found if found is not None and (found.computation is not None or found.alone) else None
 
     def given_up(self, notes: list[str]) -> None:
         """The search is over; a note where the computation is still not known."""

@@ -13,6 +13,7 @@ from fsr.contract.model import Contract
 from fsr.records import Candidate, Json, Outcome, Status
 from fsr.source.form import KernelForm
 from fsr.source.parse import parse_kernels
+from fsr.transform.launch_alone import Alone
 from fsr.transform.protocol import Action, Move, Subject
 
 _ANSWERS = 4096  # that are kept: of some hundred candidates, each asked for the moves of some dozen actions
@@ -61,11 +62,12 @@ class Rules:
     keep_launch: bool = False
     target: str = "sm_90"
     computation: Computation | None = None
+    alone: tuple[Alone, ...] = ()
 
     def subject(self, candidate: Candidate) -> Subject:
         """The candidate as actions see it."""
         kernels: Mapping[str, KernelForm] = parse_kernels(candidate.source)
-        return Subject(candidate, kernels, self.contract, self.keep_launch, self.target, self.computation)
+        return Subject(candidate, kernels, self.contract, self.keep_launch, self.target, self.computation, self.alone)
 
 
 ActionFault = Callable[[str, Exception], None]

@@ -16,6 +16,7 @@ from fsr.contract.model import Contract
 from fsr.hardware.gpus import Target, closest_target
 from fsr.records import Candidate
 from fsr.source.form import KernelForm
+from fsr.transform.launch_alone import Alone
 
 _T = TypeVar("_T")
 
@@ -24,7 +25,8 @@ _T = TypeVar("_T")
 class Subject:
     """What an action looks at: a candidate, the parsed kernels of its plan by function name (templates by
     their bare name), and the contract. ``keep_launch``: grid, block and plan length must stay as they are.
-    ``target``: architecture such as 'sm_90'. ``computation``: what the original computes; None: not known."""
+    ``target``: architecture such as 'sm_90'. ``computation``: what the original computes; None: not known.
+    ``alone``: launches of the original's plan of which each is known for itself."""
 
     candidate: Candidate
     kernels: Mapping[str, KernelForm]
@@ -32,6 +34,7 @@ class Subject:
     keep_launch: bool = False
     target: str = "sm_90"
     computation: Computation | None = None
+    alone: tuple[Alone, ...] = ()
     _thoughts: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, what: object, think: Callable[[], _T]) -> _T:

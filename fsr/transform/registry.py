@@ -24,6 +24,7 @@ from fsr.transform.launch.block_size import BlockSize
 from fsr.transform.launch.coarsen import Coarsen
 from fsr.transform.launch.grid_stride import GridStride
 from fsr.transform.launch.split_blocks import SplitBlocks
+from fsr.transform.one_launch import OneLaunch
 from fsr.transform.plain.action import Restate
 from fsr.transform.protocol import Action
 from fsr.transform.recurrence.action import StepLaunches
@@ -49,4 +50,5 @@ DETAILS: tuple[Action, ...] = (
 
 def all_actions() -> tuple[Action, ...]:
     """Every action, stateless and shared."""
-    return (*STRUCTURAL, *FROM_COMPUTATION, Restate(STRUCTURAL), *DETAILS)
+    anew = (*FROM_COMPUTATION, Restate(STRUCTURAL))
+    return (*STRUCTURAL, *anew, OneLaunch(anew, (*STRUCTURAL, *DETAILS)), *DETAILS)

@@ -8,8 +8,9 @@ from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
 from fsr.computation.computation import from_record, to_record
 from fsr.computation.printing import lines
+from fsr.lifting.attempt import Attempt
 from fsr.lifting.launches import by_launches
-from fsr.lifting.lift import _Attempt, lift
+from fsr.lifting.lift import lift
 from fsr.lifting.refused import Refused
 from fsr.runs.kernel import load_kernel
 
@@ -73,14 +74,14 @@ SLOPE = "g[y * w + x] = a / sqrtf(a * a + fabsf(b) * fminf(fabsf(a), fabsf(b)) +
 
 def test_scratch_memory_that_neighbours_read_is_kept_between_statements(tmp_path, monkeypatch):
     kernel = kernel_of(tmp_path, SLOPE)
-    single = _Attempt.lifted
+    single = Attempt.lifted
 
     def lifted(self, started):
         if len(self.watcher.candidate.plan.launches) > 1:
             raise Refused("not as a whole")
         return single(self, started)
 
-    monkeypatch.setattr(_Attempt, "lifted", lifted)
+    monkeypatch.setattr(Attempt, "lifted", lifted)
     found = lift(kernel.contract, kernel.baseline, limit_s=60)
     assert found.computation is not None, found.why
     slopes, step = lines(found.computation)

@@ -31,7 +31,7 @@ def test_it_goes_on_beside_the_caller_who_waits_for_it_ticking(kernel: Kernel, m
     monkeypatch.setattr(restating, "lift", slowly)
     found = restating.Restating(kernel, Budget(300.0))
     notes: list[str] = []
-    assert found.computation(ticked.set, notes) is None
+    assert found.lifted(ticked.set, notes) is None
     assert notes == ["what it computes is not known: it sorts"]
 
 
@@ -44,7 +44,7 @@ def test_one_that_takes_too_long_is_not_waited_for(kernel: Kernel, monkeypatch: 
         clock[0] += 5.0
 
     notes: list[str] = []
-    assert found.computation(tick, notes) is None
+    assert found.lifted(tick, notes) is None
     assert (notes, found.thinking) == ([], True)
     assert clock[0] <= 45.0
     found.given_up(notes)
@@ -64,12 +64,12 @@ def test_what_is_found_later_is_told_once(kernel: Kernel, monkeypatch: pytest.Mo
     found = restating.Restating(kernel, Budget(100.0, clock=lambda: clock[0]))
     clock[0] = 90.0
     notes: list[str] = []
-    assert found.computation(lambda: None, notes) is None
+    assert found.lifted(lambda: None, notes) is None
     assert found.late(notes) is None
     ended.set()
     while (told := found.late(notes)) is None:
         assert found.thinking
-    assert told is known.computation
+    assert told is known
     assert found.late(notes) is None
     found.given_up(notes)
     assert (notes, found.thinking) == ([], False)
@@ -78,5 +78,5 @@ def test_what_is_found_later_is_told_once(kernel: Kernel, monkeypatch: pytest.Mo
 def test_a_run_that_is_too_short_does_without(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restating, "lift", lambda *_, **__: pytest.fail("asked"))
     found = restating.Restating(kernel, Budget(3.0))
-    assert found.computation(lambda: None, []) is None
+    assert found.lifted(lambda: None, []) is None
     assert not found.thinking

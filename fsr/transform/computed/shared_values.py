@@ -88,7 +88,7 @@ class SharedValues:
         return [*lines, *(f"{place} = {bare(write.text(made[value]))};" for place, value in pairs)]
 
     def _variable(self, names: dict[Expr, str], name: str, e: Expr) -> Expr:
-        variable = Load(name, (), type_of(e))
+        variable = Load(name, (), e.dtype if isinstance(e, Load) else type_of(e))  # an element may be without a sign
         names[variable] = name
         return variable
 

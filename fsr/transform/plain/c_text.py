@@ -236,6 +236,9 @@ def _halves(name: str, args: tuple[Expr, ...]) -> bool:
 
 
 def _unsigned(e: Expr) -> bool:
+    """Whether it is an element of a type without a sign, or one of several."""
+    if isinstance(e, Case):
+        return _unsigned(e.yes) and _unsigned(e.no)
     return isinstance(e, Load) and e.dtype.startswith("uint")
 
 

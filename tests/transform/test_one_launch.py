@@ -1,0 +1,168 @@
+"""one-launch: a launch of a plan changed as if it were all there is, and launches that do the same changed alike."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fsr.backends.host.runtime import find_compiler
+from fsr.backends.host.traced import watches
+from fsr.lifting.launches import Steps, known_alone
+from fsr.lifting.lift import lift_whole
+from fsr.records import Launch, Scratch
+from fsr.runs.kernel import load_kernel
+from fsr.source.parse import parse_kernels
+from fsr.transform.launch_alone import launches_alone
+from fsr.transform.one_launch import _spliced
+from fsr.transform.protocol import Subject
+from fsr.transform.registry import all_actions
+
+ACTION = next(a for a in all_actions() if a.name == "one-launch")
+SIZES = [{"n": 37, "m": 70}, {"n": 1, "m": 1}, {"n": 130, "m": 3}]
+watched = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
+
+PLAN = """// /// fsr
+// [sizes]
+// n = {min = 1, max = 4000, timed = 1000}
+// m = {min = 1, max = 4000, timed = 1500}
+// [args]
+// x = {dtype = "float32", role = "inout", shape = ["n", "m"], low = -2, high = 2}
+// LAUNCHES
+// [scratch.t]
+// dtype = "float32"
+// count = "n * m"
+// ///
+"""
+LAUNCH = """[[launch]]
+entry = "ENTRY"
+grid = ["ceil_div(m, 32)", "n"]
+block = 32
+args = ["FROM", "TO", "n", "m"]
+"""
+STEP = """__global__ void step(const float *u, float *v, int n, int m) {
+  int i = blockIdx.y, j = blockIdx.x * 32 + threadIdx.x;
+  if (j >= m) return;
+  float left = u[i * m + (j ? j - 1 : 0)], right = u[i * m + min(j + 1, m - 1)], own = u[i * m + j];
+  v[i * m + j] = 0.5f * own + 0.25f * (left + right);
+}
+"""
+CODES = """__global__ void coded(const float *u, float *v, int n, int m) {
+  int i = blockIdx.y, j = blockIdx.x * 32 + threadIdx.x;
+  if (j < m) v[i * m + j] = u[i * m + j] > 1 ? 45 : u[i * m + j] < -1 ? 90 : 7;
+}
+__global__ void told(const float *u, float *v, int n, int m) {
+  int i = blockIdx.y, j = blockIdx.x * 32 + threadIdx.x;
+  if (j >= m) return;
+  v[i * m + j] = 0;
+  if (u[i * m + j] == 45) v[i * m + j] = 1;
+}
+"""
+
+
+def launch(entry: str, read: str, written: str) -> str:
+    return LAUNCH.replace("ENTRY", entry).replace("FROM", read).replace("TO", written)
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """Makes the subject of a plan of these launches."""
+
+    def made(code: str, *launches: str) -> Subject:
+        lines = "".join(launches).strip().replace("\n", "\n// ")
+        (tmp_path / "k.cu").write_text(PLAN.replace("LAUNCHES", lines) + code)
+        kernel = load_kernel(tmp_path / "k.cu")
+        return Subject(kernel.baseline, parse_kernels(kernel.baseline.source), kernel.contract)
+
+    return made
+
+
+def known(subject: Subject) -> Subject:
+    steps = Steps(lift_whole, time.monotonic() + 60, 30, 30)
+    return replace(subject, alone=tuple(known_alone(subject.contract, subject.candidate, steps)))
+
+
+def same(runner, subject: Subject, changed) -> None:
+    for sizes in SIZES:
+        want = runner.outputs(subject.candidate, subject.contract, sizes)
+        got = runner.outputs(changed, subject.contract, sizes)
+        np.testing.assert_allclose(got["x"], want["x"], rtol=1e-5, atol=1e-6)
+
+
+THERE_AND_BACK = [launch("step", *way) for way in (("x", "t"), ("t", "x"), ("x", "t"), ("t", "x"))]
+
+
+def test_launches_that_do_the_same_are_changed_alike(runner, plan):
+    subject = plan(STEP, *THERE_AND_BACK)
+    moves = list(ACTION.moves(subject))
+    assert {m.param("as").partition("@")[0] for m in moves} > {"block-shape", "restrict", "cache-hint"}
+    shaped = next(m for m in moves if m.param("as").startswith("block-shape"))
+    changed = ACTION.apply(subject, shaped)
+    assert [x.args[:2] for x in changed.plan.launches] == [("x", "t"), ("t", "x"), ("x", "t"), ("t", "x")]
+    assert len({(x.grid, x.block) for x in changed.plan.launches}) == 1
+    assert changed.plan.launches[0].grid != subject.candidate.plan.launches[0].grid
+    same(runner, subject, changed)
+    again = replace(subject, candidate=changed, kernels=parse_kernels(changed.source))
+    further = next(m for m in ACTION.moves(again) if m.param("as").startswith("cache-hint"))
+    same(runner, subject, ACTION.apply(again, further))
+
+
+def test_a_kernel_that_is_repeated_is_changed_as_if_it_were_launched_once(runner, plan):
+    subject = plan(STEP.replace("v[i * m + j] =", "v[i * m + j] +="), launch("step", "x", "t") + "repeat = 3\n",
+                   launch("step", "t", "x") + "repeat = 3\n")  # fmt: skip
+    first = next(m for m in ACTION.moves(subject) if m.param("as").startswith("block-shape"))
+    changed = ACTION.apply(subject, first)
+    assert [x.repeat for x in changed.plan.launches] == ["3", "3"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [launch("step", "t", "x").replace("block = 32", "block = 64"), launch("step", "t", "t")],
+    ids=["other threads", "one buffer twice"],
+)
+def test_a_kernel_whose_launches_differ_is_left_alone(plan, other):
+    assert not list(ACTION.moves(plan(STEP, launch("step", "x", "t"), other)))
+
+
+def test_what_would_have_to_be_cleared_in_between_is_not_offered(plan):
+    subject = plan(STEP, *THERE_AND_BACK)
+    (one,) = launches_alone(subject.contract, subject.candidate.plan)
+    more = Scratch("sum", "float32", "1", zeroed=True)
+    made = replace(subject.candidate, plan=replace(one.contract.plan, scratch=(more,)))
+    assert _spliced(subject, one, made) is None
+    kept = replace(more, zeroed=False, name="t")
+    spliced = _spliced(subject, one, replace(made, plan=replace(made.plan, scratch=(kept,))))
+    assert [s.name for s in spliced.scratch] == ["t", "t_"]
+
+
+@watched
+def test_a_launch_is_written_anew_and_then_the_next(runner, plan):
+    subject = known(plan(STEP + CODES, launch("step", "x", "t"), launch("coded", "t", "x")))
+    assert [one.kernel for one in subject.alone] == ["step", "coded"]
+    changed = subject
+    for kernel in ("step", "coded"):
+        move = next(m for m in ACTION.moves(changed) if m.region == f"kernel:{kernel}")
+        candidate = ACTION.apply(changed, move)
+        changed = replace(changed, candidate=candidate, kernels=parse_kernels(candidate.source))
+        same(runner, subject, candidate)
+    assert len(changed.candidate.actions) == 2
+    assert not list(ACTION.moves(changed))
+
+
+@watched
+def test_what_a_stage_reads_is_what_the_stage_before_made(plan):
+    """Drawn at random no element of scratch memory is ever 45: as far as that goes, the second launch writes zeros."""
+    subject = known(plan(CODES, launch("coded", "x", "t"), launch("told", "t", "x")))
+    assert [one.kernel for one in subject.alone] in (["coded"], [])
+
+
+def test_a_launch_alone_may_change_what_it_does_not_only_read(plan):
+    subject = plan(STEP + CODES, launch("step", "x", "t"), launch("coded", "t", "x"))
+    step, coded = launches_alone(subject.contract, subject.candidate.plan)
+    assert (step.kernel, coded.kernel, step.often) == ("step", "coded", False)
+    assert [a.name for a in step.contract.buffers()] == ["x", "t"]
+    assert step.contract.argument("t").shape == ("n", "m")
+    assert isinstance(step.contract.plan.launches[0], Launch)
+    assert step.contract.plan.scratch == ()
