@@ -31,6 +31,7 @@ from fsr.transform.launch_alone import (
     as_candidate,
     launches_alone,
     scratch_argument,
+    steps,
     with_computation,
 )
 
@@ -74,13 +75,13 @@ class Steps:
         return found.computation
 
 
-def known_alone(contract: Contract, candidate: Candidate, steps: Steps) -> Iterator[Alone]:
+def known_alone(contract: Contract, candidate: Candidate, lifting: Steps) -> Iterator[Alone]:
     """The launches of a plan of which each is known for itself."""
     kernels = parse_kernels(candidate.source)
     for one in launches_alone(contract, candidate.plan):
-        if one.kernel in kernels:
+        if one.kernel in kernels and not steps(one.launches[0]):  # sizes at which there is no such repetition
             with suppress(Refused):
-                computation = steps.lifted(one.contract, as_candidate(one, candidate))
+                computation = lifting.lifted(one.contract, as_candidate(one, candidate))
                 told = with_computation(one, computation, emit_kernel(kernels[one.kernel]))
                 if not differs_in_plan(contract, candidate, told):
                     yield told

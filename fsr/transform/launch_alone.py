@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from fsr.computation.computation import Computation, Statement
 from fsr.computation.expression import Load
-from fsr.contract.model import Argument, Contract
+from fsr.contract.model import Argument, Contract, Size
 from fsr.errors import ContractError
-from fsr.expressions import fingerprint, names
+from fsr.expressions import evaluate_int, fingerprint, names
 from fsr.records import STEP, Candidate, Launch, Plan, Role, ScalarArgument, Scratch
 from fsr.source.entry import function_name
+from fsr.transform.sizes import largest
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,12 @@ def launches_alone(contract: Contract, plan: Plan) -> tuple[Alone, ...]:
     found = []
     for kernel in dict.fromkeys(function_name(x.entry) for x in plan.launches):
         first, *others = dict.fromkeys(x for x in plan.launches if function_name(x.entry) == kernel)
-        if _steps(first) or any(mapping(first, x, buffers) is None for x in others):
+        if any(mapping(first, x, buffers) is None for x in others):
             continue
-        once = replace(first, repeat="1")
-        own = alone(contract, buffers, replace(plan, launches=(once,), scratch=()))
+        once, told = replace(first, repeat="1"), with_step(contract, first) if steps(first) else contract
+        if told is None:
+            continue
+        own = alone(told, buffers, replace(plan, launches=(once,), scratch=()))
         often = plan.launches.count(first) + len(others) > 1 or first.repeated
         found.append(Alone((first, *others), own, often))
     return tuple(found)
@@ -109,9 +112,18 @@ def _stays(s: Statement) -> bool:
     return isinstance(s.value, Load) and (s.value.buffer, s.value.indices) == (s.target, s.place)
 
 
-def _steps(launch: Launch) -> bool:
+def steps(launch: Launch) -> bool:
     """Whether the repetitions of a launch are told apart."""
     return any(isinstance(a, ScalarArgument) and STEP in names(a.value) for a in launch.args)
+
+
+def with_step(contract: Contract, launch: Launch) -> Contract | None:
+    """The contract with the number of the repetition as a size; None where it has no end that is known."""
+    most = largest(contract, launch.repeat)
+    if most is None or most < 1:
+        return None
+    timed = tuple(max(0, evaluate_int(launch.repeat, sizes) // 2) for sizes in contract.timed_sizes())
+    return replace(contract, sizes=(*contract.sizes, Size(STEP, 0, most - 1, timed)))
 
 
 def _kind(a: Argument) -> tuple[object, ...]:

@@ -166,3 +166,29 @@ def test_a_launch_alone_may_change_what_it_does_not_only_read(plan):
     assert step.contract.argument("t").shape == ("n", "m")
     assert isinstance(step.contract.plan.launches[0], Launch)
     assert step.contract.plan.scratch == ()
+
+
+COUNTED = """__global__ void count(float *u, int n, int m, int step, int k) {
+  int i = blockIdx.y * 4 + threadIdx.y, j = blockIdx.x * 32 + threadIdx.x;
+  if (i < n && j < m) u[i * m + j] = 0.5f * u[i * m + j] + step * k;
+}
+"""
+OFTEN = """[[launch]]
+entry = "count"
+grid = ["ceil_div(m, 32)", "ceil_div(n, 4)"]
+block = [32, 4]
+repeat = "min(n, 5)"
+args = ["x", "n", "m", "step", "step % 2"]
+"""
+
+
+def test_repetitions_that_are_told_apart_stay_so(runner, plan):
+    subject = plan(COUNTED, OFTEN)
+    (one,) = launches_alone(subject.contract, subject.candidate.plan)
+    assert [(s.name, s.minimum, s.maximum, s.timed) for s in one.contract.sizes][2:] == [("step", 0, 4, (2,))]
+    moves = [m for m in ACTION.moves(subject) if m.param("as").startswith(("block-shape", "coarsen-rows", "restrict"))]
+    assert len(moves) > 5
+    for move in moves[::3]:
+        changed = ACTION.apply(subject, move)
+        assert changed.plan.launches[0].repeat == "min(n, 5)"
+        same(runner, subject, changed)
