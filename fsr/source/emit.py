@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import takewhile
 
 from fsr.source.form import (
     Assign,
@@ -247,7 +249,7 @@ def emit_kernel(kernel: KernelForm) -> str:
 
 
 def _signature(head: str, kernel: KernelForm) -> str:
-    params = [_param(p) for p in kernel.params]
+    params = [f"{_param(p)} = {p.default}" if p in _optional(kernel.params) else _param(p) for p in kernel.params]
     one_line = f"{head} {kernel.name}({', '.join(params)})"
     if len(one_line) <= WIDTH:
         return one_line
@@ -259,6 +261,11 @@ def _signature(head: str, kernel: KernelForm) -> str:
         else:
             lines.append(INDENT + word)
     return "\n".join(lines)
+
+
+def _optional(params: Sequence[Param]) -> list[Param]:
+    """Those whose default arguments may be said: none without one stands behind them."""
+    return list(takewhile(lambda p: p.default, reversed(params)))
 
 
 def _param(param: Param) -> str:

@@ -229,11 +229,13 @@ Stmt = Declare | Assign | ExprStmt | If | For | While | Return | Jump | Scope | 
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A parameter: type with stars and const (``const float *``), ``restrict`` when __restrict__ was written."""
+    """A parameter: type with stars and const (``const float *``), ``restrict`` when __restrict__ was written, and the
+    text of its ``default`` argument."""
 
     type: str
     name: str
     restrict: bool = False
+    default: str = ""
 
     @property
     def is_pointer(self) -> bool:

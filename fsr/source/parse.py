@@ -181,12 +181,13 @@ def _param(reader: Reader, node: Node) -> Param:
     constant = [b.text for b in reader.taken if b.kind == "__grid_constant__" and node.start_byte <= b.start]
     constant = [t for t, b in zip(constant, reader.taken, strict=False) if b.end <= node.end_byte]
     variable = reader.variable(node)
-    if variable is None or node.type != "parameter_declaration":
+    if variable is None or node.type not in ("parameter_declaration", "optional_parameter_declaration"):
         return Param(squeeze(reader.text(node)), "")
+    value = node.child_by_field_name("default_value")
     type_, name, dims = variable
     if dims:
         type_ = f"{type_} *" if not type_.endswith("*") else f"{type_}*"
     restrict = "__restrict__" in type_ or "__restrict" in type_
     if restrict:
         type_ = squeeze(type_.replace("__restrict__", "").replace("__restrict", ""))
-    return Param(" ".join([*constant, type_]), name, restrict)
+    return Param(" ".join([*constant, type_]), name, restrict, "" if value is None else squeeze(reader.text(value)))

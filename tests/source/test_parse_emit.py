@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -378,3 +379,12 @@ def test_a_macro_that_is_more_than_a_qualifier_stays():
     text = "#define N 4\n__global__ void k(float (*a)[N], int n) { a[n][0] = N; }\n"
     (kernel,) = parse_kernels(text).values()
     assert "N" in " ".join(p.type for p in kernel.params)
+
+
+def test_default_arguments_are_kept_as_long_as_nothing_without_one_stands_behind_them():
+    text = "__global__ void k(float *x, int n = 1 << 4, float t = 1e4f) { x[n] = t; }"
+    kernel = parse_kernels(text)["k"]
+    assert [(p.type, p.name, p.default) for p in kernel.params[1:]] == [("int", "n", "1 << 4"), ("float", "t", "1e4f")]
+    assert "int n = 1 << 4, float t = 1e4f)" in emit_kernel(kernel)
+    more = replace(kernel, params=(*kernel.params, Param("int", "m")))
+    assert "int n, float t, int m)" in emit_kernel(more)
