@@ -197,9 +197,10 @@ class AccessSite:
     ``requests``: warp-level requests; ``lanes``: thread-level accesses; ``sectors``: 32-byte sectors summed over
     requests (global); ``unique_sectors``: distinct sectors over the sampled blocks, scaled to the grid only as
     far as blocks touch different ones (a lower bound of DRAM traffic); ``wavefronts``: shared-memory passes
-    (1 a conflict-free request); ``serial``: for atomics, the sum over requests of the largest number of lanes
-    on one address. ``block_sectors``: distinct sectors of each block, summed over blocks: the traffic between L1 and
-    L2 if the L1 kept what a block touched; ``lines``: 128-byte lines summed over requests. Both 0 where not recorded.
+    (1 a conflict-free request), of constant memory one for each different word of a request; ``serial``: for atomics,
+    the sum over requests of the largest number of lanes on one address. ``block_sectors``: distinct sectors of each
+    block, summed over blocks: the traffic between L1 and L2 if the L1 kept what a block touched; ``lines``: 128-byte
+    lines summed over requests. Both 0 where not recorded.
     ``integers``: whether the buffer holds integers.
     """
 

@@ -75,3 +75,8 @@ def shared_passes(sites: Iterable[AccessSite]) -> tuple[float, float]:
             total += max(site.wavefronts, site.requests)
             ideal += max(site.requests, min(site.wavefronts, site.lanes * site.bytes / LINE))
     return total, ideal
+
+
+def constant_conflicts(sites: Iterable[AccessSite]) -> float:
+    """Passes of constant memory beyond one a request: a warp's different words are read one after the other."""
+    return sum(max(0.0, s.wavefronts - s.requests) for s in sites if s.space == "constant")

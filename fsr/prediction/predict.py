@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fsr.backends.protocol import AccessProfile, AccessSite, LaunchProfile
-from fsr.features.access import LINE, SECTOR, shared_passes
+from fsr.features.access import LINE, SECTOR, constant_conflicts, shared_passes
 from fsr.features.occupancy import Occupancy, occupancy
 from fsr.hardware.gpus import Target
 from fsr.prediction.bottleneck import NORM, attribute
@@ -44,6 +44,7 @@ _SAME_ADDRESS_NS = 1.76  # [m] a lane of a global atomic on one address: 4.19 mi
 _SAME_ADDRESS_WARP_NS = 0.78  # [m] the same of a warp's sum of 4-byte integers: 262,144 of them take 204 us
 _ATOMIC_SECTOR_NS = 3.1  # [m] one sector of scattered atomics in the slice of its line: 16.8 million on 1 KB, 4.33 ms
 _SHARED_PASS_CYCLES = 1.0  # a wavefront of shared memory
+_CONSTANT_PASS_CYCLES = 2.0  # each further word of a request: 119 million of an AES in 1,064 us, on an H100
 _SHARED_ATOMIC_CYCLES = 2.0  # [m] a lane of a shared atomic on one address
 _PARTIAL_WRITE = 2.9  # [m] an L2 sector written in part, against a whole one: a transpose by columns
 _BLOCK_START_NS = 0.62  # [m] one block after the other on the whole GPU: 131,072 blocks of streams take 82 us
@@ -144,7 +145,12 @@ def _limits(
     return {
         "dram": sum(_dram_ns(t, target) for t in traffic),
         "l2": sum(_l2_cost(t) for t in traffic) * SECTOR / l2_rate,
-        "l1": (global_passes + _SHARED_PASS_CYCLES * (shared_total / tile + launch.shuffles) + 2 * spilled)
+        "l1": (
+            global_passes
+            + _SHARED_PASS_CYCLES * (shared_total / tile + launch.shuffles)
+            + 2 * spilled
+            + _CONSTANT_PASS_CYCLES * constant_conflicts(launch.sites)
+        )
         / (busy * clock),  # a tile's neighbouring elements of shared memory are read together, by 16 bytes
         "issue": (launch.warp_instructions / min(tile, _TILE_SAVING) + 2 * spilled) / (busy * issue_width * clock),
         "atomics": _atomics_ns(launch.sites, target, busy),

@@ -10,6 +10,7 @@ import pytest
 
 from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
+from fsr.guard.check import guard
 from fsr.lifting.launches import Steps, known_alone
 from fsr.lifting.lift import lift_whole
 from fsr.records import Launch, Scratch
@@ -192,3 +193,4 @@ def test_repetitions_that_are_told_apart_stay_so(runner, plan):
         changed = ACTION.apply(subject, move)
         assert changed.plan.launches[0].repeat == "min(n, 5)"
         same(runner, subject, changed)
+        assert guard(changed, subject.candidate) is None

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fsr.guard.check import guard
 from fsr.source.parse import parse_kernels
 from fsr.transform.details.shared_tables import SharedTables
 
@@ -88,7 +89,8 @@ def test_a_block_looks_up_its_own_copy(table: str, work: str, more: str, subject
     subject = subject_from(kernel(table, work, more))
     (move,) = ACTION.moves(subject)
     changed = ACTION.apply(subject, move)
-    assert "T_shared()[" in changed.source
+    assert "T_shared()" in changed.source
+    assert guard(changed, subject.candidate) is None
     assert "__syncthreads();" in changed.source
     runner.check(subject, changed, *SIZES)
     assert not list(ACTION.moves(replace(subject, candidate=changed, kernels=parse_kernels(changed.source))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ _FAULTS = {
     1: FaultKind.OUT_OF_BOUNDS, 2: FaultKind.RACE, 3: FaultKind.UNINITIALISED, 4: FaultKind.MISALIGNED,
     5: FaultKind.INPUT_CHANGED, 6: FaultKind.STATE, 7: FaultKind.UNDEFINED,
 }  # fmt: skip
+_CONSTANT = re.compile(r"__constant__[^;={}()]*?(\w+)\s*(?:\[[^;{}]*?\]\s*)*(?:;|=|\{)")
 _NOTE = "instructions are estimated from the CPU's code"
 
 
@@ -123,13 +125,18 @@ def _sites(rows: list[dict[str, Any]], regions: Regions, loaded: LoadedImage) ->
     pcs = {row["pc"] - loaded.base - 1 for row in rows if not row["line"]}
     lines = loaded.lines.find(pcs)
     written = {row["region"] for row in rows if row["access"]}
+    source = attached_source(loaded.image.data)
+    held = set(_CONSTANT.findall(source))
     records = []
     for row in rows:
         line = row["line"] or lines.get(row["pc"] - loaded.base - 1) or 0
         constant = row["space"] == _IMAGE and row["region"] not in written
         space = "constant" if constant else "shared" if row["space"] == _SHARED else "global"
-        records.append(Row(line, space, _ACCESS[row["access"]], row["bytes"], regions.names[row["region"]], row))
-    merged = merge_wide(records, vector_sizes(attached_source(loaded.image.data)))
+        name = regions.names[row["region"]]
+        if space == "constant" and name.rpartition("::")[2] not in held:
+            row = {**row, "wavefronts": row["requests"]}  # a variable of the device, through the L1
+        records.append(Row(line, space, _ACCESS[row["access"]], row["bytes"], name, row))
+    merged = merge_wide(records, vector_sizes(source))
     totals: dict[tuple[Any, ...], AccessSite] = {}
     for one in merged:
         key = (one.line, one.space, one.kind, one.bytes, one.buffer)

@@ -137,6 +137,19 @@ unsigned wavefronts(const Row& row, unsigned bytes) {
   return total;
 }
 
+// Passes of constant memory: one for each word of 4 bytes that the lanes read.
+unsigned different_words(const Row& row) {
+  uintptr_t words[kWarp];
+  unsigned n = 0;
+  for (uint32_t rest = row.lanes; rest; rest &= rest - 1) {
+    uintptr_t w = row.address[__builtin_ctz(rest)] / 4;
+    unsigned i = n;
+    while (i && words[i - 1] != w) i--;
+    if (!i) words[n++] = w;
+  }
+  return n;
+}
+
 void count_same(Site& s, const Row& row, double weight) {
   unsigned most = 0;
   for (uint32_t rest = row.lanes; rest; rest &= rest - 1) {
@@ -160,6 +173,7 @@ void flush_site(Site& s) {
     const Row& row = s.rows[i];
     if (s.space == kShared) s.wavefronts += wavefronts(row, s.bytes) * weight;
     else count_sectors(s, row, weight);
+    if (s.space == kImageData) s.wavefronts += different_words(row) * weight;
     if (s.access == kAtomic) count_same(s, row, weight);
   }
   s.rows_used = 0;

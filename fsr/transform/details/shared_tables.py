@@ -44,12 +44,20 @@ class Table:
     @property
     def accessor(self) -> str:
         """The function that gives a block its copy: what it declares shared is one for all that call it."""
-        whole = "".join(f"[{n}]" for n in self.extents)
-        shared = f"{self.name}{_SUFFIX}"
+        shared, whole = f"{self.name}{_SUFFIX}", "".join(f"[{n}]" for n in self.extents)
+        if len(self.extents) == 1:
+            head, result, declared = "", f"{self.type} *", f"{self.type} table{whole}"
+        else:
+            head, result = f"struct {shared}_table {{ {self.type} at{whole}; }};\n", f"{shared}_table &"
+            declared = f"{shared}_table table"
         return (
-            f"\n__device__ __forceinline__ {self.type} (&{shared}()){whole} {{\n"
-            f"  __shared__ {self.type} table{whole};\n  return table;\n}}\n"
+            f"\n{head}__device__ __forceinline__ {result}{shared}() {{\n  __shared__ {declared};\n  return table;\n}}\n"
         )
+
+    @property
+    def copy(self) -> str:
+        """The copy, as an array."""
+        return f"{self.name}{_SUFFIX}()" + (".at" if len(self.extents) > 1 else "")
 
     def copied(self, at: str) -> str:
         """The statement with which the threads of a block copy it. ``at``: a name for the place."""
@@ -57,7 +65,7 @@ class Table:
         return (
             f"  for (int {at} = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x; {at} < {count};\n"
             f"       {at} += blockDim.x * blockDim.y * blockDim.z)\n"
-            f"    (&{self.name}{_SUFFIX}(){first})[{at}] = (&{self.name}{first})[{at}];\n"
+            f"    (&{self.copy}{first})[{at}] = (&{self.name}{first})[{at}];\n"
         )
 
 
@@ -193,23 +201,23 @@ def _looked_up(index: Sequence[Token]) -> bool:
 def _with_copies(target: Target) -> str:
     """The source whose kernel fills the copies first, and whose functions read them."""
     tables = _tables(target.source, target.kernel.name, tuple(sorted(target.aliases.items())))
-    source, names = target.source, {t.name for t in tables}
+    source, copies = target.source, {t.name: t.copy for t in tables}
     items = list(flat(parse_items(source, strict=False)))
     edits = list[tuple[int, int, str]]()
     for item in items:
-        if item.kind != "function" or not names & item.uses or item.body is None:
+        if item.kind != "function" or not copies.keys() & item.uses or item.body is None:
             continue
         inside = tokenize(source[item.body : item.end])
         edits += [
-            (item.body + t.start, item.body + t.start + len(t.text), f"{t.text}{_SUFFIX}()")
+            (item.body + t.start, item.body + t.start + len(t.text), copies[t.text])
             for t in inside
-            if t.kind == "name" and t.text in names
+            if t.kind == "name" and t.text in copies
         ]
     edits += [(t.end, t.end, t.accessor) for t in tables]
     body = next(i.body for i in items if i.kind == "function" and target.kernel.name in i.names)
     assert body is not None
-    copies = "".join(t.copied(fresh("at", target.names)) for t in tables)
-    edits.append((body + 1, body + 1, f"\n{copies}  __syncthreads();\n"))
+    lines = "".join(t.copied(fresh("at", target.names)) for t in tables)
+    edits.append((body + 1, body + 1, f"\n{lines}  __syncthreads();\n"))
     for start, end, text in sorted(edits, reverse=True):
         source = source[:start] + text + source[end:]
     return source

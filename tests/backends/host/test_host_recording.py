@@ -61,6 +61,20 @@ def test_sectors_of_strided_global_accesses(record, stride):
     assert write.sectors == 8
 
 
+@pytest.mark.parametrize(("index", "words"), [("5", 1), ("threadIdx.x / 8", 2), ("threadIdx.x * 4", 64)])
+@pytest.mark.parametrize(
+    ("table", "constant"), [("__constant__ unsigned char", True), ("__device__ unsigned char", False)]
+)
+def test_words_of_constant_memory_are_read_one_after_the_other(record, index, words, table, constant):
+    source = f"""{table} T[256] = {{1, 2, 3}};
+    __global__ void k(int* out) {{
+      out[threadIdx.x] = T[{index}];
+    }}"""
+    read = site(record(source, "k", 1, 64, out=np.zeros(64, "i4")), 3, "read")
+    assert (read.space, read.requests) == ("constant", 2)
+    assert read.wavefronts == (max(words, 2) if constant else 2)
+
+
 @pytest.mark.parametrize(("pad", "ways"), [(0, 32), (1, 1)])
 def test_bank_conflicts_of_a_transposed_tile(record, pad, ways):
     source = f"""__global__ void k(const float* x, float* out) {{
