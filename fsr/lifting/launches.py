@@ -7,6 +7,7 @@ launch alone knows of its own neighbours only.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -103,7 +104,8 @@ def by_launches(contract: Contract, candidate: Candidate, lift: Lift) -> Computa
             raise found
         return found
 
-    for parts in _partings(count):
+    again = any(one.often for one in launches_alone(contract, candidate.plan))
+    for parts in itertools.islice(_partings(count), 1 if again else None):
         try:
             return _by_parts(contract, candidate, parts, lifted)
         except Refused as refused:

@@ -24,6 +24,7 @@ from fsr.transform.launch_alone import launches_alone
 LIMIT_S = 10.0  # for watched runs and the thinking about one candidate (see Allowance), compiling aside
 _STEPS_SHARE = 2.0  # of that, by the clock: after it no launch of a plan is lifted alone any more
 _WHOLE_SHARE = 0.5  # of that for the whole of a plan whose launches may be lifted alone
+_AGAIN_SHARE = 0.5  # of that where a kernel is launched again on what it made: its elements are made of many
 _DEEP = 20_000
 
 
@@ -31,7 +32,8 @@ def lift(contract: Contract, candidate: Candidate, *, limit_s: float = LIMIT_S, 
     """What the candidate computes, checked; else why not, and which launches of its plan are known for themselves. Runs
     it confined on the host device. Never raises for a candidate's sake."""
     steps = Steps(lift_whole, time.monotonic() + _STEPS_SHARE * limit_s, limit_s / 2, compile_s)
-    whole_s = _WHOLE_SHARE * limit_s if launches_alone(contract, candidate.plan) else limit_s
+    alone = launches_alone(contract, candidate.plan)
+    whole_s = limit_s * (_WHOLE_SHARE if alone else 1.0) * (_AGAIN_SHARE if any(one.often for one in alone) else 1.0)
     found = lift_whole(contract, candidate, limit_s=whole_s, compile_s=compile_s, steps=steps)
     if found.computation is not None:
         return found
