@@ -2,7 +2,7 @@
 
 Tests build most of their kernels from pieces of text, so they are read where they arrive: this module is also a pytest
 plugin (``-p benchmarks.kernels.sources``) that writes every kernel whose contract a test loads to the folder that
-FSR_KERNELS_OUT names, and ends each test where it would compile.
+FSR_KERNELS_OUT names, and ends each test where it would compile or lift.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from fsr.records import Candidate  # noqa: E402
 from fsr.runs.kernel import load_kernel  # noqa: E402
 from fsr.source.parse import parse_kernels  # noqa: E402
 from fsr.testgen.candidate_file import read_candidate  # noqa: E402
+from fsr.transform.protocol import Move  # noqa: E402
 
 KERNEL_SUFFIXES = (".cu", ".cuh", ".h")
 TESTS_WITH_KERNELS = ("tests/transform", "tests/search", "tests/features", "tests/prediction")
@@ -61,6 +62,7 @@ def of_repository() -> list[Subject]:
 def of_tests(out: Path, paths: Sequence[str] = TESTS_WITH_KERNELS) -> list[Subject]:
     """The kernels that tests build and that have a contract of their own; runs the tests up to where they compile."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "benchmarks.kernels.sources", "-p", "no:cacheprovider"]
+    command += ["--tb=no"]  # tests that miss what they wait for fail, hundreds of them
     command += [f"--ignore={path}" for path in _OURS]
     environment = os.environ | {_OUT: str(out), "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path[1:]])}
     out.mkdir(parents=True, exist_ok=True)
@@ -107,7 +109,11 @@ def _record() -> None:
     import pytest
 
     import fsr.contract.load as loading
+    import fsr.lifting.lift as lifting
+    from fsr.backends.cuda.nvrtc import NvrtcToolchain
     from fsr.backends.host.compiler import HostToolchain
+    from fsr.transform.computed.action import FromComputation
+    from fsr.transform.recurrence.action import StepLaunches
 
     out, original = Path(os.environ[_OUT]), loading.load_contract
 
@@ -122,8 +128,16 @@ def _record() -> None:
     def stopped(*_given: object, **_named: object) -> None:
         pytest.skip("its kernel is recorded")
 
+    def nothing(*_given: object) -> Iterator[Move]:
+        return iter(())
+
     loading.load_contract = recording
     HostToolchain.compile = stopped  # type: ignore[method-assign, assignment]
+    NvrtcToolchain.compile = stopped  # type: ignore[method-assign, assignment]
+    lifting.lift = stopped  # type: ignore[assignment]
+    # What takes longest offers nothing: a test that must be offered something ends there, and a loop over kernels that
+    # must not goes on to the last.
+    FromComputation.moves = StepLaunches.moves = nothing  # type: ignore[method-assign, assignment]
 
 
 if _OUT in os.environ:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import stat
-from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,17 +72,17 @@ def restrict(read: Iterable[str], write: Iterable[str] = ()) -> bool:
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
-    with suppress(FileNotFoundError, NotADirectoryError):
+    try:
         parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        try:
-            if not stat.S_ISDIR(os.fstat(parent).st_mode):
-                rights &= _OF_FILES
-            rule = _Beneath(rights, parent)
-            _checked(
-                _libc.syscall(_ADD_RULE, ctypes.c_int(ruleset), _PATH_BENEATH, ctypes.byref(rule), ctypes.c_uint32(0))
-            )
-        finally:
-            os.close(parent)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    try:
+        if not stat.S_ISDIR(os.fstat(parent).st_mode):
+            rights &= _OF_FILES
+        rule = _Beneath(rights, parent)
+        _checked(_libc.syscall(_ADD_RULE, ctypes.c_int(ruleset), _PATH_BENEATH, ctypes.byref(rule), ctypes.c_uint32(0)))
+    finally:
+        os.close(parent)
 
 
 def _checked(answer: int) -> int:

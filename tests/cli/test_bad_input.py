@@ -210,7 +210,7 @@ def fill(folder: Path, leave: int) -> None:
 def test_a_full_disk_under_the_output(refused, full_disk):
     fill(full_disk, 0)
     long_rows = ROW_SUM.replace("max = 128, timed = 64", "max = 4096, timed = 2048")  # something is won
-    message = refused(long_rows, EXIT_FAILED, output=full_disk / "out.cu")
+    message = refused(long_rows, EXIT_FAILED, "--evaluations", 4, output=full_disk / "out.cu")
     assert "No space left" in message
     assert [path.name for path in full_disk.iterdir()] == ["filler"]
 

@@ -19,17 +19,17 @@ KERNEL = """// /// fsr
 // [sizes]
 // blocks = {min = 1, max = 64, timed = 64}
 // [args]
-// m = {role = "in", shape = ["64 * blocks"], low = 0.1, high = 10.0}
-// x = {role = "in", shape = ["64 * blocks"]}
-// y = {role = "in", shape = ["64 * blocks"]}
-// u = {role = "inout", shape = ["64 * blocks"]}
-// v = {role = "inout", shape = ["64 * blocks"]}
-// n = {value = "64 * blocks"}
+// m = {role = "in", shape = ["32 * blocks"], low = 0.1, high = 10.0}
+// x = {role = "in", shape = ["32 * blocks"]}
+// y = {role = "in", shape = ["32 * blocks"]}
+// u = {role = "inout", shape = ["32 * blocks"]}
+// v = {role = "inout", shape = ["32 * blocks"]}
+// n = {value = "32 * blocks"}
 // [launch]
 // grid = "blocks"
-// block = 64
+// block = 32
 // [tolerance]
-// sum_length = "64 * blocks"
+// sum_length = "32 * blocks"
 // ///
 __global__ void pull(const float *m, const float *x, const float *y, float *u, float *v, int n) {
   int i = threadIdx.x + blockIdx.x * blockDim.x;

@@ -49,8 +49,13 @@ def test_what_a_repeated_launch_computes_is_not_told(tmp_path):
     assert "repeated" in found.why
 
 
-def lifted(tmp_path, body, *, out="float32", dtype="float32", shape='["rows", "cols"]', launch=("rows", 64)) -> Lifting:
+def lifted(
+    tmp_path, body, *, out="float32", dtype="float32", shape='["rows", "cols"]', launch=("rows", 64), most=(40, 90)
+) -> Lifting:
+    """``most``: rows and columns; where they are few, a kernel that is not lifted is given up sooner."""
     text = ROWS.format(body=body, out=out, dtype=dtype, shape=shape, grid=launch[0], block=launch[1])
+    for before, size in zip((40, 90), most, strict=True):
+        text = text.replace(f"max = {before}, timed = {before}", f"max = {size}, timed = {size}")
     (tmp_path / "k.cu").write_text(text)
     kernel = load_kernel(tmp_path / "k.cu")
     return lift(kernel.contract, kernel.baseline, limit_s=60)
@@ -244,8 +249,8 @@ __global__ void k(const float* x, float* y, int n) {
 
 
 def test_what_is_not_lifted_says_why(tmp_path):
-    found = lifted(tmp_path, PLAIN.replace("m = fmaxf(m, x[r * cols + j])", "if (x[r * cols + j] > m * m) m += 1"),
-                   launch=A_ROW_A_THREAD)  # fmt: skip
+    body = PLAIN.replace("m = fmaxf(m, x[r * cols + j])", "if (x[r * cols + j] > m * m) m += 1")
+    found = lifted(tmp_path, body, launch=A_ROW_A_THREAD, most=(5, 7))
     assert found.computation is None
     assert len(found.why) > 10
 

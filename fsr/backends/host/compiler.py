@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fsr.backends.flags import refused_flags, split_defines
 from fsr.backends.host.kept import KeptObjects, key_of, own_digest
+from fsr.backends.host.linking import link_command
 from fsr.backends.host.reach import strangers
 from fsr.backends.host.runtime import COMMON, INCLUDE, find_compiler, precompiled_header, runtime_objects
 from fsr.backends.host.unit import SOURCE_NAME, blank_comments, unit_text
@@ -144,14 +145,11 @@ class HostToolchain:
         options = (*COMMON, *_KERNEL, *_optimisation(compiler.family, instrumented, self._watched), *_numerics(flags))
         options += _TRAPPING[compiler.family] if self._checked else ()
         header = precompiled_header(compiler, options, cache)
-        objects = [str(path) for path in runtime_objects(compiler, "recording" if instrumented else "plain", cache)]
-        unit, output = str(folder / "unit.o"), str(folder / "unit.so")
-        # The linker is not told of sanitizers: their runtimes would come along, and ours takes their place.
+        objects, unit = runtime_objects(compiler, "recording" if instrumented else "plain", cache), folder / "unit.o"
         return [
-            [compiler.path, *options, *header, "-x", "c++", "-c", str(folder / SOURCE_NAME), "-o", unit],
-            [compiler.path, "-shared", "-nodefaultlibs", "-Wl,-z,defs", "-Wl,-Bsymbolic", "-o", output,
-             unit, *objects, "-lm", "-lc", "-lgcc"],
-        ]  # fmt: skip
+            [compiler.path, *options, *header, "-x", "c++", "-c", str(folder / SOURCE_NAME), "-o", str(unit)],
+            link_command(compiler, unit, objects, unit.with_suffix(".so")),
+        ]
 
 
 # What compilers say of vectors that look at their own address where a unit takes them for plain bytes.

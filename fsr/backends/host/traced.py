@@ -12,6 +12,7 @@ from pathlib import Path
 from fsr.backends.flags import refused_flags, split_defines
 from fsr.backends.host.compiler import ARCH, default_cache_folder, failure
 from fsr.backends.host.instrument import instrument
+from fsr.backends.host.linking import link_command
 from fsr.backends.host.reach import strangers
 from fsr.backends.host.runtime import COMMON, INCLUDE, Compiler, find_compiler, precompiled_header, runtime_objects
 from fsr.backends.host.switches import branches_for_switches
@@ -94,7 +95,9 @@ class TracingToolchain:
             assert result is not None
             if names := strangers((folder / "unit.o").read_bytes()):
                 return CompileFailure(f"it calls what is no device code: {', '.join(names[:5])}")
-            code, log = run_compiler(self._link(compiler, folder), self._readable(compiler), name, timeout_s)
+            objects = runtime_objects(compiler, "tracing", self._folder)
+            link = link_command(compiler, folder / "unit.o", objects, folder / "unit.so")
+            code, log = run_compiler(link, self._readable(compiler), name, timeout_s)
             if code != 0:
                 return failure(log, code or 1)
             data = (folder / "unit.so").read_bytes()
@@ -115,10 +118,3 @@ class TracingToolchain:
     def _to_image(self, compiler: Compiler, flags: Sequence[str], folder: Path) -> list[str]:
         options = ("-O1", "-w", "-fPIC", "-march=x86-64-v3", "-fvisibility=hidden")
         return [compiler.path, *options, "-c", str(folder / "traced.ll"), "-o", str(folder / "unit.o")]
-
-    def _link(self, compiler: Compiler, folder: Path) -> list[str]:
-        objects = [str(path) for path in runtime_objects(compiler, "tracing", self._folder)]
-        return [
-            compiler.path, "-shared", "-nodefaultlibs", "-Wl,-z,defs", "-Wl,-Bsymbolic", "-o", str(folder / "unit.so"),
-            str(folder / "unit.o"), *objects, "-lm", "-lc", "-lgcc",
-        ]  # fmt: skip

@@ -133,13 +133,13 @@ def test_factors_of_extraordinary_size_are_left_to_the_ordinary_kernel(runner, o
 
 
 def test_where_it_is_not_offered():
+    for other in (linear(), linear("float32", summed="float64")):  # halves, and sums in double
+        assert not moves(other, "split-contraction")
     subject = matrices(a_across=False, b_across=False)
     assert moves(subject, "split-contraction")
     assert not moves(replace(subject, target="sm_75"), "split-contraction")
     exact = replace(subject.contract, tolerance=replace(subject.contract.tolerance, exact=True))
     assert not moves(replace(subject, contract=exact), "split-contraction")
-    for other in (linear(), linear("float32", summed="float64")):  # halves, and sums in double
-        assert not moves(other, "split-contraction")
     assert not moves(replace(subject, keep_launch=True), "split-contraction")
 
 
