@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fsr.computation.expression import Affine, Case, Load, Number, Op
-from fsr.transform.computed.action import FROM_COMPUTATION
-from tests.transform.computed.test_families import FAMILY, at, check, computed, over
+from tests.transform.computed.test_families import FAMILY, at, check, computed, over, require_apart
 from tests.transform.conftest import subject_of
 
 PULLS = """// /// fsr
@@ -78,7 +77,7 @@ def test_lanes_share_a_points_sums_and_threads_have_several_points(runner):
 
 
 @pytest.mark.parametrize("wrong", ["others", "shared", "next"])
-def test_nothing_is_offered_where_points_read_what_others_write(wrong):
+def test_what_points_read_and_others_write_is_set_aside(wrong):
     k, i, j = at("k0", "i", "j")
     own = Load("v", (i, j), "float32")
     read = Load("v" if wrong == "others" else "x", (k, j), "float32")
@@ -88,8 +87,7 @@ def test_nothing_is_offered_where_points_read_what_others_write(wrong):
     if wrong == "next":
         own = Load("v", (Number(Affine((("i", 1),), 1), "int64"), j), "float32")
     given = computed(subject(), {"v": Op("sum", (own, total))}, ("n",))
-    family = next(a for a in FROM_COMPUTATION if a.name == "fold-points")
-    assert list(family.moves(given)) == []
+    require_apart(given, "fold-points")
 
 
 BODIES = """// /// fsr
@@ -139,6 +137,5 @@ def test_records_of_which_points_read_some_elements_and_write_others(runner):
 
 
 @pytest.mark.parametrize("first", [1, 3])  # the second is a coordinate, the last is the mass
-def test_records_of_which_points_write_what_others_read_stay(first):
-    given = computed(subject_of(BODIES), {"b": of_bodies(first)}, ("n",))
-    assert not list(FAMILY["fold-points"].moves(given))
+def test_records_of_which_points_write_what_others_read_are_set_aside(first):
+    require_apart(computed(subject_of(BODIES), {"b": of_bodies(first)}, ("n",)), "fold-points")
