@@ -420,14 +420,16 @@ EXPORT int fsr_watch_launch(const fsr_entry* entry, void** args, const unsigned*
   } else {
     order.chosen = 0;
     wanted = limit;
+    if (complete && limit > kMostPicked) order.budget = 0;  // more than could be remembered
   }
   recording = true;
   bool good = run_blocks();
   recording = false;
   settle_doubts();
-  if (complete && good && order.chosen) {
-    order = Order{};
+  if (complete && good && issued < watched_total) {
     skipped = issued;
+    for (uint64_t i = 0; i < skipped && !order.chosen; i++) picked[i] = watched_block(i);
+    order = Order{};
     for (uint64_t i = 1; i < skipped; i++)
       for (uint64_t j = i; j && picked[j] < picked[j - 1]; j--) std::swap(picked[j], picked[j - 1]);
     block_at = other_block;

@@ -76,7 +76,9 @@ def test_of_blocks_that_are_picked_none_runs_twice(host, grid):
     assert 20 * 32 <= arrays["y"].sum() <= 24 * 32  # most groups keep their three
 
 
-def test_what_a_later_launch_reads_was_written_also_by_blocks_that_are_not_watched(host):
+@pytest.mark.parametrize("blocks", [1184, 40, 3])  # 24 are picked of many, all of few, until they have done enough
+@pytest.mark.parametrize("order", [replace(o, chosen=24, resident=6) for o in ORDERS], ids=lambda order: order.seed)
+def test_what_a_later_launch_reads_was_written_also_by_blocks_that_are_not_watched(host, order, blocks):
     source = (
         "__global__ void make(float* kept) { unsigned i = blockIdx.x * 32 + threadIdx.x; kept[i] = i; }\n"
         "__global__ void turn(const float* kept, float* y, int n) {\n"
@@ -85,15 +87,16 @@ def test_what_a_later_launch_reads_was_written_also_by_blocks_that_are_not_watch
     plan = Plan((Launch("make", ONE, ONE, "0", ()), Launch("turn", ONE, ONE, "0", ())))
     image = HostToolchain(watched=True).compile(Candidate(source, plan))
     assert isinstance(image, Image), image
-    n = 32 * 1184
+    n = 32 * blocks
     empty = np.full(n, np.nan, "f4")
     buffers = [Buffer("kept", empty, Role.OUT), Buffer("y", empty.copy(), Role.OUT)]
     launches = [
-        ConcreteLaunch("make", (1184, 1, 1), (32, 1, 1), 0, ("kept",)),
-        ConcreteLaunch("turn", (1184, 1, 1), (32, 1, 1), 0, ("kept", "y", ScalarValue("int32", n))),
+        ConcreteLaunch("make", (blocks, 1, 1), (32, 1, 1), 0, ("kept",)),
+        ConcreteLaunch("turn", (blocks, 1, 1), (32, 1, 1), 0, ("kept", "y", ScalarValue("int32", n))),
     ]
-    faults, arrays = host.watch(image, launches, buffers, replace(ORDERS[0], chosen=24, resident=6))
+    faults, arrays = host.watch(image, launches, buffers, replace(order, budget=300 if blocks < 72 else 0))
     assert faults == ()
     written = ~np.isnan(arrays["y"])
-    assert 20 * 32 <= written.sum() <= 24 * 32
+    assert 5 * 32 <= written.sum() <= 24 * 32 or blocks < 72
+    assert written.any()
     assert (arrays["y"] == n - 1 - np.arange(n))[written].all()
