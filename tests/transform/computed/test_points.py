@@ -87,7 +87,7 @@ def test_what_points_read_and_others_write_is_set_aside(wrong):
     if wrong == "next":
         own = Load("v", (Number(Affine((("i", 1),), 1), "int64"), j), "float32")
     given = computed(subject(), {"v": Op("sum", (own, total))}, ("n",))
-    require_apart(given, "fold-points")
+    assert bool(require_apart(given, "fold-points")) == (wrong != "shared")
 
 
 BODIES = """// /// fsr
@@ -138,4 +138,4 @@ def test_records_of_which_points_read_some_elements_and_write_others(runner):
 
 @pytest.mark.parametrize("first", [1, 3])  # the second is a coordinate, the last is the mass
 def test_records_of_which_points_write_what_others_read_are_set_aside(first):
-    require_apart(computed(subject_of(BODIES), {"b": of_bodies(first)}, ("n",)), "fold-points")
+    assert require_apart(computed(subject_of(BODIES), {"b": of_bodies(first)}, ("n",)), "fold-points")

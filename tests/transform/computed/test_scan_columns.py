@@ -115,7 +115,7 @@ def test_what_another_point_overwrites_is_not_read():
     """Of ``x[r] = x[n - 1] + sum(x[0..r])`` the last element is another point's."""
     last = Load("x", (*at("i"), *[replace(i, index=Affine((("n", 1),), -1)) for i in at("j")], *at("i2")), "float32")
     subject = computed(subject_of(CASES["in place"][0]), {"x": Op("sum", (last, upto("sum", 1)))}, ("b", "n", "m"))
-    require_apart(subject, "scan-columns")
+    assert require_apart(subject, "scan-columns")
 
 
 @pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")

@@ -58,7 +58,7 @@ def test_elements_that_stay_are_not_written_and_nothing_races(runner):
 @pytest.mark.parametrize("wrong", [value(8), value(6, j=5, i=5), value(5, i=1, j=1)])
 def test_what_is_read_and_changes_is_set_aside(wrong):
     subject = computed(subject_of(UPDATE), {"a": wrong}, ("n",))
-    require_apart(subject)
+    assert require_apart(subject)
 
 
 def test_a_shifted_read_of_what_changes_is_not_taken_for_one_of_what_stays():
@@ -69,4 +69,4 @@ def test_a_shifted_read_of_what_changes_is_not_taken_for_one_of_what_stays():
     inner = Case(Affine((("j", 1),)), Affine((), 4), nought, total)
     whole = Op("sum", (Load("a", at("i", "j"), "float32"), Case(Affine((("i", 1),)), Affine((), 4), nought, inner)))
     subject = computed(subject_of(UPDATE), {"a": whole}, ("n",))
-    require_apart(subject)
+    assert require_apart(subject)
