@@ -531,7 +531,7 @@ def test_of_large_blocks_that_share_what_they_read_some_threads_are_watched(tmp_
 
 
 def test_what_threads_compute_for_each_other_is_watched_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr("fsr.lifting.lift.watched_sizes", lambda _: [])  # so that it is watched in part
+    monkeypatch.setattr("fsr.lifting.attempt.watched_sizes", lambda _: [])  # so that it is watched in part
     body = """__global__ void k(const float* x, float* y, int rows, int cols) {
   float s = threadIdx.x < cols ? x[blockIdx.x * cols + threadIdx.x] : 0;
   for (int o = 16; o; o /= 2) s += __shfl_xor_sync(~0u, s, o);
