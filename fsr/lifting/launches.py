@@ -39,15 +39,12 @@ from fsr.transform.launch_alone import (
 _MOST = 6  # launches
 
 Lift = Callable[[Contract, Candidate], Computation]
-LiftPart = Callable[[range, Contract, Candidate], Computation]
 
 
 class Whole(Protocol):
     """Lifts a plan as a whole."""
 
-    def __call__(
-        self, contract: Contract, candidate: Candidate, *, limit_s: float, compile_s: float
-    ) -> Lifting:  # fmt: skip
+    def __call__(self, contract: Contract, candidate: Candidate, *, limit_s: float, compile_s: float) -> Lifting:
         """What it computes, or why that is not known."""
 
 
@@ -91,23 +88,11 @@ def known_alone(contract: Contract, candidate: Candidate, lifting: Steps) -> Ite
 def by_launches(contract: Contract, candidate: Candidate, lift: Lift) -> Computation:
     """What the plan computes, by what each launch does; where some do not tell, by those up to one and those behind it,
     as a scan of several launches before what reads it. ``lift``: of a plan of some launches. Raises Refused."""
-    count, known, why = len(candidate.plan.launches), dict[range, Computation | Refused](), list[Refused]()
-
-    def lifted(part: range, own: Contract, step: Candidate) -> Computation:
-        if part not in known:
-            try:
-                known[part] = lift(own, step)
-            except Refused as refused:
-                known[part] = refused
-        found = known[part]
-        if isinstance(found, Refused):
-            raise found
-        return found
-
+    why = list[Refused]()
     again = any(one.often for one in launches_alone(contract, candidate.plan))
-    for parts in itertools.islice(_partings(count), 1 if again else None):
+    for parts in itertools.islice(_partings(len(candidate.plan.launches)), 1 if again else None):
         try:
-            return _by_parts(contract, candidate, parts, lifted)
+            return _by_parts(contract, candidate, parts, lift)
         except Refused as refused:
             why.append(refused)
     raise why[0]
@@ -120,7 +105,7 @@ def _partings(count: int) -> Iterator[tuple[range, ...]]:
         yield from ((range(k), range(k, count)) for k in range(count - 1, 0, -1))
 
 
-def _by_parts(contract: Contract, candidate: Candidate, parts: Sequence[range], lift: LiftPart) -> Computation:
+def _by_parts(contract: Contract, candidate: Candidate, parts: Sequence[range], lift: Lift) -> Computation:
     plan = candidate.plan
     uses = {s.name: {n for n, x in enumerate(plan.launches) if s.name in x.args} for s in plan.scratch}
     inner = {part: tuple(s for s in plan.scratch if uses[s.name] <= set(part)) for part in parts}
@@ -131,7 +116,7 @@ def _by_parts(contract: Contract, candidate: Candidate, parts: Sequence[range], 
     for part in parts:
         own_plan = replace(plan, launches=plan.launches[part.start : part.stop], scratch=inner[part])
         step = Candidate(candidate.source, own_plan, (), candidate.language)
-        found = lift(part, alone(contract, buffers, own_plan), step)
+        found = lift(alone(contract, buffers, own_plan), step)
         sizes |= dict.fromkeys(found.sizes)
         own = _changes(found)
         read = {e.buffer for s in own for e in walk(_value(s)) if isinstance(e, Load)}

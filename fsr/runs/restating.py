@@ -51,12 +51,12 @@ class Restating:
         if self._told or self._thread.is_alive():
             return None
         self._told = True
-        found = self._found
-        if found is None or found.computation is None:
-            notes.append(f"what it computes is not known: {'it failed' if found is None else found.why}")
-        if found is not None and found.alone:
+        found = self._found or Lifting(None, "it failed")
+        if found.computation is None:
+            notes.append(f"what it computes is not known: {found.why}")
+        if found.alone:
             notes.append(f"known for themselves: {', '.join(one.kernel for one in found.alone)}")
-        return found if found is not None and (found.computation is not None or found.alone) else None
+        return found if found.computation is not None or found.alone else None
 
     def given_up(self, notes: list[str]) -> None:
         """The search is over; a note where the computation is still not known."""

@@ -18,11 +18,13 @@ from fsr.transform.protocol import Action, Move, Subject
 
 @dataclass(frozen=True)
 class OneLaunch:
-    """``anew``: the actions that write a kernel from what it computes; ``others``: those offered on kernels that are
-    launched more than once, which they refuse in a plan."""
+    """``anew``: the actions that write a kernel from what it computes. Offered on kernels that are launched more than
+    once, which they refuse in a plan: ``structural`` ones, and ``details``, which leave it one launch of the same
+    buffers."""
 
     anew: tuple[Action, ...]
-    others: tuple[Action, ...]
+    structural: tuple[Action, ...]
+    details: tuple[Action, ...]
     name: str = "one-launch"
     aims_at: frozenset[str] = frozenset(
         ["uncoalesced", "latency", "occupancy", "bandwidth", "compute", "atomics", "shared-conflicts", "instructions"]
@@ -35,8 +37,9 @@ class OneLaunch:
         for one in _groups(subject):
             own = _own(subject, one)
             for action in self._actions(one):
+                fits = not one.often or action in self.details
                 for move in action.moves(own):
-                    if not one.often or _spliced(subject, one, action.apply(own, move)) is not None:
+                    if fits or _spliced(subject, one, action.apply(own, move)) is not None:
                         yield Move(self.name, f"kernel:{one.kernel}", (("as", move.name),), move.gain)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
@@ -52,7 +55,7 @@ class OneLaunch:
 
     def _actions(self, one: Alone) -> tuple[Action, ...]:
         known = self.anew if one.computation is not None else ()
-        return (*known, *self.others) if one.often else known
+        return (*known, *self.structural, *self.details) if one.often else known
 
 
 def _groups(subject: Subject) -> list[Alone]:

@@ -51,4 +51,4 @@ DETAILS: tuple[Action, ...] = (
 def all_actions() -> tuple[Action, ...]:
     """Every action, stateless and shared."""
     anew = (*FROM_COMPUTATION, Restate(STRUCTURAL))
-    return (*STRUCTURAL, *anew, OneLaunch(anew, (*STRUCTURAL, *DETAILS)), *DETAILS)
+    return (*STRUCTURAL, *anew, OneLaunch(anew, STRUCTURAL, DETAILS), *DETAILS)

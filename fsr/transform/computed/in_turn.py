@@ -11,19 +11,15 @@ from fsr.computation.computation import KEPT, Buffer, Computation, Statement
 from fsr.computation.expression import Affine, Expr, Fold, Load, Number, affine, children, names_in, rebuilt, renamed
 from fsr.computation.types import type_of
 from fsr.transform.computed.folding import folds_in
-from fsr.transform.computed.parts import put_in, value_of
+from fsr.transform.computed.parts import value_of, written_out
 
 
 def in_turn(c: Computation) -> Iterator[Computation]:
     """The computation with every such fold along one dimension after the other; none where there is none."""
-    made = {s.target: s for s in c.statements if s.target.startswith("_")}
-    if any(s.value is None or s.kind not in ("map", "fold", "scan") for s in c.statements):
-        return
-    found = _InTurn()
-    last = [found.told(replace(s, value=put_in(value_of(s), made))) for s in c.statements if s.target not in made]
-    if found.buffers:
-        own = tuple(b for b in c.buffers if b.name not in made)
-        yield replace(c, buffers=(*own, *found.buffers), statements=(*found.statements, *last))
+    whole, found = written_out(c), _InTurn()
+    last = [found.told(s) for s in whole.statements] if whole is not None else []
+    if whole is not None and found.buffers:
+        yield replace(whole, buffers=(*whole.buffers, *found.buffers), statements=(*found.statements, *last))
 
 
 @dataclass

@@ -9,7 +9,7 @@ from dataclasses import replace
 from fsr.computation.computation import Computation, Statement
 from fsr.computation.expression import Affine, Case, Expr, put_in_place, with_affine
 from fsr.computation.printing import affine_text
-from fsr.transform.computed.parts import put_in, value_of
+from fsr.transform.computed.parts import written_out
 
 _MOST = 4  # lines of another kind
 
@@ -17,14 +17,10 @@ _MOST = 4  # lines of another kind
 def by_last_lines(c: Computation, same: Callable[[str, str], bool]) -> Iterator[Computation]:
     """The computation with such lines apart; none where there are none. ``same``: whether two size expressions have one
     value at all sizes."""
-    made = {s.target: s for s in c.statements if s.target.startswith("_")}
-    if any(s.value is None or s.kind not in ("map", "fold", "scan") for s in c.statements):
-        return
-    whole = [replace(s, value=put_in(value_of(s), made), kind="map") for s in c.statements if s.target not in made]
-    found = [list(_apart(s, same)) for s in whole]
-    if any(len(parts) > 1 for parts in found):
-        own = tuple(b for b in c.buffers if b.name not in made)
-        yield replace(c, buffers=own, statements=tuple(part for parts in found for part in parts))
+    whole = written_out(c)
+    found = [list(_apart(replace(s, kind="map"), same)) for s in whole.statements] if whole is not None else []
+    if whole is not None and any(len(parts) > 1 for parts in found):
+        yield replace(whole, statements=tuple(part for parts in found for part in parts))
 
 
 def _apart(s: Statement, same: Callable[[str, str], bool]) -> Iterator[Statement]:

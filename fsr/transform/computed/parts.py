@@ -158,7 +158,7 @@ def _before(e: Load, s: Statement, changed: Mapping[str, int], folds: Mapping[st
 def cuts_of(c: Computation) -> list[list[Part]]:
     """Ways to cut a computation into parts, those of fewer parts first: none where it is more than maps, folds and
     scans. What a part reads, only parts behind it write; what is kept for it (see :data:`KEPT`), parts before it."""
-    if any(s.value is None or s.kind not in ("map", "fold", "scan") for s in c.statements):
+    if not _is_told(c):
         return []
     if not any(size == "1" for s in c.statements if s.target.startswith("_") for _, size in s.domain):
         c = replace(c, statements=tuple(map(_of_many, c.statements)))
@@ -264,6 +264,20 @@ def value_of(s: Statement) -> Expr:
     """What a statement computes; it is not opaque."""
     assert s.value is not None
     return s.value
+
+
+def written_out(c: Computation) -> Computation | None:
+    """The computation with the values between statements put in where they are read; None where it is more than maps,
+    folds and scans."""
+    if not _is_told(c):
+        return None
+    made = {s.target: s for s in c.statements if s.target.startswith("_")}
+    whole = tuple(replace(s, value=put_in(value_of(s), made)) for s in c.statements if s.target not in made)
+    return replace(c, buffers=tuple(b for b in c.buffers if b.name not in made), statements=whole)
+
+
+def _is_told(c: Computation) -> bool:
+    return all(s.value is not None and s.kind in ("map", "fold", "scan") for s in c.statements)
 
 
 def put_in(e: Expr, made: Mapping[str, Statement]) -> Expr:

@@ -8,18 +8,16 @@ from dataclasses import replace
 
 from fsr.computation.computation import KEPT, Buffer, Computation, Statement
 from fsr.computation.expression import Fold, Load, Number, affine, walk
-from fsr.transform.computed.parts import put_in, value_of
+from fsr.transform.computed.parts import value_of, written_out
 
 
 def set_aside(c: Computation) -> Iterator[Computation]:
     """The computation with such results set aside; none where no result is read by another point than its own."""
-    if any(s.value is None or s.kind not in ("map", "fold", "scan") for s in c.statements):
+    whole = written_out(c)
+    if whole is None or any(s.target.startswith(KEPT) for s in whole.statements):
         return
-    made = {s.target: s for s in c.statements if s.target.startswith("_")}
-    whole = [replace(s, value=put_in(value_of(s), made)) for s in c.statements if s.target not in made]
-    if any(s.target.startswith(KEPT) for s in whole):
-        return
-    aside = [s for s in whole if s.domain and s.place and any(_reads_others(other, s) for other in whole)]
+    read = [s for s in whole.statements if any(_reads_others(other, s) for other in whole.statements)]
+    aside = [s for s in read if s.domain and s.place]
     if not aside:
         return
     kept, buffers, last = list[Statement](), list[Buffer](), list[Statement]()
@@ -29,9 +27,8 @@ def set_aside(c: Computation) -> Iterator[Computation]:
         buffers.append(Buffer(name, dtype, tuple(extent for _, extent in s.domain)))
         kept.append(replace(s, target=name, place=at))
         last.append(Statement("map", s.target, s.domain, Load(name, at, dtype), s.place))
-    others = [s for s in whole if s not in aside]
-    own = tuple(b for b in c.buffers if b.name not in made)
-    yield replace(c, buffers=(*own, *buffers), statements=(*kept, *others, *last))
+    others = [s for s in whole.statements if s not in aside]
+    yield replace(whole, buffers=(*whole.buffers, *buffers), statements=(*kept, *others, *last))
 
 
 def _reads_others(reader: Statement, s: Statement) -> bool:

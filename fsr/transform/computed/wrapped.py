@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from fsr.computation.computation import Computation
 from fsr.computation.expression import Affine, Case, Expr, Load, Number, Remainder, children, rebuilt
-from fsr.transform.computed.parts import put_in, value_of
+from fsr.transform.computed.parts import value_of, written_out
 
 _FARTHEST = 8  # elements that a neighbour is away
 
@@ -16,14 +16,12 @@ _FARTHEST = 8  # elements that a neighbour is away
 def unwrapped(c: Computation, always: Callable[[str], bool]) -> Iterator[Computation]:
     """The computation with conditions; none where there is no such neighbour. ``always``: whether a condition between
     sizes holds at all of them."""
-    made = {s.target: s for s in c.statements if s.target.startswith("_")}
-    if any(s.value is None or s.kind not in ("map", "fold", "scan") for s in c.statements):
+    whole = written_out(c)
+    if whole is None:
         return
-    whole = [replace(s, value=put_in(value_of(s), made)) for s in c.statements if s.target not in made]
-    told = [replace(s, value=_told(value_of(s), dict(s.domain), always)) for s in whole]
-    if told != whole:
-        own = tuple(b for b in c.buffers if b.name not in made)
-        yield replace(c, buffers=own, statements=tuple(told))
+    told = tuple(replace(s, value=_told(value_of(s), dict(s.domain), always)) for s in whole.statements)
+    if told != whole.statements:
+        yield replace(whole, statements=told)
 
 
 def _told(e: Expr, domain: Mapping[str, str], always: Callable[[str], bool]) -> Expr:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from fsr.analysis.types import resolved
+from fsr.analysis.types import aliases, resolved
 from fsr.hardware.c_types import element_bytes
 from fsr.records import Candidate
 from fsr.source.items import Item, flat, parse_items, standing_for
@@ -79,7 +79,7 @@ class SharedTables:
     def moves(self, subject: Subject) -> Iterator[Move]:
         """Kernels that look up small arrays of the file, at places that no literal gives, and write to none."""
         for target in targets(subject):
-            if _tables(target.source, target.kernel.name, tuple(sorted(target.aliases.items()))):
+            if _tables(target.source, target.kernel.name):
                 yield Move(self.name, target.region, (), _GAIN)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
@@ -89,14 +89,14 @@ class SharedTables:
 
 
 @lru_cache(maxsize=64)
-def _tables(source: str, kernel: str, aliases: tuple[tuple[str, str], ...]) -> tuple[Table, ...]:
+def _tables(source: str, kernel: str) -> tuple[Table, ...]:
     """The tables that a kernel, or a function that only it reaches, looks up; none where they are too large."""
     if "__constant__" not in source and "__device__" not in source:
         return ()
     items = list(flat(parse_items(source, strict=False)))
     reached, others = _reached(items, {kernel}), _reached(items, _kernels(items) - {kernel})
     found = []
-    for table in _declared(source, items, dict(aliases)):
+    for table in _declared(source, items):
         using = [i for i in items if i.kind != "prototype" and table.name in i.uses and table.name not in i.names]
         known = all(i.kind == "function" and i in reached and i not in others for i in using)
         if not known or f"{table.name}{_SUFFIX}" in words(source):
@@ -104,7 +104,7 @@ def _tables(source: str, kernel: str, aliases: tuple[tuple[str, str], ...]) -> t
         uses = [use for i in using for use in _uses(source[i.start : i.end], table)]
         if all(uses) and any(_looked_up(index) for index in uses if index):
             found.append(table)
-    size = sum(math.prod(t.extents) * (element_bytes(resolved(t.type, dict(aliases))) or 0) for t in found)
+    size = sum(math.prod(t.extents) * (element_bytes(resolved(t.type, aliases(source))) or 0) for t in found)
     return tuple(found) if size <= MOST_BYTES else ()
 
 
@@ -125,7 +125,7 @@ def _reached(items: Sequence[Item], names: set[str]) -> list[Item]:
     return [i for i in functions if set(i.names) & found]
 
 
-def _declared(source: str, items: Sequence[Item], aliases: dict[str, str]) -> Iterator[Table]:
+def _declared(source: str, items: Sequence[Item]) -> Iterator[Table]:
     """Arrays of numbers whose extents are numbers, each alone in its declaration."""
     marks = standing_for(items, _CONSTANT | _DEVICE)
     for item in items:
@@ -143,7 +143,7 @@ def _declared(source: str, items: Sequence[Item], aliases: dict[str, str]) -> It
             extents.append(int(texts[after + 1]))
             after += 3
         plain = after < len(tokens) and tokens[after].text in ("=", "{", ";")
-        if plain and extents and math.prod(extents) >= FEWEST and element_bytes(resolved(type_, aliases)):
+        if plain and extents and math.prod(extents) >= FEWEST and element_bytes(resolved(type_, aliases(source))):
             yield Table(item.names[0], type_, tuple(extents), item.end)
 
 
@@ -200,7 +200,7 @@ def _looked_up(index: Sequence[Token]) -> bool:
 
 def _with_copies(target: Target) -> str:
     """The source whose kernel fills the copies first, and whose functions read them."""
-    tables = _tables(target.source, target.kernel.name, tuple(sorted(target.aliases.items())))
+    tables = _tables(target.source, target.kernel.name)
     source, copies = target.source, {t.name: t.copy for t in tables}
     items = list(flat(parse_items(source, strict=False)))
     edits = list[tuple[int, int, str]]()
