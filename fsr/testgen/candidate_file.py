@@ -12,7 +12,8 @@
     //                                                  with '| repeat' at its end where it is repeated
 
 Whatever is not said is as in the contract's own plan. In ``launch`` lines, grid and block separate their parts with
-spaces outside parentheses, and ``int32=EXPRESSION`` is a scalar of the launch's own.
+spaces outside parentheses, and ``int32=EXPRESSION`` is a scalar of the launch's own. A size may be passed by its name
+alone: its type is then the kernel's parameter's.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from pathlib import Path
 
 from fsr.contract.model import Contract
 from fsr.contract.validate import validate
-from fsr.errors import ContractError, UsageError
+from fsr.errors import ContractError, SourceError, UsageError
 from fsr.records import Candidate, Launch, Plan, ScalarArgument, Scratch
+from fsr.source.file import KernelFile
+from fsr.source.signature import signature
 
 _LINE = re.compile(r"//\s*([a-z][a-z ]*):\s*(.+?)\s*$")
 _SAYS_PLAN = frozenset(("entry", "grid", "block", "shared", "args", "repeat", "scratch", "launch", "flags"))
@@ -81,7 +84,31 @@ def candidate_of(text: str, contract: Contract, where: str) -> Candidate:
             fix="correct the comment lines at its top",
         ) from None
     flags = tuple(notes.get("flags", [""])[0].split())
-    return Candidate(text, Plan(launches, scratch, flags))
+    plan = Plan(launches, scratch, flags)
+    return Candidate(text, _sizes_typed(plan, text, contract) if notes.keys() & {"args", "launch"} else plan)
+
+
+def _sizes_typed(plan: Plan, text: str, contract: Contract) -> Plan:
+    """The plan with sizes that are passed by name as scalars of their parameters' types; names that are passed where
+    the kernel has no number stay, for the error that they are worth."""
+    known = {*(a.name for a in contract.passed()), *(s.name for s in plan.scratch)}
+    sizes = {s.name for s in contract.sizes} - known
+    if not any(a in sizes for launch in plan.launches for a in launch.args if isinstance(a, str)):
+        return plan
+    file = KernelFile.from_text(text)
+
+    def typed(launch: Launch) -> Launch:
+        try:
+            params = signature(file, launch.entry).params
+        except SourceError:
+            return launch
+        args = tuple(
+            ScalarArgument(p.dtype, a) if a in sizes and isinstance(a, str) and p.dtype and not p.pointer else a
+            for a, p in zip(launch.args, params, strict=False)
+        )
+        return replace(launch, args=args) if len(params) == len(launch.args) else launch
+
+    return replace(plan, launches=tuple(map(typed, plan.launches)))
 
 
 def stated_plan(text: str, contract: Contract, where: str) -> Plan | None:

@@ -8,6 +8,7 @@ import pytest
 
 from fsr.contract.load import load_contract
 from fsr.errors import UsageError
+from fsr.records import ScalarArgument
 from fsr.source.file import KernelFile
 from fsr.testgen.candidate_file import stated_plan
 from fsr.testgen.meant import MOST, meant_plans
@@ -61,10 +62,19 @@ def test_lines_at_the_top_say_the_launch_and_are_checked() -> None:
         assert "c.cu" in str(told.value)
 
 
-def test_how_a_size_is_passed_is_told() -> None:
+def test_a_size_passed_by_name_has_the_type_of_its_parameter() -> None:
+    contract = replace(CONTRACT, args=tuple(a for a in CONTRACT.args if a.name != "cols"))
+    for type_, dtype in (("int", "int32"), ("size_t", "uint64")):
+        head = HEAD.replace("int cols", f"{type_} cols")
+        found = stated_plan("// args: x y rows cols\n" + head + "{}", contract, "c.cu")
+        assert found is not None
+        assert found.launches[0].args == ("x", "y", "rows", ScalarArgument(dtype, "cols"))
+
+
+def test_a_size_where_the_kernel_has_no_number_is_told() -> None:
     contract = replace(CONTRACT, args=tuple(a for a in CONTRACT.args if a.name != "cols"))
     with pytest.raises(UsageError) as told:
-        stated_plan("// args: x y rows cols\n" + HEAD + "{}", contract, "c.cu")
+        stated_plan("// args: x cols rows y\n" + HEAD + "{}", contract, "c.cu")
     assert "passes 'cols', which is a size, not an argument" in told.value.what
     assert "names of arguments and scratch (rows, x, y)" in told.value.expected
     assert told.value.fix == "write int32=cols in its place"
