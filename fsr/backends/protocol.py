@@ -7,7 +7,7 @@ outcome); faults of fsr itself raise FsrError.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeGuard
@@ -251,6 +251,16 @@ class AccessProfile:
 
 
 @dataclass(frozen=True, slots=True)
+class Coverage:
+    """Which parts of a kernel one run of a plan went through. ``parts``: the function, by a number, and the line of the
+    source of each basic block that is written there, by a number of its own; ``ran``: those that a thread went
+    through."""
+
+    parts: Mapping[int, tuple[int, int]]
+    ran: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
 class BlockOrder:
     """An order in which blocks and threads of a launch run, of the many that a GPU may choose.
 
@@ -290,6 +300,15 @@ class RecordingDevice(Device, Protocol):
         accesses, blocks spread evenly over the grid are executed until the budget is used (at least one) and
         counts are scaled; faults are exact for the blocks executed. Where a launch stands for several (``times``), what
         those left out would have written counts as written. Raises DeviceFault on crash or hang."""
+
+    def covering_toolchain(self) -> Toolchain:
+        """The compiler of images for :meth:`cover`, which keeps the source's branches."""
+
+    def cover(
+        self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer], timeout_s: float = 20.0
+    ) -> Coverage:
+        """Run once as :meth:`record` does, and tell what the blocks that were executed went through. Nothing is known
+        of an image where no tool reads it. Raises DeviceFault on crash or hang."""
 
     def watching_toolchain(self) -> Toolchain:
         """The compiler of images to be watched, which finds more than one for recording does."""

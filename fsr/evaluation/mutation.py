@@ -167,6 +167,7 @@ class Bench:
         yield [*session.search_cases(), *session.candidate_cases(mutant.candidate)]
         yield session.held_out_cases()
         yield session.corner_cases()
+        yield session.coverage_cases()
         yield session.large_cases()
 
     def _watched(self, left: list[Alive]) -> Generator[Fate, None, list[Alive]]:

@@ -73,7 +73,8 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     own = session.candidate_cases(candidate)
     with inspecting(session, candidate, binaries, [*own, *held_out]) as inspected:
         left = [c for c in own if not request.own_tested or session.waits(c)]
-        passed, failure = first_failure(session, binaries.run, candidate, [*left, *held_out, *session.corner_cases()])
+        others = [*session.corner_cases(), *session.coverage_cases()]
+        passed, failure = first_failure(session, binaries.run, candidate, [*left, *held_out, *others])
         if failure is None:
             more, failure = _large(session, request)
             passed += more

@@ -44,6 +44,8 @@ def check_baseline(session: Session, cases: list[Case]) -> list[str]:
             raise session.original.error(case, Fault(FaultKind.DIFFERS, str(differs)))
         left.see(session.contract, case, expected)
         pace.took(case, time.monotonic() - started)
+    if session.spec.predicted:  # beside a GPU it would wait for it: a promotion looks
+        session.coverage_cases()
     return [*left.notes(), *_watch_some(session, cases), *_uncontained(session), *session.notes]
 
 

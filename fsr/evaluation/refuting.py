@@ -29,7 +29,13 @@ def refute_task(request: RefuteRequest) -> Outcome:
 def _failure(session: Session, request: RefuteRequest) -> CaseFailure | None:
     device, candidate, binaries = session.device, request.candidate, request.binaries
     large = [] if can_judge(device) else session.large_cases()
-    every = (*session.candidate_cases(candidate), *session.held_out_cases(), *session.corner_cases(), *large)
+    every = (
+        *session.candidate_cases(candidate),
+        *session.held_out_cases(),
+        *session.corner_cases(),
+        *session.coverage_cases(),
+        *large,
+    )
     again = [case for case in every if case.seed in request.seeds]
     failure = first_failure(session, binaries.run, candidate, again)[1]
     if failure is None and can_judge(device):

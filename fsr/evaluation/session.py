@@ -17,6 +17,7 @@ from functools import cache, partial
 from fsr.backends.lock import DeviceLock
 from fsr.backends.protocol import Device, RecordingDevice, can_judge, can_record
 from fsr.backends.select import open_device, parse_device, recording_backend
+from fsr.evaluation.coverage import covered, in_words
 from fsr.evaluation.original import Original
 from fsr.evaluation.owners import BlockMap
 from fsr.evaluation.pace import Pace
@@ -67,6 +68,7 @@ class Session:
         self.held_out_ns: dict[Case, float | None] = {}  # the original's times beside the timed sizes
         self._search_cases: list[Case] = []
         self._corners: list[Case] | None = None
+        self._coverage: list[Case] | None = None
         self._mapped: tuple[Image, BlockMap] | None = None  # of the last candidate that was judged in parts
         self._running: tuple[Image, Quickened] | None = None  # of the last candidate that was judged
         self._timed: dict[Case, CaseData] = {}
@@ -154,6 +156,17 @@ class Session:
             named = scalar_cases(self.contract, self.spec.baseline, seed)
             self._corners = self.affordable([*named, *corner_cases(self.contract, seed, self.max_elements)])
         return self._corners
+
+    def coverage_cases(self) -> list[Case]:
+        """Cases that run what few of the others run of the original; lines that none runs are told. Only promotion
+        meets them."""
+        if self._coverage is None:
+            known = [*self.search_cases(), *self.held_out_cases(), *self.corner_cases()]
+            found = covered(self.spec, self.recorder(), known)
+            self._coverage = list(found.cases)
+            if found.never:
+                self.note(in_words(self.spec.baseline.source, found.never))
+        return list(self._coverage)
 
     def large_cases(self) -> list[Case]:
         """Cases at the upper end of the sizes, as far as this machine answers them soon; none where there is but one

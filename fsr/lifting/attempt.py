@@ -263,6 +263,8 @@ class Attempt:
             terms += found
         if not terms:
             raise Refused(f"{output.name} has no elements at the sizes watched")
+        if all(t == _kept(graph, output.name, place) for t, place in zip(terms, places, strict=True)):
+            raise Refused(f"no run wrote anything to {output.name}: what the kernel does for other data is not known")
         if self._chosen(graph, terms):
             return self._scatter(graph, output)
         require_none(graph, number, terms)
@@ -298,7 +300,7 @@ class Attempt:
         found = [unasked(graph, t) for t in self.watcher.terms(graph, runs[0], output, at)]
         if any(graph.guarded(t) for t in found):
             found = self._added(graph, n, output, at, found) or found
-        home = [graph.make("load", output, tuple(graph.integer(i, "int64") for i in c)) for c in at]
+        home = [_kept(graph, output, c) for c in at]
         dtype = self.contract.argument(output).dtype
 
         def terms(run: Run) -> Sequence[int]:
@@ -407,3 +409,8 @@ class Attempt:
         reader, (output, place) = self.watcher.reader(graph, run), element
         _, value, address = graph.terms[term]
         return graph.make("chosen_at", value, *reader.indices(output, reader.led_on(output, address, place)))
+
+
+def _kept(graph: Graph, buffer: str, place: Sequence[int]) -> int:
+    """What an element held before."""
+    return graph.make("load", buffer, tuple(graph.integer(i, "int64") for i in place))

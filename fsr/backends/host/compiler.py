@@ -33,6 +33,7 @@ _COUNTED = {
     "clang": ("-fsanitize-coverage=trace-pc", "-fsanitize-coverage=bb,trace-pc,no-prune"),
     "gcc": ("-fsanitize-coverage=trace-pc",),
 }
+_UNOPTIMISED = ("-O0",)  # an optimiser makes selections of branches, and stores what both sides store once
 # Locals that were not set hold a pattern, and shared variables lie apart (spread_shared): what reads either differs.
 _WATCHED = (
     "-fsanitize=alignment,shift-exponent,float-cast-overflow", "-ftrivial-auto-var-init=pattern", "-fdata-sections",
@@ -63,13 +64,15 @@ class HostToolchain:
         checked: kernels trap where a signed integer overflows.
         watched: every build is instrumented to be watched rather than recorded: it counts no instructions, and finds
             more that is wrong.
+        covered: instrumented builds have every branch that the source has, so that what a run goes through is told.
     """
 
     def __init__(
         self, compiler: str | None = None, *, cache_folder: Path | None = None, checked: bool = False,
-        watched: bool = False,
+        watched: bool = False, covered: bool = False,
     ) -> None:  # fmt: skip
         self._requested, self._folder, self._checked, self._watched = compiler, cache_folder, checked, watched
+        self._covered = covered
 
     @property
     def name(self) -> str:
@@ -144,6 +147,7 @@ class HostToolchain:
         compiler, cache = find_compiler(self._requested), self._folder or default_cache_folder()
         options = (*COMMON, *_KERNEL, *_optimisation(compiler.family, instrumented, self._watched), *_numerics(flags))
         options += _TRAPPING[compiler.family] if self._checked else ()
+        options += _UNOPTIMISED if self._covered and instrumented else ()
         header = precompiled_header(compiler, options, cache)
         objects, unit = runtime_objects(compiler, "recording" if instrumented else "plain", cache), folder / "unit.o"
         return [

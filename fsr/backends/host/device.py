@@ -16,10 +16,10 @@ from fsr.backends.host.child import ChildDied, ChildTimedOut, HostChild
 from fsr.backends.host.faults import died
 from fsr.backends.host.launches import check_limits
 from fsr.backends.host.prepared import HostPrepared, LoadedImage, Memory
-from fsr.backends.host.recording import record, watch
+from fsr.backends.host.recording import cover, record, watch
 from fsr.backends.host.sparse import FarPlan, SparseArena
 from fsr.backends.host.tracing import ALL, Part, Trace, trace
-from fsr.backends.protocol import AccessProfile, Array, BlockOrder, Buffer, DeviceFault
+from fsr.backends.protocol import AccessProfile, Array, BlockOrder, Buffer, Coverage, DeviceFault
 from fsr.backends.toolchain import Toolchain
 from fsr.errors import HarnessError
 from fsr.hardware.gpus import H200
@@ -115,6 +115,21 @@ class HostDevice:
             raise HarnessError("recording needs an image compiled with instrumented=True")
         with self.prepare(image, launches, buffers) as prepared:
             return record(prepared, access_budget, timeout_s)
+
+    def covering_toolchain(self) -> Toolchain:
+        """As RecordingDevice.covering_toolchain."""
+        from fsr.backends.host.compiler import HostToolchain
+
+        return HostToolchain(covered=True)
+
+    def cover(
+        self, image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer], timeout_s: float = 20.0
+    ) -> Coverage:
+        """As RecordingDevice.cover."""
+        if not image.instrumented:
+            raise HarnessError("what a run goes through needs an image compiled with instrumented=True")
+        with self.prepare(image, launches, buffers) as prepared:
+            return cover(prepared, timeout_s)
 
     def watching_toolchain(self) -> Toolchain:
         """As RecordingDevice.watching_toolchain."""

@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from dataclasses import dataclass
 
 from fsr.sandbox.environment import run_tool
 
 _MARKER = "__sanitizer_cov_trace_pc"
+_CHECK = "__ubsan_handle"
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t(\S+)\s*(.*)$")
 _NEVER = re.compile(r"^(nop|data16|cs|xchg|push|pop|ret|leave|endbr|jmp|ud2|int3|lock|rep|vzeroupper|notrack)")
 _COPY = re.compile(r"^(mov|movl|movq|vmov|movaps|movups|movss|movsd|movabs)")
@@ -28,9 +30,17 @@ _NO_WORK = ("__tsan", "__ubsan", "fsr_note", "fsr_shared_place", "fsr_global_che
 _CALL = 12.0  # a library function: exp, log, sin and the like are 8 to 20 SASS instructions
 
 
-def block_weights(image: bytes) -> dict[int, float]:
-    """Instructions of each instrumented basic block, by the offset that its marker call returns to. Empty when
-    objdump is not installed."""
+@dataclass(slots=True)
+class Block:
+    """A basic block: the GPU instructions that it stands for, and where the function that it belongs to begins."""
+
+    function: int
+    weight: float = 0.0
+
+
+def blocks_of(image: bytes) -> dict[int, Block]:
+    """The instrumented basic blocks of an image, by the offset that its marker call returns to; without those that only
+    tell of a check that failed. Empty when objdump is not installed."""
     tool = shutil.which("objdump") or shutil.which("llvm-objdump")
     if tool is None:
         return {}
@@ -41,17 +51,18 @@ def block_weights(image: bytes) -> dict[int, float]:
         run = run_tool(command, pass_fds=(file,))
     finally:
         os.close(file)
-    return read_weights(run.stdout)
+    return read_blocks(run.stdout)
 
 
-def read_weights(listing: str) -> dict[int, float]:
+def read_blocks(listing: str) -> dict[int, Block]:
     """The same from objdump's listing: what follows a marker call up to the next one or the function's end."""
-    weights: dict[int, float] = {}
+    blocks: dict[int, Block] = {}
+    checks = set[int]()
     block: int | None = None
-    starts = False
+    function, starts = 0, False
     for text in listing.splitlines():
         if text.endswith(">:"):
-            block = None
+            block, function = None, int(text.split()[0], 16)
             continue
         found = _LINE.match(text)
         if found is None:
@@ -59,13 +70,15 @@ def read_weights(listing: str) -> dict[int, float]:
         address, name, operands = int(found[1], 16), found[2], found[3]
         if starts:
             block, starts = address, False
-            weights[block] = 0.0
+            blocks[block] = Block(function)
         if _MARKER in operands:
             starts = True
             continue
         if block is not None:
-            weights[block] += _weight(name, operands.partition("#")[0].strip())
-    return weights
+            blocks[block].weight += _weight(name, operands.partition("#")[0].strip())
+            if _CHECK in operands:
+                checks.add(block)
+    return {address: block for address, block in blocks.items() if address not in checks}
 
 
 def _weight(name: str, operands: str) -> float:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 
 from fsr.sandbox.environment import run_tool
 
@@ -19,6 +21,7 @@ class Lines:
     def __init__(self, image: bytes) -> None:
         self._image = image
         self._known: dict[int, int | None] = {}
+        self._own: dict[int, int] | None = None
 
     def find(self, addresses: Iterable[int]) -> dict[int, int | None]:
         """Line in the candidate for each address (offset in the image), through inlined calls: the innermost
@@ -30,37 +33,55 @@ class Lines:
             self._look_up(missing)
         return {address: self._known[address] for address in wanted}
 
+    def own(self, addresses: Iterable[int]) -> dict[int, int]:
+        """Lines of those addresses whose code stands in the candidate's text, rather than in a function of a header
+        that was inlined there. Asked for all of an image at once: the first answer stays."""
+        if self._own is None:
+            with self._command() as ask:
+                self._own = ask({address: address for address in addresses}, True)
+        return self._own
+
     def _look_up(self, addresses: list[int]) -> None:
+        with self._command() as ask:
+            self._known |= ask({address: address for address in addresses}, False)
+            lost = [address for address in addresses if self._known[address] is None]
+            if lost:
+                # Code that the compiler merged from two places has no line: take that of what stands before it.
+                self._known |= ask(
+                    {address - back: address for back in _BACK for address in lost if address > back}, False
+                )
+
+    @contextmanager
+    def _command(self) -> Iterator[Callable[[dict[int, int], bool], dict[int, int]]]:
+        """What answers for the addresses that are the keys, see :func:`_ask`; with nothing, where no tool is there."""
         tool = shutil.which("addr2line") or shutil.which("llvm-addr2line")
         if tool is None:
+            yield lambda *_: {}
             return
         file = os.memfd_create("fsr-image")
         try:
             os.write(file, self._image)
-            command = [tool, "-a", "-i", "-e", f"/proc/self/fd/{file}"]
-            self._known |= self._ask(command, file, {address: address for address in addresses})
-            lost = [address for address in addresses if self._known[address] is None]
-            if lost:
-                # Code that the compiler merged from two places has no line: take that of what stands before it.
-                before = {address - back: address for back in _BACK for address in lost if address > back}
-                self._known |= self._ask(command, file, before)
+            yield partial(_ask, [tool, "-a", "-i", "-e", f"/proc/self/fd/{file}"], file)
         finally:
             os.close(file)
 
-    def _ask(self, command: list[str], file: int, meaning: dict[int, int]) -> dict[int, int]:
-        """Lines for the values of ``meaning``, from looking up its keys; the first that has a line counts."""
-        found: dict[int, int] = {}
-        keys = list(meaning)
-        for start in range(0, len(keys), _CHUNK):
-            text = "\n".join(f"{key:#x}" for key in keys[start : start + _CHUNK])
-            run = run_tool(command, input=text, pass_fds=(file,))
-            key = -1
-            for line in run.stdout.splitlines():
-                if line.startswith("0x"):
-                    key = int(line, 16)
-                    continue
-                path, _, rest = line.rpartition(":")
-                number = rest.split()[0] if rest else ""
-                if path.endswith(SOURCE_NAME) and number.isdigit() and int(number):
-                    found.setdefault(meaning[key], int(number))
-        return found
+
+def _ask(command: list[str], file: int, meaning: dict[int, int], innermost: bool) -> dict[int, int]:
+    """Lines for the values of ``meaning``, from looking up its keys; the first that has a line counts. ``innermost``:
+    only what stands in the candidate's text itself."""
+    found: dict[int, int] = {}
+    keys = list(meaning)
+    for start in range(0, len(keys), _CHUNK):
+        text = "\n".join(f"{key:#x}" for key in keys[start : start + _CHUNK])
+        run = run_tool(command, input=text, pass_fds=(file,))
+        key, outer = -1, False
+        for line in run.stdout.splitlines():
+            if line.startswith("0x"):
+                key, outer = int(line, 16), False
+                continue
+            path, _, rest = line.rpartition(":")
+            number = rest.split()[0] if rest else ""
+            if path.endswith(SOURCE_NAME) and number.isdigit() and int(number) and not (innermost and outer):
+                found.setdefault(meaning[key], int(number))
+            outer = True
+    return found

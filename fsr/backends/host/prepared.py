@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 
 from fsr.backends.host.arena import Place
 from fsr.backends.host.faults import describe
+from fsr.backends.host.instructions import Block
 from fsr.backends.host.launches import pack_launch
 from fsr.backends.host.lines import Lines
 from fsr.backends.protocol import Array, Buffer, DeviceFault, constant_fault
@@ -24,7 +25,7 @@ class LoadedImage:
         self.key, self.image, self.lines = key, image, Lines(image.data)
         self.generation = -1
         self.entries: dict[str, tuple[list[int], str]] = {}
-        self.weights: dict[int, float] | None = None  # instructions a basic block, once a recording needs them
+        self.blocks: dict[int, Block] | None = None  # once a recording needs them
         self.shared = self.dynamic = self.base = 0  # addresses in the child: static and dynamic shared memory, image
         self._constants: dict[str, tuple[str, int, int] | None] = {}
 

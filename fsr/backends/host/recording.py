@@ -7,10 +7,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from fsr.backends.host.faults import describe
-from fsr.backends.host.instructions import block_weights
+from fsr.backends.host.instructions import Block, blocks_of
 from fsr.backends.host.prepared import HostPrepared, LoadedImage
 from fsr.backends.host.wide import Row, merge_wide, vector_sizes
-from fsr.backends.protocol import AccessProfile, AccessSite, BlockOrder, DeviceFault, LaunchProfile
+from fsr.backends.protocol import AccessProfile, AccessSite, BlockOrder, Coverage, DeviceFault, LaunchProfile
 from fsr.emulator.elf import attached_source, read_variables
 from fsr.records import ConcreteLaunch, Fault, FaultKind, Role
 
@@ -22,6 +22,7 @@ _FAULTS = {
     5: FaultKind.INPUT_CHANGED, 6: FaultKind.STATE, 7: FaultKind.UNDEFINED,
 }  # fmt: skip
 _CONSTANT = re.compile(r"__constant__[^;={}()]*?(\w+)\s*(?:\[[^;{}]*?\]\s*)*(?:;|=|\{)")
+_COVER_BUDGET = 3_000_000  # accesses
 _NOTE = "instructions are estimated from the CPU's code"
 
 
@@ -77,6 +78,16 @@ def record(prepared: HostPrepared, access_budget: int, timeout_s: float) -> Acce
     return AccessProfile(profiles, tuple(faults), _NOTE)
 
 
+def cover(prepared: HostPrepared, timeout_s: float) -> Coverage:
+    """Run the plan once. See RecordingDevice.cover."""
+    answer, _ = _observed(prepared, {"op": "record", "budget": _COVER_BUDGET}, timeout_s)
+    loaded = prepared.loaded
+    blocks = {at - 1: block for at, block in _blocks(loaded).items()}  # by the calls that mark them
+    lines = loaded.lines.own(blocks)
+    ran = {pc - loaded.base - 1 for report in answer["launches"] for pc, warps in report["blocks"] if warps}
+    return Coverage({at: (blocks[at].function, line) for at, line in lines.items()}, frozenset(ran & lines.keys()))
+
+
 def watch(prepared: HostPrepared, order: BlockOrder, timeout_s: float) -> tuple[Fault, ...]:
     """Run the plan once in that order, every access looked at. See RecordingDevice.watch."""
     return tuple(_observed(prepared, {"op": "watch", "order": asdict(order)}, timeout_s)[1])
@@ -106,9 +117,9 @@ def _observed(prepared: HostPrepared, request: dict[str, Any], timeout_s: float)
 
 def _profile(launch: ConcreteLaunch, report: Any, regions: Regions, loaded: LoadedImage) -> LaunchProfile:
     blocks = launch.grid[0] * launch.grid[1] * launch.grid[2]
-    if loaded.weights is None:
-        loaded.weights = block_weights(loaded.image.data)
-    instructions = sum(warps * loaded.weights.get(pc - loaded.base, 4.0) for pc, warps in report["blocks"])
+    known = _blocks(loaded)
+    ran = ((known.get(pc - loaded.base), warps) for pc, warps in report["blocks"])
+    instructions = sum(warps * (block.weight if block else 4.0) for block, warps in ran)
     resources = loaded.image.resources.get(launch.entry)
     static = (resources.static_shared_bytes if resources else 0) or 0
     return LaunchProfile(
@@ -118,6 +129,12 @@ def _profile(launch: ConcreteLaunch, report: Any, regions: Regions, loaded: Load
         sites=tuple(_sites(report["sites"], regions, loaded)), tensor_operations=report["tensor"],
         times=launch.times,
     )  # fmt: skip
+
+
+def _blocks(loaded: LoadedImage) -> dict[int, Block]:
+    if loaded.blocks is None:
+        loaded.blocks = blocks_of(loaded.image.data)
+    return loaded.blocks
 
 
 def _sites(rows: list[dict[str, Any]], regions: Regions, loaded: LoadedImage) -> list[AccessSite]:
@@ -200,4 +217,4 @@ def _near(address: int, regions: Regions) -> str:
     return words
 
 
-__all__ = ["Regions", "record", "watch"]
+__all__ = ["Regions", "cover", "record", "watch"]

@@ -8,6 +8,7 @@ import pytest
 from fsr.backends.host.compiler import HostToolchain
 from fsr.backends.protocol import Buffer, DeviceFault
 from fsr.records import Candidate, ConcreteLaunch, Image, Launch, Plan, Role, ScalarValue
+from tests.backends.host.conftest import launch_of
 
 ONE = ("1", "1", "1")
 
@@ -388,3 +389,31 @@ def test_a_hang_while_recording(host):
     with pytest.raises(DeviceFault) as caught:
         host.record(image, [launch], [Buffer("x", np.zeros(1, "i4"), Role.IN)], timeout_s=0.3)
     assert caught.value.fault.kind == "hang"
+
+
+def test_coverage_tells_which_lines_a_run_went_through(host):
+    source = """__device__ float half_of(float v) { return v * 0.5f; }
+__global__ void k(const float *x, float *out, int n) {
+  int i = threadIdx.x;
+  float v = x[i];
+  for (int j = 0; j < n; j++)
+    v = half_of(v) + x[j];
+  if (v > 100.0f)
+    out[i] = -1.0f;
+  else
+    out[i] = v;
+}
+"""
+    plan = Plan((Launch("k", ("1", "1", "1"), ("1", "1", "1"), "0", ()),))
+    image = host.covering_toolchain().compile(Candidate(source, plan), instrumented=True)
+    ran = {}
+    for name, value in (("few", 1.0), ("large", 400.0)):
+        args = {"x": np.full(32, value, "f4"), "out": np.zeros(32, "f4"), "n": 3}
+        launch, buffers = launch_of("k", 1, 32, 0, args)
+        seen = host.cover(image, [launch], buffers)
+        ran[name] = {seen.parts[part][1] for part in seen.ran}
+        assert seen.ran <= seen.parts.keys()
+    assert {line for _, line in seen.parts.values()} <= set(range(1, 12))
+    assert 8 in ran["large"] - ran["few"]
+    assert 10 in ran["few"] - ran["large"]
+    assert {*ran["few"]} & {*ran["large"]} >= {6}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fsr.backends.host.instructions import read_weights
+from fsr.backends.host.instructions import read_blocks
 from fsr.backends.host.wide import Row, merge_wide, vector_sizes
 
 LISTING = """
@@ -29,13 +29,19 @@ LISTING = """
 
 
 def test_weights_leave_out_copies_spills_and_instrumentation():
-    weights = read_weights(LISTING)
-    assert set(weights) == {0x1236, 0x125D}
-    assert 0 < weights[0x125D] <= 1
+    blocks = read_blocks(LISTING)
+    assert set(blocks) == {0x1236, 0x125D}
+    assert {block.function for block in blocks.values()} == {0x1230}
+    assert 0 < blocks[0x125D].weight <= 1
     # address, load, load and add, division, exponential: the last two cost as much as many instructions
-    assert 25 < weights[0x1236] < 45
+    assert 25 < blocks[0x1236].weight < 45
     copies = "    1250:\tmov    %rax,%rbx\n    1250:\tmov    %rax,0x8(%rsp)\n    1250:\tnop\n    1251:\tidiv"
-    assert read_weights(LISTING.replace("    1251:\tidiv", copies)) == weights
+    assert read_blocks(LISTING.replace("    1251:\tidiv", copies)) == blocks
+
+
+def test_a_block_that_only_tells_of_a_failed_check_is_none():
+    failed = "    125d:\tcall   3790 <__ubsan_handle_out_of_bounds>\n    125d:\tinc"
+    assert set(read_blocks(LISTING.replace("    125d:\tinc", failed))) == {0x1236}
 
 
 @pytest.mark.parametrize("compiler", ["clang++-22", "g++"])

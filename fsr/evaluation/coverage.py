@@ -1,0 +1,70 @@
+"""Which of a kernel's code its tests run: cases for what the others run seldom, and the lines that none runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fsr.backends.protocol import Coverage, DeviceFault, RecordingDevice
+from fsr.errors import MissingToolError
+from fsr.evaluation.compiling import settled
+from fsr.evaluation.spec import SessionSpec
+from fsr.records import Case, Image
+from fsr.testgen.coverage import ELEMENTS, Covered, covering, wide_draws
+from fsr.testgen.fitting import elements
+from fsr.testgen.placing import place
+from fsr.testgen.values import build
+
+RUN_S = 1.0  # of one case, which is small
+_SHOWN, _SHOWN_CHARS = 3, 60
+SHARE, MOST_S = 0.06, 8.0  # of the run's budget for looking
+
+
+@dataclass
+class _Looker:
+    """Runs of the original on the host device. ``ends``: after that none is begun."""
+
+    spec: SessionSpec
+    host: RecordingDevice
+    image: Image
+    ends: float
+
+    def run(self, case: Case) -> Coverage | None:
+        """What the original goes through on a case; None where it does not run, or there is no time."""
+        if time.monotonic() > self.ends:
+            return None
+        contract, plan = self.spec.contract, self.spec.baseline.plan
+        try:
+            launches, buffers = place(contract, plan, case, build(contract, case), some=True)
+            return self.host.cover(self.image, launches, buffers, RUN_S)
+        except DeviceFault:
+            return None
+
+
+def covered(spec: SessionSpec, host: RecordingDevice, known: Sequence[Case]) -> Covered:
+    """What ``known`` cases leave out of the original, and cases for it. Nothing where the host device cannot run it, or
+    there are no small cases."""
+    image = None if spec.cramped else _built(spec, host)
+    if image is None:
+        return Covered((), ())
+    ends = time.monotonic() + min(SHARE * spec.budget_s, MOST_S)
+    drawn = wide_draws(spec.contract, spec.seed, spec.baseline.source)
+    small = [c for c in known if not c.parts and elements(spec.contract, c.size_map()) <= ELEMENTS]
+    return covering(small, drawn, _Looker(spec, host, image, ends).run)
+
+
+def _built(spec: SessionSpec, host: RecordingDevice) -> Image | None:
+    try:
+        built = host.covering_toolchain().compile(settled(spec, spec.baseline), instrumented=True)
+    except MissingToolError:
+        return None
+    return built if isinstance(built, Image) else None
+
+
+def in_words(source: str, lines: Sequence[int]) -> str:
+    """Lines of a source, by what stands there: the numbers of a file are others."""
+    texts = [" ".join(source.splitlines()[line - 1].split()) for line in lines]
+    shown = ", ".join(f"`{text[:_SHOWN_CHARS]}`" for text in texts[:_SHOWN])
+    more = f" and {len(texts) - _SHOWN} more lines" if len(texts) > _SHOWN else ""
+    return f"no test runs {shown}{more} of the kernel: what a candidate does there is not known"
