@@ -143,7 +143,7 @@ def judge_candidate(
             if again.status >= least:
                 outcome = replace(again, evidence={**again.evidence, "launch": plan_notes(plan).strip()})
                 break
-    untested = outcome.evidence.get("untested")
+    told = [str(words) for name in ("untested", "unrun") if (words := outcome.evidence.get(name))]
     right = outcome.status >= least and outcome.stage == PROMOTION  # what stopped before was not tested
     judgement = Judgement(
         status="passed" if right else "failed",
@@ -156,7 +156,7 @@ def judge_candidate(
         evidence=dict(outcome.evidence),
         seconds=round(time.monotonic() - started, 2),
         verdict=outcome.evidence.get("verdict") if timed and right else None,
-        notes=(*fleet.notes, *report.notes, *((str(untested),) if untested else ())),
+        notes=(*fleet.notes, *report.notes, *told),
     )
     return Judged(judgement, spec, report.device)
 

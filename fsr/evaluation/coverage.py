@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fsr.backends.protocol import Coverage, DeviceFault, RecordingDevice
+from fsr.backends.toolchain import Toolchain
+from fsr.contract.model import Contract
 from fsr.errors import MissingToolError
 from fsr.evaluation.compiling import settled
 from fsr.evaluation.spec import SessionSpec
-from fsr.records import Case, Image
+from fsr.records import Candidate, Case, Image, Plan
 from fsr.testgen.coverage import ELEMENTS, Covered, covering, wide_draws
 from fsr.testgen.fitting import elements
 from fsr.testgen.placing import place
@@ -23,48 +25,50 @@ SHARE, MOST_S = 0.06, 8.0  # of the run's budget for looking
 
 @dataclass
 class _Looker:
-    """Runs of the original on the host device. ``ends``: after that none is begun."""
+    """Runs of a candidate on the host device. ``ends``: after that none is begun."""
 
-    spec: SessionSpec
+    contract: Contract
+    plan: Plan
     host: RecordingDevice
     image: Image
     ends: float
 
     def run(self, case: Case) -> Coverage | None:
-        """What the original goes through on a case; None where it does not run, or there is no time."""
+        """What it goes through on a case; None where it does not run, or there is no time."""
         if time.monotonic() > self.ends:
             return None
-        contract, plan = self.spec.contract, self.spec.baseline.plan
         try:
-            launches, buffers = place(contract, plan, case, build(contract, case), some=True)
+            launches, buffers = place(self.contract, self.plan, case, build(self.contract, case), some=True)
             return self.host.cover(self.image, launches, buffers, RUN_S)
         except DeviceFault:
             return None
 
 
-def covered(spec: SessionSpec, host: RecordingDevice, known: Sequence[Case]) -> Covered:
-    """What ``known`` cases leave out of the original, and cases for it. Nothing where the host device cannot run it, or
-    there are no small cases."""
-    image = None if spec.cramped else _built(spec, host)
+def covered(spec: SessionSpec, host: RecordingDevice, candidate: Candidate, known: Sequence[Case]) -> Covered:
+    """What ``known`` cases leave out of a candidate, or the original, and cases for it. Nothing where the host device
+    cannot run it, or there are no small cases."""
+    image = None if spec.cramped else covering_image(host.covering_toolchain(), spec, candidate)
     if image is None:
         return Covered((), ())
     ends = time.monotonic() + min(SHARE * spec.budget_s, MOST_S)
-    drawn = wide_draws(spec.contract, spec.seed, spec.baseline.source)
+    drawn = wide_draws(spec.contract, spec.seed, candidate.source)
     small = [c for c in known if not c.parts and elements(spec.contract, c.size_map()) <= ELEMENTS]
-    return covering(small, drawn, _Looker(spec, host, image, ends).run)
+    return covering(small, drawn, _Looker(spec.contract, candidate.plan, host, image, ends).run)
 
 
-def _built(spec: SessionSpec, host: RecordingDevice) -> Image | None:
+def covering_image(toolchain: Toolchain, spec: SessionSpec, candidate: Candidate) -> Image | None:
+    """A candidate as :func:`covered` runs it, by a covering toolchain, which keeps what it builds; None where that
+    cannot be."""
     try:
-        built = host.covering_toolchain().compile(settled(spec, spec.baseline), instrumented=True)
+        built = toolchain.compile(settled(spec, candidate), instrumented=True)
     except MissingToolError:
         return None
     return built if isinstance(built, Image) else None
 
 
-def in_words(source: str, lines: Sequence[int]) -> str:
-    """Lines of a source, by what stands there: the numbers of a file are others."""
+def in_words(source: str, lines: Sequence[int], of: str) -> str:
+    """Lines of a source, by what stands there: the numbers of a file are others. ``of``: what is told of them."""
     texts = [" ".join(source.splitlines()[line - 1].split()) for line in lines]
     shown = ", ".join(f"`{text[:_SHOWN_CHARS]}`" for text in texts[:_SHOWN])
     more = f" and {len(texts) - _SHOWN} more lines" if len(texts) > _SHOWN else ""
-    return f"no test runs {shown}{more} of the kernel: what a candidate does there is not known"
+    return f"no test runs {shown}{more} of {of}"

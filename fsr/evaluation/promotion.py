@@ -70,20 +70,24 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     candidate, binaries = request.candidate, request.binaries
     held_out = session.held_out_cases()
     inspections: dict[str, Json] = {}
+    unrun = ""
     own = session.candidate_cases(candidate)
     with inspecting(session, candidate, binaries, [*own, *held_out]) as inspected:
         left = [c for c in own if not request.own_tested or session.waits(c)]
-        others = [*session.corner_cases(), *session.coverage_cases()]
-        passed, failure = first_failure(session, binaries.run, candidate, [*left, *held_out, *others])
+        passed, failure = first_failure(session, binaries.run, candidate, [*left, *held_out, *session.corner_cases()])
         if failure is None:
             more, failure = _large(session, request)
             passed += more
         if failure is None:
             failure, inspections = inspected()
+        if failure is None:
+            rare, unrun = _rare(session, candidate, own)
+            more, failure = first_failure(session, binaries.run, candidate, rare)
+            passed += more
     seconds = time.monotonic() - started
     if failure is not None:
         return Outcome(Status.WRONG, "promotion", passed + 1, passed, evidence=failure.evidence(), seconds=seconds)
-    evidence: dict[str, Json] = {"sanitizers": inspections}
+    evidence: dict[str, Json] = {"sanitizers": inspections, **({"unrun": unrun} if unrun else {})}
     return Outcome(
         Status.CORRECT, "promotion", passed, passed, resources=binaries.resources, evidence=evidence, seconds=seconds
     )
@@ -116,6 +120,12 @@ def _timed(session: Session, request: PromoteRequest) -> Outcome:
         Status.PROMOTED if won else Status.CORRECT, "promotion", timing=timing, resources=binaries.resources,
         features=reading.features.quoting(candidate.source), evidence=evidence, seconds=time.monotonic() - started,
     )  # fmt: skip
+
+
+def _rare(session: Session, candidate: Candidate, own: list[Case]) -> tuple[list[Case], str]:
+    """Cases for code of the original and of the candidate that the others hardly run, and a word on what none runs."""
+    cases, unrun = session.own_coverage(candidate, own)
+    return [*session.coverage_cases(), *cases], unrun
 
 
 def _large(session: Session, request: PromoteRequest) -> tuple[int, CaseFailure | None]:

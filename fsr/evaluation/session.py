@@ -161,12 +161,22 @@ class Session:
         """Cases that run what few of the others run of the original; lines that none runs are told. Only promotion
         meets them."""
         if self._coverage is None:
-            known = [*self.search_cases(), *self.held_out_cases(), *self.corner_cases()]
-            found = covered(self.spec, self.recorder(), known)
+            original, known = self.spec.baseline, [*self.search_cases(), *self.held_out_cases(), *self.corner_cases()]
+            found = covered(self.spec, self.recorder(), original, known)
             self._coverage = list(found.cases)
             if found.never:
-                self.note(in_words(self.spec.baseline.source, found.never))
+                self.note(
+                    in_words(original.source, found.never, "the kernel: what others do there is not known")
+                )
         return list(self._coverage)
+
+    def own_coverage(self, candidate: Candidate, own: Sequence[Case]) -> tuple[list[Case], str]:
+        """Cases that run what few of the others run of a candidate, ``own`` ones among them, and a word on lines that
+        none runs."""
+        known = [*self.search_cases(), *own, *self.held_out_cases(), *self.corner_cases(), *self.coverage_cases()]
+        found = covered(self.spec, self.recorder(), candidate, known)
+        told = in_words(candidate.source, found.never, "the candidate") if found.never else ""
+        return list(found.cases), told
 
     def large_cases(self) -> list[Case]:
         """Cases at the upper end of the sizes, as far as this machine answers them soon; none where there is but one

@@ -74,6 +74,8 @@ class Promoter:
                 return None
             self.context.log.append("promote", id=trial.proposal.id, outcome=to_json(outcome))
             if outcome.status is Status.PROMOTED:
+                if unrun := outcome.evidence.get("unrun"):
+                    state.notes.append(str(unrun))
                 return Trial(trial.proposal, self._whole(self.refinement.trial(trial.proposal.id), outcome))
             if self._refuse(trial, outcome):
                 return None

@@ -28,7 +28,9 @@ WIDE = tuple(f"edges wide {n}" for n in range(5))  # scalars at wide numbers, on
 TINY = "edges tiny"  # floating scalars just above the smallest normal number
 EDGES = (ZERO, MINUS, TINY, *WIDE)
 HALVES = "halves"
-CROWD, CROWD_ZERO = CROWDS = ("nan crowd", "nan crowd zero")  # beside scalars as they come, and at 0
+CROWD, CROWD_ZERO = "nan crowd", "nan crowd zero"  # beside scalars as they come, and at 0
+FIRST_NAN, LAST_NAN = "nan first", "nan last"  # at that place alone
+CROWDS = (CROWD, CROWD_ZERO, FIRST_NAN, LAST_NAN)
 RUNS, LONG, LOWEST, PERIOD, CONSTANT = STRUCTURES = (
     "long runs", "long ordinary", "constant lowest", "period two", "constant high"
 )  # fmt: skip
@@ -151,12 +153,14 @@ def nan_patterns(dtype: np.dtype[Any]) -> Array:
     return np.array(found, np.dtype(f"u{dtype.itemsize}"))
 
 
-def crowded(values: Array, low: float, high: float, rng: np.random.Generator) -> Array:
-    """The values with NaNs in their places: from each few to the next in another manner (none, one, two side by side,
-    a run, every other, half, and among infinities where limits have none)."""
+def crowded(values: Array, family: str, low: float, high: float, rng: np.random.Generator) -> Array:
+    """The values with NaNs in their places: one at an end, or from each few to the next in another manner (none, one,
+    two side by side, a run, every other, half, and among infinities where limits have none)."""
     flat = values.reshape(-1).copy()
     none, infinite = np.zeros(flat.size, bool), np.zeros(flat.size, bool)
-    for start in range(0, flat.size, SEGMENT):
+    if family in (FIRST_NAN, LAST_NAN):
+        none[{FIRST_NAN: slice(1), LAST_NAN: slice(-1, None)}[family]] = True
+    for start in range(0, flat.size, SEGMENT) if family in (CROWD, CROWD_ZERO) else ():
         part = none[start : start + SEGMENT]
         place, manner = int(rng.integers(len(part))), int(rng.integers(7))
         half = rng.integers(0, 2, len(part)) == 1

@@ -16,13 +16,15 @@ from fsr.testgen.fitting import clip, elements, fit
 
 FAR_ELEMENTS = (1 << 24, 1 << 31)  # where an index leaves a float's whole numbers, and an int
 BRIM = 140  # sizes that are never as long come to their most beside others
+LARGEST_TILE, MANY_TILES = 1024, (9, 100)  # elements that the largest block takes at once, and how many times so many
 SHORT = 3  # a size beside one that is as long as there is room
 BEYOND_WHOLE = 1 << 20  # elements of a buffer from which on what is allowed is more than what is run in whole
 
 
 def large_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
     """Cases at the upper end: each size as large as ``max_elements`` in all buffers allow, the others small or
-    middling, and sizes just off powers of two from 2^13 on. Cheapest first."""
+    middling, sizes just off powers of two from 2^13 on, and one past or short of many whole tiles, where values are in
+    order, so that neighbours are close. Cheapest first."""
     rng = stream("large", contract, seed)
     chosen: list[tuple[dict[str, int], str]] = []
     for size in contract.sizes:
@@ -33,6 +35,10 @@ def large_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
         for power, family in zip(powers, ("negated", "normal", CROWNED), strict=False):  # negated: one bin for all
             others = {s.name: clip(s, int(rng.integers(1, 20))) for s in contract.sizes}
             value = clip(size, (1 << int(power)) + int(rng.integers(-3, 4)))
+            chosen.append((fit(contract, others | {size.name: value}, max_elements, pinned=size.name), family))
+        for past, family in ((1, "reverse"), (-1, "sorted")):
+            others = {s.name: clip(s, int(rng.integers(1, 20))) for s in contract.sizes}
+            value = clip(size, LARGEST_TILE * int(rng.integers(*MANY_TILES)) + past)
             chosen.append((fit(contract, others | {size.name: value}, max_elements, pinned=size.name), family))
     unique = {tuple(s.items()): (s, f) for s, f in reversed(chosen) if elements(contract, s) > HOST_ELEMENTS // 2}
     cases = [new_case(f"large {i}", *drawn, rng, CaseKind.LARGE) for i, drawn in enumerate(reversed(unique.values()))]

@@ -262,7 +262,7 @@ def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping
             floats = [float(s.value) for s in scalars.values() if is_float(numpy_dtype(s.dtype))]
             made = corners.edge_floats(values, floats, list(sizes.values()), (low, high), rng)
         elif not argument.constraints.finite:
-            made = corners.crowded(values, low, high, rng)
+            made = corners.crowded(values, case.family, low, high, rng)
     return _in_order(argument, made)
 
 
