@@ -7,7 +7,7 @@ lives in registers; any other goes to local memory (CUDA C++ Programming Guide, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from fsr.source.form import (
     Assign,
@@ -21,6 +21,7 @@ from fsr.source.form import (
     KernelForm,
     OpaqueExpr,
     OpaqueStmt,
+    Scope,
     Stmt,
     Unary,
     While,
@@ -34,7 +35,6 @@ from fsr.source.walk import (
     names_in,
     opaque_names,
     walk_expr,
-    walk_exprs,
     walk_stmts,
 )  # fmt: skip
 
@@ -42,62 +42,79 @@ _WRITES = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|<<=|>>=")
 
 
 def in_local_memory(kernel: KernelForm) -> tuple[Declare, ...]:
-    """The arrays that a kernel declares for each thread, and indexes by what no compiler knows."""
+    """The arrays that a kernel declares for each thread, and indexes by what no compiler knows. Of a device function
+    too, whose arguments may be constants where it is called; what they point to is none."""
     arrays = [s for s in walk_stmts(kernel.body) if isinstance(s, Declare) and s.dims and not s.qualifiers]
-    if not arrays:
-        return ()
-    known_late = _RunTime(kernel).names
-    indexed = {base_name(e) for e in walk_exprs(kernel.body) if isinstance(e, Index) and names_in(e.index) & known_late}
-    return tuple(a for a in arrays if a.name in indexed)
+    indexed = _RunTime(kernel).indexed if arrays else ()
+    return tuple(a for a in arrays if id(a) in indexed)
+
+
+_Key = str | int  # a variable: by the statement that declares it, since several may have one name, else by its name
+_Scope = Mapping[str, _Key]
 
 
 class _RunTime:
-    """``names``: the variables of a kernel whose values are known at run time only, however loops are unrolled: of
-    parameters, ids, memory, and what is assigned where a test of such values lets some threads come, or some turns."""
+    """``late``: the variables of a kernel whose values are known at run time only, however loops are unrolled: of
+    parameters, ids, memory, and what is assigned where a test of such values lets some threads come, or some turns.
+    ``indexed``: the arrays with such an index."""
 
     def __init__(self, kernel: KernelForm) -> None:
-        self.names = {*BUILTINS, *(p.name for p in kernel.params)}
+        called = any("__device__" in word for word in kernel.prefix)
+        given = {p.name for p in kernel.params if p.is_pointer or "&" in p.type or not called}
+        self.late: set[_Key] = {*BUILTINS, *given}
+        self.indexed = set[_Key]()
         known = -1
-        while known != len(self.names):
-            known = len(self.names)
-            self._depths: dict[str, int] = {}  # tests on run-time values around a variable's declaration
-            self._walk(kernel.body, 0)
+        while known != len(self.late):
+            known = len(self.late)
+            self._depths: dict[_Key, int] = {}  # tests on run-time values around a variable's declaration
+            self._walk(kernel.body, 0, {})
 
-    def _walk(self, body: Block, depth: int) -> None:
+    def _walk(self, body: Block, depth: int, outer: _Scope) -> None:
+        scope = dict(outer)
         for s in body:
+            within = self._enter(s, depth, scope)
             for name, values in _assigned(s):
-                if depth > self._depths.get(name, 0) or self._reads(values):
-                    self.names.add(name)
-            self._enter(s, depth)
-            inside = depth + (self._reads(_decides(s)) or (isinstance(s, For | While) and self._leaves(s.body)))
+                key = within.get(name, name)
+                if depth > self._depths.get(key, 0) or self._reads(values, within):
+                    self.late.add(key)
+            for e in (part for whole in exprs_of(s) for part in walk_expr(whole)):
+                if isinstance(e, Index) and self._reads([e.index], within):
+                    self.indexed.add(within.get(base_name(e) or "", ""))
+            often = isinstance(s, For | While) and self._leaves(s.body, within)
             for block in blocks_of(s):
-                self._walk(block, inside)
+                self._walk(block, depth + (often or self._reads(_decides(s), within)), within)
 
-    def _enter(self, s: Stmt, depth: int) -> None:
+    def _enter(self, s: Stmt, depth: int, scope: dict[str, _Key]) -> _Scope:
+        """The names within a statement; ``scope`` gets what it declares for those behind it."""
         match s:
             case Declare(name=name):
-                self._depths[name] = depth
-                if "__shared__" in s.qualifiers or (s.init is not None and self._reads([s.init])):
-                    self.names.add(name)
+                scope[name] = id(s)
+                self._depths[id(s)] = depth
+                if "__shared__" in s.qualifiers or (s.init is not None and self._reads([s.init], scope)):
+                    self.late.add(id(s))
             case For(type=type_, var=name):
+                within = scope if type_ is None else {**scope, name: id(s)}
                 if type_ is not None:
-                    self._depths[name] = depth + 1
-                if self._reads(exprs_of(s)) or (type_ is None and self._leaves(s.body)):
-                    self.names.add(name)
+                    self._depths[id(s)] = depth + 1
+                if self._reads(exprs_of(s), within) or (type_ is None and self._leaves(s.body, within)):
+                    self.late.add(within.get(name, name))
+                return within
             case OpaqueStmt(text):
-                self.names |= opaque_names(text)
+                self.late |= {scope.get(name, name) for name in opaque_names(text)}
+        return scope
 
-    def _reads(self, expressions: Iterable[Expr]) -> bool:
-        return any(names_in(e) & self.names for e in expressions)
+    def _reads(self, expressions: Iterable[Expr], scope: _Scope) -> bool:
+        return any(scope.get(name, name) in self.late for e in expressions for name in names_in(e))
 
-    def _leaves(self, body: Block) -> bool:
+    def _leaves(self, body: Block, scope: _Scope) -> bool:
         """Whether some turn may end early, or be the last, by what is known at run time."""
+        scope = {**scope, **{s.name: id(s) for s in body if isinstance(s, Declare)}}
         for s in body:
             if isinstance(s, If):
                 jumps = any(isinstance(x, Jump) for x in walk_stmts((s,)))
-                if (jumps and self._reads([s.test])) or self._leaves(s.then) or self._leaves(s.orelse):
+                if (jumps and self._reads([s.test], scope)) or any(self._leaves(b, scope) for b in blocks_of(s)):
                     return True
-            elif not isinstance(s, For | While) and any(map(self._leaves, blocks_of(s))):
+            elif isinstance(s, Scope) and self._leaves(s.body, scope):
                 return True
         return False
 

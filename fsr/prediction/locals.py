@@ -9,7 +9,7 @@ from fsr.analysis.local_arrays import in_local_memory
 from fsr.errors import SourceError
 from fsr.records import Candidate
 from fsr.source.form import Declare, Scope, While
-from fsr.source.parse import parse_kernels
+from fsr.source.parse import parse_device_functions, parse_kernels
 from fsr.source.walk import walk_stmts
 
 
@@ -17,14 +17,14 @@ def with_locals_told(candidate: Candidate) -> Candidate:
     """What the host device records of a candidate: line for line the same text, each such array told of where it is
     declared. The very candidate where there is none."""
     try:
-        kernels = parse_kernels(candidate.source).values() if "[" in candidate.source else ()
+        functions = [*parse_kernels(candidate.source).values(), *parse_device_functions(candidate.source).values()]
     except SourceError:
         return candidate
     data, told = candidate.source.encode(), dict[int, str]()
-    for kernel in kernels:
+    for function in functions:
         # ``for (int i = 0, a[3]; ...)`` has no place for a statement behind the declaration.
-        heads = {id(x) for s in walk_stmts(kernel.body) if isinstance(s, Scope) and _is_for(s) for x in s.body}
-        for array in in_local_memory(kernel):
+        heads = {id(x) for s in walk_stmts(function.body) if isinstance(s, Scope) and _is_for(s) for x in s.body}
+        for array in in_local_memory(function):
             if id(array) not in heads and _stands_alone(data, array):
                 end = (array.span or (0, 0))[1]
                 told[end] = told.get(end, "") + f" fsr_note_local({array.name}, sizeof({array.name}));"

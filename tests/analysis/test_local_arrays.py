@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fsr.analysis.local_arrays import in_local_memory
-from fsr.source.parse import parse_kernels
+from fsr.source.parse import parse_device_functions, parse_kernels
 
 AT_RUN_TIME = {
     "by data": "for (int i = 0; i < n; i++) a[x[i]]++;",
@@ -25,6 +25,8 @@ IN_REGISTERS = {
     "by what these count": "for (int i = -1; i < 2; i++) for (int j = 0; j < 2; j++) a[c++] = x[i + j + n];",
     "in a loop that data ends": "for (int i = 0; i < 8; i++) { if (x[i] < 0) break; a[i] = x[i]; }",
     "in a branch": "if (x[0]) { int j = 2; j += 1; for (int i = 0; i < 4; i++) a[j + i] = n; }",
+    "by variables of the same names as others": """for (int i = threadIdx.x; i < n; i += 32) y[i] = 0;
+        for (int i = 0; i < 4; i++) { int j = 2 * i; a[j] = x[i]; } int j = n; y[0] = a[6] + j;""",
     "with others at run time": "for (int k = 0; k < n; k++) for (int i = 0; i < 8; i++) a[i] += x[k * 8 + i];",
 }
 
@@ -46,3 +48,12 @@ def test_indices_that_are_constants_once_loops_are_unrolled(body: str) -> None:
 
 def test_shared_arrays_are_nobodys_own() -> None:
     assert found("__shared__ int s[8]; s[x[0]] = 1; y[0] = s[x[1]];") == []
+
+
+def test_arguments_of_a_function_may_be_constants() -> None:
+    text = """__device__ int f(const int *x, int n) {
+      int a[8], b[8];
+      for (int i = 0; i < n; i++) { a[i] = x[i]; b[x[i]] = i; }
+      return a[n - 1] + b[1];
+    }"""
+    assert [array.name for array in in_local_memory(parse_device_functions(text)["f"])] == ["b"]
