@@ -38,6 +38,7 @@ from fsr.source.walk import (
     walk_stmts,
 )  # fmt: skip
 
+_ASSEMBLY = re.compile(r"\s*(?:__)?asm\b")
 _WRITES = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|<<=|>>=")
 
 
@@ -66,6 +67,7 @@ class _RunTime:
         known = -1
         while known != len(self.late):
             known = len(self.late)
+            self._counters = set[_Key]()  # of loops, which set them alone
             self._depths: dict[_Key, int] = {}  # tests on run-time values around a variable's declaration
             self._walk(kernel.body, 0, {})
 
@@ -96,11 +98,12 @@ class _RunTime:
                 within = scope if type_ is None else {**scope, name: id(s)}
                 if type_ is not None:
                     self._depths[id(s)] = depth + 1
+                    self._counters.add(id(s))
                 if self._reads(exprs_of(s), within) or (type_ is None and self._leaves(s.body, within)):
                     self.late.add(within.get(name, name))
                 return within
             case OpaqueStmt(text):
-                self.late |= {scope.get(name, name) for name in opaque_names(text)}
+                self.late |= {scope.get(name, name) for name in opaque_names(text)} - self._counters
         return scope
 
     def _reads(self, expressions: Iterable[Expr], scope: _Scope) -> bool:
@@ -124,6 +127,14 @@ def _decides(s: Stmt) -> tuple[Expr, ...]:
     return exprs_of(s) if isinstance(s, If | While | For) else ()
 
 
+def _set_by(text: str) -> frozenset[str]:
+    """The variables that an expression which the form does not model may set: of inline assembly its outputs."""
+    if not _ASSEMBLY.match(text):
+        return opaque_names(text) if _WRITES.search(text) else frozenset()
+    parts = re.sub(r'"(?:\\.|[^"\\])*"|\[[^][]*\]', "", text).split(":")
+    return opaque_names(parts[1]) if len(parts) > 1 else frozenset()
+
+
 def _assigned(s: Stmt) -> Iterator[tuple[str, tuple[Expr, ...]]]:
     """The variables that a statement gives another value than they were declared with, and what that is made of."""
     if isinstance(s, Assign):
@@ -131,8 +142,8 @@ def _assigned(s: Stmt) -> Iterator[tuple[str, tuple[Expr, ...]]]:
     for e in exprs_of(s):
         for x in walk_expr(e):
             match x:
-                case OpaqueExpr(text) if _WRITES.search(text):
-                    yield from ((name, (x,)) for name in opaque_names(text))
+                case OpaqueExpr(text):
+                    yield from ((name, (x,)) for name in _set_by(text))
                 case Call(args=args):
                     pointers = [a for a in args if isinstance(a, Unary) and a.op == "&"]
                     yield from ((base_name(a) or "", args) for a in pointers)

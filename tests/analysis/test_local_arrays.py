@@ -27,6 +27,12 @@ IN_REGISTERS = {
     "in a branch": "if (x[0]) { int j = 2; j += 1; for (int i = 0; i < 4; i++) a[j + i] = n; }",
     "by variables of the same names as others": """for (int i = threadIdx.x; i < n; i += 32) y[i] = 0;
         for (int i = 0; i < 4; i++) { int j = 2 * i; a[j] = x[i]; } int j = n; y[0] = a[6] + j;""",
+    "beside inline assembly": """for (int i = 0; i < 4; i++) {
+          int j = 2 * i;
+          asm volatile("add.s32 %0, %1, %2;" : "=r"(a[j]) : "r"(x[i]), "r"(j));
+          a[j + 1] = a[j];
+        }""",
+    "in a loop's switch": "for (int i = 0; i < 8; i++) { switch (i) { case 1: c = 3; } a[i] = c; }",
     "with others at run time": "for (int k = 0; k < n; k++) for (int i = 0; i < 8; i++) a[i] += x[k * 8 + i];",
 }
 
