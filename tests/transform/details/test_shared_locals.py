@@ -186,6 +186,21 @@ def test_large_arrays_go_with_smaller_blocks(subject_from, runner) -> None:
     assert not list(ACTION.moves(subject_from(kernel(HISTOGRAM.replace("[31]", "[4000]"), shape="256"))))
 
 
+def test_blocks_that_data_numbers_are_cut(subject_from, runner) -> None:
+    """A block a row, a thread a column, whatever the row's length."""
+    text = kernel(HISTOGRAM.replace("[31]", "[90]"))
+    text = text.replace('"ceil_div(n, 64)"', '"rows"').replace("block = 64", 'block = "n"').replace('["n', '["rows * n')
+    text = text.replace(
+        "n = {min = 1, max = 100000", "rows = {min = 1, max = 64, timed = 4}\n// n = {min = 1, max = 512"
+    )
+    text = text.replace("timed = 4096", "timed = 512").replace("if (at >= n) return;", "").replace("blockDim.x", "n")
+    subject = subject_from(text)
+    moves = list(ACTION.moves(subject))
+    assert [m.params for m in moves] == [(("threads", 128),), (("threads", 64),)]
+    changed = ACTION.apply(subject, moves[0])
+    runner.check(subject, changed, {"rows": 1, "n": 1}, {"rows": 3, "n": 200})
+
+
 def test_what_fits_beside_the_rest_is_moved(subject_from, runner) -> None:
     both = HISTOGRAM.replace("int counts", "float far[190]; far[type[at]] = 1.f;\n    int counts")
     subject = subject_from(kernel(both.replace("out[at] = ", "out[at] = far[type[at]] + ")))
