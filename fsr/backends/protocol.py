@@ -205,7 +205,7 @@ class AccessSite:
     """
 
     line: int
-    space: str  # "global", "shared", "constant"
+    space: str  # "global", "shared", "constant", "local" (arrays that fsr.prediction.locals tells of)
     kind: str  # "read", "write", "atomic"
     bytes: int  # of one lane's access
     buffer: str  # argument or scratch name; the variable for shared memory

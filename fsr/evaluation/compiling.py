@@ -13,6 +13,7 @@ from fsr.errors import MissingToolError, SourceError
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.guard.check import guard
 from fsr.guard.settled import settled_pair
+from fsr.prediction.locals import with_locals_told
 from fsr.records import Candidate, CompileFailure, Fault, Resources
 from fsr.source.file import KernelFile
 
@@ -49,7 +50,8 @@ def build(spec: SessionSpec, candidate: Candidate) -> Binaries | CompileFailure 
         if isinstance(checked, CompileFailure):
             return checked
         resources = checked
-    image = run_toolchain(spec).compile(candidate, instrumented=spec.backend.records, timeout_s=COMPILE_TIMEOUT_S)
+    told = with_locals_told(candidate) if spec.backend.records else candidate
+    image = run_toolchain(spec).compile(told, instrumented=spec.backend.records, timeout_s=COMPILE_TIMEOUT_S)
     if isinstance(image, CompileFailure):
         return image
     seconds = time.monotonic() - started

@@ -20,6 +20,7 @@ from fsr.features.instructions import mix
 from fsr.features.lifted import main_launch, text_features
 from fsr.features.schema import Binary, Features
 from fsr.hardware.gpus import closest_target
+from fsr.prediction.locals import with_locals_told
 from fsr.prediction.predict import predict
 from fsr.records import Case, Image
 from fsr.sandbox.confine import support
@@ -82,7 +83,8 @@ def _recorded(request: EnrichRequest) -> Enriched:
     spec, candidate = request.spec, request.candidate
     if min(buffer_bytes(spec.contract, sizes) for sizes in spec.contract.timed_sizes()[:1]) > MOST_RECORDED_BYTES:
         return Enriched(note="candidates are not recorded beside the GPU: the timed sizes are too large", never=True)
-    built = recording_backend().toolchain(spec.target).compile(settled(spec, candidate), instrumented=True)
+    told = with_locals_told(settled(spec, candidate))
+    built = recording_backend().toolchain(spec.target).compile(told, instrumented=True)
     text = Features(text_features(parse_kernels(candidate.source)), _instruction_mix(request))
     if not isinstance(built, Image):
         return Enriched(text)

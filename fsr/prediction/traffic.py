@@ -78,7 +78,8 @@ class _Hits:
 def launch_traffic(
     launch: LaunchProfile, resident: Residency, target: Target, warm: Mapping[str, float] = _NOTHING_WARM
 ) -> tuple[SiteTraffic, ...]:
-    """The demand of every global-memory site, reads before writes before atomics, in line order.
+    """The demand of every global-memory site, reads before writes before atomics, in line order; then of local memory,
+    which is taken to stay in the L1.
 
     The first touch of a byte comes from DRAM, since timing starts with cold caches; ``warm`` gives for buffers that
     earlier launches of the plan touched the share that the L2 still holds.
@@ -101,6 +102,7 @@ def launch_traffic(
             if site.unique_sectors * SECTOR <= _KEPT_L1 * resident.l1_bytes:  # read by block after block on an SM
                 l2 = min(l2, site.unique_sectors * resident.sms)
         found.append(_demand(site, l2, min(dram, l2 * SECTOR), target))
+    found += [_demand(s, 0.0, 0.0, target) for s in launch.sites if s.space == "local"]
     return tuple(found)
 
 

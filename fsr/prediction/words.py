@@ -65,7 +65,7 @@ _RESOURCE_WORDS = {
 def line_remarks(launch: LaunchPrediction) -> list[LineRemark]:
     """The lines that ask most of the memory system, heaviest first."""
     passes = {id(t.site): t.passes for t in launch.traffic}
-    sites = [s for s in launch.profile.sites if s.space in ("global", "shared")]
+    sites = [s for s in launch.profile.sites if s.space in ("global", "shared", "local")]
     demand = [(passes.get(id(s), max(s.wavefronts, s.requests)) + s.serial, s) for s in sites]
     total = sum(weight for weight, _ in demand) or 1.0
     traffic = {id(t.site): t for t in launch.traffic}

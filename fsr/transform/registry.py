@@ -15,6 +15,7 @@ from fsr.transform.details.kept_reads import KeepReads
 from fsr.transform.details.qualifiers import CacheHint, Restrict
 from fsr.transform.details.row_padding import RowPadding
 from fsr.transform.details.scalar_replacement import ScalarReplacement
+from fsr.transform.details.shared_locals import SharedLocals
 from fsr.transform.details.shared_padding import SharedPadding
 from fsr.transform.details.shared_tables import SharedTables
 from fsr.transform.details.unroll import Unroll
@@ -42,9 +43,9 @@ STRUCTURAL: tuple[Action, ...] = (
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), Coarsen(), GridStride(),
-    SplitInterior(), EarlyExit(), SharedTables(), SharedPadding(), RowPadding(), ScalarReplacement(), KeepReads(),
-    FastMath(), FloatLiterals(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(), LaunchBounds(),
-    CompileFlags(),
+    SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(), SharedPadding(), RowPadding(), ScalarReplacement(),
+    KeepReads(), FastMath(), FloatLiterals(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(),
+    LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 

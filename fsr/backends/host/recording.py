@@ -14,7 +14,9 @@ from fsr.backends.protocol import AccessProfile, AccessSite, BlockOrder, Coverag
 from fsr.emulator.elf import attached_source, read_variables
 from fsr.records import ConcreteLaunch, Fault, FaultKind, Role
 
-_GLOBAL, _SHARED, _IMAGE = 0, 1, 2
+_GLOBAL, _SHARED, _IMAGE, _LOCAL = 0, 1, 2, 3
+_LOCALS = "local memory"
+_SPACES = {_SHARED: "shared", _LOCAL: "local"}
 _UNDEFINED, _DEFINED = (True, False), (False, False)  # variables of the image, which kernels may write
 _ACCESS = ("read", "write", "atomic")
 _FAULTS = {
@@ -148,8 +150,8 @@ def _sites(rows: list[dict[str, Any]], regions: Regions, loaded: LoadedImage) ->
     for row in rows:
         line = row["line"] or lines.get(row["pc"] - loaded.base - 1) or 0
         constant = row["space"] == _IMAGE and row["region"] not in written
-        space = "constant" if constant else "shared" if row["space"] == _SHARED else "global"
-        name = regions.names[row["region"]]
+        space = "constant" if constant else _SPACES.get(row["space"], "global")
+        name = _LOCALS if space == "local" else regions.names[row["region"]]
         if space == "constant" and name.rpartition("::")[2] not in held:
             row = {**row, "wavefronts": row["requests"]}  # a variable of the device, through the L1
         records.append(Row(line, space, _ACCESS[row["access"]], row["bytes"], name, row))
@@ -159,7 +161,7 @@ def _sites(rows: list[dict[str, Any]], regions: Regions, loaded: LoadedImage) ->
         key = (one.line, one.space, one.kind, one.bytes, one.buffer)
         totals[key] = _sum(totals.get(key), one)
     # Two accesses of one line that touch the same sectors are two sites to the recorder and count them twice.
-    whole = {name: size / 32 + 1 for name, size in regions.sizes.items()}
+    whole = {name: size / 32 + 1 for name, size in regions.sizes.items()} | {_LOCALS: 0.0}
     capped = (
         replace(s, unique_sectors=min(s.unique_sectors, whole[s.buffer]), integers=s.buffer in regions.integers)
         for s in totals.values()

@@ -24,7 +24,7 @@ _PLAIN = ("fiber", "block", "named", "launch", "async", "wgmma")
 # What each kind of build consists of, and the macro that its sources see.
 _PARTS = {
     "plain": _PLAIN,
-    "recording": (*_PLAIN, "recorder", "shadow", "knowledge", "order", "statistics"),
+    "recording": (*_PLAIN, "recorder", "locals", "shadow", "knowledge", "order", "statistics"),
     "tracing": (*_PLAIN, "tracer"),
 }
 _MACROS = {"plain": (), "recording": ("-DFSR_RECORD",), "tracing": ("-DFSR_TRACE",)}

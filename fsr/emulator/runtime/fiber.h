@@ -25,11 +25,13 @@ struct StackPool {
   bool holds(uintptr_t address, unsigned index) const {
     return address - reinterpret_cast<uintptr_t>(base) - stride * index < stride;
   }
-  // A stack pointer from which fsr_switch starts `entry`. Tops are staggered, or the hot ends of 1024 stacks
-  // would all fall into the same cache sets.
+  // Where a stack begins. Tops are staggered, or the hot ends of 1024 stacks would all fall into the same cache sets.
+  uintptr_t top(unsigned index) const {
+    return (reinterpret_cast<uintptr_t>(base) + stride * (index + 1) - (index % 16) * 192) & ~uintptr_t{63};
+  }
+  // A stack pointer from which fsr_switch starts `entry`.
   void* fresh(unsigned index, void (*entry)()) const {
-    uintptr_t top = reinterpret_cast<uintptr_t>(base) + stride * (index + 1) - (index % 16) * 192;
-    void** sp = reinterpret_cast<void**>(top & ~uintptr_t{63});
+    void** sp = reinterpret_cast<void**>(top(index));
     *--sp = nullptr;  // return address of entry, which never returns; keeps the ABI's alignment
     *--sp = reinterpret_cast<void*>(entry);
     for (int i = 0; i < 6; i++) *--sp = nullptr;

@@ -42,7 +42,11 @@ Region* region_of(uintptr_t address, unsigned bytes, Access kind, uintptr_t pc, 
 }
 
 inline void access(uintptr_t address, unsigned bytes, Access kind, Manner manner, uintptr_t pc, int line) {
-  if (!recording || stacks.holds(address, current_stack)) return;
+  if (!recording) return;
+  if (stacks.holds(address, current_stack)) {
+    if (local_count && !order.watched) locals_access(address, bytes, kind, pc), accesses++;
+    return;
+  }
   settle();
   Region* region = region_of(address, bytes, kind, pc, line);
   if (!region) return;
@@ -290,6 +294,7 @@ static void begin_recorded(const fsr_entry* entry, void** args, const unsigned* 
   start_launch(entry, args, grid, block, shared_bytes);
   next_poison();
   statistics_reset();
+  locals_reset();
   shadow_launch_start();
   for (unsigned i = 0; i < region_count; i++)
     if (regions[i].begin == reinterpret_cast<uintptr_t>(fsr_dynamic_shared)) regions[i].end = regions[i].begin + shared_bytes;

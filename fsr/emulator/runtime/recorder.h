@@ -7,7 +7,7 @@
 
 namespace fsr {
 
-enum Space : uint32_t { kGlobal = 0, kShared = 1, kImageData = 2 };
+enum Space : uint32_t { kGlobal = 0, kShared = 1, kImageData = 2, kLocal = 3 };
 enum Access : uint32_t { kRead = 0, kWrite = 1, kAtomic = 2 };
 
 constexpr unsigned kSectorsPerLine = 4, kSector = 32, kMaxRegions = 4096, kMaxSites = 4096, kMaxRows = 2048, kMaxFaults = 64;
@@ -106,7 +106,7 @@ struct Manner {
 };
 
 extern bool recording;
-extern Region regions[kMaxRegions];
+extern Region regions[kMaxRegions + 1];  // the last is local memory, which no address lies in
 extern unsigned region_count;
 
 Region* find_region(uintptr_t address, size_t bytes);
@@ -152,6 +152,11 @@ void order_fence(uint32_t bits);
 // `shared`: shared memory, where one address is another place for every block.
 void order_strong(uintptr_t address, bool shared, unsigned bytes, Access access, uint32_t bits);
 bool stale_value(uintptr_t address, bool shared, unsigned bytes, unsigned char* value);  // what a relaxed load may still see
+
+// Local memory: see locals.cpp.
+extern unsigned local_count;     // arrays that kernels told of
+void locals_reset();
+void locals_access(uintptr_t address, unsigned bytes, Access access, uintptr_t pc);
 
 void statistics_reset();         // a new launch
 void statistics_block_start();

@@ -14,7 +14,7 @@
 
 namespace fsr {
 
-Region regions[kMaxRegions];
+Region regions[kMaxRegions + 1];
 unsigned region_count;
 
 namespace {

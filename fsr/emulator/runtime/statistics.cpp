@@ -64,7 +64,7 @@ Site* find_site(unsigned region, unsigned bytes, Access access, uintptr_t pc, in
       s = Site{};
       s.pc = pc, s.line = line, s.slot = region, s.region = regions[region].index, s.bytes = bytes, s.access = access;
       s.space = regions[region].space;
-      if (s.space != kShared) s.seen = static_cast<uint64_t*>(lazily(region_bytes(s) / kSector / 8 + 16));
+      if (s.space == kGlobal || s.space == kImageData) s.seen = static_cast<uint64_t*>(lazily(region_bytes(s) / kSector / 8 + 16));
       if (access == kAtomic) s.hits = static_cast<uint32_t*>(lazily(region_bytes(s) + 16));
       site_table[at] = ++site_count;
       return &s;

@@ -76,6 +76,26 @@ def test_words_of_constant_memory_are_read_one_after_the_other(record, index, wo
     assert read.wavefronts == (max(words, 2) if constant else 2)
 
 
+@pytest.mark.parametrize("compiler", ["clang++-22", "g++"])
+def test_local_memory_has_a_line_for_each_element_that_lanes_are_at(record, compiler):
+    source = """__global__ void k(const int* x, int* out) {
+      int a[8] = {}, b[2] = {};TOLD
+      for (int i = 0; i < 4; i++) {
+        a[x[threadIdx.x] + i] += i;
+      }
+      b[x[0]] = 3;
+      out[threadIdx.x] = a[x[threadIdx.x]] + b[x[1]];
+    }"""
+    args = {"x": (np.arange(64) % 4).astype("i4"), "out": np.zeros(64, "i4")}
+    told = record(source.replace("TOLD", " fsr_note_local(a, sizeof(a));"), "k", 1, 64, compiler=compiler, **args)
+    for kind in ("read", "write"):
+        (found,) = [s for s in told.launches[0].sites if s.space == "local" and s.kind == kind and s.line == 4]
+        assert (found.requests, found.lanes, found.lines, found.buffer) == (8, 256, 32, "local memory")
+    assert {s.line for s in told.launches[0].sites if s.space == "local"} == {4, 7}
+    plain = record(source.replace("TOLD", ""), "k", 1, 64, compiler=compiler, **args)
+    assert {s.space for s in plain.launches[0].sites} == {"global"}
+
+
 @pytest.mark.parametrize(("pad", "ways"), [(0, 32), (1, 1)])
 def test_bank_conflicts_of_a_transposed_tile(record, pad, ways):
     source = f"""__global__ void k(const float* x, float* out) {{

@@ -140,6 +140,8 @@ void fsr_note_read_only(const void* address, unsigned bytes, int line);
 void fsr_note_plain(const void* address, unsigned bytes, unsigned how, int line, const void* caller = nullptr);
 // And of an asynchronous copy that is complete.
 void fsr_note_arrival(const void* address, unsigned bytes, int line);
+// And of an array of the running thread that a GPU keeps in local memory.
+void fsr_note_local(const volatile void* array, unsigned bytes);
 // And of what a warp's tensor core does: multiplications and additions, counted as those of halves would take as long.
 void fsr_note_tensor(double operations);
 #else
@@ -148,6 +150,7 @@ static inline void fsr_note_fence(unsigned, int) {}
 static inline void fsr_note_read_only(const void*, unsigned, int) {}
 static inline void fsr_note_plain(const void*, unsigned, unsigned, int, const void* = nullptr) {}
 static inline void fsr_note_arrival(const void*, unsigned, int) {}
+static inline void fsr_note_local(const volatile void*, unsigned) {}
 static inline void fsr_note_tensor(double) {}
 #endif
 }  // extern "C"
