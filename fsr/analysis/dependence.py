@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fsr.analysis.accesses import Access, accesses_in, declared_arrays
@@ -9,6 +10,7 @@ from fsr.analysis.accumulators import accumulators
 from fsr.analysis.calls import is_atomic
 from fsr.analysis.definitions import Definitions, definitions
 from fsr.analysis.functions import NO_FUNCTIONS, Functions
+from fsr.analysis.polynomial import Poly
 from fsr.source.form import Call, Declare, ExprStmt, For, Jump, KernelForm, Name, Stmt
 from fsr.source.walk import (
     contains_barrier,
@@ -36,12 +38,14 @@ def parallel(
     aliasing: bool = True,
     known: Definitions | None = None,
     functions: Functions = NO_FUNCTIONS,
+    nonzero: Callable[[Poly], bool] = lambda _: False,
 ) -> Parallel | None:
     """The loop as a parallel one, or None when that cannot be shown.
 
     ``functions``: those of the file. ``aliasing``: whether different pointer
     parameters may share memory (the contract says). A loop with an unknown call, a barrier, lane exchange, break,
-    return, or opaque code is never parallel.
+    return, or opaque code is never parallel. ``nonzero``: whether what multiplies the loop variable in an index is
+    never zero, where it is no number.
     """
     known = known or definitions(kernel, functions)
     body = loop.body
@@ -62,7 +66,7 @@ def parallel(
     found = [a for a in accesses_in(body, arrays) if a.array not in used_arrays]
     if any(a.array is None or a.kind == "opaque" for a in found):
         return None
-    return Parallel(loop, folds) if _independent(found, loop, known, aliasing, private) else None
+    return Parallel(loop, folds) if _independent(found, loop, known, aliasing, private, nonzero) else None
 
 
 def _results_of_atomics(body: tuple[Stmt, ...]) -> bool:
@@ -71,7 +75,10 @@ def _results_of_atomics(body: tuple[Stmt, ...]) -> bool:
     return any(is_atomic(e) and id(e) not in plain for e in walk_exprs(body))
 
 
-def _independent(found: list[Access], loop: For, known: Definitions, aliasing: bool, private: set[str]) -> bool:
+def _independent(
+    found: list[Access], loop: For, known: Definitions, aliasing: bool, private: set[str],
+    nonzero: Callable[[Poly], bool],
+) -> bool:  # fmt: skip
     """Whether no iteration touches what another one writes."""
     for write in (a for a in found if a.writes):
         for other in found:
@@ -83,7 +90,7 @@ def _independent(found: list[Access], loop: For, known: Definitions, aliasing: b
                 if aliasing and (write.array not in known.shared) and (other.array not in known.shared):
                     return False
                 continue
-            if not _one_place_an_iteration(write, other, loop, known, private):
+            if not _one_place_an_iteration(write, other, loop, known, private, nonzero):
                 return False
     return True
 
@@ -95,7 +102,9 @@ def _same_atomic(a: Access, b: Access) -> bool:
     return False
 
 
-def _one_place_an_iteration(a: Access, b: Access, loop: For, known: Definitions, private: set[str]) -> bool:
+def _one_place_an_iteration(
+    a: Access, b: Access, loop: For, known: Definitions, private: set[str], nonzero: Callable[[Poly], bool]
+) -> bool:
     """Whether both are at one and the same index that differs in every iteration of the loop."""
     if a.index is None or b.index is None:
         return False
@@ -103,4 +112,4 @@ def _one_place_an_iteration(a: Access, b: Access, loop: For, known: Definitions,
     if first != second or first.depends_on(private - {loop.var}):
         return False
     factor = first.coefficient(loop.var)
-    return factor is not None and factor.value not in (None, 0)
+    return factor is not None and (nonzero(factor) if factor.value is None else factor.value != 0)

@@ -302,10 +302,14 @@ def contains_warp_wide(stmts: Iterable[Stmt]) -> bool:
     return any(_WARP_WIDE.search(text) for text in _called(stmts))
 
 
+# An initialiser of numbers alone: ``{0}``, ``{1.5f, -2}``.
+_NUMBERS = re.compile(r"\{(?:[\s,{}+-]|[.\d][\w.]*(?:(?<=[eE])[+-]\d+)?)*\}")
+
+
 def contains_opaque(stmts: Iterable[Stmt]) -> bool:
-    """Whether any statement or expression is opaque (empty extents ``[]`` excepted)."""
+    """Whether any statement or expression is opaque (empty extents ``[]`` and numbers in braces excepted)."""
     return any(isinstance(s, OpaqueStmt) for s in walk_stmts(stmts)) or any(
-        isinstance(e, OpaqueExpr) and e.text for e in walk_exprs(stmts)
+        isinstance(e, OpaqueExpr) and e.text and not _NUMBERS.fullmatch(e.text) for e in walk_exprs(stmts)
     )
 
 

@@ -25,6 +25,7 @@ from fsr.transform.launch.block_size import BlockSize
 from fsr.transform.launch.coarsen import Coarsen
 from fsr.transform.launch.grid_stride import GridStride
 from fsr.transform.launch.split_blocks import SplitBlocks
+from fsr.transform.launch.spread_loop import SpreadLoop
 from fsr.transform.one_launch import OneLaunch
 from fsr.transform.plain.action import Restate
 from fsr.transform.protocol import Action
@@ -38,7 +39,7 @@ from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 # They deal work out to threads anew.
 STRUCTURAL: tuple[Action, ...] = (
     ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, SharedAtomics(), SegmentAtomics(),
-    StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), BlockShape(), CoarsenRows(), BlockShape3D(),
+    StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), SpreadLoop(), BlockShape(), CoarsenRows(), BlockShape3D(),
 )  # fmt: skip
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (

@@ -10,21 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from fsr.analysis.functions import thread_aware
 from fsr.analysis.threads import AXES
 from fsr.records import Candidate, Launch
 from fsr.source.form import Binary, Cast, Comment, Declare, Expr, If, Literal, Member, Name
 from fsr.source.mapping import map_exprs
-from fsr.source.walk import (
-    BUILTINS,
-    contains_barrier,
-    contains_opaque,
-    contains_warp_wide,
-    fresh,
-    identifiers,
-    walk_exprs,
-    walk_stmts,
-)  # fmt: skip
+from fsr.source.walk import fresh
+from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.launch.pointwise import pointwise
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
@@ -106,17 +97,8 @@ class SplitBlocks:
 def _cut(target: Target) -> _Cut | None:
     """How a kernel's blocks can be cut; None where threads cooperate, the block's extent is not known in the kernel, or
     no axis of the grid is left."""
-    body, launch = target.kernel.body, target.launch
-    if contains_opaque(body) or contains_barrier(body) or contains_warp_wide(body) or launch.shared_bytes != "0":
-        return None
-    if any(isinstance(s, Declare) and {"__shared__", "static", "extern"} & set(s.qualifiers) for s in walk_stmts(body)):
-        return None
-    if not all(target.functions.stays_in_thread(e, target.type_names) for e in walk_exprs(body)):
-        return None
-    used = identifiers(body)
-    if used & (BUILTINS | {"warpSize"} | thread_aware(target.source) - {target.kernel.name}):
-        return None  # an id as a whole, not by its parts, or what tells of a thread's place elsewhere
-    if pointwise(target) is not None:
+    launch = target.launch
+    if cooperates(target) or pointwise(target) is not None:
         return None
     wide = [n for n, extent in enumerate(launch.block) if extent != "1"]
     free = next((a for a, g in zip("yz", launch.grid[1:], strict=True) if g == "1"), None)

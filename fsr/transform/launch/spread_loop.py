@@ -1,0 +1,226 @@
+"""spread-loop: the turns of a loop that do not depend on one another, a thread each.
+
+A thread that goes through a row leaves a GPU with as many threads as there are rows, and 32 neighbours read 32 rows.
+With a thread a turn there are more of them, and neighbours have neighbouring turns. Each is told the ids that the
+thread of before had, whatever the kernel takes them for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from fsr.analysis.accesses import accesses_in, declared_arrays
+from fsr.analysis.dependence import parallel
+from fsr.analysis.polynomial import Poly
+from fsr.analysis.threads import AXES
+from fsr.records import Candidate, Launch, ScalarArgument
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Cast,
+    Comment,
+    Declare,
+    Expr,
+    For,
+    If,
+    Literal,
+    Member,
+    Name,
+    Param,
+    Scope,
+    Stmt,
+)
+from fsr.source.mapping import map_exprs, replace_stmt
+from fsr.source.walk import Block, blocks_of, fresh, integer, is_zero, walk_exprs
+from fsr.transform.launch.cooperation import cooperates
+from fsr.transform.plan import rewritten
+from fsr.transform.protocol import Move, Subject
+from fsr.transform.sizes import INT_LIMIT, always, largest, largest_timed
+from fsr.transform.target import Target, part_of, region_in, target_of, targets
+
+THREADS = (256, 128)
+ORDERS = ("inner", "outer")  # neighbours have neighbouring turns, or the neighbours that they had
+LEAST_TURNS = 8
+_MOST_GAIN, _LEAST_GAIN = 6.0, 1.1
+_RESIDENT = 2048  # threads a multiprocessor holds (CUDA C++ Programming Guide, "Technical Specifications")
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """``loop``: whose turns are spread; ``turns``: how many, as a size expression; ``threads``: those of the launch."""
+
+    loop: For
+    turns: str
+    threads: str
+
+    @property
+    def all(self) -> str:
+        """All threads of the new launch."""
+        return f"({self.turns}) * ({self.threads})"
+
+
+class SpreadLoop:
+    """A thread a turn of one loop."""
+
+    name = "spread-loop"
+    aims_at = frozenset({"occupancy", "latency", "bandwidth", "coalescing"})
+
+    def moves(self, subject: Subject) -> Iterator[Move]:
+        """A move an order and a block size for the first loop that may be spread."""
+        for target in () if subject.keep_launch else targets(subject):
+            spread = _spread(target)
+            if spread is None:
+                continue
+            now = max(largest_timed(target.contract, spread.threads) or 1, 1)
+            gain = max(_LEAST_GAIN, min(_MOST_GAIN, subject.gpu.sm_count * _RESIDENT / now))
+            region = region_in(target, f"loop:{spread.loop.var}")
+            for rank, (order, threads) in enumerate((o, t) for o in ORDERS for t in THREADS):
+                yield Move(self.name, region, (("order", order), ("threads", threads)), gain - 0.02 * rank)
+
+    def apply(self, subject: Subject, move: Move) -> Candidate:
+        """The candidate with a thread a turn."""
+        target = target_of(subject, move)
+        spread = _spread(target)
+        assert spread is not None
+        assert part_of(move) == f"loop:{spread.loop.var}"
+        made = _Made(target, spread, str(move.param("order")))
+        kernel = target.kernel
+        bounds = (str(move.param("threads")),) if kernel.launch_bounds else ()
+        changed = replace(
+            kernel, body=made.body(), params=(*kernel.params, *made.params), launch_bounds=bounds
+        )  # fmt: skip
+        return rewritten(target, move, changed, launch=lambda one: made.launch(one, int(move.param("threads"))))
+
+
+class _Made:
+    """The new kernel's parts. ``params``, ``args``: what is passed beside what was."""
+
+    def __init__(self, target: Target, spread: _Spread, order: str) -> None:
+        self.target, self.spread, self.order = target, spread, order
+        self.params: list[Param] = []
+        self.args: list[ScalarArgument] = []
+        self._names = set(target.names)
+
+    def _name(self, wanted: str) -> str:
+        name = fresh(wanted, self._names)
+        self._names.add(name)
+        return name
+
+    def _passed(self, wanted: str, size: str) -> Expr:
+        """A number that the kernel is passed, or writes where it is one."""
+        if size.isdigit():
+            return Literal(f"{size}u")
+        name = self._name(wanted)
+        self.params.append(Param("unsigned int", name))
+        self.args.append(ScalarArgument("uint32", size))
+        return Name(name)
+
+    def body(self) -> Block:
+        """The kernel's body, in which every thread has one turn."""
+        spread, loop = self.spread, self.spread.loop
+        thread, turn, rest = (self._name(n) for n in ("thread", "turn", "rest"))
+        turns, total = self._passed("turns", spread.turns), self._passed("threads_in_all", spread.all)
+        before = turns if self.order == "inner" else self._passed("threads_before", spread.threads)
+        first = Binary("+", Binary("*", Member(Name("blockIdx"), "x"), Member(Name("blockDim"), "x")),
+                       Member(Name("threadIdx"), "x"))  # fmt: skip
+        told, ids = self._ids(Name(rest))
+        first_turn: Expr = Cast("int", Name(turn), "c")
+        start = first_turn if is_zero(loop.start) else Binary("+", loop.start, first_turn)
+        one = replace(loop, start=start, step=Cast("int", turns, "c"), pragmas=())
+        kept = replace_stmt(self.target.kernel.body, loop, (one,))
+
+        def change(e: Expr) -> Expr:
+            return told.get((e.base.text, e.name), e) if isinstance(e, Member) and isinstance(e.base, Name) else e
+
+        turn_by, rest_by = ("%", "/") if self.order == "inner" else ("/", "%")
+        mine = (
+            Declare("const unsigned int", turn, Binary(turn_by, Name(thread), before)),
+            Declare("unsigned int", rest, Binary(rest_by, Name(thread), before)),
+        )
+        return (
+            Comment(f"// a turn of the loop over {loop.var} each, with the ids of the thread that went through all"),
+            Declare("const unsigned int", thread, first),
+            If(Binary("<", Name(thread), total), (*mine, *ids, *map_exprs(kept, change))),
+        )
+
+    def _ids(self, rest: Name) -> tuple[dict[tuple[str, str], Expr], list[Stmt]]:
+        """What stands for each id and extent of before, and the statements that take ``rest`` apart into them."""
+        launch = self.target.launch
+        body = walk_exprs(self.target.kernel.body)
+        used = {(e.base.text, e.name) for e in body if isinstance(e, Member) and isinstance(e.base, Name)}
+        told: dict[tuple[str, str], Expr] = {}
+        wide: list[tuple[str, str, str, str]] = []
+        for index, extent, sizes in (("threadIdx", "blockDim", launch.block), ("blockIdx", "gridDim", launch.grid)):
+            for axis, size in zip(AXES, sizes, strict=True):
+                told |= {(index, axis): Literal("0u"), (extent, axis): Literal("1u")}
+                if size != "1":
+                    wide.append((index, extent, axis, size))
+        steps: list[Stmt] = []
+        for index, extent, axis, size in wide:
+            last = (index, extent, axis, size) == wide[-1]
+            name = self._name(f"{index}_{axis}")
+            told[index, axis] = Name(name)
+            if not last or (extent, axis) in used:
+                told[extent, axis] = count = self._passed(f"{extent}_{axis}", size)
+            steps.append(Declare("const unsigned int", name, rest if last else Binary("%", rest, count)))
+            steps += [] if last else [Assign(rest, "/=", count)]
+        return told, steps
+
+    def launch(self, launch: Launch, threads: int) -> Launch:
+        """The launch, with one thread for every turn."""
+        return replace(
+            launch, grid=(f"ceil_div({self.spread.all}, {threads})", "1", "1"), block=(str(threads), "1", "1"),
+            args=(*launch.args, *self.args),
+        )  # fmt: skip
+
+
+def _spread(target: Target) -> _Spread | None:
+    """The first loop whose turns may be spread, of a kernel that writes nowhere else."""
+    if cooperates(target):
+        return None
+    kernel, launch = target.kernel, target.launch
+    threads = " * ".join(f"({extent})" for extent in (*launch.block, *launch.grid) if extent != "1") or "1"
+    arrays = frozenset(p.name for p in kernel.params if p.is_pointer) | declared_arrays(kernel.body)
+    for loop in _outer_loops(kernel.body):
+        step = integer(loop.step)
+        bound = loop.bound if loop.relation == "<" else Binary("+", loop.bound, Literal("1"))
+        length = target.size_text(Binary("-", bound, loop.start))
+        if step != 1 or loop.relation not in ("<", "<=") or loop.type is None or length is None:
+            continue
+        spread = _Spread(loop, f"max({length}, 0)", threads)
+        outside = accesses_in(replace_stmt(kernel.body, loop, ()), arrays)
+        if any(a.writes or a.kind in ("atomic", "opaque") for a in outside):
+            continue
+        most = largest(target.contract, spread.all)
+        if most is None or most > INT_LIMIT or (largest_timed(target.contract, length) or 0) < LEAST_TURNS:
+            continue
+        found = parallel(
+            kernel, loop, aliasing=target.aliasing, known=target.known, functions=target.functions,
+            nonzero=partial(_nonzero, target),
+        )  # fmt: skip
+        if found is not None and not found.folds:
+            return spread
+    return None
+
+
+def _nonzero(target: Target, factor: Poly) -> bool:
+    """Whether sizes make up a number that is nowhere zero."""
+    terms = []
+    for names, count in factor.terms:
+        sizes = [target.size_text(Name(name)) for name in names]
+        if None in sizes:
+            return False
+        terms.append(" * ".join([str(count), *(f"({size})" for size in sizes)]))
+    return always(target.contract, f"{' + '.join(terms)} != 0")
+
+
+def _outer_loops(body: Block) -> Iterator[For]:
+    """Loops that are in no other, from the first on."""
+    for s in body:
+        if isinstance(s, For):
+            yield s
+        elif isinstance(s, If | Scope):
+            for block in blocks_of(s):
+                yield from _outer_loops(block)

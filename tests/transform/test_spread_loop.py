@@ -1,0 +1,99 @@
+"""spread-loop: every turn runs once, with the ids that its thread had; no move where turns depend on one another."""
+
+from __future__ import annotations
+
+import pytest
+
+from fsr.transform.launch.spread_loop import ORDERS, SpreadLoop
+
+SIZES = [{"images": b, "steps": t, "channels": c} for b, t, c in [(1, 1, 1), (3, 8, 33), (2, 9, 100), (5, 40, 64)]]
+
+
+def kernel(body: str, *, grid: str = '"images"', block: str = '"channels"') -> str:
+    return f"""
+// /// fsr
+// entry = "k"
+// [sizes]
+// images = {{min = 1, max = 64, timed = 8}}
+// steps = {{min = 1, max = 256, timed = 64}}
+// channels = {{min = 1, max = 256, timed = 256}}
+// [args]
+// u = {{role = "in", shape = ["images", "steps", "channels"]}}
+// v = {{role = "inout", shape = ["images", "steps", "channels"]}}
+// T = {{value = "steps"}}
+// C = {{value = "channels"}}
+// B = {{value = "images"}}
+// [launch]
+// grid = {grid}
+// block = {block}
+// ///
+__global__ void k(const float *u, float *v, int T, int C, int B)
+{{
+{body}
+}}
+"""
+
+
+WALK = """
+    const int b = blockIdx.x, c = threadIdx.x;
+    if (c == 7) return;
+    for (int t = 0; t < T; ++t) {
+        int at = (b * T + t) * C + c;
+        if (u[at] < 0.25f) continue;
+        v[at] = v[at] * 0.5f + u[at] + blockDim.x + gridDim.x + blockIdx.y + gridDim.y;
+    }
+"""
+FROM_ONE = """
+    const int b = blockIdx.y * blockDim.y + threadIdx.y, c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (b < B && c < C) {
+        float scale[2] = {0.5f, 2.0f};
+        for (int t = 1; t <= T - 1; t++) {
+            float s = 0.0f;
+            for (int n = 0; n < 3; n++) s += u[(b * T + t) * C + c] * scale[n & 1];
+            v[(b * T + t) * C + c] = s;
+        }
+    }
+"""
+FLAT = {"grid": '["ceil_div(channels, 32)", "ceil_div(images, 4)"]', "block": "[32, 4]"}
+
+
+@pytest.mark.parametrize("text", [kernel(WALK), kernel(FROM_ONE, **FLAT)], ids=["a row a thread", "two dimensions"])
+def test_every_turn_runs_once_with_the_ids_of_before(text: str, subject_from, runner) -> None:
+    subject, action = subject_from(text), SpreadLoop()
+    moves = list(action.moves(subject))
+    assert {move.param("order") for move in moves} == set(ORDERS)
+    for move in moves:
+        changed = action.apply(subject, move)
+        assert changed.plan.launches[0].block == (str(move.param("threads")), "1", "1")
+        runner.check(subject, changed, *SIZES)
+
+
+def test_few_threads_promise_more_than_many(subject_from) -> None:
+    few = max(m.gain for m in SpreadLoop().moves(subject_from(kernel(WALK))))
+    many = kernel(WALK.replace("blockIdx.x, c", "blockIdx.x % B, c"), grid='"images * 4096"')
+    assert few > 3
+    assert max((m.gain for m in SpreadLoop().moves(subject_from(many))), default=1.0) < few
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("if (u[at] < 0.25f) continue;", "if (u[at] < 0.25f) break;"),
+        ("if (u[at] < 0.25f) continue;", "if (u[at] < 0.25f) return;"),
+        ("if (u[at] < 0.25f) continue;", "__syncthreads();"),
+        ("v[at] = v[at]", "v[at] = v[(b * T + max(t - 1, 0)) * C + c]"),  # the turn before
+        ("v[at] = v[at]", "v[b * T * C + c] = v[at]"),  # all turns write one element
+        ("++t", "t += 2"),
+        ("t < T; ++t", "t < (int)u[0]; ++t"),
+        ("if (c == 7) return;", "if (c == 7) return; v[b * T * C + c] = 1.0f;"),
+        ("if (c == 7) return;", "__shared__ float s; s = 0.0f;"),
+        ("if (c == 7) return;", "for (int n = 0; n < 2; n++)"),  # an outer loop
+    ],
+)  # fmt: skip
+def test_no_move_where_turns_or_threads_depend_on_one_another(old: str, new: str, subject_from) -> None:
+    assert old in WALK
+    assert list(SpreadLoop().moves(subject_from(kernel(WALK.replace(old, new))))) == []
+
+
+def test_no_move_where_the_launch_stays(subject_from) -> None:
+    assert list(SpreadLoop().moves(subject_from(kernel(WALK), keep_launch=True))) == []
