@@ -13,6 +13,7 @@ from fsr.transform.details.float_literals import FloatLiterals
 from fsr.transform.details.index32 import Index32
 from fsr.transform.details.kept_reads import KeepReads
 from fsr.transform.details.qualifiers import CacheHint, Restrict
+from fsr.transform.details.register_promotion import RegisterPromotion
 from fsr.transform.details.row_padding import RowPadding
 from fsr.transform.details.scalar_replacement import ScalarReplacement
 from fsr.transform.details.shared_padding import SharedPadding
@@ -42,9 +43,9 @@ STRUCTURAL: tuple[Action, ...] = (
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), Coarsen(), GridStride(),
-    SplitInterior(), EarlyExit(), SharedTables(), SharedPadding(), RowPadding(), ScalarReplacement(), KeepReads(),
-    FastMath(), FloatLiterals(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(), LaunchBounds(),
-    CompileFlags(),
+    SplitInterior(), EarlyExit(), SharedTables(), SharedPadding(), RowPadding(), ScalarReplacement(),
+    RegisterPromotion(), KeepReads(), FastMath(), FloatLiterals(), Reciprocal(), Unroll(), Restrict(), CacheHint(),
+    Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 
