@@ -43,7 +43,7 @@ from fsr.source.form import (
     Unary,
     While,
 )  # fmt: skip
-from fsr.source.macros import macros
+from fsr.source.macros import macros, reached_by_macros
 from fsr.source.mapping import rewrite, with_blocks
 from fsr.source.types import plain_type
 from fsr.source.walk import (
@@ -116,7 +116,6 @@ class _Kernel:
             if isinstance(s, Declare):
                 self.declared.setdefault(s.name, []).append(s)
         self.types = {p.name: p.type for p in self.kernel.params} | {n: d[0].type for n, d in self.declared.items()}
-        self.in_macros = {w for m in macros(target.source) for w in opaque_names(m.body) - set(m.params or ())}
         self.values = {name for kind, name in self.kernel.template_parameters if kind in ("typename", "class")}
 
     def promoted(self) -> Block:
@@ -183,7 +182,7 @@ class _Kernel:
         group = self.groups[array]
         params = {p.name for p in self.kernel.params if p.is_pointer}
         once = all((n in params) + len(self.declared.get(n, ())) == 1 for n in group)
-        if not once or group & self.in_macros or any("volatile" in self.types[n] for n in group):
+        if not once or group & reached_by_macros(self.target.source) or any("volatile" in self.types[n] for n in group):
             return False
         return group & params <= self.target.unaliased and bool(group & (params | self.target.known.shared))
 
