@@ -349,7 +349,7 @@ def _narrowed(array: _Array, s: If, reach: Mapping[str, _Span]) -> Mapping[str, 
                 tests += [left, right]
             case Binary("<" | "<=" as op, left, right):
                 name, most = array.poly(left).single or "", array.poly(right).value
-                if name.startswith("threadIdx.") and most is not None:
+                if name in found and name.startswith("threadIdx.") and most is not None and most > 0:
                     found[name] = found[name][0], min(found[name][1], most - (op == "<"))
     return found
 
