@@ -198,6 +198,8 @@ def _through(e: Expr, arrays: frozenset[str]) -> str | None:
             return _through(operand, arrays)
         case Unary("&", Index(base)):
             return _through(base, arrays)
+        case Unary("&", Member(base, _, False)):
+            return _through(Unary("&", base), arrays)
         case Binary("+" | "-", left, right):
             return _through(left, arrays) or _through(right, arrays)
     return None

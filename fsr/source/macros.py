@@ -71,6 +71,15 @@ def macro_words(text: str) -> frozenset[str]:
     return frozenset(word for m in macros(text) for word in (m.name, *re.findall(r"[A-Za-z_]\w*", m.body)))
 
 
+@lru_cache(maxsize=64)
+def reached_by_macros(text: str) -> frozenset[str]:
+    """The names that bodies of a text's macros mention, parameters of theirs aside: what a kernel does with a variable
+    of such a name need not all show in it."""
+    return frozenset(
+        word for m in macros(text) for word in set(re.findall(r"[A-Za-z_]\w*", m.body)) - set(m.params or ())
+    )
+
+
 def qualifying(text: str) -> frozenset[str]:
     """The macros that stand for nothing or for a pointer's qualifier, whichever of their definitions holds."""
     found = macros(text)

@@ -12,7 +12,9 @@ from fsr.transform.details.fast_math import FastMath, Reciprocal
 from fsr.transform.details.float_literals import FloatLiterals
 from fsr.transform.details.index32 import Index32
 from fsr.transform.details.kept_reads import KeepReads
+from fsr.transform.details.privatization import PrivatizeShared
 from fsr.transform.details.qualifiers import CacheHint, Restrict
+from fsr.transform.details.register_promotion import RegisterPromotion
 from fsr.transform.details.row_padding import RowPadding
 from fsr.transform.details.scalar_replacement import ScalarReplacement
 from fsr.transform.details.shared_locals import SharedLocals
@@ -45,6 +47,7 @@ STRUCTURAL: tuple[Action, ...] = (
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), Coarsen(), GridStride(),
     SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(), SharedPadding(), RowPadding(), ScalarReplacement(),
+    PrivatizeShared(), RegisterPromotion(),
     KeepReads(), FastMath(), FloatLiterals(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(),
     LaunchBounds(), CompileFlags(),
 )  # fmt: skip

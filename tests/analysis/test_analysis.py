@@ -136,6 +136,11 @@ def test_accesses_say_what_happens_where():
     ]  # fmt: skip
 
 
+def test_an_atomic_on_a_member_may_do_anything_to_its_array():
+    found = accesses(kernel("atomicAdd(&y[n].q, 1.0f);"))
+    assert [(a.kind, a.array) for a in found] == [("opaque", "y")]
+
+
 # ---------------------------------------------------------------- dependence
 
 
