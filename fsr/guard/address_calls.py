@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from fsr.hardware.c_types import BY_SPELLING, LANES
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+_NAME = re.compile(r"\b[A-Za-z_]\w*")
 _CASTS = frozenset(("static_cast", "reinterpret_cast", "const_cast", "dynamic_cast", "bit_cast", "__builtin_bit_cast"))
 _COPIES = frozenset(("memcpy", "__builtin_memcpy", "memmove"))
 _SAME = frozenset(("move", "forward", "addressof", "launder", "__builtin_assume_aligned", "assume_aligned", "as_const"))
@@ -42,7 +44,17 @@ class Calls(Flow):
 
     def _cast_expression(self, node: Node) -> Value:
         inner, value = node.child_by_field_name("type"), self.read(node.child_by_field_name("value"))
+        if inner is not None and (factors := self._factors(inner)):
+            return self.fault(node) if any(one.kind for one in (*factors, value)) else NUMBER
         return self.cast(node, described(inner) if inner is not None else Type(""), value)
+
+    def _factors(self, inner: Node) -> list[Value]:
+        """The values of the variables in what reads like a type and is none: ``(a * (float)(n)) - b`` subtracts, where
+        ``a`` is a variable, and would be a cast to a pointer to a function, were it a type."""
+        base = inner.child_by_field_name("type")
+        if base is None or base.type != "type_identifier" or self.names.key(text_of(base)) is None:
+            return []
+        return [self._named(text) for text in _NAME.findall(text_of(inner))]
 
     def cast(self, node: Node, type_: Type, value: Value) -> Value:
         """A value as another type."""

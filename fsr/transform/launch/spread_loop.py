@@ -1,4 +1,4 @@
-"""spread-loop: the turns of a loop that do not depend on one another, a thread each.
+"""spread-loop: the turns of a loop that do not depend on one another, a thread each, or a few.
 
 A thread that goes through a row leaves a GPU with as many threads as there are rows, and 32 neighbours read 32 rows.
 With a thread a turn there are more of them, and neighbours have neighbouring turns. Each is told the ids that the
@@ -42,6 +42,7 @@ from fsr.transform.target import Target, part_of, region_in, target_of, targets
 
 THREADS = (256, 128)
 ORDERS = ("inner", "outer")  # neighbours have neighbouring turns, or the neighbours that they had
+EACH = (1, 8)  # turns a thread, far apart: what they have in common is computed once
 LEAST_TURNS = 8
 _MOST_GAIN, _LEAST_GAIN = 6.0, 1.1
 _RESIDENT = 2048  # threads a multiprocessor holds (CUDA C++ Programming Guide, "Technical Specifications")
@@ -49,7 +50,8 @@ _RESIDENT = 2048  # threads a multiprocessor holds (CUDA C++ Programming Guide, 
 
 @dataclass(frozen=True)
 class _Spread:
-    """``loop``: whose turns are spread; ``turns``: how many, as a size expression; ``threads``: those of the launch."""
+    """``loop``: whose turns are spread; ``turns``: over how many threads, as a size expression; ``threads``: those of
+    the launch."""
 
     loop: For
     turns: str
@@ -62,7 +64,7 @@ class _Spread:
 
 
 class SpreadLoop:
-    """A thread a turn of one loop."""
+    """A thread, or one for a few, a turn of one loop."""
 
     name = "spread-loop"
     aims_at = frozenset({"occupancy", "latency", "bandwidth", "coalescing"})
@@ -76,8 +78,10 @@ class SpreadLoop:
             now = max(largest_timed(target.contract, spread.threads) or 1, 1)
             gain = max(_LEAST_GAIN, min(_MOST_GAIN, subject.gpu.sm_count * _RESIDENT / now))
             region = region_in(target, f"loop:{spread.loop.var}")
-            for rank, (order, threads) in enumerate((o, t) for o in ORDERS for t in THREADS):
-                yield Move(self.name, region, (("order", order), ("threads", threads)), gain - 0.02 * rank)
+            chosen = ((o, e, t) for o in ORDERS for e in EACH for t in THREADS)
+            for rank, (order, each, threads) in enumerate(chosen):
+                params = (("order", order), ("each", each), ("threads", threads))
+                yield Move(self.name, region, params, gain - 0.02 * rank)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with a thread a turn."""
@@ -85,6 +89,7 @@ class SpreadLoop:
         spread = _spread(target)
         assert spread is not None
         assert part_of(move) == f"loop:{spread.loop.var}"
+        spread = replace(spread, turns=f"ceil_div({spread.turns}, {move.param('each')})")
         made = _Made(target, spread, str(move.param("order")))
         kernel = target.kernel
         bounds = (str(move.param("threads")),) if kernel.launch_bounds else ()
