@@ -133,6 +133,8 @@ WRONG: tuple[str, ...] = (
 
 # by further ways, thought of when those above were refused
 FURTHER: tuple[str, ...] = (
+    "size_t a = (size_t)y; if (((a * (size_t)(n)) - (a)) >> 12 & 1) return;",
+    "size_t a = 3; if (((a * (size_t)(n)) - ((size_t)y)) >> 12 & 1) return;",
     "auto p = reinterpret_cast<unsigned char *>(&y); if (p[1] == 0x5a) return;",
     "float *q[1] = {y}; unsigned char *b = reinterpret_cast<unsigned char *>(&q[0]); if (b[1] == 0x5a) return;",
     "@struct S { float *p; };\n---\nS s{y}; const char *b = (const char *)&s.p; if (b[1] == 0x5a) return;",
@@ -214,6 +216,7 @@ FURTHER: tuple[str, ...] = (
 )
 
 RIGHT: tuple[str, ...] = (
+    "float a = x[0], b = x[1]; y[0] = ((a * (float)(n)) - (b * b)) / 5.0f;",
     "if (((size_t)y & 15) == 0 && n > 4) y[0] = x[0];",
     "if (!(((uintptr_t)x | (uintptr_t)y) & 0xf)) y[0] = x[0];",
     "if (((size_t)x | (size_t)y | (size_t)n * 4) % sizeof(float4) == 0) y[0] = x[0];",
