@@ -165,7 +165,7 @@ class Session:
             found = covered(self.spec, self.recorder(), original, known)
             self._coverage = list(found.cases)
             if found.never:
-                self.note(in_words(original.source, found.never, "the kernel: what others do there is not known"))
+                self.note(in_words(original.source, found.never, "the kernel: a candidate may do anything there"))
         return list(self._coverage)
 
     def own_coverage(self, candidate: Candidate, own: Sequence[Case]) -> tuple[list[Case], str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from fsr.computation.computation import Computation
@@ -13,6 +13,7 @@ from fsr.errors import ContractError
 from fsr.expressions import evaluate_int, fingerprint
 from fsr.hardware.c_types import BY_DTYPE, LANES
 from fsr.records import Role, ScalarArgument
+from fsr.source.entry import template_arguments
 from fsr.source.form import Param
 from fsr.source.names import indent, settle, words
 from fsr.source.tokens import skeleton
@@ -139,12 +140,20 @@ def with_flat_views(text: str, target: Target) -> str:
     return "\n".join([*indent(lines), text])
 
 
+def _bound(text: str, arguments: Mapping[str, str]) -> str:
+    """A part of a type with template parameters as what an entry gives for them."""
+    return re.sub(r"\b[A-Za-z_]\w*", lambda m: arguments.get(m[0], m[0]), text)
+
+
 def settled_type(param: Param, target: Target) -> Param:
-    """A parameter whose type is a template's as what it is in this launch."""
+    """A parameter whose type is a template's as what it is in this launch, also where it is made of one
+    (``typename vec4<T>::Type``)."""
     types = {name for kind, name in target.kernel.template_parameters if kind in ("typename", "class")}
     words_ = param.type.replace("*", " * ").split()
     argument = next((a for a in target.contract.args if a.name == target.passed.get(param.name)), None)
     if argument is None or argument.dtype not in TYPES:
         return param
-    known = [TYPES[argument.dtype] if word in types else word for word in words_]
+    names_ = (name for _, name in target.kernel.template_parameters)
+    bound = dict(zip(names_, template_arguments(target.launch.entry), strict=False))
+    known = [TYPES[argument.dtype] if word in types else _bound(word, bound) for word in words_]
     return replace(param, type=" ".join(known)) if known != words_ else param

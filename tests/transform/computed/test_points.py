@@ -139,3 +139,14 @@ def test_records_of_which_points_read_some_elements_and_write_others(runner):
 @pytest.mark.parametrize("first", [1, 3])  # the second is a coordinate, the last is the mass
 def test_records_of_which_points_write_what_others_read_are_set_aside(first):
     assert require_apart(computed(subject_of(BODIES), {"b": of_bodies(first)}, ("n",)), "fold-points")
+
+
+@pytest.mark.parametrize("family", ["fold-columns", "pack-elements"])
+def test_kernels_beside_the_first_have_the_types_of_their_launch(runner, family: str):
+    given = computed(subject(), {"v": value()}, ("n",))
+    moves = [*FAMILY[family].moves(given)]
+    assert moves
+    changed = FAMILY[family].apply(given, moves[0])
+    assert len(changed.plan.launches) > 1
+    assert "of<float>::four" in changed.source
+    runner.check(given, changed, {"n": 33}, {"n": 100})
