@@ -231,7 +231,8 @@ class Attempt:
         self.general = self._generaliser(graph)  # outputs share what is known of their terms
         written = [s for a in self._outputs for s in self._statements(graph, a)]
         buffers = tuple(Buffer(a.name, a.dtype, self.watcher.views[a.name]) for a in self.contract.buffers())
-        if not written:
+        made = (run.made(a.name).any() for runs in self.runs for run in runs for a in self._outputs)
+        if not written or not any(made):  # what other data would make a thread do has not been seen
             raise Refused("nothing is written")
         used = {name for s in written if s.value is not None for name in names_in(s.value)}
         return Computation(
@@ -263,8 +264,6 @@ class Attempt:
             terms += found
         if not terms:
             raise Refused(f"{output.name} has no elements at the sizes watched")
-        if all(t == _kept(graph, output.name, place) for t, place in zip(terms, places, strict=True)):
-            raise Refused(f"no run wrote anything to {output.name}: what the kernel does for other data is not known")
         if self._chosen(graph, terms):
             return self._scatter(graph, output)
         require_none(graph, number, terms)
@@ -300,7 +299,7 @@ class Attempt:
         found = [unasked(graph, t) for t in self.watcher.terms(graph, runs[0], output, at)]
         if any(graph.guarded(t) for t in found):
             found = self._added(graph, n, output, at, found) or found
-        home = [_kept(graph, output, c) for c in at]
+        home = [graph.make("load", output, tuple(graph.integer(i, "int64") for i in c)) for c in at]
         dtype = self.contract.argument(output).dtype
 
         def terms(run: Run) -> Sequence[int]:
@@ -409,8 +408,3 @@ class Attempt:
         reader, (output, place) = self.watcher.reader(graph, run), element
         _, value, address = graph.terms[term]
         return graph.make("chosen_at", value, *reader.indices(output, reader.led_on(output, address, place)))
-
-
-def _kept(graph: Graph, buffer: str, place: Sequence[int]) -> int:
-    """What an element held before."""
-    return graph.make("load", buffer, tuple(graph.integer(i, "int64") for i in place))

@@ -88,6 +88,7 @@ def test_few_threads_promise_more_than_many(subject_from) -> None:
         ("if (c == 7) return;", "if (c == 7) return; v[b * T * C + c] = 1.0f;"),
         ("if (c == 7) return;", "__shared__ float s; s = 0.0f;"),
         ("if (c == 7) return;", "for (int n = 0; n < 2; n++)"),  # an outer loop
+        ("if (c == 7) return;", "float s = 0.0f; for (int n = 0; n < C; n++) s += u[n];"),  # all threads would add up
     ],
 )  # fmt: skip
 def test_no_move_where_turns_or_threads_depend_on_one_another(old: str, new: str, subject_from) -> None:

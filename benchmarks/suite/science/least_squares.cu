@@ -3,7 +3,7 @@
 // /// fsr
 // entry = "line_sums"
 // [sizes]
-// n = {min = 1, max = 67108864, timed = 33554432}
+// n = {min = 1, max = 67108864, timed = 1048576}
 // [args]
 // x = {role = "in", shape = ["n"]}
 // y = {role = "in", shape = ["n"]}

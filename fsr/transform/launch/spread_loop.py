@@ -31,9 +31,10 @@ from fsr.source.form import (
     Param,
     Scope,
     Stmt,
+    While,
 )
 from fsr.source.mapping import map_exprs, replace_stmt
-from fsr.source.walk import Block, blocks_of, fresh, integer, is_zero, walk_exprs
+from fsr.source.walk import Block, blocks_of, fresh, integer, is_zero, walk_exprs, walk_stmts
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
@@ -67,7 +68,7 @@ class SpreadLoop:
     """A thread, or one for a few, a turn of one loop."""
 
     name = "spread-loop"
-    aims_at = frozenset({"occupancy", "latency", "bandwidth", "coalescing"})
+    aims_at = frozenset({"occupancy", "latency", "bandwidth", "uncoalesced"})
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """A move an order and a block size for the first loop that may be spread."""
@@ -195,8 +196,10 @@ def _spread(target: Target) -> _Spread | None:
         if step != 1 or loop.relation not in ("<", "<=") or loop.type is None or length is None:
             continue
         spread = _Spread(loop, f"max({length}, 0)", threads)
-        outside = accesses_in(replace_stmt(kernel.body, loop, ()), arrays)
-        if any(a.writes or a.kind in ("atomic", "opaque") for a in outside):
+        rest = replace_stmt(kernel.body, loop, ())
+        if any(isinstance(s, For | While) for s in walk_stmts(rest)):
+            continue  # which every thread would go through
+        if any(a.writes or a.kind in ("atomic", "opaque") for a in accesses_in(rest, arrays)):
             continue
         most = largest(target.contract, spread.all)
         if most is None or most > INT_LIMIT or (largest_timed(target.contract, length) or 0) < LEAST_TURNS:
