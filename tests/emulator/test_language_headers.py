@@ -56,7 +56,7 @@ def test_a_refusal_names_the_line(compiler: str) -> None:
 def test_headers_people_include_compile_together(compiler: str) -> None:
     names = (
         "cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "cooperative_groups.h", "cooperative_groups/reduce.h",
-        "cooperative_groups/scan.h", "mma.h", "cuda_pipeline.h",
+        "cooperative_groups/scan.h", "mma.h", "cuda_pipeline.h", "cuComplex.h",
         "math_constants.h", "device_launch_parameters.h", "cuda.h", "vector_types.h",
         "cassert", "cfloat", "climits", "cmath", "cstdint", "cstdio", "algorithm", "type_traits", "limits",
     )  # fmt: skip

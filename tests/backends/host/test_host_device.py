@@ -413,3 +413,29 @@ def test_a_child_whose_owner_was_killed_leaves_without_a_word():
             check=False, env={k: v for k, v in os.environ.items() if not k.startswith("COV")},
         )  # fmt: skip  # coverage cannot write where the child may not
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("kind", "real", "s"), [("Float", "float", "f"), ("Double", "double", "")])
+def test_complex_numbers_as_cudas_header_has_them(run, kind: str, real: str, s: str) -> None:
+    source = f"""#include <cuComplex.h>
+__global__ void k(const {real} *a, const {real} *b, {real} *out) {{
+  int i = threadIdx.x;
+  cu{kind}Complex x = make_cu{kind}Complex(a[2 * i], a[2 * i + 1]), y = make_cu{kind}Complex(b[2 * i], b[2 * i + 1]);
+  cu{kind}Complex r[5] = {{cuCadd{s}(x, y), cuCsub{s}(x, y), cuCmul{s}(x, y), cuCdiv{s}(x, y),
+                          cuConj{s}(cuCfma{s}(x, y, x))}};
+  for (int n = 0; n < 5; n++) {{
+    out[(n * 32 + i) * 2] = cuCreal{s}(r[n]);
+    out[(n * 32 + i) * 2 + 1] = cuCimag{s}(r[n]);
+  }}
+  out[320 + i] = cuCabs{s}(x);
+}}
+"""
+    dtype = np.float32 if s else np.float64
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal(64).astype(dtype) for _ in "ab")
+    x, y = (v[0::2].astype(np.float64) + 1j * v[1::2].astype(np.float64) for v in (a, b))
+    out = run(source, "k", 1, 32, a=a, b=b, out=np.zeros(352, dtype))["out"].astype(np.float64)
+    got = (out[0:320:2] + 1j * out[1:320:2]).reshape(5, 32)
+    want = np.stack([x + y, x - y, x * y, x / y, np.conj(x * y + x)])
+    np.testing.assert_allclose(got, want, rtol=2e-5 if s else 1e-13, atol=1e-6 if s else 1e-14)
+    np.testing.assert_allclose(out[320:], np.abs(x), rtol=1e-6)
