@@ -8,6 +8,7 @@ from fsr.lifting.graph import LISTS, Graph
 from fsr.lifting.refused import Refused
 
 _LONGEST_CONDITION = 1000  # terms, written out
+_MOST_ASKED = 400_000  # terms under conditions, each by what else is decided: hundreds of branches one in another
 
 
 class AskedOnce:
@@ -21,6 +22,8 @@ class AskedOnce:
     def of(self, e: int, decided: frozenset[tuple[int, bool]] = frozenset()) -> int:
         """The term where the conditions ``decided`` have these outcomes."""
         if (e, decided) not in self._known:
+            if len(self._known) > _MOST_ASKED:
+                raise Refused("branches on data stand one in another, too many to tell apart")
             self._known[e, decided] = self._of(e, decided)
         return self._known[e, decided]
 
