@@ -60,6 +60,8 @@ def covering(known: Iterable[Case], drawn: Iterable[Case], run: Run) -> Covered:
     for case in known:
         if (seen := run(case)) is not None:
             tally.add(seen)
+            if not tally.parts:  # no tool here tells them
+                return Covered((), ())
         if tally.counts and not tally.fewer(ENOUGH):
             return Covered((), ())
     for case in drawn:

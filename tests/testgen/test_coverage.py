@@ -47,6 +47,17 @@ def test_lines_that_no_case_runs_are_told_but_for_those_that_some_part_of_runs()
     assert found.never == ()
 
 
+def test_nothing_is_looked_for_where_no_tool_tells_the_parts() -> None:
+    asked = list[str]()
+
+    def run(case: Case) -> Coverage:
+        asked.append(case.name)
+        return Coverage({}, frozenset())
+
+    assert covering(cases("a", "b"), cases("x", "y"), run).cases == ()
+    assert asked == ["a"]
+
+
 def test_few_are_kept() -> None:
     def run(case: Case) -> Coverage:
         number = int(case.name)
