@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from fsr.backends.protocol import Coverage, DeviceFault, RecordingDevice
 from fsr.backends.toolchain import Toolchain
@@ -25,17 +25,26 @@ SHARE, MOST_S = 0.06, 8.0  # of the run's budget for looking
 
 @dataclass
 class _Looker:
-    """Runs of a candidate on the host device. ``ends``: after that none is begun."""
+    """Runs of a candidate on the host device. ``ends``: after that none is begun. ``late``: whether it was so;
+    ``seen``: whether all cases that are known were run before."""
 
     contract: Contract
     plan: Plan
     host: RecordingDevice
     image: Image
     ends: float
+    late: bool = False
+    seen: bool = False
+
+    def each(self, known: Sequence[Case]) -> Iterator[Case]:
+        """The known cases, one after another."""
+        yield from known
+        self.seen = not self.late
 
     def run(self, case: Case) -> Coverage | None:
         """What it goes through on a case; None where it does not run, or there is no time."""
-        if time.monotonic() > self.ends:
+        self.late |= time.monotonic() > self.ends
+        if self.late:
             return None
         try:
             launches, buffers = place(self.contract, self.plan, case, build(self.contract, case), some=True)
@@ -53,7 +62,9 @@ def covered(spec: SessionSpec, host: RecordingDevice, candidate: Candidate, know
     ends = time.monotonic() + min(SHARE * spec.budget_s, MOST_S)
     drawn = wide_draws(spec.contract, spec.seed, candidate.source)
     small = [c for c in known if not c.parts and elements(spec.contract, c.size_map()) <= ELEMENTS]
-    return covering(small, drawn, _Looker(spec.contract, candidate.plan, host, image, ends).run)
+    looker = _Looker(spec.contract, candidate.plan, host, image, ends)
+    found = covering(looker.each(small), drawn, looker.run)
+    return found if looker.seen else replace(found, never=())
 
 
 def covering_image(toolchain: Toolchain, spec: SessionSpec, candidate: Candidate) -> Image | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fsr.evaluation import coverage
 from fsr.evaluation.compiling import build
 from fsr.evaluation.coverage import in_words
 from fsr.evaluation.session import Session, close_sessions, session_of
@@ -69,6 +70,12 @@ def test_a_candidate_that_leaves_the_work_out_is_refused(session: Session) -> No
 def test_lines_that_no_case_runs_are_told(session: Session) -> None:
     session.coverage_cases()
     assert [note for note in session.notes if note.startswith("no test runs `sums[i] = 0.0f;` of the kernel")]
+
+
+def test_nothing_is_told_of_lines_where_there_was_no_time(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coverage, "SHARE", 0.0)
+    session.coverage_cases()
+    assert not [note for note in session.notes if note.startswith("no test runs")]
 
 
 def test_many_lines_in_words() -> None:
