@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 
@@ -159,12 +160,20 @@ def _on_case(
             chosen, wanted = _ran(original, _landmarks(session, candidate, case, original.grid))
             if not any(len(places) for places, _ in wanted.values()):
                 return False, None
-            chosen_by_data = _by_data(original)
     except (DeviceFault, ContractError, MemoryError, OSError):
         return False, None  # the original cannot, so that nobody must
+
+    @cache
+    def by_data() -> frozenset[str]:
+        try:
+            with _opened(session, device, session.spec.baseline.plan, session.original.build.image, case) as again:
+                return _by_data(again)
+        except DeviceFault:  # each block touches much
+            return frozenset()
+
     try:
         with _opened(session, device, candidate.plan, image, case) as subject:
-            return True, _compared(case, subject, original.grid, chosen, wanted, chosen_by_data)
+            return True, _compared(case, subject, original.grid, chosen, wanted, by_data)
     except DeviceFault as fault:
         if fault.fault.kind in (FaultKind.MEMORY, FaultKind.HANG) or fault.fatal:
             return False, None  # its blocks do more than the original's
@@ -222,16 +231,13 @@ def _landmarks(session: Session, candidate: Candidate, case: Case, grid: int) ->
 def _by_data(original: _Kernel) -> frozenset[str]:
     """Outputs of which data decide what a block writes: of some blocks amid the others one writes nothing, or no two
     write as many elements. That a candidate's blocks do not write an element says nothing then."""
-    try:
-        alone = [original.run([original.grid * part // 12]) for part in (4, 6, 7, 9)] if original.grid > 12 else []
-    except DeviceFault:  # each touches much
-        return frozenset()
+    alone = [original.run([original.grid * part // 12]) for part in (4, 6, 7, 9)] if original.grid > 12 else []
     counts = {name: [len(found[name][0]) for found in alone] for name in (alone[0] if alone else ())}
     return frozenset(name for name, found in counts.items() if 0 in found or len({*found}) == len(found))
 
 
 def _compared(
-    case: Case, subject: _Kernel, grid: int, chosen: list[int], wanted: Written, by_data: frozenset[str]
+    case: Case, subject: _Kernel, grid: int, chosen: list[int], wanted: Written, by_data: Callable[[], frozenset[str]]
 ) -> CaseFailure | None:
     scaled = {b * subject.grid // grid + n for b in chosen for n in (-1, 0, 1)} if subject.grid != grid else set(chosen)
     got = subject.run([b for b in scaled if 0 <= b < subject.grid])
@@ -239,8 +245,9 @@ def _compared(
         found = _differing(case, name, (places, values), got[name])
         if found is not None:
             return found
-        missing = places[~np.isin(places, got[name][0], assume_unique=True) & (name not in by_data)]
-        if 2 * len(missing) > len(places) or (len(missing) and int(places[-1]) > subject.reach(name)):
+        missing = places[~np.isin(places, got[name][0], assume_unique=True)]
+        absent = 2 * len(missing) > len(places) or (len(missing) and int(places[-1]) > subject.reach(name))
+        if absent and name not in by_data():
             for target in {int(missing[len(missing) // 2]), int(missing[-1])}:
                 found = _searched(case, subject, name, target, (places, values))
                 if found is not None:

@@ -204,6 +204,22 @@ def base_name(e: Expr) -> str | None:
     return None
 
 
+def indices_of(e: Expr, array: Declare) -> list[Expr] | None:
+    """The indices of a whole element of the array."""
+    found: list[Expr] = []
+    while isinstance(e, Index):
+        found.insert(0, e.index)
+        e = e.base
+    return found if e == Name(array.name) and len(found) == len(array.dims) else None
+
+
+def is_only_one(kernel: KernelForm, declared: Declare) -> bool:
+    """Whether a kernel has no other variable of the name."""
+    stmts = (s for s in walk_stmts(kernel.body) if s is not declared)
+    names = {s.name if isinstance(s, Declare) else s.var for s in stmts if isinstance(s, Declare | For)}
+    return declared.name not in names | {p.name for p in kernel.params}
+
+
 def names_assigned(node: Any) -> frozenset[str]:
     """The variables that get another value after their declaration: assigned, stepped by a loop that does not declare
     them, with their address taken, or named in opaque text. Writing through a pointer or into an array is not meant."""

@@ -41,6 +41,7 @@ from fsr.source.walk import (
     blocks_of,
     exprs_of,
     fresh,
+    is_only_one,
     names_assigned,
     names_in,
     names_mentioned,
@@ -82,17 +83,16 @@ class PrivatizeShared:
 def _sliced(target: Target) -> Iterator[_Slices]:
     for s in target.kernel.body if target.block is not None else ():
         shared = isinstance(s, Declare) and "__shared__" in s.qualifiers and "extern" not in s.qualifiers and s.dims
-        if shared and isinstance(s, Declare) and s.init is None and "volatile" not in s.type and _is_one(target, s):
+        if (
+            shared
+            and isinstance(s, Declare)
+            and s.init is None
+            and "volatile" not in s.type
+            and is_only_one(target.kernel, s)
+        ):
             found = _Array(target, s).slices()
             if found is not None:
                 yield found
-
-
-def _is_one(target: Target, declared: Declare) -> bool:
-    """Whether no other variable has the name."""
-    stmts = [s for s in walk_stmts(target.kernel.body) if s is not declared]
-    names = [s.name if isinstance(s, Declare) else s.var for s in stmts if isinstance(s, Declare | For)]
-    return declared.name not in (*names, *(p.name for p in target.kernel.params))
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class _Array:
             at = self.address(s.init) if isinstance(s, Declare) and s.init is not None and "*" in s.type else None
             if isinstance(s, Declare) and at is not None:
                 same = bare(s.type) == bare(self.declared.type) and "volatile" not in s.type and s.type.count("*") == 1
-                if not same or s.name in assigned or not _is_one(self.target, s) or s.qualifiers or s.dims:
+                if not same or s.name in assigned or not is_only_one(self.target.kernel, s) or s.qualifiers or s.dims:
                     return False
                 self.pointers[s.name] = at
         return True

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from fsr.analysis.accesses import element
 from fsr.analysis.calls import ATOMICS, is_atomic
@@ -154,7 +155,7 @@ class _Kernel:
                 return known and (not is_atomic(e) or (isinstance(e.callee, Name) and e.callee.text in ATOMICS))
         return True
 
-    @property
+    @cached_property
     def hiding(self) -> frozenset[str]:
         """The macros that stand for more than constants and the thread's place."""
         known = BUILTINS | {m.name for m in macros(self.target.source)}

@@ -7,9 +7,19 @@ from dataclasses import dataclass, replace
 
 from fsr.analysis.calls import is_atomic
 from fsr.records import Candidate
-from fsr.source.form import Call, Declare, Expr, Index, Name, OpaqueExpr, OpaqueStmt, Unary
+from fsr.source.form import Call, Declare, Expr, Name, OpaqueExpr, OpaqueStmt, Unary
 from fsr.source.mapping import map_expr, map_exprs, replace_stmt
-from fsr.source.walk import base_name, exprs_of, fresh, names_in, opaque_names, walk_expr, walk_exprs, walk_stmts
+from fsr.source.walk import (
+    base_name,
+    exprs_of,
+    fresh,
+    indices_of,
+    names_in,
+    opaque_names,
+    walk_expr,
+    walk_exprs,
+    walk_stmts,
+)
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, part_of, region_in, target_of, targets
@@ -38,7 +48,7 @@ class ScalarReplacement:
         variable = fresh(f"{name}_value", target.names)
 
         def change(e: Expr) -> Expr:
-            return Name(variable) if _indices(e, declared) is not None else e
+            return Name(variable) if indices_of(e, declared) is not None else e
 
         own = replace(declared, name=variable, dims=(), qualifiers=(), span=None)
         body = map_exprs(replace_stmt(target.kernel.body, declared, (own,)), change)
@@ -59,19 +69,10 @@ def _is_own(target: Target, declared: Declare) -> bool:
         return False
     if any(isinstance(x, Call) and is_atomic(x) and declared.name in names_in(x) for x in everything):
         return False
-    found = {tuple(_axis(target, i) for i in at) for x in everything if (at := _indices(x, declared)) is not None}
+    found = {tuple(_axis(target, i) for i in at) for x in everything if (at := indices_of(x, declared)) is not None}
     if len(found) != 1 or not _covers(target, next(iter(found))):
         return False
     return not any(_mentions(s_exprs, declared) for s_exprs in _left(target, declared))
-
-
-def _indices(e: Expr, declared: Declare) -> list[Expr] | None:
-    """The indices of a whole element of the array."""
-    found: list[Expr] = []
-    while isinstance(e, Index):
-        found.insert(0, e.index)
-        e = e.base
-    return found if e == Name(declared.name) and len(found) == len(declared.dims) else None
 
 
 def _axis(target: Target, index: Expr) -> str:
@@ -91,7 +92,7 @@ def _left(target: Target, declared: Declare) -> Iterator[Expr | str]:
         if isinstance(s, OpaqueStmt):
             yield s.text
         for e in exprs_of(s):
-            yield map_expr(e, lambda x: Name("0") if _indices(x, declared) is not None else x)
+            yield map_expr(e, lambda x: Name("0") if indices_of(x, declared) is not None else x)
 
 
 def _mentions(left: Expr | str, declared: Declare) -> bool:

@@ -29,8 +29,8 @@ from fsr.source.form import (
 )  # fmt: skip
 from fsr.source.mapping import map_stmts
 from fsr.source.parse import parse_kernels
-from fsr.source.walk import fresh, walk_stmts
-from fsr.transform.details.thread_arrays import ThreadArray, bytes_of, indices_of, thread_arrays
+from fsr.source.walk import fresh, indices_of, walk_stmts
+from fsr.transform.details.thread_arrays import ThreadArray, bytes_of, thread_arrays
 from fsr.transform.launch.block_shape import BlockShape
 from fsr.transform.launch.block_size import BlockSize
 from fsr.transform.launch.split_blocks import SplitBlocks

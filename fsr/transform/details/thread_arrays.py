@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from fsr.analysis.local_arrays import in_local_memory
 from fsr.analysis.types import resolved
 from fsr.hardware.c_types import BY_SPELLING, LANES, element_bytes
-from fsr.source.form import Call, Declare, Expr, For, Index, Name, OpaqueExpr, OpaqueStmt, Unary
+from fsr.source.form import Call, Declare, Expr, Name, OpaqueExpr, OpaqueStmt, Unary
 from fsr.source.mapping import map_expr
 from fsr.source.parse import parse_device_functions
 from fsr.source.tokens import spelt, split_commas, tokenize
-from fsr.source.walk import base_name, exprs_of, names_in, opaque_names, walk_exprs, walk_stmts
+from fsr.source.walk import base_name, exprs_of, indices_of, is_only_one, names_in, opaque_names, walk_exprs, walk_stmts
 from fsr.transform.target import Target
 
 _MOST_VALUES = 16  # of an initialiser, each an assignment
@@ -54,10 +54,7 @@ def _one(target: Target, array: Declare) -> ThreadArray | None:
     told = len(values or ())
     if told > min(_MOST_VALUES, math.prod(found.extents)) or (told and len(found.extents) > 1):
         return None
-    names = [s.name for s in walk_stmts(target.kernel.body) if isinstance(s, Declare)]
-    names += [s.var for s in walk_stmts(target.kernel.body) if isinstance(s, For) and s.type is not None]
-    elsewhere = {*target.kernel.macro_words, *(p.name for p in target.kernel.params)}
-    unique = names.count(array.name) == 1 and array.name not in elsewhere
+    unique = is_only_one(target.kernel, array) and array.name not in target.kernel.macro_words
     return found if unique and _elements_only(target, array) else None
 
 
@@ -122,12 +119,3 @@ def _only_uses(target: Target, call: Call) -> bool:
         or (isinstance(x, Call) and not (isinstance(x.callee, Name) and target.functions.builtin(x.callee.text)))
         for x in (*walk_stmts(form.body), *walk_exprs(form.body))
     )
-
-
-def indices_of(e: Expr, array: Declare) -> list[Expr] | None:
-    """The indices of a whole element of the array."""
-    found: list[Expr] = []
-    while isinstance(e, Index):
-        found.insert(0, e.index)
-        e = e.base
-    return found if e == Name(array.name) and len(found) == len(array.dims) else None

@@ -7,16 +7,16 @@ several blocks in the place of one, and the kernel's threadIdx, blockDim and blo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fsr.analysis.threads import AXES
 from fsr.records import Candidate, Launch
 from fsr.source.form import Binary, Cast, Comment, Declare, Expr, If, Literal, Member, Name
-from fsr.source.mapping import map_exprs
 from fsr.source.walk import fresh
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.launch.pointwise import pointwise
+from fsr.transform.launch.told_ids import Ids, with_ids
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.sizes import always, largest, largest_timed
@@ -71,17 +71,13 @@ class SplitBlocks:
         thread = fresh(f"thread_{cut.axis}", target.names)
         index = Binary("+", Binary("*", Member(Name("blockIdx"), cut.free), Member(Name("blockDim"), cut.axis)),
                        Member(Name("threadIdx"), cut.axis))  # fmt: skip
-        told: Mapping[tuple[str, str], Expr] = {
+        told: Ids = {
             ("threadIdx", cut.axis): Name(thread),
             ("blockDim", cut.axis): _unsigned(cut.width),
             ("blockIdx", cut.free): Literal("0u"),
             ("gridDim", cut.free): Literal("1u"),
         }
-
-        def change(e: Expr) -> Expr:
-            return told.get((e.base.text, e.name), e) if isinstance(e, Member) and isinstance(e.base, Name) else e
-
-        body = map_exprs(kernel.body, change)
+        body = with_ids(kernel.body, told)
         whole = (
             Comment(f"// a block of before is {cut.free}'s blocks in a row"),
             Declare("const unsigned int", thread, index),

@@ -33,9 +33,11 @@ from fsr.source.form import (
     Stmt,
     While,
 )
-from fsr.source.mapping import map_exprs, replace_stmt
+from fsr.source.mapping import replace_stmt
 from fsr.source.walk import Block, blocks_of, fresh, integer, is_zero, walk_exprs, walk_stmts
 from fsr.transform.launch.cooperation import cooperates
+from fsr.transform.launch.pointwise import id_expression
+from fsr.transform.launch.told_ids import with_ids
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.sizes import INT_LIMIT, always, largest, largest_timed
@@ -46,7 +48,6 @@ ORDERS = ("inner", "outer")  # neighbours have neighbouring turns, or the neighb
 EACH = (1, 8)  # turns a thread, far apart: what they have in common is computed once
 LEAST_TURNS = 8
 _MOST_GAIN, _LEAST_GAIN = 6.0, 1.1
-_RESIDENT = 2048  # threads a multiprocessor holds (CUDA C++ Programming Guide, "Technical Specifications")
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class SpreadLoop:
             if spread is None:
                 continue
             now = max(largest_timed(target.contract, spread.threads) or 1, 1)
-            gain = max(_LEAST_GAIN, min(_MOST_GAIN, subject.gpu.sm_count * _RESIDENT / now))
+            gain = max(_LEAST_GAIN, min(_MOST_GAIN, subject.gpu.sm_count * subject.gpu.max_threads_per_sm / now))
             region = region_in(target, f"loop:{spread.loop.var}")
             chosen = ((o, e, t) for o in ORDERS for e in EACH for t in THREADS)
             for rank, (order, each, threads) in enumerate(chosen):
@@ -129,17 +130,11 @@ class _Made:
         thread, turn, rest = (self._name(n) for n in ("thread", "turn", "rest"))
         turns, total = self._passed("turns", spread.turns), self._passed("threads_in_all", spread.all)
         before = turns if self.order == "inner" else self._passed("threads_before", spread.threads)
-        first = Binary("+", Binary("*", Member(Name("blockIdx"), "x"), Member(Name("blockDim"), "x")),
-                       Member(Name("threadIdx"), "x"))  # fmt: skip
         told, ids = self._ids(Name(rest))
         first_turn: Expr = Cast("int", Name(turn), "c")
         start = first_turn if is_zero(loop.start) else Binary("+", loop.start, first_turn)
         one = replace(loop, start=start, step=Cast("int", turns, "c"), pragmas=())
         kept = replace_stmt(self.target.kernel.body, loop, (one,))
-
-        def change(e: Expr) -> Expr:
-            return told.get((e.base.text, e.name), e) if isinstance(e, Member) and isinstance(e.base, Name) else e
-
         turn_by, rest_by = ("%", "/") if self.order == "inner" else ("/", "%")
         mine = (
             Declare("const unsigned int", turn, Binary(turn_by, Name(thread), before)),
@@ -147,8 +142,8 @@ class _Made:
         )
         return (
             Comment(f"// a turn of the loop over {loop.var} each, with the ids of the thread that went through all"),
-            Declare("const unsigned int", thread, first),
-            If(Binary("<", Name(thread), total), (*mine, *ids, *map_exprs(kept, change))),
+            Declare("const unsigned int", thread, id_expression("x")),
+            If(Binary("<", Name(thread), total), (*mine, *ids, *with_ids(kept, told))),
         )
 
     def _ids(self, rest: Name) -> tuple[dict[tuple[str, str], Expr], list[Stmt]]:
