@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +19,14 @@ from fsr.records import Case, CaseKind
 from fsr.testgen.aimed import value_families
 from fsr.testgen.cases import families_of, new_case, stream
 from fsr.testgen.fitting import fit
+from fsr.testgen.numbers import numbers
 
 ENOUGH = 3  # cases that run a part: what one case alone shows, other values of it may hide
 DRAWS = 160
 ELEMENTS = 1 << 18  # of all buffers: an image that few threads look into may have to be large
 MOST = 12  # cases kept
+FEW = 32  # a size below it is often drawn anyway
+CLOSE = 0.25  # chance of each step towards a number that a source names to be the last: three steps, and more at times
 Run = Callable[[Case], Coverage | None]
 
 
@@ -78,20 +81,30 @@ def covering(known: Iterable[Case], drawn: Iterable[Case], run: Run) -> Covered:
 
 
 def wide_draws(contract: Contract, seed: int, source: str) -> Iterator[Case]:
-    """:data:`DRAWS` cases of all kinds of values, those around the numbers of the source among them, each size drawn
-    evenly, or evenly in its logarithm, as large as there is room."""
+    """:data:`DRAWS` cases of all kinds of values, those around the numbers of the source among them. One size after
+    another is drawn evenly or about a number of the source, the others evenly in their logarithms, as large as there is
+    room."""
     rng = stream("coverage", contract, seed)
+    named = sorted(n for n in numbers(source) if n >= FEW)
+    names = [s.name for s in contract.sizes]
     families = ["normal", "uniform", *value_families(source), *families_of(contract)]
     for number in range(DRAWS):
-        sizes = {s.name: _drawn(s, rng) for s in contract.sizes}
-        names = list(sizes)
-        fitted = fit(contract, sizes, ELEMENTS, pinned=names[number % len(names)] if names else "")
+        pinned = names[number % len(names)] if names else ""
+        sizes = {s.name: _drawn(s, rng, named if s.name == pinned else None) for s in contract.sizes}
+        fitted = fit(contract, sizes, ELEMENTS, pinned=pinned)
         family = families[number % 2] if number % 4 < 2 else families[int(rng.integers(len(families)))]
         yield new_case(f"coverage {number}", fitted, family, rng, CaseKind.HELD_OUT)
 
 
-def _drawn(size: Size, rng: np.random.Generator) -> int:
+def _drawn(size: Size, rng: np.random.Generator, named: Sequence[int] | None) -> int:
+    """A size of a draw. ``named``: numbers that the source may treat it apart at; None for one that gives way."""
     low, high = max(size.minimum, 1), max(size.maximum, 1)
-    if rng.integers(2):
-        return int(rng.integers(low, high, endpoint=True))
-    return min(max(round(math.exp(rng.uniform(math.log(low), math.log(high)))), size.minimum), size.maximum)
+    about = [n for n in named or () if low <= n <= high]
+    if about and rng.integers(2):
+        off = int(rng.geometric(CLOSE)) - 1
+        drawn = about[int(rng.integers(len(about)))] + (off if rng.integers(2) else -off)
+    elif named is not None and rng.integers(2):
+        drawn = int(rng.integers(low, high, endpoint=True))
+    else:
+        drawn = round(math.exp(rng.uniform(math.log(low), math.log(high))))
+    return min(max(drawn, size.minimum), size.maximum)

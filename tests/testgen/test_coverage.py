@@ -79,3 +79,13 @@ def test_draws_are_legal_wide_and_the_same_for_a_seed() -> None:
         drawn = [case.size_map()[size.name] for case in first]
         assert min(drawn) <= max(size.minimum, 1) * 4
         assert max(drawn) >= size.maximum // 4
+
+
+def test_sizes_about_the_numbers_of_a_source_are_drawn() -> None:
+    contract = load_contract(KernelFile.from_text(ROW_SUM.replace("max = 128", "max = 8192"), "k.cu"))
+    source = "if (cols > 896 && cols <= 1024) fast(); else slow();"
+    drawn = [case.size_map() for case in wide_draws(contract, 1, source)]
+    close = [s for s in drawn if 1020 < s["cols"] < 1024]
+    assert any(s["rows"] > 1 for s in close), "rows that do not all begin at a pack"
+    assert any(896 < s["cols"] <= 900 for s in drawn)
+    assert len({s["cols"] for s in drawn}) > DRAWS // 3
