@@ -6,8 +6,8 @@ that repeated runs of the original show. What exceeds that is held against how f
 may carry that very element (:attr:`Expected.noise`) before it is called wrong, so that the verdict depends neither on
 the seed nor on how lucky the original's own rounding was. Nothing else is forgiven near zero: of an absolute bound
 there is only the spacing of the type's denormal values, or what a candidate that openly flushes them takes.
-NaN and infinities stand exactly where the original's do. Integers, booleans and outputs declared exact are equal bit
-for bit.
+NaN and infinities stand exactly where the original's do, but where samples of its own rounding have some and others
+not. Integers, booleans and outputs declared exact are equal bit for bit.
 """
 
 from __future__ import annotations
@@ -201,12 +201,13 @@ def _compare_one(one: _Output, got: Array, want: Array, initial: Array | None) -
     else:
         truth, bound = _bound(one)
         excused = _overflowed(one, got, want, truth, bound)
-        wrong, kind = ~_same_wildness(got, want) & ~excused, "non-finite"
-        if not (wrong & ~never).any():
-            wrong, kind = ~_agree(got, truth, bound) & np.isfinite(_wide(want)), "value"
-            if (wrong & ~never).any():
+        wrong, kind = ~_same_wildness(got, want) & ~excused & ~never, "non-finite"
+        wrong &= ~_undecided(one, got, wrong)
+        if not wrong.any():
+            wrong, kind = ~_agree(got, truth, bound) & np.isfinite(_wide(want)) & ~never, "value"
+            if wrong.any():
                 bound = _widest(one, bound)
-                wrong = ~_agree(got, truth, bound) & np.isfinite(_wide(want))
+                wrong &= ~_agree(got, truth, bound) & ~_undecided(one, got, wrong)
     wrong &= ~never
     if (wrong & left).any():
         wrong, kind = wrong & left, "unwritten"
@@ -260,7 +261,20 @@ def _widest(one: _Output, bound: Array) -> Array:
     """The bound with a second opinion of it: more perturbed runs, and the original's own rounding."""
     _, wider = _bound(one, one.expected.wider_scale[one.name])
     noise = one.expected.noise
-    return np.maximum(np.maximum(bound, wider), TIMES_LESS_ACCURATE * noise[one.name] if noise is not None else 0.0)
+    return np.maximum(
+        np.maximum(bound, wider), TIMES_LESS_ACCURATE * noise.error[one.name] if noise is not None else 0.0
+    )
+
+
+def _undecided(one: _Output, got: Array, wrong: Array) -> Array:
+    """Where nothing but the original's own rounding decides whether there is an answer (see Noise), and this is none,
+    or one that is about as large as rounding makes them. ``wrong``: where that is asked; nowhere takes no runs."""
+    noise = one.expected.noise if wrong.any() else None
+    if noise is None:
+        return np.zeros(got.shape, dtype=bool)
+    answer = _wide(got)
+    alike = ~np.isfinite(answer) | (np.abs(answer) <= TIMES_LESS_ACCURATE * noise.most[one.name])
+    return np.asarray(noise.undecided[one.name] & alike)
 
 
 def _bound(one: _Output, known_scale: Array | None = None) -> tuple[Array, Array]:

@@ -19,6 +19,7 @@ import numpy as np
 from fsr.contract.model import Contract
 from fsr.hardware.dtypes import doubled, float_limits, is_float
 from fsr.records import Case, Role
+from fsr.testgen.noise import Noise
 from fsr.testgen.parts import Part
 from fsr.testgen.reference import reference_outputs, widened_data
 from fsr.testgen.values import Array, CaseData, build, float_bounds, outputs, same_bits
@@ -96,7 +97,7 @@ class Expected:
         unwritten: Mapping[str, Array],
         precise: Callable[[], Mapping[str, Array] | None] = lambda: None,
         scale: Callable[[int], Scale] | None = None,
-        noise: Callable[[Mapping[str, Array]], Mapping[str, Array] | None] = lambda truth: None,
+        noise: Callable[[Mapping[str, Array]], Noise | None] = lambda truth: None,
     ) -> None:
         self.part: Part | None = None
         self.arrays, self.spread, self.unwritten = arrays, spread, unwritten
@@ -134,7 +135,7 @@ class Expected:
         return {name: np.maximum(scale, more[name]) for name, scale in self.scale.items()}
 
     @cached_property
-    def noise(self) -> Mapping[str, Array] | None:
+    def noise(self) -> Noise | None:
         """See the class."""
         return self._noise(self.precise if self.precise is not None else self.arrays)
 
@@ -191,7 +192,7 @@ def expect(
         )
         return Scale(first, lambda data: picked(run(case, data)), shaken)
 
-    def noise(truth: Mapping[str, Array]) -> Mapping[str, Array] | None:
+    def noise(truth: Mapping[str, Array]) -> Noise | None:
         if noisy is None:
             return None
         wide = widened_data(data_of(contract, case, 0))
@@ -199,7 +200,7 @@ def expect(
         count = NOISY_RUNS if narrow else NOISY_DOUBLES
         found = [noisy(case, _nudged(contract, case, wide, number)) for number in range(count)]
         runs = [picked(run) for run in found if run is not None]
-        return _largest_error(runs, truth) if runs else None
+        return Noise.of(first, runs, truth) if runs else None
 
     expected = Expected(first, spread, unwritten, exact, scale, noise)
     expected.part = part
@@ -278,19 +279,6 @@ def _inside(array: Array, moved: Array, bounds: tuple[float, float]) -> Array:
     """What was moved, but the other way where that led out of the limits: an element that stays gives no sample."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where((moved < bounds[0]) | (moved > bounds[1]), array - (moved - array), moved)
-
-
-def _largest_error(runs: list[Mapping[str, Array]], truth: Mapping[str, Array]) -> dict[str, Array]:
-    """How far the runs are from the truth, element by element; 0 where either is no number, and for integers."""
-    found = {}
-    for name, right in truth.items():
-        worst = np.zeros(right.shape)
-        for run in runs if is_float(runs[0][name].dtype) else []:
-            with np.errstate(invalid="ignore", over="ignore"):
-                error = np.abs(doubled(run[name]) - doubled(right))
-            np.fmax(worst, np.where(np.isfinite(error), error, 0.0), out=worst)
-        found[name] = worst
-    return found
 
 
 def perturbation(dtype: np.dtype[Any]) -> float:

@@ -62,7 +62,7 @@ def noise(tmp_path: Path, body: str, dtype: str) -> float:
         found = session.original.expected(replace(spec.smoke_case(), family="ones"))
         assert (abs(found.arrays["y"]) <= 3.0).all()
         assert found.noise is not None
-        return float(np.max(found.noise["y"]))
+        return float(np.max(found.noise.error["y"]))
     finally:
         session.close()
 
