@@ -33,8 +33,8 @@ class Noise:
             for number, answer in enumerate(answers):
                 finite = np.isfinite(answer)
                 np.fmax(largest, np.where(finite, np.abs(answer), 0.0), out=largest)
-                wild, tame = wild | ~finite, tame | finite
                 if number:
+                    wild, tame = wild | ~finite, tame | finite
                     with np.errstate(invalid="ignore", over="ignore"):
                         off = np.abs(answer - doubled(right))
                     np.fmax(worst, np.where(np.isfinite(off), off, 0.0), out=worst)
