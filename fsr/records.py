@@ -7,6 +7,7 @@ everything that reaches disk has a JSON form through :mod:`fsr.identity`.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -65,8 +66,8 @@ class Launch:
 
     ``entry`` is a name expression as NVRTC takes it: ``softmax``, ``gemm<16, 4>``, ``ns::k``. ``args`` are,
     in the kernel's parameter order, names of contract arguments or of scratch buffers, or ScalarArguments.
-    ``repeat``, a size expression too: so many times in a row it is launched; where that is not "1", ScalarArguments may
-    name :data:`STEP`, which counts the repetitions from 0.
+    ``repeat``, a size expression too: so many times in a row it is launched; where that is not "1", ScalarArguments,
+    grid, block and shared_bytes may name :data:`STEP`, which counts the repetitions from 0.
     """
 
     entry: str
@@ -80,6 +81,16 @@ class Launch:
     def repeated(self) -> bool:
         """Whether it may be launched more than once, or not at all."""
         return self.repeat.strip() != "1"
+
+    @property
+    def shape(self) -> tuple[str, ...]:
+        """Grid, block and shared_bytes."""
+        return (*self.grid, *self.block, self.shared_bytes)
+
+    @property
+    def reshaped(self) -> bool:
+        """Whether its repetitions may have different shapes."""
+        return self.repeated and any(re.search(rf"\b{STEP}\b", text) for text in self.shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,18 +149,41 @@ def concrete_launches(
     """
     found = []
     for launch in plan.launches:
-        grid, block = dim3(launch.grid, sizes), dim3(launch.block, sizes)
-        if 0 in grid or 0 in block:
-            continue
-        shared, repeats = evaluate_int(launch.shared_bytes, sizes), repeats_of(launch, sizes)
-        steps = {0: 1, repeats // 2: repeats - 1} if some and repeats > 2 else dict.fromkeys(range(repeats), 1)
+        shapes = _shapes(launch, sizes)
+        steps = _some(shapes) if some else dict.fromkeys(shapes, 1)
         counted = {a for a in launch.args if launch.repeated and not isinstance(a, str) and STEP in names(a.value)}
         same = {a: _argument(a, sizes, scalars) for a in launch.args if a not in counted} if steps else {}
         for step, times in steps.items():
             own = {a: _argument(a, {**sizes, STEP: step}, scalars) for a in counted}
             args = tuple(own[a] if a in counted else same[a] for a in launch.args)
-            found.append(ConcreteLaunch(launch.entry, grid, block, shared, args, times))
+            found.append(ConcreteLaunch(launch.entry, *shapes[step], args, times))
     return tuple(found)
+
+
+_Shape = tuple[Dim3, Dim3, int]
+
+
+def _shapes(launch: Launch, sizes: Mapping[str, int]) -> dict[int, _Shape]:
+    """Grid, block and shared bytes of each repetition that there is."""
+
+    def shape(known: Mapping[str, int]) -> _Shape | None:
+        grid, block = dim3(launch.grid, known), dim3(launch.block, known)
+        return None if 0 in grid or 0 in block else (grid, block, evaluate_int(launch.shared_bytes, known))
+
+    if not launch.reshaped:
+        alike = shape(sizes)
+        return {} if alike is None else dict.fromkeys(range(repeats_of(launch, sizes)), alike)
+    each = ((step, shape({**sizes, STEP: step})) for step in range(repeats_of(launch, sizes)))
+    return {step: found for step, found in each if found is not None}
+
+
+def _some(shapes: Mapping[int, _Shape]) -> dict[int, int]:
+    """The first repetition of each shape, once, and the one in the middle, as often as there are others."""
+    found: dict[int, int] = {}
+    for shape in dict.fromkeys(shapes.values()):
+        steps = [step for step, own in shapes.items() if own == shape]
+        found |= {steps[0]: 1, steps[len(steps) // 2]: len(steps) - 1} if len(steps) > 2 else dict.fromkeys(steps, 1)
+    return found
 
 
 def repeats_of(launch: Launch, sizes: Mapping[str, int]) -> int:
@@ -172,6 +195,13 @@ def repeats_of(launch: Launch, sizes: Mapping[str, int]) -> int:
             fix="correct repeat, or let the kernel do more at a time",
         )  # fmt: skip
     return found
+
+
+def at_ends(launch: Launch, sizes: Mapping[str, int]) -> tuple[Mapping[str, int], ...]:
+    """What a launch's shape is an expression over, at its first repetition and at its last. Raises ContractError."""
+    if not launch.reshaped:
+        return (sizes,)
+    return tuple({**sizes, STEP: step} for step in sorted({0, max(repeats_of(launch, sizes) - 1, 0)}))
 
 
 def dim3(texts: tuple[str, str, str], sizes: Mapping[str, int]) -> Dim3:
@@ -188,6 +218,6 @@ def _argument(arg: object, sizes: Mapping[str, Number], scalars: Mapping[str, Sc
 
 
 __all__ = [
-    "Argument", "Constraints", "Contract", "Launch", "Origin", "Size", "Tolerance", "concrete_launches", "dim3",
-    "repeats_of",
+    "Argument", "Constraints", "Contract", "Launch", "Origin", "Size", "Tolerance", "at_ends", "concrete_launches",
+    "dim3", "repeats_of",
 ]  # fmt: skip

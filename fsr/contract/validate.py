@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 
 from fsr.contract.fields import relocated
-from fsr.contract.model import Contract, dim3, repeats_of
+from fsr.contract.model import Contract, at_ends, dim3, repeats_of
 from fsr.errors import ContractError
 from fsr.expressions import evaluate, evaluate_int
 from fsr.records import STEP, Launch, Role
@@ -106,6 +106,25 @@ def _arguments(contract: Contract, sizes: Mapping[str, int], label: str, place: 
 def _launch(contract: Contract, launch: Launch, index: int, sizes: Mapping[str, int], label: str, place: Where) -> None:
     keys: tuple[str | int, ...] = ("launch", index) if place("launch", index) != place("launch") else ("launch",)
     try:
+        last = max(repeats_of(launch, sizes) - 1, 0)
+    except ContractError as fault:
+        raise relocated(fault, place(*keys, "repeat")) from None
+    if launch.repeated and STEP in sizes:
+        raise ContractError(
+            f"{launch.entry} is repeated, and a size is called {STEP!r}, which counts the repetitions",
+            expected="another name for the size", where=place("sizes", STEP), fix="rename it",
+        )  # fmt: skip
+    for known in at_ends(launch, sizes):
+        _shape(launch, keys, known, label, place)
+    for arg in launch.args:
+        if not isinstance(arg, str):
+            for step in (0, last):
+                known = {**sizes, STEP: step} if launch.repeated else sizes
+                _number(arg.value, known, place(*keys, "args"))
+
+
+def _shape(launch: Launch, keys: tuple[str | int, ...], sizes: Mapping[str, int], label: str, place: Where) -> None:
+    try:
         grid, block = dim3(launch.grid, sizes), dim3(launch.block, sizes)
     except ContractError as fault:
         broken = "grid" if any(_fails(t, sizes) for t in launch.grid) else "block"
@@ -130,20 +149,6 @@ def _launch(contract: Contract, launch: Launch, index: int, sizes: Mapping[str, 
         )  # fmt: skip
     shared = _at(launch.shared_bytes, sizes, place(*keys, "shared_bytes"))
     _not_negative(shared, "shared_bytes", label, place(*keys, "shared_bytes"))
-    try:
-        last = max(repeats_of(launch, sizes) - 1, 0)
-    except ContractError as fault:
-        raise relocated(fault, place(*keys, "repeat")) from None
-    if launch.repeated and STEP in sizes:
-        raise ContractError(
-            f"{launch.entry} is repeated, and a size is called {STEP!r}, which counts the repetitions",
-            expected="another name for the size", where=place("sizes", STEP), fix="rename it",
-        )  # fmt: skip
-    for arg in launch.args:
-        if not isinstance(arg, str):
-            for step in (0, last):
-                known = {**sizes, STEP: step} if launch.repeated else sizes
-                _number(arg.value, known, place(*keys, "args"))
 
 
 def _fails(text: str, sizes: Mapping[str, int]) -> bool:

@@ -119,11 +119,11 @@ def _known_sizes(contract: LaunchedContract) -> dict[str, str]:
 
 
 def _sizes_used(plan: Plan) -> set[str]:
-    texts = [t for launch in plan.launches for t in (*launch.grid, *launch.block, launch.shared_bytes)]
-    texts += [launch.repeat for launch in plan.launches] + [s.count for s in plan.scratch]
+    texts = [launch.repeat for launch in plan.launches] + [s.count for s in plan.scratch]
     found = {n for text in texts for n in names(text)}
     for launch in plan.launches:
-        own = {n for a in launch.args if not isinstance(a, str) for n in names(a.value)}
+        values = (a.value for a in launch.args if not isinstance(a, str))
+        own = {n for text in (*launch.shape, *values) for n in names(text)}
         found |= own - {STEP} if launch.repeated else own
     return found
 
@@ -193,28 +193,34 @@ def _passed(launch: Launch, types: Mapping[str, str], scratch: Container[str], f
 
 
 def _launch(launch: Launch, passed: Sequence[str]) -> list[str]:
-    grid = [in_c(t) for t in launch.grid]
-    lines = ["    {"]
-    lines += [f"        const long long grid_{axis} = {text};" for axis, text in zip("xyz", grid, strict=True)]
-    lines.append(f"        const size_t shared = (size_t){in_c(launch.shared_bytes)};")
-    if not (launch.shared_bytes.isdigit() and int(launch.shared_bytes) <= STATIC_SHARED_BYTES):
-        lines.append(f"        if (status == cudaSuccess && shared > {STATIC_SHARED_BYTES})")
-        lines.append(f"            status = cudaFuncSetAttribute({_pointer(launch)},")
-        lines.append("                cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);")
     block = ", ".join(f"(unsigned)({in_c(t)})" for t in launch.block)
-    run = "status == cudaSuccess && grid_x > 0 && grid_y > 0 && grid_z > 0"
-    if launch.repeated:
-        lines.append(f"        const long long repeats = {in_c(launch.repeat)};")
-        lines.append(f"        for (long long {STEP}_size = 0; {STEP}_size < repeats && {run}; {STEP}_size++) {{")
-    else:
-        lines.append(f"        if ({run}) {{")
-    lines += [
-        "            const dim3 grid((unsigned)grid_x, (unsigned)grid_y, (unsigned)grid_z);",
-        f"            {launch.entry}<<<grid, dim3({block}), shared, stream>>>({', '.join(passed)});",
-        "            status = cudaGetLastError();",
-        "        }",
-        "    }",
+    made = [
+        "if (status == cudaSuccess && grid_x > 0 && grid_y > 0 && grid_z > 0) {",
+        "    const dim3 grid((unsigned)grid_x, (unsigned)grid_y, (unsigned)grid_z);",
+        f"    {launch.entry}<<<grid, dim3({block}), shared, stream>>>({', '.join(passed)});",
+        "    status = cudaGetLastError();",
+        "}",
     ]
+    if launch.repeated:
+        inner = [*_shape(launch), *made] if launch.reshaped else made
+        made = [
+            f"const long long repeats = {in_c(launch.repeat)};",
+            f"for (long long {STEP}_size = 0; {STEP}_size < repeats && status == cudaSuccess; {STEP}_size++) {{",
+            *(f"    {line}" for line in inner),
+            "}",
+        ]
+    lines = made if launch.reshaped else [*_shape(launch), *made]
+    return ["    {", *(f"        {line}" for line in lines), "    }"]
+
+
+def _shape(launch: Launch) -> list[str]:
+    """Grid and shared bytes as variables."""
+    lines = [f"const long long grid_{axis} = {in_c(text)};" for axis, text in zip("xyz", launch.grid, strict=True)]
+    lines.append(f"const size_t shared = (size_t){in_c(launch.shared_bytes)};")
+    if not (launch.shared_bytes.isdigit() and int(launch.shared_bytes) <= STATIC_SHARED_BYTES):
+        lines.append(f"if (status == cudaSuccess && shared > {STATIC_SHARED_BYTES})")
+        lines.append(f"    status = cudaFuncSetAttribute({_pointer(launch)},")
+        lines.append("        cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);")
     return lines
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from fsr.contract.model import Contract, dim3, repeats_of
+from fsr.contract.model import Contract, at_ends, dim3, repeats_of
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
 from fsr.hardware.gpus import Target
@@ -28,8 +28,10 @@ def illegal(contract: Contract, candidate: Candidate, baseline: Plan, max_shared
         if any(_refusal(launch, sizes, max_shared_bytes) for launch in baseline.launches):
             continue
         for launch in candidate.plan.launches:
-            why = _refusal(launch, sizes, max_shared_bytes) or _beyond_bounds(launch, sizes, candidate.source)
-            why = why or _beside_clusters(launch, sizes, candidate.source)
+            why = _refusal(launch, sizes, max_shared_bytes)
+            for known in () if why else at_ends(launch, sizes):
+                why = why or _beyond_bounds(launch, known, candidate.source)
+                why = why or _beside_clusters(launch, known, candidate.source)
             if why:
                 where = ", ".join(f"{name}={value}" for name, value in sizes.items())
                 return Fault(FaultKind.LAUNCH, f"{launch.entry} cannot be launched at {where}: {why}")
@@ -41,7 +43,8 @@ def outnumbers(contract: Contract, plan: Plan, target: Target) -> bool:
     they take: then no block may wait for one that begins later."""
     for sizes, launch in itertools.product(_ends(contract), plan.launches):
         try:
-            blocks, threads = math.prod(dim3(launch.grid, sizes)), math.prod(dim3(launch.block, sizes))
+            first = at_ends(launch, sizes)[0]
+            blocks, threads = math.prod(dim3(launch.grid, first)), math.prod(dim3(launch.block, first))
         except ContractError:
             continue
         at_once = min(target.max_blocks_per_sm, target.max_threads_per_sm // max(threads, 1))
@@ -68,11 +71,16 @@ def _odd(contract: Contract) -> Iterator[dict[str, int]]:
 
 def _refusal(launch: Launch, sizes: Mapping[str, int], max_shared_bytes: int) -> str:
     try:
-        grid, block = dim3(launch.grid, sizes), dim3(launch.block, sizes)
-        shared = evaluate_int(launch.shared_bytes, sizes)
         repeats_of(launch, sizes)
+        whys = (_refused_shape(launch, known, max_shared_bytes) for known in at_ends(launch, sizes))
+        return next(filter(None, whys), "")
     except ContractError as fault:
         return fault.what
+
+
+def _refused_shape(launch: Launch, sizes: Mapping[str, int], max_shared_bytes: int) -> str:
+    grid, block = dim3(launch.grid, sizes), dim3(launch.block, sizes)
+    shared = evaluate_int(launch.shared_bytes, sizes)
     for what, dims, limits in (("block", block, MAX_BLOCK), ("grid", grid, MAX_GRID)):
         if any(n > limit for n, limit in zip(dims, limits, strict=True)):
             return f"a {what} of {dims}; each of x, y, z is at most {limits}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsr.contract.model import Contract, Size, dim3
+from fsr.contract.model import Contract, Size, at_ends, dim3
 from fsr.records import Candidate, Case, CaseKind, Launch
 from fsr.source.entry import function_name
 from fsr.source.form import Binary, Declare, Expr, KernelForm, Unary
@@ -275,10 +275,14 @@ def _grown(
     contract: Contract, launch: Launch, sizes: dict[str, int], size: Size, axis: int, blocks: int
 ) -> dict[str, int]:
     """The sizes with one of them larger, where that gives a launch more blocks along an axis."""
+
+    def first(known: Mapping[str, int]) -> int:
+        return dim3(launch.grid, at_ends(launch, known)[0])[axis]
+
     grown = sizes
-    while dim3(launch.grid, grown)[axis] < blocks:
+    while first(grown) < blocks:
         more = grown | {size.name: clip(size, grown[size.name] * 5 // 4 + 1)}
         if more == grown or elements(contract, more) > BLOCKS_ELEMENTS:
             break
         grown = more
-    return grown if dim3(launch.grid, grown)[axis] > dim3(launch.grid, sizes)[axis] else sizes
+    return grown if first(grown) > first(sizes) else sizes

@@ -114,7 +114,7 @@ def _stays(s: Statement) -> bool:
 
 def steps(launch: Launch) -> bool:
     """Whether the repetitions of a launch are told apart."""
-    return any(isinstance(a, ScalarArgument) and STEP in names(a.value) for a in launch.args)
+    return launch.reshaped or any(isinstance(a, ScalarArgument) and STEP in names(a.value) for a in launch.args)
 
 
 def with_step(contract: Contract, launch: Launch) -> Contract | None:

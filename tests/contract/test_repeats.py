@@ -95,6 +95,37 @@ def test_what_cannot_be_repeated_is_told(change: tuple[str, str], said: str) -> 
         contract_of(change)
 
 
+RESHAPED = (("grid = 1", 'grid = "ceil_div(t - 2 * step, 4)"'), ('block = "n"', 'block = "min(n, step + 1)"'))
+
+
+@pytest.mark.parametrize("t", range(10))
+def test_each_repetition_may_have_a_shape_of_its_own(t: int) -> None:
+    contract = contract_of(*RESHAPED)
+    sizes = {"n": 5, "t": t}
+    own = scalars(contract, sizes)
+    made = concrete_launches(contract.plan, contract, sizes, own)
+    expected = {s: (-(-(t - 2 * s) // 4), min(5, s + 1)) for s in range(t) if t > 2 * s}
+    assert [(one.grid[0], one.block[0]) for one in made] == list(expected.values())
+    assert [one.args[-1] for one in made] == [ScalarValue("int32", 2 * s + 1) for s in expected]
+    some = concrete_launches(contract.plan, contract, sizes, own, some=True)
+    assert sum(one.times for one in some) == len(made)
+    assert {one.grid for one in some} == {one.grid for one in made}
+
+
+def test_the_shape_of_the_last_repetition_is_checked_too() -> None:
+    with pytest.raises(ContractError, match="threads at"):
+        contract_of(('block = "n"', 'block = "1 + 40 * step"'))
+    with pytest.raises(ContractError, match="names 'step'"):
+        contract_of(('block = "n"', 'block = "n + step"'), ('// repeat = "t"\n', ""), ("2 * step + 1", "3"))
+    contract = contract_of()
+    (launch,) = contract.plan.launches
+    fault = illegal(
+        contract, Candidate("", Plan((replace(launch, shared_bytes="step * 4096"),))), contract.plan, 1 << 16
+    )
+    assert fault is not None
+    assert "shared memory" in fault.detail
+
+
 def test_a_candidate_that_repeats_too_often_is_not_launched() -> None:
     contract = contract_of()
     (launch,) = contract.plan.launches

@@ -138,6 +138,18 @@ def test_a_repeated_launch_is_a_loop(tmp_path):
     assert nvcc(tmp_path, file.text + header.replace("#pragma once", "")) == ""
 
 
+def test_a_repeated_launch_may_have_another_shape_each_time(tmp_path):
+    file = KernelFile.read(EXAMPLES / "saxpy.cu")
+    contract = load_contract(file)
+    first = contract.plan.launches[0]
+    launch = replace(first, grid=("ceil_div(n - step, 256)", "1", "1"), shared_bytes="step", repeat="n")
+    header = launcher_header(contract.entry, contract, Plan((launch,)))
+    loop = header.split("step_size < repeats")[1]
+    assert loop.index("grid_x =") < loop.index("cudaFuncSetAttribute") < loop.index("<<<")
+    assert "long long step" not in header.split("cudaStream_t stream)")[0], "the step is no parameter"
+    assert nvcc(tmp_path, file.text + header.replace("#pragma once", "")) == ""
+
+
 def test_the_output_accounts_for_itself(tmp_path):
     file = KernelFile.read(EXAMPLES / "saxpy.cu")
     unit = file.cut("saxpy")
