@@ -31,7 +31,7 @@ from fsr.testgen.echoes import ECHO
 from fsr.testgen.fitting import clip, elements
 from fsr.testgen.legal import outnumbers
 from fsr.testgen.placing import launched, place
-from fsr.testgen.values import CaseData, build
+from fsr.testgen.values import CaseData, build, same_bits
 
 NAMED_CASES = 3  # watched, of the sizes that the candidate names
 PLAIN_CASES = 12
@@ -238,4 +238,12 @@ class _Watcher:
             ran = self.original.run(case, data, order)
             if ran is None or compare(contract, case, ran[1], expected, data.arrays):
                 return None
+        if found and self.original is None and self._alike(case, data, order, got):
+            return None
         return found[0] if found else None
+
+    def _alike(self, case: Case, data: CaseData, order: BlockOrder, got: Mapping[str, Array]) -> bool:
+        """Whether another order of the same build answers the same: then the answer depends on how it was built alone,
+        as one does that rounding decides."""
+        ran = self.run(case, data, BlockOrder() if order != BlockOrder() else ORDERS[0])
+        return ran is not None and all(same_bits(got[name], array).all() for name, array in ran[1].items())
