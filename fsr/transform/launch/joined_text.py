@@ -1,0 +1,193 @@
+"""The kernel of join-steps: what one step does as a function, called for one step after the other."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from fsr.expressions import names, to_c
+from fsr.records import STEP, Launch, ScalarArgument
+from fsr.source.emit import emit_stmts
+from fsr.source.form import Binary, Expr, Index, KernelForm, Name, OpaqueStmt, Param
+from fsr.source.mapping import map_exprs
+from fsr.source.names import indent
+from fsr.source.walk import fresh
+from fsr.transform.launch.joined_steps import Steps, Tile, element_type
+from fsr.transform.launch.told_ids import with_ids
+
+# The number of a step has few bits: a double has its root exactly.
+_ROOT = """__device__ __forceinline__ long long fsr_isqrt(long long a)
+{
+    return (long long)sqrt((double)a);
+}
+"""
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The new kernel's parts: ``threads`` of a block go through the steps of a tile."""
+
+    steps: Steps
+    tile: Tile
+    threads: int
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """Names that the kernel has none of, by what they stand for."""
+        taken = set(self.steps.target.names)
+        wanted = ["turn", "first", "step", "steps", "blocks", "block", "thread", "grid", "one", "chunk", "more", "at"]
+        wanted += [f"{p.name}_{what}" for p in self.steps.written for what in ("tile", "count")]
+        wanted += [f"{name}_of" for name in self.steps.told] + sorted(self._sizes)
+        found = {}
+        for name in wanted:
+            found[name] = fresh(name, taken)
+            taken.add(found[name])
+        found["turn"] = fresh(f"{self.steps.target.kernel.name}_turn", taken)
+        return found
+
+    @property
+    def _sizes(self) -> set[str]:
+        """Sizes that the numbers of a repetition depend on."""
+        return {n for a in self.steps.told.values() for n in names(a.value)} - {STEP}
+
+    def turn(self) -> str:
+        """What the kernel did, as a function of the ids of before."""
+        n, kernel = self._names, self.steps.target.kernel
+        told: dict[tuple[str, str], Expr] = {("threadIdx", "x"): Name(n["thread"]), ("blockIdx", "x"): Name(n["block"])}
+        told |= {("blockDim", "x"): Name(f"{self.steps.threads}u"), ("gridDim", "x"): Name(n["grid"])}
+        told |= {(v, axis): Name("0u") for v in ("threadIdx", "blockIdx") for axis in "yz"}
+        told |= {(v, axis): Name("1u") for v in ("blockDim", "gridDim") for axis in "yz"}
+        own = {p.name for p in self.steps.written}
+
+        def moved(e: Expr) -> Expr:
+            if isinstance(e, Index) and isinstance(e.base, Name) and e.base.text in own:
+                return Index(e.base, Binary("-", e.index, Name(n["first"])))
+            return e
+
+        body = map_exprs(with_ids(kernel.body, told), moved)
+        params = [f"{p.type} {p.name}".replace("* ", "*") for p in kernel.params]
+        params += [f"unsigned {n[name]}" for name in ("first", "block", "thread", "grid")]
+        head = f"// What a thread of {kernel.name} does; the buffers that it writes begin at element {n['first']}."
+        return (
+            f"{head}\n__device__ __forceinline__ void {n['turn']}({', '.join(params)})\n{{\n{emit_stmts(body, 1)}}}\n"
+        )
+
+    @property
+    def helpers(self) -> str:
+        """What stands before the kernel."""
+        rooted = any("isqrt" in a.value for a in self.steps.told.values())
+        return (_ROOT + "\n" if rooted else "") + self.turn()
+
+    def kernel(self) -> KernelForm:
+        """The kernel that goes through all steps that it can."""
+        old = self.steps.target.kernel
+        kept = tuple(replace(p, restrict=False) for p in old.params if p.name not in self.steps.told)
+        more = [Param("int", self._names["step"]), Param("int", self._names["steps"])]
+        more += [Param("unsigned int", self._names["blocks"])]
+        more += [Param("unsigned int", self._names[f"{p.name}_count"]) for p in self.steps.written]
+        more += [Param("long long", self._names[s]) for s in sorted(self._sizes)]
+        body = OpaqueStmt("\n".join(indent([*self._far(), *self._near()])).strip())
+        bounds = (str(self.threads),) if old.launch_bounds else ()
+        return replace(old, params=(*kept, *more), body=(body,), launch_bounds=bounds)
+
+    def launch(self, launch: Launch) -> Launch:
+        """The launch: where a step is no longer to be begun its grid is empty."""
+        tiles = f"ceil_div({launch.grid[0]}, {self.tile.blocks})"
+        grid = f"{tiles} if step == 0 else 0"
+        if self.tile.name is not None:
+            value = self.steps.told[self.tile.name].value
+            before = re.sub(rf"\b{STEP}\b", f"({STEP} - 1)", value)
+            joined = f"({value}) <= {self.tile.most}", f"({before}) <= {self.tile.most}"
+            grid = f"{tiles} if step == 0 else (({tiles} if ({joined[1]}) == 0 else 0) if {joined[0]} else {tiles})"
+        told = set(self.steps.told)
+        args = [a for p, a in zip(self.steps.target.kernel.params, launch.args, strict=True) if p.name not in told]
+        shapes = {a.name: a.shape for a in self.steps.target.contract.args}
+        scratch = {s.name: s.count for s in self.steps.target.candidate.plan.scratch}
+        args += [ScalarArgument("int32", STEP), ScalarArgument("int32", launch.repeat)]
+        args += [ScalarArgument("uint32", launch.grid[0])]
+        for param in self.steps.written:
+            name = self.steps.target.passed[param.name]
+            count = scratch.get(name) or " * ".join(f"({e})" for e in shapes[name]) or "1"
+            args.append(ScalarArgument("uint32", count))
+        args += [ScalarArgument("int64", s) for s in sorted(self._sizes)]
+        return replace(launch, grid=(grid, "1", "1"), block=(str(self.threads), "1", "1"), args=tuple(args))
+
+    def _numbers(self, step: str) -> dict[str, str]:
+        """By parameter that is told a number of the repetition: that, in C."""
+        n = self._names
+        renamed = {STEP: step, **{s: n[s] for s in self._sizes}}
+        found = {}
+        for name, arg in self.steps.told.items():
+            root = re.sub(r"\[\]\(long long a\) \{ long long r = 0;.*?return r; \}", "fsr_isqrt", to_c(arg.value))
+            text = re.sub(r"\b[A-Za-z_]\w*\b", lambda word: renamed.get(word[0], word[0]), root)
+            found[name] = f"({element_type(self.steps.target.kernel.param(name))}){text}"
+        return found
+
+    def _turns(self, buffers: dict[str, str], first: str) -> list[str]:
+        """All that the blocks of a tile do in one step."""
+        n, threads = self._names, self.steps.threads
+        params = [buffers.get(p.name, p.name) for p in self.steps.target.kernel.params]
+        block = f"blockIdx.x * {self.tile.blocks}u + {n['one']} / {threads}u"
+        passed = ", ".join([*params, first, block, f"{n['one']} % {threads}u", n["blocks"]])
+        one = n["one"]
+        return [
+            f"for (unsigned {one} = threadIdx.x; {one} < {self.tile.blocks * threads}u; {one} += {self.threads}u) {{",
+            f"    if ({block} < {n['blocks']}) {n['turn']}({passed});",
+            "}",
+        ]
+
+    def _far(self) -> list[str]:
+        """A step that reaches beyond the tile."""
+        if self.tile.name is None:
+            return []
+        told = self._numbers(self._names["step"])
+        own = [f"const auto {name} = {text};" for name, text in told.items()]
+        test = f"if (!({self.tile.name} <= {self.tile.most})) {{"
+        inner = [*self._turns({}, "0u"), "return;"]
+        return ["{", *indent([*own, test, *indent(inner), "}"]), "}"]
+
+    def _near(self) -> list[str]:
+        """Steps within the tile, one after the other."""
+        n, told, elements = self._names, self.steps.told, self.tile.elements
+        buffers = {p.name: n[f"{p.name}_tile"] for p in self.steps.written}
+        lines = ["// Steps that keep to a tile follow one another in this launch."]
+        lines += [f"__shared__ {element_type(p)} {buffers[p.name]}[{elements}];" for p in self.steps.written]
+        params = {name: element_type(self.steps.target.kernel.param(name)) for name in told}
+        lines += [f"__shared__ {kind} {n[f'{name}_of']}[{self.threads}];" for name, kind in params.items()]
+        lines += [f"const unsigned {n['first']} = blockIdx.x * {elements}u;"]
+        lines += self._copy("{tile}[{at}] = {buffer}[{first} + {at}];")
+        chunk, step, more, threads = n["chunk"], n["step"], n["more"], self.threads
+        own = [
+            f"{n[f'{name}_of']}[threadIdx.x] = {text};"
+            for name, text in self._numbers(f"({chunk} + (int)threadIdx.x)").items()
+        ]
+        inside = [f"const {kind} {name} = {n[f'{name}_of']}[{n['at']}];" for name, kind in params.items()]
+        if self.tile.name is not None:
+            inside += [f"{more} = {self.tile.name} <= {self.tile.most};", f"if (!{more}) break;"]
+        inside += [*self._turns(buffers, n["first"]), "__syncthreads();"]
+        at, steps = n["at"], n["steps"]
+        loop = [
+            f"if ({chunk} + (int)threadIdx.x < {steps}) {{", *indent(own), "}",
+            "__syncthreads();",
+            f"for (int {at} = 0; {at} < {threads} && {chunk} + {at} < {steps}; ++{at}) {{", *indent(inside), "}",
+            "__syncthreads();",
+        ]  # fmt: skip
+        lines += [f"bool {more} = true;"]
+        lines += [
+            f"for (int {chunk} = {step}; {more} && {chunk} < {steps}; {chunk} += {threads}) {{",
+            *indent(loop),
+            "}",
+        ]
+        return [*lines, *self._copy("{buffer}[{first} + {at}] = {tile}[{at}];")]
+
+    def _copy(self, text: str) -> list[str]:
+        """All of a tile's elements that there are."""
+        n, elements = self._names, self.tile.elements
+        lines = []
+        for p in self.steps.written:
+            count, at = n[f"{p.name}_count"], n["at"]
+            parts = {"tile": n[f"{p.name}_tile"], "buffer": p.name, "first": n["first"], "at": at}
+            head = f"for (unsigned {at} = threadIdx.x; {at} < {elements}u; {at} += {self.threads}u) {{"
+            lines += [head, f"    if ({n['first']} + {at} < {count}) {text.format(**parts)}", "}"]
+        return lines
