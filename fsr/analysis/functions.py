@@ -175,6 +175,15 @@ def _is_local(form: KernelForm) -> bool:
 
 
 @lru_cache(maxsize=64)
+def names_defined(source: str) -> frozenset[str]:
+    """Names of the functions, types and macros that stand in a text; none where it does not scan."""
+    try:
+        return frozenset(name for item in parse_items(source) for i in item.walk() for name in i.names)
+    except FsrError:
+        return frozenset()
+
+
+@lru_cache(maxsize=64)
 def thread_aware(source: str) -> frozenset[str]:
     """Names of macros, functions and types whose use depends on which thread runs it, directly or through others: code
     that calls them cannot be moved to another thread. Raises nothing: text that does not scan gives every name."""

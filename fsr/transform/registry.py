@@ -27,6 +27,7 @@ from fsr.transform.launch.block_size import BlockSize
 from fsr.transform.launch.coarsen import Coarsen
 from fsr.transform.launch.grid_stride import GridStride
 from fsr.transform.launch.join_steps import JoinSteps
+from fsr.transform.launch.merge_blocks import MergeBlocks
 from fsr.transform.launch.split_blocks import SplitBlocks
 from fsr.transform.launch.spread_loop import SpreadLoop
 from fsr.transform.one_launch import OneLaunch
@@ -47,7 +48,8 @@ STRUCTURAL: tuple[Action, ...] = (
 )  # fmt: skip
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
-    Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), Coarsen(), GridStride(),
+    Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), MergeBlocks(), Coarsen(),
+    GridStride(),
     SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(), SharedPadding(), RowPadding(), ScalarReplacement(),
     PrivatizeShared(), RegisterPromotion(),
     KeepReads(), FastMath(), FloatLiterals(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from fsr.analysis.functions import thread_aware
-from fsr.source.form import Declare
+import re
+
+from fsr.analysis.functions import names_defined, thread_aware
+from fsr.source.form import Call, Declare, Expr, Name
 from fsr.source.walk import (
     BUILTINS,
     contains_barrier,
@@ -15,6 +17,8 @@ from fsr.source.walk import (
 )  # fmt: skip
 from fsr.transform.target import Target
 
+_FOREIGN = re.compile(r'#[ \t]*include[ \t]*(?:"|<[^>\n]*/)')  # no header of the toolkit's runtime, nor of C
+
 
 def cooperates(target: Target) -> bool:
     """Whether threads wait for others, share memory of their block, or hand their ids on as a whole, or anything is
@@ -24,7 +28,15 @@ def cooperates(target: Target) -> bool:
         return True
     if any(isinstance(s, Declare) and {"__shared__", "static", "extern"} & set(s.qualifiers) for s in walk_stmts(body)):
         return True
-    if not all(target.functions.stays_in_thread(e, target.type_names) for e in walk_exprs(body)):
+    aware = thread_aware(target.source) - {target.kernel.name}
+    # Whatever else they do, unless they call what stands elsewhere.
+    own = frozenset[str]() if _FOREIGN.search(target.source) else names_defined(target.source) - aware
+
+    def alone(e: Expr) -> bool:
+        called = isinstance(e, Call) and isinstance(e.callee, Name) and e.callee.text in own
+        return called or target.functions.stays_in_thread(e, target.type_names)
+
+    if not all(map(alone, walk_exprs(body))):
         return True
     # An id as a whole, not by its parts, or what tells of a thread's place elsewhere.
-    return bool(identifiers(body) & (BUILTINS | {"warpSize"} | thread_aware(target.source) - {target.kernel.name}))
+    return bool(identifiers(body) & (BUILTINS | {"warpSize"} | aware))
