@@ -28,7 +28,7 @@ from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate, Case, Fault, Image, Plan
 from fsr.sandbox.confine import require_support, support
 from fsr.testgen import cases as case_lists
-from fsr.testgen.aimed import scalar_cases, value_cases, valued_anew
+from fsr.testgen.aimed import counted_cases, scalar_cases, spelled_cases, value_cases, valued_anew
 from fsr.testgen.compare import flushes
 from fsr.testgen.corner_cases import corner_cases
 from fsr.testgen.large import large_cases
@@ -153,7 +153,11 @@ class Session:
         """Cases of values and sizes that ordinary draws hardly ever have; only promotion meets them."""
         if self._corners is None:  # asked for by the tests, and by what is looked at in parts
             seed = self.spec.seed
-            named = scalar_cases(self.contract, self.spec.baseline, seed)
+            named = [
+                case
+                for kind in (scalar_cases, counted_cases, spelled_cases)
+                for case in kind(self.contract, self.spec.baseline, seed)
+            ]
             self._corners = self.affordable([*named, *corner_cases(self.contract, seed, self.max_elements)])
         return self._corners
 

@@ -14,7 +14,10 @@ from fsr.contract.model import Contract
 from fsr.records import Candidate, Case, Role
 from fsr.testgen import families
 from fsr.testgen.cases import HOST_ELEMENTS, cases_at, families_of
+from fsr.testgen.draws import TABLE
+from fsr.testgen.fitting import named_in
 from fsr.testgen.numbers import literals, numbers, products, values
+from fsr.testgen.values import has_limits
 
 MOST_NUMBERS, MOST_VALUES = 6, 4
 MOST_WHOLE, MODEST, TOGETHER = 8, 1 << 16, 2  # whole numbers of either kind; larger ones are no tiles; cases of all
@@ -23,6 +26,10 @@ SCALED = (1.0, 0.5, -0.5, 2.0, -1.0, 0.75)  # on either side of a number, and of
 WORD = 2.0**64  # a whole number from here on is no integer's value
 KINDS = ("uniform rows", "far rows", families.ends([]), "wide", "alternating", "zeros")  # that code may treat apart
 MEETINGS, MOST_NAMED = 3, 24  # cases of scalars that are numbers which the original names, and so many of these
+MOST_COUNTED, COUNTED_ELEMENTS = 6, 1 << 14
+WHOLE = "whole"  # the family of numbers of all bits, hardly any of which comes twice
+FEW_SPELLED, SPELLINGS, LONG, MANY = 3, 12, 4096, (140, 800)
+COMMON = 8  # numbers up to here stand everywhere
 DRAWN = 24  # cases of a round beside those at numbers
 
 
@@ -73,6 +80,41 @@ def scalar_cases(contract: Contract, baseline: Candidate, seed: int) -> list[Cas
     if not chosen or not drawn:
         return []
     return cases_at(contract, "scalars", seed, wanted, HOST_ELEMENTS)
+
+
+def counted_cases(contract: Contract, baseline: Candidate, seed: int) -> list[Case]:
+    """Cases as long as a number that the original names, and one longer, of values that are all different: what counts
+    them up to a limit comes to it, and just past it. None where there are no whole numbers to be told apart."""
+    if WHOLE not in families_of(contract):
+        return []
+    named = sorted(numbers(baseline.source))[-MOST_COUNTED:]
+    wanted: list[tuple[Mapping[str, int], str]] = [
+        ({size.name: n}, WHOLE)
+        for number in named
+        for size in contract.sizes
+        for n in (number, number + 1)
+        if size.minimum <= n <= size.maximum
+    ]
+    return cases_at(contract, "counted", seed, wanted, COUNTED_ELEMENTS)
+
+
+def spelled_cases(contract: Contract, baseline: Candidate, seed: int) -> list[Case]:
+    """Cases of long arrays without limits whose elements are each one of a few numbers that the original names: what
+    goes by classes of numbers in a row (bytes of a text, codes, states) meets those in every order."""
+    arrays = [a for a in contract.drawn() if a.role is not Role.SCALAR and not has_limits(a)]
+    integers = any(not _floating(a.dtype) for a in arrays)
+    told: set[float] = {*(literals(baseline.source) if integers else values(baseline.source))} - {0, 1, -1}
+    pool = sorted(n for n in told if abs(n) > COMMON) or sorted(told)
+    if not arrays or len(pool) < FEW_SPELLED:
+        return []
+    rng = np.random.default_rng([seed % 2**63, 0x5E])
+    along = named_in(a.shape[-1] for a in arrays if a.shape)
+    wanted: list[tuple[Mapping[str, int], str]] = []
+    for _ in range(SPELLINGS):
+        chosen = [pool[int(at)] for at in rng.permutation(len(pool))[:TABLE]]
+        sizes = {s.name: LONG if s.name in along else int(rng.integers(*MANY)) for s in contract.sizes}
+        wanted.append((sizes, families.spelled(chosen)))
+    return cases_at(contract, "spelled", seed, wanted, COUNTED_ELEMENTS)
 
 
 def valued_anew(cases: Sequence[Case]) -> list[Case]:

@@ -218,10 +218,12 @@ FREE: dict[str, Callable[[int], int]] = WHOLE | {CLOSE: lambda largest: (largest
 
 ENDS = "ends:"  # every array of one value, the upper end of what it may hold, of those that are named the lower one
 AMONG = "among:"  # of values that are each one of several numbers
+SPELLED = "spelled:"  # of arrays without limits that are, beside others as they are drawn evenly: no indices, no sizes
 BESIDE = "beside:"  # of scalars that are, beside ordinary arrays
 
 
 ALL_FOLLOW = (
+    SPELLED,
     AMONG,
     ENDS,
     SPIKE,
@@ -274,6 +276,18 @@ def named(family: str) -> tuple[float | int, ...]:
     """The numbers that the scalars of a family are among; none for other families."""
     listed = family.partition(":")[2] if family.startswith((AMONG, BESIDE)) else ""
     return tuple(_number(text) for text in listed.split(",") if text)
+
+
+def spelled(numbers: Iterable[float]) -> str:
+    """The family of arrays without limits whose values are each one of the numbers."""
+    return SPELLED + ",".join(map(_spelled, numbers))
+
+
+def for_array(family: str, *, limited: bool) -> str:
+    """The family of one array. ``limited``: its contract says what its values lie between."""
+    if not family.startswith(SPELLED):
+        return family
+    return "uniform" if limited else AMONG + family.removeprefix(SPELLED)
 
 
 def _spelled(number: float) -> str:

@@ -18,6 +18,7 @@ FAR_ELEMENTS = (1 << 24, 1 << 31)  # where an index leaves a float's whole numbe
 BRIM = 140  # sizes that are never as long come to their most beside others
 LARGEST_TILE, MANY_TILES = 1024, (9, 100)  # elements that the largest block takes at once, and how many times so many
 SHORT = 3  # a size beside one that is as long as there is room
+LESS_FULL = (0.89, 0.97)  # of what there is room for
 BEYOND_WHOLE = 1 << 20  # elements of a buffer from which on what is allowed is more than what is run in whole
 
 
@@ -56,14 +57,17 @@ def largest_case(contract: Contract, seed: int, max_elements: int) -> Case:
 
 def filled_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
     """Where all results are whole numbers: each size as large as there is room beside short others, every argument at
-    its upper end. Counters of 16 bits and sums of 32 do not hold what comes together there. None for others, and where
-    the contract declares sums of floating values, which stop growing when they are that long."""
+    its upper end. Counters of 16 bits and sums of 32 do not hold what comes together there. Each once more somewhat
+    smaller: where counters that wrapped are added up, or cut off, the sum may be right again. None for others, and
+    where the contract declares sums of floating values, which stop growing when they are that long."""
     floating = {a.role for a in contract.buffers() if is_float(numpy_dtype(a.dtype))}
     if floating - {Role.IN} or (floating and contract.tolerance.sum_length is not None):
         return []
     rng = stream("filled", contract, seed)
     few = {s.name: clip(s, SHORT) for s in contract.sizes}
     found = [grown(contract, few, size, max_elements) for size in contract.sizes]
+    for size, most in zip(contract.sizes, tuple(found), strict=True):
+        found.append(most | {size.name: clip(size, int(most[size.name] * rng.uniform(*LESS_FULL)))})
     return [
         new_case(f"filled {i}", sizes, families.ends([]), rng, CaseKind.LARGE)
         for i, sizes in enumerate(found)

@@ -157,6 +157,7 @@ def _formula(
 ) -> Draw | None:
     """How the argument is drawn; None for arrays that are sorted or without repetition, which are made as a whole."""
     dtype, wanted, count = numpy_dtype(argument.dtype), argument.constraints, math.prod(shape)
+    family = families.for_array(family, limited=has_limits(argument))
     if argument.value is not None:  # a buffer that always arrives with one value, a cleared counter say
         return Draw(Kind.CHOICE, key, count, table=(evaluate(argument.value, sizes),))
     if wanted.sorted or wanted.unique:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 
 from fsr.contract.model import Argument, Constraints, Contract, Size
 from fsr.records import Candidate, Case, Launch, Plan, Role
-from fsr.testgen.aimed import aimed_cases, scalar_cases, value_cases, valued_anew
+from fsr.testgen.aimed import aimed_cases, counted_cases, scalar_cases, spelled_cases, value_cases, valued_anew
 from fsr.testgen.cases import families_of
 from fsr.testgen.values import build
 
@@ -102,3 +103,30 @@ def test_scalars_are_numbers_that_the_original_names() -> None:
     assert {build(contract, case).scalars["b"].value for case in found} == {100.0, 97.5, 120.0}
     assert scalar_cases(CONTRACT, base, 1) == []
     assert scalar_cases(contract, Candidate("x = 1.0f * 0;", CONTRACT.plan), 1) == []
+
+
+def keys() -> Contract:
+    """Whole numbers of all values, beside offsets into them."""
+    offsets = Argument("at", "int32", Role.IN, ("n",), constraints=Constraints("0", "n - 1"))
+    return replace(CONTRACT, args=(Argument("k", "int32", Role.IN, ("n",)), offsets))
+
+
+def test_a_row_holds_as_many_different_numbers_as_the_original_names() -> None:
+    found = counted_cases(keys(), Candidate("if (++found > 512) return; shared int t[1024];", CONTRACT.plan), 1)
+    different = {len(np.unique(build(keys(), case).arrays["k"])) for case in found}
+    assert {512, 513, 1024, 1025} <= different
+    floats = replace(CONTRACT, args=(Argument("x", "float32", Role.IN, ("n",)),))
+    assert counted_cases(floats, Candidate("found > 512", CONTRACT.plan), 1) == []
+
+
+def test_arrays_without_limits_are_spelled_in_numbers_of_the_original() -> None:
+    base = Candidate("if (c == 0xF0) lo = 0x90; else if (c > 1 && c < 0x80) hi = 7;", CONTRACT.plan)
+    found = spelled_cases(keys(), base, 3)
+    assert found
+    for case in found:
+        data = build(keys(), case).arrays
+        assert len(np.unique(data["k"])) <= 8
+        assert len(np.unique(data["at"])) > 100, "indices stay what they are"
+    pairs = {pair for case in found for pair in itertools.pairwise(build(keys(), case).arrays["k"].tolist())}
+    assert {(a, b) for a in (0xF0, 0x90, 0x80) for b in (0xF0, 0x90, 0x80)} <= pairs
+    assert spelled_cases(keys(), Candidate("x = 2;", CONTRACT.plan), 3) == []
