@@ -11,6 +11,7 @@ from fsr.transform.details.early_exit import EarlyExit
 from fsr.transform.details.fast_math import FastMath, Reciprocal
 from fsr.transform.details.float_literals import FloatLiterals
 from fsr.transform.details.index32 import Index32
+from fsr.transform.details.integer_powers import IntegerPowers
 from fsr.transform.details.kept_reads import KeepReads
 from fsr.transform.details.privatization import PrivatizeShared
 from fsr.transform.details.qualifiers import CacheHint, Restrict
@@ -53,8 +54,8 @@ DETAILS: tuple[Action, ...] = (
     GridStride(),
     SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(), SharedPadding(), RowPadding(), ScalarReplacement(),
     PrivatizeShared(), RegisterPromotion(),
-    KeepReads(), FastMath(), FloatLiterals(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(),
-    LaunchBounds(), CompileFlags(),
+    KeepReads(), FastMath(), FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(), Restrict(), CacheHint(),
+    Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 
