@@ -10,6 +10,7 @@ from fsr.transform.details.compiling import CompileFlags, LaunchBounds
 from fsr.transform.details.early_exit import EarlyExit
 from fsr.transform.details.fast_math import FastMath, Reciprocal
 from fsr.transform.details.float_literals import FloatLiterals
+from fsr.transform.details.function_loops import UnrollFunctions
 from fsr.transform.details.index32 import Index32
 from fsr.transform.details.integer_powers import IntegerPowers
 from fsr.transform.details.kept_reads import KeepReads
@@ -54,7 +55,8 @@ DETAILS: tuple[Action, ...] = (
     GridStride(),
     SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(), SharedPadding(), RowPadding(), ScalarReplacement(),
     PrivatizeShared(), RegisterPromotion(),
-    KeepReads(), FastMath(), FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(), Restrict(), CacheHint(),
+    KeepReads(), FastMath(), FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(),
+    CacheHint(),
     Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
