@@ -19,6 +19,7 @@ import json
 import math
 import os
 import random
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -199,7 +200,7 @@ class Piece:
         if wanted.lift:
             subject = replace(subject, computation=lift(subject.contract, subject.candidate).computation)
         attempts = first_level(subject) if self.level == "one" else pairs(subject, self.count, wanted.seed)
-        attempts = attempts[self.part :: self.parts]
+        attempts = [a for a in attempts[self.part :: self.parts] if re.search(wanted.actions, (a.moves or ("",))[-1])]
         decide(subject, attempts, check=wanted.check, most=wanted.most)
         return [self.record(a.moves, a.status, a.detail) for a in attempts]
 
@@ -316,6 +317,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-lift", dest="lift", action="store_false", help="without what kernels compute")
     parser.add_argument("--most", type=int, default=0, help="judge at most so many moves an action and kernel; 0: all")
     parser.add_argument("--kernels", type=Path, nargs="*", default=[], help="folders of kernels with contracts")
+    parser.add_argument("--actions", default="", help="only moves whose name this regular expression is found in")
     parser.add_argument("--only", default="", help="only kernels whose name holds this")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes at a time")
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long; another call goes on")
