@@ -20,6 +20,7 @@ from fsr.transform.details.scalar_replacement import ScalarReplacement
 from fsr.transform.details.shared_locals import SharedLocals
 from fsr.transform.details.shared_padding import SharedPadding
 from fsr.transform.details.shared_tables import SharedTables
+from fsr.transform.details.stage_slices import StageSlices
 from fsr.transform.details.unroll import Unroll
 from fsr.transform.launch.block_shape import BlockShape, CoarsenRows, SwapIds
 from fsr.transform.launch.block_shape_3d import BlockShape3D
@@ -47,7 +48,7 @@ STRUCTURAL: tuple[Action, ...] = (
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), Coarsen(), GridStride(),
     SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(), SharedPadding(), RowPadding(), ScalarReplacement(),
-    PrivatizeShared(), RegisterPromotion(),
+    PrivatizeShared(), RegisterPromotion(), StageSlices(),
     KeepReads(), FastMath(), FloatLiterals(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(),
     LaunchBounds(), CompileFlags(),
 )  # fmt: skip

@@ -1,0 +1,110 @@
+"""Whether blocks may write their slices back whole: no other block touches them, and what is written back is what the
+original leaves there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from fsr.analysis.conditions import MIRRORED, conjuncts, negation
+from fsr.analysis.polynomial import Poly, constant, symbol
+from fsr.source.form import Assign, Binary, Expr, For, If, Jump, Scope
+from fsr.source.walk import Block, walk_stmts
+from fsr.transform.details.slices import SlicedBuffer, Slices, samples, valued
+from fsr.transform.placement import size_text
+from fsr.transform.sizes import always
+
+_MOST_STEPS = 20000
+
+
+def owned_by_block(found: Slices) -> bool:
+    """Whether the slices of different blocks lie side by side, so that each block's are its own."""
+    launch, threads = found.of.target.launch, found.of.target.threads or 0
+    wide = [axis for axis, blocks in zip("xyz", launch.grid, strict=True) if blocks.strip() != "1"]
+    block, each = constant(0), constant(1)
+    for axis in wide:
+        block, each = block + symbol(f"blockIdx.{axis}") * each, each * symbol(f"gridDim.{axis}")
+    rest = found.start - found.length * constant(threads) * block
+    return not rest.depends_on(["blockIdx", "gridDim"])
+
+
+def wholly_written(found: Slices, body: Block) -> bool:
+    """Whether every element of every slice that lies within the buffer is written, whatever the data. ``body``: the
+    kernel's, without return statements."""
+    target = found.of.target
+    elements, length = target.elements(found.name), _text(found, found.length)
+    if elements is None or length is None or not always(target.contract, f"({elements}) % max({length}, 1) == 0"):
+        return False
+    if found.high is not None and found.low == 0 and found.length.value:
+        return _Writes(found, {}).all_of(body)
+    return all(_Writes(found, values).all_of(body) for values in samples(found))
+
+
+def _text(found: Slices, value: Poly) -> str | None:
+    target = found.of.target
+    return size_text(value, target.kernel, target.launch, target.contract)
+
+
+class _Writes:
+    """What is written for sure, where arguments have these values."""
+
+    def __init__(self, found: Slices, values: Mapping[str, int]) -> None:
+        self.found, self.buffer = found, SlicedBuffer(found.of.target, found.param, values)
+        self.buffer.found()
+        self.length, self.start = valued(found.length, values), valued(found.start, values)
+        self._steps = 0
+
+    def all_of(self, body: Block) -> bool:
+        """Whether that is a whole slice."""
+        return set(range(self.length.value or 0)) <= set(self._sure(body, {}))
+
+    def _sure(self, body: Block, turns: Mapping[str, int]) -> Iterator[int]:
+        for s in body:
+            self._steps += 1
+            if self._steps > _MOST_STEPS:
+                return
+            match s:
+                case Assign(target, "=", _) if (at := self.buffer.place(target)) is not None:
+                    offset = valued(at - self.buffer.thread * self.length - self.start, turns).value
+                    yield from () if offset is None else (offset,)
+                case If(test, then, orelse):
+                    ways = [set(self._sure(block, turns)) for block in self._ways(test, then, orelse)]
+                    yield from set.intersection(*ways)
+                case For() if not any(isinstance(x, Jump) for x in walk_stmts(s.body)):
+                    for turn in self._turns(s, turns):
+                        yield from self._sure(s.body, {**turns, s.var: turn})
+                case Scope(inner):
+                    yield from self._sure(inner, turns)
+            if any(isinstance(x, Jump) for x in walk_stmts((s,))) and not isinstance(s, For):
+                return  # what follows may be left out
+
+    def _turns(self, loop: For, turns: Mapping[str, int]) -> range:
+        parts = (valued(self.buffer.poly(e), turns).value for e in (loop.start, loop.bound, loop.step))
+        start, bound, step = parts
+        if start is None or bound is None or not step or loop.relation not in ("<", "<=", ">", ">="):
+            return range(0)
+        if (step > 0) != loop.relation.startswith("<"):
+            return range(0)
+        return range(start, bound + (0 if loop.relation in "<>" else 1 if step > 0 else -1), step)
+
+    def _ways(self, test: Expr, then: Block, orelse: Block) -> list[Block]:
+        """The blocks of which one is executed in threads whose slices lie within the buffer."""
+        if all(self._holds(part) for part in conjuncts(test)):
+            return [then]
+        if all(self._holds(part) for part in conjuncts(negation(test))):
+            return [orelse]
+        return [then, orelse]
+
+    def _holds(self, test: Expr) -> bool:
+        """Whether a test is one of the slice's number, below how many the buffer holds."""
+        if not isinstance(test, Binary) or test.op not in ("<", "<=", ">", ">="):
+            return False
+        low, high, op = test.left, test.right, test.op
+        if op.startswith(">"):
+            low, high, op = high, low, MIRRORED[op]
+        of, length = self.found.of, self.found.length
+        if of.poly(low) * length != of.thread * length + self.found.start:
+            return False
+        many, each = _text(self.found, of.poly(high)), _text(self.found, length)
+        elements = of.target.elements(self.found.name)
+        more = 1 if op == "<=" else 0
+        return many is not None and always(of.target.contract, f"(({many}) + {more}) * ({each}) >= {elements}")

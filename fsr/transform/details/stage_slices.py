@@ -1,0 +1,122 @@
+"""stage-slices: threads that go through slices of their own, ``x[i * 9 + k]``, find them in shared memory.
+
+32 threads at the same place of 32 slices touch as many sectors, at every step again. A block's slices are one region:
+its threads copy it together, neighbours neighbouring elements, and each works on its slice in shared memory, where one
+word more for a slice of an even number puts lanes in different banks (CUDA C++ Best Practices Guide, "Shared Memory").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from fsr.analysis.guards import structured
+from fsr.analysis.macros import expanded
+from fsr.records import Candidate, Role
+from fsr.source.parse import parse_kernels
+from fsr.source.walk import contains_barrier, contains_warp_wide
+from fsr.transform.details.shared_locals import room_of
+from fsr.transform.details.slice_text import Staged, end_of, staged
+from fsr.transform.details.slice_writes import owned_by_block, wholly_written
+from fsr.transform.details.slices import MOST_BYTES, slices_of
+from fsr.transform.launch.block_size import BlockSize
+from fsr.transform.protocol import Move, Subject
+from fsr.transform.target import Target, target_of, targets
+
+THREADS = (128, 64, 256)
+_LEAST_GAIN = 1.02
+# By bytes of a slice: up to 16 one pack would do, and caches help short ones.
+_GAINS = ((16, 1.04), (31, 1.15), (63, 1.4), (MOST_BYTES, 1.8))
+
+
+@dataclass(frozen=True, slots=True)
+class StageSlices:
+    """All buffers in slices that fit at once, or those of them that are only read."""
+
+    name: str = "stage-slices"
+    aims_at: frozenset[str] = frozenset(["uncoalesced", "bandwidth", "latency"])
+
+    def moves(self, subject: Subject) -> Iterator[Move]:
+        """In the block as it is and in others, where that may change."""
+        for target in targets(subject):
+            found = _staged(target, subject.keep_launch)
+            if not found:
+                continue
+            sizes = [target.threads or 0]
+            free = {m.param("threads") for m in BlockSize().moves(subject) if m.region == target.region}
+            sizes += [t for t in THREADS if t in free and t != target.threads]
+            ways = ["all", "reads"] if {s.written for s in found} == {True, False} else ["all"]
+            for what in ways:
+                chosen = _chosen(found, what)
+                for rank, threads in enumerate(sizes):
+                    if 0 < _bytes(chosen, threads) <= room_of(target):
+                        params = (("what", what), ("threads", threads))
+                        gain = _gain(chosen) - 0.01 * rank - 0.02 * (what == "reads")
+                        yield Move(self.name, target.region, params, max(gain, _LEAST_GAIN))
+
+    def apply(self, subject: Subject, move: Move) -> Candidate:
+        """The candidate whose blocks copy their slices."""
+        target = target_of(subject, move)
+        threads = int(move.param("threads"))
+        if threads != target.threads:
+            other = _in_blocks(subject, target, threads)
+            target = target_of(other, move)
+            target = replace(target, candidate=replace(target.candidate, actions=subject.candidate.actions))
+        return staged(target, move, _chosen(_staged(target, subject.keep_launch), str(move.param("what"))))
+
+
+def _in_blocks(subject: Subject, target: Target, threads: int) -> Subject:
+    """The subject with another block."""
+    action = BlockSize()
+    wanted = (m for m in action.moves(subject) if m.region == target.region and m.param("threads") == threads)
+    candidate = action.apply(subject, next(wanted))
+    return Subject(candidate, parse_kernels(candidate.source), subject.contract, subject.keep_launch, subject.target)
+
+
+def _chosen(found: Sequence[Staged], what: str) -> list[Staged]:
+    return [s for s in found if what == "all" or not s.written]
+
+
+def _bytes(chosen: Sequence[Staged], threads: int) -> int:
+    return sum(s.bytes_of_block(threads) for s in chosen)
+
+
+def _gain(chosen: Sequence[Staged]) -> float:
+    longest = max(s.slices.longest * s.slices.bytes for s in chosen)
+    return next(gain for most, gain in _GAINS if longest <= most)
+
+
+# ---------------------------------------------------------------- which may be
+
+
+def _staged(target: Target, keep_launch: bool) -> list[Staged]:
+    """The buffers of a kernel that may be staged; in the kernel with macros written out, where it has none else."""
+    found = _of_form(target, keep_launch)
+    if not found:
+        plain = expanded(target.kernel, target.source)
+        if plain.body != target.kernel.body:
+            found = _of_form(replace(target, kernel=plain), keep_launch)
+    return found
+
+
+def _of_form(target: Target, keep_launch: bool) -> list[Staged]:
+    found = list[Staged]()
+    body = structured(target.kernel.body)
+    alone = not contains_barrier(target.kernel.body) and not contains_warp_wide(target.kernel.body)
+    for one in slices_of(target):
+        end, length = end_of(one), one.length.value
+        if length is None or length < 2 or length * one.bytes > MOST_BYTES or (end is None and keep_launch):
+            continue
+        if not one.low >= 0 or one.width is None or one.width * 2 < length:
+            continue
+        if one.written:
+            argument = target.argument(one.name)
+            apart = one.width <= length and owned_by_block(one)
+            if body is None or not alone or not apart or argument is None:
+                continue
+            if argument.role is not Role.INOUT and not wholly_written(one, body):
+                continue
+        elif one.width > 2 * length:
+            continue
+        found.append(Staged(one, end))
+    return found
