@@ -24,6 +24,7 @@ from fsr.source.form import (
     If,
     Index,
     Literal,
+    Member,
     Name,
     Scope,
     Stmt,
@@ -142,7 +143,7 @@ class Places:
     def place(self, e: Expr) -> Poly | None:
         """Which element of the array an expression is."""
         match e:
-            case Unary("*", operand):
+            case Unary("*", operand) | Member(operand, _, True):
                 return self.address(operand)
             case Call(args=(pointer,)) if is_load(e):
                 return self.address(pointer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations_with_replacement
@@ -10,7 +10,7 @@ from itertools import combinations_with_replacement
 from fsr.analysis.conditions import negation
 from fsr.analysis.guards import structured
 from fsr.analysis.polynomial import Poly
-from fsr.records import Candidate, Role, ScalarArgument
+from fsr.records import Candidate, Launch, Role, ScalarArgument
 from fsr.source.form import (
     Binary,
     Call,
@@ -27,17 +27,20 @@ from fsr.source.form import (
     OpaqueExpr,
     Param,
     Stmt,
+    Ternary,
     Unary,
     number,
 )
 from fsr.source.mapping import map_stmts, rewrite
+from fsr.source.names import words
 from fsr.source.walk import Block, fresh, walk_expr
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.details.slices import Slices
+from fsr.transform.placement import size_text
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move
 from fsr.transform.rows.share import plus, times
-from fsr.transform.sizes import always
+from fsr.transform.sizes import always, largest, largest_timed
 from fsr.transform.target import Target
 
 _WORD, _PACK = 4, 16  # bytes
@@ -65,48 +68,65 @@ class Staged:
         return not self.written or argument is None or argument.role is not Role.OUT
 
     @property
-    def length(self) -> int:
-        """Elements from one slice to the next in global memory."""
-        return self.slices.length.value or 0
+    def length(self) -> int | None:
+        """Cells from one slice to the next in global memory; None where that is an argument."""
+        value = self.slices.length.value
+        return None if value is None else value * self.slices.cells
+
+    @property
+    def length_text(self) -> str:
+        """The same as a size expression."""
+        target = self.slices.of.target
+        text = size_text(self.slices.length, target.kernel, target.launch, target.contract)
+        return f"({text}) * {self.slices.cells}"
 
     @property
     def beyond(self) -> int:
-        """Elements that the block's last slice reaches further than its length."""
-        return max(0, (self.slices.width or 0) - self.length)
+        """Cells that the block's last slice reaches further than its length."""
+        elements = (self.slices.width or 0) - (self.slices.length.value or self.slices.width or 0)
+        return max(0, elements) * self.slices.cells
 
     @property
-    def stride(self) -> int:
-        """Elements from one slice to the next in shared memory."""
+    def padded(self) -> int:
+        """Cells that slices of an even number of words get more in shared memory; 0 where all stay neighbours."""
         unit = max(_WORD // self.slices.bytes, 1)
-        even = self.length % (2 * unit) == 0
-        return self.length + unit if even and not self.beyond else self.length
+        if self.length is None:
+            return 1 if self.slices.bytes >= _WORD else 0
+        return unit if self.length % (2 * unit) == 0 and not self.beyond else 0
+
+    @property
+    def stride_text(self) -> str:
+        """Cells from one slice to the next in shared memory, as a size expression."""
+        if self.length is not None:
+            return str(self.length + self.padded)
+        return f"({self.length_text}) // 2 * 2 + 1" if self.padded else self.length_text
 
     @property
     def pack(self) -> int:
-        """Elements that are copied at a time."""
-        whole = _PACK if self.stride == self.length else _WORD
+        """Cells that are copied at a time."""
+        whole = _WORD if self.padded else _PACK
         return max(whole // self.slices.bytes, 1)
 
-    def elements(self, threads: int) -> int:
-        """Of a block's region in global memory."""
-        return threads * self.length + self.beyond
+    def bytes_text(self, threads: int) -> str:
+        """Bytes of a block's shared memory, as a size expression."""
+        return f"round_up(({threads} * ({self.stride_text}) + {self.beyond}) * {self.slices.bytes}, {_PACK})"
 
-    def bytes_of_block(self, threads: int) -> int:
-        """Of shared memory."""
-        bytes_ = (threads * self.stride + self.beyond) * self.slices.bytes
-        return -(-bytes_ // _PACK) * _PACK
+    def bytes_of_block(self, threads: int, *, timed: bool = False) -> int | None:
+        """The most that these are, of the timed sizes or of all."""
+        contract, text = self.slices.of.target.contract, self.bytes_text(threads)
+        return largest_timed(contract, text) if timed else largest(contract, text)
 
 
 def end_of(found: Slices) -> Expr | None:
     """The buffer's number of elements as a product of parameters and numbers; None where it is none."""
-    target, elements = found.of.target, found.of.target.elements(found.name) or "0"
+    target, elements = found.of.target, found.of.count
     sizes = [(Name(p.name), t) for p in target.kernel.params if (t := target.size_text(Name(p.name))) is not None]
 
     def is_that(text: str) -> bool:
         return always(target.contract, f"({text}) == ({elements})")
 
     for name, text in sizes:
-        for factor in (1, found.length.value or 1):
+        for factor in (1, (found.length.value or 1) * found.cells):
             if is_that(f"({text}) * {factor}"):
                 wide: Expr = Cast(_WIDE, name)
                 return wide if factor == 1 else Binary("*", wide, number(factor))
@@ -116,87 +136,143 @@ def end_of(found: Slices) -> Expr | None:
     return None
 
 
-def staged(target: Target, move: Move, chosen: Sequence[Staged]) -> Candidate:
-    """The candidate with these buffers' slices in shared memory."""
-    made = _Made(chosen[0].slices.of.target, chosen)
+def staged(target: Target, move: Move, chosen: Sequence[Staged], room: int) -> Candidate:
+    """The candidate with these buffers' slices in shared memory. ``room``: bytes that a block has for them; slices
+    whose length is an argument stay where they are for sizes that do not fit."""
+    made = _Made(chosen[0].slices.of.target, chosen, room)
     kernel = replace(target.kernel, body=made.body(), params=(*target.kernel.params, *made.params))
-    kernel = replace(kernel, launch_bounds=target.kernel.launch_bounds)
     names = {"fsr_load_slices"} if any(s.loaded for s in chosen) else set()
     names |= {"fsr_store_slices"} if any(s.written for s in chosen) else set()
     helpers = missing_helpers(target.source, names)
-    return rewritten(
-        target, move, kernel, launch=lambda one: replace(one, args=(*one.args, *made.args)), helpers=helpers
-    )
+    return rewritten(target, move, kernel, launch=made.launch, helpers=helpers)
 
 
 class _Made:
-    """The new kernel's parts. ``params``, ``args``: what is passed beside what was."""
+    """The new kernel's parts. ``params``, ``args``: what is passed beside what was; ``limit``: bytes of dynamic shared
+    memory from which on slices stay in global memory; None where all sizes fit."""
 
-    def __init__(self, target: Target, chosen: Sequence[Staged]) -> None:
+    def __init__(self, target: Target, chosen: Sequence[Staged], room: int) -> None:
         self.target, self.chosen = target, chosen
         self.params: list[Param] = []
         self.args: list[ScalarArgument] = []
         self._names = set(target.names)
         self.threads = target.threads or 0
-        called = ("slices", "slice", "first", "count")
+        called = ("slices", "slice", "first", "count", "stride")
         self.called = {s.slices.name: {what: self._name(f"{s.slices.name}_{what}") for what in called} for s in chosen}
+        self.dynamic = [s for s in chosen if s.length is None]
+        self.bytes = " + ".join(s.bytes_text(self.threads) for s in self.dynamic)
+        static = sum(s.bytes_of_block(self.threads) or 0 for s in chosen if s.length is not None)
+        most = largest(target.contract, self.bytes) if self.dynamic else 0
+        self.limit = None if most is not None and most + static <= room else room - static
+        self.fits = self._name("slices_fit") if self.limit is not None else ""
 
     def _name(self, wanted: str) -> str:
         name = fresh(wanted, self._names)
         self._names.add(name)
         return name
 
+    def launch(self, launch: Launch) -> Launch:
+        """The launch with what the kernel is passed, and the shared memory that it has not declared."""
+        if self.dynamic:
+            bytes_ = self.bytes if self.limit is None else f"({self.bytes}) if ({self.bytes}) <= {self.limit} else 0"
+            launch = replace(launch, shared_bytes=bytes_)
+        return replace(launch, args=(*launch.args, *self.args))
+
     def body(self) -> Block:
         """The kernel's body."""
         written = [s for s in self.chosen if s.written]
         loaded = [s for s in self.chosen if s.loaded]
-        heads = [d for s in self.chosen for d in self._declared(s)]
-        before: list[Stmt] = [self._copied(s, "load") for s in loaded]
+        heads = [*self._memory(), *(d for s in self.chosen for d in self._declared(s)), *self._tested()]
+        before: list[Stmt] = [c for s in loaded for c in self._copied(s, "load")]
         before += [_BARRIER] if loaded else []
         own = [self._own(s) for s in self.chosen]
         work = self.target.kernel.body
         if written:
             work = _without_empty(structured(work) or ())
-        after = [_BARRIER, *(self._copied(s, "store") for s in written)] if written else []
+        after = [_BARRIER, *(c for s in written for c in self._copied(s, "store"))] if written else []
         for s in self.chosen:
             work = self._moved(s, work)
         comment = Comment("// the slices of the block's threads, copied together")
         return (comment, *heads, *before, *own, *work, *after)
 
-    def _declared(self, s: Staged) -> Iterable[Stmt]:
+    def _memory(self) -> Iterator[Stmt]:
+        """What is declared of dynamic shared memory, cut into a part for each buffer."""
+        name = fresh("slices_memory", self._names | words(self.target.source))
+        start: Expr = Name(name)
+        if self.dynamic:
+            qualifiers = ("extern", "__shared__", "__align__(16)")
+            yield Declare("unsigned char", name, None, (OpaqueExpr(""),), qualifiers)
+        for s in self.dynamic:
+            called, type_ = self.called[s.slices.name], s.slices.of.cell[0]
+            length = self._length(s)
+            stride = Binary("+", Binary("*", Binary("/", length, number(2)), number(2)), number(1))
+            yield Declare("const int", called["stride"], stride if s.padded else length)
+            yield Declare(f"{type_} *", called["slices"], Cast(f"{type_} *", start, "reinterpret_cast"))
+            start = Binary("+", Name(called["slices"]), times(number(self.threads), Name(called["stride"])))
+
+    def _tested(self) -> Iterator[Stmt]:
+        """Whether the slices of these sizes fit."""
+        if self.limit is not None:
+            parts = [
+                times(number(self.threads * s.slices.bytes), Name(self.called[s.slices.name]["stride"]))
+                for s in self.dynamic
+            ]
+            yield Declare("const bool", self.fits, Binary("<=", reduce(plus, parts), number(self.limit)))
+
+    def _declared(self, s: Staged) -> Iterator[Stmt]:
         found, called = s.slices, self.called[s.slices.name]
-        extent = number(s.bytes_of_block(self.threads) // found.bytes)
-        yield Declare(found.type, called["slices"], None, (extent,), ("__shared__", "__align__(16)"))
-        begin = _wide(found.start)
-        begin = plus(begin, number(found.low)) if found.low else begin
-        yield Declare(f"const {_WIDE}", called["first"], begin)
+        if s.length is not None:
+            extent = number((s.bytes_of_block(self.threads) or 0) // found.bytes)
+            yield Declare(found.of.cell[0], called["slices"], None, (extent,), ("__shared__", "__align__(16)"))
+        first = found.start + Poly((((), found.low),)) if found.low else found.start
+        yield Declare(f"const {_WIDE}", called["first"], _expr(first * Poly((((), found.cells),)), wide=True))
         left = Binary("-", self._end(s), Name(called["first"]))
-        least = Call(Name("min"), (left, Literal(f"{s.elements(self.threads)}LL")))
-        yield Declare("const int", called["count"], Cast("int", least))
+        most: Expr = times(Cast(_WIDE, self._length(s)), number(self.threads))
+        if s.length is not None:
+            most = Literal(f"{self.threads * s.length + s.beyond}LL")
+        yield Declare("const int", called["count"], Cast("int", Call(Name("min"), (left, most))))
+
+    def _length(self, s: Staged) -> Expr:
+        """Cells from one slice to the next."""
+        return number(s.length) if s.length is not None else _expr(s.slices.length * Poly((((), s.slices.cells),)))
+
+    def _stride(self, s: Staged) -> Expr:
+        """The same in shared memory."""
+        return number(s.length + s.padded) if s.length is not None else Name(self.called[s.slices.name]["stride"])
 
     def _end(self, s: Staged) -> Expr:
         if s.end is not None:
             return s.end
         name = self._name(f"{s.slices.name}_elements")
         self.params.append(Param(_WIDE, name))
-        self.args.append(ScalarArgument("int64", self.target.elements(s.slices.name) or "0"))
+        self.args.append(ScalarArgument("int64", s.slices.of.count))
         return Name(name)
 
-    def _copied(self, s: Staged, way: str) -> Stmt:
-        called = self.called[s.slices.name]
-        memory, shared = Binary("+", Name(s.slices.name), Name(called["first"])), Name(called["slices"])
+    def _copied(self, s: Staged, way: str) -> Iterator[Stmt]:
+        called, found = self.called[s.slices.name], s.slices
+        buffer: Expr = Name(found.name)
+        if found.cells > 1:
+            const = "const " if "const" in found.param.type.split() else ""
+            buffer = Cast(f"{const}{found.of.cell[0]} *", buffer, "reinterpret_cast")
+        memory, shared = Binary("+", buffer, Name(called["first"])), Name(called["slices"])
         ends = (shared, memory) if way == "load" else (memory, shared)
-        sizes = (Name(called["count"]), number(s.length), number(s.stride))
-        return ExprStmt(Call(Name(f"fsr_{way}_slices"), (*ends, *sizes), (str(s.pack),)))
+        sizes = (Name(called["count"]), self._length(s), self._stride(s))
+        call = ExprStmt(Call(Name(f"fsr_{way}_slices"), (*ends, *sizes), (str(s.pack),)))
+        yield If(Name(self.fits), (call,)) if self.limit is not None and s.length is None else call
 
     def _own(self, s: Staged) -> Stmt:
         """The thread's slice."""
         (x, y, z), (i, j, k) = self.target.block or (1, 1, 1), (Member(Name("threadIdx"), axis) for axis in "xyz")
         rows = plus(j, times(k, number(y))) if z > 1 else j
         thread = plus(i, times(rows, number(x))) if y > 1 or z > 1 else i
-        called = self.called[s.slices.name]
-        place = Binary("+", Name(called["slices"]), Binary("*", thread, number(s.stride)))
-        return Declare(s.slices.param.type, called["slice"], place)
+        called, found = self.called[s.slices.name], s.slices
+        place: Expr = Binary("+", Name(called["slices"]), Binary("*", thread, self._stride(s)))
+        if found.cells > 1:
+            place = Cast(found.param.type, place, "reinterpret_cast")
+        if self.limit is not None and s.length is None:
+            there = Binary("+", Name(called["first"]), Binary("*", thread, self._length(s)))
+            place = Ternary(Name(self.fits), place, Binary("+", Name(found.name), there))
+        return Declare(found.param.type, called["slice"], place)
 
     # ------------------------------------------------------------ places
 
@@ -212,7 +288,8 @@ class _Made:
                 return e if isinstance(e, Name) else None
             place, address = buffer.place(e), buffer.address(e)
             if place is not None and used[0] in whole:
-                return Index(slice_, _offset(s, e, place))
+                element = Index(slice_, _offset(s, e, place))
+                return Member(element, e.name) if isinstance(e, Member) else element
             if address is not None and used[0] in whole:
                 at = _offset(s, e, address)
                 return slice_ if at == number(0) else Binary("+", slice_, at)
@@ -272,10 +349,6 @@ def _expr(value: Poly, wide: bool = False) -> Expr:
         else:
             found = Binary("-" if count < 0 else "+", found, term)
     return number(0) if found is None else found
-
-
-def _wide(value: Poly) -> Expr:
-    return _expr(value, wide=True)
 
 
 def _without_empty(body: Block) -> Block:

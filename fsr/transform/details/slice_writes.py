@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from fsr.analysis.conditions import MIRRORED, conjuncts, negation
 from fsr.analysis.polynomial import Poly, constant, symbol
+from fsr.analysis.types import bare
+from fsr.hardware.c_types import LANES
 from fsr.source.form import Assign, Binary, Expr, For, If, Jump, Scope
 from fsr.source.walk import Block, walk_stmts
 from fsr.transform.details.slices import SlicedBuffer, Slices, samples, valued
@@ -31,8 +33,9 @@ def wholly_written(found: Slices, body: Block) -> bool:
     """Whether every element of every slice that lies within the buffer is written, whatever the data. ``body``: the
     kernel's, without return statements."""
     target = found.of.target
-    elements, length = target.elements(found.name), _text(found, found.length)
-    if elements is None or length is None or not always(target.contract, f"({elements}) % max({length}, 1) == 0"):
+    length = _text(found, found.length)
+    whole = f"({found.of.count}) % max(({length}) * {found.cells}, 1) == 0"
+    if length is None or not always(target.contract, whole):
         return False
     if found.high is not None and found.low == 0 and found.length.value:
         return _Writes(found, {}).all_of(body)
@@ -55,17 +58,24 @@ class _Writes:
 
     def all_of(self, body: Block) -> bool:
         """Whether that is a whole slice."""
-        return set(range(self.length.value or 0)) <= set(self._sure(body, {}))
+        found, members = set(self._sure(body, {})), self._members()
+        every = range(self.length.value or 0)
+        return all((at, "") in found or sum(place == at for place, _ in found) == members for at in every)
 
-    def _sure(self, body: Block, turns: Mapping[str, int]) -> Iterator[int]:
+    def _members(self) -> int:
+        """How many members of one number each an element has."""
+        type_ = bare(self.found.param.type)
+        return LANES[type_][1] if type_ in LANES else self.found.cells if self.found.cells > 1 else 0
+
+    def _sure(self, body: Block, turns: Mapping[str, int]) -> Iterator[tuple[int, str]]:
         for s in body:
             self._steps += 1
             if self._steps > _MOST_STEPS:
                 return
             match s:
-                case Assign(target, "=", _) if (at := self.buffer.place(target)) is not None:
-                    offset = valued(at - self.buffer.thread * self.length - self.start, turns).value
-                    yield from () if offset is None else (offset,)
+                case Assign(target, "=", _) if (place := self.buffer.changed(target)) is not None:
+                    offset = valued(place[0] - self.buffer.thread * self.length - self.start, turns).value
+                    yield from () if offset is None else ((offset, place[1]),)
                 case If(test, then, orelse):
                     ways = [set(self._sure(block, turns)) for block in self._ways(test, then, orelse)]
                     yield from set.intersection(*ways)
@@ -105,6 +115,6 @@ class _Writes:
         if of.poly(low) * length != of.thread * length + self.found.start:
             return False
         many, each = _text(self.found, of.poly(high)), _text(self.found, length)
-        elements = of.target.elements(self.found.name)
         more = 1 if op == "<=" else 0
-        return many is not None and always(of.target.contract, f"(({many}) + {more}) * ({each}) >= {elements}")
+        cells = f"(({many}) + {more}) * ({each}) * {self.found.cells}"
+        return many is not None and always(of.target.contract, f"{cells} >= {of.count}")

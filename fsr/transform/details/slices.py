@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 
 from fsr.analysis.polynomial import Poly, constant
+from fsr.analysis.records_of_numbers import numbers_in
 from fsr.analysis.types import bare, resolved
 from fsr.expressions import evaluate_int
 from fsr.hardware.c_types import LANES, dtype_bytes, element_bytes
@@ -23,6 +24,7 @@ from fsr.source.form import (
     Expr,
     For,
     If,
+    Index,
     Member,
     Name,
     Param,
@@ -68,14 +70,14 @@ class Slices:
         return self.param.name
 
     @property
-    def type(self) -> str:
-        """The type of its elements."""
-        return bare(self.param.type)
+    def bytes(self) -> int:
+        """Of what is copied at a time: an element, or a number in one."""
+        return self.of.cell[1]
 
     @property
-    def bytes(self) -> int:
-        """Of an element."""
-        return self.of.bytes
+    def cells(self) -> int:
+        """How many of them an element is."""
+        return self.of.cell[2]
 
     @property
     def width(self) -> int | None:
@@ -104,15 +106,25 @@ class SlicedBuffer(Places):
         self.written = False
 
     @cached_property
-    def bytes(self) -> int:
-        """Of an element; 0 where that is not known."""
-        type_ = bare(self.param.type)
+    def cell(self) -> tuple[str, int, int]:
+        """The type that is copied, its bytes, and how many of it an element is: that of its members for a struct. No
+        bytes where they are not known."""
+        type_, source = bare(self.param.type), self.target.source
         if type_ in LANES:
-            return LANES[type_][0].bytes * LANES[type_][1]
+            return type_, LANES[type_][0].bytes * LANES[type_][1], 1
         argument = self.target.argument(self.param.name)
         if type_ in {name for kind, name in self.target.kernel.template_parameters if kind in ("typename", "class")}:
-            return (dtype_bytes(argument.dtype) if argument is not None else None) or 0
-        return element_bytes(resolved(type_, self.target.aliases)) or 0
+            return type_, (dtype_bytes(argument.dtype) if argument is not None else None) or 0, 1
+        record = numbers_in(source, type_)
+        if record is not None and argument is not None and element_bytes(record[0]) == dtype_bytes(argument.dtype):
+            return record[0], element_bytes(record[0]) or 0, record[1]
+        return type_, element_bytes(resolved(type_, self.target.aliases)) or 0, 1
+
+    @cached_property
+    def count(self) -> str:
+        """How many cells the buffer has, as a size expression."""
+        text, type_ = self.target.elements(self.param.name) or "0", bare(self.param.type)
+        return f"({text}) // {LANES[type_][1]}" if type_ in LANES else text
 
     def timed(self, value: Poly) -> int | None:
         """The largest value of a polynomial of sizes as timed; None where it is no such."""
@@ -139,11 +151,27 @@ class SlicedBuffer(Places):
     def _visit(self, s: Stmt, reach: Mapping[str, Span], counted: frozenset[str]) -> bool:
         self._reach = reach
         if isinstance(s, Assign):
-            changed = s.target
-            while isinstance(changed, Member):
-                changed = changed.base
-            self.written |= self.place(changed) is not None
+            self.written |= self.changed(s.target) is not None
+        if isinstance(s, Declare) and "&" in s.type and "const" not in s.type.split() and s.init is not None:
+            self.written |= self.place(s.init) is not None
         return super()._visit(s, reach, counted)
+
+    def changed(self, target: Expr) -> tuple[Poly, str] | None:
+        """The place of which an assignment changes a member, or all (''); '?' for a part of a member."""
+        member = ""
+        while True:
+            at = self.place(target)
+            match target:
+                case Member(_, name, True) if at is not None:
+                    return at, "?" if member else name
+                case _ if at is not None:
+                    return at, member
+                case Member(base, name, _):
+                    target, member = base, "?" if member else name
+                case Index(base, _):
+                    target, member = base, "?"
+                case _:
+                    return None
 
     def _noted(self, place: Place) -> Place:
         reach = dict(place.reach)
@@ -187,7 +215,7 @@ class SlicedBuffer(Places):
 
     def sliced(self) -> Slices | None:
         """The buffer in slices; None where it is touched in any other way."""
-        if not self.bytes or not self.found():
+        if not self.cell[1] or not self.found():
             return None
         every = [*self.places, *self.given_places]
         length = self._length(self.places[0].at)

@@ -15,6 +15,7 @@ from fsr.analysis.macros import expanded
 from fsr.records import Candidate, Role
 from fsr.source.parse import parse_kernels
 from fsr.source.walk import contains_barrier, contains_warp_wide
+from fsr.transform.details.moved_pointers import with_own_pointers
 from fsr.transform.details.shared_locals import room_of
 from fsr.transform.details.slice_text import Staged, end_of, staged
 from fsr.transform.details.slice_writes import owned_by_block, wholly_written
@@ -49,7 +50,7 @@ class StageSlices:
             for what in ways:
                 chosen = _chosen(found, what)
                 for rank, threads in enumerate(sizes):
-                    if 0 < _bytes(chosen, threads) <= room_of(target):
+                    if _fit(chosen, threads, room_of(target)):
                         params = (("what", what), ("threads", threads))
                         gain = _gain(chosen) - 0.01 * rank - 0.02 * (what == "reads")
                         yield Move(self.name, target.region, params, max(gain, _LEAST_GAIN))
@@ -62,7 +63,9 @@ class StageSlices:
             other = _in_blocks(subject, target, threads)
             target = target_of(other, move)
             target = replace(target, candidate=replace(target.candidate, actions=subject.candidate.actions))
-        return staged(target, move, _chosen(_staged(target, subject.keep_launch), str(move.param("what"))))
+        return staged(
+            target, move, _chosen(_staged(target, subject.keep_launch), str(move.param("what"))), room_of(target)
+        )
 
 
 def _in_blocks(subject: Subject, target: Target, threads: int) -> Subject:
@@ -77,12 +80,15 @@ def _chosen(found: Sequence[Staged], what: str) -> list[Staged]:
     return [s for s in found if what == "all" or not s.written]
 
 
-def _bytes(chosen: Sequence[Staged], threads: int) -> int:
-    return sum(s.bytes_of_block(threads) for s in chosen)
+def _fit(chosen: Sequence[Staged], threads: int, room: int) -> bool:
+    """Whether a block has room for all as timed."""
+    sizes = [s.bytes_of_block(threads, timed=True) for s in chosen]
+    whole = all(threads % 16 == 0 for s in chosen if s.length is None)  # each part begins where packs do
+    return whole and None not in sizes and sum(n or 0 for n in sizes) <= room
 
 
 def _gain(chosen: Sequence[Staged]) -> float:
-    longest = max(s.slices.longest * s.slices.bytes for s in chosen)
+    longest = max(s.slices.longest * s.slices.cells * s.slices.bytes for s in chosen)
     return next(gain for most, gain in _GAINS if longest <= most)
 
 
@@ -91,10 +97,11 @@ def _gain(chosen: Sequence[Staged]) -> float:
 
 def _staged(target: Target, keep_launch: bool) -> list[Staged]:
     """The buffers of a kernel that may be staged; in the kernel with macros written out, where it has none else."""
-    found = _of_form(target, keep_launch)
+    kernel = with_own_pointers(target.kernel)
+    found = _of_form(replace(target, kernel=kernel), keep_launch)
     if not found:
-        plain = expanded(target.kernel, target.source)
-        if plain.body != target.kernel.body:
+        plain = with_own_pointers(expanded(target.kernel, target.source))
+        if plain.body != kernel.body:
             found = _of_form(replace(target, kernel=plain), keep_launch)
     return found
 
@@ -104,19 +111,21 @@ def _of_form(target: Target, keep_launch: bool) -> list[Staged]:
     body = structured(target.kernel.body)
     alone = not contains_barrier(target.kernel.body) and not contains_warp_wide(target.kernel.body)
     for one in slices_of(target):
-        end, length = end_of(one), one.length.value
-        if length is None or length < 2 or length * one.bytes > MOST_BYTES or (end is None and keep_launch):
+        end, length, cells = end_of(one), one.length.value, one.longest * one.cells
+        if cells < 2 or cells * one.bytes > MOST_BYTES or (end is None and keep_launch):
             continue
-        if not one.low >= 0 or one.width is None or one.width * 2 < length:
+        if length is None and (keep_launch or target.launch.shared_bytes != "0" or one.cells > 1):
+            continue
+        if one.low < 0 or (one.width is not None and one.width * 2 < one.longest):
             continue
         if one.written:
             argument = target.argument(one.name)
-            apart = one.width <= length and owned_by_block(one)
+            apart = (one.width or 0) <= one.longest and owned_by_block(one)
             if body is None or not alone or not apart or argument is None:
                 continue
             if argument.role is not Role.INOUT and not wholly_written(one, body):
                 continue
-        elif one.width > 2 * length:
+        elif (one.width or 0) > 2 * one.longest:
             continue
         found.append(Staged(one, end))
     return found

@@ -1,0 +1,170 @@
+"""stage-slices: slices of global memory that are a thread's own are worked on in shared memory, whatever way they are
+reached; where a place may lie elsewhere, or others write it, they stay."""
+
+from __future__ import annotations
+
+import pytest
+
+from fsr.guard.check import guard
+from fsr.transform.details.stage_slices import StageSlices
+
+ACTION = StageSlices()
+SIZES = (1, 2, 31, 64, 65, 129, 300)
+ROWS = """
+// /// fsr
+// entry = "{entry}"
+// [sizes]
+// n = {{min = 1, max = 100000, timed = 65536}}
+{sizes}
+// [args]
+{args}
+// n = {{value = "n"}}
+// [launch]
+// grid = {grid}
+// block = {block}
+// ///
+"""
+GUARD = "int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i >= n) return;\n"
+
+
+def kernel(
+    body: str, *, x: str = "const float *x", y: str = "float *y", shapes: tuple[str, str] = ('"n", 9', '"n"'),
+    roles: tuple[str, str] = ("in", "out"), more: str = "", sizes: str = "", d: str = "", **launch: str,
+) -> str:  # fmt: skip
+    """A kernel of two buffers. ``more``: what stands before it; ``d``: the value of a further argument."""
+    args = "\n".join(
+        f'// {name} = {{role = "{role}", shape = [{shape}]{dtype}}}'
+        for name, role, shape, dtype in zip("xy", roles, shapes, (_dtype(x), _dtype(y)), strict=True)
+    )
+    head = ROWS.format(
+        entry=launch.get("entry", "k"), args=args + (f'\n// d = {{value = "{d}"}}' if d else ""), sizes=sizes,
+        grid=launch.get("grid", '"ceil_div(n, 64)"'), block=launch.get("block", "64"),
+    )  # fmt: skip
+    head = "\n".join(line for line in head.splitlines() if line)
+    extra = ", int d" if d else ""
+    head = f"{head}\n{more}\n{launch.get('template', '')}"
+    return f"{head}\n__global__ void k({x}, {y}, int n{extra})\n{{\n    {body}\n}}\n"
+
+
+def _dtype(param: str) -> str:
+    return ', dtype = "float32"' if "Body" in param else ""
+
+
+BYTES = {"x": "const unsigned char *x", "y": "unsigned int *y"}
+MATVEC = """const float *p = x + i * 9;
+    for (int r = 0; r < 3; r++) {
+        float s = 0.f;
+        for (int c = 0; c < 3; c++) s += p[r * 3 + c] * __ldg(&p[c]) + __ldg(p + 1);
+        y[i * 3 + r] = s;
+    }"""
+LBM = """float rho = 0.f;
+    for (int k = 0; k < 9; ++k) rho += y[i * 9 + k];
+    y[9 * i] += x[i * 9 + 1] * rho; y[i * 9 + 4] -= rho; if (rho > 2.f) y[(i * 3 + 2) * 3 + 2] = 7.f;"""
+HASH = """unsigned h = 5;
+    const unsigned char *p = &x[i * 64];
+    int j = 0;
+    while (j < 64) { h = h * 31u + p[j]; j++; }
+    y[i] = h;"""
+CIPHER = """unsigned char s[16];
+    load(s, x + i * 16);
+    mix(s);
+    for (int k = 0; k < 16; k++) y[i * 16 + k] = s[k];"""
+CIPHER_FUNCTIONS = """
+__device__ void load(unsigned char *s, const unsigned char *from) { for (int k = 0; k < 16; k++) s[k] = from[k]; }
+__device__ void mix(unsigned char *s) { for (int k = 0; k < 16; k++) s[k] ^= s[(k + 5) % 16] + k; }
+"""
+BODIES = "struct Body { float x, y, z; float v[3]; float m; };\n"
+MOVED = """Body *b = &y[i];
+    b->x += b->v[0] * x[i * 9]; y[i].y += y[i].v[1]; (y + i)->z -= x[i * 9 + 8];
+    Body &c = y[i];
+    c.m *= 2.f;"""
+COLOURS = """unsigned char r = x[3 * i], g = x[3 * i + 1], b = x[3 * i + 2];
+    y[i] = (r * 77 + g * 150 + b * 29) >> 8;"""
+OFFERED = {
+    "a pointer to the slice": kernel(GUARD + MATVEC, shapes=('"n", 9', '"n", 3')),
+    "cells, in place": kernel(GUARD + LBM, shapes=('"n", 9', '"n", 9'), roles=("in", "inout")),
+    "chunks of text": kernel(GUARD + HASH, **BYTES, shapes=('"n", 64', '"n"')),
+    "blocks of a cipher": kernel(
+        GUARD + CIPHER, x="const unsigned char *x", y="unsigned char *y", shapes=('"n", 16', '"n * 16"'),
+        more=CIPHER_FUNCTIONS,
+    ),
+    "records": kernel(GUARD + MOVED, y="Body *y", shapes=('"n", 9', '"n", 7'), roles=("in", "inout"), more=BODIES),
+    "records that are written": kernel(
+        GUARD + "y[i].re = x[i * 9 + 2]; y[i].im = -x[i * 9 + 5] - x[i * 9];", y="Body *y",
+        shapes=('"n", 9', '"n", 2'), more="typedef struct { float re, im; } Body;",
+    ),
+    "colours": kernel(GUARD + COLOURS, **BYTES, shapes=('"n", 3', '"n"')),
+    "vectors": kernel(
+        GUARD + "float4 a = x[2 * i], b = x[2 * i + 1]; y[i] = a.x * b.y + a.w * b.z;", x="const float4 *x",
+        shapes=('"n * 2", 4', '"n"'),
+    ),
+    "a function of the slice": kernel(
+        GUARD + "y[i] = norm(&x[i * 9], 3) + norm(x + i * 9 + 6, 3);",
+        more="__device__ float norm(const float *v, int w) "
+        "{ float s = 0.f; for (int k = 0; k < w; ++k) s += v[k] * v[k]; return s; }",
+    ),
+    "a macro": kernel(
+        GUARD + "float s = 0.f; for (int k = 0; k < 9; k++) s = s * 0.5f + x[AT(i, k)]; y[i] = s;",
+        more="#define AT(i, k) ((i) * 9 + (k))\n",
+    ),
+    "a template": kernel(
+        GUARD + "T s = 0; for (size_t k = 0; k < (size_t)N; k++) s += x[(size_t)i * N + k] * T(k); y[i] = s;",
+        x="const T *x", y="T *y", template="template <typename T, int N>", entry="k<float, 9>",
+    ),
+    "unsigned ids under a guard": kernel(
+        "unsigned t = threadIdx.x, b = blockIdx.x, at = b * 64u + t;\n"
+        "if (at < (unsigned)n) { float s = 0.f; for (unsigned k = 9; k-- > 0;) s += 1.f;"
+        " for (unsigned k = 0u; k < 9u; k += 2u) s -= x[k + at * 9u]; y[at] = s; }"
+    ),
+    "rows of threads": kernel(
+        "int i = (blockIdx.x * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;\n"
+        "if (i < n) { float s = 0.f; for (int k = 8; k >= 0; k--) s = s * .5f + *(x + 9 * i + k); y[i] = s; }",
+        block="[16, 4]",
+    ),
+    "a pointer that is moved": kernel(GUARD + "x += i * 9; y += i; *y = x[0] + x[8] * x[k % 9];".replace("k %", "i %")),
+    "neighbours beyond the slice": kernel(
+        GUARD + "float s = 0.f; for (int k = 0; k < 10; k++) s += x[i * 8 + k]; y[i] = s;",
+        shapes=('"n * 8 + 2"', '"n"'),
+    ),
+    "returns in the midst": kernel(
+        GUARD + "float a = x[i * 9 + 3]; if (a < 0.f) { y[i * 2] = a; y[i * 2 + 1] = 0.f; return; }\n"
+        "for (int k = 0; k < 2; k++) y[i * 2 + k] = a * k + x[i * 9 + 8];", shapes=('"n", 9', '"n", 2'),
+    ),
+    "a return in a loop": kernel(
+        GUARD + "y[i] = 1.f; for (int k = 0; k < 9; k++) if (x[i * 9 + k] < 0.f) { y[i] = k; return; }"
+    ),
+    "a barrier of its own": kernel(
+        "__shared__ float best[64]; int i = blockIdx.x * 64 + threadIdx.x; float s = 0.f;\n"
+        "if (i < n) for (int k = 0; k < 9; k++) s += x[i * 9 + k];\n"
+        "best[threadIdx.x] = s; __syncthreads(); if (i < n) y[i] = best[63 - threadIdx.x];"
+    ),
+    "blocks in two dimensions": kernel(
+        "int i = blockIdx.y * gridDim.x * 64 + blockIdx.x * 64 + threadIdx.x;\n"
+        "if (i < n) for (int k = 0; k < 9; k++) y[i * 9 + k] = 2.f * x[i * 9 + k];", shapes=('"n", 9', '"n", 9'),
+        grid='["2", "ceil_div(n, 128)"]',
+    ),
+    "a length that is an argument": kernel(
+        GUARD + "float s = 0.f; for (int k = 0; k < d; k++) s += x[i * d + k]; y[i] = s;", shapes=('"n", "d"', '"n"'),
+        sizes="// d = {min = 1, max = 64, timed = 16}", d="d",
+    ),
+    "a length that may be long": kernel(
+        GUARD + "float m = x[i * d]; for (int k = 1; k < d; k++) m = fmaxf(m, x[i * d + k]);\n"
+        "for (int k = 0; k < d; k++) y[i * d + k] = x[i * d + k] - m;", shapes=('"n", "d"', '"n", "d"'),
+        sizes="// d = {min = 1, max = 3000, timed = 24}", d="d",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OFFERED)
+def test_what_is_offered_computes_the_same(name: str, subject_from, runner) -> None:
+    subject = subject_from(OFFERED[name])
+    moves = list(ACTION.moves(subject))
+    assert moves
+    lengths = (1, 2, 17, 64, 100, 300) if subject.contract.sizes[-1].name == "d" else (0,)
+    for move in moves:
+        changed = ACTION.apply(subject, move)
+        assert "_slices" in changed.source
+        assert guard(changed, subject.candidate) is None
+        sizes = [{"n": n, "d": d} for n in SIZES for d in lengths if d <= subject.contract.sizes[-1].maximum]
+        runner.check(subject, changed, *sizes)
+        assert runner.faults(changed, subject.contract, {"n": 70, "d": 3}) == []
