@@ -60,7 +60,11 @@ class _Writes:
         """Whether that is a whole slice."""
         found, members = set(self._sure(body, {})), self._members()
         every = range(self.length.value or 0)
-        return all((at, "") in found or sum(place == at for place, _ in found) == members for at in every)
+        return all((at, "") in found or 0 < members == self._told(found, at) for at in every)
+
+    def _told(self, found: set[tuple[int, str]], at: int) -> int:
+        """How many members of an element are written."""
+        return sum(place == at and member != "?" for place, member in found)
 
     def _members(self) -> int:
         """How many members of one number each an element has."""

@@ -22,6 +22,7 @@ from fsr.source.form import (
     Call,
     Declare,
     Expr,
+    ExprStmt,
     For,
     If,
     Index,
@@ -34,6 +35,7 @@ from fsr.source.form import (
     number,
 )
 from fsr.source.macros import macros, reached_by_macros
+from fsr.source.mapping import map_stmts
 from fsr.source.walk import (
     Block,
     names_assigned,
@@ -136,8 +138,9 @@ class SlicedBuffer(Places):
     def found(self) -> bool:
         """Whether all that the kernel does with the buffer is to touch elements, which are noted then."""
         body = self.target.kernel.body
+        assigned = names_assigned(map_stmts(body, _of_names))
         own = {s.name if isinstance(s, Declare) else s.var for s in walk_stmts(body) if isinstance(s, Declare | For)}
-        if self.param.name in own | names_assigned(body) or not self.follow(body, names_assigned(body)):
+        if self.param.name in own | assigned or not self.follow(body, assigned):
             return False
         counted = {s.var for s in walk_stmts(body) if isinstance(s, For) and s.type is not None}
         moving = self.target.known.changed - counted
@@ -252,6 +255,11 @@ class SlicedBuffer(Places):
         """What is one number for a block, by name."""
         numbers = {p.name for p in self.target.kernel.params if not p.is_pointer} - self.target.known.changed
         return frozenset(numbers | {f"{of}.{axis}" for of in ("blockIdx", "gridDim") for axis in "xyz"})
+
+
+def _of_names(s: Stmt) -> Stmt:
+    """A statement without what it assigns to memory or to a member, which leaves all pointers as they are."""
+    return ExprStmt(s.value) if isinstance(s, Assign) and not isinstance(s.target, Name) else s
 
 
 _IDS = ("threadIdx", "blockIdx", "gridDim")

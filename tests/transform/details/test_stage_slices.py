@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from fsr.guard.check import guard
+from fsr.source.parse import parse_kernels
 from fsr.transform.details.stage_slices import StageSlices
 
 ACTION = StageSlices()
@@ -121,7 +122,7 @@ OFFERED = {
         "if (i < n) { float s = 0.f; for (int k = 8; k >= 0; k--) s = s * .5f + *(x + 9 * i + k); y[i] = s; }",
         block="[16, 4]",
     ),
-    "a pointer that is moved": kernel(GUARD + "x += i * 9; y += i; *y = x[0] + x[8] * x[k % 9];".replace("k %", "i %")),
+    "a pointer that is moved": kernel(GUARD + "x += i * 9; y += i; *y = x[0] + x[8] * x[4];"),
     "neighbours beyond the slice": kernel(
         GUARD + "float s = 0.f; for (int k = 0; k < 10; k++) s += x[i * 8 + k]; y[i] = s;",
         shapes=('"n * 8 + 2"', '"n"'),
@@ -168,3 +169,113 @@ def test_what_is_offered_computes_the_same(name: str, subject_from, runner) -> N
         sizes = [{"n": n, "d": d} for n in SIZES for d in lengths if d <= subject.contract.sizes[-1].maximum]
         runner.check(subject, changed, *sizes)
         assert runner.faults(changed, subject.contract, {"n": 70, "d": 3}) == []
+
+
+SUM = GUARD + "float s = 0.f; for (int k = 0; k < 9; k++) s += x[i * 9 + k]; y[i] = s;"
+SCALED = GUARD + "for (int k = 0; k < 9; k++) y[i * 9 + k] = k * 2.f;"
+WIDE = ('"n"', '"n", 9')
+READS_REFUSED = {
+    "another thread's slice": ("x[i * 9 + k]", "x[(i + 1) % n * 9 + k]"),
+    "a slice for two": ("x[i * 9 + k]", "x[i / 2 * 9 + k]"),
+    "planes": ("x[i * 9 + k]", "x[k * n + i]"),
+    "a place that data tells": ("x[i * 9 + k]", "x[i * 9 + (int)x[i * 9]]"),
+    "a turn too many": ("k < 9", "k < 2000"),
+    "as many turns as an argument says": ("k < 9", "k < n"),
+    "one element of nine": ("x[i * 9 + k]", "x[i * 9 + 4]"),
+    "before the slice": ("x[i * 9 + k]", "x[i * 9 + k - 1]"),
+    "packs by a cast": ("x[i * 9 + k]", "((const float4 *)(x + i * 9))[k % 2].x"),
+    "a pointer that goes on": ("float s = 0.f;", "float s = 0.f; const float *p = x + i * 9; s += *p++;"),
+    "a pointer that a loop moves": ("s += x[i * 9 + k];", "s += *p, p += 1;"),
+    "written elsewhere": ("y[i] = s;", "y[i] = s; const_cast<float *>(x)[i] = 0.f;"),
+    "verbatim text": ("y[i] = s;", 'y[i] = s; asm volatile("" :: "l"(x));'),
+}
+
+
+@pytest.mark.parametrize("name", READS_REFUSED)
+def test_what_may_lie_elsewhere_stays(name: str, subject_from) -> None:
+    old, new = READS_REFUSED[name]
+    assert old in SUM
+    body = SUM.replace(old, new)
+    if "p += 1" in new:
+        body = body.replace("float s", "const float *p = x + i * 9; float s")
+    assert list(ACTION.moves(subject_from(kernel(SUM))))
+    assert list(ACTION.moves(subject_from(kernel(body)))) == []
+
+
+WRITES_REFUSED = {
+    "a part of the slice": ("k < 9", "k < 8"),
+    "under a condition on data": ("y[i * 9 + k] =", "if (x[i] > 0.f) y[i * 9 + k] ="),
+    "until it ends early": ("y[i * 9 + k] = k * 2.f;", "{ if (x[i] > k) break; y[i * 9 + k] = k; }"),
+    "beyond the slice": ("for", "y[i * 9 + 9] = 0.f; for"),
+    "fewer than there are": ("if (i >= n)", "if (i >= n - 3)"),
+    "a barrier of its own": ("for", "__syncthreads(); for"),
+    "a return in a loop": ("k * 2.f;", "k * 2.f; if (n == 7) for (;;) return;"),
+    "by another thread too": ("for", "y[(n - 1 - i) * 9] = 0.f; for"),
+    "atomics": ("y[i * 9 + k] =", "atomicAdd(&y[i * 9 + k], 1.f); y[i * 9 + k] ="),
+}
+
+
+@pytest.mark.parametrize("name", WRITES_REFUSED)
+def test_what_may_not_be_written_back_whole_stays(name: str, subject_from) -> None:
+    old, new = WRITES_REFUSED[name]
+    assert old in SCALED
+    assert list(ACTION.moves(subject_from(kernel(SCALED, shapes=WIDE))))
+    assert list(ACTION.moves(subject_from(kernel(SCALED.replace(old, new), shapes=WIDE)))) == []
+
+
+def test_what_other_blocks_write_stays(subject_from) -> None:
+    text = SCALED.replace("k * 2.f", "y[i * 9 + k] + blockIdx.y")
+    one, two = (
+        kernel(text, shapes=WIDE, roles=("in", "inout"), grid=f'["ceil_div(n, 64)", "{n}"]') for n in ("1", "2")
+    )
+    assert list(ACTION.moves(subject_from(one)))
+    assert list(ACTION.moves(subject_from(two))) == []
+
+
+def test_buffers_that_may_overlap_stay(subject_from) -> None:
+    plain = kernel(SUM)
+    assert list(ACTION.moves(subject_from(plain)))
+    overlapping = plain.replace('// entry = "k"', '// entry = "k"\n// aliasing = [["x", "y"]]')
+    assert list(ACTION.moves(subject_from(overlapping))) == []
+
+
+def test_slices_that_do_not_fit_stay(subject_from) -> None:
+    text = SUM.replace("9", "200")
+    assert not list(ACTION.moves(subject_from(kernel(text, shapes=('"n", 200', '"n"')))))
+    fewer = subject_from(kernel(SUM.replace("9", "90"), shapes=('"n", 90', '"n"')))
+    assert {m.param("threads") for m in ACTION.moves(fewer)} == {64, 128}
+
+
+def test_only_reads_are_offered_beside_all(subject_from) -> None:
+    subject = subject_from(OFFERED["a pointer to the slice"])
+    assert {m.param("what") for m in ACTION.moves(subject)} == {"all", "reads"}
+    reads = next(m for m in ACTION.moves(subject) if m.param("what") == "reads")
+    changed = ACTION.apply(subject, reads).source
+    assert "x_slices" in changed
+    assert "y_slices" not in changed
+
+
+def test_the_launch_stays_where_it_must(subject_from) -> None:
+    subject = subject_from(kernel(SUM), keep_launch=True)
+    moves = list(ACTION.moves(subject))
+    assert [m.param("threads") for m in moves] == [64]
+    assert ACTION.apply(subject, moves[0]).plan.launches == subject.candidate.plan.launches
+
+
+def test_short_slices_promise_less_than_long_ones(subject_from) -> None:
+    def gain(name: str) -> float:
+        return max(m.gain for m in ACTION.moves(subject_from(OFFERED[name])))
+
+    assert gain("colours") < 1.1 < gain("records") < gain("chunks of text")
+
+
+def test_copies_are_complete_whatever_addresses_are(subject_from, close_outputs) -> None:
+    subject = subject_from(OFFERED["a pointer to the slice"])
+    for move in ACTION.moves(subject):
+        close_outputs(subject, ACTION.apply(subject, move), [{"n": n} for n in (3, 65)], alignment=4)
+
+
+def test_candidates_are_read_again(subject_from) -> None:
+    subject = subject_from(OFFERED["records"])
+    changed = ACTION.apply(subject, next(iter(ACTION.moves(subject))))
+    assert parse_kernels(changed.source).keys() == {"k"}
