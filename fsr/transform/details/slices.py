@@ -113,7 +113,8 @@ class SlicedBuffer(Places):
         bytes where they are not known."""
         type_, source = bare(self.param.type), self.target.source
         if type_ in LANES:
-            return type_, LANES[type_][0].bytes * LANES[type_][1], 1
+            number_, lanes = LANES[type_]
+            return (number_.spelling, number_.bytes, 3) if lanes == 3 else (type_, number_.bytes * lanes, 1)
         argument = self.target.argument(self.param.name)
         if type_ in {name for kind, name in self.target.kernel.template_parameters if kind in ("typename", "class")}:
             return type_, (dtype_bytes(argument.dtype) if argument is not None else None) or 0, 1
@@ -126,7 +127,8 @@ class SlicedBuffer(Places):
     def count(self) -> str:
         """How many cells the buffer has, as a size expression."""
         text, type_ = self.target.elements(self.param.name) or "0", bare(self.param.type)
-        return f"({text}) // {LANES[type_][1]}" if type_ in LANES else text
+        lanes = LANES[type_][1] if type_ in LANES and self.cell[2] == 1 else 1
+        return text if lanes == 1 else f"({text}) // {lanes}"
 
     def timed(self, value: Poly) -> int | None:
         """The largest value of a polynomial of sizes as timed; None where it is no such."""
