@@ -13,7 +13,7 @@ from functools import cached_property, reduce
 
 from fsr.analysis.polynomial import Poly, constant
 from fsr.analysis.records_of_numbers import numbers_in
-from fsr.analysis.types import bare, resolved
+from fsr.analysis.types import bare, is_integer, resolved
 from fsr.expressions import evaluate_int
 from fsr.hardware.c_types import LANES, dtype_bytes, element_bytes
 from fsr.source.form import (
@@ -28,6 +28,7 @@ from fsr.source.form import (
     Index,
     Member,
     Name,
+    OpaqueExpr,
     Param,
     Scope,
     Stmt,
@@ -35,10 +36,12 @@ from fsr.source.form import (
     number,
 )
 from fsr.source.macros import macros, reached_by_macros
-from fsr.source.mapping import map_stmts
+from fsr.source.mapping import map_stmts, substitute
 from fsr.source.walk import (
+    BUILTINS,
     Block,
     names_assigned,
+    names_in,
     names_mentioned,
     walk_expr,
     walk_stmts,
@@ -49,6 +52,7 @@ from fsr.transform.sizes import largest_timed, sample_sizes
 from fsr.transform.target import Target
 
 MOST_BYTES = 1024  # of a slice
+_DEPTH = 8  # of variables that say one another
 _MOST_SAMPLES = 24  # of sizes for which a length that is an argument is looked at
 
 
@@ -137,6 +141,34 @@ class SlicedBuffer(Places):
 
     # ------------------------------------------------------------ places
 
+    def poly(self, e: Expr) -> Poly:
+        """The polynomial of an index, what a loop's turn sets once written out too."""
+        return self.target.known.poly(self._expanded(e), self.known)
+
+    def _expanded(self, e: Expr) -> Expr:
+        for _ in range(_DEPTH):
+            e, before = substitute(self.target.known.expand(e), self._of_turns), e
+            if e == before:
+                break
+        return e
+
+    @cached_property
+    def _of_turns(self) -> Mapping[str, Expr]:
+        """What variables are set to in each turn of a loop over a variable that was declared before it."""
+        found, known = dict[str, Expr](), self.target.known
+        every = [s.name for s in walk_stmts(self.target.kernel.body) if isinstance(s, Declare)]
+        for loop in walk_stmts(self.target.kernel.body):
+            if not isinstance(loop, For) or loop.type is not None or loop.var in names_assigned(loop.body):
+                continue
+            for s in walk_stmts(loop.body):
+                if isinstance(s, Declare) and s.init is not None and is_integer(s.type) and every.count(s.name) == 1:
+                    named = names_in(s.init)
+                    steady = not named & (known.changed - {loop.var}) and named <= known.types.keys() | BUILTINS
+                    plain = not any(isinstance(x, Index | Call | OpaqueExpr) for x in walk_expr(s.init))
+                    if steady and plain and s.name not in known.changed:
+                        found[s.name] = s.init
+        return found
+
     def found(self) -> bool:
         """Whether all that the kernel does with the buffer is to touch elements, which are noted then."""
         body = self.target.kernel.body
@@ -180,7 +212,7 @@ class SlicedBuffer(Places):
 
     def _noted(self, place: Place) -> Place:
         reach = dict(place.reach)
-        for x in reversed(list(walk_expr(self.target.known.expand(place.expr)))):
+        for x in reversed(list(walk_expr(self._expanded(place.expr)))):
             span = self._part(x, reach)
             if span is not None and (name := self.poly(x).single) is not None:
                 reach[name] = span

@@ -94,6 +94,14 @@ OFFERED = {
         GUARD + "y[i].re = x[i * 9 + 2]; y[i].im = -x[i * 9 + 5] - x[i * 9];", y="Body *y",
         shapes=('"n", 9', '"n", 2'), more="typedef struct { float re, im; } Body;",
     ),
+    "vectors of three": kernel(
+        GUARD + "y[i].x += x[i].z * 2.f; y[i].z = x[i].x - y[i].y;", x="float3 x[]", y="float3 *y",
+        shapes=('"n", 3', '"n", 3'), roles=("in", "inout"),
+    ),
+    "a counter that was declared before": kernel(
+        GUARD + "unsigned k; float s = 0.f; for (k = 0; k < 3; k++) "
+        "{ unsigned at = i * 9 + k * 3; s = s * .5f + x[at] * x[at + 2]; } y[i] = s;"
+    ),
     "colours": kernel(GUARD + COLOURS, **BYTES, shapes=('"n", 3', '"n"')),
     "vectors": kernel(
         GUARD + "float4 a = x[2 * i], b = x[2 * i + 1]; y[i] = a.x * b.y + a.w * b.z;", x="const float4 *x",
