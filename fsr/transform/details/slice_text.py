@@ -35,6 +35,7 @@ from fsr.source.mapping import map_stmts, rewrite
 from fsr.source.names import words
 from fsr.source.walk import Block, fresh, walk_expr
 from fsr.transform.collectives import missing_helpers
+from fsr.transform.details.grid_turns import all_turns
 from fsr.transform.details.slices import Slices
 from fsr.transform.placement import size_text
 from fsr.transform.plan import rewritten
@@ -51,10 +52,11 @@ _BARRIER = ExprStmt(Call(Name("__syncthreads"), ()))
 @dataclass(frozen=True)
 class Staged:
     """Slices that go to shared memory. ``end``: the buffer's number of elements in the kernel's own words; None where
-    it must be told."""
+    it must be told; ``of_turn``: those of one turn of a loop over the grid."""
 
     slices: Slices
     end: Expr | None
+    of_turn: bool = False
 
     @property
     def written(self) -> bool:
@@ -140,7 +142,8 @@ def staged(target: Target, move: Move, chosen: Sequence[Staged], room: int) -> C
     """The candidate with these buffers' slices in shared memory. ``room``: bytes that a block has for them; slices
     whose length is an argument stay where they are for sizes that do not fit."""
     made = _Made(chosen[0].slices.of.target, chosen, room)
-    kernel = replace(target.kernel, body=made.body(), params=(*target.kernel.params, *made.params))
+    body = all_turns(target, made.body()) if chosen[0].of_turn else made.body()
+    kernel = replace(target.kernel, body=body, params=(*target.kernel.params, *made.params))
     names = {"fsr_load_slices"} if any(s.loaded for s in chosen) else set()
     names |= {"fsr_store_slices"} if any(s.written for s in chosen) else set()
     helpers = missing_helpers(target.source, names)

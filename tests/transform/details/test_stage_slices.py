@@ -102,6 +102,22 @@ OFFERED = {
         GUARD + "unsigned k; float s = 0.f; for (k = 0; k < 3; k++) "
         "{ unsigned at = i * 9 + k * 3; s = s * .5f + x[at] * x[at + 2]; } y[i] = s;"
     ),
+    "threads that go on by a grid": kernel(
+        "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x)\n"
+        "{ float s = 0.f; const float *p = x + i * 9; for (int k = 0; k < 9; k++) s += p[k];\n"
+        "if (s > 0.f) s *= 2.f; y[3 * i] = s; y[3 * i + 1] = x[i * 9]; y[3 * i + 2] = 1.f; }",
+        shapes=('"n", 9', '"n", 3'), grid="2",
+    ),
+    "the same slices in every turn": kernel(
+        "for (int i = blockIdx.x * 64 + threadIdx.x; i < n; i += 64 * gridDim.x)\n"
+        "{ float s = 0.f; for (int k = 0; k < 9; k++) s += x[threadIdx.x * 9 + k]; y[i] = s; }",
+        shapes=('"n + 64", 9', '"n"'), grid="2",
+    ),
+    "going on, with variables of its own": kernel(
+        "const int id = threadIdx.x + blockIdx.x * blockDim.x; const int step = blockDim.x * gridDim.x;\n"
+        "for (size_t i = id; i < n; i += step) for (int k = 0; k < 9; k++) y[i * 9 + k] += x[i] * k;",
+        shapes=('"n"', '"n", 9'), roles=("in", "inout"), grid="3",
+    ),
     "colours": kernel(GUARD + COLOURS, **BYTES, shapes=('"n", 3', '"n"')),
     "vectors": kernel(
         GUARD + "float4 a = x[2 * i], b = x[2 * i + 1]; y[i] = a.x * b.y + a.w * b.z;", x="const float4 *x",
@@ -208,6 +224,31 @@ def test_what_may_lie_elsewhere_stays(name: str, subject_from) -> None:
         body = body.replace("float s", "const float *p = x + i * 9; float s")
     assert list(ACTION.moves(subject_from(kernel(SUM))))
     assert list(ACTION.moves(subject_from(kernel(body)))) == []
+
+
+TURNS = (
+    "for (int i = blockIdx.x * 64 + threadIdx.x; i < n; i += 64 * gridDim.x) { float s = 0.f; "
+    + SUM[SUM.index("for") :]
+    + " }"
+)
+TURNS_REFUSED = {
+    "a turn that ends early": ("y[i] = s;", "if (s < 0.f) continue; y[i] = s;"),
+    "a sum over turns": ("for (int i", "float t = 0.f; for (int i"),
+    "more behind it": ("y[i] = s; }", "y[i] = s; } if (threadIdx.x == 0) y[0] = 1.f;"),
+    "other steps": ("i += 64 * gridDim.x", "i += 32 * gridDim.x"),
+    "its block's number": ("y[i] = s;", "y[i] = s + blockIdx.x;"),
+}
+
+
+@pytest.mark.parametrize("name", TURNS_REFUSED)
+def test_turns_that_are_more_than_points_stay(name: str, subject_from) -> None:
+    old, new = TURNS_REFUSED[name]
+    assert old in TURNS
+    text = TURNS.replace(old, new).replace(
+        "float s = 0.f;", "float s = 0.f; t += 1.f;" if "float t" in new else "float s = 0.f;"
+    )
+    assert list(ACTION.moves(subject_from(kernel(TURNS, grid="3"))))
+    assert list(ACTION.moves(subject_from(kernel(text, grid="3")))) == []
 
 
 WRITES_REFUSED = {
