@@ -5,12 +5,38 @@ Turn by turn, a block's threads have neighbouring points: as if another block ha
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from functools import lru_cache
 
 from fsr.analysis.polynomial import constant, symbol
-from fsr.source.form import Binary, Call, Declare, ExprStmt, For, If, Jump, KernelForm, Member, Name, number
+from fsr.source.form import (
+    Binary,
+    Call,
+    Declare,
+    ExprStmt,
+    For,
+    If,
+    Jump,
+    KernelForm,
+    Member,
+    Name,
+    OpaqueStmt,
+    Scope,
+    number,
+)
+from fsr.source.macros import macros
 from fsr.source.mapping import map_exprs
-from fsr.source.walk import Block, blocks_of, contains_return, fresh, names_assigned, walk_exprs, without_comments
+from fsr.source.walk import (
+    Block,
+    blocks_of,
+    contains_return,
+    fresh,
+    names_assigned,
+    names_mentioned,
+    walk_exprs,
+    without_comments,
+)
 from fsr.transform.launch.pointwise import id_expression
 from fsr.transform.sizes import INT_LIMIT, largest
 from fsr.transform.target import Target
@@ -44,6 +70,13 @@ def all_turns(target: Target, body: Block) -> Block:
     return (For("int", tile, _BLOCK, "<", tiles, step, (*inside, barrier)),)
 
 
+@lru_cache(maxsize=64)
+def macros_that_leave(source: str) -> frozenset[str]:
+    """The macros of a file that may end a function or a loop's turn."""
+    leaving = re.compile(r"\b(return|goto|continue|break)\b")
+    return frozenset(m.name for m in macros(source) if leaving.search(m.body))
+
+
 def _loop(target: Target) -> For | None:
     """The loop over the grid that is all that the kernel does, but for variables that stay as they are."""
     body = without_comments(target.kernel.body)
@@ -58,15 +91,19 @@ def _loop(target: Target) -> For | None:
     steady = all(isinstance(s, Declare) and s.name in target.known.values for s in body[:-1])
     bound, text = target.poly(loop.bound), target.size_text(loop.bound)
     most = None if text is None else largest(target.contract, text)
-    leaves = contains_return(body) or _jumps(loop.body) or loop.var in names_assigned(loop.body)
+    leaves = contains_return(body) or _jumps(loop.body) or macros_that_leave(target.source) & names_mentioned(body)
+    uneven = leaves or loop.var in names_assigned(loop.body)
     known_bound = most is not None and most <= INT_LIMIT - _SLACK and not bound.depends_on(["threadIdx"])
-    return loop if steady and known_bound and not leaves and not _elsewhere(loop) else None
+    return loop if steady and known_bound and not uneven and not _elsewhere(loop) else None
 
 
 def _jumps(body: Block) -> bool:
     """Whether a turn may end early."""
     return any(
-        isinstance(s, Jump) or (isinstance(s, If) and any(_jumps(block) for block in blocks_of(s))) for s in body
+        isinstance(s, Jump)
+        or (isinstance(s, OpaqueStmt) and "continue" in s.text)
+        or (isinstance(s, If | Scope) and any(_jumps(block) for block in blocks_of(s)))
+        for s in body
     )
 
 

@@ -9,7 +9,7 @@ from fsr.analysis.conditions import MIRRORED, conjuncts, negation
 from fsr.analysis.polynomial import Poly, constant, symbol
 from fsr.analysis.types import bare
 from fsr.hardware.c_types import LANES
-from fsr.source.form import Assign, Binary, Expr, For, If, Jump, Scope
+from fsr.source.form import Assign, Binary, Expr, For, If, Jump, OpaqueStmt, Scope, While
 from fsr.source.walk import Block, walk_stmts
 from fsr.transform.details.slices import SlicedBuffer, Slices, samples, valued
 from fsr.transform.placement import size_text
@@ -45,6 +45,10 @@ def wholly_written(found: Slices, body: Block) -> bool:
 def _text(found: Slices, value: Poly) -> str | None:
     target = found.of.target
     return size_text(value, target.kernel, target.launch, target.contract)
+
+
+def _may_end_early(body: Block) -> bool:
+    return any(isinstance(s, Jump | OpaqueStmt) for s in walk_stmts(body))
 
 
 class _Writes:
@@ -83,12 +87,12 @@ class _Writes:
                 case If(test, then, orelse):
                     ways = [set(self._sure(block, turns)) for block in self._ways(test, then, orelse)]
                     yield from set.intersection(*ways)
-                case For() if not any(isinstance(x, Jump) for x in walk_stmts(s.body)):
+                case For() if not _may_end_early(s.body):
                     for turn in self._turns(s, turns):
                         yield from self._sure(s.body, {**turns, s.var: turn})
                 case Scope(inner):
                     yield from self._sure(inner, turns)
-            if any(isinstance(x, Jump) for x in walk_stmts((s,))) and not isinstance(s, For):
+            if not isinstance(s, For | While) and _may_end_early((s,)):
                 return  # what follows may be left out
 
     def _turns(self, loop: For, turns: Mapping[str, int]) -> range:

@@ -14,8 +14,8 @@ from fsr.analysis.guards import structured
 from fsr.analysis.macros import expanded
 from fsr.records import Candidate, Role
 from fsr.source.parse import parse_kernels
-from fsr.source.walk import contains_barrier, contains_warp_wide
-from fsr.transform.details.grid_turns import one_turn
+from fsr.source.walk import contains_barrier, contains_return, contains_warp_wide, names_mentioned
+from fsr.transform.details.grid_turns import macros_that_leave, one_turn
 from fsr.transform.details.moved_pointers import with_own_pointers
 from fsr.transform.details.shared_locals import room_of
 from fsr.transform.details.slice_text import Staged, end_of, staged
@@ -117,6 +117,7 @@ def _staged(target: Target, keep_launch: bool) -> list[Staged]:
 def _of_form(target: Target, keep_launch: bool) -> list[Staged]:
     found = list[Staged]()
     body = structured(target.kernel.body)
+    leaves = body is None or contains_return(body) or macros_that_leave(target.source) & names_mentioned(body)
     alone = not contains_barrier(target.kernel.body) and not contains_warp_wide(target.kernel.body)
     for one in slices_of(target):
         end, length, cells = end_of(one), one.length.value, one.longest * one.cells
@@ -129,7 +130,7 @@ def _of_form(target: Target, keep_launch: bool) -> list[Staged]:
         if one.written:
             argument = target.argument(one.name)
             apart = (one.width or 0) <= one.longest and owned_by_block(one)
-            if body is None or not alone or not apart or argument is None:
+            if body is None or leaves or not alone or not apart or argument is None:
                 continue
             if argument.role is not Role.INOUT and not wholly_written(one, body):
                 continue

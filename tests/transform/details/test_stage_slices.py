@@ -233,6 +233,7 @@ TURNS = (
 )
 TURNS_REFUSED = {
     "a turn that ends early": ("y[i] = s;", "if (s < 0.f) continue; y[i] = s;"),
+    "a turn that may end early in a switch": ("y[i] = s;", "switch (n) { case 5: continue; } y[i] = s;"),
     "a sum over turns": ("for (int i", "float t = 0.f; for (int i"),
     "more behind it": ("y[i] = s; }", "y[i] = s; } if (threadIdx.x == 0) y[0] = 1.f;"),
     "other steps": ("i += 64 * gridDim.x", "i += 32 * gridDim.x"),
@@ -251,6 +252,7 @@ def test_turns_that_are_more_than_points_stay(name: str, subject_from) -> None:
     assert list(ACTION.moves(subject_from(kernel(text, grid="3")))) == []
 
 
+LEAVING = "#define LEAVE_IF(test) if (test) return;"
 WRITES_REFUSED = {
     "a part of the slice": ("k < 9", "k < 8"),
     "under a condition on data": ("y[i * 9 + k] =", "if (x[i] > 0.f) y[i * 9 + k] ="),
@@ -259,6 +261,8 @@ WRITES_REFUSED = {
     "fewer than there are": ("if (i >= n)", "if (i >= n - 3)"),
     "a barrier of its own": ("for", "__syncthreads(); for"),
     "a return in a loop": ("k * 2.f;", "k * 2.f; if (n == 7) for (;;) return;"),
+    "a return in a switch": ("for", "switch (n) { case 5: return; default: break; } for"),
+    "a return behind a macro": ("for", "LEAVE_IF(n == 5) for"),
     "by another thread too": ("for", "y[(n - 1 - i) * 9] = 0.f; for"),
     "atomics": ("y[i * 9 + k] =", "atomicAdd(&y[i * 9 + k], 1.f); y[i * 9 + k] ="),
 }
@@ -269,7 +273,7 @@ def test_what_may_not_be_written_back_whole_stays(name: str, subject_from) -> No
     old, new = WRITES_REFUSED[name]
     assert old in SCALED
     assert list(ACTION.moves(subject_from(kernel(SCALED, shapes=WIDE))))
-    assert list(ACTION.moves(subject_from(kernel(SCALED.replace(old, new), shapes=WIDE)))) == []
+    assert list(ACTION.moves(subject_from(kernel(SCALED.replace(old, new), shapes=WIDE, more=LEAVING)))) == []
 
 
 def test_what_other_blocks_write_stays(subject_from) -> None:
