@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement
 
 from fsr.analysis.conditions import negation
 from fsr.analysis.guards import structured
-from fsr.analysis.polynomial import Poly
+from fsr.analysis.polynomial import Poly, constant
 from fsr.records import Candidate, Launch, Role, ScalarArgument
 from fsr.source.form import (
     Binary,
@@ -36,6 +36,7 @@ from fsr.source.names import words
 from fsr.source.walk import Block, fresh, walk_expr
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.details.grid_turns import all_turns
+from fsr.transform.details.poly_expressions import WIDE, expression_of
 from fsr.transform.details.slices import Slices
 from fsr.transform.placement import size_text
 from fsr.transform.plan import rewritten
@@ -45,7 +46,6 @@ from fsr.transform.sizes import always, largest, largest_timed
 from fsr.transform.target import Target
 
 _WORD, _PACK = 4, 16  # bytes
-_WIDE = "long long"
 _BARRIER = ExprStmt(Call(Name("__syncthreads"), ()))
 
 
@@ -130,11 +130,11 @@ def end_of(found: Slices) -> Expr | None:
     for name, text in sizes:
         for factor in (1, (found.length.value or 1) * found.cells):
             if is_that(f"({text}) * {factor}"):
-                wide: Expr = Cast(_WIDE, name)
+                wide: Expr = Cast(WIDE, name)
                 return wide if factor == 1 else Binary("*", wide, number(factor))
     for (one, first), (other, second) in combinations_with_replacement(sizes, 2):
         if is_that(f"({first}) * ({second})"):
-            return Binary("*", Cast(_WIDE, one), other)
+            return Binary("*", Cast(WIDE, one), other)
     return None
 
 
@@ -227,17 +227,19 @@ class _Made:
         if s.length is not None:
             extent = number((s.bytes_of_block(self.threads) or 0) // found.bytes)
             yield Declare(found.of.cell[0], called["slices"], None, (extent,), ("__shared__", "__align__(16)"))
-        first = found.start + Poly((((), found.low),)) if found.low else found.start
-        yield Declare(f"const {_WIDE}", called["first"], _expr(first * Poly((((), found.cells),)), wide=True))
+        first = found.start + constant(found.low) if found.low else found.start
+        yield Declare(f"const {WIDE}", called["first"], expression_of(first * constant(found.cells), wide=True))
         left = Binary("-", self._end(s), Name(called["first"]))
-        most: Expr = times(Cast(_WIDE, self._length(s)), number(self.threads))
+        most: Expr = times(Cast(WIDE, self._length(s)), number(self.threads))
         if s.length is not None:
             most = Literal(f"{self.threads * s.length + s.beyond}LL")
         yield Declare("const int", called["count"], Cast("int", Call(Name("min"), (left, most))))
 
     def _length(self, s: Staged) -> Expr:
         """Cells from one slice to the next."""
-        return number(s.length) if s.length is not None else _expr(s.slices.length * Poly((((), s.slices.cells),)))
+        return (
+            number(s.length) if s.length is not None else expression_of(s.slices.length * Poly((((), s.slices.cells),)))
+        )
 
     def _stride(self, s: Staged) -> Expr:
         """The same in shared memory."""
@@ -247,7 +249,7 @@ class _Made:
         if s.end is not None:
             return s.end
         name = self._name(f"{s.slices.name}_elements")
-        self.params.append(Param(_WIDE, name))
+        self.params.append(Param(WIDE, name))
         self.args.append(ScalarArgument("int64", s.slices.of.count))
         return Name(name)
 
@@ -322,36 +324,13 @@ def _offset(s: Staged, e: Expr, at: Poly) -> Expr:
             told = sum((found.of.poly(p) for p in kept), Poly())
             if 0 < len(kept) < len(parts) and told == whole:
                 return reduce(lambda some, part: Binary("+", some, part), kept)
-    return _expr(whole - Poly((((), found.low),)) if found.low else whole)
+    return expression_of(whole - constant(found.low) if found.low else whole)
 
 
 def _addends(e: Expr) -> list[Expr]:
     if isinstance(e, Binary) and e.op == "+":
         return [*_addends(e.left), *_addends(e.right)]
     return [e]
-
-
-def _symbol(name: str) -> Expr:
-    if name.startswith("{"):
-        return OpaqueExpr(f"({name[1:-1]})")
-    base, _, member = name.partition(".")
-    return Member(Name(base), member) if member else Name(base)
-
-
-def _expr(value: Poly, wide: bool = False) -> Expr:
-    """A polynomial as an expression, what is taken away last."""
-    found: Expr | None = None
-    for names, count in sorted(value.terms, key=lambda t: (t[1] < 0, -len(t[0]), t[0])):
-        factors: list[Expr] = [_symbol(n) for n in names]
-        if wide and factors:
-            factors[0] = Cast(_WIDE, factors[0])
-        factors += [number(abs(count))] if abs(count) != 1 or not factors else []
-        term = reduce(lambda some, factor: Binary("*", some, factor), factors)
-        if found is None:
-            found = Unary("-", term) if count < 0 else term
-        else:
-            found = Binary("-" if count < 0 else "+", found, term)
-    return number(0) if found is None else found
 
 
 def _without_empty(body: Block) -> Block:

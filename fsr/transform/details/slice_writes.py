@@ -59,6 +59,8 @@ class _Writes:
         self.buffer.found()
         self.length, self.start = valued(found.length, values), valued(found.start, values)
         self._steps = 0
+        self._heads: dict[int, list[Poly]] = {}  # of loops, by which they are
+        self._places: dict[int, tuple[Poly, str] | None] = {}  # of assignments
 
     def all_of(self, body: Block) -> bool:
         """Whether that is a whole slice."""
@@ -81,8 +83,8 @@ class _Writes:
             if self._steps > _MOST_STEPS:
                 return
             match s:
-                case Assign(target, "=", _) if (place := self.buffer.changed(target)) is not None:
-                    offset = valued(place[0] - self.buffer.thread * self.length - self.start, turns).value
+                case Assign(_, "=", _) if (place := self._place(s)) is not None:
+                    offset = valued(place[0], turns).value
                     yield from () if offset is None else ((offset, place[1]),)
                 case If(test, then, orelse):
                     ways = [set(self._sure(block, turns)) for block in self._ways(test, then, orelse)]
@@ -95,9 +97,18 @@ class _Writes:
             if not isinstance(s, For | While) and _may_end_early((s,)):
                 return  # what follows may be left out
 
+    def _place(self, s: Assign) -> tuple[Poly, str] | None:
+        """Where in the slice a statement writes, and which member."""
+        if id(s) not in self._places:
+            found = self.buffer.changed(s.target)
+            at = None if found is None else found[0] - self.buffer.thread * self.length - self.start
+            self._places[id(s)] = None if found is None or at is None else (at, found[1])
+        return self._places[id(s)]
+
     def _turns(self, loop: For, turns: Mapping[str, int]) -> range:
-        parts = (valued(self.buffer.poly(e), turns).value for e in (loop.start, loop.bound, loop.step))
-        start, bound, step = parts
+        if id(loop) not in self._heads:
+            self._heads[id(loop)] = [self.buffer.poly(e) for e in (loop.start, loop.bound, loop.step)]
+        start, bound, step = (valued(part, turns).value for part in self._heads[id(loop)])
         if start is None or bound is None or not step or loop.relation not in ("<", "<=", ">", ">="):
             return range(0)
         if (step > 0) != loop.relation.startswith("<"):

@@ -16,6 +16,7 @@ from fsr.analysis.records_of_numbers import numbers_in
 from fsr.analysis.types import bare, is_integer, resolved
 from fsr.expressions import evaluate_int
 from fsr.hardware.c_types import LANES, dtype_bytes, element_bytes
+from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.source.form import (
     Assign,
     Binary,
@@ -52,6 +53,7 @@ from fsr.transform.sizes import largest_timed, sample_sizes
 from fsr.transform.target import Target
 
 MOST_BYTES = 1024  # of a slice
+_FEWEST = 64  # threads of a block that is offered
 _DEPTH = 8  # of variables that say one another
 _MOST_SAMPLES = 24  # of sizes for which a length that is an argument is looked at
 
@@ -321,16 +323,18 @@ def slices_of(target: Target) -> Iterator[Slices]:
 
 
 def samples(found: Slices) -> Iterator[dict[str, int]]:
-    """Values of the arguments on which slices depend, for the sizes that stand for all; none where they are unknown."""
+    """Values of the arguments on which slices depend, for the sizes that stand for all, of those
+    with which slices fit a block: with others they stay in global memory."""
     target, body = found.of.target, found.of.target.kernel.body
     heads = [e for s in walk_stmts(body) if isinstance(s, For) for e in (s.start, s.bound, s.step)]
     used = {n for e in heads for n in target.poly(e).names()} | found.length.names() | found.start.names()
     used |= {n for p in found.of.places for n in p.at.names()}
     texts = {p.name: t for p in target.kernel.params if p.name in used and (t := target.size_text(Name(p.name)))}
-    seen = set[tuple[int, ...]]()
+    seen, most = set[tuple[int, ...]](), STATIC_SHARED_BYTES // min(target.threads or 1, _FEWEST) // found.bytes
     for sizes in sample_sizes(target.contract):
         values = {name: evaluate_int(text, sizes) for name, text in texts.items()}
-        if tuple(values.values()) not in seen and len(seen) < _MOST_SAMPLES:
+        fits = (valued(found.length, values).value or 0) <= most
+        if fits and tuple(values.values()) not in seen and len(seen) < _MOST_SAMPLES:
             seen.add(tuple(values.values()))
             yield values
 
