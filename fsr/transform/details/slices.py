@@ -171,7 +171,7 @@ class SlicedBuffer(Places):
                         found[s.name] = s.init
         return found
 
-    def found(self) -> bool:
+    def found(self, *, any_places: bool = True) -> bool:
         """Whether all that the kernel does with the buffer is to touch elements, which are noted then."""
         body = self.target.kernel.body
         assigned = names_assigned(map_stmts(body, _of_names))
@@ -185,7 +185,19 @@ class SlicedBuffer(Places):
         called = {m.name for m in macros(self.target.source)} & names_mentioned(body)
         if called and self.names & reached_by_macros(self.target.source):
             return False
-        return self.collect(body, {}, frozenset()) and bool(self.places)
+        return self.collect(body, {}, frozenset()) and (bool(self.places) or not any_places)
+
+    def collect(self, body: Block, reach: Mapping[str, Span], counted: frozenset[str]) -> bool:
+        """Note all places; with values of arguments not those in loops that have no turn then."""
+        if self.more:
+            body = tuple(s for s in body if not (isinstance(s, For) and self._never_runs(s, reach)))
+        return super().collect(body, reach, counted)
+
+    def _never_runs(self, loop: For, reach: Mapping[str, Span]) -> bool:
+        start, bound = (span_of(self.poly(e), reach) for e in (loop.start, loop.bound))
+        if start is None or bound is None or loop.relation not in ("<", "<="):
+            return False
+        return start[0] >= bound[1] + (loop.relation == "<=")
 
     def _visit(self, s: Stmt, reach: Mapping[str, Span], counted: frozenset[str]) -> bool:
         self._reach = reach
@@ -343,7 +355,7 @@ def within(found: Slices, values: Mapping[str, int]) -> bool:
     """Whether all places lie within their slices, where arguments have these values."""
     buffer = SlicedBuffer(found.of.target, found.param, values)
     length, start = valued(found.length, values), valued(found.start, values)
-    if not buffer.found() or length.value is None or length.value < 1:
+    if not buffer.found(any_places=False) or length.value is None or length.value < 1:
         return False
     for place in (*buffer.places, *buffer.given_places):
         span = place.span(place.at - buffer.thread * length - start)
