@@ -173,14 +173,48 @@ __device__ __forceinline__ fsr_pack<T, COUNT> fsr_neighbours(const T *from, bool
 }
 """
 
-_WHOLE = {"fsr_pack": _PACK, "fsr_aligned": _ALIGNED, "fsr_add_runs": _ADD_RUNS, "fsr_neighbours": _NEIGHBOURS}
+_SLICES = """\
+// {words} the slices of a block's threads, ``length`` elements each, which are ``stride`` apart in shared memory:
+// ``count`` neighbours in global memory, PACK at a time where addresses allow it. All threads of the block take part.
+template <int PACK, typename T>
+__device__ __forceinline__ void fsr_{name}_slices({arguments}, int count, int length, int stride)
+{{
+    const int threads = blockDim.x * blockDim.y * blockDim.z;
+    const int thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+    int done = 0;
+    if (PACK > 1 && (sizeof(T) * PACK == 4 ? fsr_aligned<4>(memory) : fsr_aligned<16>(memory))) {{
+        for (int at = thread * PACK; at + PACK <= count; at += threads * PACK) {{
+            const int place = at / length * stride + at % length;
+            const fsr_pack<T, PACK> pack = *reinterpret_cast<const fsr_pack<T, PACK> *>(&{origin});
+            *reinterpret_cast<fsr_pack<T, PACK> *>(&{to}) = pack;
+        }}
+        done = count - count % PACK;
+    }}
+    for (int at = done + thread; at < count; at += threads) {{
+        const int place = at / length * stride + at % length;
+        {to} = {origin};
+    }}
+}}
+"""
+_LOAD_SLICES = _SLICES.format(
+    words="Loads", name="load", arguments="T *slices, const T *memory", to="slices[place]", origin="memory[at]"
+)
+_STORE_SLICES = _SLICES.format(
+    words="Stores", name="store", arguments="T *memory, const T *slices", to="memory[at]", origin="slices[place]"
+)
+
+_WHOLE = {
+    "fsr_pack": _PACK, "fsr_aligned": _ALIGNED, "fsr_add_runs": _ADD_RUNS, "fsr_neighbours": _NEIGHBOURS,
+    "fsr_load_slices": _LOAD_SLICES, "fsr_store_slices": _STORE_SLICES,
+}  # fmt: skip
 _BETTER = {"greatest": ">", "least": "<"}
 
 
 def helper_text(name: str) -> str:
     """The definition of one helper: 'fsr_pack', 'fsr_aligned', 'fsr_add_runs', 'fsr_neighbours' (which needs
-    'fsr_pack'), 'fsr_lanes_<operator>', 'fsr_warp_<operator>', 'fsr_block_<operator>'; with '_at' behind 'greatest' and
-    'least', of a warp or a block, those that keep the place too.
+    'fsr_pack'), 'fsr_load_slices', 'fsr_store_slices' (which need 'fsr_pack' and 'fsr_aligned'),
+    'fsr_lanes_<operator>', 'fsr_warp_<operator>', 'fsr_block_<operator>'; with '_at' behind 'greatest' and 'least', of
+    a warp or a block, those that keep the place too.
 
     Raises KeyError for another name.
     """
@@ -204,6 +238,8 @@ def missing_helpers(source: str, names: Iterable[str]) -> str:
             wanted.append("fsr_warp_" + name.removeprefix("fsr_block_"))
         if name == "fsr_neighbours":
             wanted.append("fsr_pack")
+        if name.endswith("_slices"):
+            wanted += ["fsr_pack", "fsr_aligned"]
         wanted.append(name)
     return "\n".join(helper_text(n) for n in dict.fromkeys(wanted) if not defines(source, n))
 

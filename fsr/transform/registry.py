@@ -38,6 +38,7 @@ from fsr.transform.plain.action import Restate
 from fsr.transform.protocol import Action
 from fsr.transform.recurrence.action import StepLaunches
 from fsr.transform.rows.action import ROW_PER_BLOCK, ROW_PER_WARP
+from fsr.transform.slices.action import StageSlices
 from fsr.transform.stencil.action import MarchStencil, TileStencil
 from fsr.transform.stencil.interior import SplitInterior
 from fsr.transform.vector.strided import VectorizeStrided
@@ -52,12 +53,10 @@ STRUCTURAL: tuple[Action, ...] = (
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), MergeBlocks(), Coarsen(),
-    GridStride(),
-    SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(), SharedPadding(), RowPadding(), ScalarReplacement(),
-    PrivatizeShared(), RegisterPromotion(),
-    KeepReads(), FastMath(), FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(),
-    CacheHint(),
-    Index32(), LaunchBounds(), CompileFlags(),
+    GridStride(), SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(), SharedPadding(), RowPadding(),
+    ScalarReplacement(),
+    PrivatizeShared(), RegisterPromotion(), StageSlices(), KeepReads(), FastMath(), FloatLiterals(), IntegerPowers(),
+    Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 

@@ -75,7 +75,7 @@ class SharedLocals:
 
 def _fitting(target: Target, found: Sequence[ThreadArray]) -> list[ThreadArray]:
     """Those that fit beside what the block shares already and one another, in the order of the text."""
-    room = _room(target)
+    room = room_of(target)
     kept = list[ThreadArray]()
     for one in found:
         size = _aligned(one.thread_bytes * (target.threads or 0))
@@ -90,7 +90,7 @@ def _aligned(bytes_: int) -> int:
     return -(-bytes_ // 16) * 16
 
 
-def _room(target: Target) -> int:
+def room_of(target: Target) -> int:
     """Bytes of shared memory that a block has left; 0 where that cannot be told."""
     dynamic = largest(target.contract, target.launch.shared_bytes)
     static = 0

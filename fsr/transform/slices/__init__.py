@@ -1,0 +1,1 @@
+"""Slices of global memory that threads own, copied to shared memory by the block together."""
