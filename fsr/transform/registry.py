@@ -26,6 +26,7 @@ from fsr.transform.launch.block_shape_3d import BlockShape3D
 from fsr.transform.launch.block_size import BlockSize
 from fsr.transform.launch.coarsen import Coarsen
 from fsr.transform.launch.grid_stride import GridStride
+from fsr.transform.launch.share_loop import ShareLoop
 from fsr.transform.launch.split_blocks import SplitBlocks
 from fsr.transform.launch.spread_loop import SpreadLoop
 from fsr.transform.one_launch import OneLaunch
@@ -41,7 +42,8 @@ from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 # They deal work out to threads anew.
 STRUCTURAL: tuple[Action, ...] = (
     ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, SharedAtomics(), SegmentAtomics(),
-    StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), SpreadLoop(), BlockShape(), CoarsenRows(), BlockShape3D(),
+    StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), SpreadLoop(), ShareLoop(), BlockShape(), CoarsenRows(),
+    BlockShape3D(),
 )  # fmt: skip
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
