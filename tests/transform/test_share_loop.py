@@ -1,4 +1,4 @@
-"""share-loop: lanes that share a thread's loops give what it gave, in kernels of many shapes; no move where they cannot."""
+"""share-loop: lanes that share a thread's loops give what it gave, in kernels of many shapes; or no move."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from fsr.transform.launch.share_loop import LANES, ShareLoop
+from fsr.transform.lanes.action import LANES, ShareLoop
 from fsr.transform.protocol import Move, Subject
 
 SIZES = [{"n": n, "m": m} for n, m in [(1, 0), (1, 1), (3, 5), (33, 4), (70, 37), (130, 64)]]
@@ -170,7 +170,8 @@ KERNELS = {
     float sum = 0.0f;
     for (int j = 0; j < m; ++j) sum += SQ(AT(x, i, j));
     y[i] = sqrtf(sum);""",
-        "#define GID (blockIdx.x * blockDim.x + threadIdx.x)\n#define SQ(v) ((v) * (v))\n#define AT(p, r, c) (p)[(r) * m + (c)]",
+        "#define GID (blockIdx.x * blockDim.x + threadIdx.x)\n#define SQ(v) ((v) * (v))\n"
+        "#define AT(p, r, c) (p)[(r) * m + (c)]",
     ),
     "sums in memory": kernel(GUARD + "    for (int j = 0; j < m; ++j) y[i] += x[i * m + j];"),
     "loops in loops": kernel(

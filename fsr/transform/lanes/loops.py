@@ -39,7 +39,7 @@ from fsr.source.walk import (
     walk_expr,
     walk_stmts,
 )
-from fsr.transform.launch.lane_folds import Folds, folds_of
+from fsr.transform.lanes.folds import Folds, folds_of
 from fsr.transform.launch.spread_loop import nonzero
 from fsr.transform.rows.row_kernel import outlives
 from fsr.transform.sizes import INT_LIMIT

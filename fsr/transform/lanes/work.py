@@ -44,8 +44,8 @@ from fsr.source.walk import (
     walk_exprs,
     walk_stmts,
 )
-from fsr.transform.launch.lane_folds import Best, noting_turns
-from fsr.transform.launch.lane_loops import LEAST_TURNS, Loops, Shared
+from fsr.transform.lanes.folds import Best, noting_turns
+from fsr.transform.lanes.loops import LEAST_TURNS, Loops, Shared
 from fsr.transform.rows.share import Group, plus, set_to_zero, times
 
 _SIGNS = {"0": {"float": "0.0f", "double": "0.0"}, "1": {"float": "1.0f", "double": "1.0"}}

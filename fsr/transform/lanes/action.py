@@ -21,9 +21,9 @@ from fsr.source.form import Binary, Comment, Declare, Expr, For, KernelForm, Lit
 from fsr.source.walk import BUILTINS, fresh, kernel_names, names_in, walk_exprs, walk_stmts
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.details.register_promotion import promoted
+from fsr.transform.lanes.loops import Loops, Shared
+from fsr.transform.lanes.work import Work
 from fsr.transform.launch.cooperation import cooperates
-from fsr.transform.launch.lane_loops import Loops, Shared
-from fsr.transform.launch.lane_work import Work
 from fsr.transform.launch.told_ids import Ids, with_ids
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
