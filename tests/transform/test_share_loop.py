@@ -241,3 +241,64 @@ def names(subject: Subject) -> Iterator[str]:
 
 def test_no_move_where_results_must_be_exact_and_sums_are_not(subject_from) -> None:
     assert list(names(subject_from(kernel(PLAIN, exact=True)))) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("sum += x[i * m + j];", "{ if (x[i * m + j] > 3.f) break; sum += x[i * m + j]; }"),
+        ("sum += x[i * m + j];", "{ if (x[i * m + j] > 3.f) return; sum += x[i * m + j]; }"),
+        ("sum += x[i * m + j];", "sum = sum * 0.5f + x[i * m + j];"),  # a recurrence
+        ("sum += x[i * m + j];", "{ sum += x[i * m + j]; z[i * m + j] = sum; }"),  # what is summed up so far
+        ("sum += x[i * m + j];", "{ sum += x[i * m + j]; if (j & 1) sum *= 2.f; }"),  # two ways to fold
+        ("sum += x[i * m + j];", "{ sum += x[i * m + j]; m -= 1; }"),  # the end moves
+        ("sum += x[i * m + j];", "{ sum += x[i * m + j]; j += (int)x[i * m]; }"),
+        ("sum += x[i * m + j];", "{ sum += z[i * m + max(j - 1, 0)]; z[i * m + j] = 1.f; }"),  # of the turn before
+        ("sum += x[i * m + j];", "{ sum += x[i * m + j]; y[i] = sum; }"),
+        ("sum += x[i * m + j];", "{ sum += x[i * m + j]; w[idx[j]] = j; }"),  # the last one stays
+        ("sum += x[i * m + j];", "sum += atomicAdd(&w[0], 1);"),  # the order shows
+        ("sum += x[i * m + j];", "{ if (x[i * m + j] > sum) { sum = x[i * m + j]; w[i] = j; } }"),
+        ("int j = 0; j < m; ++j", "int j = 0; j < 3; ++j"),  # too few turns
+        ("int j = 0; j < m; ++j", "int j = n; j != m; ++j"),
+        ("int j = 0; j < m; ++j", "unsigned j = m; j > 0; --j"),  # it would wrap
+        ("int j = 0; j < m; ++j", "int j = 0 - n; j < (unsigned)m; ++j"),  # negative ones are compared as great ones
+        ("int j = 0; j < m; ++j", "unsigned char j = 0; j < m; ++j"),
+        ("int j = 0; j < m; ++j", "int j = threadIdx.x; j < m; j += blockDim.x"),  # dealt out already
+        ("float sum = 0.0f;", "__shared__ float s; s = 0.0f; float sum = s;"),
+        ("float sum = 0.0f;", "__syncthreads(); float sum = 0.0f;"),
+        ("float sum = 0.0f;", "float sum = __shfl_sync(0xffffffffu, 1.0f, 0);"),
+        ("float sum = 0.0f;", "float sum = clock();"),
+    ],
+)
+def test_no_move_where_turns_or_threads_depend_on_one_another(old: str, new: str, subject_from) -> None:
+    assert old in PLAIN
+    assert list(names(subject_from(kernel(PLAIN.replace(old, new))))) == []
+
+
+def test_no_move_where_the_launch_stays_or_blocks_are_no_groups(subject_from) -> None:
+    assert list(names(subject_from(kernel(PLAIN)))) != []
+    assert list(names(subject_from(kernel(PLAIN), keep_launch=True))) == []
+    assert list(names(subject_from(kernel(PLAIN, grid='"ceil_div(n, 63)"', block="63")))) == []
+
+
+def test_the_best_of_turns_that_go_down_is_not_told(subject_from) -> None:
+    body = (
+        GUARD
+        + """
+    float best = -1.0f; int at = 0;
+    for (int j = m - 1; j >= 0; --j) if (x[i * m + j] > best) { best = x[i * m + j]; at = j; }
+    w[i] = at;"""
+    )
+    assert list(names(subject_from(kernel(body)))) == []
+
+
+def test_what_a_row_per_warp_does_as_well_promises_less(subject_from) -> None:
+    other = PLAIN.replace("threadIdx.x;", "threadIdx.x + 16 * threadIdx.y;").replace("blockDim.x", "64")
+    row = max(m.gain for m in ShareLoop().moves(subject_from(kernel(PLAIN))))
+    assert row < max(m.gain for m in ShareLoop().moves(subject_from(kernel(other, block="[16, 4]"))))
+
+
+def test_columns_promise_little(subject_from) -> None:
+    many = {"grid": '"ceil_div(n, 64) * 512"'}
+    columns = PLAIN.replace("x[i * m + j]", "x[j * n + i]")
+    assert max(m.gain for m in ShareLoop().moves(subject_from(kernel(columns, **many)))) < 1.1

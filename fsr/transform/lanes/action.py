@@ -14,13 +14,12 @@ from functools import partial
 
 from fsr.analysis.effects import Unclear
 from fsr.analysis.functions import hiding_macros
-from fsr.analysis.macros import expanded
 from fsr.analysis.threads import AXES
 from fsr.records import Candidate, Launch
 from fsr.source.form import Binary, Comment, Declare, Expr, For, KernelForm, Literal, Member, Name, Stmt, number
 from fsr.source.walk import BUILTINS, fresh, kernel_names, names_in, walk_exprs, walk_stmts
 from fsr.transform.collectives import missing_helpers
-from fsr.transform.details.register_promotion import promoted
+from fsr.transform.lanes.forms import forms
 from fsr.transform.lanes.loops import Loops, Shared
 from fsr.transform.lanes.work import Work
 from fsr.transform.launch.cooperation import cooperates
@@ -28,7 +27,6 @@ from fsr.transform.launch.told_ids import Ids, with_ids
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.rows.action import ROW_PER_WARP
-from fsr.transform.rows.row_kernel import in_one_form
 from fsr.transform.rows.share import Group, times
 from fsr.transform.sizes import INT_LIMIT, largest, largest_timed
 from fsr.transform.target import Target, target_of, targets
@@ -107,7 +105,7 @@ def _fits(target: Target, way: _Way, lanes: int) -> bool:
 def _ways(target: Target) -> dict[str, _Way]:
     """The loops to share by level: as the kernel is written, or in a form in which more can be."""
     found = dict[str, tuple[int, _Way]]()
-    for form in _forms(target):
+    for form in forms(target):
         if cooperates(form) or kernel_names(form.kernel) & hiding_macros(form.source):
             continue
         for level in LEVELS:
@@ -118,20 +116,6 @@ def _ways(target: Target) -> dict[str, _Way]:
     if len(ways) > 1 and [s.loop for s in ways["outer"].shared] == [s.loop for s in ways["inner"].shared]:
         del ways["inner"]
     return ways
-
-
-def _forms(target: Target) -> Iterator[Target]:
-    """The kernel with macros written out, with what it keeps in memory kept in variables, and without what different
-    hands write differently."""
-    plain = replace(target, kernel=expanded(target.kernel, target.source))
-    yield plain
-    kept = replace(plain, kernel=replace(plain.kernel, body=promoted(plain)))
-    if kept.kernel.body != plain.kernel.body:
-        yield kept
-    for form in dict.fromkeys((plain, kept)):
-        other = in_one_form(form)
-        if other.kernel.body != form.kernel.body:
-            yield other
 
 
 def _way(target: Target, level: str) -> _Way | None:

@@ -16,6 +16,7 @@ from fsr.source.entry import template_arguments
 from fsr.source.form import (
     Assign,
     Binary,
+    Cast,
     Declare,
     Expr,
     ExprStmt,
@@ -27,7 +28,7 @@ from fsr.source.form import (
     Stmt,
     While,
 )
-from fsr.source.mapping import with_blocks
+from fsr.source.mapping import rewrite, with_blocks
 from fsr.source.walk import (
     BUILTINS,
     Block,
@@ -40,6 +41,7 @@ from fsr.source.walk import (
     walk_stmts,
 )
 from fsr.transform.lanes.folds import Folds, folds_of
+from fsr.transform.lanes.forms import readers_of, telling
 from fsr.transform.launch.spread_loop import nonzero
 from fsr.transform.rows.row_kernel import outlives
 from fsr.transform.sizes import INT_LIMIT
@@ -67,6 +69,7 @@ class Loops:
         self.target, self.kernel = target, target.kernel
         known, types = target.functions, target.type_names  # ``T(0)`` computes, too
         self.functions = replace(known, pure=known.pure | types, local=known.local | types)
+        self._readers = readers_of(target.source, target.functions)
         self.pointers: Pointers = pointers(target.kernel, target.passed, target.contract.aliasing, self.functions)
         own = {s.name for s in walk_stmts(self.kernel.body) if isinstance(s, Declare)}
         self.own_arrays = own - self.pointers.roots.keys()
@@ -74,7 +77,12 @@ class Loops:
 
     def touched(self, body: Iterable[Stmt]) -> tuple[Access, ...]:
         """What statements do to memory. Raises Unclear."""
-        return tuple(accesses(body, self.pointers))
+        return tuple(accesses(self._told(tuple(body)), self.pointers))
+
+    def _told(self, body: Block) -> Block:
+        """Statements as the analyses of memory know them."""
+        known = frozenset(self.pointers.roots)
+        return rewrite(body, lambda e: telling(e, self._readers, known))
 
     @cached_property
     def type_names(self) -> dict[str, str]:
@@ -130,7 +138,7 @@ class Loops:
         private = _declared_in(loop)
         if private & (visible - {loop.var}) or not self._keeps_apart(loop, private):
             return None
-        rest = replace(folds.rest, body=_without_breaks(folds.rest.body))
+        rest = replace(folds.rest, body=self._told(_without_breaks(folds.rest.body)))
         try:
             found, ends = (
                 self.touched(loop.body),
@@ -191,6 +199,8 @@ class Loops:
         for x in walk_expr(self.target.known.expand(e)):
             match x:
                 case Name(text) if text not in BUILTINS and "unsigned" in (self.type_of(text) or "unsigned"):
+                    return True
+                case Cast(type_) if "unsigned" in (named := resolved(type_, self.type_names)) or "size_t" in named:
                     return True
                 case Member() | Literal() if not isinstance(x, Literal) or "u" in x.text.lower():
                     return True
