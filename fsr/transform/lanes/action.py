@@ -17,10 +17,11 @@ from fsr.analysis.functions import hiding_macros
 from fsr.analysis.threads import AXES
 from fsr.records import Candidate, Launch
 from fsr.source.form import Binary, Comment, Declare, Expr, For, KernelForm, Literal, Member, Name, Stmt, number
-from fsr.source.walk import BUILTINS, fresh, kernel_names, names_in, walk_exprs, walk_stmts
+from fsr.source.walk import BUILTINS, fresh, kernel_names, walk_exprs, walk_stmts
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.lanes.forms import forms
 from fsr.transform.lanes.loops import Loops, Shared
+from fsr.transform.lanes.promise import gain
 from fsr.transform.lanes.work import Work
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.launch.told_ids import Ids, with_ids
@@ -28,15 +29,14 @@ from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.rows.action import ROW_PER_WARP
 from fsr.transform.rows.share import Group, times
-from fsr.transform.sizes import INT_LIMIT, largest, largest_timed
+from fsr.transform.sizes import INT_LIMIT, largest
 from fsr.transform.target import Target, target_of, targets
 
 LANES = (8, 32, 4, 16)
 LEVELS = ("outer", "inner")  # of loops in one another that can be shared
 _WARP = 32
 _X = Member(Name("threadIdx"), "x")
-_DATA_TURNS = 16  # of a loop that data ends
-_MOST_GAIN, _LEAST_GAIN = 8.0, 1.02
+_LEAST_GAIN = 1.02
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ class ShareLoop:
             for level, way in ways.items():
                 for rank, lanes in enumerate(LANES):
                     if _fits(target, way, lanes):
-                        gain = _gain(subject, way, lanes)
-                        gain = min(gain, 0.5 * gain + 0.5) if as_row else gain
+                        found = gain(subject.gpu, way.target, way.shared, lanes, alone=way.work.alone)
+                        found = min(found, 0.5 * found + 0.5) if as_row else found
                         params = (("loops", level), ("lanes", lanes))
-                        yield Move(self.name, target.region, params, max(_LEAST_GAIN, gain) - 0.001 * rank)
+                        yield Move(self.name, target.region, params, max(_LEAST_GAIN, found) - 0.001 * rank)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with groups of lanes in its threads' place."""
@@ -104,13 +104,13 @@ def _fits(target: Target, way: _Way, lanes: int) -> bool:
 
 def _ways(target: Target) -> dict[str, _Way]:
     """The loops to share by level: as the kernel is written, or in a form in which more can be."""
-    found = dict[str, tuple[int, _Way]]()
+    found = dict[str, tuple[tuple[int, int], _Way]]()
     for form in forms(target):
         if cooperates(form) or kernel_names(form.kernel) & hiding_macros(form.source):
             continue
         for level in LEVELS:
             way = _way(form, level)
-            if way is not None and found.get(level, (0, way))[0] < (size := _size(way.shared)):
+            if way is not None and found.get(level, ((0, 0), way))[0] < (size := _size(way.shared)):
                 found[level] = size, way
     ways = {level: way for level, (_, way) in found.items()}
     if len(ways) > 1 and [s.loop for s in ways["outer"].shared] == [s.loop for s in ways["inner"].shared]:
@@ -128,51 +128,10 @@ def _way(target: Target, level: str) -> _Way | None:
         return None
 
 
-def _size(shared: tuple[Shared, ...]) -> int:
-    """How many loops are shared, with those in them."""
-    return sum(isinstance(s, For) for each in shared for s in walk_stmts((each.loop,)))
-
-
-# ---------------------------------------------------------------- promise
-
-
-def _gain(subject: Subject, way: _Way, lanes: int) -> float:
-    """A guess: more threads where they are few, neighbours read where they were not, lists of unlike lengths."""
-    target = way.target
-    threads = largest_timed(target.contract, " * ".join(f"({e})" for e in (*target.launch.grid, *target.launch.block)))
-    fill = subject.gpu.sm_count * subject.gpu.max_threads_per_sm / max(threads or 1, 1)
-    turns = [s.turns for s in way.shared]
-    longest = max(t if t is not None else _DATA_TURNS for t in turns)
-    gain = max(1.0, min(lanes, fill, longest / 2))
-    near, apart = _walks(way)
-    if near:
-        gain *= 1.0 + min(lanes, longest / 2, 8) / 4
-    elif apart:
-        gain /= min(lanes, 8) / 1.5
-    if None in turns:
-        gain *= 1.3
-    if way.work.alone:
-        gain = 1.0 + (gain - 1.0) * 0.2
-    return min(_MOST_GAIN, gain * (1.0 if lanes <= longest else longest / lanes))
-
-
-def _walks(way: _Way) -> tuple[bool, bool]:
-    """Whether neighbouring turns of the shared loops read neighbours that neighbouring threads do not, and whether it
-    is the other way round."""
-    known = way.target.known
-    ids = {"threadIdx.x"}
-    loops = (s for s in walk_stmts(way.target.kernel.body) if isinstance(s, For))
-    ids |= {s.var for s in loops if "threadIdx" in names_in(known.expand(s.start))}
-    by_turn = by_thread = False
-    for shared in way.shared:
-        counters = {s.var for s in walk_stmts((shared.loop,)) if isinstance(s, For)}
-        for access in shared.accesses:
-            place = known.poly(access.offset, way.target.constants)
-            turn = place.coefficient(shared.loop.var)
-            thread = [c for i in ids - counters if (c := place.coefficient(i)) is not None and c.value == 1]
-            by_turn |= turn is not None and turn.value == 1 and not thread
-            by_thread |= bool(thread)
-    return by_turn, by_thread and not by_turn
+def _size(shared: tuple[Shared, ...]) -> tuple[int, int]:
+    """How many loops are shared, with those in them, and how many of a length that is known."""
+    count = sum(isinstance(s, For) for each in shared for s in walk_stmts((each.loop,)))
+    return count, sum(each.turns is not None for each in shared)
 
 
 # ---------------------------------------------------------------- the new kernel
