@@ -28,7 +28,7 @@ from fsr.source.form import (
     Stmt,
     While,
 )
-from fsr.source.mapping import rewrite, with_blocks
+from fsr.source.mapping import with_blocks
 from fsr.source.walk import (
     BUILTINS,
     Block,
@@ -40,8 +40,8 @@ from fsr.source.walk import (
     walk_expr,
     walk_stmts,
 )
+from fsr.transform.lanes.calls import Calls, calls_in
 from fsr.transform.lanes.folds import Folds, folds_of
-from fsr.transform.lanes.forms import readers_of, telling
 from fsr.transform.launch.spread_loop import nonzero
 from fsr.transform.rows.row_kernel import outlives
 from fsr.transform.sizes import INT_LIMIT
@@ -69,20 +69,16 @@ class Loops:
         self.target, self.kernel = target, target.kernel
         known, types = target.functions, target.type_names  # ``T(0)`` computes, too
         self.functions = replace(known, pure=known.pure | types, local=known.local | types)
-        self._readers = readers_of(target.source, target.functions)
         self.pointers: Pointers = pointers(target.kernel, target.passed, target.contract.aliasing, self.functions)
+        own_functions = calls_in(target.source, target.functions)
+        self.told = Calls(own_functions, frozenset(self.pointers.roots)).told
         own = {s.name for s in walk_stmts(self.kernel.body) if isinstance(s, Declare)}
         self.own_arrays = own - self.pointers.roots.keys()
         self.written = {a.root for a in self.touched(self.kernel.body) if a.kind != "read"}
 
     def touched(self, body: Iterable[Stmt]) -> tuple[Access, ...]:
         """What statements do to memory. Raises Unclear."""
-        return tuple(accesses(self._told(tuple(body)), self.pointers))
-
-    def _told(self, body: Block) -> Block:
-        """Statements as the analyses of memory know them."""
-        known = frozenset(self.pointers.roots)
-        return rewrite(body, lambda e: telling(e, self._readers, known))
+        return tuple(accesses(self.told(tuple(body)), self.pointers))
 
     @cached_property
     def type_names(self) -> dict[str, str]:
@@ -138,7 +134,7 @@ class Loops:
         private = _declared_in(loop)
         if private & (visible - {loop.var}) or not self._keeps_apart(loop, private):
             return None
-        rest = replace(folds.rest, body=self._told(_without_breaks(folds.rest.body)))
+        rest = replace(folds.rest, body=self.told(_without_breaks(folds.rest.body)))
         try:
             found, ends = (
                 self.touched(loop.body),
@@ -152,7 +148,11 @@ class Loops:
             self.kernel, rest, aliasing=self.target.aliasing, known=self.target.known, functions=self.functions,
             nonzero=partial(nonzero, self.target),
         )  # fmt: skip
-        if free is None or not all(self._foldable(n, op) for n, op in folds.plain.items()):
+        if (
+            free is None
+            or free.folds.keys() != folds.plain.keys()
+            or not all(self._foldable(n, op) for n, op in folds.plain.items())
+        ):
             return None
         others = [(n, "greatest") for b in folds.bests for n in b.names] + [(n, "max") for n in folds.flags]
         if not all(self._foldable(*each) for each in others) or not self._tells_last(folds, loop):
@@ -178,7 +178,7 @@ class Loops:
             return False
         type_ = self.target.aliases.get(loop.type or "", loop.type) or self.target.known.types.get(loop.var, "")
         bytes_ = integer_bytes(resolved(type_, self.type_names))
-        changing = names_changed(loop.body) | _declared_in(loop)
+        changing = names_changed(self.told(loop.body)) | _declared_in(loop)
         heads = names_in(loop.start) | names_in(loop.bound) | names_in(loop.step)
         if bytes_ is None or bytes_ < 4 or (names_in(loop.bound) | names_in(loop.step)) & changing or loop.var in heads:
             return False
@@ -212,7 +212,7 @@ class Loops:
 
     def _keeps_apart(self, loop: For, private: frozenset[str]) -> bool:
         """Whether no turn writes to an array of the thread's own that others see, or moves a pointer."""
-        changed = names_changed(loop.body) | names_assigned(loop.body)
+        changed = names_changed(self.told(loop.body)) | names_assigned(loop.body)
         arrays = {s.name for s in walk_stmts(self.kernel.body) if isinstance(s, Declare) and s.dims}
         moved = {s.target.text for s in walk_stmts(loop.body) if isinstance(s, Assign) and isinstance(s.target, Name)}
         return not (changed & arrays - private or moved & self.pointers.roots.keys() - private)

@@ -53,8 +53,8 @@ _SIGNS = {"0": {"float": "0.0f", "double": "0.0"}, "1": {"float": "1.0f", "doubl
 
 @dataclass(frozen=True)
 class _Unit:
-    """``kind``: 'all' lanes, the 'leader' (several statements at times), 'shared', or a 'nest' of ``inner`` units, one
-    list a block. ``repeated``: it stands in a loop that all lanes run."""
+    """``kind``: 'all' lanes, the 'leader' (several statements at times), 'told' by it, 'shared', or a 'nest' of
+    ``inner`` units, one list a block. ``repeated``: it stands in a loop that all lanes run."""
 
     kind: str
     stmts: Block
@@ -118,7 +118,8 @@ class Work:
         if not any(a.kind != "read" for a in self._loops.touched(tail)) or _leaves(tail):
             return False
         declared = {s.name for s in walk_stmts(tail) if isinstance(s, Declare)}
-        return not (names_assigned(tail) | names_changed(tail)) - declared & after - self._loops.pointers.roots.keys()
+        sets = names_assigned(tail) | names_changed(self._loops.told(tail))
+        return not (sets - declared - self._loops.pointers.roots.keys()) & after
 
     def _unit(self, s: Stmt, repeated: bool, after: frozenset[str]) -> _Unit:
         shared = self._shared.get(id(s))
@@ -136,6 +137,9 @@ class Work:
         if all(a.kind == "read" for a in found):
             return _Unit("all", (s,), found, repeated)
         plain = isinstance(s, ExprStmt) or not any(is_atomic(e) for e in walk_exprs((s,)))
+        match s:
+            case Declare(init=Call() as call, dims=()) | Assign(Name(), "=", Call() as call) if is_atomic(call):
+                return _Unit("told", (s,), found, repeated)
         if isinstance(s, Declare) or (isinstance(s, Assign) and isinstance(s.target, Name)) or not plain:
             raise Unclear  # what an atomic tells one lane
         return _Unit("leader", (s,), found, repeated)
@@ -158,7 +162,7 @@ class Work:
     @property
     def meets(self) -> bool:
         """Whether lanes wait for one another, or hand on more than folds."""
-        met = any(u.writes & self._crossing for u in _flat(self._units))
+        met = any(u.writes & self._crossing or u.kind == "told" for u in _flat(self._units))
         return met or any(b.kept for s in self._shared.values() for b in s.folds.bests)
 
 
@@ -191,12 +195,25 @@ class _Text:
         match unit.kind:
             case "leader":
                 return [If(self._leads, unit.stmts)]
+            case "told":
+                return self._told(unit.stmts[0])
             case "shared":
                 return self._dealt(self._work._shared[id(unit.stmts[0])], above)
             case "nest":
                 blocks = iter([tuple(self.block(inner)) for inner in unit.inner])
                 return [with_blocks(unit.stmts[0], lambda _: next(blocks))]
         return list(unit.stmts)
+
+    def _told(self, s: Stmt) -> list[Stmt]:
+        """A statement that keeps what an atomic gives: one lane does it, and tells the others."""
+        found = list[Stmt]()
+        if isinstance(s, Declare) and s.init is not None:
+            found.append(Declare(s.type.removeprefix("const "), s.name))
+            s = Assign(Name(s.name), "=", s.init)
+        assert isinstance(s, Assign)
+        mask, size = self._mask or Literal("0xffffffffu"), number(self._group.size)
+        sent = Call(Name("__shfl_sync"), (mask, s.target, number(0), size))
+        return [*found, If(self._leads, (s,)), Assign(s.target, "=", sent)]
 
     def _dealt(self, shared: Shared, above: list[Stmt]) -> list[Stmt]:
         """The loop with its turns dealt out, and what must stand around it."""
