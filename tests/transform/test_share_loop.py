@@ -297,6 +297,7 @@ def test_no_move_where_results_must_be_exact_and_sums_are_not(subject_from) -> N
         ("int j = 0; j < m; ++j", "int j = n; j != m; ++j"),
         ("int j = 0; j < m; ++j", "unsigned j = m; j > 0; --j"),  # it would wrap
         ("int j = 0; j < m; ++j", "int j = 0 - n; j < (unsigned)m; ++j"),  # negative ones are compared as great ones
+        ("for (int j = 0; j < m; ++j)", "int j; for (j = 0; j < m / 2; ++j); for (; j < m; j++)"),
         ("int j = 0; j < m; ++j", "unsigned char j = 0; j < m; ++j"),
         ("int j = 0; j < m; ++j", "int j = threadIdx.x; j < m; j += blockDim.x"),  # dealt out already
         ("float sum = 0.0f;", "__shared__ float s; s = 0.0f; float sum = s;"),

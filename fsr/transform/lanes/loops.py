@@ -47,7 +47,7 @@ from fsr.transform.rows.row_kernel import outlives
 from fsr.transform.sizes import INT_LIMIT
 from fsr.transform.target import Target
 
-_FARTHEST = 65536  # how far beyond its bound a counter may go
+_MOST_LANES = 32
 LEAST_TURNS = 4
 
 
@@ -128,7 +128,7 @@ class Loops:
         turns = self.turns(loop)
         if (turns is not None and turns < LEAST_TURNS) or not self._counts(loop):
             return None
-        if loop.type is None and outlives(loop.var, self.kernel.body):
+        if loop.type is None and (outlives(loop.var, self.kernel.body) or self._goes_on(loop.var)):
             return None
         folds = folds_of(loop)
         private = _declared_in(loop)
@@ -191,8 +191,12 @@ class Loops:
             return False  # it goes from thread to thread, which have turns apart already
         if not unsigned and self._is_unsigned(loop.bound) and not self._not_negative(loop.start):
             return False
-        most = self.target.largest(loop.bound)
-        return most is None or bytes_ > 4 or most <= INT_LIMIT - _FARTHEST
+        most, stride = self.target.largest(loop.bound), step if step is not None else self.target.largest(loop.step)
+        return bytes_ > 4 or (stride is not None and (most or 0) + _MOST_LANES * abs(stride) <= INT_LIMIT)
+
+    def _goes_on(self, counter: str) -> bool:
+        """Whether some loop begins where the one before it ended."""
+        return any(s.var == counter and counter in names_in(s.start) for s in loops(self.kernel.body))
 
     def _is_unsigned(self, e: Expr) -> bool:
         """Whether a comparison with the value may be one of unsigned numbers."""

@@ -43,7 +43,7 @@ def by_turn(body: Block) -> Block:
             later = {name for e in walk_exprs(body[n + 1 :]) for name in names_in(e)}
             for step in [x for x in _steps(s) if x.name in own.keys() - later]:
                 if "*" in own[step.name] or is_integer(own[step.name]):
-                    s = _told(s, step, "*" in own[step.name])
+                    s = _told(s, step, own[step.name])
         found[n] = s
     return body if all(a is b for a, b in zip(found, body, strict=True)) else tuple(found)
 
@@ -64,12 +64,16 @@ def _steps(loop: For) -> Iterator[_Step]:
                     yield _Step(name, at, op[0], by)
 
 
-def _told(loop: For, step: _Step, pointer: bool) -> For:
+def _told(loop: For, step: _Step, type_: str) -> For:
+    """The loop without the step, for a variable of a type."""
     turn: Expr = Name(loop.var) if is_zero(loop.start) else Binary("-", Name(loop.var), loop.start)
 
     def moved(turns: Expr) -> Expr:
-        far = Cast("long long", turns, "c") if pointer and step.by not in (Literal("1"), number(1)) else turns
-        return Binary(step.op, Name(step.name), times(far, step.by))
+        if "*" in type_:
+            far = turns if step.by == number(1) else Cast("long long", turns, "c")
+            return Binary(step.op, Name(step.name), times(far, step.by))
+        value = Binary(step.op, Name(step.name), times(turns, step.by))
+        return value if type_ == loop.type == "int" and integer(step.by) is not None else Cast(type_, value, "c")
 
     before = substitute(loop.body[: step.at], {step.name: moved(turn)})
     after = substitute(loop.body[step.at + 1 :], {step.name: moved(Binary("+", turn, number(1)))})
