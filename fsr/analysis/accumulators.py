@@ -21,7 +21,7 @@ from fsr.source.form import (
     Stmt,
     Ternary,
 )
-from fsr.source.walk import blocks_of, names_in, nodes, opaque_names
+from fsr.source.walk import Block, blocks_of, names_in, nodes, opaque_names
 
 _CALLS = {
     "fmaxf": "max", "fmax": "max", "max": "max", "fminf": "min", "fmin": "min", "min": "min",
@@ -111,16 +111,22 @@ def accumulators(body: Iterable[Stmt]) -> dict[str, str]:
     for update in _updates(body):
         found.setdefault(update.name, set()).add(update.operator)
         uses[update.name] += update.uses
-    mentions: Counter[str] = Counter()
+    mentioned = mentions(body)
+    return {n: operators.pop() for n, operators in found.items() if len(operators) == 1 and mentioned[n] == uses[n]}
+
+
+def mentions(body: Block) -> Counter[str]:
+    """How often statements mention each name, declarations and opaque text included."""
+    found: Counter[str] = Counter()
     for node in nodes(body):
         match node:
             case Name(text):
-                mentions[text] += 1
+                found[text] += 1
             case OpaqueExpr(text) | OpaqueStmt(text):
-                mentions.update(opaque_names(text))
+                found.update(opaque_names(text))
             case Declare(name=name) | For(var=name):
-                mentions[name] += 1
-    return {n: operators.pop() for n, operators in found.items() if len(operators) == 1 and mentions[n] == uses[n]}
+                found[name] += 1
+    return found
 
 
 def _updates(body: Iterable[Stmt]) -> Iterator[Update]:

@@ -59,6 +59,29 @@ __device__ __forceinline__ T fsr_lanes_{name}(T value)
 }}
 """
 
+_LANES_BEST = """\
+// The lane, of LANES neighbouring ones, that holds the {words}: of equal ones that of the {which} turn.
+template <int LANES, typename T, typename I>
+__device__ __forceinline__ int fsr_lanes_{which}_{name}(T value, I turn)
+{{
+    const unsigned together = (0xffffffffu >> (32 - LANES)) << (threadIdx.x % 32 / LANES * LANES);
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) {{
+        const T other = __shfl_xor_sync(together, value, offset);
+        const I other_turn = __shfl_xor_sync(together, turn, offset);
+        const int other_lane = __shfl_xor_sync(together, lane, offset);
+        const bool before = other_turn {sooner} turn || (other_turn == turn && other_lane < lane);
+        if (other {better} value || (other == value && before)) {{
+            value = other;
+            turn = other_turn;
+            lane = other_lane;
+        }}
+    }}
+    return lane;
+}}
+"""
+
 _BLOCK = """\
 // {words} over a block of THREADS threads; every thread gets the result.
 template <int THREADS, typename T>
@@ -208,19 +231,25 @@ _WHOLE = {
     "fsr_load_slices": _LOAD_SLICES, "fsr_store_slices": _STORE_SLICES,
 }  # fmt: skip
 _BETTER = {"greatest": ">", "least": "<"}
+_SOONER = {"first": "<", "last": ">"}
 
 
 def helper_text(name: str) -> str:
     """The definition of one helper: 'fsr_pack', 'fsr_aligned', 'fsr_add_runs', 'fsr_neighbours' (which needs
     'fsr_pack'), 'fsr_load_slices', 'fsr_store_slices' (which need 'fsr_pack' and 'fsr_aligned'),
     'fsr_lanes_<operator>', 'fsr_warp_<operator>', 'fsr_block_<operator>'; with '_at' behind 'greatest' and 'least', of
-    a warp or a block, those that keep the place too.
+    a warp or a block, those that keep the place too, and of lanes, with 'first_' or 'last_' before these, those that
+    tell which lane has it.
 
     Raises KeyError for another name.
     """
     if name in _WHOLE:
         return _WHOLE[name]
     _, level, operator = name.split("_", 2)
+    if level == "lanes" and operator.startswith(("first_", "last_")):
+        which, plain = operator.split("_")
+        words, sooner = OPERATORS[plain].words.lower(), _SOONER[which]
+        return _LANES_BEST.format(which=which, name=plain, words=words, better=_BETTER[plain], sooner=sooner)
     if operator.endswith("_at"):
         plain = operator.removesuffix("_at")
         words, better = OPERATORS[plain].words, _BETTER[plain]
@@ -246,4 +275,4 @@ def missing_helpers(source: str, names: Iterable[str]) -> str:
 
 def defines(source: str, name: str) -> bool:
     """Whether the text already holds the helper of that name."""
-    return re.search(rf"(struct\s.*\b|\bT |\bbool |\bvoid |> ){re.escape(name)}\b", source) is not None
+    return re.search(rf"(struct\s.*\b|\bT |\bbool |\bvoid |\bint |> ){re.escape(name)}\b", source) is not None

@@ -85,13 +85,18 @@ class RegisterPromotion:
     def moves(self, subject: Subject) -> Iterator[Move]:
         """Kernels with a loop that writes an element whose place does not change in it."""
         for target in targets(subject):
-            if _Kernel(target).promoted() != target.kernel.body:
+            if promoted(target) != target.kernel.body:
                 yield Move(self.name, target.region, (), GAIN)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with variables in the elements' place."""
         target = target_of(subject, move)
-        return rewritten(target, move, replace(target.kernel, body=_Kernel(target).promoted()))
+        return rewritten(target, move, replace(target.kernel, body=promoted(target)))
+
+
+def promoted(target: Target) -> Block:
+    """The kernel's statements with variables in the elements' place."""
+    return _Kernel(target).promoted()
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,14 +201,14 @@ def _spread(target: Target) -> _Spread | None:
             continue
         found = parallel(
             kernel, loop, aliasing=target.aliasing, known=target.known, functions=target.functions,
-            nonzero=partial(_nonzero, target),
+            nonzero=partial(nonzero, target),
         )  # fmt: skip
         if found is not None and not found.folds:
             return spread
     return None
 
 
-def _nonzero(target: Target, factor: Poly) -> bool:
+def nonzero(target: Target, factor: Poly) -> bool:
     """Whether sizes make up a number that is nowhere zero."""
     terms = []
     for names, count in factor.terms:

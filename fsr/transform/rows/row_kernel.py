@@ -79,7 +79,7 @@ def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
     found = target_for(subject, kernel)
     if found is None or mentions_template(kernel):
         return None
-    found = _in_one_form(found)
+    found = in_one_form(found)
     kernel, threads = found.kernel, found.row_threads
     strided = None if threads is None or subject.keep_launch else _single_turns(replace(found, kernel=kernel), threads)
     kernel = strided or kernel
@@ -104,7 +104,7 @@ def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
     return RowKernel(found, before, row, units, scene, threads, count, guarded=guarded)
 
 
-def _in_one_form(found: Target) -> Target:
+def in_one_form(found: Target) -> Target:
     """The kernel without what different hands write differently: where variables are declared, how loops count, what is
     told element by element, and which loop of several is outside."""
     body = apart(narrowed(counted(found.kernel.body)), found.names, found.constants)
@@ -151,7 +151,7 @@ def scene_of(found: Target, *, exact: bool) -> Scene:
         match stmt:
             case Declare(qualifiers=qualifiers) if set(qualifiers) - {"constexpr"}:
                 raise Unclear
-            case For(type=None, var=name) if _outlives(name, kernel.body):
+            case For(type=None, var=name) if outlives(name, kernel.body):
                 raise Unclear
             case Declare(type=type_, name=name, dims=()) if "*" not in type_:
                 new = (name, type_.removeprefix("const ").strip())
@@ -206,14 +206,14 @@ def _is_told(e: Expr, told: set[str]) -> bool:
     return bool(names_in(e) & told) or any(isinstance(x, Index) for x in walk_expr(e))
 
 
-def _outlives(name: str, body: Iterable[Stmt]) -> bool:
+def outlives(name: str, body: Iterable[Stmt]) -> bool:
     """Whether a variable is looked at outside the loops that count with it."""
     for stmt in body:
         if isinstance(stmt, For) and stmt.var == name:
             continue
         if any(name in names_in(e) for e in exprs_of(stmt)):
             return True
-        if any(_outlives(name, block) for block in blocks_of(stmt)):
+        if any(outlives(name, block) for block in blocks_of(stmt)):
             return True
     return False
 

@@ -85,7 +85,7 @@ def folding(
     for name, operator in split.folds.items():
         identity = OPERATORS[operator].identity
         folded = group.fold(operator, Name(name))
-        if identity is None or (identity == "0" and _is_zero(name, before)):
+        if identity is None or (identity == "0" and set_to_zero(name, before)):
             behind.append(Assign(Name(name), "=", folded))
         else:
             kept = f"{name}_before"
@@ -99,7 +99,7 @@ def folding(
     return [*ahead, *body, *behind]
 
 
-def _is_zero(name: str, before: Sequence[Stmt]) -> bool:
+def set_to_zero(name: str, before: Sequence[Stmt]) -> bool:
     """Whether a variable is zero after statements, the last of which that mentions it says so."""
     match next((s for s in reversed(before) if name in names_mentioned([s])), None):
         case Declare(name=declared, init=init) if init is not None:

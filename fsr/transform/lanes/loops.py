@@ -1,0 +1,267 @@
+"""Which loops of a thread can be dealt out to lanes: those whose turns hand on nothing but what lanes can put together,
+and write apart from one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+from fsr.analysis.accesses import Access
+from fsr.analysis.dependence import parallel
+from fsr.analysis.effects import Pointers, Unclear, accesses, pointers
+from fsr.analysis.operators import OPERATORS
+from fsr.analysis.types import FLOATING, integer_bytes, resolved, type_of
+from fsr.source.entry import template_arguments
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Cast,
+    Declare,
+    Expr,
+    ExprStmt,
+    For,
+    Jump,
+    Literal,
+    Member,
+    Name,
+    Stmt,
+    While,
+)
+from fsr.source.mapping import with_blocks
+from fsr.source.walk import (
+    BUILTINS,
+    Block,
+    blocks_of,
+    loops,
+    names_assigned,
+    names_changed,
+    names_in,
+    walk_expr,
+    walk_stmts,
+)
+from fsr.transform.lanes.calls import Calls, calls_in
+from fsr.transform.lanes.folds import Folds, folds_of
+from fsr.transform.launch.spread_loop import nonzero
+from fsr.transform.rows.row_kernel import outlives
+from fsr.transform.sizes import INT_LIMIT
+from fsr.transform.target import Target
+
+_MOST_LANES = 32
+LEAST_TURNS = 4
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A loop that can be dealt out, what its turns hand on, and what they touch. ``turns``: at the sizes that are
+    timed; None where data tells."""
+
+    loop: For
+    folds: Folds
+    accesses: tuple[Access, ...]
+    turns: int | None
+
+
+class Loops:
+    """The loops of one kernel. Raises Unclear where it does something with memory that cannot be followed."""
+
+    def __init__(self, target: Target) -> None:
+        self.target, self.kernel = target, target.kernel
+        known, types = target.functions, target.type_names  # ``T(0)`` computes, too
+        self.functions = replace(known, pure=known.pure | types, local=known.local | types)
+        self.pointers: Pointers = pointers(target.kernel, target.passed, target.contract.aliasing, self.functions)
+        own_functions = calls_in(target.source, target.functions)
+        self.told = Calls(own_functions, frozenset(self.pointers.roots)).told
+        own = {s.name for s in walk_stmts(self.kernel.body) if isinstance(s, Declare)}
+        self.own_arrays = own - self.pointers.roots.keys()
+        self.written = {a.root for a in self.touched(self.kernel.body) if a.kind != "read"}
+
+    def touched(self, body: Iterable[Stmt]) -> tuple[Access, ...]:
+        """What statements do to memory. Raises Unclear."""
+        return tuple(accesses(self.told(tuple(body)), self.pointers))
+
+    @cached_property
+    def type_names(self) -> dict[str, str]:
+        """What the names that stand for types stand for."""
+        named = [name for _, name in self.kernel.template_parameters]
+        given = dict(zip(named, template_arguments(self.target.launch.entry), strict=False))
+        return {**self.target.aliases, **{n: t for n, t in given.items() if n in self.target.type_names}}
+
+    def type_of(self, name: str) -> str | None:
+        """The type of a variable, in its usual spelling; None where it has several."""
+        text = self.target.known.types.get(name, "")
+        if text.removeprefix("const ") == "auto":
+            inits = [s.init for s in walk_stmts(self.kernel.body) if isinstance(s, Declare) and s.name == name]
+            text = (inits and inits[0] and type_of(inits[0], self.target.known.types, self.type_names)) or ""
+        return None if not text or {"*", "&"} & set(text) else resolved(text, self.type_names)
+
+    # ------------------------------------------------------------ choices
+
+    def outermost(self, body: Block, seen: frozenset[str] = frozenset()) -> Iterator[Shared]:
+        """The loops that can be shared and stand in no other that can."""
+        for s, inner, visible in self._parts(body, seen):
+            found = self.shared(s, visible) if isinstance(s, For) else None
+            if found is not None:
+                yield found
+            else:
+                for block in inner:
+                    yield from self.outermost(block, visible)
+
+    def innermost(self, body: Block, seen: frozenset[str] = frozenset()) -> Iterator[Shared]:
+        """The loops that can be shared and hold no other that can."""
+        for s, inner, visible in self._parts(body, seen):
+            found = [x for block in inner for x in self.innermost(block, visible)]
+            own = self.shared(s, visible) if isinstance(s, For) and not found else None
+            yield from found if own is None else [own]
+
+    def _parts(self, body: Block, seen: frozenset[str]) -> Iterator[tuple[Stmt, tuple[Block, ...], frozenset[str]]]:
+        """Each statement, its blocks, and the names that are declared around those."""
+        for s in body:
+            if isinstance(s, Declare):
+                seen |= {s.name}
+            yield s, blocks_of(s), seen | {s.var} if isinstance(s, For) else seen
+
+    # ------------------------------------------------------------ one loop
+
+    def shared(self, loop: For, visible: frozenset[str]) -> Shared | None:
+        """The loop as one to be shared; None where that cannot be shown, or it has few turns."""
+        turns = self.turns(loop)
+        if (turns is not None and turns < LEAST_TURNS) or not self._counts(loop):
+            return None
+        if loop.type is None and (outlives(loop.var, self.kernel.body) or self._goes_on(loop.var)):
+            return None
+        folds = folds_of(loop)
+        private = _declared_in(loop)
+        if private & (visible - {loop.var}) or not self._keeps_apart(loop, private):
+            return None
+        rest = replace(folds.rest, body=self.told(_without_breaks(folds.rest.body)))
+        try:
+            found, ends = (
+                self.touched(loop.body),
+                self.touched(ExprStmt(e) for e in (loop.start, loop.bound, loop.step)),
+            )
+        except Unclear:
+            return None
+        if {a.root for a in found if a.kind != "read"} & {a.root for a in ends} or not self._one_way(found):
+            return None
+        free = parallel(
+            self.kernel, rest, aliasing=self.target.aliasing, known=self.target.known, functions=self.functions,
+            nonzero=partial(nonzero, self.target),
+        )  # fmt: skip
+        if (
+            free is None
+            or free.folds.keys() != folds.plain.keys()
+            or not all(self._foldable(n, op) for n, op in folds.plain.items())
+        ):
+            return None
+        others = [(n, "greatest") for b in folds.bests for n in b.names] + [(n, "max") for n in folds.flags]
+        if not all(self._foldable(*each) for each in others) or not self._tells_last(folds, loop):
+            return None
+        return Shared(loop, folds, (*found, *ends), turns)
+
+    def turns(self, loop: For) -> int | None:
+        """How many turns a loop has at most at the sizes that are timed; None where that is not known."""
+        step = self.target.poly(loop.step).value
+        ends = (loop.bound, loop.start) if (step or 0) > 0 else (loop.start, loop.bound)
+        span = self.target.poly(ends[0]) - self.target.poly(ends[1])
+        length = span.value
+        if length is None:
+            length = self.target.timed(Binary("-", *ends))
+        if length is None or not step:
+            return None
+        return max(0, -(-(length + ("=" in loop.relation)) // abs(step)))
+
+    def _counts(self, loop: For) -> bool:
+        """Whether a lane may begin some turns later and go on by as many steps at a time: what the loop counts to stays
+        as it is, and no counter wraps."""
+        if loop.relation not in ("<", "<=", ">", ">="):
+            return False
+        type_ = self.target.aliases.get(loop.type or "", loop.type) or self.target.known.types.get(loop.var, "")
+        bytes_ = integer_bytes(resolved(type_, self.type_names))
+        changing = names_changed(self.told(loop.body)) | _declared_in(loop)
+        heads = names_in(loop.start) | names_in(loop.bound) | names_in(loop.step)
+        if bytes_ is None or bytes_ < 4 or (names_in(loop.bound) | names_in(loop.step)) & changing or loop.var in heads:
+            return False
+        step = self.target.poly(loop.step).value
+        down = ">" in loop.relation
+        unsigned = "unsigned" in resolved(type_, self.type_names) or "size_t" in type_
+        if step == 0 or (step is not None and (step < 0) != down) or (down and (step is None or unsigned)):
+            return False
+        if {"threadIdx", "blockDim", "gridDim"} & _members(self.target.known.expand(loop.step)):
+            return False  # it goes from thread to thread, which have turns apart already
+        if not unsigned and self._is_unsigned(loop.bound) and not self._not_negative(loop.start):
+            return False
+        most, stride = self.target.largest(loop.bound), step if step is not None else self.target.largest(loop.step)
+        return bytes_ > 4 or (stride is not None and (most or 0) + _MOST_LANES * abs(stride) <= INT_LIMIT)
+
+    def _goes_on(self, counter: str) -> bool:
+        """Whether some loop begins where the one before it ended."""
+        return any(s.var == counter and counter in names_in(s.start) for s in loops(self.kernel.body))
+
+    def _is_unsigned(self, e: Expr) -> bool:
+        """Whether a comparison with the value may be one of unsigned numbers."""
+        for x in walk_expr(self.target.known.expand(e)):
+            match x:
+                case Name(text) if text not in BUILTINS and "unsigned" in (self.type_of(text) or "unsigned"):
+                    return True
+                case Cast(type_) if "unsigned" in (named := resolved(type_, self.type_names)) or "size_t" in named:
+                    return True
+                case Member() | Literal() if not isinstance(x, Literal) or "u" in x.text.lower():
+                    return True
+        return False
+
+    def _not_negative(self, start: Expr) -> bool:
+        value = self.target.poly(start).value
+        return (value is not None and value >= 0) or self._is_unsigned(start)
+
+    def _keeps_apart(self, loop: For, private: frozenset[str]) -> bool:
+        """Whether no turn writes to an array of the thread's own that others see, or moves a pointer."""
+        changed = names_changed(self.told(loop.body)) | names_assigned(loop.body)
+        arrays = {s.name for s in walk_stmts(self.kernel.body) if isinstance(s, Declare) and s.dims}
+        moved = {s.target.text for s in walk_stmts(loop.body) if isinstance(s, Assign) and isinstance(s.target, Name)}
+        return not (changed & arrays - private or moved & self.pointers.roots.keys() - private)
+
+    def _one_way(self, found: tuple[Access, ...]) -> bool:
+        """Whether each buffer that turns write is reached by one name only, and atomics are such that lanes may do them
+        in any order."""
+        for root in {a.root for a in found if a.kind != "read"}:
+            if len({a.pointer for a in found if a.root == root}) > 1:
+                return False
+        atomics = [a for a in found if a.kind == "atomic"]
+        return not self.target.exact or all(self._is_whole(a) for a in atomics)
+
+    def _is_whole(self, a: Access) -> bool:
+        return integer_bytes(resolved(self.pointers.elements[a.pointer], self.type_names)) is not None
+
+    def _foldable(self, name: str, operator: str) -> bool:
+        type_ = self.type_of(name) or ""
+        if type_ == "bool":
+            return operator not in ("sum", "product")
+        if integer_bytes(type_) is not None:
+            return True
+        if type_ not in FLOATING or operator in ("and", "or", "xor"):
+            return False
+        return not (self.target.exact and OPERATORS[operator].reorders)
+
+    def _tells_last(self, folds: Folds, loop: For) -> bool:
+        """Whether lanes can tell which of equal ones was the last: a turn before all turns stands for none."""
+        if not any(b.last and b.kept for b in folds.bests):
+            return True
+        type_ = resolved(loop.type or self.target.known.types.get(loop.var, ""), self.type_names)
+        return type_ in ("int", "long", "long long")
+
+
+def _members(e: Expr) -> set[str]:
+    return {x.base.text for x in walk_expr(e) if isinstance(x, Member) and isinstance(x.base, Name)}
+
+
+def _declared_in(loop: For) -> frozenset[str]:
+    """What is declared inside the loop, inner loops' counters and its own included."""
+    inner = {s.var for s in loops(loop.body) if s.type is not None}
+    return frozenset({s.name for s in walk_stmts(loop.body) if isinstance(s, Declare)} | inner | {loop.var})
+
+
+def _without_breaks(body: Block, inside: bool = False) -> Block:
+    """The statements without the breaks of inner loops, which end nothing but these."""
+    kept = tuple(s for s in body if not (inside and isinstance(s, Jump) and s.keyword == "break"))
+    return tuple(with_blocks(s, partial(_without_breaks, inside=inside or isinstance(s, For | While))) for s in kept)
