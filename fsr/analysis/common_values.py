@@ -82,13 +82,13 @@ class CommonValues:
         self._block, self._functions, self._types = Member(Name("blockIdx"), axis), functions, types
         self._names = _Names(kernel)
         written = {root for a in accesses(kernel) if a.writes for root in self._names.memory(a.array)}
-        if any(
-            isinstance(s, Assign) and base_name(s.target) in self._names.references for s in walk_stmts(kernel.body)
-        ):
-            written.add(_MEMORY)
+        self.apart = frozenset(_handed_on(kernel, self._names))
+        changed = {base_name(s.target) for s in walk_stmts(kernel.body) if isinstance(s, Assign)} | self.apart
+        for s in walk_stmts(kernel.body):
+            if isinstance(s, Declare) and s.name in changed & self._names.references:
+                written |= self._names.memory(None if s.init is None else base_name(s.init))
         pointers = {p.name for p in kernel.params if p.is_pointer}
         self._written = written | {p for p in pointers if any(alias(p, w) for w in written & pointers)}
-        self.apart = frozenset(_handed_on(kernel, self._names))
         known = -1
         while known != len(self.apart):
             known = len(self.apart)

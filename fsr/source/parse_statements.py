@@ -175,10 +175,9 @@ class Reader:
             operator = node.child_by_field_name("operator")
             if operator is None or self.text(operator) not in ASSIGNMENTS:
                 raise _Inexpressible
-            stepped = (
-                None if target is None or value is None else self._stepped(target, value, self.text(operator), span)
-            )
-            return stepped or [Assign(self.expression(target), self.text(operator), self.expression(value), span)]
+            if target is not None and value is not None and (both := self._stepped(target, value, operator, span)):
+                return both
+            return [Assign(self.expression(target), self.text(operator), self.expression(value), span)]
         if node.type == "update_expression":
             operator = node.child_by_field_name("operator")
             sign = "+=" if operator is not None and self.text(operator) == "++" else "-="

@@ -64,6 +64,12 @@ class Weigher:
         """Of statements to which all threads come."""
         return sum((self._stmt(s, depth) for s in stmts), Work())
 
+    def side(self, s: If, depth: int = 0) -> Block | None:
+        """The statements, of those that a condition of single threads guards, that those who come there do together."""
+        if depth >= _DEEPEST:
+            return None
+        return next((block for block in (s.then, s.orelse) if self.work(block, depth + 1).worth), None)
+
     def _stmt(self, s: Stmt, depth: int) -> Work:
         common = self.common
         own = Work()
@@ -81,9 +87,11 @@ class Weigher:
             case If(test, then, orelse):
                 if common(test):
                     return own + self.work(then, depth) + self.work(orelse, depth)
-                inner = self.work(then, depth + 1)
-                together = depth < _DEEPEST and inner.worth
-                return own + (inner if together else inner.single) + self.work(orelse, depth + 1).single
+                side = self.side(s, depth)
+                for block in (then, orelse):
+                    inner = self.work(block, depth + 1)
+                    own += inner if block is side else inner.single
+                return own
             case Scope(body):
                 return own + self.work(body, depth)
         return own

@@ -45,15 +45,15 @@ Places = Mapping[str, Expr]
 
 class Jam:
     """Makes the statements of ``factor`` threads. ``told``: the statements of the thread ``u``, with that name in place
-    of what tells threads apart; ``worth``: whether threads that all come to what a condition guards should do it
-    together; ``types``: of variables; ``taken``: names in use. ``words``: registers of a thread that became arrays, by
-    what ``size`` says of one."""
+    of what tells threads apart; ``side``: the statements that a condition guards which threads that all come there
+    should do together; ``types``: of variables; ``taken``: names in use. ``words``: registers of a thread that became
+    arrays, by what ``size`` says of one."""
 
     def __init__(
         self, common: CommonValues, factor: int, *, taken: frozenset[str], told: Callable[[Block, str], Block],
-        worth: Callable[[If], bool], types: Types, size: Callable[[Declare], int],
+        side: Callable[[If], Block | None], types: Types, size: Callable[[Declare], int],
     ) -> None:  # fmt: skip
-        self._common, self._factor, self._told, self._worth = common, factor, told, worth
+        self._common, self._factor, self._told, self._side = common, factor, told, side
         self._types, self._size = types, size
         self._taken = set(taken)
         self.u = self.name("u")
@@ -126,20 +126,21 @@ class Jam:
             case For() | While():
                 return self._common.together(s)
             case If(test):
-                return self._common(test) or self._worth(s)
+                return self._common(test) or self._side(s) is not None
             case Scope():
                 return True
         return False
 
     def _split(self, s: Stmt, places: Places) -> Block:
         if isinstance(s, If) and not self._common(s.test):
-            test = self._at(Assign(Name(self._count), "+=", Literal("1")), s.test, places)
-            return (Scope(self._versions((test,), self.jam(s.then, places), self._each(self._element((s,), places)))),)
+            side = self._side(s)
+            assert side is not None
+            all_come = s.test if side is s.then else Unary("!", s.test)
+            step = If(all_come, (Assign(Name(self._count), "+=", Literal("1")),))
+            counting, single = (self._each(self._element((one,), places)) for one in (step, s))
+            return (Scope(self._versions((counting,), self.jam(side, places), single)),)
         own = {n: e for n, e in places.items() if not (isinstance(s, For) and s.type is not None and n == s.var)}
         return (with_blocks(s, lambda block: self.jam(block, own)),)
-
-    def _at(self, step: Stmt, test: Expr, places: Places) -> Stmt:
-        return self._each(self._element((If(test, (step,)),), places))
 
     def _each(self, body: Block) -> For:
         return For("int", self.u, Literal("0"), "<", number(self._factor), Literal("1"), body, UNROLL)
