@@ -21,12 +21,12 @@ from fsr.transform.details.shared_locals import SharedLocals
 from fsr.transform.details.shared_padding import SharedPadding
 from fsr.transform.details.shared_tables import SharedTables
 from fsr.transform.details.unroll import Unroll
+from fsr.transform.jam.action import JamThreads
 from fsr.transform.launch.block_shape import BlockShape, CoarsenRows, SwapIds
 from fsr.transform.launch.block_shape_3d import BlockShape3D
 from fsr.transform.launch.block_size import BlockSize
 from fsr.transform.launch.coarsen import Coarsen
 from fsr.transform.launch.grid_stride import GridStride
-from fsr.transform.launch.jam_threads import JamThreads
 from fsr.transform.launch.join_steps import JoinSteps
 from fsr.transform.launch.split_blocks import SplitBlocks
 from fsr.transform.launch.spread_loop import SpreadLoop

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from fsr.source.parse import parse_kernels
-from fsr.transform.launch.jam_threads import FACTORS, JamThreads
+from fsr.transform.jam.action import FACTORS, JamThreads
 
 SIZES = [{"n": n, "m": m} for n, m in [(1, 1), (33, 3), (128, 8), (1000, 5), (257, 16), (512, 1)]]
 
@@ -181,18 +181,6 @@ COLUMNS = """
     for (int k = 0; k <= r; ++k) s += w[k] * x[k * n + c];
     y[r * n + c] = s;
 """
-ROWS = """
-    int c = blockIdx.x * blockDim.x + threadIdx.x;
-    if (c >= n) return;
-    for (int r = blockIdx.y * blockDim.y + threadIdx.y; r < m; r += gridDim.y * blockDim.y) {
-        float s = 0.0f;
-        for (int k = 0; k < m; ++k) {
-            float v = sqrtf(w[k] * w[k]);
-            s += v * x[r * n + c];
-        }
-        y[r * n + c] = s;
-    }
-"""
 NO_GUARD = """
     int b = blockIdx.x, t = threadIdx.x;
     for (int q = t; q < 32; q += 64) {
@@ -244,3 +232,75 @@ def test_every_thread_gives_what_it_gave(name: str, subject_from, runner) -> Non
         changed = action.apply(subject, move)
         assert parse_kernels(changed.source)
         runner.check(subject, changed, *SIZES)
+
+
+def test_what_threads_have_in_common_is_done_once_a_turn(subject_from, apply_move) -> None:
+    changed = apply_move(JamThreads(), subject_from(KERNELS["nearest"]), "[factor=4,along=x]")
+    assert changed.plan.launches[0].grid == ("ceil_div(ceil_div(n, 32), 4)", "1", "1")
+    together = changed.source[: changed.source.index("#pragma unroll 1")]
+    turn = together[together.index("for (int j = 0; j < m; ++j)") :]
+    assert turn.index("w[2 * j]") < turn.index("for (int u = 0; u < 4; ++u)") < turn.index("if (d < best[u])")
+    assert together.count("w[2 * j]") == 1
+    assert "float best[4];" in together
+
+
+def test_a_kernel_without_a_guard_is_told_its_blocks(subject_from) -> None:
+    subject, action = subject_from(KERNELS["no guard"]), JamThreads()
+    (changed,) = [action.apply(subject, m) for m in action.moves(subject) if m.param("factor") == 2]
+    assert "if (blockIdx.x * 2 + u < blocks)" in changed.source
+    assert changed.plan.launches[0].args[-1].value == "ceil_div(n, 32)"
+
+
+def test_columns_are_done_together_and_rows_one_after_the_other(subject_from) -> None:
+    """A row's bound differs, and its end with it."""
+    assert {m.param("along") for m in JamThreads().moves(subject_from(KERNELS["columns"]))} == {"x"}
+
+
+def test_more_in_common_promises_more(subject_from) -> None:
+    def best(name: str) -> float:
+        return max(m.gain for m in JamThreads().moves(subject_from(KERNELS[name])))
+
+    assert best("polygon") > best("continues") > 1.05
+
+
+def test_few_threads_promise_nothing(subject_from) -> None:
+    few = KERNELS["nearest"].replace("timed = 1048576", "timed = 4096")
+    assert all(m.gain < 1.05 for m in JamThreads().moves(subject_from(few)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("int which = -1;", "int which = -1; __syncthreads();"),
+        ("int which = -1;", "__shared__ int which; which = -1;"),
+        ("int which = -1;", 'int which = -1; asm volatile("");'),
+        ("int which = -1;", "volatile int which = -1;"),
+        ("int j = 0; j < m", "int j = i; j < m"),  # a loop that depends on the thread
+        ("j < m", "j < (int)x[i]"),
+        ("if (d < best) {", "if (d < 0.5f) break; if (d < best) {"),  # one thread leaves the loop before others
+        ("if (d < best) {", "if (d < 0.5f) return; if (d < best) {"),
+        ("w[", "x[i + "),  # nothing in common but the counter
+        ("w[", "y["),  # what the kernel writes
+        ("y[i] = which;", "counter = which; y[i] = which;"),
+    ],
+)  # fmt: skip
+def test_no_move_where_nothing_is_in_common_or_threads_cooperate(old: str, new: str, subject_from) -> None:
+    assert old in NEAREST
+    text = kernel(NEAREST.replace(old, new), before="__device__ int counter;")
+    assert list(JamThreads().moves(subject_from(text))) == []
+
+
+def test_no_move_where_the_inputs_may_be_what_is_written(subject_from) -> None:
+    aliased = kernel(NEAREST).replace("// [sizes]", '// aliasing = [["w", "y"]]\n// [sizes]')
+    assert list(JamThreads().moves(subject_from(aliased))) == []
+
+
+def test_no_move_where_the_launch_stays(subject_from) -> None:
+    assert list(JamThreads().moves(subject_from(KERNELS["nearest"], keep_launch=True))) == []
+
+
+def test_no_thread_reads_beyond_its_buffers(subject_from, runner) -> None:
+    for name in ("nearest", "polygon", "no guard", "references"):
+        subject, action = subject_from(KERNELS[name]), JamThreads()
+        for move in action.moves(subject):
+            assert runner.faults(action.apply(subject, move), subject.contract, {"n": 75, "m": 3}) == [], move.name

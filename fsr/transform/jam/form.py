@@ -14,10 +14,10 @@ from fsr.analysis.types import INT, type_of
 from fsr.source.form import Assign, Binary, Call, Comment, Declare, Expr, For, If, KernelForm, Name, Stmt
 from fsr.source.mapping import substitute
 from fsr.source.walk import Block, exprs_of, fresh, identifiers, names_assigned, walk_expr, walk_stmts
+from fsr.transform.jam.exits import without_exits
+from fsr.transform.jam.gain import Weigher, Work
+from fsr.transform.jam.statements import assignable
 from fsr.transform.launch.cooperation import cooperates
-from fsr.transform.launch.jam_gain import Weigher, Work
-from fsr.transform.launch.jammed import assignable
-from fsr.transform.launch.nested_exits import without_exits
 from fsr.transform.launch.told_ids import with_ids
 from fsr.transform.sizes import largest_timed
 from fsr.transform.target import Target
@@ -28,7 +28,7 @@ Chain = Sequence[tuple[Block, Expr]]
 @dataclass(frozen=True)
 class Alike:
     """A kernel whose threads along an axis do much alike. ``body``: without early exits; ``chain``: the tests around
-    all that it does, with what is set before each; ``core``: what it does; ``blocks``: the name of the number of blocks,
+    all that it does, with what is set before each; ``core``: what it does; ``blocks``: the name of their number,
     which the body reads where it read the grid; ``work``: of a thread."""
 
     target: Target

@@ -18,8 +18,8 @@ from fsr.records import Candidate, Launch, ScalarArgument
 from fsr.source.form import Binary, Declare, Expr, Member, Name, Param, number
 from fsr.source.walk import Block, identifiers
 from fsr.transform.details.thread_arrays import bytes_of
-from fsr.transform.launch.jam_form import Alike, alike
-from fsr.transform.launch.jammed import Jam
+from fsr.transform.jam.form import Alike, alike
+from fsr.transform.jam.statements import Jam, Threads
 from fsr.transform.launch.pointwise import pointwise
 from fsr.transform.launch.told_ids import with_ids
 from fsr.transform.plan import rewritten
@@ -86,10 +86,8 @@ def _made(found: Alike, axis: str, factor: int) -> _Made | None:
         return with_ids(stmts, {("blockIdx", axis): Binary("+", first, Name(u))})
 
     taken = target.names | identifiers(found.body) | {found.blocks}
-    jam = Jam(
-        found.common, factor, taken=taken, told=told, side=found.side, types=target.known.types,
-        size=partial(_words, target),
-    )  # fmt: skip
+    threads = Threads(found.common, factor, told, found.side, target.known.types, partial(_words, target))
+    jam = Jam(threads, taken)
     exists: Expr | None = Binary("<", Binary("+", first, Name(jam.u)), Name(found.blocks))
     if _divides(target, axis, factor) or (found.chain and _guarded(target, axis)):
         exists = None

@@ -115,7 +115,7 @@ def weight_of(e: Expr) -> int:
             return weight_of(base) if isinstance(base, Index | Unary | Member) else 0
         case Binary("/" | "%", _, right) if not isinstance(right, Literal):
             return _DIVISION
-        case Call(Name(callee), _) if callee not in _FREE:
+        case Call(Name(callee), _) if callee not in _FREE and not callee.startswith("make_"):
             return _LOAD if is_load(e) else _FUNCTION
     return 0
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from fsr.analysis.common_values import CommonValues
 from fsr.analysis.effects import Unclear
@@ -35,7 +35,7 @@ from fsr.source.form import (
 )  # fmt: skip
 from fsr.source.mapping import rewrite, with_blocks, with_exprs
 from fsr.source.walk import Block, fresh, names_mentioned, names_written
-from fsr.transform.launch.common_terms import Types, hoisted
+from fsr.transform.jam.terms import Types, hoisted
 
 UNROLL = ("#pragma unroll",)
 _ZEROS = re.compile(r"\{[\s,{}0.f]*\}")
@@ -43,18 +43,26 @@ Places = Mapping[str, Expr]
 """What stands for each variable that is an element a thread."""
 
 
-class Jam:
-    """Makes the statements of ``factor`` threads. ``told``: the statements of the thread ``u``, with that name in place
-    of what tells threads apart; ``side``: the statements that a condition guards which threads that all come there
-    should do together; ``types``: of variables; ``taken``: names in use. ``words``: registers of a thread that became
-    arrays, by what ``size`` says of one."""
+@dataclass(frozen=True)
+class Threads:
+    """``factor`` threads that are to be one. ``told``: the statements of the thread ``u``, with that name in place of
+    what tells threads apart; ``side``: the statements that a condition guards which threads that all come there should
+    do together; ``types``: of variables; ``words``: registers that a variable takes."""
 
-    def __init__(
-        self, common: CommonValues, factor: int, *, taken: frozenset[str], told: Callable[[Block, str], Block],
-        side: Callable[[If], Block | None], types: Types, size: Callable[[Declare], int],
-    ) -> None:  # fmt: skip
-        self._common, self._factor, self._told, self._side = common, factor, told, side
-        self._types, self._size = types, size
+    common: CommonValues
+    factor: int
+    told: Callable[[Block, str], Block]
+    side: Callable[[If], Block | None]
+    types: Types
+    words: Callable[[Declare], int]
+
+
+class Jam:
+    """Makes the statements of several threads. ``taken``: names in use; ``words``: registers that became arrays, of a
+    thread."""
+
+    def __init__(self, threads: Threads, taken: frozenset[str]) -> None:
+        self._threads, self._common, self._factor = threads, threads.common, threads.factor
         self._taken = set(taken)
         self.u = self.name("u")
         self._count = self.name("together")
@@ -75,8 +83,8 @@ class Jam:
         tests: Block = (Assign(Name(self._count), "+=", Literal("1")),)
         for lead, test in reversed(chain):
             tests = (*lead, If(test, tests))
-        alone = self._told(body, self.u)
-        tests = self._told(tests, self.u)
+        alone = self._threads.told(body, self.u)
+        tests = self._threads.told(tests, self.u)
         if exists is not None:
             tests, alone = (If(exists, tests),), (If(exists, alone),)
         return self._versions((self._each(tests),), self.jam((*before, *core), {}), replace(
@@ -126,14 +134,14 @@ class Jam:
             case For() | While():
                 return self._common.together(s)
             case If(test):
-                return self._common(test) or self._side(s) is not None
+                return self._common(test) or self._threads.side(s) is not None
             case Scope():
                 return True
         return False
 
     def _split(self, s: Stmt, places: Places) -> Block:
         if isinstance(s, If) and not self._common(s.test):
-            side = self._side(s)
+            side = self._threads.side(s)
             assert side is not None
             all_come = s.test if side is s.then else Unary("!", s.test)
             step = If(all_come, (Assign(Name(self._count), "+=", Literal("1")),))
@@ -163,7 +171,7 @@ class Jam:
             arrays.append(array)
             places[s.name] = place
             body += [] if value is None else [Assign(Index(Name(s.name), Name(self.u)), "=", value)]
-        once, left = hoisted(tuple(body), self._common, self._types, self.name)
+        once, left = hoisted(tuple(body), self._common, self._threads.types, self.name)
         return (*arrays, *once, *((self._each(left),) if left else ()))
 
     def _array(self, s: Declare, init: Expr | None) -> tuple[Declare, Expr, Expr | None]:
@@ -171,7 +179,7 @@ class Jam:
         initial value."""
         if {"volatile", "static"} & {*s.qualifiers, *s.type.split()} or "thread_local" in s.qualifiers:
             raise Unclear
-        self.words += self._size(s)
+        self.words += self._threads.words(s)
         element: Expr = Index(Name(s.name), Name(self.u))
         type_, dims = assignable(s.type), (number(self._factor), *s.dims)
         if s.type.endswith("&"):
@@ -195,7 +203,7 @@ class Jam:
 
     def _element(self, stmts: Block, places: Places) -> Block:
         """The statements of the thread ``u``."""
-        return self._told(_placed(stmts, dict(places)), self.u)
+        return self._threads.told(_placed(stmts, dict(places)), self.u)
 
 
 def _placed(stmts: Block, places: dict[str, Expr]) -> Block:

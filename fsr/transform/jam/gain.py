@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fsr.analysis.common_values import CommonValues
 from fsr.source.form import For, If, Scope, Stmt, While
 from fsr.source.walk import Block, exprs_of, walk_expr, walk_stmts
-from fsr.transform.launch.common_terms import weight_of, weights
+from fsr.transform.jam.terms import weight_of, weights
 
 _LOOP = 2  # a turn's own instructions
 _TURNS = 16  # of a loop of which nothing is known
