@@ -184,17 +184,17 @@ class CommonValues:
     def _leaves(self, body: Block) -> bool:
         """Whether single threads may leave a turn of a loop, or the loop, before others."""
         for s in body:
-            if isinstance(s, If) and not self(s.test) and _jumps(blocks_of(s)):
+            if isinstance(s, If) and not self(s.test) and jumps(blocks_of(s)):
                 return True
             if not isinstance(s, For | While) and any(self._leaves(block) for block in blocks_of(s)):
                 return True
         return False
 
 
-def _jumps(blocks: tuple[Block, ...]) -> bool:
+def jumps(blocks: tuple[Block, ...]) -> bool:
     """Whether a break or continue of the loop around them stands in the blocks."""
     return any(
-        isinstance(s, Jump) or (not isinstance(s, For | While) and _jumps(blocks_of(s))) for b in blocks for s in b
+        isinstance(s, Jump) or (not isinstance(s, For | While) and jumps(blocks_of(s))) for b in blocks for s in b
     )
 
 

@@ -12,9 +12,9 @@ SIZES = [{"n": n, "m": m} for n, m in [(1, 1), (33, 3), (128, 8), (1000, 5), (25
 
 
 def kernel(body: str, *, before: str = "", head: str = "__global__ void k", entry: str = "k", flat: bool = False,
-           params: str = "") -> str:  # fmt: skip
+           params: str = "", each: int = 32) -> str:  # fmt: skip
     """A kernel of ``n`` points with ``x`` and ``y``, and ``m`` others."""
-    grid, block = ('["ceil_div(n, 16)", "ceil_div(m, 4)"]', "[16, 4]") if flat else ('"ceil_div(n, 32)"', "32")
+    grid, block = ('["ceil_div(n, 16)", "ceil_div(m, 4)"]', "[16, 4]") if flat else (f'"ceil_div(n, {each})"', "32")
     taken = params or "const float *x, const float *w, float *y, int n, int m"
     return f"""
 // /// fsr
@@ -181,6 +181,33 @@ COLUMNS = """
     for (int k = 0; k <= r; ++k) s += w[k] * x[k * n + c];
     y[r * n + c] = s;
 """
+STRIDES = """
+    int i, j, steps;
+    float s;
+    i = blockIdx.x * blockDim.x + threadIdx.x;
+    while (i < n) {
+        s = 0.0f;
+        steps = 0;
+        for (j = 0; j < m; j++) {
+            if (w[j] > x[i]) s += w[j];
+            else steps++;
+        }
+        y[i] = s - steps;
+        i += blockDim.x * gridDim.x;
+    }
+"""
+ROWS = """
+    int c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= n) return;
+    for (int r = blockIdx.y * blockDim.y + threadIdx.y; r < m; r += gridDim.y * blockDim.y) {
+        float s = 0.0f;
+        for (int k = 0; k < m; ++k) {
+            float v = sqrtf(w[k] * w[k]);
+            s += v * x[r * n + c];
+        }
+        y[r * n + c] = s;
+    }
+"""
 NO_GUARD = """
     int b = blockIdx.x, t = threadIdx.x;
     for (int q = t; q < 32; q += 64) {
@@ -218,6 +245,8 @@ KERNELS = {
     ),
     "arguments": kernel(CHANGED),
     "columns": kernel(COLUMNS, flat=True),
+    "strides": kernel(STRIDES, each=96),
+    "rows": kernel(ROWS, flat=True),
     "no guard": kernel(NO_GUARD),
     "counts": kernel(COUNTS),
 }  # fmt: skip

@@ -86,7 +86,7 @@ def _made(found: Alike, axis: str, factor: int) -> _Made | None:
         return with_ids(stmts, {("blockIdx", axis): Binary("+", first, Name(u))})
 
     taken = target.names | identifiers(found.body) | {found.blocks}
-    threads = Threads(found.common, factor, told, found.side, target.known.types, partial(_words, target))
+    threads = Threads(found.common, factor, told, found.side, found.rounds, target.known.types, partial(_words, target))
     jam = Jam(threads, taken)
     exists: Expr | None = Binary("<", Binary("+", first, Name(jam.u)), Name(found.blocks))
     if _divides(target, axis, factor) or (found.chain and _guarded(target, axis)):

@@ -11,11 +11,12 @@ from fsr.analysis.common_values import CommonValues
 from fsr.analysis.functions import hiding_macros
 from fsr.analysis.macros import expanded
 from fsr.analysis.types import INT, type_of
-from fsr.source.form import Assign, Binary, Call, Comment, Declare, Expr, For, If, KernelForm, Name, Stmt
+from fsr.source.form import Assign, Binary, Call, Comment, Declare, Expr, For, If, KernelForm, Name, Stmt, While
 from fsr.source.mapping import substitute
 from fsr.source.walk import Block, exprs_of, fresh, identifiers, names_assigned, walk_expr, walk_stmts
 from fsr.transform.jam.exits import without_exits
 from fsr.transform.jam.gain import Weigher, Work
+from fsr.transform.jam.sinking import sunk
 from fsr.transform.jam.statements import assignable
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.launch.told_ids import with_ids
@@ -44,6 +45,10 @@ class Alike:
         """The statements under a condition of single threads that those who come there should do together."""
         return self.weigher.side(s) if _quiet(self.target, s.test) else None
 
+    def rounds(self, s: For | While) -> bool:
+        """Whether threads should go through a loop together for as long as all of them do."""
+        return self.weigher.rounds(s) and all(_quiet(self.target, e) for e in exprs_of(s))
+
 
 def alike(target: Target, axis: str) -> Alike | None:
     """What threads along an axis have in common; None where that is too little, where threads cooperate, or where
@@ -56,6 +61,7 @@ def alike(target: Target, axis: str) -> Alike | None:
     body = without_exits(owned, partial(_is_whole, target))
     if body is None:
         return None
+    body = sunk(body)
     chain, core = _guards(target, body)
     inside = (*(s for lead, _ in chain for s in lead), *core)
     top = [s.name for s in inside if isinstance(s, Declare)]

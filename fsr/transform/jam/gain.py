@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fsr.analysis.common_values import CommonValues
+from fsr.analysis.common_values import CommonValues, jumps
 from fsr.source.form import For, If, Scope, Stmt, While
 from fsr.source.walk import Block, exprs_of, walk_expr, walk_stmts
 from fsr.transform.jam.terms import weight_of, weights
@@ -70,6 +70,11 @@ class Weigher:
             return None
         return next((block for block in (s.then, s.orelse) if self.work(block, depth + 1).worth), None)
 
+    def rounds(self, s: For | While) -> bool:
+        """Whether it may pay to go through a loop together for as long as all threads do: one that none leaves within
+        a turn."""
+        return not jumps((s.body,)) and self.work(s.body).worth
+
     def _stmt(self, s: Stmt, depth: int) -> Work:
         common = self.common
         own = Work()
@@ -82,7 +87,7 @@ class Weigher:
                 turns = min(_TURNS if known is None else known, _MOST_TURNS)
                 inner = (own + Work(_LOOP) + self.work(s.body, depth)).times(turns)
                 if not common.together(s):
-                    return inner.single
+                    return inner if self.rounds(s) else inner.single
                 return inner + Work(loops=_shares(s.body, common))
             case If(test, then, orelse):
                 if common(test):

@@ -23,6 +23,7 @@ from fsr.source.form import (
     For,
     If,
     Index,
+    Jump,
     Literal,
     Member,
     Name,
@@ -47,12 +48,14 @@ Places = Mapping[str, Expr]
 class Threads:
     """``factor`` threads that are to be one. ``told``: the statements of the thread ``u``, with that name in place of
     what tells threads apart; ``side``: the statements that a condition guards which threads that all come there should
-    do together; ``types``: of variables; ``words``: registers that a variable takes."""
+    do together; ``rounds``: whether they should go through a loop together for as long as all do; ``types``: of
+    variables; ``words``: registers that a variable takes."""
 
     common: CommonValues
     factor: int
     told: Callable[[Block, str], Block]
     side: Callable[[If], Block | None]
+    rounds: Callable[[For | While], bool]
     types: Types
     words: Callable[[Declare], int]
 
@@ -132,7 +135,7 @@ class Jam:
             return False
         match s:
             case For() | While():
-                return self._common.together(s)
+                return self._common.together(s) or self._threads.rounds(s)
             case If(test):
                 return self._common(test) or self._threads.side(s) is not None
             case Scope():
@@ -147,8 +150,27 @@ class Jam:
             step = If(all_come, (Assign(Name(self._count), "+=", Literal("1")),))
             counting, single = (self._each(self._element((one,), places)) for one in (step, s))
             return (Scope(self._versions((counting,), self.jam(side, places), single)),)
+        if isinstance(s, For | While) and not self._common.together(s):
+            return (Scope(self._rounds(s, dict(places))),)
         own = {n: e for n, e in places.items() if not (isinstance(s, For) and s.type is not None and n == s.var)}
         return (with_blocks(s, lambda block: self.jam(block, own)),)
+
+    def _rounds(self, s: For | While, places: dict[str, Expr]) -> Block:
+        """A loop that threads leave at turns of their own: together while none has, then one after the other."""
+        start: Block = ()
+        test, body = (s.test, s.body) if isinstance(s, While) else (Literal("true"), s.body)
+        if isinstance(s, For):
+            first = Assign(Name(s.var), "=", s.start) if s.type is None else Declare(s.type, s.var, s.start)
+            start = self._run((first,), places, frozenset([s.var]))
+            test, body = Binary(s.relation, Name(s.var), s.bound), (*body, Assign(Name(s.var), "+=", s.step))
+        come = If(test, (Assign(Name(self._count), "+=", Literal("1")),))
+        turn = (
+            Declare("int", self._count, Literal("0")),
+            self._each(self._element((come,), places)),
+            If(Binary("!=", Name(self._count), number(self._factor)), (Jump("break"),)),
+            *self.jam(body, places),
+        )
+        return (*start, While(Literal("true"), turn), self._each(self._element((While(test, body),), places)))
 
     def _each(self, body: Block) -> For:
         return For("int", self.u, Literal("0"), "<", number(self._factor), Literal("1"), body, UNROLL)
