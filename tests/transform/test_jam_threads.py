@@ -3,6 +3,8 @@ where threads have nothing in common, or cooperate."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fsr.source.parse import parse_kernels
@@ -183,13 +185,14 @@ COLUMNS = """
 """
 STRIDES = """
     int i, j, steps;
-    float s;
+    float s, gap;
     i = blockIdx.x * blockDim.x + threadIdx.x;
     while (i < n) {
         s = 0.0f;
         steps = 0;
         for (j = 0; j < m; j++) {
-            if (w[j] > x[i]) s += w[j];
+            gap = w[j] - x[i];
+            if (gap > 0.0f) s += w[j];
             else steps++;
         }
         y[i] = s - steps;
@@ -290,6 +293,25 @@ def test_more_in_common_promises_more(subject_from) -> None:
         return max(m.gain for m in JamThreads().moves(subject_from(KERNELS[name])))
 
     assert best("polygon") > best("continues") > 1.05
+
+
+def test_variables_are_declared_where_they_are_used(subject_from, apply_move) -> None:
+    changed = apply_move(JamThreads(), subject_from(KERNELS["strides"]), "[factor=2,along=x]")
+    assert "float gap = w_value - x[i[u]];" in changed.source or "float gap;" in changed.source
+    assert "gap[u]" not in changed.source
+
+
+def test_no_move_where_a_variable_has_a_constructor(subject_from) -> None:
+    pair = "struct Pair { float a; __device__ Pair(float v) : a(v) {} };"
+    body = NEAREST.replace("float best = 1e30f;", "float best = 1e30f; Pair p = x[i];").replace("= which;", "= p.a;")
+    assert list(JamThreads().moves(subject_from(kernel(body, before=pair)))) == []
+
+
+def test_once_is_enough(subject_from, apply_move) -> None:
+    subject = subject_from(KERNELS["nearest"])
+    changed = apply_move(JamThreads(), subject, "[factor=2,along=x]")
+    again = replace(subject, candidate=changed, kernels=parse_kernels(changed.source))
+    assert list(JamThreads().moves(again)) == []
 
 
 def test_few_threads_promise_nothing(subject_from) -> None:

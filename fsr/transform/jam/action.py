@@ -8,12 +8,14 @@ thread's operations stay as they were, in their order.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
 from fsr.analysis.effects import Unclear
 from fsr.analysis.threads import AXES
+from fsr.analysis.types import bare
 from fsr.records import Candidate, Launch, ScalarArgument
 from fsr.source.form import Binary, Declare, Expr, Member, Name, Param, number
 from fsr.source.walk import Block, identifiers
@@ -42,6 +44,8 @@ class JamThreads:
     def moves(self, subject: Subject) -> Iterator[Move]:
         """Along each axis with several blocks, where a loop has something that threads have in common."""
         for target in () if subject.keep_launch else targets(subject):
+            if any(name.startswith(f"{self.name}@{target.region}[") for name in subject.candidate.actions):
+                continue  # a second time it would find the threads of the first in each other's way
             for axis, count in zip(AXES, target.launch.grid, strict=True):
                 found = None if count == "1" else alike(target, axis)
                 for rank, factor in enumerate(() if found is None else FACTORS):
@@ -116,7 +120,9 @@ def _guarded(target: Target, axis: str) -> bool:
 
 
 def _words(target: Target, s: Declare) -> int:
-    """Registers of a variable of a thread."""
+    """Registers of a variable of a thread. Raises Unclear where its type may not be had without a value."""
+    if re.search(rf"\b{re.escape(bare(s.type))}\s*\([^;{{}}()]*\)\s*[:{{=]", target.source):
+        raise Unclear  # a constructor
     pointer = s.type.endswith(("*", "&"))
     words = max(1, (bytes_of(target, s.type.removeprefix("const ")) or (8 if pointer else 4)) // 4)
     for extent in s.dims:

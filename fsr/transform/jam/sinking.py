@@ -54,8 +54,14 @@ def _counts(s: Stmt, name: str) -> bool:
 
 
 def _set_first(block: Block, name: str) -> bool:
-    """Whether each run of a block sets a variable before it reads it."""
-    first = next(s for s in block if name in names_mentioned((s,)))
+    """Whether each run of a block sets a variable before it reads it, or does neither."""
+    first, *others = [s for s in block if name in names_mentioned((s,))]
     if isinstance(first, Assign):
         return first.target == Name(name) and first.op == "=" and name not in names_in(first.value)
-    return _counts(first, name)
+    if _counts(first, name):
+        return True
+    known = [inner for inner in blocks_of(first) if name in names_mentioned(inner)]
+    counted = isinstance(first, For) and first.var == name
+    if others or counted or not known or any(name in names_in(e) for e in exprs_of(first)):
+        return False
+    return all(_set_first(inner, name) for inner in known)

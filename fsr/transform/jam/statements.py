@@ -151,7 +151,8 @@ class Jam:
             counting, single = (self._each(self._element((one,), places)) for one in (step, s))
             return (Scope(self._versions((counting,), self.jam(side, places), single)),)
         if isinstance(s, For | While) and not self._common.together(s):
-            return (Scope(self._rounds(s, dict(places))),)
+            found = self._rounds(s, dict(places))
+            return (Scope(found),) if isinstance(s, For) and s.type is not None else found
         own = {n: e for n, e in places.items() if not (isinstance(s, For) and s.type is not None and n == s.var)}
         return (with_blocks(s, lambda block: self.jam(block, own)),)
 
