@@ -326,6 +326,7 @@ def test_few_threads_promise_nothing(subject_from) -> None:
         ("int which = -1;", "__shared__ int which; which = -1;"),
         ("int which = -1;", 'int which = -1; asm volatile("");'),
         ("int which = -1;", "volatile int which = -1;"),
+        ("int which = -1;", "int which = -1; while (atomicAdd(&y[0], 0.0f) < 0.0f) which--;"),  # waits for another
         ("int j = 0; j < m", "int j = i; j < m"),  # a loop that depends on the thread
         ("j < m", "j < (int)x[i]"),
         ("if (d < best) {", "if (d < 0.5f) break; if (d < best) {"),  # one thread leaves the loop before others

@@ -45,7 +45,7 @@ class JamThreads:
         """Along each axis with several blocks, where a loop has something that threads have in common."""
         for target in () if subject.keep_launch else targets(subject):
             if any(name.startswith(f"{self.name}@{target.region}[") for name in subject.candidate.actions):
-                continue  # a second time it would find the threads of the first in each other's way
+                continue  # all that a second time would find is what the first left to be done one after the other
             for axis, count in zip(AXES, target.launch.grid, strict=True):
                 found = None if count == "1" else alike(target, axis)
                 for rank, factor in enumerate(() if found is None else FACTORS):
@@ -135,7 +135,7 @@ def _gain(subject: Subject, found: Alike, factor: int, words: int) -> float:
     launch, gpu = found.target.launch, subject.gpu
     text = " * ".join(f"({n})" for n in (*launch.grid, *launch.block))
     threads = (largest_timed(subject.contract, text) or 0) / factor
-    filled = min(1.0, threads / (gpu.sm_count * gpu.max_threads_per_sm / 4))
+    filled = min(1.0, threads / (gpu.sm_count * gpu.max_threads_per_sm / 8))  # each has several chains in flight
     room = 1.0 if words <= _MANY_WORDS else 0.6
     gain = 1.0 + (min(found.work.speedup(factor), _MOST_GAIN) - 1.0) * room
     return 1.0 + (gain - 1.0) * filled if filled > 0.25 else _LEAST_GAIN

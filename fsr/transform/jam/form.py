@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from fsr.analysis.calls import is_load
+from fsr.analysis.calls import is_atomic, is_load
 from fsr.analysis.common_values import CommonValues
 from fsr.analysis.functions import hiding_macros
 from fsr.analysis.macros import expanded
@@ -80,9 +80,15 @@ def _plain(target: Target) -> KernelForm | None:
     """The kernel, with macros written out where these hide variables; None where threads cooperate."""
     for kernel in (target.kernel, expanded(target.kernel, target.source)):
         hidden = identifiers(kernel.body) & hiding_macros(target.source)
-        if not hidden and not cooperates(replace(target, kernel=kernel)) and "volatile" not in _types(kernel):
+        if not (hidden or cooperates(replace(target, kernel=kernel)) or "volatile" in _types(kernel) or _waits(kernel)):
             return kernel
     return None
+
+
+def _waits(kernel: KernelForm) -> bool:
+    """Whether a thread may wait in a loop for what another does, who might then be in the same thread."""
+    tests = (e for s in walk_stmts(kernel.body) if isinstance(s, For | While) for e in exprs_of(s))
+    return any(is_atomic(x) for e in tests for x in walk_expr(e))
 
 
 def _types(kernel: KernelForm) -> str:
