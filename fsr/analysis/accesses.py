@@ -111,6 +111,11 @@ def _stmts(stmts: tuple[Stmt, ...], loops: Loops, tests: Tests, arrays: frozense
                 yield from _stmts(body, loops, tests, arrays)
 
 
+def _changes(type_: str) -> bool:
+    """Whether what a reference of the type is bound to may be changed by its name."""
+    return type_.endswith("&") and "const" not in type_.split()
+
+
 Raw = tuple[str | None, tuple[Expr, ...], str, Expr, Tests]
 
 
@@ -129,6 +134,8 @@ def _own(s: Stmt, arrays: frozenset[str]) -> Iterator[Raw]:
                 yield None, (), "opaque", target, ()
         case OpaqueStmt(text):
             yield from ((n, (), "opaque", OpaqueExpr(text), ()) for n in sorted(opaque_names(text) & arrays))
+        case Declare(type=type_, init=init) if init is not None and _changes(type_):
+            yield from _expr(init, arrays, "update")
         case _:
             for e in exprs_of(s):
                 yield from _expr(e, arrays)

@@ -175,12 +175,23 @@ class Reader:
             operator = node.child_by_field_name("operator")
             if operator is None or self.text(operator) not in ASSIGNMENTS:
                 raise _Inexpressible
+            if target is not None and value is not None and (both := self._stepped(target, value, operator, span)):
+                return both
             return [Assign(self.expression(target), self.text(operator), self.expression(value), span)]
         if node.type == "update_expression":
             operator = node.child_by_field_name("operator")
             sign = "+=" if operator is not None and self.text(operator) == "++" else "-="
             return [Assign(self.expression(node.child_by_field_name("argument")), sign, _ONE, span)]
         return [ExprStmt(self.expression(node), span)]
+
+    def _stepped(self, target: Node, value: Node, operator: Node, span: Span) -> list[Stmt] | None:
+        """``last = i++`` of two variables as two statements."""
+        stepped = value.child_by_field_name("argument") if value.type == "update_expression" else None
+        if stepped is None or {target.type, stepped.type} != {"identifier"} or self.text(target) == self.text(stepped):
+            return None
+        step = self._effect(value, span)
+        change = Assign(self.expression(target), self.text(operator), self.expression(stepped), span)
+        return [*step, change] if stepped.start_byte > value.start_byte else [change, *step]
 
     def _declared(self, node: Node, name: Node) -> list[Stmt] | None:
         """A declaration whose type, ``ns::tile<32>``, was read as two comparisons."""

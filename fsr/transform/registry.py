@@ -23,6 +23,7 @@ from fsr.transform.details.shared_locals import SharedLocals
 from fsr.transform.details.shared_padding import SharedPadding
 from fsr.transform.details.shared_tables import SharedTables
 from fsr.transform.details.unroll import Unroll
+from fsr.transform.jam.action import JamThreads
 from fsr.transform.lanes.action import ShareLoop
 from fsr.transform.launch.block_shape import BlockShape, CoarsenRows, SwapIds
 from fsr.transform.launch.block_shape_3d import BlockShape3D
@@ -54,10 +55,9 @@ STRUCTURAL: tuple[Action, ...] = (
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), MergeBlocks(), Coarsen(),
-    GridStride(), SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(), SharedPadding(), RowPadding(),
-    ScalarReplacement(),
-    PrivatizeShared(), RegisterPromotion(), StageSlices(), KeepReads(), FastMath(), FloatLiterals(), IntegerPowers(),
-    Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    JamThreads(), GridStride(), SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(), SharedPadding(),
+    RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), StageSlices(), KeepReads(), FastMath(),
+    FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ from fsr.source.form import (
     While,
 )  # fmt: skip
 from fsr.source.parse import misread_lines, parse_device_functions, parse_kernels
-from fsr.source.walk import contains_opaque
+from fsr.source.walk import contains_opaque, walk_stmts
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.cu"))
 
@@ -123,6 +123,15 @@ def test_what_has_no_form_stays_word_for_word():
                  "extern __shared__ __align__(128) unsigned char buf[];",
                  "[&](int i) { return i; }", "1'000'000"):  # fmt: skip
         assert text in emitted
+
+
+def test_a_variable_that_follows_another_is_two_statements():
+    text = "__global__ void k(int n) { for (int i = 0, last = n; i < n; last = i++) { n = last; } int j; j = --n; }"
+    body = parse_kernels(text)["k"].body
+    assert not contains_opaque(body)
+    (loop,) = [s for s in walk_stmts(body) if isinstance(s, While)]
+    assert loop.body[1:] == (Assign(Name("last"), "=", Name("i")), Assign(Name("i"), "+=", Literal("1")))
+    assert body[2:] == (Assign(Name("n"), "-=", Literal("1")), Assign(Name("j"), "=", Name("n")))
 
 
 def test_headers():
