@@ -57,7 +57,8 @@ DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), MergeBlocks(), Coarsen(),
     JamThreads(), GridStride(), SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(), SharedPadding(),
     RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), StageSlices(), KeepReads(), FastMath(),
-    FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(),
+    LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 
