@@ -37,6 +37,7 @@ SURELY = 0.75  # see _surely_right
 OVERFLOWED_NEAR = 2.0**-7  # how near to the truth, relatively, counts where the original has no number at all
 ORDERED = frozenset({"sorted", "reverse"})
 ADDS = re.compile(r"\batomicAdd|\b(?:atom|red)\.(?:[\w:]+\.)*add\b")
+CARRIED = 4.0  # what a mean that runs along ordered values carries, beside what a sum of them does
 FREE_LENGTH = 8.0  # sums of up to 64 terms are covered by the floor itself; longer ones need more room
 
 
@@ -159,7 +160,7 @@ def tolerance(contract: Contract, case: Case, dtype: np.dtype[Any], *, flushed: 
     if relative is None:
         growth = max(1.0, math.sqrt(length) / FREE_LENGTH)
         if case.family in ORDERED:  # what rounds one way all along does not average out
-            growth *= growth
+            growth *= growth * CARRIED
         relative = FLOOR_ULPS.get(dtype.itemsize, 1.0) * limits.eps * growth
     absolute = (1.0 + math.sqrt(length)) * limits.smallest  # terms may be scaled before they are summed
     if flushed and dtype.itemsize in (2, 4) and limits.largest > 1e38:  # float32, and bfloat16, computed as float32

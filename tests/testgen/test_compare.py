@@ -394,7 +394,7 @@ def test_ordered_values_may_err_with_the_length_of_the_sum_others_with_its_root(
     summed = contract(tolerance=Tolerance(sum_length="m"))
     normal, ordered = (tolerance(summed, case(m=4096, family=f), np.dtype("f4"))[0] for f in ("normal", "sorted"))
     assert normal == pytest.approx(32 * 2**-23 * 64 / 8)
-    assert ordered == pytest.approx(32 * 2**-23 * 4096 / 64)
+    assert ordered == pytest.approx(4 * 32 * 2**-23 * 4096 / 64)
 
 
 def variance(x: Array) -> Array:
