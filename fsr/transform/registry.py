@@ -33,6 +33,7 @@ from fsr.transform.plain.action import Restate
 from fsr.transform.protocol import Action
 from fsr.transform.recurrence.action import StepLaunches
 from fsr.transform.rows.action import ROW_PER_BLOCK, ROW_PER_WARP
+from fsr.transform.scratch.interleave import InterleaveScratch
 from fsr.transform.stencil.action import MarchStencil, TileStencil
 from fsr.transform.stencil.interior import SplitInterior
 from fsr.transform.vector.strided import VectorizeStrided
@@ -47,7 +48,7 @@ STRUCTURAL: tuple[Action, ...] = (
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), Coarsen(), GridStride(),
     SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(), SharedPadding(), RowPadding(), ScalarReplacement(),
-    PrivatizeShared(), RegisterPromotion(),
+    PrivatizeShared(), RegisterPromotion(), InterleaveScratch(),
     KeepReads(), FastMath(), FloatLiterals(), Reciprocal(), Unroll(), Restrict(), CacheHint(), Index32(),
     LaunchBounds(), CompileFlags(),
 )  # fmt: skip
