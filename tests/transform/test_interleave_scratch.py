@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fsr.guard.check import guard
 from fsr.transform.scratch.interleave import InterleaveScratch
 
 SIZES = [{"m": m, "n": n} for m, n in [(1, 1), (1, 5), (37, 2), (64, 8), (130, 33), (257, 17)]]
@@ -224,6 +225,7 @@ def test_results_stay_and_threads_have_neighbouring_elements(text: str, subject_
     changed = action.apply(subject, move)
     assert changed.actions == ("interleave-scratch@plan",)
     assert "slices" in changed.source
+    assert guard(changed, subject.candidate) is None
     runner.check(subject, changed, *SIZES)
     assert not runner.faults(changed, subject.contract, {"m": 70, "n": 9})
 
@@ -313,3 +315,8 @@ def test_the_more_of_the_accesses_the_more_is_promised(subject_from) -> None:
     once = DIRECT.replace("for (int i = n - 1; i > 0; i--)", "if (n > 1) for (int i = n - 1; i < n; i++)")
     less = next(InterleaveScratch().moves(subject_from(kernel(once.replace("-= w", "= x"))))).gain
     assert 1.5 < less < much <= 4.0
+
+
+def test_pointers_of_two_slices_are_not_compared(subject_from) -> None:
+    text = kernel(POINTER).replace("*end = own + n;", "*end = w + (row + 1) * n;")
+    assert list(InterleaveScratch().moves(subject_from(text))) == []

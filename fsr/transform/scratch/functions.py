@@ -30,6 +30,7 @@ class Version:
     """A function with pointers with a stride in some places."""
 
     function: KernelForm
+    head: str
     text: str
     body: Block
     pointers: Pointers
@@ -69,6 +70,7 @@ def edits(
         span = own[0].function.span
         assert span is not None
         text = [source.encode()[slice(*span)].decode()] if name in kept else []
+        text += [v.head + ";" for v in own if len(own) > 1]  # they may call one another
         found.append((span, "\n\n".join([*text, *(v.text for v in own)])))
     return found
 
@@ -87,7 +89,9 @@ def _version(source: str, function: KernelForm, places: Collection[int], *, wide
     pointers = Pointers(wide=wide)
     for n in places:
         param = function.params[n]
-        if param.type.count("*") != 1 or "&" in param.type or "volatile" in param.type or param.default:
+        if param.type.count("*") != 1 or "&" in param.type or "volatile" in param.type:
+            raise Unfit
+        if any(p.default for p in function.params):
             raise Unfit
         pointers.strided[param.name] = element_type(param.type)
     form = expanded(function, source)
@@ -97,11 +101,12 @@ def _version(source: str, function: KernelForm, places: Collection[int], *, wide
     body = pointers.rewritten(form.body)
     check_macros(source, form, pointers)
     texts = {n: f"{pointers.type_of(given[function.params[n].name])} {function.params[n].name}" for n in places}
-    return Version(function, _text(source, function, texts, body), body, pointers)
+    head, brace = _head(source, function, texts)
+    return Version(function, head, f"{head}{brace}\n{emit_stmts(body, 1)}}}", body, pointers)
 
 
-def _text(source: str, function: KernelForm, params: Mapping[int, str], body: Block) -> str:
-    """The function's own head, with some parameters another, and a new body."""
+def _head(source: str, function: KernelForm, params: Mapping[int, str]) -> tuple[str, str]:
+    """The function's own head, with some parameters another, and what stands up to its body, the brace included."""
     own = source.encode()[slice(*(function.span or (0, 0)))].decode()
     tokens = tokenize(own)
     at = next((i for i, t in enumerate(tokens) if t.text == function.name and tokens[i + 1].text == "("), None)
@@ -113,7 +118,8 @@ def _text(source: str, function: KernelForm, params: Mapping[int, str], body: Bl
     if len(written) != len(function.params):
         raise Unfit
     listed = ", ".join(params.get(n, text) for n, text in enumerate(written))
-    return f"{own[: tokens[at + 1].end]}{listed}{own[tokens[close].start : brace.end]}\n{emit_stmts(body, 1)}}}"
+    head = f"{own[: tokens[at + 1].end]}{listed}{own[tokens[close].start : brace.start]}"
+    return head.rstrip(), head[len(head.rstrip()) :] + brace.text
 
 
 def _definitions(source: str) -> Sequence[str]:

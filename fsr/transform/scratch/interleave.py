@@ -205,6 +205,9 @@ class _Rewriting:
         spans = [k.span for k in self.kernels.values() if k.span is not None]
         calls = {c for p in self.pointers.values() for c in p.calls}
         new = versions(source, calls, min(start for start, _ in spans), wide=self.wide)
+        compared = any(p.compared for p in (*self.pointers.values(), *(v.pointers for v in new.values())))
+        if compared and any(len(p.numbers) > 1 for p in self.pointers.values()):
+            raise Unfit  # those of two slices are not in the order that they were in
         changes = edits(source, new, self.pointers)
         changes += [(k.span, emit_kernel(k).rstrip("\n")) for k in self.kernels.values() if k.span is not None]
         data = source.encode()

@@ -38,7 +38,7 @@ from fsr.source.form import (
 )  # fmt: skip
 from fsr.source.mapping import with_parts
 from fsr.source.walk import Block, opaque_names, walk_stmts
-from fsr.transform.scratch.slices import Slicing
+from fsr.transform.scratch.slices import Place, Slicing
 from fsr.transform.scratch.strided import STRIDED
 
 _STEP = re.compile(r"(?:\+\+|--)\s*(\w+)|(\w+)\s*(?:\+\+|--)")
@@ -66,7 +66,8 @@ class Pointers:
     """``buffers``: by the name that leads to one's beginning; ``raw``: the element types of other pointers that may be
     stood in for; ``strided``: the element types of the variables that become pointers with a stride; ``origins``: to
     which buffer, and which index of it, those lead that are set once; ``calls``: the functions that are called, and in
-    which places they are handed such pointers; ``wide``: whether strides need 64 bits."""
+    which places they are handed such pointers; ``wide``: whether strides need 64 bits; ``compared``:
+    whether such pointers are compared with one another; ``numbers``: of the slices that they lead to."""
 
     slicing: Slicing | None = None
     buffers: dict[str, Buffer] = field(default_factory=dict)
@@ -75,6 +76,8 @@ class Pointers:
     origins: dict[str, tuple[str, Expr]] = field(default_factory=dict)
     calls: set[tuple[str, frozenset[int]]] = field(default_factory=set)
     wide: bool = False
+    compared: bool = False
+    numbers: set[Expr] = field(default_factory=set)
 
     def rewritten(self, body: Block) -> Block:
         """The statements with strided pointers. Raises Unfit."""
@@ -176,6 +179,7 @@ class Pointers:
                 type_ = (
                     None if s.type is None else "auto" if s.type.strip() == "auto" else self.type_of(self.strided[name])
                 )
+                self.compared = True
                 parts = replace(s, type=type_, start=self._strided(s.start), body=self._block(s.body))
                 return replace(parts, bound=self._strided(s.bound), step=self._value(s.step))
             case Assign(target=Name(name), op=op, value=value) if name in self.strided:
@@ -231,7 +235,8 @@ class Pointers:
             name = pointed(e, frozenset(self.raw))
             if name is None:
                 raise Unfit
-            return self._made(self.raw[name[0]], self._value(e), Literal("1"))
+            self.numbers.add(e)
+            return self._made(self.raw[name[0]], (self._value(e), Literal("1")))
         match e:
             case Name() | OpaqueExpr():
                 return e
@@ -270,17 +275,24 @@ class Pointers:
         return self.slicing is None or all(self.slicing.is_offset(offset, length) for length in lengths)
 
     def _made_of(self, buffer: Buffer, index: Expr | None) -> Expr:
-        address = Binary("+", Name(buffer.parameter), self._new_index(buffer, index))
-        return self._made(buffer.type, address, buffer.slices)
+        place = self._place(buffer, index)
+        self.numbers.add(place.number)
+        address = Binary("+", Name(buffer.parameter), self._value(place.number))
+        offset = () if place.offset is None else (self._value(place.offset),)
+        return self._made(buffer.type, (address, buffer.slices, *offset))
 
-    def _made(self, kind: str, address: Expr, stride: Expr) -> Expr:
-        return Call(Name(self.type_of(kind)), (address, stride))
+    def _made(self, kind: str, parts: tuple[Expr, ...]) -> Expr:
+        return Call(Name(self.type_of(kind)), parts)
 
-    def _new_index(self, buffer: Buffer, index: Expr | None) -> Expr:
-        """Where an element of a buffer lies now."""
+    def _place(self, buffer: Buffer, index: Expr | None) -> Place:
         place = None if index is None or self.slicing is None else self.slicing.place(index, buffer.length)
         if place is None:
             raise Unfit
+        return place
+
+    def _new_index(self, buffer: Buffer, index: Expr | None) -> Expr:
+        """Where an element of a buffer lies now."""
+        place = self._place(buffer, index)
         number = self._value(place.number)
         if place.offset is None:
             return number
@@ -312,6 +324,7 @@ class Pointers:
             case Binary(",", left, right):
                 return Binary(",", self._dropped(left), self._dropped(right))
             case Binary(op, left, right) if op in _COMPARED and self._kind(left) and self._kind(right):
+                self.compared = True
                 return Binary(op, self._strided(left), self._strided(right))
             case Call():
                 return self._call(e)

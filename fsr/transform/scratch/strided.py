@@ -1,39 +1,38 @@
-"""The class of pointers that step over what other threads have in between, as a candidate's text holds it."""
+"""The class of pointers that step over what other threads have in between, as a candidate's text holds it.
+
+It counts elements and asks for no address, so that a candidate cannot come to depend on where a buffer lies.
+"""
 
 from __future__ import annotations
 
 STRIDED = "fsr_strided"
-STRIDED_CLASS = """\
-// A pointer to elements that lie ``stride`` apart, used like any other.
+_METHOD = "__device__ __forceinline__"
+_ARITHMETIC = """\
+    template <typename I> {method} T &operator[](I n) const { return slice[(place + n) * stride]; }
+    {method} T &operator*() const { return slice[place * stride]; }
+    {method} T *operator->() const { return &slice[place * stride]; }
+    template <typename I> {method} fsr_strided operator+(I n) const { return {slice, stride, Stride(place + n)}; }
+    template <typename I> {method} fsr_strided operator-(I n) const { return {slice, stride, Stride(place - n)}; }
+    template <typename I> {method} fsr_strided &operator+=(I n) { return place += n, *this; }
+    template <typename I> {method} fsr_strided &operator-=(I n) { return place -= n, *this; }
+    {method} fsr_strided &operator++() { return ++place, *this; }
+    {method} fsr_strided &operator--() { return --place, *this; }
+    {method} fsr_strided operator++(int) { return {slice, stride, place++}; }
+    {method} fsr_strided operator--(int) { return {slice, stride, place--}; }
+    {method} Stride operator-(fsr_strided other) const { return place - other.place; }
+"""
+_COMPARISONS = "".join(
+    f"    {_METHOD} bool operator{op}(fsr_strided other) const {{ return place {op} other.place; }}\n"
+    for op in ("==", "!=", "<", "<=", ">", ">=")
+)
+STRIDED_CLASS = f"""\
+// A pointer to elements that lie ``stride`` apart, used like any other; it is compared with others of its slice.
 template <typename T, typename Stride = int>
-struct fsr_strided {
-    T *at;
-    Stride stride;
+struct fsr_strided {{
+    T *slice;
+    Stride stride, place;
     fsr_strided() = default;
-    __device__ __forceinline__ fsr_strided(T *at, Stride stride) : at(at), stride(stride) {}
-    template <typename I> __device__ __forceinline__ T &operator[](I n) const { return at[n * stride]; }
-    __device__ __forceinline__ T &operator*() const { return *at; }
-    __device__ __forceinline__ T *operator->() const { return at; }
-    template <typename I> __device__ __forceinline__ fsr_strided operator+(I n) const
-    {
-        return {at + n * stride, stride};
-    }
-    template <typename I> __device__ __forceinline__ fsr_strided operator-(I n) const
-    {
-        return {at - n * stride, stride};
-    }
-    template <typename I> __device__ __forceinline__ fsr_strided &operator+=(I n) { at += n * stride; return *this; }
-    template <typename I> __device__ __forceinline__ fsr_strided &operator-=(I n) { at -= n * stride; return *this; }
-    __device__ __forceinline__ fsr_strided &operator++() { at += stride; return *this; }
-    __device__ __forceinline__ fsr_strided &operator--() { at -= stride; return *this; }
-    __device__ __forceinline__ fsr_strided operator++(int) { fsr_strided old = *this; at += stride; return old; }
-    __device__ __forceinline__ fsr_strided operator--(int) { fsr_strided old = *this; at -= stride; return old; }
-    __device__ __forceinline__ long long operator-(fsr_strided other) const { return (at - other.at) / stride; }
-    __device__ __forceinline__ bool operator==(fsr_strided other) const { return at == other.at; }
-    __device__ __forceinline__ bool operator!=(fsr_strided other) const { return at != other.at; }
-    __device__ __forceinline__ bool operator<(fsr_strided other) const { return at < other.at; }
-    __device__ __forceinline__ bool operator<=(fsr_strided other) const { return at <= other.at; }
-    __device__ __forceinline__ bool operator>(fsr_strided other) const { return at > other.at; }
-    __device__ __forceinline__ bool operator>=(fsr_strided other) const { return at >= other.at; }
-};
+    {_METHOD} fsr_strided(T *slice, Stride stride, Stride place = 0)
+        : slice(slice), stride(stride), place(place) {{}}
+{_ARITHMETIC.replace("{method}", _METHOD)}{_COMPARISONS}}};
 """
