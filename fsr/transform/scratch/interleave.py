@@ -24,6 +24,7 @@ from fsr.source.walk import fresh, walk_exprs
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.scratch.ends import leaves_slices
 from fsr.transform.scratch.functions import check_macros, edits, versions
+from fsr.transform.scratch.inlined import with_functions_written_out
 from fsr.transform.scratch.moved import with_slices_as_variables
 from fsr.transform.scratch.pointers import Buffer, Pointers, Unfit
 from fsr.transform.scratch.slices import Slices, Slicing, slices_of
@@ -82,9 +83,11 @@ def _laid_out(subject: Subject) -> _LaidOut | None:
 def _possible(subject: Subject, scratch: Scratch) -> list[Slices]:
     """The slices that a buffer may be cut into, the longest first."""
     lengths: dict[str, None] = {}
+    lanes = 1
     for target in _targets(subject):
         arrays = frozenset(n for n, passed in target.passed.items() if passed == scratch.name)
         slicing = Slicing(target) if arrays else None
+        lanes = max((_lanes(target, name) for name in arrays), default=lanes)
         for e in walk_exprs(target.kernel.body) if slicing is not None else ():
             place = pointed(e, arrays)
             index = place[1] if place is not None else None
@@ -94,13 +97,23 @@ def _possible(subject: Subject, scratch: Scratch) -> list[Slices]:
                 lengths |= dict.fromkeys(slicing.lengths(index))
     contract = subject.contract
     timed = {text: largest_timed(contract, text) or 0 for text in lengths}
-    found = [slices_of(contract, scratch.count, t) for t in sorted(lengths, key=lambda t: -timed[t])]
-    enough = (s for s in found if s is not None and timed[s.length] >= LEAST_LENGTH)
-    return [s for s in enough if (largest_timed(contract, s.count) or 0) >= LEAST_SLICES]
+    found: list[Slices] = []
+    for text in sorted(lengths, key=lambda t: -timed[t]):
+        slices = slices_of(contract, scratch.count, text if lanes == 1 else f"({text}) * {lanes}")
+        enough = timed[text] * lanes >= LEAST_LENGTH and slices is not None
+        if slices is not None and enough and (largest_timed(contract, slices.count) or 0) >= LEAST_SLICES:
+            found.append(replace(slices, length=text, lanes=lanes))
+    return found
+
+
+def _lanes(target: Target, parameter: str) -> int:
+    """How many elements of a buffer one of a parameter is: 4 of a ``float4 *``."""
+    return resolve_dtype(element_type(target.kernel.param(parameter).type), target.aliases)[1]
 
 
 def _targets(subject: Subject) -> list[Target]:
-    """Every launch of the plan, macros written out and slices that a parameter is moved to as variables."""
+    """Every launch of the plan. Macros, and functions that are handed a buffer whole, are written out, and slices that
+    a parameter is moved to are variables."""
 
     def think() -> list[Target]:
         found = []
@@ -108,8 +121,11 @@ def _targets(subject: Subject) -> list[Target]:
             kernel = subject.kernels.get(function_name(launch.entry))
             if kernel is not None and kernel.span is not None and len(launch.args) == len(kernel.params):
                 plain = Target(kernel, position, subject.candidate, subject.contract, "plan")
-                form = with_slices_as_variables(expanded(kernel, subject.candidate.source), plain)
-                found.append(replace(plain, kernel=form))
+                names = {s.name for s in subject.candidate.plan.scratch}
+                buffers = frozenset(n for n, passed in plain.passed.items() if passed in names)
+                form = expanded(kernel, plain.source)
+                form = with_functions_written_out(form, plain.source, buffers) if buffers else form
+                found.append(replace(plain, kernel=with_slices_as_variables(form, plain)))
         return found
 
     return subject.once("targets of interleave-scratch", think)
@@ -190,7 +206,8 @@ class _Rewriting:
         dtype = next(s.dtype for s in self.subject.candidate.plan.scratch if s.name == target.passed[param.name])
         if param.type.count("*") != 1 or "volatile" in param.type:
             raise Unfit
-        if kind not in target.type_names - set(target.aliases) and resolve_dtype(kind, target.aliases) != (dtype, 1):
+        told = resolve_dtype(kind, target.aliases) == (dtype, slices.lanes)
+        if not told and (kind not in target.type_names - set(target.aliases) or slices.lanes != 1):
             raise Unfit
         return Buffer(param.name, kind, slices.length, count)
 

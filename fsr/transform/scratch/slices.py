@@ -32,10 +32,12 @@ _MOST_FACTORS, _DEEPEST = 6, 4
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """The slices of a buffer: how many elements each has, and how many there are, as size expressions."""
+    """The slices of a buffer: how many elements each has, and how many there are, as size expressions. An element is as
+    many of the buffer's as a vector has ``lanes``."""
 
     length: str
     count: str
+    lanes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
