@@ -7,7 +7,7 @@ indices, arithmetic, comparisons and calls that take it stay as they stand.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from fsr.analysis.accesses import element, pointed
@@ -40,6 +40,7 @@ from fsr.source.mapping import with_parts
 from fsr.source.walk import Block, opaque_names, walk_stmts
 from fsr.transform.scratch.slices import Place, Slicing
 from fsr.transform.scratch.strided import STRIDED
+from fsr.transform.scratch.verbatim import calls_with
 
 _STEP = re.compile(r"(?:\+\+|--)\s*(\w+)|(\w+)\s*(?:\+\+|--)")
 _COMPARED = frozenset(("<", "<=", ">", ">=", "==", "!=", "-"))
@@ -356,24 +357,15 @@ class Pointers:
         return replace(e, callee=e.callee if isinstance(e.callee, Name) else self._value(e.callee), args=args)
 
     def _check(self, text: str) -> None:
-        """Verbatim text may reach elements (``p[i]``, ``*p``, ``*p++``), and do nothing else with a pointer."""
+        """Verbatim text may reach elements and call functions, and do nothing else with a pointer."""
         if opaque_names(text) & self.buffers.keys():
             raise Unfit
-        if opaque_names(text) & self.strided.keys() and not _reaches_elements(text, self.strided.keys()):
-            raise Unfit
+        if opaque_names(text) & self.strided.keys():
+            calls = calls_with(text, self.strided.keys())
+            if calls is None:
+                raise Unfit
+            self.calls |= calls
 
 
 def _may_point(type_: str) -> bool:
     return "*" in type_ or "auto" in type_
-
-
-def _reaches_elements(text: str, names: Iterable[str]) -> bool:
-    """Whether each of the names stands in a text only where an element is reached through it."""
-    for found in re.finditer(rf"(?<![\w.])(?:{'|'.join(map(re.escape, names))})\b", text):
-        before, behind = text[: found.start()].rstrip(), text[found.end() :].lstrip()
-        stepped = re.sub(r"(\+\+|--)$", "", before).rstrip()
-        if re.search(r"(?:^|[-+=(,;:?!{}<>|%]|\breturn)\s*\*$", stepped):
-            continue
-        if not (behind.startswith("[") and before == stepped and not before.endswith(("&", "->"))):
-            return False
-    return True
