@@ -321,6 +321,25 @@ def test_no_move_where_a_function_allows_none(old: str, new: str, subject_from) 
     assert list(InterleaveScratch().moves(subject_from(kernel(SORTED, before=SORT.replace(old, new, 1))))) == []
 
 
+WHOLE_REFUSED = {
+    "a result that is not the last": ("body(x, y, w, m, n);", "body(x, y, w, m, n); y[t] += 1.0f;"),
+    "moved in it": ("float *own = row_of(w, t, n);", "w += t * n; float *own = w;"),
+    "verbatim code in it": ("float *own = row_of(w, t, n);", "float *own; do { own = row_of(w, t, n); } while (0);"),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), WHOLE_REFUSED.values(), ids=WHOLE_REFUSED.keys())
+def test_no_move_where_a_function_that_takes_all_cannot_be_written_out(old: str, new: str, subject_from) -> None:
+    assert old in CALLS + WHOLE
+    text = kernel(CALLS.replace(old, new), before=WHOLE.replace(old, new))
+    assert list(InterleaveScratch().moves(subject_from(text))) == []
+
+
+def test_vectors_promise_less_than_their_elements(subject_from) -> None:
+    vectors = next(InterleaveScratch().moves(subject_from(KERNELS["vectors"]))).gain
+    assert 1.0 < vectors < 2.0 < next(InterleaveScratch().moves(subject_from(KERNELS["direct"]))).gain
+
+
 def test_no_move_where_the_launch_stays_or_one_launch_does_not_allow_it(subject_from) -> None:
     assert list(InterleaveScratch().moves(subject_from(kernel(DIRECT), keep_launch=True))) == []
     text = KERNELS["two launches"]

@@ -19,7 +19,8 @@ from fsr.source.names import words
 from fsr.source.parse import parse_device_functions, parse_kernels
 from fsr.source.tokens import close_of, source_of, split_commas, tokenize
 from fsr.source.walk import Block, kernel_names, names_mentioned
-from fsr.transform.scratch.pointers import Pointers, Unfit
+from fsr.transform.scratch.buffers import Unfit
+from fsr.transform.scratch.pointers import Pointers
 
 Wanted = tuple[str, frozenset[int]]
 _MOST = 16

@@ -22,11 +22,12 @@ from fsr.source.rewrite import insert_helpers
 from fsr.source.types import resolve_dtype
 from fsr.source.walk import fresh, walk_exprs
 from fsr.transform.protocol import Move, Subject
+from fsr.transform.scratch.buffers import Buffer, Unfit
 from fsr.transform.scratch.ends import leaves_slices
 from fsr.transform.scratch.functions import check_macros, edits, versions
 from fsr.transform.scratch.inlined import with_functions_written_out
 from fsr.transform.scratch.moved import with_slices_as_variables
-from fsr.transform.scratch.pointers import Buffer, Pointers, Unfit
+from fsr.transform.scratch.pointers import Pointers
 from fsr.transform.scratch.slices import Slices, Slicing, slices_of
 from fsr.transform.scratch.strided import STRIDED, STRIDED_CLASS
 from fsr.transform.sizes import INT_LIMIT, largest, largest_timed
@@ -165,9 +166,7 @@ class _Rewriting:
         launches = list(plan.launches)
         for target in self.targets:
             launches[target.position] = self._launch(target)
-        source = self._source()
-        changed = replace(plan, launches=tuple(launches))
-        return _LaidOut(source, changed, self._gain())
+        return _LaidOut(self._source(), replace(plan, launches=tuple(launches)), self._gain())
 
     def _launch(self, target: Target) -> Launch:
         """The launch with the numbers of slices; the kernel's new form is kept. Raises Unfit where another launch of
@@ -177,8 +176,7 @@ class _Rewriting:
         added: list[tuple[Param, ScalarArgument]] = []
         buffers: dict[str, Buffer] = {}
         for param in kernel.params:
-            passed = target.passed.get(param.name)
-            slices = self.rules.get(passed or "")
+            slices = self.rules.get(target.passed.get(param.name, ""))
             if slices is None:
                 continue
             if slices.count not in counts:
@@ -234,7 +232,7 @@ class _Rewriting:
         return insert_helpers(text, STRIDED_CLASS) if f"{STRIDED}<" in text else text
 
     def _gain(self) -> float:
-        """By how many of the accesses in loops are of what is laid out anew."""
+        """By how many of the accesses in loops are of what is laid out anew, and how little of a sector each takes."""
         mine = others = 0
         for target in self.targets:
             known = self.pointers[target.kernel.name]
@@ -243,5 +241,5 @@ class _Rewriting:
                 if a.loops and a.array is not None:
                     mine, others = (mine + 1, others) if a.array in names else (mine, others + 1)
             mine += 2 * sum(bool(places) for _, places in known.calls)
-        share = mine / (mine + others) if mine else 0.0
+        share = mine / (mine + others) / max(s.lanes for s in self.rules.values()) if mine else 0.0
         return max(_LEAST_GAIN, 1.0 + (_MOST_GAIN - 1.0) * share)

@@ -38,28 +38,13 @@ from fsr.source.form import (
 )  # fmt: skip
 from fsr.source.mapping import with_parts
 from fsr.source.walk import Block, opaque_names, walk_stmts
+from fsr.transform.scratch.buffers import Buffer, Unfit
 from fsr.transform.scratch.slices import Place, Slicing
 from fsr.transform.scratch.strided import STRIDED
 from fsr.transform.scratch.verbatim import calls_with
 
 _STEP = re.compile(r"(?:\+\+|--)\s*(\w+)|(\w+)\s*(?:\+\+|--)")
 _COMPARED = frozenset(("<", "<=", ">", ">=", "==", "!=", "-"))
-
-
-class Unfit(Exception):  # noqa: N818  # not an error: nothing is offered
-    """Raised where a pointer is used in a way that a pointer with a stride does not allow."""
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """A parameter that is scratch memory: its slices' length, what there are of them (as the kernel names it), and the
-    number before it that all indices begin at (None: 0)."""
-
-    parameter: str
-    type: str
-    length: str
-    slices: Expr
-    start: Expr | None = None
 
 
 @dataclass
