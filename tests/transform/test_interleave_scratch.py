@@ -58,7 +58,7 @@ POINTER = """
         while (p < end) *p++ = *mine++;
         for (float *q = own; q != end; ++q) *q += (float)(q - own);
         int left = n;
-        do { left--; own[left] *= 0.5f; } while (left > 0);
+        do { left--; own[left] *= 0.5f; } while (left > 0 && left < n);
         left = n;
         switch (left & 1) { case 0: *own += 1.0f; break; default: halve(own + left / 2, left - left / 2); }
         for (long i = 0; i < n; ++i) y[row * n + i] = own[i] + *(end - 1) + (own + n)[-1];
@@ -296,6 +296,7 @@ POINTERS_REFUSED = {
     "moved to another slice": ("int left = n;", "int left = n; p += m * n;"),
     "handed to a function of another file": ("int left = n;", "int left = n; fill(own, n);"),
     "hidden by a macro": ("int left = n;", "int left = n; HIDDEN;"),
+    "a length that verbatim code sets": ("left--;", "left--; n += 0;"),
     "taken in verbatim code": ("own[left] *= 0.5f;", "float *here = own + left; *here *= 0.5f;"),
 }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations
 
@@ -22,6 +22,7 @@ from fsr.expressions import parse
 from fsr.source.form import Assign, Binary, Call, Cast, Declare, Expr, For, Index, Literal, Name, Unary
 from fsr.source.mapping import map_expr
 from fsr.source.walk import identifiers, integer, names_in, walk_stmts
+from fsr.transform.scratch.verbatim import without_what_is_read
 from fsr.transform.sizes import always
 from fsr.transform.target import Target
 
@@ -103,7 +104,7 @@ class Slicing:
     """The indices of one kernel taken apart."""
 
     def __init__(self, target: Target) -> None:
-        self.target = target
+        self.target = target = replace(target, kernel=without_what_is_read(target.kernel))
         self.ids = _IDS | _made_from(target, _IDS)
         self._lanes = _LANES | _made_from(target, _LANES)
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 
 from fsr.analysis.calls import LOADS
+from fsr.source.form import KernelForm, OpaqueStmt, Stmt
+from fsr.source.mapping import map_stmts
 from fsr.source.tokens import close_of, split_commas, tokenize
+from fsr.source.walk import opaque_names
 
 _NO_CALLS = frozenset(("if", "while", "for", "switch", "return", "sizeof"))
 _BEFORE_STAR = re.compile(r"(?:^|[-+=(,;:?!{}<>|%]|\breturn)\s*\*$")
@@ -28,6 +32,25 @@ def calls_with(text: str, names: Collection[str]) -> Calls | None:
         if not (behind.startswith("[") and before == stepped and not before.endswith(("&", "->"))):
             return None
     return None if any(name in LOADS or name.startswith("atomic") for name, _ in calls) else calls
+
+
+def without_what_is_read(kernel: KernelForm) -> KernelForm:
+    """The kernel for analysis: of verbatim statements only the names that they may set, so that the others are known
+    for what they are."""
+    functions = {one.split("(")[0] for one in kernel.by_reference}
+
+    def change(s: Stmt) -> Stmt:
+        if not isinstance(s, OpaqueStmt) or opaque_names(s.text) & (functions | kernel.macro_words):
+            return s
+        return replace(s, text=" ".join(sorted(n for n in opaque_names(s.text) if _may_set(s.text, n))))
+
+    return replace(kernel, body=map_stmts(kernel.body, change))
+
+
+def _may_set(text: str, name: str) -> bool:
+    word = rf"(?<![\w.]){re.escape(name)}\b"
+    behind = r"\s*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--|\[|\.|->)"
+    return re.search(rf"{word}{behind}|(?:\+\+|--|&|\*|[\w>]\s)\s*{word}", text) is not None
 
 
 def _handed(text: str, names: Collection[str]) -> tuple[Calls, set[int]]:
