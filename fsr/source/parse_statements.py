@@ -263,7 +263,7 @@ class Reader:
             inner, value = declarator.child_by_field_name("declarator"), declarator.child_by_field_name("value")
             if inner is None or value is None:
                 return None
-            init = self._initial(value, base, inner.type)
+            init = self._initial(value, base, "array_declarator" if _is_array(inner) else inner.type)
             declarator = inner
         stars, dims = "", list[Expr]()
         while declarator.type in ("pointer_declarator", "array_declarator", "reference_declarator"):
@@ -377,6 +377,13 @@ def _named_after_brackets(text: Callable[[Node], str], node: Node) -> Node | Non
     elif right is not None and right.type == "call_expression":
         right = right.child_by_field_name("function")
     return right if right is not None and right.type == "identifier" else None
+
+
+def _is_array(declarator: Node | None) -> bool:
+    """Whether a declarator has extents, of pointers too (``*rows[2]``)."""
+    if declarator is None or declarator.type not in ("pointer_declarator", "array_declarator"):
+        return False
+    return declarator.type == "array_declarator" or _is_array(declarator.child_by_field_name("declarator"))
 
 
 def _is_plain(base: str, declarator_type: str) -> bool:

@@ -40,6 +40,7 @@ from fsr.transform.plain.action import Restate
 from fsr.transform.protocol import Action
 from fsr.transform.recurrence.action import StepLaunches
 from fsr.transform.rows.action import ROW_PER_BLOCK, ROW_PER_WARP
+from fsr.transform.scratch.interleave import InterleaveScratch
 from fsr.transform.slices.action import StageSlices
 from fsr.transform.stencil.action import MarchStencil, TileStencil
 from fsr.transform.stencil.interior import SplitInterior
@@ -56,9 +57,9 @@ STRUCTURAL: tuple[Action, ...] = (
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), MergeBlocks(), Coarsen(),
     JamThreads(), GridStride(), SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(), SharedPadding(),
-    RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), StageSlices(), KeepReads(), FastMath(),
-    FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(),
-    LaunchBounds(), CompileFlags(),
+    RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), StageSlices(), InterleaveScratch(),
+    KeepReads(), FastMath(), FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(),
+    CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 

@@ -24,7 +24,8 @@ def subject_of(text: str, **options: object) -> Subject:
     """The subject of a kernel text with a contract block."""
     file = KernelFile.from_text(text)
     contract = load_contract(file)
-    candidate = Candidate(file.cut(contract.entry).text, contract.plan)
+    entries = dict.fromkeys((contract.entry, *(launch.entry for launch in contract.plan.launches)))
+    candidate = Candidate(file.cut(*entries).text, contract.plan)
     return replace(Subject(candidate, parse_kernels(candidate.source), contract), **options)
 
 

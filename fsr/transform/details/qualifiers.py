@@ -74,6 +74,8 @@ def _param(kernel: KernelForm, param: Param) -> Param:
 
 def only_read(kernel: KernelForm, name: str) -> bool:
     """Whether every mention of a pointer parameter is a read of an element, or makes a pointer to const from it."""
+    if name in kernel.macro_words:
+        return False  # what macros do with it does not show
     mentions = reads = 0
     for s in walk_stmts(kernel.body):
         if isinstance(s, OpaqueStmt) and name in opaque_names(s.text):

@@ -1,0 +1,1 @@
+"""Scratch memory of a plan's own, laid out as its threads walk over it."""
