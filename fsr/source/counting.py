@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fsr.source.form import Assign, Call, Comment, Declare, For, Name, Scope, Stmt, While
+from fsr.source.loop_heads import counted_parts, has_continue
 from fsr.source.mapping import with_blocks
-from fsr.source.parse_statements import counted_parts, has_continue
 from fsr.source.walk import (
     Block,
     contains_opaque,

@@ -33,7 +33,7 @@ from fsr.source.form import (
     Unary,
     While,
 )  # fmt: skip
-from fsr.source.parse_statements import has_continue
+from fsr.source.loop_heads import has_continue
 from fsr.source.walk import base_name
 
 INDENT = "    "

@@ -10,7 +10,6 @@ from fsr.hardware.c_types import BY_SPELLING
 from fsr.source.blanks import Blank
 from fsr.source.form import (
     Assign,
-    Binary,
     Call,
     Comment,
     Declare,
@@ -27,9 +26,9 @@ from fsr.source.form import (
     Scope,
     Span,
     Stmt,
-    Unary,
     While,
 )  # fmt: skip
+from fsr.source.loop_heads import counted_parts, has_continue
 from fsr.source.parse_expressions import expression
 from fsr.source.types import plain_type
 
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 ASSIGNMENTS = frozenset(["=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="])
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 _ONE = Literal("1")
 _CLASSES = frozenset(["float16", "bfloat16"])  # of a number's size, but with constructors
 _NUMBERS = frozenset(spelling for spelling, type_ in BY_SPELLING.items() if type_.dtype not in _CLASSES)
@@ -400,54 +398,3 @@ def _after_equals(value: Node) -> bool:
 
 def _is_qualifier(text: str, node: Node) -> bool:
     return node.type in ("type_qualifier", "storage_class_specifier") and text not in ("const", "volatile", "register")
-
-
-def has_continue(body: tuple[Stmt, ...]) -> bool:
-    """Whether a ``continue`` in these statements would act on the loop around them (opaque text may hold one)."""
-    for statement in body:
-        match statement:
-            case Jump("continue"):
-                return True
-            case If(_, then, orelse) if has_continue(then) or has_continue(orelse):
-                return True
-            case Scope(inner) if has_continue(inner):
-                return True
-            case OpaqueStmt(text) if re.search(r"\bcontinue\b", text):
-                return True
-    return False
-
-
-Counted = tuple[str | None, str, Expr, str, Expr, Expr]
-
-
-def counted_parts(init: list[Stmt], test: Expr, update: list[Stmt]) -> Counted | None:
-    """``(type, var, start, relation, bound, step)`` when the parts make a counted loop."""
-    match init:
-        case [Declare(type=type_, name=var, init=start, dims=())] if start is not None:
-            declared: str | None = type_
-        case [Assign(target=Name(var), op="=", value=start)]:
-            declared = None
-        case _:
-            return None
-    match test:
-        case Binary(op, Name(name), bound) if name == var and op in _FLIPPED:
-            relation = op
-        case Binary(op, bound, Name(name)) if name == var and op in _FLIPPED:
-            relation = _FLIPPED[op]
-        case _:
-            return None
-    step = _step(var, update)
-    return None if step is None else (declared, var, start, relation, bound, step)
-
-
-def _step(var: str, update: list[Stmt]) -> Expr | None:
-    match update:
-        case [Assign(target=Name(name), op="+=", value=step)] if name == var:
-            return step
-        case [Assign(target=Name(name), op="-=", value=step)] if name == var:
-            return Unary("-", step)
-        case [Assign(target=Name(name), op="=", value=Binary("+", Name(left), step))] if name == left == var:
-            return step
-        case [Assign(target=Name(name), op="=", value=Binary("-", Name(left), step))] if name == left == var:
-            return Unary("-", step)
-    return None

@@ -1,0 +1,60 @@
+"""What the head and the body of a loop must be for it to count."""
+
+from __future__ import annotations
+
+import re
+
+from fsr.source.form import Assign, Binary, Declare, Expr, If, Jump, Name, OpaqueStmt, Scope, Stmt, Unary
+
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
+
+
+def has_continue(body: tuple[Stmt, ...]) -> bool:
+    """Whether a ``continue`` in these statements would act on the loop around them (opaque text may hold one)."""
+    for statement in body:
+        match statement:
+            case Jump("continue"):
+                return True
+            case If(_, then, orelse) if has_continue(then) or has_continue(orelse):
+                return True
+            case Scope(inner) if has_continue(inner):
+                return True
+            case OpaqueStmt(text) if re.search(r"\bcontinue\b", text):
+                return True
+    return False
+
+
+Counted = tuple[str | None, str, Expr, str, Expr, Expr]
+
+
+def counted_parts(init: list[Stmt], test: Expr, update: list[Stmt]) -> Counted | None:
+    """``(type, var, start, relation, bound, step)`` when the parts make a counted loop."""
+    match init:
+        case [Declare(type=type_, name=var, init=start, dims=())] if start is not None:
+            declared: str | None = type_
+        case [Assign(target=Name(var), op="=", value=start)]:
+            declared = None
+        case _:
+            return None
+    match test:
+        case Binary(op, Name(name), bound) if name == var and op in _FLIPPED:
+            relation = op
+        case Binary(op, bound, Name(name)) if name == var and op in _FLIPPED:
+            relation = _FLIPPED[op]
+        case _:
+            return None
+    step = _step(var, update)
+    return None if step is None else (declared, var, start, relation, bound, step)
+
+
+def _step(var: str, update: list[Stmt]) -> Expr | None:
+    match update:
+        case [Assign(target=Name(name), op="+=", value=step)] if name == var:
+            return step
+        case [Assign(target=Name(name), op="-=", value=step)] if name == var:
+            return Unary("-", step)
+        case [Assign(target=Name(name), op="=", value=Binary("+", Name(left), step))] if name == left == var:
+            return step
+        case [Assign(target=Name(name), op="=", value=Binary("-", Name(left), step))] if name == left == var:
+            return Unary("-", step)
+    return None
