@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from fsr.cache.store import Store
-from tests.commandline import Fsr
+from tests.commandline import ROW_SUM, Fsr
 
 pytestmark = pytest.mark.timeout(900)  # a machine that others load takes its time
 
@@ -47,6 +47,14 @@ def begun(fsr: Fsr) -> str | None:
 
 def told(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [event for event in events if event["kind"] == "tell"]
+
+
+@pytest.fixture
+def row_sum(tmp_path: Path) -> Path:
+    """Long rows: whatever else was lost, a candidate that is left is clearly faster."""
+    path = tmp_path / "kernel.cu"
+    path.write_text(ROW_SUM.replace("max = 128, timed = 64", "max = 1024, timed = 1024"))
+    return path
 
 
 def right(fsr: Fsr, kernel: Path, run: str, result: dict[str, Any]) -> None:

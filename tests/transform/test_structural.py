@@ -10,13 +10,13 @@ from fsr.transform.registry import STRUCTURAL, all_actions
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EXPECTED = {
-    "gemm": {"block-shape"},
+    "gemm": {"block-shape", "share-loop"},
     "transpose": {"block-shape", "coarsen-rows"},
     "stencil": {"march-stencil", "tile-stencil", "block-shape", "coarsen-rows"},
     "scale_bias": {"block-shape", "coarsen-rows"},
     "saxpy": set(),
-    "softmax": {"row-per-warp", "row-per-block"},
-    "layer_norm": {"row-per-warp", "row-per-block"},
+    "softmax": {"row-per-warp", "row-per-block", "share-loop"},
+    "layer_norm": {"row-per-warp", "row-per-block", "share-loop"},
     "reduction": {"reduce-atomics", "shared-atomics"},
     "histogram": {"private-bins", "shared-atomics"},
     "realworld": {"row-per-warp", "row-per-block"},
