@@ -20,7 +20,6 @@ from fsr.source.form import (
     For,
     If,
     Index,
-    Jump,
     KernelForm,
     Member,
     Name,
@@ -29,7 +28,18 @@ from fsr.source.form import (
     Unary,
     While,
 )  # fmt: skip
-from fsr.source.walk import Block, base_name, blocks_of, exprs_of, names_in, subexprs, walk_expr, walk_exprs, walk_stmts
+from fsr.source.walk import (
+    Block,
+    base_name,
+    blocks_of,
+    exprs_of,
+    jumps,
+    names_in,
+    subexprs,
+    walk_expr,
+    walk_exprs,
+    walk_stmts,
+)
 
 _MEMORY = "?"  # any: it is not told which
 
@@ -184,18 +194,11 @@ class CommonValues:
     def _leaves(self, body: Block) -> bool:
         """Whether single threads may leave a turn of a loop, or the loop, before others."""
         for s in body:
-            if isinstance(s, If) and not self(s.test) and jumps(blocks_of(s)):
+            if isinstance(s, If) and not self(s.test) and any(map(jumps, blocks_of(s))):
                 return True
             if not isinstance(s, For | While) and any(self._leaves(block) for block in blocks_of(s)):
                 return True
         return False
-
-
-def jumps(blocks: tuple[Block, ...]) -> bool:
-    """Whether a break or continue of the loop around them stands in the blocks."""
-    return any(
-        isinstance(s, Jump) or (not isinstance(s, For | While) and jumps(blocks_of(s))) for b in blocks for s in b
-    )
 
 
 def _handed_on(kernel: KernelForm, names: _Names) -> Iterator[str]:

@@ -150,7 +150,7 @@ def _plan(file: str, base: Candidate, contract: Contract) -> Plan:
     try:
         plan = candidate_of(file.lstrip(), contract, "the answer").plan
         for launch in plan.launches:
-            for expression in (*launch.grid, *launch.block, launch.shared_bytes, launch.repeat):
+            for expression in (*launch.shape, launch.repeat):
                 parse(expression)
         for scratch in plan.scratch:
             parse(scratch.count)

@@ -23,6 +23,7 @@ from fsr.source.form import (
     For,
     If,
     Index,
+    Jump,
     KernelForm,
     Literal,
     Member,
@@ -335,6 +336,21 @@ def contains_return(stmts: Iterable[Stmt]) -> bool:
         isinstance(s, Return) or (isinstance(s, OpaqueStmt) and re.search(r"\b(return|goto)\b", s.text) is not None)
         for s in walk_stmts(stmts)
     )
+
+
+def jumps(stmts: Iterable[Stmt]) -> bool:
+    """Whether a ``break`` or ``continue`` in the statements acts on the loop around them."""
+    return any(isinstance(s, Jump) or (not isinstance(s, For | While) and any(map(jumps, blocks_of(s)))) for s in stmts)
+
+
+def outermost_loops(stmts: Iterable[Stmt]) -> Iterator[For | While]:
+    """Every loop that is in no other, in order."""
+    for s in stmts:
+        if isinstance(s, For | While):
+            yield s
+        else:
+            for block in blocks_of(s):
+                yield from outermost_loops(block)
 
 
 def loops(stmts: Iterable[Stmt]) -> list[For]:

@@ -44,6 +44,12 @@ def rebuilt(
     return rewritten(replace(target, candidate=changed), move, launch=lambda _: launch)
 
 
+def along(dims: tuple[str, str, str], axis: str, text: str) -> tuple[str, str, str]:
+    """A grid or a block with another extent along one axis."""
+    x, y, z = (text if a == axis else old for a, old in zip("xyz", dims, strict=True))
+    return x, y, z
+
+
 def with_launch(plan: Plan, position: int, change: Callable[[Launch], Launch]) -> Plan:
     """The plan with one of its launches changed."""
     launches = list(plan.launches)

@@ -106,9 +106,7 @@ def _size_names(found: Finding) -> set[str]:
     for access in found.walk.accesses:
         known |= {a for poly in access.bounds.values() for a in poly.symbols}
     if found.launch is not None:
-        known |= {
-            n for text in (*found.launch.grid, *found.launch.block, found.launch.shared_bytes) for n in names(text)
-        }
+        known |= {n for text in found.launch.shape for n in names(text)}
     return {n for n in known if n[0] not in "@?%"}
 
 

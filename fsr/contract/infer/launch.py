@@ -103,7 +103,7 @@ def need_sizes(found: Finding, sizes: Sequence[Size]) -> None:
     if found.launch is None or "launch" in found.open:
         return
     known = {s.name for s in sizes} | {p.name for p in found.signature.params}
-    texts = (*found.launch.grid, *found.launch.block, found.launch.shared_bytes)
+    texts = found.launch.shape
     free = sorted({n for text in texts for n in names(text)} - known)
     if free:
         found.open["launch"] = f"it depends on {', '.join(free)}, which could not be followed through host code"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fsr.records import Candidate
 from fsr.source.rewrite import insert_helpers
 from fsr.source.token import Token
-from fsr.source.tokens import tokenize
+from fsr.source.tokens import close_of, split_commas, tokenize
 from fsr.transform.protocol import Move, Subject
 
 MOST = 8
@@ -78,16 +78,9 @@ def _call(tokens: list[Token], at: int) -> tuple[int, int] | None:
         return None
     if at and (tokens[at - 1].text in (".", "->") or tokens[at - 1].kind == "name"):  # a method, a declaration
         return None
-    depth, comma = 0, 0
-    for place in range(at + 1, len(tokens)):
-        depth += (tokens[place].text in "([{") - (tokens[place].text in ")]}") if tokens[place].kind == "punct" else 0
-        if depth == 1 and tokens[place].text == ",":
-            if comma:
-                return None
-            comma = place
-        if depth == 0:
-            return (comma, place) if comma else None
-    return None
+    close = close_of(tokens, at + 1)
+    given = [] if close is None else split_commas(tokens[at + 2 : close])
+    return (at + 2 + len(given[0]), close) if close is not None and len(given) == 2 else None
 
 
 def _product(base: str, exponent: str, *, single: bool) -> str:

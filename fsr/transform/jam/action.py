@@ -24,7 +24,7 @@ from fsr.transform.jam.form import Alike, alike
 from fsr.transform.jam.statements import Jam, Threads
 from fsr.transform.launch.pointwise import pointwise
 from fsr.transform.launch.told_ids import with_ids
-from fsr.transform.plan import rewritten
+from fsr.transform.plan import along, rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.sizes import INT_LIMIT, always, largest, largest_timed
 from fsr.transform.target import Target, target_of, targets
@@ -67,8 +67,8 @@ class JamThreads:
 
 def _regrid(launch: Launch, axis: str, factor: int, args: tuple[ScalarArgument, ...]) -> Launch:
     """The launch with as many times fewer blocks along the axis."""
-    grid = [f"ceil_div({n}, {factor})" if a == axis else n for a, n in zip(AXES, launch.grid, strict=True)]
-    return replace(launch, grid=(grid[0], grid[1], grid[2]), args=(*launch.args, *args))
+    fewer = f"ceil_div({launch.grid[AXES.index(axis)]}, {factor})"
+    return replace(launch, grid=along(launch.grid, axis, fewer), args=(*launch.args, *args))
 
 
 @dataclass(frozen=True)

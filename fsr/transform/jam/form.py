@@ -13,10 +13,10 @@ from fsr.analysis.macros import expanded
 from fsr.analysis.types import INT, type_of
 from fsr.source.form import Assign, Binary, Call, Comment, Declare, Expr, For, If, KernelForm, Name, Stmt, While
 from fsr.source.mapping import substitute
+from fsr.source.narrowing import narrowed
 from fsr.source.walk import Block, exprs_of, fresh, identifiers, names_assigned, walk_expr, walk_stmts
 from fsr.transform.jam.exits import without_exits
 from fsr.transform.jam.gain import Weigher, Work
-from fsr.transform.jam.sinking import sunk
 from fsr.transform.jam.statements import assignable
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.launch.told_ids import with_ids
@@ -61,7 +61,7 @@ def alike(target: Target, axis: str) -> Alike | None:
     body = without_exits(owned, partial(_is_whole, target))
     if body is None:
         return None
-    body = sunk(body)
+    body = narrowed(body)
     chain, core = _guards(target, body)
     inside = (*(s for lead, _ in chain for s in lead), *core)
     top = [s.name for s in inside if isinstance(s, Declare)]

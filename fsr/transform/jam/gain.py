@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fsr.analysis.common_values import CommonValues, jumps
+from fsr.analysis.common_values import CommonValues
 from fsr.source.form import For, If, Scope, Stmt, While
-from fsr.source.walk import Block, exprs_of, walk_expr, walk_stmts
+from fsr.source.walk import Block, exprs_of, jumps, walk_expr, walk_stmts
 from fsr.transform.jam.terms import weight_of, weights
 
 _LOOP = 2  # a turn's own instructions
@@ -73,7 +73,7 @@ class Weigher:
     def rounds(self, s: For | While) -> bool:
         """Whether it may pay to go through a loop together for as long as all threads do: one that none leaves within
         a turn."""
-        return not jumps((s.body,)) and self.work(s.body).worth
+        return not jumps(s.body) and self.work(s.body).worth
 
     def _stmt(self, s: Stmt, depth: int) -> Work:
         common = self.common

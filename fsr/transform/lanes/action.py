@@ -14,17 +14,16 @@ from functools import partial
 
 from fsr.analysis.effects import Unclear
 from fsr.analysis.functions import hiding_macros
-from fsr.analysis.threads import AXES
 from fsr.records import Candidate, Launch
 from fsr.source.form import Binary, Comment, Declare, Expr, For, KernelForm, Literal, Member, Name, Stmt, number
-from fsr.source.walk import BUILTINS, fresh, kernel_names, walk_exprs, walk_stmts
+from fsr.source.walk import BUILTINS, fresh, kernel_names, walk_stmts
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.lanes.forms import forms
 from fsr.transform.lanes.loops import Loops, Shared
 from fsr.transform.lanes.promise import gain
 from fsr.transform.lanes.work import Work
 from fsr.transform.launch.cooperation import cooperates
-from fsr.transform.launch.told_ids import Ids, with_ids
+from fsr.transform.launch.told_ids import Ids, ids_in, taken_apart, with_ids
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.rows.action import ROW_PER_WARP
@@ -60,7 +59,7 @@ class ShareLoop:
         for target in () if subject.keep_launch else targets(subject):
             if _threads(target) is None:
                 continue
-            ways = subject.once((self.name, target.region), partial(_ways, target))
+            ways = _ways_of(subject, target)
             as_row = ways and any(m.region == target.kernel.name for m in ROW_PER_WARP.moves(subject))
             for level, way in ways.items():
                 for rank, lanes in enumerate(LANES):
@@ -73,7 +72,7 @@ class ShareLoop:
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with groups of lanes in its threads' place."""
         target, lanes = target_of(subject, move), int(move.param("lanes"))
-        way = _ways(target)[str(move.param("loops"))]
+        way = _ways_of(subject, target)[str(move.param("loops"))]
         kernel, helpers = _kernel(way, lanes)
         threads = _threads(target)
 
@@ -100,6 +99,11 @@ def _fits(target: Target, way: _Way, lanes: int) -> bool:
         return False
     turns = max((s.turns or _WARP for s in way.shared), default=0)
     return lanes <= max(turns, min(LANES))
+
+
+def _ways_of(subject: Subject, target: Target) -> dict[str, _Way]:
+    """As :func:`_ways`, found once for a subject."""
+    return subject.once(("share-loop", target.region), partial(_ways, target))
 
 
 def _ways(target: Target) -> dict[str, _Way]:
@@ -166,8 +170,7 @@ def _ids(target: Target, lanes: int, name: Callable[[str], str]) -> tuple[Ids, l
     blocks in a row as a group has lanes."""
     block = target.block or (1, 1, 1)
     threads = block[0] * block[1] * block[2]
-    body = target.kernel.body
-    used = {(e.base.text, e.name) for e in walk_exprs(body) if isinstance(e, Member) and isinstance(e.base, Name)}
+    used = ids_in(target.kernel.body)
     place, part = Member(Name("blockIdx"), "x"), number(lanes)
     thread = Binary("+", times(Binary("%", place, part), number(threads // lanes)), Binary("/", _X, part))
     told: dict[tuple[str, str], Expr] = {}
@@ -182,11 +185,4 @@ def _ids(target: Target, lanes: int, name: Callable[[str], str]) -> tuple[Ids, l
         return told, steps
     whole = Name(name("thread"))
     steps.append(Declare("const unsigned int", whole.text, thread))
-    before = 1
-    for n, axis in enumerate(AXES):
-        of_axis: Expr = whole if before == 1 else Binary("/", whole, number(before))
-        before *= block[n]
-        of_axis = of_axis if before == threads else Binary("%", of_axis, number(block[n]))
-        told["threadIdx", axis] = of_axis if block[n] > 1 else Literal("0u")
-        told["blockDim", axis] = Literal(f"{block[n]}u")
-    return told, steps
+    return told | taken_apart(whole, block, within=True), steps

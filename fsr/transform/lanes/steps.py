@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fsr.analysis.types import is_integer
-from fsr.source.form import Assign, Binary, Cast, Declare, Expr, For, Jump, Literal, Name, Unary, While, number
+from fsr.source.form import Assign, Binary, Cast, Declare, Expr, For, Literal, Name, Unary, number
 from fsr.source.mapping import substitute, with_blocks
 from fsr.source.walk import (
     Block,
-    blocks_of,
     integer,
     is_zero,
+    jumps,
     loops,
     names_changed,
     names_in,
@@ -54,7 +54,7 @@ def _steps(loop: For) -> Iterator[_Step]:
     changed |= {inner.var for inner in loops(loop.body)} | {loop.var}
     heads = names_in(loop.start) | names_in(loop.bound)
     sets = [s.target.text for s in walk_stmts(loop.body) if isinstance(s, Assign) and isinstance(s.target, Name)]
-    if _continues(loop.body) or not _is_plain(loop.start) or names_in(loop.start) & changed:
+    if jumps(loop.body) or not _is_plain(loop.start) or names_in(loop.start) & changed:
         return
     for at in reversed(range(len(loop.body))):
         match loop.body[at]:
@@ -91,12 +91,3 @@ def _looks(e: Expr) -> bool:
 
 def _by_address(body: Block, name: str) -> bool:
     return any(isinstance(e, Unary) and e.op == "&" and name in names_in(e) for e in walk_exprs(body))
-
-
-def _continues(body: Block) -> bool:
-    """Whether a turn may end before the last of its statements."""
-    return any(
-        isinstance(s, Jump)
-        or any(_continues(block) for block in blocks_of(s) if not isinstance(s, For | While))
-        for s in body
-    )  # fmt: skip

@@ -22,7 +22,6 @@ from fsr.source.form import (
     ExprStmt,
     For,
     If,
-    Jump,
     Literal,
     Name,
     Return,
@@ -38,6 +37,7 @@ from fsr.source.walk import (
     exprs_of,
     fresh,
     integer,
+    jumps,
     names_assigned,
     names_changed,
     names_mentioned,
@@ -289,10 +289,6 @@ def _crossing(units: list[_Unit]) -> Iterator[str]:
             yield root
 
 
-def _leaves(body: Block, inside: bool = False) -> bool:
+def _leaves(body: Block) -> bool:
     """Whether statements may end the thread's work, or a turn of a loop around them."""
-    return any(
-        isinstance(s, Return) or (isinstance(s, Jump) and not inside)
-        or any(_leaves(block, inside or isinstance(s, For | While)) for block in blocks_of(s))
-        for s in body
-    )  # fmt: skip
+    return jumps(body) or any(isinstance(s, Return) for s in walk_stmts(body))

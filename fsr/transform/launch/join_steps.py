@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from fsr.analysis.types import bare
 from fsr.contract.model import repeats_of
 from fsr.expressions import evaluate_int
 from fsr.hardware.c_types import element_bytes
@@ -20,7 +21,7 @@ from fsr.source.form import Param
 from fsr.source.narrowing import narrowed
 from fsr.source.rewrite import replace_kernel
 from fsr.transform.launch.cooperation import cooperates
-from fsr.transform.launch.joined_steps import Steps, Tile, element_type, steps_of
+from fsr.transform.launch.joined_steps import Steps, Tile, steps_of
 from fsr.transform.launch.joined_text import Joined
 from fsr.transform.plan import with_launch
 from fsr.transform.protocol import Move, Subject
@@ -46,7 +47,7 @@ class JoinSteps:
 
     def _of(self, subject: Subject, target: Target, steps: Steps) -> Iterator[Move]:
         for blocks in BLOCKS:
-            tile = steps.tile(blocks)
+            tile = _tile(subject, steps, blocks)
             if tile is None or sum(tile.elements * _bytes(p) for p in steps.written) > STATIC_SHARED_BYTES // 2:
                 continue
             gain = _gain(target, steps, tile, subject.gpu.sm_count)
@@ -59,7 +60,7 @@ class JoinSteps:
         """The candidate whose launches go through all steps that they can."""
         target = next(t for t in _repeated(subject) if t.region == move.region)
         steps = _steps(subject, target)
-        tile = steps.tile(int(move.param("blocks"))) if steps is not None else None
+        tile = _tile(subject, steps, int(move.param("blocks"))) if steps is not None else None
         assert steps is not None
         assert tile is not None
         made = Joined(steps, tile, int(move.param("threads")))
@@ -86,8 +87,12 @@ def _steps(subject: Subject, target: Target) -> Steps | None:
     return subject.once(("steps", target.kernel.name), lambda: steps_of(target))
 
 
+def _tile(subject: Subject, steps: Steps, blocks: int) -> Tile | None:
+    return subject.once(("tile", steps.target.kernel.name, blocks), lambda: steps.tile(blocks))
+
+
 def _bytes(param: Param) -> int:
-    return element_bytes(element_type(param)) or STATIC_SHARED_BYTES
+    return element_bytes(bare(param.type)) or STATIC_SHARED_BYTES
 
 
 def _gain(target: Target, steps: Steps, tile: Tile, multiprocessors: int) -> float:

@@ -6,7 +6,6 @@ are worked out for some blocks of some sizes, for all numbers that repetitions a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -139,11 +138,6 @@ class Tile:
         value = steps.told[self.name].value
         kept = [evaluate_int(value, {**sizes, STEP: step}) <= self.most for step in range(repeats)]
         return sum(not (at and kept[at - 1] and here) for at, here in enumerate(kept))
-
-
-def element_type(param: Param) -> str:
-    """What a buffer holds, or a number is, without qualifiers."""
-    return " ".join(re.sub(r"\*|\b(?:volatile|const|struct|__restrict__)\b", " ", param.type).split())
 
 
 def steps_of(target: Target) -> Steps | None:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from fsr.analysis.types import bare
 from fsr.expressions import names, to_c
 from fsr.records import STEP, Launch, ScalarArgument
 from fsr.source.emit import emit_stmts
@@ -13,7 +14,7 @@ from fsr.source.form import Binary, Expr, Index, KernelForm, Name, OpaqueStmt, P
 from fsr.source.mapping import map_exprs
 from fsr.source.names import indent
 from fsr.source.walk import fresh
-from fsr.transform.launch.joined_steps import Steps, Tile, element_type
+from fsr.transform.launch.joined_steps import Steps, Tile
 from fsr.transform.launch.told_ids import with_ids
 
 # The number of a step has few bits: a double has its root exactly.
@@ -102,13 +103,12 @@ class Joined:
             grid = f"{tiles} if step == 0 else (({tiles} if ({joined[1]}) == 0 else 0) if {joined[0]} else {tiles})"
         told = set(self.steps.told)
         args = [a for p, a in zip(self.steps.target.kernel.params, launch.args, strict=True) if p.name not in told]
-        shapes = {a.name: a.shape for a in self.steps.target.contract.args}
         scratch = {s.name: s.count for s in self.steps.target.candidate.plan.scratch}
         args += [ScalarArgument("int32", STEP), ScalarArgument("int32", launch.repeat)]
         args += [ScalarArgument("uint32", launch.grid[0])]
         for param in self.steps.written:
-            name = self.steps.target.passed[param.name]
-            count = scratch.get(name) or " * ".join(f"({e})" for e in shapes[name]) or "1"
+            count = scratch.get(self.steps.target.passed[param.name]) or self.steps.target.elements(param.name)
+            assert count is not None
             args.append(ScalarArgument("uint32", count))
         args += [ScalarArgument("int64", s) for s in sorted(self._sizes)]
         return replace(launch, grid=(grid, "1", "1"), block=(str(self.threads), "1", "1"), args=tuple(args))
@@ -121,7 +121,7 @@ class Joined:
         for name, arg in self.steps.told.items():
             root = re.sub(r"\[\]\(long long a\) \{ long long r = 0;.*?return r; \}", "fsr_isqrt", to_c(arg.value))
             text = re.sub(r"\b[A-Za-z_]\w*\b", lambda word: renamed.get(word[0], word[0]), root)
-            found[name] = f"({element_type(self.steps.target.kernel.param(name))}){text}"
+            found[name] = f"({bare(self.steps.target.kernel.param(name).type)}){text}"
         return found
 
     def _turns(self, buffers: dict[str, str], first: str) -> list[str]:
@@ -152,8 +152,8 @@ class Joined:
         n, told, elements = self._names, self.steps.told, self.tile.elements
         buffers = {p.name: n[f"{p.name}_tile"] for p in self.steps.written}
         lines = ["// Steps that keep to a tile follow one another in this launch."]
-        lines += [f"__shared__ {element_type(p)} {buffers[p.name]}[{elements}];" for p in self.steps.written]
-        params = {name: element_type(self.steps.target.kernel.param(name)) for name in told}
+        lines += [f"__shared__ {bare(p.type)} {buffers[p.name]}[{elements}];" for p in self.steps.written]
+        params = {name: bare(self.steps.target.kernel.param(name).type) for name in told}
         lines += [f"__shared__ {kind} {n[f'{name}_of']}[{self.threads}];" for name, kind in params.items()]
         lines += [f"const unsigned {n['first']} = blockIdx.x * {elements}u;"]
         lines += self._copy("{tile}[{at}] = {buffer}[{first} + {at}];")

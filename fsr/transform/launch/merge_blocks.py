@@ -16,8 +16,8 @@ from fsr.source.form import Binary, Comment, Declare, Expr, If, Literal, Member,
 from fsr.source.walk import Block, fresh
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.launch.pointwise import pointwise
-from fsr.transform.launch.told_ids import with_ids
-from fsr.transform.plan import rewritten
+from fsr.transform.launch.told_ids import taken_apart, with_ids
+from fsr.transform.plan import along, rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.sizes import INT_LIMIT, largest, largest_timed
 from fsr.transform.target import Target, target_of, targets
@@ -103,13 +103,8 @@ def _merged(target: Target, small: _Small, each: int, count: Expr) -> Block:
     lane: Expr = Member(Name("threadIdx"), "x")
     first = Binary("*", Member(Name("blockIdx"), small.axis), Literal(f"{each}u"))
     index = Binary("+", first, lane if small.threads == 1 else Binary("/", lane, Literal(f"{small.threads}u")))
-    told: dict[tuple[str, str], Expr] = {("blockIdx", small.axis): Name(block), ("gridDim", small.axis): count}
-    below = 1
-    for axis, extent in zip(AXES, small.extents, strict=True):
-        told["blockDim", axis] = Literal(f"{extent}u")
-        own = lane if below == 1 else Binary("/", lane, Literal(f"{below}u"))
-        told["threadIdx", axis] = Literal("0u") if extent == 1 else Binary("%", own, Literal(f"{extent}u"))
-        below *= extent
+    told = taken_apart(lane, small.extents, within=False)
+    told |= {("blockIdx", small.axis): Name(block), ("gridDim", small.axis): count}
     return (
         Comment(f"// {each} neighbouring blocks of before are one"),
         Declare("const unsigned int", block, index),
@@ -118,7 +113,5 @@ def _merged(target: Target, small: _Small, each: int, count: Expr) -> Block:
 
 
 def _relaunched(launch: Launch, small: _Small, each: int, args: tuple[ScalarArgument, ...]) -> Launch:
-    grid = list(launch.grid)
-    grid[AXES.index(small.axis)] = f"ceil_div({small.blocks}, {each})"
-    block = (str(each * small.threads), "1", "1")
-    return replace(launch, grid=(grid[0], grid[1], grid[2]), block=block, args=(*launch.args, *args))
+    grid = along(launch.grid, small.axis, f"ceil_div({small.blocks}, {each})")
+    return replace(launch, grid=grid, block=(str(each * small.threads), "1", "1"), args=(*launch.args, *args))

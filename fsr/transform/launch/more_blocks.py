@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from fsr.analysis.accesses import accesses_in, declared_arrays
 from fsr.analysis.polynomial import Poly, symbol
 from fsr.records import Candidate, Launch
-from fsr.source.form import Binary, Comment, Declare, Expr, For, If, Jump, Literal, Member, Name, Return, Scope, While
+from fsr.source.form import Binary, Comment, Declare, Expr, For, If, Jump, Literal, Member, Name, Scope, While
 from fsr.source.mapping import replace_stmt
 from fsr.source.walk import (
     Block,
@@ -25,11 +25,12 @@ from fsr.source.walk import (
     identifiers,
     names_in,
     names_written,
+    outermost_loops,
     walk_stmts,
 )
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.launch.told_ids import with_ids
-from fsr.transform.plan import rewritten
+from fsr.transform.plan import along, rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.sizes import largest_timed
 from fsr.transform.target import Target, target_of, targets
@@ -65,11 +66,11 @@ class MoreBlocks:
     def moves(self, subject: Subject) -> Iterator[Move]:
         """A move a number of blocks, and a size of them, as long as multiprocessors are left without work."""
         for target in () if subject.keep_launch else targets(subject):
-            shared = _shared(target)
             blocks = largest_timed(target.contract, " * ".join(f"({g})" for g in target.launch.grid)) or 0
             before = largest_timed(target.contract, " * ".join(f"({b})" for b in target.launch.block)) or 1
             wanted = _FULL * subject.gpu.sm_count / max(blocks, 1)
-            if shared is None or wanted <= 1:
+            shared = _shared(target) if wanted > 1 else None
+            if shared is None:
                 continue
             for threads, parts in SHAPES:
                 if threads and (not shared.any_size or threads >= before):
@@ -110,7 +111,7 @@ def _shared(target: Target) -> _Shared | None:
     if free is None or cooperates(target) or free in _axes_named(kernel.body):
         return None
     arrays = frozenset(p.name for p in kernel.params if p.is_pointer) | declared_arrays(kernel.body)
-    loops = [s for s in _outermost(kernel.body) if any(a.writes for a in accesses_in((s,), arrays - _private(s)))]
+    loops = [s for s in outermost_loops(kernel.body) if any(a.writes for a in accesses_in((s,), arrays - _private(s)))]
     if not loops or not all(isinstance(s, For) and _is_shared(s, target, arrays) for s in loops):
         return None
     rest = kernel.body
@@ -147,16 +148,6 @@ def _axes_named(body: Block) -> frozenset[str]:
     return frozenset(a for a in "yz" if any(f"{v}.{a}" in identifiers(body) for v in ("blockIdx", "gridDim")))
 
 
-def _outermost(body: Block) -> Iterator[For | While]:
-    """Loops that are in no other."""
-    for s in body:
-        if isinstance(s, For | While):
-            yield s
-        elif isinstance(s, If | Scope):
-            for block in blocks_of(s):
-                yield from _outermost(block)
-
-
 def _is_shared(loop: For, target: Target, arrays: frozenset[str]) -> bool:
     """Whether the threads of a block have every so many turns each, nothing is carried from one to the next, and what
     is written moves on in proportion."""
@@ -168,20 +159,18 @@ def _is_shared(loop: For, target: Target, arrays: frozenset[str]) -> bool:
     private = _private(loop) | {s.var for s in walk_stmts(loop.body) if isinstance(s, For) and s.type is not None}
     if names_written(loop.body) - arrays - private or loop.var in names_written(loop.body):
         return False
-    if any(isinstance(s, Return) for s in walk_stmts(loop.body)) or _leaves(loop.body):
-        return False
-    if _told_apart(loop, target):
+    if _breaks(loop.body) or _told_apart(loop, target):
         return False
     return all(_moves_on(known.poly(a.index), loop.var) if a.index is not None else False
                for a in accesses_in(loop.body, arrays - private) if a.writes)  # fmt: skip
 
 
-def _leaves(body: Block) -> bool:
+def _breaks(body: Block) -> bool:
     """Whether a break ends the loop itself, not one within."""
     for s in body:
         if isinstance(s, Jump) and s.keyword == "break":
             return True
-        if isinstance(s, If | Scope) and any(_leaves(block) for block in blocks_of(s)):
+        if isinstance(s, If | Scope) and any(_breaks(block) for block in blocks_of(s)):
             return True
     return False
 
@@ -206,7 +195,5 @@ def _moves_on(index: Poly, var: str) -> bool:
 
 
 def _relaunched(launch: Launch, free: str, parts: int, threads: int) -> Launch:
-    grid = list(launch.grid)
-    grid["xyz".index(free)] = str(parts)
     block = (str(threads), "1", "1") if threads else launch.block
-    return replace(launch, grid=(grid[0], grid[1], grid[2]), block=block)
+    return replace(launch, grid=along(launch.grid, free, str(parts)), block=block)

@@ -17,7 +17,7 @@ from fsr.source.walk import fresh
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.launch.pointwise import pointwise
 from fsr.transform.launch.told_ids import Ids, with_ids
-from fsr.transform.plan import rewritten
+from fsr.transform.plan import along, rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.sizes import always, largest, largest_timed
 from fsr.transform.target import Target, target_of, targets
@@ -131,7 +131,5 @@ def _unsigned(width: Expr) -> Expr:
 
 
 def _relaunched(launch: Launch, cut: _Cut, rows: int) -> Launch:
-    grid, block = list(launch.grid), list(launch.block)
-    grid[AXES.index(cut.free)] = f"ceil_div({cut.extent}, {rows})"
-    block[AXES.index(cut.axis)] = str(rows)
-    return replace(launch, grid=(grid[0], grid[1], grid[2]), block=(block[0], block[1], block[2]))
+    grid = along(launch.grid, cut.free, f"ceil_div({cut.extent}, {rows})")
+    return replace(launch, grid=grid, block=along(launch.block, cut.axis, str(rows)))

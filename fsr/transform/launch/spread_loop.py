@@ -26,18 +26,16 @@ from fsr.source.form import (
     For,
     If,
     Literal,
-    Member,
     Name,
     Param,
-    Scope,
     Stmt,
     While,
 )
 from fsr.source.mapping import replace_stmt
-from fsr.source.walk import Block, blocks_of, fresh, integer, is_zero, walk_exprs, walk_stmts
+from fsr.source.walk import Block, fresh, integer, is_zero, outermost_loops, walk_stmts
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.launch.pointwise import id_expression
-from fsr.transform.launch.told_ids import with_ids
+from fsr.transform.launch.told_ids import ids_in, with_ids
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.sizes import INT_LIMIT, always, largest, largest_timed
@@ -149,8 +147,7 @@ class _Made:
     def _ids(self, rest: Name) -> tuple[dict[tuple[str, str], Expr], list[Stmt]]:
         """What stands for each id and extent of before, and the statements that take ``rest`` apart into them."""
         launch = self.target.launch
-        body = walk_exprs(self.target.kernel.body)
-        used = {(e.base.text, e.name) for e in body if isinstance(e, Member) and isinstance(e.base, Name)}
+        used = ids_in(self.target.kernel.body)
         told: dict[tuple[str, str], Expr] = {}
         wide: list[tuple[str, str, str, str]] = []
         for index, extent, sizes in (("threadIdx", "blockDim", launch.block), ("blockIdx", "gridDim", launch.grid)):
@@ -184,7 +181,9 @@ def _spread(target: Target) -> _Spread | None:
     kernel, launch = target.kernel, target.launch
     threads = " * ".join(f"({extent})" for extent in (*launch.block, *launch.grid) if extent != "1") or "1"
     arrays = frozenset(p.name for p in kernel.params if p.is_pointer) | declared_arrays(kernel.body)
-    for loop in _outer_loops(kernel.body):
+    for loop in outermost_loops(kernel.body):
+        if not isinstance(loop, For):
+            continue
         step = integer(loop.step)
         bound = loop.bound if loop.relation == "<" else Binary("+", loop.bound, Literal("1"))
         length = target.size_text(Binary("-", bound, loop.start))
@@ -217,13 +216,3 @@ def nonzero(target: Target, factor: Poly) -> bool:
             return False
         terms.append(" * ".join([str(count), *(f"({size})" for size in sizes)]))
     return always(target.contract, f"{' + '.join(terms)} != 0")
-
-
-def _outer_loops(body: Block) -> Iterator[For]:
-    """Loops that are in no other, from the first on."""
-    for s in body:
-        if isinstance(s, For):
-            yield s
-        elif isinstance(s, If | Scope):
-            for block in blocks_of(s):
-                yield from _outer_loops(block)
