@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fsr.backends.protocol import Coverage, DeviceFault, RecordingDevice
@@ -25,14 +25,15 @@ SHARE, MOST_S = 0.06, 8.0  # of the run's budget for looking
 
 @dataclass
 class _Looker:
-    """Runs of a candidate on the host device. ``ends``: after that none is begun. ``late``: whether it was so;
-    ``seen``: whether all cases that are known were run before."""
+    """Runs of a candidate on the host device. ``ends``: after that none is begun, nor once ``stopped`` says so.
+    ``late``: whether it was so; ``seen``: whether all cases that are known were run before."""
 
     contract: Contract
     plan: Plan
     host: RecordingDevice
     image: Image
     ends: float
+    stopped: Callable[[], bool]
     late: bool = False
     seen: bool = False
 
@@ -43,7 +44,7 @@ class _Looker:
 
     def run(self, case: Case) -> Coverage | None:
         """What it goes through on a case; None where it does not run, or there is no time."""
-        self.late |= time.monotonic() > self.ends
+        self.late |= time.monotonic() > self.ends or self.stopped()
         if self.late:
             return None
         try:
@@ -53,7 +54,13 @@ class _Looker:
             return None
 
 
-def covered(spec: SessionSpec, host: RecordingDevice, candidate: Candidate, known: Sequence[Case]) -> Covered:
+def covered(
+    spec: SessionSpec,
+    host: RecordingDevice,
+    candidate: Candidate,
+    known: Sequence[Case],
+    stopped: Callable[[], bool] = lambda: False,
+) -> Covered:
     """What ``known`` cases leave out of a candidate, or the original, and cases for it. Nothing where the host device
     cannot run it, or there are no small cases."""
     image = None if spec.cramped else covering_image(host.covering_toolchain(), spec, candidate)
@@ -62,7 +69,7 @@ def covered(spec: SessionSpec, host: RecordingDevice, candidate: Candidate, know
     ends = time.monotonic() + min(SHARE * spec.budget_s, MOST_S)
     drawn = wide_draws(spec.contract, spec.seed, candidate.source)
     small = [c for c in known if not c.parts and elements(spec.contract, c.size_map()) <= ELEMENTS]
-    looker = _Looker(spec.contract, candidate.plan, host, image, ends)
+    looker = _Looker(spec.contract, candidate.plan, host, image, ends, stopped)
     found = covering(looker.each(small), drawn, looker.run)
     return found if looker.seen else replace(found, never=())
 

@@ -17,7 +17,6 @@ from fsr.backends.select import parse_device
 from fsr.backends.toolchain import Toolchain
 from fsr.errors import MissingToolError
 from fsr.evaluation.compiling import run_toolchain, settled
-from fsr.evaluation.coverage import covering_image
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.testing import CaseFailure
@@ -44,10 +43,8 @@ def inspecting(
         yield partial(_inspected, session, candidate, cases, None, None)
         return
     host = session.recorder()  # here: the session is not for several threads
-    toolchain, covering = host.watching_toolchain(), host.covering_toolchain()
-    with ThreadPoolExecutor(3, "inspecting") as aside:
-        for one in (candidate, session.spec.baseline):  # which are asked for once the others have passed
-            aside.submit(covering_image, covering, session.spec, one)
+    toolchain = host.watching_toolchain()
+    with ThreadPoolExecutor(2, "inspecting") as aside:
         reports = aside.submit(_reports, session, candidate, binaries, cases)
         images = aside.submit(_images, toolchain, session.spec, candidate)
         yield partial(_inspected, session, candidate, cases, images, reports)

@@ -18,6 +18,7 @@ from fsr.evaluation.clock import Reading, placed, read_clock
 from fsr.evaluation.elsewhere import HELD_OUT_SLOWDOWN, SLOWER_ELSEWHERE, held_out_sizes
 from fsr.evaluation.far import far_failure
 from fsr.evaluation.inspecting import inspecting
+from fsr.evaluation.looking import looking
 from fsr.evaluation.on_device import failure_on_device, first_failure, large_failure
 from fsr.evaluation.session import TIMED_POISON, Session, session_of
 from fsr.evaluation.spec import Binaries, PromoteRequest, PromotionPart
@@ -72,7 +73,10 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     inspections: dict[str, Json] = {}
     unrun = ""
     own = session.candidate_cases(candidate)
-    with inspecting(session, candidate, binaries, [*own, *held_out]) as inspected:
+    with (
+        inspecting(session, candidate, binaries, [*own, *held_out]) as inspected,
+        looking(session, candidate, own) as looked,
+    ):
         left = [c for c in own if not request.own_tested or session.waits(c)]
         passed, failure = first_failure(session, binaries.run, candidate, [*left, *held_out, *session.corner_cases()])
         if failure is None:
@@ -81,7 +85,7 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
         if failure is None:
             failure, inspections = inspected()
         if failure is None:
-            rare, unrun = _rare(session, candidate, own)
+            rare, unrun = looked()
             more, failure = first_failure(session, binaries.run, candidate, rare)
             passed += more
     seconds = time.monotonic() - started
@@ -120,12 +124,6 @@ def _timed(session: Session, request: PromoteRequest) -> Outcome:
         Status.PROMOTED if won else Status.CORRECT, "promotion", timing=timing, resources=binaries.resources,
         features=reading.features.quoting(candidate.source), evidence=evidence, seconds=time.monotonic() - started,
     )  # fmt: skip
-
-
-def _rare(session: Session, candidate: Candidate, own: list[Case]) -> tuple[list[Case], str]:
-    """Cases for code of the original and of the candidate that the others hardly run, and a word on what none runs."""
-    cases, unrun = session.own_coverage(candidate, own)
-    return [*session.coverage_cases(), *cases], unrun
 
 
 def _large(session: Session, request: PromoteRequest) -> tuple[int, CaseFailure | None]:

@@ -31,6 +31,7 @@ from fsr.testgen import cases as case_lists
 from fsr.testgen.aimed import counted_cases, scalar_cases, spelled_cases, value_cases, valued_anew
 from fsr.testgen.compare import flushes
 from fsr.testgen.corner_cases import corner_cases
+from fsr.testgen.coverage import Covered
 from fsr.testgen.large import large_cases
 from fsr.testgen.legal import illegal
 from fsr.testgen.parts import BLOCKS, alone
@@ -161,24 +162,28 @@ class Session:
             self._corners = self.affordable([*named, *corner_cases(self.contract, seed, self.max_elements)])
         return self._corners
 
+    def known_cases(self) -> list[Case]:
+        """The cases that every candidate meets that is promoted, but those of :meth:`coverage_cases`."""
+        return [*self.search_cases(), *self.held_out_cases(), *self.corner_cases()]
+
     def coverage_cases(self) -> list[Case]:
         """Cases that run what few of the others run of the original; lines that none runs are told. Only promotion
         meets them."""
         if self._coverage is None:
-            original, known = self.spec.baseline, [*self.search_cases(), *self.held_out_cases(), *self.corner_cases()]
-            found = covered(self.spec, self.recorder(), original, known)
-            self._coverage = list(found.cases)
-            if found.never:
-                self.note(in_words(original.source, found.never, "the kernel: a candidate may do anything there"))
-        return list(self._coverage)
+            self.covers(covered(self.spec, self.recorder(), self.spec.baseline, self.known_cases()))
+        return list(self._coverage or ())
 
-    def own_coverage(self, candidate: Candidate, own: Sequence[Case]) -> tuple[list[Case], str]:
-        """Cases that run what few of the others run of a candidate, ``own`` ones among them, and a word on lines that
-        none runs."""
-        known = [*self.search_cases(), *own, *self.held_out_cases(), *self.corner_cases(), *self.coverage_cases()]
-        found = covered(self.spec, self.recorder(), candidate, known)
-        told = in_words(candidate.source, found.never, "the candidate") if found.never else ""
-        return list(found.cases), told
+    @property
+    def looked(self) -> bool:
+        """Whether :meth:`coverage_cases` are known."""
+        return self._coverage is not None
+
+    def covers(self, found: Covered) -> None:
+        """Note what was found for :meth:`coverage_cases`."""
+        self._coverage = list(found.cases)
+        if found.never:
+            told = in_words(self.spec.baseline.source, found.never, "the kernel: a candidate may do anything there")
+            self.note(told)
 
     def large_cases(self) -> list[Case]:
         """Cases at the upper end of the sizes, as far as this machine answers them soon; none where there is but one

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -54,14 +56,13 @@ class Mutant:
 
 def mutants(candidate: Candidate) -> list[Mutant]:
     """Every mutant in the order of the text, the plan's last. Texts that differ in blanks alone are one."""
-    found: dict[tuple[str, ...], Mutant] = {}
-    was = _normal(candidate.source)
+    found: dict[tuple[str, str], Mutant] = {}
+    texts = _Texts(candidate.source)
     for function in functions(candidate):
         edits = [edit for operator in OPERATORS for edit in operator(function)]
         for edit in sorted(edits, key=lambda e: (e.start, e.end, e.operator)):
-            mutant = _mutant(candidate, edit)
-            found.setdefault(_normal(mutant.candidate.source), mutant)
-    found.pop(was, None)
+            found.setdefault((edit.header, texts.edited(edit)), _mutant(candidate, edit))
+    found.pop(("", texts.tokens), None)
     return [*found.values(), *_of_plan(candidate)]
 
 
@@ -103,6 +104,28 @@ def _kernels(candidate: Candidate) -> list[Function]:
     return [f for f in functions(candidate) if f.is_kernel]
 
 
-def _normal(source: str) -> tuple[str, ...]:
-    """The text without comments and blanks."""
-    return tuple(token.text for token in tokenize(source))
+class _Texts:
+    """What tells a source's tokens from others', and from what an edit makes of them: tokens far from it are not found
+    anew, since a long candidate has thousands of edits."""
+
+    def __init__(self, source: str) -> None:
+        self._source, self._found = source, tokenize(source)
+        self.tokens = _told([token.text for token in self._found])
+        self._starts = [token.start for token in self._found]
+        self._ends = [token.end for token in self._found]
+
+    def edited(self, edit: Edit) -> str:
+        """The tokens after an edit, its header apart."""
+        first, last = bisect_left(self._ends, edit.start), bisect_right(self._starts, edit.end)  # those that it touches
+        low = min([edit.start, *self._starts[first:last]])
+        high = max([edit.end, *self._ends[first:last]])
+        piece = self._source[low : edit.start] + edit.text + self._source[edit.end : high]
+        if any(mark in piece for mark in ("//", "/*", "#")):  # what follows may be another thing than it was
+            whole = self._source[: edit.start] + edit.text + self._source[edit.end :]
+            return _told([token.text for token in tokenize(whole)])
+        texts = [token.text for token in (*self._found[:first], *tokenize(piece), *self._found[last:])]
+        return _told(texts)
+
+
+def _told(texts: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from fsr.contract.model import Contract, Size
-from fsr.expressions import names
+from fsr.expressions import evaluate_int, names
 
 FIXED_ROOM, FIXED_ELEMENTS = 64, 3 << 17  # a table of 4096 rows leaves sizes so much of their own, up to so many
 
@@ -17,8 +17,19 @@ def named_in(extents: Iterable[str]) -> frozenset[str]:
 
 
 def elements(contract: Contract, sizes: Mapping[str, int]) -> int:
-    """Elements of all buffer arguments together: what a case costs, to first order."""
-    return sum(math.prod(contract.shape(a, sizes)) for a in contract.buffers())
+    """Elements of all buffer arguments together, and of the scratch buffers of the contract's plan beyond what these
+    have at the smallest sizes: what a case costs, to first order."""
+    arguments = sum(math.prod(contract.shape(a, sizes)) for a in contract.buffers())
+    return arguments + (_scratch(contract, sizes) if contract.plan.scratch else 0)
+
+
+def _scratch(contract: Contract, sizes: Mapping[str, int]) -> int:
+    """Scores of all positions by all, say, are the square of the arguments; a workspace of one length costs nothing
+    more at one size than at another."""
+    least = {s.name: min(max(s.minimum, 1), sizes.get(s.name, s.maximum)) for s in contract.sizes}
+    return sum(
+        max(evaluate_int(one.count, sizes) - max(evaluate_int(one.count, least), 0), 0) for one in contract.plan.scratch
+    )
 
 
 def clip(size: Size, value: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from fsr.evaluation import coverage
 from fsr.evaluation.compiling import build
 from fsr.evaluation.coverage import in_words
+from fsr.evaluation.looking import looking
 from fsr.evaluation.session import Session, close_sessions, session_of
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.runs.kernel import load_kernel
@@ -70,6 +72,29 @@ def test_a_candidate_that_leaves_the_work_out_is_refused(session: Session) -> No
 def test_lines_that_no_case_runs_are_told(session: Session) -> None:
     session.coverage_cases()
     assert [note for note in session.notes if note.startswith("no test runs `sums[i] = 0.0f;` of the kernel")]
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_promotion_looks_into_both(session: Session, monkeypatch: pytest.MonkeyPatch, beside: bool) -> None:
+    """The same whether the host device looks when it is asked, or beside what runs on a GPU."""
+    original = session.spec.baseline
+    twice = replace(original, source=original.source.replace("found > 2.0f", "found > 3.0f"))
+    monkeypatch.setattr(type(session.spec.backend), "sanitizes", beside)
+    with looking(session, twice, []) as looked:
+        cases, unrun = looked()
+    assert unrun == "no test runs `sums[i] = 0.0f;` of the candidate"
+    assert len(cases) >= 3
+    assert session.looked
+    assert [note for note in session.notes if note.startswith("no test runs `sums[i] = 0.0f;` of the kernel")]
+
+
+def test_looking_ends_with_what_it_is_beside(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(session.spec.backend), "sanitizes", True)
+    began = time.monotonic()
+    with looking(session, session.spec.baseline, []):
+        pass  # a failure, say: nobody asks
+    assert not session.looked
+    assert time.monotonic() - began < 0.5 * coverage.SHARE * session.spec.budget_s
 
 
 def test_nothing_is_told_of_lines_where_there_was_no_time(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

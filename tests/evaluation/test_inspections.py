@@ -30,14 +30,13 @@ class Session:
     def __init__(self, *, on_host: bool = False, race: Fault | None = None, said: str = "silent") -> None:
         backend = SimpleNamespace(sanitizes=not on_host)
         self.spec = SimpleNamespace(predicted=on_host, backend=backend, baseline=CANDIDATE)
-        self.recorder = lambda: SimpleNamespace(watching_toolchain=lambda: None, covering_toolchain=lambda: None)
+        self.recorder = lambda: SimpleNamespace(watching_toolchain=lambda: None)
         self.watched = (CaseFailure(CASES[0], fault=race) if race else None), said
 
 
 def inspected(monkeypatch: pytest.MonkeyPatch, session: Session, *reports: ToolReport) -> Any:
     monkeypatch.setattr(inspecting, "_sanitized", lambda *arguments: list(reports))
     monkeypatch.setattr(inspecting, "_images", lambda *arguments: (None, None))
-    monkeypatch.setattr(inspecting, "covering_image", lambda *arguments: None)
     monkeypatch.setattr(inspecting, "watch", lambda *arguments: session.watched)
     binaries = SimpleNamespace(run=object())
     with inspecting.inspecting(session, CANDIDATE, binaries, CASES) as inspected:  # type: ignore[arg-type]

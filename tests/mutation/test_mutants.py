@@ -10,6 +10,7 @@ import pytest
 from fsr.mutation.mutants import Mutant, mutants, sampled
 from fsr.records import Candidate, Launch, Plan, Scratch
 from fsr.runs.kernel import load_kernel
+from fsr.source.tokens import tokenize
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -52,6 +53,15 @@ def found() -> list[Mutant]:
 def changed(mutant: Mutant) -> list[str]:
     before = SUM.splitlines()
     return [line.strip() for line in mutant.candidate.source.splitlines() if line not in before]
+
+
+def test_no_two_are_the_same_text_but_for_blanks(found: list[Mutant]) -> None:
+    """A generous pool with repeats in it, of statements that stand twice."""
+    twice = SUM.replace("    y[1] = s[0];", "    y[1] = s[0];\n    y[1]  = s[0];  // once more")
+    for mutated, source in ((found, SUM), (mutants(Candidate(twice, PLAN)), twice)):
+        texts = [tuple(t.text for t in tokenize(m.candidate.source)) for m in mutated if m.line]
+        assert len(texts) == len(set(texts)) > 100
+        assert tuple(t.text for t in tokenize(source)) not in texts
 
 
 @pytest.mark.parametrize(
