@@ -3,6 +3,7 @@ what is said of a variable (that a loop only adds to it) can be said of each ele
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -138,21 +139,37 @@ class _VectorParts:
 
 
 def _arrays(body: Block, taken: set[str]) -> Block:
+    """The statements with each array in parts of which numbers alone tell the elements, all of them at once: what is
+    written out is long."""
+    every, told = _mentions(body)
+    elements, own = dict[Expr, Expr](), dict[Declare, list[Declare]]()
     for s in _declared_once(body):
         length = integer(s.dims[0]) if len(s.dims) == 1 else None
-        values = None if length is None else _first_values(s, length)
-        if length is None or values is None or not 0 < length <= LONGEST:
+        if length is None or not 0 < length <= LONGEST:
+            continue
+        values = _first_values(s, length)
+        if values is None or every[s.name] > sum(told[s.name, str(i)] for i in range(length)):
             continue
         parts = _named(s.name, map(str, range(length)), taken)
-        own = [Declare(s.type, part, value) for part, value in zip(parts.values(), values, strict=True)]
-        elements: dict[Expr, Expr] = {Index(Name(s.name), Literal(i)): Name(part) for i, part in parts.items()}
-        new = rewrite(_with(body, s, own), elements.get)
-        body = new if s.name not in _left(new) else body
-    return body
+        own[s] = [Declare(s.type, part, value) for part, value in zip(parts.values(), values, strict=True)]
+        elements |= {Index(Name(s.name), Literal(i)): Name(part) for i, part in parts.items()}
+    if not own:
+        return body
+    return rewrite(map_stmts(body, lambda s: own.get(s, s) if isinstance(s, Declare) else s), elements.get)
 
 
-def _with(body: Block, own: Declare, parts: list[Declare]) -> Block:
-    return map_stmts(body, lambda s: parts if s == own else s)
+def _mentions(body: Block) -> tuple[Counter[str], Counter[tuple[str, str]]]:
+    """How often each name is mentioned, in verbatim text too, and how often a number tells which element of it."""
+    every, told = Counter[str](), Counter[tuple[str, str]]()
+    for e in walk_exprs(body):
+        match e:
+            case Name(text=text):
+                every[text] += 1
+            case Index(base=Name(text=text), index=Literal(text=at)):
+                told[text, at] += 1
+            case OpaqueExpr(text=text):
+                every.update(opaque_names(text))
+    return every, told
 
 
 def _first_values(s: Declare, count: int) -> tuple[Expr | None, ...] | None:
@@ -218,7 +235,7 @@ def _folded(body: Block) -> Block:
 
 def _declared_once(body: Block) -> list[Declare]:
     """The plain declarations of names that stand for nothing else, of which no address is taken."""
-    every = [n.name if isinstance(n, Declare) else n.var for n in nodes(body) if isinstance(n, Declare | For)]
+    every = [s.name if isinstance(s, Declare) else s.var for s in walk_stmts(body) if isinstance(s, Declare | For)]
     pointed = {base_name(e) for e in walk_exprs(body) if isinstance(e, Unary) and e.op == "&"}
     own = [s for s in walk_stmts(body) if isinstance(s, Declare) and not s.qualifiers]
     return [s for s in own if every.count(s.name) == 1 and s.name not in pointed]

@@ -110,7 +110,9 @@ def _ways(target: Target) -> dict[str, _Way]:
     """The loops to share by level: as the kernel is written, or in a form in which more can be."""
     found = dict[str, tuple[tuple[int, int], _Way]]()
     for form in forms(target):
-        if cooperates(form) or kernel_names(form.kernel) & hiding_macros(form.source):
+        if cooperates(form):  # as all that follow do, which take their time
+            break
+        if kernel_names(form.kernel) & hiding_macros(form.source):
             continue
         for level in LEVELS:
             way = _way(form, level)

@@ -79,6 +79,8 @@ def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
     found = target_for(subject, kernel)
     if found is None or mentions_template(kernel):
         return None
+    if any(isinstance(s, Declare) and s.qualifiers for s in walk_stmts(kernel.body)):  # Unclear below, but that is late
+        return None
     found = in_one_form(found)
     kernel, threads = found.kernel, found.row_threads
     strided = None if threads is None or subject.keep_launch else _single_turns(replace(found, kernel=kernel), threads)
