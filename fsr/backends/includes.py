@@ -27,7 +27,8 @@ EMPTY_HEADERS = (
     "cstdlib", "cstring", "ctime", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h",
     "driver_types.h", "float.h", "fstream", "functional", "inttypes.h", "iomanip", "iostream", "limits", "limits.h",
     "math.h", "memory", "numeric", "random", "sstream", "stddef.h", "stdexcept", "stdint.h", "stdio.h", "stdlib.h",
-    "string", "string.h", "sys/time.h", "time.h", "type_traits", "unistd.h", "utility", "vector", "vector_types.h",
+    "string", "string.h", "sys/time.h", "sys/types.h", "time.h", "type_traits", "unistd.h", "utility", "vector",
+    "vector_types.h",
 )  # fmt: skip
 
 VENDOR_HEADERS = ("cublas_v2.h", "cublas_api.h", "cublasLt.h", "cublasXt.h", "cusolverDn.h", "nccl.h")
@@ -142,6 +143,13 @@ typedef unsigned long uint64_t; typedef unsigned long uintptr_t;
 @LIMITS@
 #endif
 typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int uint; typedef unsigned long ulong;
+typedef unsigned char u_char; typedef unsigned short u_short; typedef unsigned int u_int; typedef unsigned long u_long;
+typedef uint8_t u_int8_t; typedef uint16_t u_int16_t; typedef uint32_t u_int32_t; typedef uint64_t u_int64_t;
+#define __const const
+#define __const__ const
+#if __cplusplus >= 201703L
+#define register
+#endif
 @FLOATS@
 #ifndef CUDA_VERSION
 #define CUDA_VERSION (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)
@@ -224,11 +232,14 @@ template <class T> using add_const_t = const T;
 template <class T> T&& declval() noexcept;
 template <class A, class B> struct is_same : false_type {};
 template <class A> struct is_same<A, A> : true_type {};
-template <class A, class B> inline constexpr bool is_same_v = is_same<A, B>::value;
-template <class T, class... Of> inline constexpr bool fsr_one_of = (is_same_v<remove_cv_t<T>, Of> || ...);
+template <class A, class B> constexpr bool is_same_v = is_same<A, B>::value;
+template <class T, class... Of> struct fsr_among : false_type {};
+template <class T, class A, class... Of> struct fsr_among<T, A, Of...>
+    : bool_constant<is_same<T, A>::value || fsr_among<T, Of...>::value> {};
+template <class T, class... Of> constexpr bool fsr_one_of = fsr_among<remove_cv_t<T>, Of...>::value;
 #define FSR_TRAIT(NAME, ...) \
   template <class T> struct NAME : bool_constant<(__VA_ARGS__)> {}; \
-  template <class T> inline constexpr bool NAME##_v = NAME<T>::value;
+  template <class T> constexpr bool NAME##_v = NAME<T>::value;
 FSR_TRAIT(is_void, fsr_one_of<T, void>)
 FSR_TRAIT(is_floating_point, fsr_one_of<T, float, double>)
 FSR_TRAIT(is_integral, fsr_one_of<T, bool, char, signed char, unsigned char, wchar_t, char16_t, char32_t, short,
@@ -247,7 +258,7 @@ FSR_TRAIT(is_pod, __is_pod(T))
 #undef FSR_TRAIT
 template <class A, class B> struct is_base_of : bool_constant<__is_base_of(A, B)> {};
 template <class A, class B> struct is_convertible : bool_constant<__is_convertible_to(A, B)> {};
-template <class A, class B> inline constexpr bool is_convertible_v = is_convertible<A, B>::value;
+template <class A, class B> constexpr bool is_convertible_v = is_convertible<A, B>::value;
 template <class T> struct underlying_type { using type = __underlying_type(T); };
 template <class T> using underlying_type_t = typename underlying_type<T>::type;
 template <class A, class B> struct common_type { using type = decay_t<decltype(true ? declval<A>() : declval<B>())>; };

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,14 +26,12 @@ def arguments_of(
     params_ = {p.name for one in signatures.values() for p in one.params}
     table = {n: v for n, v in top.table("args").items() if n in params_ or not is_symbol(n, v, symbols)}
     is_plan = isinstance(top.data.get("launch"), list)
-    params: dict[str, Parameter] = {}
-    for one in signatures.values():
-        for param in one.params:
-            before = params.setdefault(param.name, param)
-            if before.const and not param.const and _is_written(table.get(param.name)):
-                params[param.name] = param  # one kernel reads it, another writes it
     if is_plan:
-        names = list(table)
+        names, params = list(table), dict[str, Parameter]()
+        for name, param in _passed(top.data["launch"], signatures, main):
+            before = params.setdefault(name, param)
+            if before.const and not param.const and _is_written(table.get(name)):
+                params[name] = param  # one kernel reads it, another writes it
         known = {**{n: params[n] for n in table if n in params}}
     else:
         known = {p.name: p for p in signatures[main].params}
@@ -47,6 +45,18 @@ def arguments_of(
                 )  # fmt: skip
     size_names = {s.name for s in sizes}
     return tuple(_arg(top, name, table.get(name), known.get(name), size_names, signatures[main]) for name in names)
+
+
+def _passed(launches: list[Any], signatures: Mapping[str, Signature], main: str) -> Iterator[tuple[str, Parameter]]:
+    """What launches pass by name, with the parameter that takes it; a launch that does not say passes each parameter by
+    its own name. Then the parameters by theirs, for what none passes."""
+    for launch in launches:
+        taken = signatures.get(launch.get("entry") or main) if isinstance(launch, dict) else None
+        if taken is not None:
+            names = launch.get("args") or [p.name for p in taken.params]
+            yield from ((n, p) for n, p in zip(names, taken.params, strict=False) if isinstance(n, str))
+    for taken in signatures.values():
+        yield from ((p.name, p) for p in taken.params)
 
 
 def _is_written(data: Any) -> bool:

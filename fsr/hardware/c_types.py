@@ -33,14 +33,15 @@ NUMBERS = (
     ElementType("bfloat16", 2, "__nv_bfloat16", ("nv_bfloat16", "at::BFloat16", "c10::BFloat16"),
                 pairs=("__nv_bfloat162", "nv_bfloat162"), header="cuda_bf16.h"),
     ElementType("int8", 1, "signed char", ("char", "int8_t"), ("char",)),
-    ElementType("uint8", 1, "unsigned char", ("uint8_t", "uchar"), ("uchar",)),
+    ElementType("uint8", 1, "unsigned char", ("uint8_t", "uchar", "u_int8_t", "u_char"), ("uchar",)),
     ElementType("int16", 2, "short", ("int16_t",), ("short",)),
-    ElementType("uint16", 2, "unsigned short", ("uint16_t", "ushort"), ("ushort",)),
+    ElementType("uint16", 2, "unsigned short", ("uint16_t", "ushort", "u_int16_t", "u_short"), ("ushort",)),
     ElementType("int32", 4, "int", ("signed", "int32_t"), ("int",)),
-    ElementType("uint32", 4, "unsigned int", ("unsigned", "uint32_t", "uint"), ("uint",)),
+    ElementType("uint32", 4, "unsigned int", ("unsigned", "uint32_t", "uint", "u_int32_t", "u_int"),
+                ("uint",)),
     ElementType("int64", 8, "long long", ("long", "int64_t", "ptrdiff_t", "ssize_t"), ("long", "longlong")),
-    ElementType("uint64", 8, "unsigned long long", ("unsigned long", "uint64_t", "size_t", "ulong"),
-                ("ulong", "ulonglong")),
+    ElementType("uint64", 8, "unsigned long long",
+                ("unsigned long", "uint64_t", "size_t", "ulong", "u_int64_t", "u_long"), ("ulong", "ulonglong")),
 )  # fmt: skip
 
 BY_DTYPE: dict[str, ElementType] = {t.dtype: t for t in (*NUMBERS, BOOL)}

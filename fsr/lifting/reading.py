@@ -223,6 +223,8 @@ class Reader:
             )
         if name == "uitofp" and not self.signs.is_condition(args[0]):
             return g.op(dtype, self.signs.zero_extended("int64", args[0]))
+        if name == "fptoui" and dtype == "int32" and self.signs.range(args[0])[1] >= 2.0**31:
+            return g.op(dtype, g.op("int64", args[0]))
         if name in _CASTS:
             return g.op(dtype, *args)
         return g.op(_NAMES.get(name, name), *args)

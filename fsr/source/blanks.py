@@ -87,7 +87,7 @@ _NAMED_TYPE = re.compile(r"\b(?:typename|class|using)\s+(\w+)|\btypedef\b[^;{}]*
 _TYPES = frozenset((
     "half", "__half", "nv_bfloat16", "__nv_bfloat16", "bfloat16", "uchar", "ushort", "uint", "ulong", "uint8_t",
     "uint16_t", "uint32_t", "uint64_t", "int8_t", "int16_t", "int32_t", "int64_t", "uintptr_t", "intptr_t", "size_t",
-    "ptrdiff_t", "clock_t",
+    "ptrdiff_t", "clock_t", "u_int8_t", "u_int16_t", "u_int32_t", "u_int64_t", "u_char", "u_short", "u_int", "u_long",
 ))  # fmt: skip
 _CAST = "!"  # what stands for the bracket of a cast: it binds as tightly
 

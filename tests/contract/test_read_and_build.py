@@ -284,6 +284,13 @@ def test_plans_of_several_launches():
     )
 
 
+def test_an_argument_is_held_against_what_takes_it():
+    """Not against a parameter of its name that is passed something else."""
+    text = PLAN.replace("y = {dtype", "tmp = {dtype").replace('"t", "y",', '"t", "tmp",')
+    kernels = PLAN_KERNELS.replace("float *tmp, int n", "float *sums, int n")  # finish reads its own tmp
+    assert load_contract(block(text, kernels)).argument("tmp").role is Role.OUT
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told", "line"),
     [

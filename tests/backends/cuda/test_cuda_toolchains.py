@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,24 @@ __global__ void k(float* x, int64_t n) {
     except MissingToolError as missing:
         pytest.skip(str(missing))
     assert "k" in compiled(toolchain, candidate(source, "k")).symbols
+
+
+@pytest.mark.parametrize("standard", [(), ("--std=c++14",), ("--std=c++20",)])
+def test_what_older_sources_are_written_in_is_no_obstacle(standard: tuple[str, ...]) -> None:
+    """Storage classes and types of theirs, which nvcc takes, under a standard of theirs."""
+    source = """#include <sys/types.h>
+#include <type_traits>
+__global__ void k(const float* x, u_int32_t* y, __const__ u_char* z) {
+  register int i = threadIdx.x;
+  static_assert(std::is_integral<u_int>::value && !std::is_integral<float>::value, "");
+  y[i] = (u_int32_t)x[i] + z[i];
+}"""
+    try:
+        toolchain = nvrtc.NvrtcToolchain()
+    except MissingToolError as missing:
+        pytest.skip(str(missing))
+    one = candidate(source, "k")
+    assert "k" in compiled(toolchain, replace(one, plan=replace(one.plan, flags=standard))).symbols
 
 
 def test_cooperative_groups_and_integer_types_go_together() -> None:
