@@ -12,9 +12,11 @@ _TICK_S = 0.02
 
 
 class Allowance:
-    """``seconds`` from now on, for the thread that makes it. ``most``: so many times as long by the clock at most."""
+    """``seconds`` from now on, for the thread that makes it. ``most``: so many times as long by the clock at most.
+    ``stopped``: whether nobody waits for it any more, and it is used up."""
 
-    def __init__(self, seconds: float, most: float = 2.0) -> None:
+    def __init__(self, seconds: float, most: float = 2.0, stopped: Callable[[], bool] = lambda: False) -> None:
+        self._stopped = stopped
         self._seconds, self._began, self._waited = seconds, time.thread_time(), 0.0
         self._looked, self._spent = -math.inf, 0.0
         self._last = time.monotonic() + most * seconds
@@ -22,6 +24,8 @@ class Allowance:
     @property
     def left_s(self) -> float:
         """Seconds left; not positive when it is used up."""
+        if self._stopped():
+            return 0.0
         if math.isinf(self._seconds):
             return math.inf
         now = time.monotonic()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from fsr.backends.host.compiler import HostToolchain
 from fsr.backends.host.device import open_host_device
@@ -28,23 +30,39 @@ _AGAIN_SHARE = 0.5  # of that where a kernel is launched again on what it made: 
 _DEEP = 20_000
 
 
-def lift(contract: Contract, candidate: Candidate, *, limit_s: float = LIMIT_S, compile_s: float = 30.0) -> Lifting:
+def lift(
+    contract: Contract,
+    candidate: Candidate,
+    *,
+    limit_s: float = LIMIT_S,
+    compile_s: float = 30.0,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Lifting:
     """What the candidate computes, checked; else why not, and which launches of its plan are known for themselves. Runs
-    it confined on the host device. Never raises for a candidate's sake."""
-    steps = Steps(lift_whole, time.monotonic() + _STEPS_SHARE * limit_s, limit_s / 2, compile_s)
+    it confined on the host device. Never raises for a candidate's sake. ``stopped``: whether nobody waits for it."""
+    whole = partial(lift_whole, stopped=stopped)
+    steps = Steps(whole, time.monotonic() + _STEPS_SHARE * limit_s, limit_s / 2, compile_s)
     alone = launches_alone(contract, candidate.plan)
     whole_s = limit_s * (_WHOLE_SHARE if alone else 1.0) * (_AGAIN_SHARE if any(one.often for one in alone) else 1.0)
-    found = lift_whole(contract, candidate, limit_s=whole_s, compile_s=compile_s, steps=steps)
+    found = whole(contract, candidate, limit_s=whole_s, compile_s=compile_s, steps=steps)
     if found.computation is not None:
         return found
     return replace(found, alone=tuple(known_alone(contract, candidate, steps)))
 
 
 def lift_whole(
-    contract: Contract, candidate: Candidate, *, limit_s: float, compile_s: float, steps: Steps | None = None
+    contract: Contract,
+    candidate: Candidate,
+    *,
+    limit_s: float,
+    compile_s: float,
+    steps: Steps | None = None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Lifting:
     """As :func:`lift`, of the plan as a whole. ``steps``: how its launches are lifted, too; None: they are not."""
     started = time.monotonic()
+    if stopped():
+        return Lifting(None, "it was stopped")
     try:
         traced = TracingToolchain().compile(candidate, compile_s)
         image = HostToolchain().compile(candidate, timeout_s=compile_s)
@@ -62,7 +80,7 @@ def lift_whole(
     deep = sys.getrecursionlimit()
     sys.setrecursionlimit(max(deep, _DEEP))
     try:
-        watcher = Watcher(contract, candidate, traced, device, Allowance(limit_s))
+        watcher = Watcher(contract, candidate, traced, device, Allowance(limit_s, stopped=stopped))
         checker = Checker(contract, candidate, image, device, watcher.observed)
         attempt = Attempt(watcher, checker, traced.blind)
         if steps is None or not apart(candidate):

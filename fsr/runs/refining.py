@@ -82,6 +82,7 @@ def carry_out(job: Job) -> Result:
         spec = fleet.spec(kernel, options)
         context = RunContext(spec, fleet.workers, log, state, budget, job.control, lease, job.progress)
         restating = Restating(kernel, budget)
+        stack.callback(restating.close)
         _qualify(context, kernel, resumed=earlier is not None)
         cache = None
         if options.use_cache:

@@ -14,6 +14,7 @@ _LEAST_S = 4.0  # of the budget: to begin at all
 _MOST_S, _SHARE = 25.0, 0.3  # to think: seconds, and of the budget
 _MOST_AWAITED_S, _AWAITED_SHARE = 24.0, 0.4  # to be waited for before the search begins, and to compile
 _TICK_S = 0.1
+_ENDS_S = 3.0  # from being stopped to having ended, at the most
 
 
 class Restating:
@@ -22,6 +23,7 @@ class Restating:
 
     def __init__(self, kernel: Kernel, budget: Budget) -> None:
         self._found: Lifting | None = None
+        self._stop = threading.Event()
         self._budget, self._thread = budget, threading.Thread(target=self._lift, args=(kernel,), daemon=True)
         self._told = budget.left_s < _LEAST_S
         self._limit_s = min(_MOST_S, _SHARE * budget.left_s)
@@ -31,7 +33,14 @@ class Restating:
             self._thread.start()
 
     def _lift(self, kernel: Kernel) -> None:
-        self._found = lift(kernel.contract, kernel.baseline, limit_s=self._limit_s, compile_s=self._compile_s)
+        limits = {"limit_s": self._limit_s, "compile_s": self._compile_s}
+        self._found = lift(kernel.contract, kernel.baseline, **limits, stopped=self._stop.is_set)
+
+    def close(self) -> None:
+        """Stop finding out: a thread that the interpreter ends in the middle of what is not Python can abort it."""
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join(_ENDS_S)
 
     @property
     def thinking(self) -> bool:

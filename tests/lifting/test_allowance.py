@@ -35,3 +35,13 @@ def test_of_a_watched_run_only_what_it_had_of_a_cpu_counts():
 def test_it_ends_by_the_clock_too():
     assert Allowance(5.0, most=0.0).left_s <= 0
     assert unlimited().left_s == math.inf
+
+
+def test_one_that_is_stopped_is_used_up():
+    asked = threading.Event()
+    for seconds in (50.0, math.inf):
+        allowance = Allowance(seconds, stopped=asked.is_set)
+        assert allowance.left_s > 0
+        asked.set()
+        assert allowance.left_s == 0.0
+        asked.clear()

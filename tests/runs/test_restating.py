@@ -80,3 +80,18 @@ def test_a_run_that_is_too_short_does_without(kernel: Kernel, monkeypatch: pytes
     found = restating.Restating(kernel, Budget(3.0))
     assert found.lifted(lambda: None, []) is None
     assert not found.thinking
+
+
+def test_it_ends_with_the_run(kernel: Kernel) -> None:
+    """In the middle of its work, and before it has begun."""
+    found = restating.Restating(kernel, Budget(300.0))
+    thread = found._thread
+    found.close()
+    assert not thread.is_alive()
+    short = restating.Restating(kernel, Budget(1.0))
+    short.close()
+
+
+def test_what_nobody_waits_for_stops_at_once(kernel: Kernel) -> None:
+    known = lift(kernel.contract, kernel.baseline, stopped=lambda: True)
+    assert (known.computation, known.why, known.alone) == (None, "it was stopped", ())
