@@ -35,6 +35,7 @@ from fsr.transform.launch.merge_blocks import MergeBlocks
 from fsr.transform.launch.more_blocks import MoreBlocks
 from fsr.transform.launch.split_blocks import SplitBlocks
 from fsr.transform.launch.spread_loop import SpreadLoop
+from fsr.transform.launch.steps_in_block import StepsInBlock
 from fsr.transform.one_launch import OneLaunch
 from fsr.transform.plain.action import Restate
 from fsr.transform.protocol import Action
@@ -51,7 +52,7 @@ from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 STRUCTURAL: tuple[Action, ...] = (
     ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, SharedAtomics(), SegmentAtomics(),
     StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), SpreadLoop(), MoreBlocks(), ShareLoop(), JoinSteps(),
-    BlockShape(), CoarsenRows(), BlockShape3D(),
+    StepsInBlock(), BlockShape(), CoarsenRows(), BlockShape3D(),
 )  # fmt: skip
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
