@@ -1,4 +1,4 @@
-"""The kernel of steps-in-block: each kernel of before is a function, which one block calls for all threads there were."""
+"""The kernel of steps-in-block: each kernel of before is a function, which one block calls for all its threads."""
 
 from __future__ import annotations
 
