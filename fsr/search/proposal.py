@@ -13,6 +13,7 @@ from fsr.contract.model import Contract
 from fsr.records import Candidate, Json, Outcome, Status
 from fsr.source.form import KernelForm
 from fsr.source.parse import parse_kernels
+from fsr.transform.instantiated import folded, instantiated
 from fsr.transform.launch_alone import Alone
 from fsr.transform.protocol import Action, Move, Subject
 
@@ -65,8 +66,9 @@ class Rules:
     alone: tuple[Alone, ...] = ()
 
     def subject(self, candidate: Candidate) -> Subject:
-        """The candidate as actions see it."""
-        kernels: Mapping[str, KernelForm] = parse_kernels(candidate.source)
+        """The candidate as actions see it: templates of types are the one instance that its plan launches."""
+        candidate = instantiated(candidate)
+        kernels: Mapping[str, KernelForm] = folded(parse_kernels(candidate.source))
         return Subject(candidate, kernels, self.contract, self.keep_launch, self.target, self.computation, self.alone)
 
 

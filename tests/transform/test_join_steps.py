@@ -116,6 +116,12 @@ def test_tiles_that_leave_multiprocessors_idle_promise_less(subject_from) -> Non
     assert gains[4] > gains[16]
 
 
+def test_numbers_that_are_no_index_may_be_broken(subject_from) -> None:
+    text = POINTS.replace("x[i] * 0.5f", "x[i] * share").replace("int n", "float share, int n")
+    told = text.replace('"order", ', '"order", 0.75, ')
+    assert list(JoinSteps().moves(subject_from(told)))
+
+
 @pytest.mark.parametrize(
     ("text", "old", "new"),
     [

@@ -195,6 +195,17 @@ def test_what_is_offered_computes_the_same(name: str, subject_from, runner) -> N
         assert runner.faults(changed, subject.contract, {"n": 70, "d": 3}) == []
 
 
+RECURSIVE = """__device__ float fold(const float *p, int k)
+{
+    return k == 1 ? p[0] : fold(p, k / 2) + fold(p + k / 2, k - k / 2);
+}
+"""
+
+
+def test_functions_that_call_themselves_are_left_alone(subject_from) -> None:
+    assert not list(StageSlices().moves(subject_from(kernel(GUARD + "y[i] = fold(x + i * 9, 9);", more=RECURSIVE))))
+
+
 SUM = GUARD + "float s = 0.f; for (int k = 0; k < 9; k++) s += x[i * 9 + k]; y[i] = s;"
 SCALED = GUARD + "for (int k = 0; k < 9; k++) y[i * 9 + k] = k * 2.f;"
 WIDE = ('"n"', '"n", 9')

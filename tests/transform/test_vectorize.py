@@ -98,6 +98,8 @@ __global__ void k(const float *x, const float *b, float *y, int h, int w)
     ("why", "body"),
     [
         ("neighbours are read", ID + "if (i < n) y[i] = x[i] + y[(i + 1) % n];"),
+        ("neighbours are written", ID + "if (i < n) { y[i] = x[i]; y[i + 1] = x[i]; }"),
+        ("planes that may overlap", ID + "if (i < n) { y[i] = x[i]; y[i + n / 2] = x[i]; }"),
         ("a write under a condition", ID + "if (i < n) { if (x[i] > 0) y[i] = 1; }"),
         ("no guard", ID + "y[i] = x[i];"),
         ("a stride", ID + "if (i < n) y[i * 2 % n] = x[i];"),

@@ -94,6 +94,7 @@ class Places:
         self.pointers: dict[str, Poly] = {}
         self.places: list[Place] = []
         self.given = False  # whether functions are given a place
+        self._open: list[Expr] = []  # functions whose bodies are being looked at
 
     def poly(self, e: Expr) -> Poly:
         """The polynomial of an index, in a block of this size."""
@@ -197,7 +198,7 @@ class Places:
                     return array
                 if (inside := self.written_out(e)) is not None:
                     self.given = True
-                    return Literal("0") if self.collect(inside, reach, counted) else array
+                    return Literal("0") if self._within(e, inside, reach, counted) else array
             if isinstance(e, Unary) and e.op == "&" and self.place(e.operand) is not None:
                 return array
             at, used = self.place(e), [x.text for x in walk_expr(e) if isinstance(x, Name) and x.text in names]
@@ -210,6 +211,16 @@ class Places:
         if not exprs_of(s) and not blocks_of(s):
             left |= names_mentioned((s,))
         return not left & names
+
+    def _within(self, call: Call, body: Block, reach: Mapping[str, Span], counted: frozenset[str]) -> bool:
+        """Note the places of a function's body; False for one that calls itself, however far down."""
+        if call.callee in self._open:
+            return False
+        self._open.append(call.callee)
+        try:
+            return self.collect(body, reach, counted)
+        finally:
+            self._open.pop()
 
     def _noted(self, place: Place) -> Place:
         """A place as it is kept."""

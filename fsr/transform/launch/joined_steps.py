@@ -16,7 +16,7 @@ from fsr.analysis.accesses import Access, accesses
 from fsr.analysis.index_values import Known, Values, index_values
 from fsr.contract.model import repeats_of
 from fsr.errors import ContractError
-from fsr.expressions import evaluate_int, names
+from fsr.expressions import evaluate, evaluate_int, names
 from fsr.records import STEP, Launch, ScalarArgument
 from fsr.source.form import Expr, Index, Name, Param
 from fsr.source.walk import names_in, walk_exprs
@@ -100,8 +100,8 @@ class Steps:
         found: dict[str, Values | int] = {}
         for param in self.target.kernel.params:
             text = None if param.is_pointer or param.name in self.told else self.target.size_text(Name(param.name))
-            if text is not None:
-                found[param.name] = evaluate_int(text, sizes)
+            if text is not None and float(value := evaluate(text, sizes)).is_integer():  # others are no index
+                found[param.name] = int(value)
         return found
 
     def _keeps(self, known: dict[str, Values | int], grid: int, blocks: int, elements: int) -> bool | None:

@@ -97,8 +97,8 @@ def pointwise(target: Target) -> Pointwise | None:
     if not all(target.functions.stays_in_thread(e, target.type_names) for e in walk_exprs(body)):
         return None
     found = global_ids(target.kernel, target.known, target.constants)
-    ids = {g.axis: g for g in found.values()}
-    if not ids or len(ids) != len(found) or not _widths_fit(ids, block):
+    ids = {g.axis: g for g in reversed(found.values())}  # the first of an axis; others are numbers like any
+    if not ids or not _widths_fit(ids, block):
         return None
     if any(a not in ids and (target.launch.grid[AXES.index(a)], block[AXES.index(a)]) != ("1", 1) for a in AXES):
         return None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 from fsr.analysis.accesses import Access, accesses_in
 from fsr.analysis.definitions import Definitions
+from fsr.analysis.polynomial import Poly
 from fsr.analysis.types import bare, resolved
 from fsr.hardware.c_types import element_bytes
 from fsr.source.form import (
@@ -36,10 +38,11 @@ KINDS = frozenset(["read", "write", "update"])
 
 @dataclass(frozen=True)
 class Stream:
-    """One array walked element by element: all accesses to it are at the same index. ``first``: that index with the
-    walking variable left in it; ``reads``/``writes``: what happens to its elements."""
+    """Accesses to an array, all at one index, that go through it element by element. ``spelled``: that index as it is
+    written; ``index``: with the walking variable left in it; ``reads``/``writes``: what happens to its elements."""
 
     array: str
+    spelled: frozenset[Expr]
     element: str
     bytes: int
     index: Expr
@@ -60,11 +63,18 @@ class Streams:
         return all(s.bytes * width <= MAX_BYTES for s in self.walked)
 
 
-def streams(target: Target, body: tuple[Stmt, ...], variable: str, invariant_in: tuple[Stmt, ...]) -> Streams | None:
+def streams(
+    target: Target,
+    body: tuple[Stmt, ...],
+    variable: str,
+    invariant_in: tuple[Stmt, ...],
+    bound: Expr | None = None,
+) -> Streams | None:
     """The arrays walked by the variable; None when some access could not be kept in order.
 
     Arrays that are written must be walked; arrays may not alias. ``invariant_in``: the statements within which
-    the rest of an index must not change.
+    the rest of an index must not change. ``bound``: what the variable, which begins at 0, stays below; planes of an
+    array that lie so far apart, or a multiple of it, have no element in common.
     """
     if target.aliasing:
         return None
@@ -83,12 +93,33 @@ def streams(target: Target, body: tuple[Stmt, ...], variable: str, invariant_in:
     varying = names_written(invariant_in) | {s.name for s in walk_stmts(body) if isinstance(s, Declare)}
     walked = list[Stream]()
     for array, uses in by_array.items():
-        stream = _stream(target, known, array, uses, variable, varying)
-        if stream is not None:
-            walked.append(stream)
-        elif any(a.writes for a in uses):
+        planes = _planes(target, known, uses)
+        found_here = [_stream(target, known, array, own, variable, varying) for own in planes.values()]
+        if any(a.writes for a in uses) and (None in found_here or not _disjoint(target, known, list(planes), bound)):
             return None
+        walked += [one for one in found_here if one is not None]
     return Streams(variable, tuple(walked)) if walked else None
+
+
+def _planes(target: Target, known: Definitions, uses: list[Access]) -> dict[Poly | None, list[Access]]:
+    """Accesses by their index."""
+    planes = dict[Poly | None, list[Access]]()
+    for use in uses:
+        index = None if use.index is None else known.poly(use.index, target.constants)
+        planes.setdefault(index, []).append(use)
+    return planes
+
+
+def _disjoint(target: Target, known: Definitions, indices: list[Poly | None], bound: Expr | None) -> bool:
+    """Whether packs at these indices have no element in common, wherever there is a whole pack."""
+    if len(indices) == 1:
+        return True
+    if bound is None or None in indices:
+        return False
+    extent = known.poly(bound, target.constants)
+    told = [one for one in indices if one is not None]
+    apart = [(a - b).over(extent) for a, b in combinations(told, 2)]
+    return all(times is not None and times.value not in (None, 0) for times in apart)
 
 
 def _apart(target: Target, by_array: Mapping[str, list[Access]]) -> bool:
@@ -136,7 +167,8 @@ def _stream(
     if size is None or all(a.loops for a in uses):
         return None
     reads = any(a.kind != "write" for a in uses)
-    return Stream(array, element, size, _outside(known, index, varying), reads, any(a.writes for a in uses))
+    spelled = frozenset(a.index for a in uses if a.index is not None)
+    return Stream(array, spelled, element, size, _outside(known, index, varying), reads, any(a.writes for a in uses))
 
 
 def _outside(known: Definitions, index: Expr, varying: frozenset[str]) -> Expr:
@@ -163,17 +195,21 @@ def packed(
     ``multiple``: a name in ``base`` that is known to be a multiple of the width. The pack types are
     ``fsr_pack<element, width>``; indices have the variable replaced by ``base``.
     """
-    lane = fresh("v", target.names)
-    packs = {s.array: fresh(f"{s.array}_v", target.names) for s in found.walked}
+    taken = set(target.names)
+    lane = fresh("v", taken)
+    packs = dict[tuple[str, Expr], str]()
     before, after = list[Stmt](), list[Stmt]()
     for s in found.walked:
+        name = fresh(f"{s.array}_v", taken)
+        taken.add(name)
+        packs |= {(s.array, index): name for index in s.spelled}
         type_ = f"fsr_pack<{s.element}, {width}>"
         address = _address(s.array, _at(s.index, found.variable, base))
         loaded = Unary("*", Cast(f"const {type_} *", address, "reinterpret_cast"))
-        before.append(Declare(type_, packs[s.array], loaded if s.reads else None))
+        before.append(Declare(type_, name, loaded if s.reads else None))
         if s.writes:
-            after.append(Assign(Unary("*", Cast(f"{type_} *", address, "reinterpret_cast")), "=", Name(packs[s.array])))
-    inner = _on_packs(target, body, packs, lane, found)
+            after.append(Assign(Unary("*", Cast(f"{type_} *", address, "reinterpret_cast")), "=", Name(name)))
+    inner = _on_packs(body, packs, lane)
     inner = substitute(inner, {found.variable: _plus(base, Name(lane))})
     loop = For("int", lane, Literal("0"), "<", number(width), Literal("1"), inner, ("#pragma unroll",))
     aligned = _aligned(target, found, width, base, multiple)
@@ -211,25 +247,19 @@ def _address(array: str, offset: Expr) -> Expr:
     return Binary("+", Name(array), offset)
 
 
-def _on_packs(
-    target: Target, body: tuple[Stmt, ...], packs: Mapping[str, str], lane: str, found: Streams
-) -> tuple[Stmt, ...]:
-    arrays = frozenset(packs)
-
+def _on_packs(body: tuple[Stmt, ...], packs: Mapping[tuple[str, Expr], str], lane: str) -> tuple[Stmt, ...]:
     def change(e: Expr) -> Expr:
         match e:
             case Call(Name("__ldg" | "__ldcs" | "__ldcg" | "__ldca"), (Unary("&", inner),)) if _is_pack(inner, packs):
                 return inner
-            case Index(Name(text), _) if text in arrays:
-                return Index(Member(Name(packs[text]), "v"), Name(lane))
-            case Unary("*", Binary("+", Name(text), _)) if text in arrays:
-                return Index(Member(Name(packs[text]), "v"), Name(lane))
+            case Index(Name(text), index) | Unary("*", Binary("+", Name(text), index)) if (text, index) in packs:
+                return Index(Member(Name(packs[text, index]), "v"), Name(lane))
         return e
 
     return map_exprs(body, change)
 
 
-def _is_pack(e: Expr, packs: Mapping[str, str]) -> bool:
+def _is_pack(e: Expr, packs: Mapping[tuple[str, Expr], str]) -> bool:
     match e:
         case Index(Member(Name(text), "v"), _):
             return text in packs.values()

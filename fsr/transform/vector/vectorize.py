@@ -85,7 +85,7 @@ def _elementwise(target: Target) -> tuple[Pointwise | None, Streams | None]:
     if point is None or "x" not in point.ids or _jumps(point.core):
         return None, None
     body = (*point.lead, *point.core)
-    return point, streams(target, body, point.ids["x"].name, body)
+    return point, streams(target, body, point.ids["x"].name, body, point.bounds["x"][0])
 
 
 def _jumps(body: tuple[Stmt, ...]) -> bool:
