@@ -32,6 +32,9 @@ def arguments_of(
             before = params.setdefault(name, param)
             if before.const and not param.const and _is_written(table.get(name)):
                 params[name] = param  # one kernel reads it, another writes it
+        for name, param in params.items():  # nothing in the plan writes it: harmless to say
+            if isinstance(table.get(name), dict) and table[name].get("role") == Role.INOUT.value:
+                params[name] = replace(param, const=False)
         known = {**{n: params[n] for n in table if n in params}}
     else:
         known = {p.name: p for p in signatures[main].params}

@@ -81,7 +81,7 @@ def carry_out(job: Job) -> Result:
         lease = stack.enter_context(job.leases.lease(fleet.leased))
         spec = fleet.spec(kernel, options)
         context = RunContext(spec, fleet.workers, log, state, budget, job.control, lease, job.progress)
-        restating = Restating(kernel, budget)
+        restating = Restating(kernel, budget, predicted=spec.predicted)
         stack.callback(restating.close)
         _qualify(context, kernel, resumed=earlier is not None)
         cache = None

@@ -13,21 +13,24 @@ from fsr.runs.kernel import Kernel
 _LEAST_S = 4.0  # of the budget: to begin at all
 _MOST_S, _SHARE = 25.0, 0.3  # to think: seconds, and of the budget
 _MOST_AWAITED_S, _AWAITED_SHARE = 24.0, 0.4  # to be waited for before the search begins, and to compile
+_BESIDE_GPU_S = 5.0  # the same where a GPU would wait meanwhile: other cores think on while it works
 _TICK_S = 0.1
 _ENDS_S = 3.0  # from being stopped to having ended, at the most
 
 
 class Restating:
     """Finds the computation of a kernel while its original is qualified, which leaves cores idle, and beside the
-    search where it takes longer. A run that is too short for it does without."""
+    search where it takes longer. A run that is too short for it does without. ``predicted``: the search would take the
+    cores that it thinks on."""
 
-    def __init__(self, kernel: Kernel, budget: Budget) -> None:
+    def __init__(self, kernel: Kernel, budget: Budget, *, predicted: bool = True) -> None:
         self._found: Lifting | None = None
         self._stop = threading.Event()
         self._budget, self._thread = budget, threading.Thread(target=self._lift, args=(kernel,), daemon=True)
         self._told = budget.left_s < _LEAST_S
         self._limit_s = min(_MOST_S, _SHARE * budget.left_s)
-        self._until_s = budget.elapsed_s + min(_MOST_AWAITED_S, _AWAITED_SHARE * budget.left_s)
+        most_s = _MOST_AWAITED_S if predicted else _BESIDE_GPU_S
+        self._until_s = budget.elapsed_s + min(most_s, _AWAITED_SHARE * budget.left_s)
         self._compile_s = min(_MOST_AWAITED_S / 2, _AWAITED_SHARE * budget.left_s)
         if not self._told:
             self._thread.start()

@@ -52,6 +52,19 @@ def test_one_that_takes_too_long_is_not_waited_for(kernel: Kernel, monkeypatch: 
     ended.set()
 
 
+def test_a_gpu_hardly_waits_for_it(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, ended = [0.0], threading.Event()
+    monkeypatch.setattr(restating, "lift", lambda *_, **__: ended.wait(60))
+    found = restating.Restating(kernel, Budget(100.0, clock=lambda: clock[0]), predicted=False)
+
+    def tick() -> None:
+        clock[0] += 1.0
+
+    assert found.lifted(tick, []) is None
+    assert (clock[0] <= 6.0, found.thinking) == (True, True)
+    ended.set()
+
+
 def test_what_is_found_later_is_told_once(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, ended, known = [0.0], threading.Event(), lift(kernel.contract, kernel.baseline)
     assert known.computation is not None
