@@ -93,6 +93,8 @@ class HostToolchain:
         if refused := refused_flags(candidate.plan.flags):
             return CompileFailure(f"compiler flags that are not allowed: {' '.join(refused)}")
         flags, definitions = split_defines(candidate.plan.flags)
+        if not _NARROW.search(candidate.source):
+            flags = [*flags, _TO_THE_ENDS]
         entries = list(dict.fromkeys(launch.entry for launch in candidate.plan.launches))
         text = unit_text(candidate.source, entries, definitions)
         key, log = self._key(text, flags, instrumented), ""
@@ -149,9 +151,10 @@ class HostToolchain:
         options += _TRAPPING[compiler.family] if self._checked else ()
         options += _UNOPTIMISED if self._covered and instrumented else ()
         header = precompiled_header(compiler, options, cache)
+        casts = [_TO_THE_ENDS] * (compiler.family == "clang" and _TO_THE_ENDS in flags)  # the header is the same
         objects, unit = runtime_objects(compiler, "recording" if instrumented else "plain", cache), folder / "unit.o"
         return [
-            [compiler.path, *options, *header, "-x", "c++", "-c", str(folder / SOURCE_NAME), "-o", str(unit)],
+            [compiler.path, *options, *casts, *header, "-x", "c++", "-c", str(folder / SOURCE_NAME), "-o", str(unit)],
             link_command(compiler, unit, objects, unit.with_suffix(".so")),
         ]
 
@@ -161,6 +164,10 @@ _TREATED_AS_BYTES = re.compile(
     r"aligned_at|fsr_alignment|trivially.copyable|non-trivial|decomposes into|structured binding|implicitly deleted"
 )
 _PLAIN_VECTORS = "-DFSR_PLAIN_VECTORS=1"
+# A GPU casts what does not fit to the nearest end, and a float's NaN to 0 (recorded: programs *_cast_past_ends). To 8
+# and 16 bits it casts to 32 and cuts, which clang has no option for: as it does without, they keep the low bits.
+_TO_THE_ENDS = "-fno-strict-float-cast-overflow"
+_NARROW = re.compile(r"\b(?:char|short|u?int(?:8|16)_t|u_char|u_short|uchar[1-4]?|ushort[1-4]?|char[1-4]|short[1-4])\b")
 
 _OVERFLOW = "-fsanitize=signed-integer-overflow"
 _TRAPPING = {
