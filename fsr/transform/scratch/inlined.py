@@ -132,8 +132,8 @@ def _calls(
         tail = last and at == len(body) - 1
         match s:
             case ExprStmt(Call(Name(text), args) as call) if text in functions and _whole(call, buffers):
-                function = functions[text]
-                if len(args) == len(function.params) and not function.template:
+                function = _instance(functions[text], call)
+                if function is not None and len(args) == len(function.params):
                     yield s, function, tail
             case If():
                 yield from _calls(s.then, functions, buffers, last=tail)
@@ -142,6 +142,20 @@ def _calls(
                 yield from _calls(s.body, functions, buffers, last=False)
             case Scope():
                 yield from _calls(s.body, functions, buffers, last=tail)
+
+
+def _instance(function: KernelForm, call: Call) -> KernelForm | None:
+    """The function that a call means: of a template over numbers alone, the one of the call's."""
+    parameters = function.template_parameters
+    if not parameters:
+        return function
+    if len(parameters) != len(call.template_args) or any(k in ("typename", "class") for k, _ in parameters):
+        return None
+    if not all(re.fullmatch(r"\w+", text) for text in call.template_args):
+        return None
+    values = (Literal(t) if t[0].isdigit() else Name(t) for t in call.template_args)
+    given: dict[str, Expr] = {name: value for (_, name), value in zip(parameters, values, strict=True)}
+    return replace(function, body=substitute(function.body, given), template=None)
 
 
 def _body(kernel: KernelForm, statement: ExprStmt, function: KernelForm) -> tuple[Stmt, ...]:
