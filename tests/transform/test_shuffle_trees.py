@@ -156,7 +156,33 @@ OF_TYPE = kernel((LOAD + PLAIN + STORE).replace("float", "T").replace("blockDim.
 MACRO = "#define GREATER(a, b) ((a) > (b) ? (a) : (b))"
 DYNAMIC = LOAD.replace("__shared__ float s[256]", "extern __shared__ float s[]")
 
+RESULTS = """
+__device__ __forceinline__ float block_sum(float value, float *smem)
+{
+    int t = threadIdx.x;
+    smem[t] = value;
+    __syncthreads();
+    for (int w = blockDim.x / 2; w > 0; w >>= 1) {
+        if (t < w) smem[t] += smem[t + w];
+        __syncthreads();
+    }
+    float result = smem[0];
+    __syncthreads();
+    return result;
+}
+"""
+OF_FUNCTIONS = """
+    __shared__ float s[256];
+    const int tid = threadIdx.x, i = blockIdx.x * 256 + tid;
+    float v = i < N ? x[i] : 0.0f;
+    float mean = block_sum(v, s) / 256.0f;
+    v -= mean;
+    float variance = block_sum(v * v, s) / 256.0f;
+    if (tid == 0) { y[blockIdx.x] = mean + variance; at[blockIdx.x] = 0; }
+"""
+
 TREES = {
+    "functions that return": kernel(OF_FUNCTIONS, before=RESULTS),
     "halves": kernel(LOAD + PLAIN + STORE),
     "a loop of unsigned": kernel(LOAD + PLAIN.replace("int w", "unsigned int w").replace(">>= 1", "/= 2") + STORE),
     "while": kernel(LOAD + WHILE + STORE.replace("= blockIdx.x; }", "= u; }")),

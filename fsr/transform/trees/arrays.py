@@ -11,6 +11,7 @@ from fsr.source.mapping import map_exprs, map_stmts, substitute
 from fsr.source.walk import is_only_one, names_assigned, walk_stmts, without_casts
 from fsr.transform.scratch.inlined import with_functions_written_out
 from fsr.transform.target import Target
+from fsr.transform.trees.results import with_results_written_out
 
 _SHUFFLED = frozenset(["int", "unsigned int", "float", "double", "long long", "unsigned long long", "long",
                        "unsigned long"])  # fmt: skip
@@ -32,9 +33,10 @@ def shared_arrays(target: Target) -> dict[str, Declare]:
 def written_out(target: Target) -> KernelForm:
     """The kernel with functions written out that are given shared arrays, and elements of these as elements of an array
     of that name."""
-    kernel = _by_own_names(target)
+    kernel, arrays = _by_own_names(target), frozenset(shared_arrays(target))
+    kernel = with_results_written_out(kernel, target.source, arrays)
     for _ in range(_ROUNDS):
-        kernel = with_functions_written_out(kernel, target.source, frozenset(shared_arrays(target)))
+        kernel = with_functions_written_out(kernel, target.source, arrays)
     return kernel
 
 
