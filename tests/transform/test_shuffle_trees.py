@@ -181,7 +181,18 @@ OF_FUNCTIONS = """
     if (tid == 0) { y[blockIdx.x] = mean + variance; at[blockIdx.x] = 0; }
 """
 
+CUT = """
+    extern __shared__ float all[];
+    float *s = all;
+    int *place = (int *)&all[256];
+    const int tid = threadIdx.x, i = blockIdx.x * 256 + tid;
+    s[tid] = i < N ? x[i] : -100.0f;
+    place[tid] = i;
+    __syncthreads();
+"""
+
 TREES = {
+    "pointers into one array": kernel(CUT + BEST + STORE_PAIR, shared='"2048"'),
     "functions that return": kernel(OF_FUNCTIONS, before=RESULTS),
     "halves": kernel(LOAD + PLAIN + STORE),
     "a loop of unsigned": kernel(LOAD + PLAIN.replace("int w", "unsigned int w").replace(">>= 1", "/= 2") + STORE),
@@ -237,6 +248,9 @@ def test_large_blocks_may_have_fewer_registers(subject_from, runner) -> None:
     [
         ("y[blockIdx.x] = s[0]", "y[blockIdx.x] = s[1]"),  # another partial sum
         ("if (tid == 0)", "if (s[tid] > 0)"),
+        ("if (tid == 0)", "const float &r = s[0]; if (tid == 0)"),
+        ("if (tid == 0)", "float *p = &s[0]; if (tid == 0) y[0] = p[i]; if (tid == 0)"),
+        ("if (tid == 0)", "float *p = &s[i]; if (tid == 0) y[0] = p[0]; if (tid == 0)"),
         ("if (tid < w)", "if (tid < w && i < N)"),  # the data decide who folds
         ("s[tid] += s[tid + w]", "s[tid] += s[tid + w] * tid"),  # what is folded depends on the thread
         ("s[tid] += s[tid + w]", "s[tid] += s[tid + w] * w"),
@@ -250,7 +264,7 @@ def test_large_blocks_may_have_fewer_registers(subject_from, runner) -> None:
         ("s[tid] = i < N", "if (i >= N) return; s[tid] = i < N"),  # threads that are gone
         ("s[tid] = i < N", "if (tid < 128) s[tid] = i < N"),
         ("__shared__ float s", "volatile float *v = y; __shared__ float s"),
-        ("const int tid", "float *alias = s + 1; const int tid"),
+        ("if (tid == 0)", "float *alias = s + 1; if (tid == 0) y[0] = alias[0]; if (tid == 0)"),
         ("__shared__ float s", "__shared__ double2 s"),
     ],
 )  # fmt: skip
@@ -265,6 +279,12 @@ def test_no_move_where_it_may_not_be_the_same(old: str, new: str, subject_from) 
 @pytest.mark.parametrize("block", ["96", "[16, 3]", '"min(n, 64)"'])
 def test_no_move_for_blocks_that_are_not_whole_warps(block: str, subject_from) -> None:
     assert list(ShuffleTrees().moves(subject_from(kernel(LOAD + PLAIN + STORE, block=block)))) == []
+
+
+@pytest.mark.parametrize("first", [255, 0])
+def test_no_move_where_arrays_lie_over_one_another(first: int, subject_from) -> None:
+    text = CUT.replace("&all[256]", f"&all[{first}]") + BEST + STORE_PAIR
+    assert list(ShuffleTrees().moves(subject_from(kernel(text, shared='"2048"')))) == []
 
 
 def test_what_a_later_turn_reads_must_be_set_anew(subject_from) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fsr.analysis.types import bare
+from fsr.analysis.types import bare, resolved
 from fsr.records import Candidate
 from fsr.source.form import Assign, Declare, For, KernelForm, Literal, Name, Stmt, While, number
 from fsr.source.mapping import with_blocks
@@ -17,11 +17,12 @@ from fsr.source.walk import Block, blocks_of, contains_opaque, names_mentioned, 
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, target_of, targets
-from fsr.transform.trees.arrays import shared_arrays, written_out
+from fsr.transform.trees.arrays import SHUFFLED, shared_arrays
 from fsr.transform.trees.reading import Tree, trees_in
 from fsr.transform.trees.text import Text
 from fsr.transform.trees.threads import WARP, Threads
 from fsr.transform.trees.uses import Uses
+from fsr.transform.trees.written import written_out
 
 _FEW = 8  # elements of a thread at a time, where all would be more
 _REGISTERS = 32  # of a thread's elements, at most
@@ -70,18 +71,22 @@ def _found(target: Target) -> _Found | None:
     """The trees that may be changed."""
     if "__shared__" not in target.source:
         return None
-    plain = replace(target, kernel=written_out(target))
-    return _trees(target) or (_trees(plain) if plain.kernel != target.kernel else None)
+    threads = Threads.of(target)
+    found = _trees(threads) if threads is not None else None
+    if threads is None or found is not None:
+        return found
+    plain = replace(target, kernel=written_out(threads, shared_arrays(threads)))
+    threads = Threads.of(plain) if plain.kernel != target.kernel else None
+    return _trees(threads) if threads is not None else None
 
 
-def _trees(target: Target) -> _Found | None:
-    threads, shared = Threads.of(target), shared_arrays(target)
-    if threads is None or not shared or contains_opaque(target.kernel.body):
+def _trees(threads: Threads) -> _Found | None:
+    target, every = threads.target, shared_arrays(threads)
+    shared = {n: s.declared for n, s in every.items() if resolved(s.declared.type, target.aliases) in SHUFFLED}
+    if not shared or contains_opaque(target.kernel.body):
         return None
-    uses, legal = Uses(threads, shared), list[Tree]()
-    for tree in trees_in(target.kernel.body, threads, shared):
-        if uses.comes_whole(tree) and uses.needs_result_alone(tree):
-            legal.append(tree)
+    uses, found = Uses(threads, every), list(trees_in(target.kernel.body, threads, shared))
+    legal = [t for t in found if uses.comes_whole(t) and uses.needs_result_alone(t) and uses.is_apart(t, found)]
     if not legal:
         return None
     types = {n: bare(s.type) for n, s in shared.items()}

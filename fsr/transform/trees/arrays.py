@@ -1,73 +1,105 @@
-"""Shared arrays of which trees are made, and a kernel in which they go by their own names."""
+"""Shared arrays of which trees are made: declared ones, and what pointers cut out of them."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
 
 from fsr.analysis.types import bare, resolved
-from fsr.source.form import Binary, Cast, Declare, Expr, Index, KernelForm, Literal, Name, Unary
-from fsr.source.mapping import map_exprs, map_stmts, substitute
-from fsr.source.walk import is_only_one, names_assigned, walk_stmts, without_casts
-from fsr.transform.scratch.inlined import with_functions_written_out
-from fsr.transform.target import Target
-from fsr.transform.trees.results import with_results_written_out
+from fsr.hardware.c_types import element_bytes
+from fsr.source.form import Binary, Cast, Declare, Expr, Index, Name, Unary
+from fsr.source.walk import is_only_one, names_assigned, walk_stmts
+from fsr.transform.trees.threads import Threads
 
-_SHUFFLED = frozenset(["int", "unsigned int", "float", "double", "long long", "unsigned long long", "long",
-                       "unsigned long"])  # fmt: skip
-_ROUNDS = 4  # of writing functions out, each of several calls
+SHUFFLED = frozenset(["int", "unsigned int", "float", "double", "long long", "unsigned long long", "long",
+                      "unsigned long"])  # fmt: skip
 
 
-def shared_arrays(target: Target) -> dict[str, Declare]:
-    """Shared arrays of one dimension whose elements can be shuffled, which nothing else lies over."""
-    arrays = [s for s in walk_stmts(target.kernel.body) if isinstance(s, Declare) and "__shared__" in s.qualifiers]
-    dynamic = Counter("extern" in s.qualifiers for s in arrays)[True]
-    return {
-        s.name: s
-        for s in arrays
-        if len(s.dims) == 1 and s.init is None and is_only_one(target.kernel, s)
-        and (dynamic == 1 or "extern" not in s.qualifiers) and resolved(s.type, target.aliases) in _SHUFFLED
-    }  # fmt: skip
+@dataclass(frozen=True)
+class Shared:
+    """``declared``: the array, or a pointer to its first element; ``root``: the array whose memory that is, from byte
+    ``offset`` on; ``bytes`` of an element."""
+
+    declared: Declare
+    root: str
+    offset: int
+    bytes: int
+
+    @property
+    def is_pointer(self) -> bool:
+        """Whether it is a pointer."""
+        return "*" in self.declared.type
 
 
-def written_out(target: Target) -> KernelForm:
-    """The kernel with functions written out that are given shared arrays, and elements of these as elements of an array
-    of that name."""
-    kernel, arrays = _by_own_names(target), frozenset(shared_arrays(target))
-    kernel = with_results_written_out(kernel, target.source, arrays)
-    for _ in range(_ROUNDS):
-        kernel = with_functions_written_out(kernel, target.source, arrays)
-    return kernel
+def shared_arrays(threads: Threads) -> dict[str, Shared]:
+    """By name, those whose elements can be told from all others: without roots into which something points that is
+    not known."""
+    kernel = threads.target.kernel
+    stmts = [s for s in walk_stmts(kernel.body) if isinstance(s, Declare)]
+    roots = [s for s in stmts if "__shared__" in s.qualifiers]
+    dynamic = [s.name for s in roots if "extern" in s.qualifiers]
+    found: dict[str, Shared] = {}
+    for s in roots:
+        size = _size(s.type, threads)
+        plain = len(s.dims) == 1 and s.init is None and is_only_one(kernel, s) and "*" not in s.type
+        if plain and size and (len(dynamic) == 1 or s.name not in dynamic):
+            found[s.name] = Shared(s, s.name, 0, size)
+    for pointer in _pointers(stmts, found, threads):
+        found[pointer.declared.name] = pointer
+    return found
 
 
-def _by_own_names(target: Target) -> KernelForm:
-    """The kernel without pointers that are but another name of a shared array, and without ``*(array + index)``."""
-    shared, kernel = shared_arrays(target), target.kernel
-    others: dict[str, Expr] = {}
-    for s in walk_stmts(kernel.body):
-        match s:
-            case Declare(init=Name() | Cast() as init) if "*" in s.type and not s.dims and is_only_one(kernel, s):
-                array = without_casts(init)
-                own = shared.get(array.text) if isinstance(array, Name) else None
-                if own is not None and bare(own.type) == bare(s.type) and s.name not in names_assigned(kernel.body):
-                    others[s.name] = array
-    kept = map_stmts(kernel.body, lambda s: () if isinstance(s, Declare) and s.name in others else s)
-
-    def indexed(e: Expr) -> Expr:
-        found = _pointed(e.operand, frozenset(shared)) if isinstance(e, Unary) and e.op == "*" else None
-        return e if found is None else Index(*found)
-
-    return replace(kernel, body=map_exprs(substitute(kept, others), indexed))
+def _pointers(stmts: list[Declare], found: dict[str, Shared], threads: Threads) -> Iterator[Shared]:
+    kernel = threads.target.kernel
+    changed = names_assigned(kernel.body)
+    for s in stmts:
+        if "*" not in s.type or s.type.count("*") > 1 or s.dims or s.init is None or s.name in changed:
+            continue
+        size, at = _size(s.type, threads), _pointed(s.init, found, threads)
+        if at is not None and size and at[1] % size == 0 and is_only_one(kernel, s):
+            yield Shared(s, at[0], at[1], size)
 
 
-def _pointed(pointer: Expr, arrays: frozenset[str]) -> tuple[Name, Expr] | None:
-    """The array into which an expression points, and what is added to it."""
-    match pointer:
-        case Name(text) if text in arrays:
-            return pointer, Literal("0")
-        case Binary("+", left, right):
-            found = _pointed(left, arrays)
-            if found is None:
+def _size(type_: str, threads: Threads) -> int:
+    return element_bytes(resolved(type_, threads.target.aliases)) or 0
+
+
+def _pointed(e: Expr, found: dict[str, Shared], threads: Threads) -> tuple[str, int] | None:
+    """The root into which a pointer points, and how many bytes from its start."""
+    match e:
+        case Name(text) if text in found:
+            return found[text].root, found[text].offset
+        case Cast(type_, operand) if "*" in type_:
+            return _pointed(operand, found, threads)
+        case Unary("&", Index(base, index)) | Binary("+", base, index):
+            at, each, values = _pointed(base, found, threads), _step(base, found, threads), threads.values(index, {})
+            if at is None or not each or values is None or not np.all(values == values[0]):
                 return None
-            return found[0], right if isinstance(left, Name) else Binary("+", found[1], right)
+            return at[0], at[1] + each * int(values[0])
     return None
+
+
+def _step(base: Expr, found: dict[str, Shared], threads: Threads) -> int:
+    """Bytes from one element to the next of what a pointer points to."""
+    match base:
+        case Name(text) if text in found:
+            return found[text].bytes
+        case Cast(type_, _):
+            return _size(type_, threads)
+        case Binary("+", left, _):
+            return _step(left, found, threads)
+    return 0
+
+
+def same_array(found: dict[str, Shared]) -> dict[str, Name]:
+    """Pointers that are but another name of an array, or of an earlier pointer, with that."""
+    first: dict[tuple[str, int, str], str] = {}
+    others: dict[str, Name] = {}
+    for name, one in found.items():
+        key = (one.root, one.offset, bare(one.declared.type))
+        if key in first and one.is_pointer:
+            others[name] = Name(first[key])
+        first.setdefault(key, name)
+    return others

@@ -41,7 +41,8 @@ _TURNS = 4096
 class Tree:
     """``stmts`` (of ``within``, from ``start`` on) fold the first ``count`` elements of the arrays into the first one,
     level by level: ``neighbours`` first, or else halves. ``waits_first``: a barrier comes before anything is read;
-    ``waits_last``: one stands behind the last level; ``left``: values of variables afterwards."""
+    ``waits_last``: one stands behind the last level; ``reach``: how many elements are touched; ``left``: values of
+    variables afterwards."""
 
     within: Block
     start: int
@@ -51,7 +52,7 @@ class Tree:
     neighbours: bool
     waits_first: bool
     waits_last: bool
-    barriers: int
+    reach: int
     left: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -116,6 +117,7 @@ class _Machine:
     read: dict[int, set[int]] = field(default_factory=dict)
     written: dict[int, set[int]] = field(default_factory=dict)
     barriers: int = 0
+    reach: int = 0
     waits_first: bool = False
     waits_last: bool = False
     turns: int = 0
@@ -134,7 +136,7 @@ class _Machine:
             return None
         return Tree(
             block, start, block[start:end], self.fold, count, not halves, self.waits_first, self.waits_last,
-            self.barriers, left,
+            self.reach, left,
         )  # fmt: skip
 
     # ------------------------------------------------------------ statements
@@ -278,6 +280,7 @@ class _Machine:
         for thread, mine, _ in pairs:
             self._touch(self.written, (self.written, self.read), mine, thread // WARP)
         self.held |= new
+        self.reach = max(self.reach, int(max(step.mine.max(), step.other.max())) + 1)
         self.waits_last = False
 
     @staticmethod

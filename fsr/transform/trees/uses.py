@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -29,7 +29,8 @@ from fsr.source.form import (
     While,
 )  # fmt: skip
 from fsr.source.mapping import rewrite
-from fsr.source.walk import Block, blocks_of, exprs_of, names_in, walk_exprs, walk_stmts
+from fsr.source.walk import Block, base_name, blocks_of, exprs_of, names_in, walk_expr, walk_exprs, walk_stmts
+from fsr.transform.trees.arrays import Shared
 from fsr.transform.trees.fold import element, elements_in
 from fsr.transform.trees.reading import BARRIER, Tree
 from fsr.transform.trees.threads import Threads
@@ -69,8 +70,9 @@ def places(body: Block) -> list[Place]:
 class Uses:
     """What a kernel does with its shared arrays outside a tree."""
 
-    def __init__(self, threads: Threads, shared: Mapping[str, Declare]) -> None:
-        self.threads, self.shared = threads, shared
+    def __init__(self, threads: Threads, every: Mapping[str, Shared]) -> None:
+        self.threads, self.every = threads, every
+        self.shared = {n: s.declared for n, s in every.items()}
         self.body = threads.target.kernel.body
         self.places = places(self.body)
         self.uniform = Uniformity(threads.target.kernel, functions=threads.target.functions)
@@ -117,6 +119,35 @@ class Uses:
                     return False
         return True
 
+    def is_apart(self, tree: Tree, every: Iterable[Tree]) -> bool:
+        """Whether no other name of the same memory leads to an element of the tree."""
+        own = [self.every[a] for a in tree.fold.arrays]
+        roots = {one.root for one in own}
+        others = {n: s.declared for n, s in self.every.items() if s.root in roots and n not in tree.fold.arrays}
+        taken = [(one.root, range(one.offset, one.offset + tree.reach * one.bytes)) for one in own]
+        if any(a[0] == b[0] and _meet(a[1], b[1]) for a, b in combinations(taken, 2)):
+            return False
+        ranges = [(a, range(t.reach)) for t in every for a in t.fold.arrays if a in others]
+        if any(self._meets(a, elements, taken) for a, elements in ranges):
+            return False
+        inside = {id(s) for t in every for s in walk_stmts(t.stmts)}
+        for place in self.places:
+            if id(place.stmt) in inside or not self._mentions(place.stmt, others):
+                continue
+            for array, index in _elements(exprs_of(place.stmt), others):
+                values = self.threads.values(index, {}) if array else None
+                if values is None:
+                    return False
+                here = values[self._mask(place)]
+                if here.size and self._meets(array, range(int(here.min()), int(here.max()) + 1), taken):
+                    return False
+        return True
+
+    def _meets(self, array: str, elements: range, taken: list[tuple[str, range]]) -> bool:
+        one = self.every[array]
+        bytes_ = range(one.offset + elements.start * one.bytes, one.offset + elements.stop * one.bytes)
+        return any(root == one.root and _meet(bytes_, there) for root, there in taken)
+
     def may_end_without_barrier(self, tree: Tree) -> bool:
         """Whether nobody but the first thread has to do with the arrays behind the tree."""
         arrays = {a: self.shared[a] for a in tree.fold.arrays}
@@ -139,26 +170,20 @@ class Uses:
     def _inside(tree: Tree) -> set[int]:
         return {id(s) for s in walk_stmts(tree.stmts)}
 
-    @staticmethod
-    def _mentions(s: Stmt, arrays: Mapping[str, Declare]) -> bool:
-        if isinstance(s, Declare) and s.name in arrays:
-            return False
+    def _mentions(self, s: Stmt, arrays: Mapping[str, Declare]) -> bool:
+        if isinstance(s, Declare) and s.name in self.every:
+            return False  # where it lies is known
         return any(names_in(e) & set(arrays) for e in exprs_of(s))
 
     @staticmethod
     def _read(s: Stmt, arrays: Mapping[str, Declare]) -> list[tuple[str, Expr]]:
         """Which elements a statement reads; an empty name for what else it does with the arrays."""
         exprs = exprs_of(s)
+        if isinstance(s, Declare) and "&" in s.type:
+            return [("", Name(""))]
         if isinstance(s, Assign) and s.op == "=" and (set_ := element(s.target, arrays)) is not None:
             exprs = (set_[1], s.value)
-        found = elements_in(tuple(ExprStmt(e) for e in exprs), arrays)
-
-        def hidden(e: Expr) -> Expr | None:
-            at = element(e, arrays)
-            return None if at is None else rewrite(at[1], hidden)
-
-        whole = any(names_in(rewrite(e, hidden)) & set(arrays) for e in exprs)
-        return [("", Name("")), *found] if whole else found
+        return _elements(exprs, arrays)
 
     def _mask(self, place: Place) -> Values:
         """The threads that may come to a statement."""
@@ -201,3 +226,21 @@ class Uses:
             case Scope(body):
                 return any(self._sets_all(t, array, count) for t in body)
         return False
+
+
+def _elements(exprs: Iterable[Expr], arrays: Mapping[str, Declare]) -> list[tuple[str, Expr]]:
+    """The elements that expressions mention; an empty name for what else they do with the arrays."""
+
+    def hidden(e: Expr) -> Expr | None:
+        at = element(e, arrays)
+        return None if at is None else rewrite(at[1], hidden)
+
+    exprs = tuple(exprs)
+    found = elements_in(tuple(ExprStmt(e) for e in exprs), arrays)
+    whole = any(names_in(rewrite(e, hidden)) & set(arrays) for e in exprs)
+    whole |= any(isinstance(x, Unary) and x.op == "&" and base_name(x) in arrays for e in exprs for x in walk_expr(e))
+    return [("", Name("")), *found] if whole else found
+
+
+def _meet(one: range, other: range) -> bool:
+    return one.start < other.stop and other.start < one.stop
