@@ -191,7 +191,23 @@ CUT = """
     __syncthreads();
 """
 
+TREE = """
+__device__ void tree(float *v, int t)
+{
+    for (int w = 128; w > 0; w >>= 1) {
+        if (t < w) v[t] += v[t + w];
+        __syncthreads();
+    }
+}
+"""
+
+GROUP = "auto block = cooperative_groups::this_thread_block();" + LOAD + PLAIN + STORE
+
 TREES = {
+    "a group's barriers": kernel(
+        GROUP.replace("__syncthreads()", "block.sync()"), before="#include <cooperative_groups.h>"
+    ),
+    "a function behind a barrier": kernel(LOAD + "tree(s, tid);" + STORE, before=TREE),
     "pointers into one array": kernel(CUT + BEST + STORE_PAIR, shared='"2048"'),
     "functions that return": kernel(OF_FUNCTIONS, before=RESULTS),
     "halves": kernel(LOAD + PLAIN + STORE),

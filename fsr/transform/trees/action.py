@@ -26,7 +26,7 @@ from fsr.transform.trees.written import written_out
 
 _FEW = 8  # elements of a thread at a time, where all would be more
 _REGISTERS = 32  # of a thread's elements, at most
-_ONCE, _LOOPED, _MOST_GAIN = 0.02, 0.08, 2.0  # a barrier that goes, once or turn by turn
+_ONCE, _LOOPED, _MOST_GAIN = 0.015, 0.04, 1.6  # a barrier that goes, once or turn by turn
 
 
 @dataclass(frozen=True, slots=True)

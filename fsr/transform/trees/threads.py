@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fsr.analysis.index_values import Known, Values, index_values
-from fsr.source.form import Binary, Expr, Literal, Member, Name
+from fsr.source.form import Binary, Declare, Expr, For, Literal, Member, Name
+from fsr.source.walk import walk_stmts
 from fsr.transform.target import Target
 
 WARP = 32
@@ -30,12 +31,15 @@ class Threads:
         if block is None or threads is None or threads % WARP or threads > 1024:
             return None
         (x, y, z), place = block, np.arange(threads)
+        own = {s.name if isinstance(s, Declare) else s.var for s in walk_stmts(target.kernel.body)
+               if isinstance(s, Declare | For)}  # fmt: skip
         ids: dict[str, Values | int] = {
-            **target.constants, "threadIdx.x": place % x, "threadIdx.y": place // x % y, "threadIdx.z": place // x // y,
+            **{name: value for name, value in target.constants.items() if name not in own}, "threadIdx.x": place % x,
+            "threadIdx.y": place // x % y, "threadIdx.z": place // x // y,
             "blockDim.x": x, "blockDim.y": y, "blockDim.z": z, "warpSize": WARP,
         }  # fmt: skip
         for param in target.kernel.params:
-            text = None if param.is_pointer else target.size_text(Name(param.name))
+            text = None if param.is_pointer or param.name in own else target.size_text(Name(param.name))
             if text is not None and text.isdigit():
                 ids[param.name] = int(text)
         return cls(target, block, ids)

@@ -90,19 +90,24 @@ class Uses:
                 bounds = [e for s in place.around if isinstance(s, For) for e in exprs_of(s)]
                 if not all(map(self.uniform, (*tests, *bounds))):
                     return False
-        return tree.waits_first or self._behind_barrier(tree)
+        return tree.waits_first or self._behind_barrier(first)
 
     def _asked(self, s: If | For | While) -> Expr:
         test = s.bound if isinstance(s, For) else s.test
         return self.threads.target.known.expand(test)
 
-    def _behind_barrier(self, tree: Tree) -> bool:
-        for s in reversed(tree.within[: tree.start]):
-            if s == BARRIER:
-                return True
-            plain = isinstance(s, Comment | Declare) or (isinstance(s, Assign) and isinstance(s.target, Name))
-            if not plain or any(isinstance(e, Index | Unary | OpaqueExpr | Call) for e in walk_exprs((s,))):
-                return False  # what it reads of memory, others might write behind the tree
+    def _behind_barrier(self, first: Place) -> bool:
+        """Whether a barrier stands before a statement, and nothing between that has to do with memory."""
+        around = (None, *first.around)
+        for (block, n), outer in zip(reversed(first.lists), reversed(around), strict=True):
+            for s in reversed(block[:n]):
+                if s == BARRIER:
+                    return True
+                plain = isinstance(s, Comment | Declare) or (isinstance(s, Assign) and isinstance(s.target, Name))
+                if not plain or any(isinstance(e, Index | Unary | OpaqueExpr | Call) for e in walk_exprs((s,))):
+                    return False  # what it reads of memory, others might write behind the tree
+            if not isinstance(outer, Scope):
+                return False
         return False
 
     # ------------------------------------------------------------ what comes behind
