@@ -203,7 +203,17 @@ __device__ void tree(float *v, int t)
 
 GROUP = "auto block = cooperative_groups::this_thread_block();" + LOAD + PLAIN + STORE
 
+SHUFFLES = """
+    if (tid < 32) {
+        float v = s[tid] + s[tid + 32];
+        for (int o = 16; o > 0; o >>= 1) v += __shfl_down_sync(0xffffffffu, v, o);
+        if (tid == 0) { y[blockIdx.x] = v; at[blockIdx.x] = 1; }
+    }
+"""
+
 TREES = {
+    "shuffles already": kernel(LOAD + UPPER + SHUFFLES),
+    "shuffles of a warp's": kernel(LOAD + PLAIN.replace("w > 0", "w >= 32") + SHUFFLES.replace(" + s[tid + 32]", "")),
     "a group's barriers": kernel(
         GROUP.replace("__syncthreads()", "block.sync()"), before="#include <cooperative_groups.h>"
     ),
@@ -274,7 +284,7 @@ def test_large_blocks_may_have_fewer_registers(subject_from, runner) -> None:
         ("s[tid] += s[tid + w]", "{ s[tid] += s[tid + w]; y[tid] = 0; }"),
         ("s[tid] += s[tid + w]; __syncthreads();", "s[tid] += s[tid + w];"),  # warps race
         ("w > 0", "w > 1"),  # one level less
-        ("w >>= 1", "w -= 64"),
+        ("w >>= 1", "w -= 32"),
         ("w = blockDim.x / 2", "w = N / 2"),
         ("__syncthreads();\nfor", "for"),
         ("s[tid] = i < N", "if (i >= N) return; s[tid] = i < N"),  # threads that are gone

@@ -96,7 +96,7 @@ def _trees(threads: Threads) -> _Found | None:
 
 def _choices(found: _Found) -> list[int]:
     """How many elements a thread may have at a time: all, and fewer, or fewer alone where all are too many."""
-    each = max(t.count // WARP if not t.neighbours else 1 for t in found.trees)
+    each = max(1 if t.neighbours else t.count // max(WARP, t.results) for t in found.trees)
     arrays = max(len(t.fold.arrays) for t in found.trees)
     whole = [max(each, 2)] if each * arrays <= _REGISTERS else []
     room = found.threads.count * _FEW >= max(t.count for t in found.trees)

@@ -24,9 +24,10 @@ class Nodes:
         """How many leaves a tree has."""
         return self.leaves.get(number, 1)
 
-    def halving(self, count: int) -> int:
-        """The tree over the first ``count`` elements whose levels fold the upper half into the lower."""
-        level = list(range(count))
+    def halving(self, count: int, first: int = 0, apart: int = 1) -> int:
+        """The tree over ``count`` elements, ``apart`` from one to the next, whose levels fold the upper half into the
+        lower."""
+        level = [first + apart * n for n in range(count)]
         while len(level) > 1:
             half = len(level) // 2
             level = [self.of(a, b) for a, b in zip(level[:half], level[half:], strict=True)]

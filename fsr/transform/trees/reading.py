@@ -35,20 +35,22 @@ from fsr.transform.trees.threads import WARP, Threads
 
 BARRIER = ExprStmt(Call(Name("__syncthreads"), ()))
 _TURNS = 4096
+_LEAST_LEFT = 4  # elements in one, of which a warp does not do the rest
 
 
 @dataclass(frozen=True)
 class Tree:
-    """``stmts`` (of ``within``, from ``start`` on) fold the first ``count`` elements of the arrays into the first one,
-    level by level: ``neighbours`` first, or else halves. ``waits_first``: a barrier comes before anything is read;
-    ``waits_last``: one stands behind the last level; ``reach``: how many elements are touched; ``left``: values of
-    variables afterwards."""
+    """``stmts`` (of ``within``, from ``start`` on) fold the first ``count`` elements of the arrays into the first one, or
+    each of the first ``results`` with those that are as far apart, level by level: ``neighbours`` first, or else
+    halves. ``waits_first``: a barrier comes before anything is read; ``waits_last``: one stands behind the last level;
+    ``reach``: how many elements are touched; ``left``: values of variables afterwards."""
 
     within: Block
     start: int
     stmts: Block
     fold: Fold
     count: int
+    results: int
     neighbours: bool
     waits_first: bool
     waits_last: bool
@@ -58,7 +60,7 @@ class Tree:
     @property
     def levels(self) -> int:
         """How many there are."""
-        return self.count.bit_length() - 1
+        return (self.count // self.results).bit_length() - 1
 
 
 def trees_in(block: Block, threads: Threads, shared: Mapping[str, Declare]) -> Iterator[Tree]:
@@ -124,20 +126,33 @@ class _Machine:
 
     def tree(self, block: Block, start: int, end: int) -> Tree | None:
         """The tree that has been gone through, if it is whole."""
-        root = self.held.get(0, 0)
-        count = self.nodes.size(root)
-        if self.fold is None or not self.barriers or count < WARP or count & (count - 1) or count > WARP * WARP:
+        found = self._found() if self.barriers else None
+        if self.fold is None or found is None:
             return None
-        halves = root == self.nodes.halving(count)
-        if not halves and (root != self.nodes.doubling(count) or count > self.threads.count):
-            return None
+        count, results, neighbours = found
         left = {n: int(v[0]) for n, v in self.variables.items() if np.all(v == v[0])}
         if len(left) != len(self.variables):
             return None
         return Tree(
-            block, start, block[start:end], self.fold, count, not halves, self.waits_first, self.waits_last,
+            block, start, block[start:end], self.fold, count, results, neighbours, self.waits_first, self.waits_last,
             self.reach, left,
         )  # fmt: skip
+
+    def _found(self) -> tuple[int, int, bool] | None:
+        """How many elements have been folded, into how many, and whether neighbours were first."""
+        root = self.held.get(0, 0)
+        count = self.nodes.size(root)
+        if count & (count - 1) or count > WARP * WARP:
+            return None
+        if count >= WARP and root == self.nodes.halving(count):
+            return count, 1, False
+        if WARP <= count <= self.threads.count and root == self.nodes.doubling(count):
+            return count, 1, True
+        for results in (WARP, 2 * WARP):  # what is left is for a warp, in whatever way
+            some = count >= _LEAST_LEFT and results <= self.threads.count and count * results <= WARP * WARP
+            if some and all(self.held.get(e) == self.nodes.halving(count, e, results) for e in range(results)):
+                return count * results, results, False
+        return None
 
     # ------------------------------------------------------------ statements
 

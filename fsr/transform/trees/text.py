@@ -54,10 +54,16 @@ class Text:
     def _by_halves(self, tree: Tree) -> Block:
         found: list[Stmt] = []
         count = tree.count
-        while count > WARP * self.most:  # each lane of more warps has some, so that a block needs fewer registers
+        while (
+            count > max(WARP, tree.results) * self.most
+        ):  # each lane of more warps has some, so that a block needs fewer registers
             count //= self.most
             parts = self._parts(tree, count, self.most)
             found += [self._if_below(count, (*parts, *self._stored(tree, self.most, self.thread))), BARRIER]
+        if tree.results > 1:
+            each = count // tree.results
+            rest = (*self._parts(tree, tree.results, each), *self._stored(tree, each, self.thread))
+            return (*found, self._if_below(tree.results, rest)) if each > 1 else tuple(found[:-1])
         each = count // WARP
         shuffles = self._shuffles(tree, each, WARP // 2, down=True)
         done = self._first_stores(tree, each)

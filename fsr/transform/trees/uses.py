@@ -113,14 +113,14 @@ class Uses:
     # ------------------------------------------------------------ what comes behind
 
     def needs_result_alone(self, tree: Tree) -> bool:
-        """Whether what others than the first elements hold is set anew before it is read."""
+        """Whether what others than the results hold is set anew before it is read."""
         arrays = {a: self.shared[a] for a in tree.fold.arrays}
         inside, first = self._inside(tree), self._first(tree)
         for place in self.places:
             if id(place.stmt) in inside or not self._mentions(place.stmt, arrays):
                 continue
             for array, index in self._read(place.stmt, arrays):
-                if array == "" or not (self._is_first(index, place) or self._is_set(array, place, first, tree)):
+                if array == "" or not (self._is_result(index, place, tree) or self._is_set(array, place, first, tree)):
                     return False
         return True
 
@@ -199,9 +199,9 @@ class Uses:
                 mask = mask & ((found != 0) == then)
         return mask
 
-    def _is_first(self, index: Expr, place: Place) -> bool:
+    def _is_result(self, index: Expr, place: Place, tree: Tree) -> bool:
         found = self.threads.values(index, {})
-        return found is not None and not np.any(found[self._mask(place)])
+        return found is not None and bool(np.all(found[self._mask(place)] < tree.results))
 
     def _is_set(self, array: str, place: Place, tree: Place, whole: Tree) -> bool:
         """Whether every thread sets its element after the tree and before the statement; or the tree comes later, once
