@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fsr.search.proposal import Rules
+from fsr.transform.launch.block_size import BlockSize
 from fsr.transform.trees.action import ShuffleTrees
 
 SIZES = [{"n": n} for n in (1, 31, 255, 256, 257, 1000)]
@@ -305,6 +306,18 @@ def test_no_move_where_it_may_not_be_the_same(old: str, new: str, subject_from) 
 @pytest.mark.parametrize("block", ["96", "[16, 3]", '"min(n, 64)"'])
 def test_no_move_for_blocks_that_are_not_whole_warps(block: str, subject_from) -> None:
     assert list(ShuffleTrees().moves(subject_from(kernel(LOAD + PLAIN + STORE, block=block)))) == []
+
+
+def test_a_template_stays_at_the_size_that_its_tree_is_for(subject_from) -> None:
+    text = OF_TYPE.replace("__global__ void k(", "template <typename T, int B>\n__global__ void k(").replace(
+        "* 256", "* B"
+    )
+    given = subject_from(text.replace("s[256]", "s[B]").replace('grid = "ceil_div(n, 256)"', 'grid = "4"'))
+    rules = Rules(given.contract)
+    subject, action = rules.subject(given.candidate), ShuffleTrees()
+    changed = action.apply(subject, next(action.moves(subject)))
+    assert list(BlockSize().moves(subject))
+    assert list(BlockSize().moves(rules.subject(changed))) == []
 
 
 @pytest.mark.parametrize("first", [255, 0])

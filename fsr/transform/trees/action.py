@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from fsr.analysis.types import bare, resolved
 from fsr.records import Candidate
-from fsr.source.form import Assign, Declare, For, KernelForm, Literal, Name, Stmt, While, number
-from fsr.source.mapping import with_blocks
+from fsr.source.form import Assign, Declare, Expr, For, KernelForm, Literal, Name, Stmt, While, number
+from fsr.source.mapping import substitute, with_blocks
 from fsr.source.walk import Block, blocks_of, contains_opaque, names_mentioned, walk_stmts
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
@@ -52,7 +52,7 @@ class ShuffleTrees:
         found = _found(target)
         assert found is not None
         kernel = found.kernel
-        body = _changed(kernel.body, found, int(move.param("each")))
+        body = _with_size(target, _changed(kernel.body, found, int(move.param("each"))))
         return rewritten(target, move, replace(kernel, body=body, span=target.kernel.span))
 
 
@@ -131,6 +131,13 @@ def _changed(body: Block, found: _Found, most: int) -> Block:
         stmts += _left(tree, found.kernel)
         at += len(tree.stmts)
     return tuple(stmts)
+
+
+def _with_size(target: Target, body: Block) -> Block:
+    """Statements with the number of threads where a template's parameter told it: they are for no other number now."""
+    own = [name for _, name in target.kernel.template_parameters if target.constants.get(name) == target.threads]
+    size: dict[str, Expr] = {name: number(target.threads or 0) for name in own}
+    return substitute(body, size)
 
 
 def _left(tree: Tree, kernel: KernelForm) -> Iterator[Stmt]:

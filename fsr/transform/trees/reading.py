@@ -40,10 +40,10 @@ _LEAST_LEFT = 4  # elements in one, of which a warp does not do the rest
 
 @dataclass(frozen=True)
 class Tree:
-    """``stmts`` (of ``within``, from ``start`` on) fold the first ``count`` elements of the arrays into the first one, or
-    each of the first ``results`` with those that are as far apart, level by level: ``neighbours`` first, or else
-    halves. ``waits_first``: a barrier comes before anything is read; ``waits_last``: one stands behind the last level;
-    ``reach``: how many elements are touched; ``left``: values of variables afterwards."""
+    """``stmts`` (of ``within``, from ``start`` on) fold the first ``count`` elements of the arrays into the first one,
+    or into each of the first ``results`` those that are a multiple of ``results`` away, level by level: ``neighbours``
+    first, or else halves. ``waits_first``: a barrier comes before anything is read; ``waits_last``: one stands behind
+    the last level; ``reach``: how many elements are touched; ``left``: values of variables afterwards."""
 
     within: Block
     start: int
