@@ -39,7 +39,7 @@ class ShuffleTrees:
     def moves(self, subject: Subject) -> Iterator[Move]:
         """One for each number of elements that a thread has at a time."""
         for target in targets(subject):
-            found = _found(target)
+            found = self._of(subject, target)
             if found is None:
                 continue
             gain = _gain(found)
@@ -49,11 +49,14 @@ class ShuffleTrees:
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with one warp in the trees' place."""
         target = target_of(subject, move)
-        found = _found(target)
+        found = self._of(subject, target)
         assert found is not None
         kernel = found.kernel
         body = _with_size(target, _changed(kernel.body, found, int(move.param("each"))))
         return rewritten(target, move, replace(kernel, body=body, span=target.kernel.span))
+
+    def _of(self, subject: Subject, target: Target) -> _Found | None:
+        return subject.once((self.name, target.region), lambda: _found(target))
 
 
 @dataclass(frozen=True)
