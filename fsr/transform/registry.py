@@ -45,6 +45,7 @@ from fsr.transform.scratch.interleave import InterleaveScratch
 from fsr.transform.slices.action import StageSlices
 from fsr.transform.stencil.action import MarchStencil, TileStencil
 from fsr.transform.stencil.interior import SplitInterior
+from fsr.transform.trees.action import ShuffleTrees
 from fsr.transform.vector.strided import VectorizeStrided
 from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 
@@ -59,8 +60,8 @@ DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), MergeBlocks(), Coarsen(),
     JamThreads(), GridStride(), SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(), SharedPadding(),
     RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), StageSlices(), InterleaveScratch(),
-    KeepReads(), FastMath(), FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(),
-    CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    KeepReads(), ShuffleTrees(), FastMath(), FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(),
+    UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 

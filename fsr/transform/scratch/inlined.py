@@ -66,7 +66,7 @@ def with_functions_written_out(kernel: KernelForm, source: str, buffers: frozens
         statement, function, in_tail = found
         if contains_opaque(function.body) or (contains_return(function.body) and not in_tail):
             break
-        body = replace_stmt(kernel.body, statement, _body(kernel, statement, function))
+        body = replace_stmt(kernel.body, statement, (body_of_call(kernel, statement.expr, function),))
         kernel = _with_values(replace(kernel, body=body), functions, written)
     return kernel
 
@@ -132,8 +132,8 @@ def _calls(
         tail = last and at == len(body) - 1
         match s:
             case ExprStmt(Call(Name(text), args) as call) if text in functions and _whole(call, buffers):
-                function = functions[text]
-                if len(args) == len(function.params) and not function.template:
+                function = instance_of_call(functions[text], call)
+                if function is not None and len(args) == len(function.params):
                     yield s, function, tail
             case If():
                 yield from _calls(s.then, functions, buffers, last=tail)
@@ -144,10 +144,23 @@ def _calls(
                 yield from _calls(s.body, functions, buffers, last=tail)
 
 
-def _body(kernel: KernelForm, statement: ExprStmt, function: KernelForm) -> tuple[Stmt, ...]:
+def instance_of_call(function: KernelForm, call: Call) -> KernelForm | None:
+    """The function that a call means: of a template over numbers alone, the one of the call's."""
+    parameters = function.template_parameters
+    if not parameters:
+        return function
+    if len(parameters) != len(call.template_args) or any(k in ("typename", "class") for k, _ in parameters):
+        return None
+    if not all(re.fullmatch(r"\w+", text) for text in call.template_args):
+        return None
+    values = (Literal(t) if t[0].isdigit() else Name(t) for t in call.template_args)
+    given: dict[str, Expr] = {name: value for (_, name), value in zip(parameters, values, strict=True)}
+    return replace(function, body=substitute(function.body, given), template=None)
+
+
+def body_of_call(kernel: KernelForm, call: Expr, function: KernelForm) -> Scope:
     """A function's statements with the arguments of a call: names that it never changes stand as they are, all others
     are variables."""
-    call = statement.expr
     assert isinstance(call, Call)
     changed, taken = names_assigned(function.body), set(kernel_names(kernel)) | kernel.macro_words
     own: dict[str, Expr] = {}
@@ -165,4 +178,4 @@ def _body(kernel: KernelForm, statement: ExprStmt, function: KernelForm) -> tupl
         if local is not None and local in taken and local not in own:
             own[local] = Name(fresh(local, taken))
             taken.add(own[local].text)  # type: ignore[union-attr]
-    return (Scope((*heads, *substitute(function.body, own))),)
+    return Scope((*heads, *substitute(function.body, own)))

@@ -1,0 +1,1 @@
+"""Folds that a block does as a tree in shared memory."""

@@ -1,0 +1,87 @@
+"""A kernel in which shared arrays go by their own names, and elements of them and barriers are written as such."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fsr.analysis.types import bare
+from fsr.source.form import (
+    Binary,
+    Call,
+    Declare,
+    Expr,
+    ExprStmt,
+    Index,
+    KernelForm,
+    Literal,
+    Member,
+    Name,
+    Stmt,
+    Unary,
+)  # fmt: skip
+from fsr.source.mapping import map_exprs, map_stmts, substitute
+from fsr.source.walk import walk_stmts
+from fsr.transform.scratch.inlined import with_functions_written_out
+from fsr.transform.trees.arrays import Shared, same_array
+from fsr.transform.trees.reading import BARRIER
+from fsr.transform.trees.results import with_results_written_out
+from fsr.transform.trees.threads import Threads
+
+_ROUNDS = 4  # of writing functions out, each of several calls
+
+
+def written_out(threads: Threads, found: dict[str, Shared]) -> KernelForm:
+    """The kernel with functions written out that are given shared arrays."""
+    kernel, source, arrays = _by_own_names(threads.target.kernel, found), threads.target.source, frozenset(found)
+    kernel = with_results_written_out(kernel, source, arrays)
+    for _ in range(_ROUNDS):
+        kernel = with_functions_written_out(kernel, source, arrays)
+    return kernel
+
+
+def _by_own_names(kernel: KernelForm, found: dict[str, Shared]) -> KernelForm:
+    """The kernel without pointers that are but another name of a shared array, and without ``*(array + index)``."""
+    others: dict[str, Expr] = {**same_array(found)}
+    blocks = {s.name for s in walk_stmts(kernel.body) if isinstance(s, Declare) and _is_block(s)}
+
+    def kept(s: Stmt) -> Stmt | tuple[Stmt, ...]:
+        if isinstance(s, Declare) and s.name in others:
+            return ()
+        return BARRIER if isinstance(s, ExprStmt) and _waits(s.expr, blocks) else s
+
+    def indexed(e: Expr) -> Expr:
+        at = _pointed(e.operand, frozenset(found)) if isinstance(e, Unary) and e.op == "*" else None
+        return e if at is None else Index(*at)
+
+    return replace(kernel, body=map_exprs(substitute(map_stmts(kernel.body, kept), others), indexed))
+
+
+def _is_block(s: Declare) -> bool:
+    """Whether a variable is the group of all threads of the block."""
+    match s:
+        case Declare("auto" | "const auto", init=Call(Name(made))):
+            return made.endswith("this_thread_block")
+    return bare(s.type).endswith("thread_block")
+
+
+def _waits(e: Expr, blocks: set[str]) -> bool:
+    """Whether a call is a barrier of such a group."""
+    match e:
+        case Call(Name("cg::sync" | "cooperative_groups::sync" | "sync"), (Name(group),)):
+            return group in blocks
+        case Call(Member(Name(group), "sync"), ()):
+            return group in blocks
+    return False
+
+
+def _pointed(pointer: Expr, arrays: frozenset[str]) -> tuple[Name, Expr] | None:
+    """The array into which an expression points, and what is added to it."""
+    match pointer:
+        case Name(text) if text in arrays:
+            return pointer, Literal("0")
+        case Binary("+", left, right):
+            at = _pointed(left, arrays)
+            if at is None:
+                return None
+            return at[0], right if isinstance(left, Name) else Binary("+", at[1], right)
+    return None

@@ -1,0 +1,332 @@
+"""shuffle-trees: every bit of a block's tree stays, however it is written; no move where more of it is used."""
+
+from __future__ import annotations
+
+import pytest
+
+from fsr.search.proposal import Rules
+from fsr.transform.launch.block_size import BlockSize
+from fsr.transform.trees.action import ShuffleTrees
+
+SIZES = [{"n": n} for n in (1, 31, 255, 256, 257, 1000)]
+
+
+def kernel(body: str, *, block: str = "256", before: str = "", entry: str = "k", shared: str = "0") -> str:
+    return f"""
+// /// fsr
+// entry = "{entry}"
+// [sizes]
+// n = {{min = 1, max = 65536, timed = 16384}}
+// [args]
+// x = {{role = "in", shape = ["n"]}}
+// y = {{role = "out", shape = ["ceil_div(n, 256)"]}}
+// at = {{role = "out", shape = ["ceil_div(n, 256)"], dtype = "int32"}}
+// N = {{value = "n"}}
+// [launch]
+// grid = "ceil_div(n, 256)"
+// block = {block}
+// shared_bytes = {shared}
+// ///
+{before}
+__global__ void k(const float *x, float *y, int *at, int N)
+{{
+{body}
+}}
+"""
+
+
+LOAD = """
+    __shared__ float s[256];
+    const int tid = threadIdx.x, i = blockIdx.x * 256 + tid;
+    s[tid] = i < N ? x[i] * 0.1f : 0.0f;
+    __syncthreads();
+"""
+PLAIN = "for (int w = blockDim.x / 2; w > 0; w >>= 1) { if (tid < w) s[tid] += s[tid + w]; __syncthreads(); }"
+STORE = "if (tid == 0) { y[blockIdx.x] = s[0]; at[blockIdx.x] = blockIdx.x; }"
+PAIRS = """
+    __shared__ float s[256];
+    __shared__ int place[256];
+    const int tid = threadIdx.x, i = blockIdx.x * 256 + tid;
+    s[tid] = i < N ? x[i] : -100.0f;
+    place[tid] = i;
+    __syncthreads();
+"""
+STORE_PAIR = "if (tid == 0) { y[blockIdx.x] = s[0]; at[blockIdx.x] = place[0]; }"
+UPDATE = """
+__device__ void update(float *dists, int *dists_i, int idx1, int idx2)
+{
+    const float v1 = dists[idx1], v2 = dists[idx2];
+    const int i1 = dists_i[idx1], i2 = dists_i[idx2];
+    dists[idx1] = max(v1, v2);
+    dists_i[idx1] = v2 > v1 ? i2 : i1;
+}
+"""
+LAST_WARP = """
+__device__ void last_warp(volatile float *v, int t)
+{
+    v[t] += v[t + 32]; v[t] += v[t + 16]; v[t] += v[t + 8]; v[t] += v[t + 4]; v[t] += v[t + 2]; v[t] += v[t + 1];
+}
+"""
+TEMPLATE = """
+template <unsigned int B>
+__device__ void last_warp(volatile float *v, unsigned int t)
+{
+    if (B >= 64) v[t] += v[t + 32];
+    if (B >= 32) v[t] += v[t + 16];
+    if (B >= 16) v[t] += v[t + 8];
+    if (B >= 8) v[t] += v[t + 4];
+    if (B >= 4) v[t] += v[t + 2];
+    if (B >= 2) v[t] += v[t + 1];
+}
+"""
+UPPER = "for (int w = 128; w > 32; w >>= 1) { if (tid < w) s[tid] += s[tid + w]; __syncthreads(); }"
+LEVELS = "".join(
+    f"if (BLOCK >= {2 * w}) {{ if (tid < {w}) update(s, place, tid, tid + {w}); __syncthreads(); }}\n"
+    for w in (512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
+)
+STEPS = """
+    int old = 0;
+    for (int step = 0; step < 5; step++) {
+        s[tid] = i < N ? x[i] + (old + step) % 3 : -100.0f;
+        place[tid] = i;
+        __syncthreads();
+        for (int w = 128; w > 0; w /= 2) {
+            if (tid < w && s[tid + w] > s[tid]) { s[tid] = s[tid + w]; place[tid] = place[tid + w]; }
+            __syncthreads();
+        }
+        old = place[0];
+        if (tid == 0) { y[blockIdx.x] = s[0]; at[blockIdx.x] = old; }
+        __syncthreads();
+    }
+"""
+TWO = (
+    PLAIN
+    + """
+    float mean = s[0] / 256;
+    __syncthreads();
+    s[tid] = i < N ? (x[i] - mean) * (x[i] - mean) : 0.0f;
+    __syncthreads();
+"""
+    + PLAIN
+)
+FLAT = LOAD.replace("tid = threadIdx.x", "tid = threadIdx.y * blockDim.x + threadIdx.x")
+
+WHILE = "int u = blockDim.x / 2; while (u != 0) { if (tid < u) s[tid] = s[tid + u] + s[tid]; __syncthreads(); u /= 2; }"
+FIRST = """
+    for (int w = 128; w >= 1; w = w >> 1) {
+        __syncthreads();
+        if (tid < w) s[tid] = fmaxf(s[tid], s[tid + w]);
+    }
+"""
+NEIGHBOURS = """
+    for (int w = 1; w < blockDim.x; w *= 2) {
+        if (tid % (2 * w) == 0) s[tid] += s[tid + w];
+        __syncthreads();
+    }
+"""
+STRIDES = """
+    for (int w = 1; w < 256; w <<= 1) {
+        int e = 2 * w * tid;
+        if (e < 256) { s[e] += s[e + w]; }
+        __syncthreads();
+    }
+"""
+VOLATILE = "".join(f"v[tid] += v[tid + {w}]; " for w in (32, 16, 8, 4, 2, 1))
+SYNCWARP = "if (tid < 32) { for (int w = 32; w > 0; w /= 2) { s[tid] += s[tid + w]; __syncwarp(); } }"
+BEST = """
+    for (int w = 128; w > 0; w >>= 1) {
+        if (tid < w) {
+            if (s[tid] < s[tid + w]) { s[tid] = s[tid + w]; place[tid] = place[tid + w]; }
+        }
+        __syncthreads();
+    }
+"""
+LEAST = PLAIN.replace("s[tid] += s[tid + w];", "{ float a = s[tid], b = s[tid + w]; s[tid] = a < b ? a : b; }")
+GREATER = PLAIN.replace("s[tid] += s[tid + w]", "s[tid] = GREATER(s[tid], s[tid + w])")
+FOUR = """
+    __shared__ float s[1024];
+    const int tid = threadIdx.x;
+    for (int j = tid; j < 1024; j += 256) s[j] = blockIdx.x * 256 + j < N ? x[blockIdx.x * 256 + j] : 0.0f;
+    __syncthreads();
+    if (tid < 256) { s[tid] += s[tid + 512]; s[tid + 256] += s[tid + 768]; }
+    __syncthreads();
+    if (tid < 256) s[tid] += s[tid + 256];
+    __syncthreads();
+"""
+OF_TYPE = kernel((LOAD + PLAIN + STORE).replace("float", "T").replace("blockDim.x / 2", "B / 2"), entry="k<float, 256>")
+MACRO = "#define GREATER(a, b) ((a) > (b) ? (a) : (b))"
+DYNAMIC = LOAD.replace("__shared__ float s[256]", "extern __shared__ float s[]")
+
+RESULTS = """
+__device__ __forceinline__ float block_sum(float value, float *smem)
+{
+    int t = threadIdx.x;
+    smem[t] = value;
+    __syncthreads();
+    for (int w = blockDim.x / 2; w > 0; w >>= 1) {
+        if (t < w) smem[t] += smem[t + w];
+        __syncthreads();
+    }
+    float result = smem[0];
+    __syncthreads();
+    return result;
+}
+"""
+OF_FUNCTIONS = """
+    __shared__ float s[256];
+    const int tid = threadIdx.x, i = blockIdx.x * 256 + tid;
+    float v = i < N ? x[i] : 0.0f;
+    float mean = block_sum(v, s) / 256.0f;
+    v -= mean;
+    float variance = block_sum(v * v, s) / 256.0f;
+    if (tid == 0) { y[blockIdx.x] = mean + variance; at[blockIdx.x] = 0; }
+"""
+
+CUT = """
+    extern __shared__ float all[];
+    float *s = all;
+    int *place = (int *)&all[256];
+    const int tid = threadIdx.x, i = blockIdx.x * 256 + tid;
+    s[tid] = i < N ? x[i] : -100.0f;
+    place[tid] = i;
+    __syncthreads();
+"""
+
+TREE = """
+__device__ void tree(float *v, int t)
+{
+    for (int w = 128; w > 0; w >>= 1) {
+        if (t < w) v[t] += v[t + w];
+        __syncthreads();
+    }
+}
+"""
+
+GROUP = "auto block = cooperative_groups::this_thread_block();" + LOAD + PLAIN + STORE
+
+SHUFFLES = """
+    if (tid < 32) {
+        float v = s[tid] + s[tid + 32];
+        for (int o = 16; o > 0; o >>= 1) v += __shfl_down_sync(0xffffffffu, v, o);
+        if (tid == 0) { y[blockIdx.x] = v; at[blockIdx.x] = 1; }
+    }
+"""
+
+TREES = {
+    "shuffles already": kernel(LOAD + UPPER + SHUFFLES),
+    "shuffles of a warp's": kernel(LOAD + PLAIN.replace("w > 0", "w >= 32") + SHUFFLES.replace(" + s[tid + 32]", "")),
+    "a group's barriers": kernel(
+        GROUP.replace("__syncthreads()", "block.sync()"), before="#include <cooperative_groups.h>"
+    ),
+    "a function behind a barrier": kernel(LOAD + "tree(s, tid);" + STORE, before=TREE),
+    "pointers into one array": kernel(CUT + BEST + STORE_PAIR, shared='"2048"'),
+    "functions that return": kernel(OF_FUNCTIONS, before=RESULTS),
+    "halves": kernel(LOAD + PLAIN + STORE),
+    "a loop of unsigned": kernel(LOAD + PLAIN.replace("int w", "unsigned int w").replace(">>= 1", "/= 2") + STORE),
+    "while": kernel(LOAD + WHILE + STORE.replace("= blockIdx.x; }", "= u; }")),
+    "the barrier first": kernel(LOAD.replace("__syncthreads();", "") + FIRST + STORE),
+    "neighbours": kernel(LOAD + NEIGHBOURS + STORE),
+    "neighbours by strides": kernel(LOAD + STRIDES + STORE),
+    "an unrolled warp": kernel(LOAD + UPPER + "if (tid < 32) last_warp(s, tid);" + STORE, before=LAST_WARP),
+    "a warp's template": kernel(LOAD + UPPER + "if (tid < 32) last_warp<256>(s, tid);" + STORE, before=TEMPLATE),
+    "the warp in the kernel": kernel(LOAD + UPPER + f"if (tid < 32) {{ volatile float *v = s; {VOLATILE} }}" + STORE),
+    "the warp with syncwarp": kernel(LOAD + UPPER + SYNCWARP + STORE),
+    "a kernel of a template": OF_TYPE.replace("__global__ void k(", "template <typename T, int B>\n__global__ void k("),
+    "the first place of the largest": kernel(PAIRS + BEST + STORE_PAIR),
+    "a function that updates": kernel(PAIRS + LEVELS + STORE_PAIR, before="#define BLOCK 256\n" + UPDATE),
+    "steps": kernel(PAIRS + STEPS),
+    "two after one another": kernel(LOAD + TWO + STORE),
+    "minimum by hand": kernel(LOAD + LEAST + STORE),
+    "pointers": kernel(LOAD + PLAIN.replace("s[tid] += s[tid + w]", "*(s + tid) += *(s + tid + w)") + STORE),
+    "a macro": kernel(LOAD + GREATER + STORE, before=MACRO),
+    "two dimensions": kernel(FLAT + PLAIN.replace("blockDim.x", "(blockDim.x * blockDim.y)") + STORE, block="[32, 8]"),
+    "shared memory of the launch": kernel(DYNAMIC + PLAIN + STORE, shared='"1024"'),
+    "four a thread": kernel(FOUR + PLAIN + STORE),
+}
+LARGE = kernel((LOAD + PLAIN + STORE).replace("256", "1024"), block="1024")
+
+
+@pytest.mark.parametrize("style", TREES)
+def test_every_bit_of_the_tree_stays(style: str, subject_from, runner) -> None:
+    given, action = subject_from(TREES[style]), ShuffleTrees()
+    subject = Rules(given.contract).subject(given.candidate)
+    moves = list(action.moves(subject))
+    assert moves
+    for move in moves:
+        changed = action.apply(subject, move)
+        assert "__shfl_down_sync" in changed.source
+        assert changed.source.count("__syncthreads") <= 9
+        # Lanes of the host device do not go in step, as those without __syncwarp take for granted.
+        of_old = "last_warp" in changed.source or "volatile" in subject.candidate.source
+        runner.check(subject_from(TREES["halves"]) if of_old else subject, changed, *SIZES)
+        assert runner.faults(changed, subject.contract, {"n": 300}) == []
+
+
+def test_large_blocks_may_have_fewer_registers(subject_from, runner) -> None:
+    subject, action = subject_from(LARGE), ShuffleTrees()
+    moves = list(action.moves(subject))
+    assert [m.param("each") for m in moves] == [32, 8]
+    for move in moves:
+        runner.check(subject, action.apply(subject, move), *SIZES, {"n": 5000})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("y[blockIdx.x] = s[0]", "y[blockIdx.x] = s[1]"),  # another partial sum
+        ("if (tid == 0)", "if (s[tid] > 0)"),
+        ("if (tid == 0)", "const float &r = s[0]; if (tid == 0)"),
+        ("if (tid == 0)", "float *p = &s[0]; if (tid == 0) y[0] = p[i]; if (tid == 0)"),
+        ("if (tid == 0)", "float *p = &s[i]; if (tid == 0) y[0] = p[0]; if (tid == 0)"),
+        ("if (tid < w)", "if (tid < w && i < N)"),  # the data decide who folds
+        ("s[tid] += s[tid + w]", "s[tid] += s[tid + w] * tid"),  # what is folded depends on the thread
+        ("s[tid] += s[tid + w]", "s[tid] += s[tid + w] * w"),
+        ("s[tid] += s[tid + w]", "s[tid] += s[tid + w] + x[0]"),
+        ("s[tid] += s[tid + w]", "{ s[tid] += s[tid + w]; y[tid] = 0; }"),
+        ("s[tid] += s[tid + w]; __syncthreads();", "s[tid] += s[tid + w];"),  # warps race
+        ("w > 0", "w > 1"),  # one level less
+        ("w >>= 1", "w -= 32"),
+        ("w = blockDim.x / 2", "w = N / 2"),
+        ("__syncthreads();\nfor", "for"),
+        ("s[tid] = i < N", "if (i >= N) return; s[tid] = i < N"),  # threads that are gone
+        ("s[tid] = i < N", "if (tid < 128) s[tid] = i < N"),
+        ("__shared__ float s", "volatile float *v = y; __shared__ float s"),
+        ("if (tid == 0)", "float *alias = s + 1; if (tid == 0) y[0] = alias[0]; if (tid == 0)"),
+        ("__shared__ float s", "__shared__ double2 s"),
+    ],
+)  # fmt: skip
+def test_no_move_where_it_may_not_be_the_same(old: str, new: str, subject_from) -> None:
+    text = LOAD.rstrip() + "\n" + PLAIN + STORE
+    allowed = ("if (tid < 128) s", "volatile float *v = y;")  # what has nothing to do with it
+    assert old in text
+    found = list(ShuffleTrees().moves(subject_from(kernel(text.replace(old, new)))))
+    assert bool(found) == new.startswith(allowed)
+
+
+@pytest.mark.parametrize("block", ["96", "[16, 3]", '"min(n, 64)"'])
+def test_no_move_for_blocks_that_are_not_whole_warps(block: str, subject_from) -> None:
+    assert list(ShuffleTrees().moves(subject_from(kernel(LOAD + PLAIN + STORE, block=block)))) == []
+
+
+def test_a_template_stays_at_the_size_that_its_tree_is_for(subject_from) -> None:
+    text = OF_TYPE.replace("__global__ void k(", "template <typename T, int B>\n__global__ void k(").replace(
+        "* 256", "* B"
+    )
+    given = subject_from(text.replace("s[256]", "s[B]").replace('grid = "ceil_div(n, 256)"', 'grid = "4"'))
+    rules = Rules(given.contract)
+    subject, action = rules.subject(given.candidate), ShuffleTrees()
+    changed = action.apply(subject, next(action.moves(subject)))
+    assert list(BlockSize().moves(subject))
+    assert list(BlockSize().moves(rules.subject(changed))) == []
+
+
+@pytest.mark.parametrize("first", [255, 0])
+def test_no_move_where_arrays_lie_over_one_another(first: int, subject_from) -> None:
+    text = CUT.replace("&all[256]", f"&all[{first}]") + BEST + STORE_PAIR
+    assert list(ShuffleTrees().moves(subject_from(kernel(text, shared='"2048"')))) == []
+
+
+def test_what_a_later_turn_reads_must_be_set_anew(subject_from) -> None:
+    kept = STEPS.replace("s[tid] = i < N ? x[i] + (old + step) % 3 : -100.0f;", "s[tid] += i < N ? x[i] : 0.0f;")
+    assert list(ShuffleTrees().moves(subject_from(kernel(PAIRS + STEPS))))
+    assert list(ShuffleTrees().moves(subject_from(kernel(PAIRS + kept)))) == []
