@@ -94,6 +94,37 @@ __global__ void k(const float *x, const float *b, float *y, int h, int w)
     runner.check(subject, changed, {"h": 5, "w": 64}, {"h": 5, "w": 67}, {"h": 9, "w": 3})
 
 
+def test_rows_above_and_below_are_those_of_signed_numbers(subject_from, apply_move, runner):
+    """Over the unsigned ids that y is made of, the row above the first would be the last that there can be."""
+    source = """
+// /// fsr
+// entry = "k"
+// [sizes]
+// h = {min = 1, max = 64, timed = 64}
+// w = {min = 1, max = 512, timed = 512}
+// [args]
+// x = {role = "in", shape = ["h", "w"]}
+// y = {role = "out", shape = ["h", "w"]}
+// [launch]
+// grid = ["ceil_div(w, 32)", "ceil_div(h, 8)"]
+// block = [32, 8]
+// ///
+__global__ void k(const float *x, float *y, int h, int w)
+{
+    int c = blockIdx.x * blockDim.x + threadIdx.x;
+    int r = blockIdx.y * blockDim.y + threadIdx.y;
+    if (c >= w || r >= h) return;
+    int up = max(r - 1, 0);
+    int down = min(r + 1, h - 1);
+    y[r * w + c] = x[down * w + c] - x[up * w + c];
+}
+"""
+    subject = subject_from(source)
+    changed = apply_move(Vectorize(), subject, "[width=4,threads=256]")
+    assert "(int)max(r - 1, 0)" in changed.source
+    runner.check(subject, changed, {"h": 1, "w": 8}, {"h": 5, "w": 64}, {"h": 9, "w": 67}, {"h": 3, "w": 3})
+
+
 @pytest.mark.parametrize(
     ("why", "body"),
     [

@@ -172,8 +172,16 @@ def _stream(
 
 
 def _outside(known: Definitions, index: Expr, varying: frozenset[str]) -> Expr:
-    """The index in names that are known before the body runs."""
-    return known.expand(index) if names_in(index) & varying else index
+    """The index in names that are known before the body runs. What the body declares is put in its place as the type
+    that it has there: ``int up = max(y - 1, 0)`` would be another number over the unsigned ids that y is made of."""
+    while own := names_in(index) & varying & known.values.keys():
+        index = substitute(index, {name: _typed(known, name) for name in own})
+    return index
+
+
+def _typed(known: Definitions, name: str) -> Expr:
+    value, type_ = known.values[name], bare(known.types.get(name, ""))
+    return value if isinstance(value, Name | Literal) or type_ in ("", "auto") else Cast(type_, value)
 
 
 @dataclass(frozen=True)
