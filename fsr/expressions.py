@@ -9,6 +9,7 @@ it evaluates to a Python int (or float, where floats are written), and it prints
 from __future__ import annotations
 
 import ast
+import copy
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -189,9 +190,22 @@ _ON_THE_SPOT = {
 }
 
 
-def to_c(text: str) -> str:
-    """The expression as C++ over ``long long`` variables named like the sizes, for generated launchers."""
-    return _to_c(parse(text))
+def to_c(text: str, called: Mapping[str, str] | None = None) -> str:
+    """The expression as C++ over ``long long`` variables named like the sizes, or as ``called`` says."""
+    return _to_c(_Called(called).visit(copy.deepcopy(parse(text))) if called else parse(text))
+
+
+class _Called(ast.NodeTransformer):
+    """Names by what else they are called; those of functions stay."""
+
+    def __init__(self, called: Mapping[str, str]) -> None:
+        self._called = called
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(self._called.get(node.id, node.id), node.ctx)
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        return ast.Call(node.func, [self.visit(a) for a in node.args], [])
 
 
 def _to_c(node: ast.expr) -> str:

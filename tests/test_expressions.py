@@ -99,3 +99,9 @@ def test_the_c_form_has_the_same_value(tmp_path: Path) -> None:
     subprocess.run([str(COMPILER), str(source), "-o", str(tmp_path / "values")], check=True, timeout=200)
     told = subprocess.run([str(tmp_path / "values")], capture_output=True, text=True, check=True, timeout=200).stdout
     assert told.split() == [*(str(value) for _, value in VALUES), "500"]
+
+
+def test_sizes_go_by_other_names_in_c_and_functions_by_their_own():
+    assert to_c("min(n, max) + n", {"n": "size_n", "max": "top"}) == to_c("min(size_n, top) + size_n")
+    assert "size_a" not in to_c("isqrt(n)", {"a": "size_a", "r": "size_r"})  # names of what stands on the spot
+    assert to_c("n + 1", {"n": "(from + (int)threadIdx.x)"}) == "((from + (int)threadIdx.x) + 1LL)"

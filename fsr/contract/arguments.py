@@ -35,7 +35,7 @@ def arguments_of(
         for name, param in params.items():  # nothing in the plan writes it: harmless to say
             if isinstance(table.get(name), dict) and table[name].get("role") == Role.INOUT.value:
                 params[name] = replace(param, const=False)
-        known = {**{n: params[n] for n in table if n in params}}
+        known = {n: params[n] for n in table if n in params}
     else:
         known = {p.name: p for p in signatures[main].params}
         names = list(known)

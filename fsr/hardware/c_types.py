@@ -53,6 +53,13 @@ LANES: dict[str, tuple[ElementType, int]] = {
 """Built-in vector types: their element and how many of it."""
 
 
+def narrow_integers() -> list[str]:
+    """How integers of 8 and 16 bits, and vectors of them, are written, in single words."""
+    types = [t for t in NUMBERS if "int" in t.dtype and t.bytes < 4]
+    words = {word for t in types for name in (t.spelling, *t.others) for word in name.split()} - {"signed", "unsigned"}
+    return sorted(words | {f"{name}{count}" for t in types for name in t.vectors for count in range(1, 5)})
+
+
 def element_bytes(spelling: str) -> int | None:
     """Bytes of the number type that C++ spells so (without const and stars). None for anything else, bool too: code
     that moves bytes about might give one a value that no bool has."""

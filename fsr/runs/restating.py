@@ -36,8 +36,10 @@ class Restating:
             self._thread.start()
 
     def _lift(self, kernel: Kernel) -> None:
-        limits = {"limit_s": self._limit_s, "compile_s": self._compile_s}
-        self._found = lift(kernel.contract, kernel.baseline, **limits, stopped=self._stop.is_set)
+        self._found = lift(
+            kernel.contract, kernel.baseline, limit_s=self._limit_s, compile_s=self._compile_s,
+            stopped=self._stop.is_set,
+        )  # fmt: skip
 
     def close(self) -> None:
         """Stop finding out: a thread that the interpreter ends in the middle of what is not Python can abort it."""

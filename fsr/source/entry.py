@@ -16,6 +16,11 @@ def spelt_out(entry: str, kernel: str) -> str:
     return kernel + (entry[at:] if at >= 0 else "")
 
 
+def beside(entry: str, name: str) -> str:
+    """The entry of another kernel in the same namespaces: ``ns::fast`` for ``ns::k<256>``."""
+    return "".join((*entry.split("<", 1)[0].rpartition("::")[:2], name))
+
+
 def function_name(entry: str) -> str:
     """``k`` of ``ns::k<256, float>``."""
     return bare_name(entry).rsplit("::", 1)[-1].strip()

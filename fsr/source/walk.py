@@ -191,6 +191,11 @@ def declared(stmts: Iterable[Stmt]) -> dict[str, Declare]:
     return {s.name: s for s in walk_stmts(stmts) if isinstance(s, Declare)}
 
 
+def variables(stmts: Iterable[Stmt]) -> list[str]:
+    """The name of every declaration in the statements and of every loop's variable, as often as there is one."""
+    return [s.name if isinstance(s, Declare) else s.var for s in walk_stmts(stmts) if isinstance(s, Declare | For)]
+
+
 def base_name(e: Expr) -> str | None:
     """The variable an lvalue belongs to: ``a`` of a[i][j].x, *a, (a + 3)[i] and &a[i]; None when it is unclear."""
     match e:
@@ -216,9 +221,8 @@ def indices_of(e: Expr, array: Declare) -> list[Expr] | None:
 
 def is_only_one(kernel: KernelForm, declared: Declare) -> bool:
     """Whether a kernel has no other variable of the name."""
-    stmts = (s for s in walk_stmts(kernel.body) if s is not declared)
-    names = {s.name if isinstance(s, Declare) else s.var for s in stmts if isinstance(s, Declare | For)}
-    return declared.name not in names | {p.name for p in kernel.params}
+    own = any(s is declared for s in walk_stmts(kernel.body))
+    return variables(kernel.body).count(declared.name) == own and declared.name not in {p.name for p in kernel.params}
 
 
 def names_assigned(node: Any) -> frozenset[str]:

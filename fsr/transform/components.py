@@ -40,6 +40,7 @@ from fsr.source.walk import (
     names_in,
     nodes,
     opaque_names,
+    variables,
     walk_exprs,
     walk_stmts,
 )
@@ -235,7 +236,7 @@ def _folded(body: Block) -> Block:
 
 def _declared_once(body: Block) -> list[Declare]:
     """The plain declarations of names that stand for nothing else, of which no address is taken."""
-    every = [s.name if isinstance(s, Declare) else s.var for s in walk_stmts(body) if isinstance(s, Declare | For)]
+    every = variables(body)
     pointed = {base_name(e) for e in walk_exprs(body) if isinstance(e, Unary) and e.op == "&"}
     own = [s for s in walk_stmts(body) if isinstance(s, Declare) and not s.qualifiers]
     return [s for s in own if every.count(s.name) == 1 and s.name not in pointed]

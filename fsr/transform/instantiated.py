@@ -11,17 +11,17 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from fsr.records import Candidate, Launch, Plan
 from fsr.source.entry import function_name, template_arguments
-from fsr.source.form import Binary, Declare, Expr, For, If, KernelForm, Literal, Name, Scope, Stmt, Unary
+from fsr.source.form import Binary, Declare, Expr, If, KernelForm, Literal, Name, Scope, Stmt, Unary
 from fsr.source.mapping import map_stmts
 from fsr.source.parse import parse_kernels
-from fsr.source.token import Token
 from fsr.source.tokens import close_angle, source_of, split_commas, tokenize
-from fsr.source.walk import walk_stmts
+from fsr.source.walk import variables
 
-_TYPES, _CHOICES = ("typename", "class"), ("bool",)
+_NAMED = ("typename", "class", "bool")  # kinds of what is put in its place
 
 
 @lru_cache(maxsize=128)
@@ -42,19 +42,19 @@ def _one(candidate: Candidate, name: str, kernel: KernelForm) -> Candidate:
     if len(entries) != 1 or mentioned:
         return candidate
     entry = entries.pop()
-    parts = _parameters(text)
+    header = _header(text)
     given = template_arguments(entry)
-    if parts is None or len(given) != len(parts[0]):
+    if header is None or len(given) != len(header[0]):
         return candidate
-    parameters, body_at = parts
-    values = {n: v for (kind, n), v in zip(parameters, given, strict=True) if kind in (*_TYPES, *_CHOICES) and n}
-    kept = [i for i, (kind, _) in enumerate(parameters) if kind not in (*_TYPES, *_CHOICES)]
+    parameters, body_at = header
+    told = list(zip(parameters, given, strict=True))
+    values = {p.name: value for p, value in told if p.named}
     made = _substituted(text[body_at:], values) if values and not _in_macros(candidate.source, values) else None
     if made is None:
         return candidate
-    own = [part for i, part in enumerate(_spelt(text)) if i in kept]
-    head = f"template <{', '.join(own)}>\n" if kept else ""
-    rest = f"<{', '.join(given[i] for i in kept)}>" if kept else ""
+    kept = [(p.text, value) for p, value in told if not p.named]
+    head = f"template <{', '.join(text for text, _ in kept)}>\n" if kept else ""
+    rest = f"<{', '.join(value for _, value in kept)}>" if kept else ""
     renamed = entry[: entry.index("<")].rstrip() + rest
     plan = _renamed(candidate.plan, entry, renamed)
     return replace(candidate, source=(data[:start] + (head + made).encode() + data[end:]).decode(), plan=plan)
@@ -73,9 +73,7 @@ def _folded(kernel: KernelForm) -> KernelForm:
         own = [d.name for d in taken if isinstance(d, Declare)]
         return taken if all(names.count(name) == 1 for name in own) else (Scope(taken),)
 
-    names = [
-        s.name if isinstance(s, Declare) else s.var for s in walk_stmts(kernel.body) if isinstance(s, Declare | For)
-    ]
+    names = variables(kernel.body)
     body = map_stmts(kernel.body, change)
     return kernel if body == kernel.body else replace(kernel, body=body)
 
@@ -97,35 +95,34 @@ def _truth(e: Expr) -> bool | None:
 # ---------------------------------------------------------------- the text
 
 
-def _header(text: str) -> tuple[list[Token], int, int] | None:
-    """The tokens of a definition that begins with a template's header, and the places of its angle brackets."""
+class _Parameter(NamedTuple):
+    """Of a template: its kind (``typename``, ``int``), its name, and how it is written."""
+
+    kind: str
+    name: str
+    text: str
+
+    @property
+    def named(self) -> bool:
+        """Whether what it stands for takes its place."""
+        return self.kind in _NAMED
+
+
+def _header(text: str) -> tuple[list[_Parameter], int] | None:
+    """The parameters of a definition that begins with a template's header, and where the rest of it begins; None where
+    there are packs, or templates of templates."""
     tokens = tokenize(text)
-    if len(tokens) < 2 or (tokens[0].text, tokens[1].text) != ("template", "<"):
+    close = close_angle(tokens, 1) if [t.text for t in tokens[:2]] == ["template", "<"] else None
+    if close is None or tokens[close].text != ">":
         return None
-    close = close_angle(tokens, 1)
-    return None if close is None or tokens[close].text != ">" else (tokens, 1, close)
-
-
-def _spelt(text: str) -> list[str]:
-    found = _header(text)
-    return [] if found is None else source_of(text, split_commas(found[0][found[1] + 1 : found[2]]))
-
-
-def _parameters(text: str) -> tuple[list[tuple[str, str]], int] | None:
-    """Kind and name of each parameter, and where the rest of the definition begins; None where there are packs, or
-    templates of templates."""
-    found = _header(text)
-    if found is None:
-        return None
-    tokens, start, close = found
-    told = list[tuple[str, str]]()
-    for part in split_commas(tokens[start + 1 : close]):
+    told, parts = list[_Parameter](), split_commas(tokens[2:close])
+    for part, spelt in zip(parts, source_of(text, parts), strict=True):
         words = [t.text for t in part]
         if "=" in words:
             words = words[: words.index("=")]
         if "..." in words or "." in words or "template" in words or len(words) < 2:
             return None
-        told.append((words[0], words[-1]))
+        told.append(_Parameter(words[0], words[-1], spelt))
     return told, tokens[close + 1].start
 
 

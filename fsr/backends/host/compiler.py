@@ -16,6 +16,7 @@ from fsr.backends.host.reach import strangers
 from fsr.backends.host.runtime import COMMON, INCLUDE, find_compiler, precompiled_header, runtime_objects
 from fsr.backends.host.unit import SOURCE_NAME, blank_comments, unit_text
 from fsr.emulator.elf import Variable, attach_source, read_variables, spread_shared
+from fsr.hardware.c_types import narrow_integers
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate, CompileFailure, Image, Resources
 from fsr.sandbox.compilers import MEMORY_BYTES, run_compiler
@@ -167,7 +168,7 @@ _PLAIN_VECTORS = "-DFSR_PLAIN_VECTORS=1"
 # A GPU casts what does not fit to the nearest end, and a float's NaN to 0 (recorded: programs *_cast_past_ends). To 8
 # and 16 bits it casts to 32 and cuts, which clang has no option for: as it does without, they keep the low bits.
 _TO_THE_ENDS = "-fno-strict-float-cast-overflow"
-_NARROW = re.compile(r"\b(?:char|short|u?int(?:8|16)_t|u_char|u_short|uchar[1-4]?|ushort[1-4]?|char[1-4]|short[1-4])\b")
+_NARROW = re.compile(rf"\b(?:{'|'.join(narrow_integers())})\b")
 
 _OVERFLOW = "-fsanitize=signed-integer-overflow"
 _TRAPPING = {

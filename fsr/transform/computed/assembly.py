@@ -9,6 +9,7 @@ from fsr.computation.computation import KEPT
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.records import Candidate, Launch, Plan, ScalarArgument, Scratch
 from fsr.source.emit import emit_kernel
+from fsr.source.entry import beside
 from fsr.source.form import KernelForm, OpaqueStmt, Param
 from fsr.source.names import indent, settle, words
 from fsr.source.rewrite import insert_helpers, insert_includes
@@ -104,10 +105,7 @@ def _form(kernel: Written, name: str, first: bool, taken: frozenset[str]) -> Ker
 
 def _launch(kernel: Written, name: str, taken: frozenset[str]) -> Launch:
     old = kernel.scene.target.launch
-    entry = old.entry
-    if name:
-        outside = entry.split("<")[0].rpartition("::")
-        entry = f"{outside[0]}{outside[1]}{name}"
+    entry = beside(old.entry, name) if name else old.entry
     sizes = tuple(ScalarArgument("int32", size) for _, size in _extra(kernel))
     buffers = tuple(settle(f"${s.name}", taken) for s in _scratch(kernel))
     return Launch(

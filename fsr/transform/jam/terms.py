@@ -16,7 +16,6 @@ from fsr.source.form import (
     Declare,
     Expr,
     ExprStmt,
-    For,
     If,
     Index,
     Literal,
@@ -27,7 +26,7 @@ from fsr.source.form import (
     Unary,
 )  # fmt: skip
 from fsr.source.mapping import rewrite
-from fsr.source.walk import Block, base_name, names_in, subexprs, walk_expr, walk_stmts
+from fsr.source.walk import Block, base_name, names_in, subexprs, variables, walk_expr
 
 Types = Mapping[str, str]
 _LOAD, _DIVISION, _FUNCTION = 6, 8, 12
@@ -60,8 +59,8 @@ def hoisted(run: Block, common: CommonValues, types: Types, name: Callable[[str]
         return e if isinstance(e, Unary) and e.op == "&" else found.get(e)
 
     left = tuple(_changed(s, lambda e: rewrite(e, change)) for s in run)
-    own = {s.name if isinstance(s, Declare) else s.var for s in walk_stmts(run) if isinstance(s, Declare | For)}
-    return tuple(once), left if own & {n for e in found for n in names_in(e)} else rewrite(left, known)
+    own = {n for e in found for n in names_in(e)}.intersection(variables(run))
+    return tuple(once), left if own else rewrite(left, known)
 
 
 def _changed(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:

@@ -12,7 +12,7 @@ from fsr.analysis.types import bare
 from fsr.expressions import names, to_c
 from fsr.records import STEP, Candidate, Launch, ScalarArgument
 from fsr.source.emit import emit_kernel, emit_stmts
-from fsr.source.entry import bare_name
+from fsr.source.entry import beside, function_name
 from fsr.source.form import Expr, KernelForm, Name, OpaqueStmt, Param
 from fsr.source.names import indent, words
 from fsr.source.tokens import skeleton, tokenize
@@ -22,7 +22,6 @@ from fsr.transform.target import Target
 
 _IDS = tuple((v, axis) for v in ("blockIdx", "threadIdx", "gridDim", "blockDim") for axis in AXES)
 _CALLED = {"blockIdx": "block", "threadIdx": "thread", "gridDim": "blocks", "blockDim": "threads"}
-_MENTIONS_STEP = re.compile(rf"\b{STEP}\b")
 
 
 @dataclass(frozen=True)
@@ -50,11 +49,11 @@ class Step:
     @cached_property
     def threads(self) -> tuple[str, ...]:
         """How many there are in all, as size expressions: at the first repetition and at the last."""
-        x, y, z = self.extents
-        whole = " * ".join([f"({g})" for g in self.launch.grid if g != "1"] + [str(x * y * z)])
-        if not _MENTIONS_STEP.search(whole):
+        whole = " * ".join([f"({g})" for g in self.launch.grid if g != "1"] + [str(self.target.threads)])
+        if STEP not in names(whole):
             return (whole,)
-        return tuple(_MENTIONS_STEP.sub(at, whole) for at in ("0", f"max(0, ({self.launch.repeat}) - 1)"))
+        ends = ("0", f"max(0, ({self.launch.repeat}) - 1)")
+        return tuple(re.sub(rf"\b{STEP}\b", at, whole) for at in ends)
 
     @cached_property
     def ids(self) -> tuple[tuple[str, str], ...]:
@@ -130,8 +129,7 @@ class InBlock:
     def _needed(self, kernel: KernelForm) -> bool:
         """Whether something else mentions a kernel."""
         own = {step.position for step in self.steps} if self.condition is None else set[int]()
-        launched = {bare_name(one.entry).rpartition("::")[2] for i, one in enumerate(self.candidate.plan.launches)
-                    if i not in own}  # fmt: skip
+        launched = {function_name(x.entry) for i, x in enumerate(self.candidate.plan.launches) if i not in own}
         mentioned = sum(t.text == kernel.name for t in tokenize(self.candidate.source))
         return kernel.name in launched or mentioned > 1
 
@@ -159,9 +157,8 @@ class InBlock:
 
     def _launch(self) -> Launch:
         grid = "1" if self.condition is None else f"1 if {self.condition} else 0"
-        space = bare_name(self.steps[0].launch.entry).rpartition("::")[0]
         args = (*self._args, *[ScalarArgument("int64", size) for size in self._sizes])
-        entry = f"{space}::{self._name}" if space else self._name
+        entry = beside(self.steps[0].launch.entry, self._name)
         return Launch(entry, (grid, "1", "1"), (str(self.threads), "1", "1"), "0", args)
 
     def _steps(self) -> Iterator[str]:
@@ -186,8 +183,7 @@ class InBlock:
 
     def _told(self, step: Step) -> Iterator[str]:
         """The ids of a thread, from its number among all."""
-        threads = step.extents[0] * step.extents[1] * step.extents[2]
-        grid = self._grid(step)
+        threads, grid = step.target.threads, self._grid(step)
         for variable, axis in step.ids:
             place = AXES.index(axis)
             match variable:
@@ -201,8 +197,7 @@ class InBlock:
                     yield _apart(f"{self._at} / {threads}u", grid, place)
 
     def _whole(self, step: Step) -> str:
-        threads = step.extents[0] * step.extents[1] * step.extents[2]
-        return " * ".join([*[g for g in self._grid(step) if g != "1u"], f"{threads}u"])
+        return " * ".join([*[g for g in self._grid(step) if g != "1u"], f"{step.target.threads}u"])
 
     def _grid(self, step: Step) -> list[str]:
         """The extents of the grid, as the kernel has them."""
@@ -247,7 +242,7 @@ class InBlock:
     def _c(self, text: str) -> str:
         """A size expression in C, over what the kernel is passed of sizes."""
         renamed: Mapping[str, str] = {n: self._size(n) for n in sorted(names(text) - {STEP})} | {STEP: self._step}
-        return re.sub(r"\b[A-Za-z_]\w*\b", lambda word: renamed.get(word[0], word[0]), to_c(text))
+        return to_c(text, renamed)
 
     def _size(self, name: str) -> str:
         if name not in self._sizes:
@@ -257,7 +252,7 @@ class InBlock:
 
 def _varies(step: Step, arg: str | ScalarArgument) -> bool:
     """Whether repetitions are told different numbers."""
-    return isinstance(arg, ScalarArgument) and step.launch.repeated and bool(_MENTIONS_STEP.search(arg.value))
+    return isinstance(arg, ScalarArgument) and step.launch.repeated and STEP in names(arg.value)
 
 
 def _apart(number: str, extents: list[str], place: int) -> str:

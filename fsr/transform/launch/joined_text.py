@@ -119,8 +119,8 @@ class Joined:
         renamed = {STEP: step, **{s: n[s] for s in self._sizes}}
         found = {}
         for name, arg in self.steps.told.items():
-            root = re.sub(r"\[\]\(long long a\) \{ long long r = 0;.*?return r; \}", "fsr_isqrt", to_c(arg.value))
-            text = re.sub(r"\b[A-Za-z_]\w*\b", lambda word: renamed.get(word[0], word[0]), root)
+            text = to_c(arg.value, renamed)
+            text = re.sub(r"\[\]\(long long a\) \{ long long r = 0;.*?return r; \}", "fsr_isqrt", text)
             found[name] = f"({bare(self.steps.target.kernel.param(name).type)}){text}"
         return found
 

@@ -15,7 +15,7 @@ from fsr.contract.model import Contract, repeats_of
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
 from fsr.records import Candidate, Launch
-from fsr.source.entry import bare_name, function_name
+from fsr.source.entry import beside, function_name
 from fsr.source.tokens import tokenize
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.launch.in_block_text import InBlock, Step
@@ -69,7 +69,7 @@ def _found(subject: Subject) -> Iterator[list[Step]]:
     runs = [run]
     for position, launch in enumerate(subject.candidate.plan.launches):
         step = _step(subject, position, launch)
-        if step is None or (run and _namespace(run[-1].launch) != _namespace(launch)):
+        if step is None or (run and beside(run[-1].launch.entry, "") != beside(launch.entry, "")):
             run = []
             runs.append(run)
         if step is not None:
@@ -78,10 +78,6 @@ def _found(subject: Subject) -> Iterator[list[Step]]:
         if len(found) > 1:
             yield found
         yield from ([step] for step in found if step.launch.repeated)
-
-
-def _namespace(launch: Launch) -> str:
-    return bare_name(launch.entry).rpartition("::")[0]
 
 
 def _step(subject: Subject, position: int, launch: Launch) -> Step | None:

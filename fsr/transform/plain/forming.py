@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from fsr.records import Candidate, Launch, ScalarArgument
 from fsr.source.emit import emit_kernel
+from fsr.source.entry import beside
 from fsr.source.form import KernelForm, OpaqueStmt, Param
 from fsr.source.names import indent, settle, words
 from fsr.source.parse import parse_kernels
@@ -34,8 +35,7 @@ def with_before(made: Candidate, target: Target, before: Plain, called: str) -> 
     while name in words(skeleton(made.source)):
         name += "_"
     launch = target.launch
-    outside = launch.entry.split("<")[0].rpartition("::")
-    first = Launch(f"{outside[0]}{outside[1]}{name}", before.grid, before.block, "0", (*launch.args, *args))
+    first = Launch(beside(launch.entry, name), before.grid, before.block, "0", (*launch.args, *args))
     launches = (*made.plan.launches[: target.position], first, *made.plan.launches[target.position :])
     text = emit_kernel(replace(form, name=name, template=None)).rstrip("\n")
     span = parse_kernels(made.source)[form.name].span

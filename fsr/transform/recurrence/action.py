@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fsr.hardware.limits import MAX_GRID, STATIC_SHARED_BYTES
 from fsr.records import STEP, Candidate, Launch, ScalarArgument
 from fsr.source.emit import emit_kernel, emit_stmts
+from fsr.source.entry import beside
 from fsr.source.form import Cast, Expr, KernelForm, Member, Name, OpaqueStmt, Param
 from fsr.source.mapping import rewrite
 from fsr.source.names import indent, settle, words
@@ -136,7 +137,7 @@ class _Writer:
     def candidate(self, move: Move) -> Candidate:
         """The candidate with the kernels and launches in place of the one."""
         first, last = (self._named(f"{self.form.name}_{word}") for word in ("start", "finish"))
-        scope = "".join(self.target.launch.entry.rpartition("::")[:2])
+        scope = beside(self.target.launch.entry, "")
         kernels = [self._start(first), self._step()] + ([self._finish(last)] if self.rec.after else [])
         old = self.target.launch
         sizes = (self.layout.items, self.layout.room, self.layout.threads)

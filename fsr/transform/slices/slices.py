@@ -44,6 +44,7 @@ from fsr.source.walk import (
     names_assigned,
     names_in,
     names_mentioned,
+    variables,
     walk_expr,
     walk_stmts,
 )
@@ -175,8 +176,7 @@ class SlicedBuffer(Places):
         """Whether all that the kernel does with the buffer is to touch elements, which are noted then."""
         body = self.target.kernel.body
         assigned = names_assigned(map_stmts(body, _of_names))
-        own = {s.name if isinstance(s, Declare) else s.var for s in walk_stmts(body) if isinstance(s, Declare | For)}
-        if self.param.name in own | assigned or not self.follow(body, assigned):
+        if self.param.name in assigned.union(variables(body)) or not self.follow(body, assigned):
             return False
         counted = {s.var for s in walk_stmts(body) if isinstance(s, For) and s.type is not None}
         moving = self.target.known.changed - counted

@@ -13,7 +13,7 @@ from fsr.analysis.types import bare, resolved
 from fsr.records import Candidate
 from fsr.source.form import Assign, Declare, Expr, For, KernelForm, Literal, Name, Stmt, While, number
 from fsr.source.mapping import substitute, with_blocks
-from fsr.source.walk import Block, blocks_of, contains_opaque, names_mentioned, walk_stmts
+from fsr.source.walk import Block, contains_opaque, names_mentioned, walk_stmts
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, target_of, targets
@@ -151,10 +151,5 @@ def _left(tree: Tree, kernel: KernelForm) -> Iterator[Stmt]:
         own = next((s for s in tree.stmts if isinstance(s, Declare) and s.name == name), None)
         if own is None:
             yield Assign(Name(name), "=", number(value))
-        elif any(name in names_mentioned((replace_blocks(s),)) for s in outside):
+        elif any(name in names_mentioned((with_blocks(s, lambda _: ()),)) for s in outside):
             yield replace(own, init=Literal(str(value)), type=bare(own.type), span=None)
-
-
-def replace_blocks(s: Stmt) -> Stmt:
-    """A statement without those in it."""
-    return with_blocks(s, lambda _: ()) if blocks_of(s) else s

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from fsr.analysis.index_values import Known, Values, index_values
-from fsr.source.form import Binary, Declare, Expr, For, Literal, Member, Name
-from fsr.source.walk import walk_stmts
+from fsr.source.form import Binary, Declare, Expr, Literal, Member, Name
+from fsr.source.walk import variables, walk_stmts
 from fsr.transform.target import Target
 
 WARP = 32
@@ -32,8 +32,7 @@ class Threads:
         if block is None or threads is None or threads % WARP or threads > 1024:
             return None
         (x, y, z), place = block, np.arange(threads)
-        own = {s.name if isinstance(s, Declare) else s.var for s in walk_stmts(target.kernel.body)
-               if isinstance(s, Declare | For)}  # fmt: skip
+        own = set(variables(target.kernel.body))
         ids: dict[str, Values | int] = {
             **{name: value for name, value in target.constants.items() if name not in own}, "threadIdx.x": place % x,
             "threadIdx.y": place // x % y, "threadIdx.z": place // x // y,
@@ -60,10 +59,10 @@ class Threads:
     def variables(self) -> frozenset[str]:
         """Names of numbers that each thread has for itself: not shared ones, and no other names of memory."""
         kernel = self.target.kernel
-        stmts = [s for s in walk_stmts(kernel.body) if isinstance(s, Declare | For)]
-        memory = {s.name for s in stmts if isinstance(s, Declare) and (s.qualifiers or s.dims or "&" in s.type)}
+        stmts = [s for s in walk_stmts(kernel.body) if isinstance(s, Declare)]
+        memory = {s.name for s in stmts if s.qualifiers or s.dims or "&" in s.type}
         params = {p.name for p in kernel.params if not p.is_pointer}
-        return frozenset({s.name if isinstance(s, Declare) else s.var for s in stmts} | params) - memory
+        return frozenset(params.union(variables(kernel.body))) - memory
 
     @property
     def place(self) -> Expr:

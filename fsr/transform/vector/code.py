@@ -153,12 +153,11 @@ def _stream(
     index, declared = uses[0].index, target.known.types.get(array, "")
     if index is None or array in target.known.shared or "volatile" in declared:
         return None
-    polys = [None if a.index is None else known.poly(a.index, target.constants) for a in uses]
-    first = polys[0]
-    if first is None or any(p != first for p in polys) or any(a.kind not in KINDS for a in uses):
+    if any(a.kind not in KINDS for a in uses):
         return None
-    factor = first.coefficient(variable)
-    if factor is None or factor.value != 1 or first.depends_on(varying - {variable}):
+    at = known.poly(index, target.constants)
+    factor = at.coefficient(variable)
+    if factor is None or factor.value != 1 or at.depends_on(varying - {variable}):
         return None
     if all(a.tests for a in uses) or any(a.writes and (a.tests or a.loops) for a in uses):
         return None  # a pack must not touch what the scalar code leaves alone
