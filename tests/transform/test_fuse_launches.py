@@ -1,0 +1,275 @@
+"""fuse-launches: launches over the same points are one that computes the same; none where a thread would need what
+another writes."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from fsr.transform.fuse.action import FuseLaunches
+
+GRID = {
+    "line": ('"ceil_div(n, 256)"', "256"),
+    "few": ('"8"', "64"),
+    "plane": ('["ceil_div(w, 16)", "ceil_div(h, 16)"]', "[16, 16]"),
+    "flat": ('["ceil_div(w, 32)", "ceil_div(h, 8)"]', "[32, 8]"),
+    "all": ('"ceil_div(w * h, 128)"', "128"),
+}
+SIZES = {
+    "n": "n = {min = 1, max = 1048576, timed = 1048576}",
+    "w": "w = {min = 1, max = 4096, timed = 1920}",
+    "h": "h = {min = 1, max = 4096, timed = 1080}",
+}
+
+
+def plan(sizes: str, buffers: dict[str, str], launches: list[tuple[str, str, str]], code: str) -> str:
+    """A kernel text. ``buffers``: name to 'role shape type'; ``launches``: entry, grid and what is passed."""
+    lines = ["/// fsr", f'entry = "{launches[0][0]}"', "[sizes]", *(SIZES[s] for s in sizes.split()), "[args]"]
+    for name, text in buffers.items():
+        role, shape, *kind = text.split(":")
+        dtype = kind[0] if kind else "float32"
+        if role != "scratch":
+            data = ", low = 0, high = 100" if role != "out" else ""
+            lines.append(f'{name} = {{role = "{role}", dtype = "{dtype}", shape = ["{shape}"]{data}}}')
+    for name, text in buffers.items():
+        role, shape, *kind = text.split(":")
+        if role == "scratch":
+            lines += [f"[scratch.{name}]", f'dtype = "{kind[0] if kind else "float32"}"', f'count = "{shape}"']
+    for entry, grid, passed in launches:
+        extents, block = GRID[grid]
+        args = ", ".join(a if a[0].isdigit() else f'"{a}"' for a in passed.split())
+        lines += ["[[launch]]", f'entry = "{entry}"', f"grid = {extents}", f"block = {block}", f"args = [{args}]"]
+    return "\n".join(f"// {line}" for line in [*lines, "///"]) + "\n" + code
+
+
+# Gray, gradients by one kernel with two filters, their magnitude, a threshold: guards and returns, blocks 16 by 16.
+EDGES = plan(
+    "w h",
+    {"rgb": "in:w * h * 3", "fx": "in:9", "fy": "in:9", "edges": "out:w * h", "gray": "out:w * h",
+     "gx": "scratch:w * h", "gy": "scratch:w * h", "mag": "scratch:w * h"},
+    [("to_gray", "plane", "rgb gray w h"), ("conv", "plane", "gray fx gx w h"), ("conv", "plane", "gray fy gy w h"),
+     ("magnitude", "plane", "gx gy mag w h"), ("threshold", "plane", "mag edges w h 100.0")],
+    """
+__global__ void to_gray(const float *rgb, float *gray, int w, int h)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    int at = y * w + x;
+    gray[at] = 2.0f * rgb[3 * at] + 5.0f * rgb[3 * at + 1] + rgb[3 * at + 2];
+}
+__global__ void conv(const float *__restrict__ image, const float *__restrict__ filter, float *__restrict__ out, int w, int h)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < w && y < h) {
+        float sum = 0.0f;
+        for (int i = -1; i <= 1; ++i)
+            for (int j = -1; j <= 1; ++j)
+                sum += image[max(0, min(h - 1, y + i)) * w + max(0, min(w - 1, x + j))] * filter[(i + 1) * 3 + j + 1];
+        out[y * w + x] = sum;
+    }
+}
+__global__ void magnitude(const float *gx, const float *gy, float *mag, int w, int h)
+{
+    int col = threadIdx.x + blockIdx.x * blockDim.x, row = threadIdx.y + blockIdx.y * blockDim.y;
+    if (col >= w) return;
+    if (row >= h) return;
+    mag[row * w + col] = fabsf(gx[row * w + col]) + fabsf(gy[row * w + col]);
+}
+__global__ void threshold(const float *mag, float *edges, int w, int h, float limit)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < w && y < h) edges[x + w * y] = mag[x + w * y] > limit ? 1.0f : 0.0f;
+}
+""",
+)  # fmt: skip
+# BLAS-1 steps: pointers that move, __restrict__, an index of another type, a product in place.
+STEPS = plan(
+    "n",
+    {"x": "inout:n", "y": "inout:n", "p": "in:n", "t": "scratch:n"},
+    [("scale", "line", "p t n 3.0"), ("axpy", "line", "t x n 2.0"), ("times", "line", "x y n"), ("relu", "line", "y n")],
+    """
+#define AT(a, i) ((a)[(i)])
+__global__ void scale(const float *__restrict__ p, float *__restrict__ t, int n, float a)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) { const float *from = p + i; *(t + i) = a * *from; }
+}
+__global__ void axpy(const float *__restrict__ t, float *__restrict__ x, size_t n, float a)
+{
+    size_t tid = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (tid >= n) return;
+    x[tid] += a * t[tid];
+}
+__global__ void times(const float *__restrict__ x, float *y, unsigned n)
+{
+    unsigned at = threadIdx.x + blockIdx.x * blockDim.x;
+    if (at < n) AT(y, at) *= AT(x, at);
+}
+__global__ void relu(float *y, long long n)
+{
+    long long i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && y[i] < 0) y[i] = 0;
+}
+""",
+)
+# Loops over a grid that is too small, in launches of one shape.
+STRIDES = plan(
+    "n",
+    {"x": "in:n", "v": "inout:n", "z": "inout:n"},
+    [("speed", "few", "x v n"), ("move", "few", "v z n")],
+    """
+__global__ void speed(const float *x, float *v, int n)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x) v[i] += x[i] * x[(i + 1) % n];
+}
+__global__ void move(const float *v, float *z, int n)
+{
+    int stride = gridDim.x * blockDim.x;
+    for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += stride) z[i] += v[i];
+}
+""",
+)
+# A picture by 16 by 16 and then by one number; the number is taken apart in a third.
+SHAPES = plan(
+    "w h",
+    {"a": "in:w * h", "b": "scratch:w * h", "c": "out:w * h", "d": "out:w * h"},
+    [("square", "all", "a b w*h"), ("blend", "plane", "b c w h"), ("columns", "all", "c d w h")],
+    """
+__device__ int place(int x, int y, int w) { return y * w + x; }
+__device__ __forceinline__ float twice(const float *b, int at) { return 2.0f * b[at]; }
+__global__ void square(const float *a, float *b, int total)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < total) b[i] = a[i] * a[i] + a[total - 1 - i];
+}
+__global__ void blend(const float *b, float *c, int w, int h)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    if (b[place(x, y, w)] > 50.0f) { c[place(x, y, w)] = 1.0f; return; }
+    c[place(x, y, w)] = b[place(x, y, w)] + x;
+}
+__global__ void columns(const float *c, float *d, int w, int h)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= w * h) return;
+    int col = i % w, row = i / w;
+    d[row * w + col] = c[row * w + col] + col;
+}
+""",
+)
+# Records: three numbers a point, by constants and by loops; planes of a picture, one behind the other.
+RECORDS = plan(
+    "n",
+    {"v": "in:3 * n", "p": "inout:3 * n", "planes": "out:2 * n", "sums": "out:n"},
+    [("push", "line", "v p n"), ("apart", "line", "p planes n"), ("add", "line", "planes sums n")],
+    """
+__global__ void push(const float *v, float *p, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    for (int c = 0; c < 3; c++) p[i * 3 + c] += v[i * 3 + c];
+}
+__global__ void apart(const float *p, float *planes, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    planes[i] = p[3 * i] + p[3 * i + 2];
+    planes[i + n] = p[3 * i + 1];
+}
+__global__ void add(const float *planes, float *sums, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) sums[i] = planes[i] + planes[n + i];
+}
+""",
+)
+# Templates of a number, a launch between that has nothing to do with them, counts of bytes.
+BETWEEN = plan(
+    "n",
+    {"a": "in:n:int32", "b": "scratch:n:uint8", "c": "out:n:int32", "other": "out:n:int32"},
+    [("low<3>", "line", "a b n"), ("fill", "few", "other n"), ("high<2>", "line", "b c n")],
+    """
+namespace {
+template <int BITS> __global__ void low(const int *a, unsigned char *b, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) b[i] = a[i] * 77 + BITS;
+}
+}
+__global__ void fill(int *other, int n)
+{
+    __shared__ int start;
+    if (threadIdx.x == 0) start = blockIdx.x;
+    __syncthreads();
+    for (int i = start * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) other[i] = i;
+}
+template <int SHIFT> __global__ void high(const unsigned char *b, int *c, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    while (i < n) { c[i] = b[i] << SHIFT; break; }
+}
+""".replace("namespace {\n", "").replace("}\n}\n__global__ void fill", "}\n__global__ void fill"),
+)
+# Interiors that differ, y the fast axis of memory, two buffers read by both.
+INNER = plan(
+    "w h",
+    {"u": "in:w * h", "du": "out:w * h", "next": "inout:w * h"},
+    [("laplace", "plane", "u du w h"), ("advance", "flat", "u du next w h")],
+    """
+__global__ void laplace(const float *u, float *du, int w, int h)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int j = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i < w && j < h) {
+        int id = j + i * h;
+        du[id] = 0.0f;
+        if (i > 0 && i < w - 1 && j > 0 && j < h - 1) du[id] = u[id - 1] + u[id + 1] + u[id - h] + u[id + h] - 4 * u[id];
+    }
+}
+__global__ void advance(const float *u, const float *du, float *next, int w, int h)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const int j = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= w) return;
+    if (j >= h) return;
+    next[i * h + j] = u[i * h + j] + 2 * du[i * h + j];
+}
+""",
+)
+LINES = [{"n": n} for n in (1, 2, 255, 257, 1000)]
+PLANES = [{"w": w, "h": h} for w, h in ((1, 1), (1, 40), (40, 1), (16, 16), (37, 21), (130, 3))]
+EVERY = {"edges": (EDGES, PLANES), "steps": (STEPS, LINES), "strides": (STRIDES, LINES), "shapes": (SHAPES, PLANES),
+         "records": (RECORDS, LINES), "between": (BETWEEN, LINES), "inner": (INNER, PLANES)}  # fmt: skip
+
+
+def offered(subject) -> list[str]:
+    return [str(m.param("launches")) for m in FuseLaunches().moves(subject)]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_one_launch_computes_what_several_did(name: str, subject_from, runner) -> None:
+    text, sizes = EVERY[name]
+    subject, action = subject_from(text), FuseLaunches()
+    moves = list(action.moves(subject))
+    assert moves
+    for move in moves:
+        made = action.apply(subject, move)
+        fewer = len(str(move.param("launches")).split("+")) - 1
+        assert len(made.plan.launches) == len(subject.candidate.plan.launches) - fewer
+        runner.check(subject, made, *sizes)
+
+
+@pytest.mark.parametrize(
+    ("name", "longest"),
+    [("edges", "1+2+3+4"), ("steps", "0+1+2+3"), ("strides", "0+1"), ("shapes", "0+1+2"), ("records", "0+1+2"),
+     ("between", "0+2"), ("inner", "0+1")],
+)  # fmt: skip
+def test_runs_are_as_long_as_may_be(name: str, longest: str, subject_from) -> None:
+    assert longest in offered(subject_from(EVERY[name][0]))
+
+
+_ = itertools
