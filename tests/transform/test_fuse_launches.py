@@ -3,8 +3,6 @@ another writes."""
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 from fsr.transform.fuse.action import FuseLaunches
@@ -59,7 +57,8 @@ __global__ void to_gray(const float *rgb, float *gray, int w, int h)
     int at = y * w + x;
     gray[at] = 2.0f * rgb[3 * at] + 5.0f * rgb[3 * at + 1] + rgb[3 * at + 2];
 }
-__global__ void conv(const float *__restrict__ image, const float *__restrict__ filter, float *__restrict__ out, int w, int h)
+__global__ void conv(const float *__restrict__ image, const float *__restrict__ filter, float *__restrict__ out,
+                     int w, int h)
 {
     int x = blockIdx.x * blockDim.x + threadIdx.x;
     int y = blockIdx.y * blockDim.y + threadIdx.y;
@@ -89,7 +88,12 @@ __global__ void threshold(const float *mag, float *edges, int w, int h, float li
 STEPS = plan(
     "n",
     {"x": "inout:n", "y": "inout:n", "p": "in:n", "t": "scratch:n"},
-    [("scale", "line", "p t n 3.0"), ("axpy", "line", "t x n 2.0"), ("times", "line", "x y n"), ("relu", "line", "y n")],
+    [
+        ("scale", "line", "p t n 3.0"),
+        ("axpy", "line", "t x n 2.0"),
+        ("times", "line", "x y n"),
+        ("relu", "line", "y n"),
+    ],
     """
 #define AT(a, i) ((a)[(i)])
 __global__ void scale(const float *__restrict__ p, float *__restrict__ t, int n, float a)
@@ -123,7 +127,8 @@ STRIDES = plan(
     """
 __global__ void speed(const float *x, float *v, int n)
 {
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x) v[i] += x[i] * x[(i + 1) % n];
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x)
+        v[i] += x[i] * x[(i + 1) % n];
 }
 __global__ void move(const float *v, float *z, int n)
 {
@@ -227,7 +232,8 @@ __global__ void laplace(const float *u, float *du, int w, int h)
     if (i < w && j < h) {
         int id = j + i * h;
         du[id] = 0.0f;
-        if (i > 0 && i < w - 1 && j > 0 && j < h - 1) du[id] = u[id - 1] + u[id + 1] + u[id - h] + u[id + h] - 4 * u[id];
+        if (i > 0 && i < w - 1 && j > 0 && j < h - 1)
+            du[id] = u[id - 1] + u[id + 1] + u[id - h] + u[id + h] - 4 * u[id];
     }
 }
 __global__ void advance(const float *u, const float *du, float *next, int w, int h)
@@ -272,4 +278,112 @@ def test_runs_are_as_long_as_may_be(name: str, longest: str, subject_from) -> No
     assert longest in offered(subject_from(EVERY[name][0]))
 
 
-_ = itertools
+def test_what_a_thread_hands_on_to_itself_stays_in_registers(subject_from) -> None:
+    subject, action = subject_from(EDGES), FuseLaunches()
+    made = action.apply(subject, next(iter(action.moves(subject))))
+    assert [one.entry for one in made.plan.launches] == ["to_gray", "conv_fused"]
+    assert made.plan.scratch == ()
+    assert "float gx = 0.0f;" in made.source
+    assert "magnitude_thread(gx, gy, mag, w, h);" in made.source
+    assert made.source.count("void conv_thread(") == 1
+    assert "__global__ void conv(" not in made.source
+
+
+def test_what_others_read_is_written_still(subject_from) -> None:
+    text = EDGES.replace('args = ["mag", "edges"', 'args = ["gx", "edges"').replace(
+        '// [[launch]]\n// entry = "threshold"', BARRIER_LAUNCH + '// [[launch]]\n// entry = "threshold"'
+    )
+    subject, action = subject_from(text + BARRIER), FuseLaunches()
+    made = action.apply(subject, next(m for m in action.moves(subject) if m.param("launches") == "1+2"))
+    assert {"gx", "gy", "mag"} == {s.name for s in made.plan.scratch}
+    assert "float *out" in made.source
+
+
+BARRIER_LAUNCH = """// [[launch]]
+// entry = "total"
+// grid = 1
+// block = 64
+// args = ["gx", "gray"]
+"""
+BARRIER = """
+__global__ void total(const float *gx, float *gray)
+{
+    __shared__ float all[64];
+    all[threadIdx.x] = gx[0];
+    __syncthreads();
+    if (threadIdx.x == 0) gray[0] = all[63];
+}
+"""
+
+
+def test_restrict_goes_where_a_buffer_is_written(subject_from) -> None:
+    subject, action = subject_from(STEPS), FuseLaunches()
+    made = action.apply(subject, next(iter(action.moves(subject))))
+    assert "scale_thread(const float *__restrict__ p, float &t" in made.source
+    assert "times_thread(const float *x, float *y" in made.source
+    assert "const float *__restrict__ p, int n" in made.source
+
+
+def test_a_kernel_that_is_launched_elsewhere_stays(subject_from, runner) -> None:
+    again = '// [[launch]]\n// entry = "relu"\n// grid = 1\n// block = 32\n// args = ["x", "n"]\n// ///\n'
+    text = STEPS.replace("// ///\n", again)
+    subject, action = subject_from(text), FuseLaunches()
+    move = next(m for m in action.moves(subject) if m.param("launches") == "0+1+2+3")
+    made = action.apply(subject, move)
+    assert "__global__ void relu(" in made.source
+    runner.check(subject, made, *LINES)
+
+
+def test_a_larger_gain_is_promised_for_more(subject_from) -> None:
+    gains = {m.param("launches"): m.gain for m in FuseLaunches().moves(subject_from(STEPS))}
+    assert gains["0+1+2+3"] > gains["0+1"] > 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "apart"),
+    [
+        ("steps", "a * t[tid]", "a * t[tid ? tid - 1 : 0]", "01"),  # what another thread hands on
+        ("steps", "a * t[tid]", "a * t[n - 1 - tid]", "01"),
+        ("steps", "a * t[tid]", "a * t[tid / 2]", "01"),
+        ("steps", "a * t[tid]", "a * __ldg(&t[tid])", "01"),  # a cache that does not see the thread's own writes
+        ("steps", "a * t[tid]", "a * (n > 5 ? t : x)[tid]", "01"),
+        ("steps", "a * t[tid];", "a * t[tid]; __syncthreads();", "01"),
+        ("steps", "a * t[tid];", "a * t[tid] + __shfl_sync(~0u, a, 0);", "01"),
+        ("steps", "x[tid] += a", "atomicAdd(&x[tid], a)", "12"),
+        ("steps", "a * *from;", "a * *from; t[n - 1] = a;", "01"),  # written by all
+        (
+            "steps",
+            "__global__ void relu(float *y, long long n)\n{",
+            "__device__ float kept;\n__global__ void relu(float *y, long long n)\n{\n    kept = 1.0f;",
+            "0123",
+        ),
+        ("steps", "// [sizes]", '// aliasing = [["x", "y"]]\n// [sizes]', "12"),
+        ("steps", 'args = ["x", "y", "n"]', 'args = ["x", "y", "n"]\n// repeat = "3"', "2"),
+        ("strides", "i += stride", "i += stride - 1", "01"),
+        ("strides", "i += stride", "i += 512 + 1", "01"),
+        ("strides", "z[i] += v[i]", "z[i] += v[i ^ 1]", "01"),
+        ("strides", 'entry = "move"\n// grid = "8"', 'entry = "move"\n// grid = "16"', "01"),
+        ("strides", 'args = ["v", "z", "n"]', 'args = ["v", "x", "n"]', "01"),  # what others read before
+        ("strides", "const float *v, float *z", "const int *v, float *z", "01"),
+        ("inner", "if (i >= w) return;\n    if (j >= h) return;", "if (i * h + j >= w * h) return;", "01"),
+        ("inner", "next[i * h + j] = u[i * h + j]", "next[i * h + j] = u[j * w + i] + du[j * w + i]", "01"),
+        ("records", "p[3 * i + 2]", "p[3 * i + 3]", "01"),
+        ("records", "c < 3; c++", "c < 4; c++", "01"),
+        ("records", "planes[n + i]", "planes[n + i - 1]", "12"),
+        ("between", 'args = ["other", "n"]', 'args = ["c", "n"]', "02"),  # between, and touched
+    ],
+)
+def test_launches_stay_apart_where_a_thread_would_need_anothers(
+    name: str, old: str, new: str, apart: str, subject_from
+) -> None:
+    text = EVERY[name][0]
+    assert old in text
+    found = [set(run.split("+")) for run in offered(subject_from(text.replace(old, new)))]
+    if len(apart) == 1:
+        assert not any(apart in run for run in found)
+    else:
+        assert not any(len(run & set(apart)) > 1 for run in found)
+
+
+def test_nothing_is_offered_where_launches_must_stay(subject_from) -> None:
+    assert offered(subject_from(STEPS, keep_launch=True)) == []
