@@ -137,6 +137,32 @@ __global__ void move(const float *v, float *z, int n)
 }
 """,
 )
+# Turns that end early, launches of other shapes: no loop is left.
+TURNS = plan(
+    "n",
+    {"x": "in:n", "y": "out:n", "t": "scratch:n"},
+    [("halve", "few", "x t n"), ("clip", "line", "t y n")],
+    """
+#define KERNEL_LOOP(i, n) for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += blockDim.x * gridDim.x)
+__global__ void halve(const float *x, float *t, const int n)
+{
+    const int half = n / 2;
+    KERNEL_LOOP(i, n) {
+        if (i < half) { t[i] = x[i + half]; continue; }
+        t[i] = 0.5f * x[i];
+    }
+}
+__global__ void clip(const float *t, float *y, size_t n)
+{
+    auto first = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned threads = blockDim.x * gridDim.x;
+    for (size_t k = first; k < n; k += threads) {
+        float v = t[k];
+        y[k] = v > 10 ? 10 : v;
+    }
+}
+""",
+)
 # A picture by 16 by 16 and then by one number; the number is taken apart in a third.
 SHAPES = plan(
     "w h",
@@ -248,8 +274,8 @@ __global__ void advance(const float *u, const float *du, float *next, int w, int
 )
 LINES = [{"n": n} for n in (1, 2, 255, 257, 1000)]
 PLANES = [{"w": w, "h": h} for w, h in ((1, 1), (1, 40), (40, 1), (16, 16), (37, 21), (130, 3))]
-EVERY = {"edges": (EDGES, PLANES), "steps": (STEPS, LINES), "strides": (STRIDES, LINES), "shapes": (SHAPES, PLANES),
-         "records": (RECORDS, LINES), "between": (BETWEEN, LINES), "inner": (INNER, PLANES)}  # fmt: skip
+EVERY = {"edges": (EDGES, PLANES), "steps": (STEPS, LINES), "strides": (STRIDES, LINES), "turns": (TURNS, LINES),
+         "shapes": (SHAPES, PLANES), "records": (RECORDS, LINES), "between": (BETWEEN, LINES), "inner": (INNER, PLANES)}  # fmt: skip
 
 
 def offered(subject) -> list[str]:
@@ -271,8 +297,8 @@ def test_one_launch_computes_what_several_did(name: str, subject_from, runner) -
 
 @pytest.mark.parametrize(
     ("name", "longest"),
-    [("edges", "1+2+3+4"), ("steps", "0+1+2+3"), ("strides", "0+1"), ("shapes", "0+1+2"), ("records", "0+1+2"),
-     ("between", "0+2"), ("inner", "0+1")],
+    [("edges", "1+2+3+4"), ("steps", "0+1+2+3"), ("strides", "0+1"), ("turns", "0+1"), ("shapes", "0+1+2"),
+     ("records", "0+1+2"), ("between", "0+2"), ("inner", "0+1")],
 )  # fmt: skip
 def test_runs_are_as_long_as_may_be(name: str, longest: str, subject_from) -> None:
     assert longest in offered(subject_from(EVERY[name][0]))
@@ -287,6 +313,15 @@ def test_what_a_thread_hands_on_to_itself_stays_in_registers(subject_from) -> No
     assert "magnitude_thread(gx, gy, mag, w, h);" in made.source
     assert made.source.count("void conv_thread(") == 1
     assert "__global__ void conv(" not in made.source
+
+
+def test_a_loop_over_the_grid_is_one_point_a_thread(subject_from) -> None:
+    subject, action = subject_from(TURNS), FuseLaunches()
+    made = action.apply(subject, next(iter(action.moves(subject))))
+    assert made.plan.launches[0].grid == ("ceil_div(n, 64)", "1", "1")
+    assert made.plan.scratch == ()
+    assert "void halve_point(const float *x, float &t, const int n, int i)" in made.source
+    assert "for (" not in made.source.split("// What")[1]
 
 
 def test_what_others_read_is_written_still(subject_from) -> None:
@@ -362,7 +397,6 @@ def test_a_larger_gain_is_promised_for_more(subject_from) -> None:
         ("strides", "i += stride", "i += stride - 1", "01"),
         ("strides", "i += stride", "i += 512 + 1", "01"),
         ("strides", "z[i] += v[i]", "z[i] += v[i ^ 1]", "01"),
-        ("strides", 'entry = "move"\n// grid = "8"', 'entry = "move"\n// grid = "16"', "01"),
         ("strides", 'args = ["v", "z", "n"]', 'args = ["v", "x", "n"]', "01"),  # what others read before
         ("strides", "const float *v, float *z", "const int *v, float *z", "01"),
         ("inner", "if (i >= w) return;\n    if (j >= h) return;", "if (i * h + j >= w * h) return;", "01"),

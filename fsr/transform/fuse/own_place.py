@@ -7,7 +7,7 @@ loops: ``(y * w + x) * 3 + c`` under ``x < w`` is of the thread at (x, y) alone 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise, permutations
 
 from fsr.analysis.polynomial import Poly, symbol
@@ -29,7 +29,7 @@ class Place:
     low: int | None
     high: int | None
     top: Poly | None
-    tops: frozenset[Poly]
+    tops: frozenset[Poly] = field(compare=False)
 
     @property
     def lowest(self) -> Poly:

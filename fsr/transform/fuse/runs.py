@@ -6,13 +6,12 @@ step of the run writes, other steps may only touch at elements that are the same
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, pairwise
 
 from fsr.analysis.aliasing import memories
-from fsr.records import Launch
 from fsr.source.entry import function_name
 from fsr.transform.fuse.own_place import one_owner
 from fsr.transform.fuse.steps import Grid, Step, grids, steps_of
@@ -61,7 +60,7 @@ def _runs(subject: Subject) -> Iterator[Run]:
     steps, seen = steps_of(subject), set[tuple[int, ...]]()
     for first in steps.values():
         found = [_grown(subject, steps, grid, first) for grid in grids(list(steps.values()), first)]
-        best = max((r for r in found if r is not None), key=lambda r: len(r.steps), default=None)
+        best = max((r for r in found if r is not None), key=_worth, default=None)
         if best is None or any(set(best.positions) <= set(old) for old in seen):
             continue
         seen.add(best.positions)
@@ -70,6 +69,12 @@ def _runs(subject: Subject) -> Iterator[Run]:
             part = _pair(subject, best, pair)
             if part is not None:
                 yield part
+
+
+def _worth(run: Run) -> tuple[int, bool]:
+    """Longer runs first; loops over a grid are better one, in which a point's values stay in registers."""
+    strided = any(s.point is not None and s.point.loop for s in run.steps)
+    return len(run.steps), strided == run.grid.by_points
 
 
 def _pair(subject: Subject, run: Run, pair: tuple[Step, Step]) -> Run | None:
@@ -85,16 +90,16 @@ def _grown(subject: Subject, steps: dict[int, Step], grid: Grid, first: Step) ->
     """All steps from ``first`` on that may come behind it in the grid, with what is stepped over left for later."""
     if not grid.takes(first) or (begun := _with(Run(grid, (), ()), first)) is None:
         return None
-    run, passed = begun, list[Launch]()
-    for position, launch in enumerate(subject.candidate.plan.launches):
+    run, passed = begun, list[int]()
+    for position in range(len(subject.candidate.plan.launches)):
         if position <= first.position:
             continue
         step = steps.get(position)
         longer = None
         if step is not None and len(run.steps) < MOST and step.space == first.space and grid.takes(step):
-            longer = _with(run, step) if all(independent(subject, launch, p) for p in passed) else None
+            longer = _with(run, step) if all(independent(subject, steps, position, p) for p in passed) else None
         if longer is None:
-            passed.append(launch)
+            passed.append(position)
         else:
             run = longer
     return run if len(run.steps) > 1 and grid.host in run.steps else None
@@ -123,23 +128,21 @@ def _keeps(every: Sequence[Touch], by_step: Sequence[Sequence[Touch]]) -> bool:
     return len(places) == len(every) and one_owner(places)
 
 
-def independent(subject: Subject, one: Launch, other: Launch) -> bool:
+def independent(subject: Subject, steps: Mapping[int, Step], one: int, other: int) -> bool:
     """Whether two launches may be exchanged: neither may write what the other touches."""
-    groups = memories(subject.contract.aliasing)
-
-    def touched(launch: Launch, *, written: bool) -> set[str]:
-        kernel = subject.kernels.get(function_name(launch.entry))
-        names = [(a, None) for a in launch.args if isinstance(a, str)]
-        if kernel is not None and len(kernel.params) == len(launch.args):
-            names = [(a, p.type) for p, a in zip(kernel.params, launch.args, strict=True) if isinstance(a, str)]  # type: ignore[misc]
-        kept = (a for a, kind in names if not written or kind is None or _may_write(kind))
-        return {groups.get(a, a) for a in kept}
-
-    return not (
-        touched(one, written=True) & touched(other, written=False)
-        or touched(other, written=True) & touched(one, written=False)
-    )
+    (reads, writes), (others, rewrites) = (_touched(subject, steps, at) for at in (one, other))
+    return not (writes & others or rewrites & reads)
 
 
-def _may_write(kind: str) -> bool:
-    return "*" in kind and "const" not in kind.split("*")[0].split()
+def _touched(subject: Subject, steps: Mapping[int, Step], position: int) -> tuple[set[str], set[str]]:
+    """The memories that a launch touches, and those that it may write."""
+    touches = steps[position].as_launched if position in steps else None
+    if touches is not None:
+        return {t.memory for t in touches}, {t.memory for t in touches if t.writes}
+    launch, groups = subject.candidate.plan.launches[position], memories(subject.contract.aliasing)
+    kernel = subject.kernels.get(function_name(launch.entry))
+    params = () if kernel is None or len(kernel.params) != len(launch.args) else kernel.params
+    kept = {p.name for p in params if "const" in p.type.split("*")[0].split()}
+    names = [p.name for p in params] or [""] * len(launch.args)
+    passed = [(name, groups.get(a, a)) for name, a in zip(names, launch.args, strict=True) if isinstance(a, str)]
+    return {memory for _, memory in passed}, {memory for name, memory in passed if name not in kept}

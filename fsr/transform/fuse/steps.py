@@ -13,9 +13,9 @@ from fsr.source.entry import bare_name, function_name
 from fsr.source.items import parse_items
 from fsr.source.tokens import tokenize
 from fsr.transform.fuse.coordinates import launched, placed, size_poly
+from fsr.transform.fuse.points import Points, points_of
 from fsr.transform.fuse.touches import Reader, Touch
 from fsr.transform.launch.cooperation import cooperates
-from fsr.transform.launch.pointwise import Pointwise, pointwise
 from fsr.transform.protocol import Subject
 from fsr.transform.sizes import always
 from fsr.transform.target import Target
@@ -51,9 +51,9 @@ class Step:
         return self.target.block
 
     @cached_property
-    def point(self) -> Pointwise | None:
-        """The kernel as one that does something for every id below a bound."""
-        return pointwise(self.target)
+    def point(self) -> Points | None:
+        """The kernel as one that does something for every point below bounds."""
+        return points_of(self.target)
 
     @cached_property
     def bounds(self) -> dict[str, Poly]:
@@ -113,7 +113,8 @@ class Grid:
         if self.counts(step):
             ids = {"x": self.number()}
             inside = {f"@{axis}": self.host.bounds[axis] for axis in axes}
-        return Reader(step.target, placed(ids), axes, inside).touches()
+        loop = "" if step.point is None else step.point.loop
+        return Reader(step.target, placed(ids), axes, inside, {loop: ids["x"]} if loop else {}).touches()
 
 
 def steps_of(subject: Subject) -> dict[int, Step]:

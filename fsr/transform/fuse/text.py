@@ -9,15 +9,16 @@ from fsr.analysis.types import bare
 from fsr.records import Candidate, Launch, Plan
 from fsr.source.emit import declared, emit_expr, emit_kernel, emit_stmts
 from fsr.source.form import Expr, KernelForm, Name, OpaqueStmt, Param
-from fsr.source.mapping import replace_stmt, substitute
+from fsr.source.mapping import substitute
 from fsr.source.names import indent, words
 from fsr.source.tokens import skeleton
 from fsr.source.walk import names_in
+from fsr.transform.fuse.points import Points
 from fsr.transform.fuse.runs import Run
 from fsr.transform.fuse.steps import Step
 from fsr.transform.fuse.values import Value, with_value
 from fsr.transform.launch.merged_params import MergedParams, definition, replaced, still_needed
-from fsr.transform.launch.pointwise import Pointwise, id_expression
+from fsr.transform.launch.pointwise import id_expression
 
 
 @dataclass
@@ -34,9 +35,7 @@ class Fused:
     def __post_init__(self) -> None:
         self._merged = MergedParams(words(skeleton(self.candidate.source)))
         host = self.run.grid.host.point if self.run.grid.by_points else None
-        self._ids = (
-            {} if host is None else {a: self._merged.named(host.ids[a].name, f"at_{a}") for a in sorted(host.ids)}
-        )
+        self._ids = {} if host is None else {a: self._merged.named(host.ids[a][0], f"at_{a}") for a in sorted(host.ids)}
         self._variables = {b: self._merged.named(b, f"{b}_here") for b in self.values}
         kernels = {step.target.kernel.name: step.target.kernel for step in self.run.steps}
         self._kernels = sorted(kernels.values(), key=lambda k: k.span or (0, 0))
@@ -75,8 +74,9 @@ class Fused:
         """Of the grid: as it was, or as many blocks as the step with the most points needs."""
         host = self.run.grid.host
         regular = [s for s in self.run.steps if not (self.run.grid.by_points and self.run.grid.counts(s))]
-        if not self.run.grid.by_points or all(s.launch.grid == host.launch.grid and s.block == host.block
-                                              for s in regular):  # fmt: skip
+        alike = all(s.launch.grid == host.launch.grid and s.block == host.block and s.point and not s.point.loop
+                    for s in regular)  # fmt: skip
+        if not self.run.grid.by_points or alike:
             return host.launch.grid
         grid = list(host.launch.grid)
         for place, axis in enumerate("xyz"):
@@ -104,7 +104,7 @@ class Fused:
         host = self.run.grid.host.point
         for axis, name in self._ids.items():
             assert host is not None
-            yield f"const {host.type_of(axis)} {name} = {emit_expr(id_expression(axis))};"
+            yield f"const {host.ids[axis][1]} {name} = {emit_expr(id_expression(axis))};"
 
     def _lines(self, step: Step) -> Iterator[str]:
         """A step's call, under the bounds of the points where it does not ask for them itself."""
@@ -141,11 +141,11 @@ class Fused:
         text = emit_expr(substitute(bound, values))
         return text if text.isidentifier() or text.isdigit() else f"({text})"
 
-    def _number(self, point: Pointwise) -> str:
+    def _number(self, point: Points) -> str:
         """The number of a thread's point."""
         axes = sorted(self._ids, reverse=True)
         host = self.run.grid.host.point
-        wide, own = point.type_of("x"), "" if host is None else host.type_of(axes[0])
+        wide, own = point.ids["x"][1], "" if host is None else host.ids[axes[0]][1]
         text = self._ids[axes[0]] if wide == own else f"({wide}){self._ids[axes[0]]}"
         for n, axis in enumerate(axes[1:]):
             text = f"{text if n == 0 else f'({text})'} * {self._bound(axis)} + {self._ids[axis]}"
@@ -156,9 +156,10 @@ class Fused:
         kernel = step.target.kernel
         params, ids, body = list[str](), list[str](), kernel.body
         if self.run.grid.by_points and step.point is not None:
+            body = step.point.body
             for axis in sorted(step.point.ids):
-                body = replace_stmt(body, step.point.ids[axis].declaration, ())
-                ids.append(f"{step.point.type_of(axis)} {step.point.ids[axis].name}")
+                name, kind = step.point.ids[axis]
+                ids.append(f"{kind} {name}")
         for param in kernel.params:
             buffer = step.target.passed.get(param.name, "")
             if param.is_pointer and buffer in self.values:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 
 from fsr.analysis.accesses import Access, accesses_in, declared_arrays, element
 from fsr.analysis.aliasing import memories
@@ -42,15 +43,22 @@ class Touch:
 
 class Reader:
     """The touches of one launch. ``told``: what its ids are; ``axes``: those of the grid that it is called in;
-    ``inside``: bounds that hold wherever it is called."""
+    ``inside``: bounds that hold wherever it is called; ``loops``: what variables of loops over the grid are."""
 
-    def __init__(self, target: Target, told: Told, axes: Sequence[str], inside: Mapping[str, Poly]) -> None:
+    def __init__(
+        self,
+        target: Target,
+        told: Told,
+        axes: Sequence[str],
+        inside: Mapping[str, Poly],
+        loops: Told = MappingProxyType({}),
+    ) -> None:
         kernel = _subscripted(expanded(target.kernel, target.source))
         self.target = replace(target, kernel=kernel)
         self.axes = axes
         self._inside: Widths = {name: (width,) for name, width in inside.items()}
         self._indices = Indices(self.target, told, inside)
-        self._indices.loops = self._turns()
+        self._indices.loops = loops or self._turns()
         self._around: dict[int, Widths] = {}
 
     def touches(self) -> list[Touch] | None:
