@@ -274,8 +274,10 @@ __global__ void advance(const float *u, const float *du, float *next, int w, int
 )
 LINES = [{"n": n} for n in (1, 2, 255, 257, 1000)]
 PLANES = [{"w": w, "h": h} for w, h in ((1, 1), (1, 40), (40, 1), (16, 16), (37, 21), (130, 3))]
-EVERY = {"edges": (EDGES, PLANES), "steps": (STEPS, LINES), "strides": (STRIDES, LINES), "turns": (TURNS, LINES),
-         "shapes": (SHAPES, PLANES), "records": (RECORDS, LINES), "between": (BETWEEN, LINES), "inner": (INNER, PLANES)}  # fmt: skip
+EVERY = {
+    "edges": (EDGES, PLANES), "steps": (STEPS, LINES), "strides": (STRIDES, LINES), "turns": (TURNS, LINES),
+    "shapes": (SHAPES, PLANES), "records": (RECORDS, LINES), "between": (BETWEEN, LINES), "inner": (INNER, PLANES),
+}  # fmt: skip
 
 
 def offered(subject) -> list[str]:
@@ -403,6 +405,8 @@ def test_a_larger_gain_is_promised_for_more(subject_from) -> None:
         ("inner", "next[i * h + j] = u[i * h + j]", "next[i * h + j] = u[j * w + i] + du[j * w + i]", "01"),
         ("records", "p[3 * i + 2]", "p[3 * i + 3]", "01"),
         ("records", "c < 3; c++", "c < 4; c++", "01"),
+        ("records", "p[i * 3 + c] += v[i * 3 + c];", "p[i * 3 + c] += 1; { int c = v[i]; p[i * 3 + c] += 1; }", "01"),
+        ("inner", "float *next, int w, int h", "float *next, int w, unsigned char h", "01"),  # not the same number
         ("records", "planes[n + i]", "planes[n + i - 1]", "12"),
         ("between", 'args = ["other", "n"]', 'args = ["c", "n"]', "02"),  # between, and touched
     ],

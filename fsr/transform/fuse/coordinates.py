@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from fsr.analysis.polynomial import Poly, constant, polynomial, symbol
 from fsr.analysis.threads import AXES
-from fsr.analysis.types import is_integer
+from fsr.analysis.types import is_integer, resolved
 from fsr.expressions import parse
 from fsr.records import Launch, Role, ScalarArgument
 from fsr.source.form import Binary, Call, Expr, KernelForm, Name, Return
@@ -84,7 +84,7 @@ class Indices:
         self._passed = {
             p.name: _scalar(self.target, arg)
             for p, arg in zip(self.target.kernel.params, self.target.launch.args, strict=True)
-            if not p.is_pointer
+            if is_integer(resolved(p.type, self.target.aliases))  # a narrower one may hold another number
         }
         self._functions = _short_functions(self.target)
 

@@ -17,7 +17,7 @@ from fsr.analysis.threads import guard_of
 from fsr.analysis.types import is_integer
 from fsr.source.form import Assign, Call, Declare, Expr, For, If, Index, KernelForm, Name, Stmt, Unary
 from fsr.source.mapping import map_exprs
-from fsr.source.walk import Block, base_name, blocks_of, nodes, walk_stmts
+from fsr.source.walk import Block, base_name, blocks_of, declared, nodes, walk_stmts
 from fsr.transform.fuse.coordinates import Indices, Told, is_coordinate
 from fsr.transform.fuse.own_place import Place, Widths, place_of, turn
 from fsr.transform.target import Target
@@ -109,7 +109,7 @@ class Reader:
 
     def _turns(self) -> dict[str, Poly]:
         """Variables of loops over the grid: from a thread's place in steps of all threads along an axis."""
-        found, others = dict[str, Poly](), set[str]()
+        found, others = dict[str, Poly](), set(declared(self.target.kernel.body))  # which may be another variable
         for loop in (s for s in walk_stmts(self.target.kernel.body) if isinstance(s, For)):
             start, step = self._indices.poly(loop.start), self._indices.poly(loop.step)
             axis = next((a for a in self.axes if self._indices.id_along(a) == start), None)
@@ -123,7 +123,7 @@ class Reader:
     @cached_property
     def _counted(self) -> dict[str, Poly]:
         """Loop variables that count up from 0 or more to one bound."""
-        found, spoilt = dict[str, Poly](), set[str]()
+        found, spoilt = dict[str, Poly](), set(declared(self.target.kernel.body))
         for loop in (s for s in walk_stmts(self.target.kernel.body) if isinstance(s, For)):
             start, step = self._indices.poly(loop.start).value, self._indices.poly(loop.step).value
             bound = self._indices.poly(loop.bound)
