@@ -12,6 +12,8 @@ GRID = {
     "few": ('"8"', "64"),
     "plane": ('["ceil_div(w, 16)", "ceil_div(h, 16)"]', "[16, 16]"),
     "flat": ('["ceil_div(w, 32)", "ceil_div(h, 8)"]', "[32, 8]"),
+    "cube": ('["ceil_div(w, 8)", "ceil_div(h, 8)", "3"]', "[8, 8, 1]"),
+    "one": ('"1"', "256"),
     "all": ('"ceil_div(w * h, 128)"', "128"),
 }
 SIZES = {
@@ -272,11 +274,118 @@ __global__ void advance(const float *u, const float *du, float *next, int w, int
 }
 """,
 )
+# A volume, z by blocks; planes that a thread goes through, up and down.
+VOLUME = plan(
+    "w h",
+    {"a": "in:3 * w * h", "b": "scratch:3 * w * h", "c": "inout:3 * w * h", "d": "out:3 * w * h"},
+    [
+        ("lift", "cube", "a b w h"),
+        ("drop", "cube", "b c w h"),
+        ("up", "plane", "a c w h"),
+        ("down", "plane", "c d w h"),
+    ],
+    """
+__global__ void lift(const float *a, float *b, int w, int h)
+{
+    int x = blockIdx.x * 8 + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y;
+    int z = blockIdx.z;
+    if (x >= w || y >= h) return;
+    b[(z * h + y) * w + x] = a[(z * h + y) * w + x] + z;
+}
+__global__ void drop(const float *b, float *c, int w, int h)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    int z = blockIdx.z * blockDim.z + threadIdx.z, plane = w * h;
+    if (x < w && y < h) c[z * plane + y * w + x] += 2 * b[z * plane + y * w + x];
+}
+__global__ void up(const float *a, float *c, int w, int h)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    for (int z = 0; z < 3; ++z) c[z * w * h + y * w + x] += a[z * w * h + y * w + x] * a[(x + y) % w];
+}
+__global__ void down(const float *c, float *d, int w, int h)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    for (int k = 2; k >= 0; --k) d[k * w * h + y * w + x] = c[k * w * h + y * w + x] + 1;
+}
+""",
+)
+# Bounds that differ, tests one in another, functions that are handed a pointer, an index that changes.
+HELPED = plan(
+    "w h",
+    {"a": "in:w * h", "b": "scratch:w * h", "c": "inout:w * h", "d": "out:w * h"},
+    [("spread", "plane", "a b w h"), ("inside", "flat", "b c w h"), ("last", "plane", "c d w h")],
+    """
+#define IDX(r, c) ((r) * width + (c))
+__device__ void put(float *p, int x, int y, int w, float v) { p[y * w + x] = v; }
+__device__ float get(const float *p, int x, int y, int w) { return p[y * w + x]; }
+__global__ void spread(const float *a, float *b, int width, int h)
+{
+    const size_t c = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const size_t r = (size_t)blockIdx.y * blockDim.y + threadIdx.y;
+    if (r < h) {
+        if (c < width) b[IDX(r, c)] = a[IDX(r, c)] * 3;
+    }
+}
+__global__ void inside(const float *b, float *c, int w, int h)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w - 1 || y >= h - 1) return;
+    put(c, x, y, w, get(b, x, y, w) + get(c, x, y, w));
+}
+__global__ void last(const float *c, float *d, int w, int h)
+{
+    unsigned x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (!(x < w && y < h)) return;
+    unsigned k = y * w;
+    k += x;
+    d[y * w + x] = c[y * w + x] + k % 7;
+}
+""",
+)
+# Sums that several launches of one kernel add to, counters of while loops, vectors.
+SUMS = plan(
+    "n",
+    {"a": "in:4 * n", "b": "scratch:4 * n", "c": "out:4 * n"},
+    [("zero", "few", "b n"), ("add", "line", "a b n 2.0"), ("add", "line", "a b n 3.0"), ("turned", "line", "b c n")],
+    """
+__global__ void zero(float4 *b, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    while (i < n) {
+        b[i] = make_float4(0, 0, 0, 1);
+        i += blockDim.x * gridDim.x;
+    }
+}
+__global__ void add(const float4 *__restrict__ a, float4 *__restrict__ b, int n, float s)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float4 v = a[i];
+    if (v.x < 0) return;
+    for (int k = 0; k < 3; ++k) b[i].x += v.y * s;
+    b[i].w = v.z;
+}
+__global__ void turned(const float4 *b, float4 *c, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        c[i].x = b[i].w;
+        c[i].y = b[i].x;
+        c[i].z = b[i].y + b[i].z;
+        c[i].w = 2;
+    }
+}
+""",
+)
 LINES = [{"n": n} for n in (1, 2, 255, 257, 1000)]
 PLANES = [{"w": w, "h": h} for w, h in ((1, 1), (1, 40), (40, 1), (16, 16), (37, 21), (130, 3))]
 EVERY = {
     "edges": (EDGES, PLANES), "steps": (STEPS, LINES), "strides": (STRIDES, LINES), "turns": (TURNS, LINES),
     "shapes": (SHAPES, PLANES), "records": (RECORDS, LINES), "between": (BETWEEN, LINES), "inner": (INNER, PLANES),
+    "volume": (VOLUME, PLANES), "helped": (HELPED, PLANES), "sums": (SUMS, LINES),
 }  # fmt: skip
 
 
@@ -300,7 +409,8 @@ def test_one_launch_computes_what_several_did(name: str, subject_from, runner) -
 @pytest.mark.parametrize(
     ("name", "longest"),
     [("edges", "1+2+3+4"), ("steps", "0+1+2+3"), ("strides", "0+1"), ("turns", "0+1"), ("shapes", "0+1+2"),
-     ("records", "0+1+2"), ("between", "0+2"), ("inner", "0+1")],
+     ("records", "0+1+2"), ("between", "0+2"), ("inner", "0+1"),
+     ("volume", "0+1"), ("volume", "2+3"), ("helped", "0+1+2"), ("sums", "0+1+2+3")],
 )  # fmt: skip
 def test_runs_are_as_long_as_may_be(name: str, longest: str, subject_from) -> None:
     assert longest in offered(subject_from(EVERY[name][0]))
@@ -408,6 +518,9 @@ def test_a_larger_gain_is_promised_for_more(subject_from) -> None:
         ("records", "p[i * 3 + c] += v[i * 3 + c];", "p[i * 3 + c] += 1; { int c = v[i]; p[i * 3 + c] += 1; }", "01"),
         ("inner", "float *next, int w, int h", "float *next, int w, unsigned char h", "01"),  # not the same number
         ("records", "planes[n + i]", "planes[n + i - 1]", "12"),
+        ("helped", "get(b, x, y, w) + get(c", "get(b, x + 1, y, w) + get(c", "01"),
+        ("helped", "x >= w - 1 ||", "x >= w + 1 ||", "01"),  # into the next row
+        ("volume", "int z = blockIdx.z;", "int z = 2 - blockIdx.z;", "01"),
         ("between", 'args = ["other", "n"]', 'args = ["c", "n"]', "02"),  # between, and touched
     ],
 )

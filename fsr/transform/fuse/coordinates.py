@@ -16,9 +16,8 @@ from fsr.analysis.threads import AXES
 from fsr.analysis.types import is_integer, resolved
 from fsr.expressions import parse
 from fsr.records import Launch, Role, ScalarArgument
-from fsr.source.form import Binary, Call, Expr, KernelForm, Name, Return
-from fsr.source.mapping import map_expr, substitute
-from fsr.source.parse import parse_device_functions
+from fsr.source.form import Binary, Expr, Name
+from fsr.source.mapping import map_expr
 from fsr.transform.target import Target
 
 Told = Mapping[str, Poly]
@@ -86,12 +85,10 @@ class Indices:
             for p, arg in zip(self.target.kernel.params, self.target.launch.args, strict=True)
             if is_integer(resolved(p.type, self.target.aliases))  # a narrower one may hold another number
         }
-        self._functions = _short_functions(self.target)
 
     def poly(self, e: Expr) -> Poly:
         """The polynomial of an integer expression."""
-        known = self.target.known
-        return polynomial(map_expr(known.expand(map_expr(known.expand(e), self._inlined)), self._apart), self._meaning)
+        return polynomial(map_expr(self.target.known.expand(e), self._apart), self._meaning)
 
     def id_along(self, axis: str) -> Poly:
         """A thread's place along an axis."""
@@ -103,13 +100,6 @@ class Indices:
 
     def _told(self, name: str) -> Poly:
         return self.told.get(name, symbol(name))
-
-    def _inlined(self, e: Expr) -> Expr:
-        if isinstance(e, Call) and isinstance(e.callee, Name) and e.callee.text in self._functions:
-            params, value = self._functions[e.callee.text]
-            if len(params) == len(e.args):
-                return substitute(value, dict(zip(params, e.args, strict=True)))
-        return e
 
     def _apart(self, e: Expr) -> Expr:
         """Quotients by names, and remainders by quotients: ``i / w * w + i % w`` is ``i``."""
@@ -152,17 +142,3 @@ def _scalar(target: Target, arg: str | ScalarArgument) -> Poly:
         return size_poly(arg.value)
     found = next((a for a in target.contract.args if a.name == arg and a.role is Role.SCALAR), None)
     return symbol(f"arg:{arg}") if found is None or found.value is None else size_poly(str(found.value))
-
-
-def _short_functions(target: Target) -> dict[str, tuple[list[str], Expr]]:
-    """Functions of whole numbers that are one expression."""
-
-    def is_short(name: str, form: KernelForm) -> bool:
-        return target.functions.only_computes(name) and all(is_integer(p.type) for p in form.params)
-
-    found = dict[str, tuple[list[str], Expr]]()
-    for name, form in parse_device_functions(target.source).items():
-        match form.body:
-            case (Return(value=value),) if value is not None and is_short(name, form):
-                found[name] = ([p.name for p in form.params], value)
-    return found

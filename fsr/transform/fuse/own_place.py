@@ -52,11 +52,17 @@ def place_of(at: Poly, axes: Sequence[str], widths: Widths) -> Place | None:
             return None
         factors[name], left = factor, left.without(name)
     for order in permutations(own):
-        if all(
-            any(factors[low] * width == factors[high] for width in widths.get(low, ())) for low, high in pairwise(order)
-        ):
+        steps = [(widths.get(low, ()), factors[low], factors[high]) for low, high in pairwise(order)]
+        if all(any(_fits(one, width, other) for width in known) for known, one, other in steps):
             return _with_loops(tuple((name, factors[name]) for name in order), left, widths)
     return None
+
+
+def _fits(factor: Poly, width: Poly, next_factor: Poly) -> bool:
+    """Whether a digit stays below the next one: ``x < w - 1`` does in ``y * w + x``, too."""
+    room = next_factor.over(factor)
+    spare = None if room is None else (room - width).value
+    return spare is not None and spare >= 0
 
 
 def _with_loops(digits: tuple[tuple[str, Poly], ...], left: Poly, widths: Widths) -> Place | None:

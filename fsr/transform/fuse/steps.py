@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fsr.analysis.polynomial import Poly, symbol
 from fsr.analysis.threads import AXES
 from fsr.records import Launch
+from fsr.source.counting import counted
 from fsr.source.entry import bare_name, function_name
 from fsr.source.items import parse_items
 from fsr.source.tokens import tokenize
@@ -148,6 +149,7 @@ def _step(subject: Subject, position: int, launch: Launch) -> Step | None:
         for p in kernel.params
     ):
         return None
+    kernel = replace(kernel, body=counted(kernel.body))
     target = Target(kernel, position, subject.candidate, subject.contract, "plan")
     return None if target.block is None or cooperates(target) else Step(target)
 

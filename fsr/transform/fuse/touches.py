@@ -7,19 +7,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
-from fsr.analysis.accesses import Access, accesses_in, declared_arrays, element
+from fsr.analysis.accesses import Access, accesses_in, element
 from fsr.analysis.aliasing import memories
 from fsr.analysis.calls import is_load
 from fsr.analysis.effects import Unclear, pointers
-from fsr.analysis.macros import expanded
 from fsr.analysis.polynomial import Poly
 from fsr.analysis.threads import guard_of
 from fsr.analysis.types import is_integer
-from fsr.source.form import Assign, Call, Declare, Expr, For, If, Index, KernelForm, Name, Stmt, Unary
-from fsr.source.mapping import map_exprs
+from fsr.source.form import Assign, Call, Declare, Expr, For, If, Index, Name, Stmt, Unary
 from fsr.source.walk import Block, base_name, blocks_of, declared, nodes, walk_stmts
 from fsr.transform.fuse.coordinates import Indices, Told, is_coordinate
 from fsr.transform.fuse.own_place import Place, Widths, place_of, turn
+from fsr.transform.fuse.plain import plain
 from fsr.transform.target import Target
 
 
@@ -53,7 +52,7 @@ class Reader:
         inside: Mapping[str, Poly],
         loops: Told = MappingProxyType({}),
     ) -> None:
-        kernel = _subscripted(expanded(target.kernel, target.source))
+        kernel = plain(target.kernel, target.source)
         self.target = replace(target, kernel=kernel)
         self.axes = axes
         self._inside: Widths = {name: (width,) for name, width in inside.items()}
@@ -163,17 +162,6 @@ class Reader:
                 continue
             for block in blocks_of(s):
                 self._note(block, inner if not isinstance(s, If) or block is s.then else around, symbols)
-
-
-def _subscripted(kernel: KernelForm) -> KernelForm:
-    """The kernel with ``p[i]`` for ``*(p + i)``, so that a write to it is none to ``i``."""
-    arrays = frozenset(p.name for p in kernel.params if p.is_pointer) | declared_arrays(kernel.body)
-
-    def change(e: Expr) -> Expr:
-        place = element(e, arrays) if isinstance(e, Unary) and e.op == "*" else None
-        return e if place is None or len(place[1]) != 1 else Index(Name(place[0]), place[1][0])
-
-    return replace(kernel, body=map_exprs(kernel.body, change))
 
 
 def _joined(around: Widths, more: Iterator[tuple[str, Poly]] | list[tuple[str, Poly]]) -> Widths:
