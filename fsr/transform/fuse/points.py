@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fsr.analysis.functions import thread_aware
+from fsr.analysis.macros import expanded
 from fsr.source.form import Binary, Comment, Declare, Expr, For, If, Jump, Name, Return, Scope, Stmt
-from fsr.source.mapping import replace_stmt, with_blocks
+from fsr.source.mapping import with_blocks
 from fsr.source.walk import BUILTINS, Block, contains_return, names_mentioned
 from fsr.transform.fuse.coordinates import Indices, launched
 from fsr.transform.launch.pointwise import Pointwise, pointwise
@@ -27,14 +28,13 @@ class Points:
 
 def points_of(target: Target) -> Points | None:
     """The kernel as one of points; None where that cannot be shown."""
-    found = pointwise(target)
+    found = pointwise(target) or pointwise(replace(target, kernel=expanded(target.kernel, target.source)))
     return _strided(target) if found is None else _single(target, found)
 
 
 def _single(target: Target, found: Pointwise) -> Points:
-    body = target.kernel.body
-    for one in found.ids.values():
-        body = replace_stmt(body, one.declaration, ())
+    names = {one.name for one in found.ids.values()}
+    body = tuple(s for s in target.kernel.body if not (isinstance(s, Declare) and s.name in names))
     ids = {axis: (one.name, _spelt(found.type_of(axis))) for axis, one in found.ids.items()}
     return Points(ids, found.bounds, body)
 
