@@ -380,12 +380,39 @@ __global__ void turned(const float4 *b, float4 *c, int n)
 }
 """,
 )
+# A launch between that the last one needs: it goes in front.
+FRONT = plan(
+    "n",
+    {"a": "in:n", "b": "scratch:n", "d": "scratch:n", "e": "out:n"},
+    [("first", "line", "a b n"), ("back", "line", "a d n"), ("both", "line", "b d e n")],
+    """
+__global__ void first(const float *a, float *b, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) b[i] = 2 * a[n - 1 - i];
+}
+__global__ void back(const float *a, float *d, int n)
+{
+    __shared__ float tile[256];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    tile[threadIdx.x] = i < n ? a[i] : 0.0f;
+    __syncthreads();
+    if (i < n) d[i] = tile[threadIdx.x / 2] + 1;
+}
+__global__ void both(const float *b, const float *d, float *e, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) e[i] = b[i] - d[n - 1 - i];
+}
+""",
+)
 LINES = [{"n": n} for n in (1, 2, 255, 257, 1000)]
 PLANES = [{"w": w, "h": h} for w, h in ((1, 1), (1, 40), (40, 1), (16, 16), (37, 21), (130, 3))]
 EVERY = {
     "edges": (EDGES, PLANES), "steps": (STEPS, LINES), "strides": (STRIDES, LINES), "turns": (TURNS, LINES),
     "shapes": (SHAPES, PLANES), "records": (RECORDS, LINES), "between": (BETWEEN, LINES), "inner": (INNER, PLANES),
     "volume": (VOLUME, PLANES), "helped": (HELPED, PLANES), "sums": (SUMS, LINES),
+    "front": (FRONT, LINES),
 }  # fmt: skip
 
 
@@ -410,7 +437,8 @@ def test_one_launch_computes_what_several_did(name: str, subject_from, runner) -
     ("name", "longest"),
     [("edges", "1+2+3+4"), ("steps", "0+1+2+3"), ("strides", "0+1"), ("turns", "0+1"), ("shapes", "0+1+2"),
      ("records", "0+1+2"), ("between", "0+2"), ("inner", "0+1"),
-     ("volume", "0+1"), ("volume", "2+3"), ("helped", "0+1+2"), ("sums", "0+1+2+3")],
+     ("volume", "0+1"), ("volume", "2+3"), ("helped", "0+1+2"), ("sums", "0+1+2+3"),
+     ("front", "0+2")],
 )  # fmt: skip
 def test_runs_are_as_long_as_may_be(name: str, longest: str, subject_from) -> None:
     assert longest in offered(subject_from(EVERY[name][0]))
@@ -471,6 +499,13 @@ def test_restrict_goes_where_a_buffer_is_written(subject_from) -> None:
     assert "const float *__restrict__ p, int n" in made.source
 
 
+def test_a_launch_between_goes_in_front_where_the_last_needs_it(subject_from) -> None:
+    subject, action = subject_from(FRONT), FuseLaunches()
+    made = action.apply(subject, next(iter(action.moves(subject))))
+    assert [one.entry for one in made.plan.launches] == ["back", "first_fused"]
+    assert [s.name for s in made.plan.scratch] == ["d"]
+
+
 def test_a_kernel_that_is_launched_elsewhere_stays(subject_from, runner) -> None:
     again = '// [[launch]]\n// entry = "relu"\n// grid = 1\n// block = 32\n// args = ["x", "n"]\n// ///\n'
     text = STEPS.replace("// ///\n", again)
@@ -521,7 +556,7 @@ def test_a_larger_gain_is_promised_for_more(subject_from) -> None:
         ("helped", "get(b, x, y, w) + get(c", "get(b, x + 1, y, w) + get(c", "01"),
         ("helped", "x >= w - 1 ||", "x >= w + 1 ||", "01"),  # into the next row
         ("volume", "int z = blockIdx.z;", "int z = 2 - blockIdx.z;", "01"),
-        ("between", 'args = ["other", "n"]', 'args = ["c", "n"]', "02"),  # between, and touched
+        ("between", 'args = ["other", "n"]', 'args = ["b", "n"]', "02"),  # between, and touched by both
     ],
 )
 def test_launches_stay_apart_where_a_thread_would_need_anothers(

@@ -15,6 +15,7 @@ from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
 from fsr.hardware.c_types import dtype_bytes
 from fsr.records import Candidate, Launch
+from fsr.transform.fuse.order import in_front
 from fsr.transform.fuse.runs import Run, runs
 from fsr.transform.fuse.text import Fused
 from fsr.transform.fuse.touches import Touch
@@ -47,7 +48,7 @@ class FuseLaunches:
         """The candidate with one launch in the place of several."""
         found = next(r for r in runs(subject) if "+".join(map(str, r.positions)) == move.param("launches"))
         candidate = subject.candidate
-        made = Fused(candidate, found, values_of(subject, found))
+        made = Fused(candidate, found, values_of(subject, found), in_front(subject, found.positions) or ())
         actions = (*candidate.actions, move.name)
         return Candidate(made.source(), made.plan(), actions, candidate.language)
 

@@ -6,13 +6,12 @@ step of the run writes, other steps may only touch at elements that are the same
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, pairwise
 
-from fsr.analysis.aliasing import memories
-from fsr.source.entry import function_name
+from fsr.transform.fuse.order import in_front
 from fsr.transform.fuse.own_place import one_owner
 from fsr.transform.fuse.steps import Grid, Step, grids, steps_of
 from fsr.transform.fuse.touches import Touch
@@ -87,21 +86,15 @@ def _pair(subject: Subject, run: Run, pair: tuple[Step, Step]) -> Run | None:
 
 
 def _grown(subject: Subject, steps: dict[int, Step], grid: Grid, first: Step) -> Run | None:
-    """All steps from ``first`` on that may come behind it in the grid, with what is stepped over left for later."""
+    """All steps from ``first`` on that may come behind it in the grid; what stands between goes before or behind."""
     if not grid.takes(first) or (begun := _with(Run(grid, (), ()), first)) is None:
         return None
-    run, passed = begun, list[int]()
-    for position in range(len(subject.candidate.plan.launches)):
-        if position <= first.position:
+    run = begun
+    for position, step in steps.items():
+        if position <= first.position or len(run.steps) == MOST or step.space != first.space or not grid.takes(step):
             continue
-        step = steps.get(position)
-        longer = None
-        if step is not None and len(run.steps) < MOST and step.space == first.space and grid.takes(step):
-            longer = _with(run, step) if all(independent(subject, steps, position, p) for p in passed) else None
-        if longer is None:
-            passed.append(position)
-        else:
-            run = longer
+        longer = _with(run, step) if in_front(subject, (*run.positions, position)) is not None else None
+        run = longer or run
     return run if len(run.steps) > 1 and grid.host in run.steps else None
 
 
@@ -126,23 +119,3 @@ def _keeps(every: Sequence[Touch], by_step: Sequence[Sequence[Touch]]) -> bool:
         return False
     places = [t.place for t in every if t.place is not None]
     return len(places) == len(every) and one_owner(places)
-
-
-def independent(subject: Subject, steps: Mapping[int, Step], one: int, other: int) -> bool:
-    """Whether two launches may be exchanged: neither may write what the other touches."""
-    (reads, writes), (others, rewrites) = (_touched(subject, steps, at) for at in (one, other))
-    return not (writes & others or rewrites & reads)
-
-
-def _touched(subject: Subject, steps: Mapping[int, Step], position: int) -> tuple[set[str], set[str]]:
-    """The memories that a launch touches, and those that it may write."""
-    touches = steps[position].as_launched if position in steps else None
-    if touches is not None:
-        return {t.memory for t in touches}, {t.memory for t in touches if t.writes}
-    launch, groups = subject.candidate.plan.launches[position], memories(subject.contract.aliasing)
-    kernel = subject.kernels.get(function_name(launch.entry))
-    params = () if kernel is None or len(kernel.params) != len(launch.args) else kernel.params
-    kept = {p.name for p in params if "const" in p.type.split("*")[0].split()}
-    names = [p.name for p in params] or [""] * len(launch.args)
-    passed = [(name, groups.get(a, a)) for name, a in zip(names, launch.args, strict=True) if isinstance(a, str)]
-    return {memory for _, memory in passed}, {memory for name, memory in passed if name not in kept}

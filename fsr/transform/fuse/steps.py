@@ -120,6 +120,10 @@ class Grid:
 
 def steps_of(subject: Subject) -> dict[int, Step]:
     """The launches that may be steps, by position."""
+    return subject.once("steps to fuse", lambda: _steps_of(subject))
+
+
+def _steps_of(subject: Subject) -> dict[int, Step]:
     source = subject.candidate.source
     if _TEXTURES & {t.text for t in tokenize(source) if t.kind == "name"} or _holds_state(source):
         return {}

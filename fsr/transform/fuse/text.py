@@ -23,11 +23,13 @@ from fsr.transform.launch.pointwise import id_expression
 
 @dataclass
 class Fused:
-    """The candidate in which a run is one launch. ``values``: buffers that became variables."""
+    """The candidate in which a run is one launch. ``values``: buffers that became variables; ``before``: launches from
+    between that go in front of it."""
 
     candidate: Candidate
     run: Run
     values: dict[str, Value]
+    before: tuple[int, ...]
     _functions: dict[tuple[str, str], str] = field(default_factory=dict)  # kernel and parameters to its name
     _bodies: dict[str, list[str]] = field(default_factory=dict)  # the functions of each kernel
     _open: set[str] = field(default_factory=set)  # parameters that were not restrict everywhere
@@ -50,10 +52,12 @@ class Fused:
         return replaced(self.candidate.source, self._kernels, self._parts)
 
     def plan(self) -> Plan:
-        """The plan, with one launch in the place of the first, and without scratch that became variables."""
-        old = self.candidate.plan
-        launches = [self._launch() if i == self.run.positions[0] else one
-                    for i, one in enumerate(old.launches) if i not in self.run.positions[1:]]  # fmt: skip
+        """The plan, with one launch in the place of the run, and without scratch that became variables."""
+        old, own = self.candidate.plan, self.run.positions
+        others = [i for i in range(len(old.launches)) if i not in own]
+        first = [i for i in others if i < own[0] or i in self.before]
+        behind = [old.launches[i] for i in others if i not in first]
+        launches = [*(old.launches[i] for i in first), self._launch(), *behind]
         scratch = tuple(s for s in old.scratch if s.name not in self.values)
         return replace(old, launches=tuple(launches), scratch=scratch)
 
