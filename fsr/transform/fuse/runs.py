@@ -44,11 +44,6 @@ class Run:
         """The buffers that it writes."""
         return frozenset(b for b, own in self.by_buffer.items() if any(t.writes for t in own))
 
-    @property
-    def regular(self) -> bool:
-        """Whether steps are of one grid anyhow, so that each counts points as the others do."""
-        return not any(self.grid.by_points and self.grid.counts(s) for s in self.steps)
-
 
 def runs(subject: Subject) -> list[Run]:
     """The longest runs that begin at each launch, and pairs of neighbours in them; none within another of its kind."""
@@ -56,7 +51,7 @@ def runs(subject: Subject) -> list[Run]:
 
 
 def _runs(subject: Subject) -> Iterator[Run]:
-    steps, seen = steps_of(subject), set[tuple[int, ...]]()
+    steps, seen, pairs = steps_of(subject), set[tuple[int, ...]](), set[tuple[int, ...]]()
     for first in steps.values():
         found = [_grown(subject, steps, grid, first) for grid in grids(list(steps.values()), first)]
         best = max((r for r in found if r is not None), key=_worth, default=None)
@@ -66,7 +61,8 @@ def _runs(subject: Subject) -> Iterator[Run]:
         yield best
         for pair in pairwise(best.steps) if len(best.steps) > 2 else ():
             part = _pair(subject, best, pair)
-            if part is not None:
+            if part is not None and part.positions not in pairs:
+                pairs.add(part.positions)
                 yield part
 
 
