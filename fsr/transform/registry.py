@@ -23,6 +23,7 @@ from fsr.transform.details.shared_locals import SharedLocals
 from fsr.transform.details.shared_padding import SharedPadding
 from fsr.transform.details.shared_tables import SharedTables
 from fsr.transform.details.unroll import Unroll
+from fsr.transform.fuse.action import FuseLaunches
 from fsr.transform.jam.action import JamThreads
 from fsr.transform.lanes.action import ShareLoop
 from fsr.transform.launch.block_shape import BlockShape, CoarsenRows, SwapIds
@@ -53,7 +54,7 @@ from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 STRUCTURAL: tuple[Action, ...] = (
     ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, SharedAtomics(), SegmentAtomics(),
     StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), SpreadLoop(), MoreBlocks(), ShareLoop(), JoinSteps(),
-    StepsInBlock(), BlockShape(), CoarsenRows(), BlockShape3D(),
+    StepsInBlock(), FuseLaunches(), BlockShape(), CoarsenRows(), BlockShape3D(),
 )  # fmt: skip
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (

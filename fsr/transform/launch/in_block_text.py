@@ -12,11 +12,11 @@ from fsr.analysis.types import bare
 from fsr.expressions import names, to_c
 from fsr.records import STEP, Candidate, Launch, ScalarArgument
 from fsr.source.emit import emit_kernel, emit_stmts
-from fsr.source.entry import beside, function_name
-from fsr.source.form import Expr, KernelForm, Name, OpaqueStmt, Param
+from fsr.source.entry import beside
+from fsr.source.form import Expr, KernelForm, Name, OpaqueStmt
 from fsr.source.names import indent, words
-from fsr.source.tokens import skeleton, tokenize
-from fsr.source.walk import fresh
+from fsr.source.tokens import skeleton
+from fsr.transform.launch.merged_params import MergedParams, definition, replaced, still_needed
 from fsr.transform.launch.told_ids import ids_in, with_ids
 from fsr.transform.target import Target
 
@@ -71,50 +71,32 @@ class InBlock:
     steps: tuple[Step, ...]
     threads: int
     condition: str | None
-    _taken: set[str] = field(default_factory=set)
-    _params: dict[tuple[str, str, str], Param] = field(default_factory=dict)
-    _args: list[str | ScalarArgument] = field(default_factory=list)
-    _sizes: dict[str, str] = field(default_factory=dict)  # size to what the kernel calls it
     _stepped: dict[tuple[int, str], str] = field(default_factory=dict)  # position and parameter to a number's name
-    _own: set[str] = field(default_factory=set)  # names of its parameters and numbers
 
     def __post_init__(self) -> None:
-        self._taken |= words(skeleton(self.candidate.source))
-        self._ids = {one: self._fresh(f"{_CALLED[one[0]]}_{one[1]}") for one in _IDS}
-        self._at, self._step = self._fresh("at"), self._fresh("step")
-        self._dims = {axis: self._fresh(f"grid_{axis}") for axis in AXES}
+        self._merged = MergedParams(words(skeleton(self.candidate.source)))
+        self._ids = {one: self._merged.fresh(f"{_CALLED[one[0]]}_{one[1]}") for one in _IDS}
+        self._at, self._step = self._merged.fresh("at"), self._merged.fresh("step")
+        self._dims = {axis: self._merged.fresh(f"grid_{axis}") for axis in AXES}
         kernels = {step.target.kernel.name: step.target.kernel for step in self.steps}
         self._kernels = sorted(kernels.values(), key=lambda k: k.span or (0, 0))
-        self._functions = {name: self._fresh(f"{name}_thread") for name in kernels}
-        self._name = self._fresh(f"{self.steps[0].target.kernel.name}_steps")
+        self._functions = {name: self._merged.fresh(f"{name}_thread") for name in kernels}
+        self._name = self._merged.fresh(f"{self.steps[0].target.kernel.name}_steps")
         self._body = list(self._steps())
-
-    def _fresh(self, wanted: str) -> str:
-        found = fresh(wanted, self._taken)
-        self._taken.add(found)
-        return found
-
-    def _named(self, wanted: str, other: str) -> str:
-        """A name that a kernel of before has for it, where no other has it; else another."""
-        found = wanted if wanted not in self._own else self._fresh(other)
-        self._own.add(found)
-        return found
 
     # ------------------------------------------------------------ the candidate
 
     def source(self) -> str:
         """The text: functions in the place of kernels that nothing launches any more, else behind them; then the
         kernel, behind the last of them."""
-        data = self.candidate.source.encode()
-        for kernel in reversed(self._kernels):
-            assert kernel.span is not None
-            start, end = kernel.span
-            parts = [data[start:end].decode()] if self._needed(kernel) else []
-            parts.append(self._function(kernel))
-            if kernel is self._kernels[-1]:
-                parts.append(self._kernel(kernel))
-            data = data[:start] + "\n\n".join(parts).encode() + data[end:]
-        return data.decode()
+        return replaced(self.candidate.source, self._kernels, self._parts)
+
+    def _parts(self, kernel: KernelForm) -> Iterator[str]:
+        if self._needed(kernel):
+            yield definition(self.candidate.source, kernel)
+        yield self._function(kernel)
+        if kernel is self._kernels[-1]:
+            yield self._kernel(kernel)
 
     def launches(self) -> tuple[Launch, ...]:
         """The plan's launches: those of before, where they are still needed, behind the new one."""
@@ -129,9 +111,8 @@ class InBlock:
     def _needed(self, kernel: KernelForm) -> bool:
         """Whether something else mentions a kernel."""
         own = {step.position for step in self.steps} if self.condition is None else set[int]()
-        launched = {function_name(x.entry) for i, x in enumerate(self.candidate.plan.launches) if i not in own}
-        mentioned = sum(t.text == kernel.name for t in tokenize(self.candidate.source))
-        return kernel.name in launched or mentioned > 1
+        left = [one for i, one in enumerate(self.candidate.plan.launches) if i not in own]
+        return still_needed(self.candidate.source, kernel, left)
 
     # ------------------------------------------------------------ the text
 
@@ -146,20 +127,16 @@ class InBlock:
         return f"// What a thread of {kernel.name} does.\n{head}\n{{\n{body}}}"
 
     def _kernel(self, last: KernelForm) -> str:
-        sizes = [Param("long long", name) for name in self._sizes.values()]
         body = (OpaqueStmt("\n".join(indent(self._body)).strip()),)
-        form = KernelForm(
-            self._name, (*self._params.values(), *sizes), body, launch_bounds=(str(self.threads),), prefix=last.prefix
-        )
+        form = KernelForm(self._name, self._merged.params, body, launch_bounds=(str(self.threads),), prefix=last.prefix)
         return "// One block goes through what were launches; a barrier stands for the end of each.\n" + emit_kernel(
             form
         ).rstrip("\n")
 
     def _launch(self) -> Launch:
         grid = "1" if self.condition is None else f"1 if {self.condition} else 0"
-        args = (*self._args, *[ScalarArgument("int64", size) for size in self._sizes])
         entry = beside(self.steps[0].launch.entry, self._name)
-        return Launch(entry, (grid, "1", "1"), (str(self.threads), "1", "1"), "0", args)
+        return Launch(entry, (grid, "1", "1"), (str(self.threads), "1", "1"), "0", self._merged.args)
 
     def _steps(self) -> Iterator[str]:
         for number, step in enumerate(self.steps):
@@ -215,39 +192,22 @@ class InBlock:
     def _passed(self, step: Step) -> Iterator[str]:
         """What the function of a step is called with."""
         for param, arg in zip(step.target.kernel.params, step.launch.args, strict=True):
-            yield self._stepped[step.position, param.name] if _varies(step, arg) else self._param(param, arg)
+            yield self._stepped[step.position, param.name] if _varies(step, arg) else self._merged.param(param, arg)
 
     def _numbers(self, step: Step) -> Iterator[tuple[str, str, str]]:
         """Type, name and value of the numbers that a repetition is told."""
         for param, arg in zip(step.target.kernel.params, step.launch.args, strict=True):
             if isinstance(arg, ScalarArgument) and _varies(step, arg):
-                name = self._named(param.name, param.name)
+                name = self._merged.named(param.name, param.name)
                 self._stepped[step.position, param.name] = name
                 yield bare(param.type), name, self._c(arg.value)
 
-    def _param(self, param: Param, arg: str | ScalarArgument) -> str:
-        """The kernel's parameter for what a launch passes; one for all that pass the same."""
-        kind = bare(param.type)
-        key = (arg, kind, "*" if param.is_pointer else "") if isinstance(arg, str) else (arg.value, kind, arg.dtype)
-        known, const = self._params.get(key), "const" in param.type.split("*")[0]
-        if known is None:
-            name = self._named(param.name, arg if isinstance(arg, str) else param.name)
-            type_ = f"{'const ' if const else ''}{kind} *" if param.is_pointer else kind
-            self._args.append(arg)
-            known = self._params[key] = Param(type_, name)
-        elif param.is_pointer and not const:
-            self._params[key] = replace(known, type=f"{kind} *")
-        return known.name
-
     def _c(self, text: str) -> str:
         """A size expression in C, over what the kernel is passed of sizes."""
-        renamed: Mapping[str, str] = {n: self._size(n) for n in sorted(names(text) - {STEP})} | {STEP: self._step}
+        renamed: Mapping[str, str] = {n: self._merged.size(n) for n in sorted(names(text) - {STEP})} | {
+            STEP: self._step
+        }
         return to_c(text, renamed)
-
-    def _size(self, name: str) -> str:
-        if name not in self._sizes:
-            self._sizes[name] = self._fresh(f"size_{name}")
-        return self._sizes[name]
 
 
 def _varies(step: Step, arg: str | ScalarArgument) -> bool:

@@ -1,0 +1,1 @@
+"""Launches over the same points as one: fuse-launches."""

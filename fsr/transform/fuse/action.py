@@ -1,0 +1,103 @@
+"""fuse-launches: launches that follow one another over the same points become one.
+
+A pipeline of small kernels (gray, gradients, their magnitude, a threshold) writes each picture to memory and reads it
+again. In one launch each thread does all steps for its point: what it hands on to itself stays in a register, what
+several steps read is read once, and a launch is two microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+from fsr.contract.model import Contract, repeats_of
+from fsr.errors import ContractError
+from fsr.expressions import evaluate_int
+from fsr.hardware.c_types import dtype_bytes
+from fsr.records import Candidate, Launch
+from fsr.transform.fuse.order import in_front
+from fsr.transform.fuse.runs import Run, runs
+from fsr.transform.fuse.text import Fused
+from fsr.transform.fuse.touches import Touch
+from fsr.transform.fuse.values import values_of
+from fsr.transform.protocol import Move, Subject
+
+_LAUNCH_S = 2e-6
+_REACHED = 0.8  # of the memory's rate
+_SURE = 0.8  # of what memory and launches alone would gain: kernels compute, too
+_MOST_GAIN, _LEAST_GAIN = 4.0, 1.02
+
+
+class FuseLaunches:
+    """One launch for several over the same points."""
+
+    name = "fuse-launches"
+    aims_at = frozenset({"launch", "bandwidth", "latency"})
+
+    def moves(self, subject: Subject) -> Iterator[Move]:
+        """A move for each run of launches, and for each pair in a longer one."""
+        if subject.keep_launch or len(subject.candidate.plan.launches) < 2:
+            return
+        for run in runs(subject):
+            gain = _gain(subject, run)
+            if gain > _LEAST_GAIN:
+                positions = "+".join(map(str, run.positions))
+                yield Move(self.name, "plan", (("launches", positions),), gain)
+
+    def apply(self, subject: Subject, move: Move) -> Candidate:
+        """The candidate with one launch in the place of several."""
+        found = next(r for r in runs(subject) if "+".join(map(str, r.positions)) == move.param("launches"))
+        candidate = subject.candidate
+        made = Fused(candidate, found, values_of(subject, found), in_front(subject, found.positions) or ())
+        actions = (*candidate.actions, move.name)
+        return Candidate(made.source(), made.plan(), actions, candidate.language)
+
+
+def _gain(subject: Subject, run: Run) -> float:
+    """What memory and launches take before and after, by the sizes of buffers."""
+    values = values_of(subject, run)
+    before = after = 0.0
+    for sizes in subject.contract.timed_sizes():
+        held = _held(subject, sizes)
+        rate = (
+            subject.gpu.memory_bytes_per_s if sum(held.values()) > subject.gpu.l2_bytes else subject.gpu.l2_bytes_per_s
+        )
+        for at, launch in enumerate(subject.candidate.plan.launches):
+            try:
+                times = repeats_of(launch, sizes)
+            except ContractError:
+                return 0.0
+            moved = _bytes(_own(run, at), held) if at in run.positions else _passed(launch, held)
+            seconds = times * (_LAUNCH_S + moved / (rate * _REACHED))
+            before += seconds
+            after += 0.0 if at in run.positions else seconds
+        moved = _bytes((t for own in run.touches for t in own if t.buffer not in values), held)
+        after += _LAUNCH_S + moved / (rate * _REACHED)
+    return min(1.0 + _SURE * (before / after - 1.0), _MOST_GAIN) if after else 0.0
+
+
+def _held(subject: Subject, sizes: dict[str, int]) -> dict[str, int]:
+    """Bytes of each buffer."""
+    contract: Contract = subject.contract
+    found = {a.name: math.prod(contract.shape(a, sizes)) * (dtype_bytes(a.dtype) or 4) for a in contract.buffers()}
+    for one in subject.candidate.plan.scratch:
+        found[one.name] = evaluate_int(one.count, sizes) * (dtype_bytes(one.dtype) or 4)
+    return found
+
+
+def _passed(launch: Launch, held: Mapping[str, int]) -> int:
+    """What a launch that stays moves at least: each buffer once."""
+    return sum(held.get(buffer, 0) for buffer in {a for a in launch.args if isinstance(a, str)})
+
+
+def _own(run: Run, position: int) -> tuple[Touch, ...]:
+    return run.touches[run.positions.index(position)]
+
+
+def _bytes(touches: Iterable[Touch], held: Mapping[str, int]) -> int:
+    """What is moved: each buffer is read where it is read before it is written, and it is written."""
+    first, written = dict[str, str](), set[str]()
+    for touch in touches:
+        first.setdefault(touch.buffer, touch.kind)
+        written |= {touch.buffer} if touch.writes else set()
+    return sum(held.get(buffer, 0) * ((kind != "write") + (buffer in written)) for buffer, kind in first.items())

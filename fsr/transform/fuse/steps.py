@@ -1,0 +1,167 @@
+"""Launches that may be steps of another, and grids that several of them may share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from fsr.analysis.polynomial import Poly, symbol
+from fsr.analysis.threads import AXES
+from fsr.records import Launch
+from fsr.source.counting import counted
+from fsr.source.entry import bare_name, function_name
+from fsr.source.items import parse_items
+from fsr.source.tokens import tokenize
+from fsr.transform.fuse.coordinates import launched, placed, size_poly
+from fsr.transform.fuse.points import Points, points_of
+from fsr.transform.fuse.touches import Reader, Touch
+from fsr.transform.launch.cooperation import cooperates
+from fsr.transform.protocol import Subject
+from fsr.transform.sizes import always
+from fsr.transform.target import Target
+
+_TEXTURES = frozenset({"tex1Dfetch", "tex1D", "tex2D", "tex3D", "tex2DLayered", "surf2Dread", "surf2Dwrite"})
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A launch whose threads have nothing to do with one another."""
+
+    target: Target
+
+    @property
+    def position(self) -> int:
+        """In the plan."""
+        return self.target.position
+
+    @property
+    def launch(self) -> Launch:
+        """The launch."""
+        return self.target.launch
+
+    @property
+    def space(self) -> str:
+        """The namespace of its kernel."""
+        return bare_name(self.launch.entry).rpartition("::")[0]
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """The extents of its block."""
+        assert self.target.block is not None
+        return self.target.block
+
+    @cached_property
+    def point(self) -> Points | None:
+        """The kernel as one that does something for every point below bounds."""
+        return points_of(self.target)
+
+    @cached_property
+    def bounds(self) -> dict[str, Poly]:
+        """Of the ids, where it is such a kernel."""
+        return {} if self.point is None else {axis: size_poly(text) for axis, (_, text) in self.point.bounds.items()}
+
+    @cached_property
+    def as_launched(self) -> list[Touch] | None:
+        """Its touches in its own grid."""
+        axes = [a for a, g, b in zip(AXES, self.launch.grid, self.block, strict=True) if g.strip() != "1" or b > 1]
+        return Reader(self.target, launched(self.launch, self.block), axes, {}).touches()
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Where steps run together: as ``host`` is launched; or, where all are kernels of points (``by_points``), at the
+    points of ``host``."""
+
+    host: Step
+    by_points: bool
+
+    def takes(self, step: Step) -> bool:
+        """Whether a step may run there."""
+        if step is self.host:
+            return not self.by_points or step.point is not None
+        if not self.by_points:
+            return step.block == self.host.block and all(
+                a == b or always(step.target.contract, f"({a}) == ({b})")
+                for a, b in zip(step.launch.grid, self.host.launch.grid, strict=True)
+            )
+        if step.point is None or self.host.point is None:
+            return False
+        return set(step.bounds) == set(self.host.bounds) or self.counts(step)
+
+    def counts(self, step: Step) -> bool:
+        """Whether a step counts all points of several axes by one number."""
+        whole = symbol("")
+        for n, bound in enumerate(self.host.bounds.values()):
+            whole = bound if n == 0 else whole * bound
+        return set(step.bounds) == {"x"} and len(self.host.bounds) > 1 and step.bounds["x"] == whole
+
+    def number(self) -> Poly:
+        """The number of a point, x first."""
+        number, before = Poly(), None
+        for axis in sorted(self.host.bounds):
+            own = symbol(f"@{axis}")
+            number = number + (own if before is None else own * before)
+            before = self.host.bounds[axis] if before is None else before * self.host.bounds[axis]
+        return number
+
+    def touches(self, step: Step) -> list[Touch] | None:
+        """What a step does to memory, in terms of the grid."""
+        if not self.by_points:
+            return step.as_launched
+        axes = sorted(self.host.bounds)
+        ids, inside = {axis: symbol(f"@{axis}") for axis in axes}, dict[str, Poly]()
+        if self.counts(step):
+            ids = {"x": self.number()}
+            inside = {f"@{axis}": self.host.bounds[axis] for axis in axes}
+        loop = "" if step.point is None else step.point.loop
+        return Reader(step.target, placed(ids), axes, inside, {loop: ids["x"]} if loop else {}).touches()
+
+
+def steps_of(subject: Subject) -> dict[int, Step]:
+    """The launches that may be steps, by position."""
+    return subject.once("steps to fuse", lambda: _steps_of(subject))
+
+
+def _steps_of(subject: Subject) -> dict[int, Step]:
+    source = subject.candidate.source
+    if _TEXTURES & {t.text for t in tokenize(source) if t.kind == "name"} or _holds_state(source):
+        return {}
+    found = ((at, _step(subject, at, launch)) for at, launch in enumerate(subject.candidate.plan.launches))
+    return {at: step for at, step in found if step is not None}
+
+
+def grids(steps: Sequence[Step], first: Step) -> Iterator[Grid]:
+    """The grids in which steps from ``first`` on may run together."""
+    yield Grid(first, by_points=False)
+    if first.point is None:
+        return
+    yield Grid(first, by_points=True)
+    wider = next((s for s in steps if s.position > first.position and len(s.bounds) > len(first.bounds)), None)
+    if wider is not None:
+        yield Grid(wider, by_points=True)
+
+
+def _step(subject: Subject, position: int, launch: Launch) -> Step | None:
+    """A launch as a step; None where threads cooperate, or what it is passed cannot be told."""
+    kernel = subject.kernels.get(function_name(launch.entry))
+    if kernel is None or kernel.span is None or len(launch.args) != len(kernel.params) or launch.repeated:
+        return None
+    types = {name for _, name in kernel.template_parameters}
+    if any(
+        p.type.count("*") > 1 or "volatile" in p.type or "&" in p.type or not p.name or set(p.type.split()) & types
+        for p in kernel.params
+    ):
+        return None
+    kernel = replace(kernel, body=counted(kernel.body))
+    target = Target(kernel, position, subject.candidate, subject.contract, "plan")
+    return None if target.block is None or cooperates(target) else Step(target)
+
+
+def _holds_state(source: str) -> bool:
+    """Whether a file has variables on the device that kernels may write."""
+    return any(
+        item.kind == "variable" and item.head & {"__device__", "__managed__"} and not item.head & {"const", "constexpr"}
+        for one in parse_items(source)
+        for item in one.walk()
+    )
