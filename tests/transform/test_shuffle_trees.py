@@ -330,3 +330,33 @@ def test_what_a_later_turn_reads_must_be_set_anew(subject_from) -> None:
     kept = STEPS.replace("s[tid] = i < N ? x[i] + (old + step) % 3 : -100.0f;", "s[tid] += i < N ? x[i] : 0.0f;")
     assert list(ShuffleTrees().moves(subject_from(kernel(PAIRS + STEPS))))
     assert list(ShuffleTrees().moves(subject_from(kernel(PAIRS + kept)))) == []
+
+
+def test_a_turn_may_not_fold_what_the_one_before_left(subject_from) -> None:
+    some = STEPS.replace("s[tid] = i < N ? x[i] + (old + step) % 3 : -100.0f;", "if (i < N) s[tid] = x[i] + step;")
+    assert list(ShuffleTrees().moves(subject_from(kernel(PAIRS + some)))) == []
+
+
+@pytest.mark.parametrize("given", ["tid < 32", "i < N", "s[0] > x[tid]"])
+def test_what_only_some_threads_set_anew_is_not_read(given: str, subject_from) -> None:
+    text = f"if ({given}) {{ s[tid] = 5; y[blockIdx.x] = s[32]; }}"
+    assert list(ShuffleTrees().moves(subject_from(kernel(LOAD + PLAIN + text)))) == []
+
+
+def test_shared_variables_are_no_counters_of_a_tree(subject_from) -> None:
+    flag = "__shared__ int w;" + LOAD + "w = 128;" + WHILE.replace("int u = blockDim.x / 2;", "").replace("u", "w")
+    assert list(ShuffleTrees().moves(subject_from(kernel(flag + STORE)))) == []
+
+
+def test_no_move_where_what_is_shared_is_read_before_and_set_behind(subject_from) -> None:
+    last = PLAIN.replace("w > 0", "w > 1") + "if (tid == 0) s[0] += s[1];"
+    behind = last + "if (tid == 0) { total = s[0]; y[blockIdx.x] = before + total; }"
+    text = "__shared__ float total;" + LOAD.replace("__syncthreads();", "if (tid == 0) total = 1; __syncthreads();")
+    assert list(ShuffleTrees().moves(subject_from(kernel(text + "float before = 1;" + behind))))
+    assert list(ShuffleTrees().moves(subject_from(kernel(text + "float before = total;" + behind)))) == []
+
+
+def test_no_move_where_a_function_has_its_own_name_for_the_memory(subject_from) -> None:
+    peek = "__device__ float peek(int j) { extern __shared__ float mine[]; return mine[j]; }"
+    text = kernel(DYNAMIC + PLAIN + "if (tid == 0) y[blockIdx.x] = peek(3);", before=peek, shared='"1024"')
+    assert list(ShuffleTrees().moves(subject_from(text))) == []

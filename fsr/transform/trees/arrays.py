@@ -10,6 +10,7 @@ import numpy as np
 from fsr.analysis.types import bare, resolved
 from fsr.hardware.c_types import element_bytes
 from fsr.source.form import Binary, Cast, Declare, Expr, Index, Name, Unary
+from fsr.source.parse import parse_device_functions
 from fsr.source.walk import is_only_one, names_assigned, walk_stmts
 from fsr.transform.trees.threads import Threads
 
@@ -39,7 +40,10 @@ def shared_arrays(threads: Threads) -> dict[str, Shared]:
     kernel = threads.target.kernel
     stmts = [s for s in walk_stmts(kernel.body) if isinstance(s, Declare)]
     roots = [s for s in stmts if "__shared__" in s.qualifiers]
-    dynamic = [s.name for s in roots if "extern" in s.qualifiers]
+    functions = parse_device_functions(threads.target.source).values()
+    others = [s for f in functions for s in walk_stmts(f.body) if isinstance(s, Declare)]
+    # A function may have a name of its own for the launch's shared memory.
+    dynamic = [s.name for s in (*roots, *others) if {"extern", "__shared__"} <= set(s.qualifiers)]
     found: dict[str, Shared] = {}
     for s in roots:
         size = _size(s.type, threads)

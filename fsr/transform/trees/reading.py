@@ -178,7 +178,9 @@ class _Machine:
                 return True
             case Declare(name=name, init=init) if init is not None and not s.dims and not s.qualifiers:
                 return self._set(name, init, active, new=True)
-            case Assign(Name(name), op, value) if name in self.variables or op == "=":
+            case Assign(Name(name), op, value) if name in self.threads.variables and (
+                name in self.variables or op == "="
+            ):
                 return self._set(name, value if op == "=" else Binary(op[:-1], Name(name), value), active)
             case If(test, then, orelse):
                 return self._branch(test, then, orelse, active)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -54,6 +55,15 @@ class Threads:
     def all(self) -> Values:
         """Their numbers."""
         return np.arange(self.count)
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """Names of numbers that each thread has for itself: not shared ones, and no other names of memory."""
+        kernel = self.target.kernel
+        stmts = [s for s in walk_stmts(kernel.body) if isinstance(s, Declare | For)]
+        memory = {s.name for s in stmts if isinstance(s, Declare) and (s.qualifiers or s.dims or "&" in s.type)}
+        params = {p.name for p in kernel.params if not p.is_pointer}
+        return frozenset({s.name if isinstance(s, Declare) else s.var for s in stmts} | params) - memory
 
     @property
     def place(self) -> Expr:

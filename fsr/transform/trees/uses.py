@@ -29,7 +29,17 @@ from fsr.source.form import (
     While,
 )  # fmt: skip
 from fsr.source.mapping import rewrite
-from fsr.source.walk import Block, base_name, blocks_of, exprs_of, names_in, walk_expr, walk_exprs, walk_stmts
+from fsr.source.walk import (
+    Block,
+    base_name,
+    blocks_of,
+    exprs_of,
+    names_in,
+    names_mentioned,
+    walk_expr,
+    walk_exprs,
+    walk_stmts,
+)
 from fsr.transform.trees.arrays import Shared
 from fsr.transform.trees.fold import element, elements_in
 from fsr.transform.trees.reading import BARRIER, Tree
@@ -75,6 +85,7 @@ class Uses:
         self.shared = {n: s.declared for n, s in every.items()}
         self.body = threads.target.kernel.body
         self.places = places(self.body)
+        self.variables = {p.stmt.name for p in self.places if isinstance(p.stmt, Declare)}
         self.uniform = Uniformity(threads.target.kernel, functions=threads.target.functions)
 
     # ------------------------------------------------------------ what comes before
@@ -104,7 +115,12 @@ class Uses:
                 if s == BARRIER:
                     return True
                 plain = isinstance(s, Comment | Declare) or (isinstance(s, Assign) and isinstance(s.target, Name))
-                if not plain or any(isinstance(e, Index | Unary | OpaqueExpr | Call) for e in walk_exprs((s,))):
+                own = names_mentioned((s,)) & self.variables <= self.threads.variables
+                if (
+                    not plain
+                    or not own
+                    or any(isinstance(e, Index | Unary | OpaqueExpr | Call) for e in walk_exprs((s,)))
+                ):
                     return False  # what it reads of memory, others might write behind the tree
             if not isinstance(outer, Scope):
                 return False
@@ -116,6 +132,8 @@ class Uses:
         """Whether what others than the results hold is set anew before it is read."""
         arrays = {a: self.shared[a] for a in tree.fold.arrays}
         inside, first = self._inside(tree), self._first(tree)
+        if first.loops and not all(self._is_set(a, first, first, tree) for a in arrays):
+            return False  # the next turn's tree would fold what this one left
         for place in self.places:
             if id(place.stmt) in inside or not self._mentions(place.stmt, arrays):
                 continue
@@ -209,6 +227,8 @@ class Uses:
         if place.at < tree.at and not place.loops & tree.loops:
             return True
         for level, (block, n) in enumerate(place.lists):
+            if not self._by_all(place.around[:level], tree):
+                return False
             below = place.around[level:]
             shared_loops = {id(s) for s in below if isinstance(s, For | While)} & tree.loops
             for s in block[:n]:
@@ -217,6 +237,12 @@ class Uses:
                     if not at < tree.at < place.at:
                         return True
         return False
+
+    def _by_all(self, around: tuple[Stmt, ...], tree: Place) -> bool:
+        """Whether all threads of a block come to what stands in these statements, if they come to the tree."""
+        return all(
+            map(self.uniform, (e for s in around if not any(s is t for t in tree.around) for e in exprs_of(s)))
+        )  # fmt: skip
 
     def _sets_all(self, s: Stmt, array: str, count: int) -> bool:
         match s:
