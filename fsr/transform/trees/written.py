@@ -23,6 +23,7 @@ from fsr.source.mapping import map_exprs, map_stmts, substitute
 from fsr.source.walk import walk_stmts
 from fsr.transform.scratch.inlined import with_functions_written_out
 from fsr.transform.trees.arrays import Shared, same_array
+from fsr.transform.trees.carried import with_elements
 from fsr.transform.trees.reading import BARRIER
 from fsr.transform.trees.results import with_results_written_out
 from fsr.transform.trees.threads import Threads
@@ -36,7 +37,7 @@ def written_out(threads: Threads, found: dict[str, Shared]) -> KernelForm:
     kernel = with_results_written_out(kernel, source, arrays)
     for _ in range(_ROUNDS):
         kernel = with_functions_written_out(kernel, source, arrays)
-    return kernel
+    return with_elements(kernel, threads, found)
 
 
 def _by_own_names(kernel: KernelForm, found: dict[str, Shared]) -> KernelForm:
