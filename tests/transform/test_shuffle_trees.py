@@ -213,7 +213,7 @@ SHUFFLES = """
 """
 
 # A register goes along with the element: at once, in two statements, and with a warp's end of either kind.
-ALONG = LOAD.replace("s[tid] = i < N ? x[i] * 0.1f : 0.0f;", "float acc = i < N ? x[i] : 0.0f; s[tid] = acc;")
+ALONG = LOAD.replace("s[tid] = i < N ? x[i] * 0.1f : 0.0f;", "float acc = i < N ? x[i] * 0.1f : 0.0f; s[tid] = acc;")
 AT_ONCE = PLAIN.replace("s[tid] += s[tid + w]", "s[tid] = acc = acc + s[tid + w]")
 IN_TWO = PLAIN.replace("s[tid] += s[tid + w];", "{ acc += s[tid + w]; s[tid] = acc; }")
 STORE_ALONG = "if (tid == 0) { y[blockIdx.x] = acc; at[blockIdx.x] = 0; }"
@@ -240,6 +240,14 @@ ALONG_BEST = """
     }
     if (tid == 0) { y[blockIdx.x] = best; at[blockIdx.x] = where; }
 """
+ALONG_IN_FUNCTION = (
+    "__device__ void along(float *s, unsigned tid) { __syncthreads(); float acc = s[tid];" + AT_ONCE + "}"
+)
+ALONG_LAST = (
+    "if (tid < 32) { volatile float *v = s; "
+    + "".join(f"if (blockDim.x >= {2 * w}) v[tid] = acc = acc + v[tid + {w}]; " for w in (32, 16, 8, 4, 2, 1))
+    + "}"
+)
 AT_ONCE_BOTH = "s[tid] = best = s[tid + w]; place[tid] = where = place[tid + w];"
 LATER_BOTH = "best = s[tid + w]; where = place[tid + w]; s[tid] = best; place[tid] = where;"
 
@@ -247,6 +255,11 @@ TREES = {
     "a register along": kernel(ALONG + AT_ONCE + STORE),
     "a register along, given out": kernel(ALONG + IN_TWO + STORE_ALONG),
     "a register along, then shuffles": kernel(ALONG + AT_ONCE.replace("w > 0", "w > 32") + THEN_SHUFFLES),
+    "a register along, then shuffles, then given out": kernel(
+        ALONG + AT_ONCE.replace("w > 0", "w > 32") + THEN_SHUFFLES.replace("if (tid == 0)", "} if (tid == 0) {")
+    ),
+    "a register read from the element": kernel(LOAD + "along(s, tid);" + STORE, before=ALONG_IN_FUNCTION),
+    "a register along a last warp": kernel(ALONG + AT_ONCE.replace("w > 0", "w > 32") + ALONG_LAST + STORE),
     "a register along, value and place": kernel(ALONG_BEST),
     "a register along, both, then stored": kernel(ALONG_BEST.replace(AT_ONCE_BOTH, LATER_BOTH)),
     "shuffles already": kernel(LOAD + UPPER + SHUFFLES),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fsr.analysis.index_values import Values
 from fsr.analysis.types import bare
 from fsr.source.form import Assign, Binary, Declare, Expr, For, If, Index, KernelForm, Name, OpaqueExpr, Stmt, While
 from fsr.source.mapping import map_stmts, substitute, with_blocks
@@ -33,11 +34,11 @@ from fsr.transform.trees.threads import Threads
 
 _VARIABLES = 8  # at most
 _CHAINED = re.compile(r"(\w+)\s*[-+*/&|^]?=(?!=).*", re.DOTALL)
+_CHAINED_TEXT = re.compile(r"(\b\w+\[[^\[\];=]+\])\s*=\s*(\w+)\s*([-+*/&|^]?=(?!=)[^;{}]*);")
 
 
 def with_elements(kernel: KernelForm, threads: Threads, found: dict[str, Shared]) -> KernelForm:
     """The kernel with elements in such variables' place. ``threads``: of the kernel as it was."""
-    kernel = replace(kernel, body=map_stmts(kernel.body, lambda s: _unchained(s, found)))
     for _ in range(_VARIABLES):
         plain = Threads.of(replace(threads.target, kernel=kernel))
         changed = kernel.body if plain is None else _changed(kernel.body, plain, found, looped=False)
@@ -47,13 +48,22 @@ def with_elements(kernel: KernelForm, threads: Threads, found: dict[str, Shared]
     return kernel
 
 
-def _unchained(s: Stmt, found: dict[str, Shared]) -> Stmt | tuple[Stmt, ...]:
-    """``s[t] = acc = value`` as two statements."""
+def unchained(kernel: KernelForm) -> KernelForm:
+    """The kernel with ``s[t] = acc = value`` as two statements."""
+    return replace(kernel, body=map_stmts(kernel.body, _unchained))
+
+
+def unchained_text(source: str) -> str:
+    """The same for a source's text, to be read alone."""
+    return _CHAINED_TEXT.sub(r"{ \2 \3; \1 = \2; }", source)
+
+
+def _unchained(s: Stmt) -> Stmt | tuple[Stmt, ...]:
     match s:
-        case Assign(Index(Name(array)), "=", OpaqueExpr(text)) if array in found and (made := _CHAINED.fullmatch(text)):
+        case Assign(Index(Name(), place), "=", OpaqueExpr(text)) if made := _CHAINED.fullmatch(text):
             first = parse_kernels(f"__global__ void f() {{ {text}; }}")["f"].body
             match first:
-                case (Assign(Name(name)) as inner,) if name == made[1]:
+                case (Assign(Name(name)) as inner,) if name == made[1] and name not in names_in(place):
                     return (replace(inner, span=None), replace(s, value=Name(name), span=None))
     return s
 
@@ -61,15 +71,22 @@ def _unchained(s: Stmt, found: dict[str, Shared]) -> Stmt | tuple[Stmt, ...]:
 def _changed(block: Block, threads: Threads, found: dict[str, Shared], *, looped: bool) -> Block:
     for n, s in enumerate(block):
         carried = _carried_by(s, block[:n], threads, found)
-        rest = None if carried is None else _behind(block[n + 1 :], carried, found, looped=looped)
+        rest = None if carried is None else _behind(block[n + 1 :], carried, threads, found, looped=looped)
         if rest is not None:
-            return (*block[: n + 1], *rest)
+            return (*block[:n], *_begun(s, rest), *rest)
 
     def inside(s: Stmt) -> Stmt:
         loops = looped or isinstance(s, For | While)
         return with_blocks(s, lambda b: _changed(b, threads, found, looped=loops)) if blocks_of(s) else s
 
     return tuple(map(inside, block))
+
+
+def _begun(s: Stmt, rest: Block) -> Block:
+    """The statement from which on a variable is an element: one that reads it is needed no more."""
+    if not isinstance(s, Declare):
+        return (s,)
+    return (replace(s, init=None, span=None),) if s.name in names_mentioned(rest) else ()
 
 
 @dataclass(frozen=True)
@@ -122,25 +139,31 @@ class _Carried:
 
 
 def _carried_by(s: Stmt, before: Block, threads: Threads, found: dict[str, Shared]) -> _Carried | None:
-    """What a statement stores, if the variable is declared in the same list, and each thread has an element of its own
-    for it, the same one all the time."""
+    """What a statement stores or reads, if the variable is declared in the same list, and each thread has an element
+    of its own for it, the same one all the time."""
     match s:
         case Assign(Index(Name(array), place) as element, "=", Name(name)) if array in found:
-            values = threads.values(place, {})
-            types = [bare(d.type) for d in before if isinstance(d, Declare) and d.name == name]
-            if (
-                types == [bare(found[array].declared.type)]
-                and name in threads.variables
-                and not names_in(place) & names_assigned(threads.target.kernel.body)
-                and values is not None
-                and np.unique(values).size == threads.count
-                and _elements_alone(threads.target.kernel.body, found[array].root, found)
-            ):
-                return _Carried(name, array, element)
+            types = [d.type for d in before if isinstance(d, Declare) and d.name == name]
+        case Declare(type_, name, Index(Name(array), place) as element, ()) if array in found:
+            types = [type_]
+        case _:
+            return None
+    values = threads.values(place, {})
+    if (
+        list(map(bare, types)) == [bare(found[array].declared.type)]
+        and name in threads.variables
+        and not names_in(place) & names_assigned(threads.target.kernel.body)
+        and values is not None
+        and np.unique(values).size == threads.count
+        and _elements_alone(threads.target.kernel.body, found[array].root, found)
+    ):
+        return _Carried(name, array, element)
     return None
 
 
-def _behind(block: Block, carried: _Carried, found: dict[str, Shared], *, looped: bool) -> Block | None:
+def _behind(
+    block: Block, carried: _Carried, threads: Threads, found: dict[str, Shared], *, looped: bool
+) -> Block | None:
     """The statements behind the first store; None where they cannot do with the element."""
     end = next((n for n in range(len(block), 0, -1) if carried.holds(block[:n])), 0)
     part, rest = block[:end], block[end:]
@@ -150,15 +173,31 @@ def _behind(block: Block, carried: _Carried, found: dict[str, Shared], *, looped
     sets = any(map(carried.sets, walk_stmts(rest))) or not _is_plain(rest, carried, found)
     if (looped and block[-1] != BARRIER) or (sets and part[-1] != BARRIER):
         return None
-    if carried.name not in names_mentioned(rest):
-        return (*carried.written(part), *rest)
-    match rest:
-        case (If(test, then, ()) as last, *others) if not sets and carried.name not in names_in(test):
-            if carried.name in names_mentioned(others):
+    last = (
+        _going_on(rest, carried, threads) if not sets else rest if carried.name not in names_mentioned(rest) else None
+    )
+    return None if last is None else (*carried.written(part), *last)
+
+
+def _going_on(rest: Block, carried: _Carried, threads: Threads) -> Block | None:
+    """Statements with the variable set from the element where the first ``if`` begins that goes on with it, if no
+    other threads than those of it do."""
+    users = [n for n, s in enumerate(rest) if carried.name in names_mentioned((s,))]
+    if not users:
+        return rest
+    masks: list[Values] = []
+    for n in users:
+        match rest[n]:
+            case If(test, _, ()) if (found := threads.values(test, {})) is not None:
+                masks.append(found != 0)
+            case _:
                 return None
-            begin = Assign(Name(carried.name), "=", carried.element)
-            return (*carried.written(part), replace(last, then=(begin, *then)), *others)
-    return None
+    if any(np.any(m & ~masks[0]) for m in masks):
+        return None
+    first = rest[users[0]]
+    assert isinstance(first, If)
+    begin = Assign(Name(carried.name), "=", carried.element)
+    return (*rest[: users[0]], replace(first, then=(begin, *first.then)), *rest[users[0] + 1 :])
 
 
 def _is_plain(block: Block, carried: _Carried, found: dict[str, Shared]) -> bool:
