@@ -420,11 +420,14 @@ def test_no_move_where_a_function_has_its_own_name_for_the_memory(subject_from) 
         ("float acc", "double acc"),
         ("s[tid] = acc;", "s[tid / 2] = acc;"),  # no element of its own
         ("if (tid == 0)", "s[255 - tid] = 0; if (tid == 0)"),  # others set it, with no barrier between
+        ("if (tid == 0)", "more(acc); if (tid == 0)"),
+        ("if (tid == 0)", "float *p = &acc; *p = 1; if (tid == 0)"),
+        ("if (tid == 0)", "float &r = acc; r = 1; if (tid == 0)"),
         ("float acc", "float *p = s + i % 2; float acc"),
     ],
 )
 def test_a_register_that_is_not_the_element(old: str, new: str, subject_from) -> None:
-    text = ALONG + AT_ONCE + STORE_ALONG
+    text, more = ALONG + AT_ONCE + STORE_ALONG, "__device__ void more(float &v) { v += 1; }"
     assert old in text
-    assert list(ShuffleTrees().moves(subject_from(kernel(text))))
-    assert list(ShuffleTrees().moves(subject_from(kernel(text.replace(old, new))))) == []
+    assert list(ShuffleTrees().moves(subject_from(kernel(text, before=more))))
+    assert list(ShuffleTrees().moves(subject_from(kernel(text.replace(old, new), before=more)))) == []

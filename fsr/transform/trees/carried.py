@@ -12,9 +12,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fsr.analysis.functions import Functions
 from fsr.analysis.index_values import Values
 from fsr.analysis.types import bare
-from fsr.source.form import Assign, Binary, Declare, Expr, For, If, Index, KernelForm, Name, OpaqueExpr, Stmt, While
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Call,
+    Declare,
+    Expr,
+    For,
+    If,
+    Index,
+    KernelForm,
+    Name,
+    OpaqueExpr,
+    Stmt,
+    Unary,
+    While,
+)
 from fsr.source.mapping import map_stmts, substitute, with_blocks
 from fsr.source.parse import parse_kernels
 from fsr.source.walk import (
@@ -169,6 +185,8 @@ def _behind(
     part, rest = block[:end], block[end:]
     if not any(map(carried.is_change, walk_stmts(part))) or not _is_plain(part, carried, found):
         return None
+    if _leads_elsewhere(block, carried.name, threads):
+        return None
     # Others may set the element behind, when it is read no more: in the next turn, or below.
     sets = any(map(carried.sets, walk_stmts(rest))) or not _is_plain(rest, carried, found)
     if (looped and block[-1] != BARRIER) or (sets and part[-1] != BARRIER):
@@ -177,6 +195,28 @@ def _behind(
         _going_on(rest, carried, threads) if not sets else rest if carried.name not in names_mentioned(rest) else None
     )
     return None if last is None else (*carried.written(part), *last)
+
+
+def _leads_elsewhere(block: Block, name: str, threads: Threads) -> bool:
+    """Whether a variable may be changed by another name: a pointer, a reference, or a function's parameter."""
+    known = threads.target.functions
+    for s in walk_stmts(block):
+        exprs = [e for top in exprs_of(s) for e in walk_expr(top)]
+        if isinstance(s, Declare) and "&" in s.type and Name(name) in exprs:
+            return True
+        for e in exprs:
+            if (isinstance(e, Call) and Name(name) in e.args and not _takes_values(e, known)) or e == Unary(
+                "&", Name(name)
+            ):
+                return True
+    return False
+
+
+def _takes_values(call: Call, known: Functions) -> bool:
+    """Whether a function is CUDA's own, or one that only computes."""
+    return isinstance(call.callee, Name) and (
+        call.callee.text not in known.own or known.only_computes(call.callee.text)
+    )
 
 
 def _going_on(rest: Block, carried: _Carried, threads: Threads) -> Block | None:
