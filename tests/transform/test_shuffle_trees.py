@@ -212,7 +212,56 @@ SHUFFLES = """
     }
 """
 
+# A register goes along with the element: at once, in two statements, and with a warp's end of either kind.
+ALONG = LOAD.replace("s[tid] = i < N ? x[i] * 0.1f : 0.0f;", "float acc = i < N ? x[i] * 0.1f : 0.0f; s[tid] = acc;")
+AT_ONCE = PLAIN.replace("s[tid] += s[tid + w]", "s[tid] = acc = acc + s[tid + w]")
+IN_TWO = PLAIN.replace("s[tid] += s[tid + w];", "{ acc += s[tid + w]; s[tid] = acc; }")
+STORE_ALONG = "if (tid == 0) { y[blockIdx.x] = acc; at[blockIdx.x] = 0; }"
+THEN_SHUFFLES = """
+    if (tid < 32) {
+        acc += s[tid + 32];
+        for (int o = 16; o > 0; o >>= 1) acc += __shfl_down_sync(0xffffffffu, acc, o);
+        if (tid == 0) { y[blockIdx.x] = acc; at[blockIdx.x] = 1; }
+    }
+"""
+ALONG_BEST = """
+    __shared__ float s[256];
+    __shared__ int place[256];
+    const unsigned tid = threadIdx.x;
+    const long i = blockIdx.x * 256 + tid;
+    float best = i < N ? x[i] : -100.0f;
+    int where = i;
+    s[tid] = best;
+    place[tid] = where;
+    __syncthreads();
+    for (unsigned w = 128; w > 0; w /= 2) {
+        if (tid < w && s[tid + w] > best) { s[tid] = best = s[tid + w]; place[tid] = where = place[tid + w]; }
+        __syncthreads();
+    }
+    if (tid == 0) { y[blockIdx.x] = best; at[blockIdx.x] = where; }
+"""
+ALONG_IN_FUNCTION = (
+    "__device__ void along(float *s, unsigned tid) { __syncthreads(); float acc = s[tid];" + AT_ONCE + "}"
+)
+ALONG_LAST = (
+    "if (tid < 32) { volatile float *v = s; "
+    + "".join(f"if (blockDim.x >= {2 * w}) v[tid] = acc = acc + v[tid + {w}]; " for w in (32, 16, 8, 4, 2, 1))
+    + "}"
+)
+AT_ONCE_BOTH = "s[tid] = best = s[tid + w]; place[tid] = where = place[tid + w];"
+LATER_BOTH = "best = s[tid + w]; where = place[tid + w]; s[tid] = best; place[tid] = where;"
+
 TREES = {
+    "a register along": kernel(ALONG + AT_ONCE + STORE),
+    "a register along, given out": kernel(ALONG + IN_TWO + STORE_ALONG),
+    "a register along, then shuffles": kernel(ALONG + AT_ONCE.replace("w > 0", "w > 32") + THEN_SHUFFLES),
+    "a register along, then shuffles, then given out": kernel(
+        ALONG + AT_ONCE.replace("w > 0", "w > 32") + THEN_SHUFFLES.replace("if (tid == 0)", "} if (tid == 0) {")
+    ),
+    "a register read from the element": kernel(LOAD + "along(s, tid);" + STORE, before=ALONG_IN_FUNCTION),
+    "a register along a last warp": kernel(ALONG + AT_ONCE.replace("w > 0", "w > 32") + ALONG_LAST + STORE),
+    "a register along, value and place": kernel(ALONG_BEST),
+    "a register along, both, then stored": kernel(ALONG_BEST.replace(AT_ONCE_BOTH, LATER_BOTH)),
     "shuffles already": kernel(LOAD + UPPER + SHUFFLES),
     "shuffles of a warp's": kernel(LOAD + PLAIN.replace("w > 0", "w >= 32") + SHUFFLES.replace(" + s[tid + 32]", "")),
     "a group's barriers": kernel(
@@ -360,3 +409,25 @@ def test_no_move_where_a_function_has_its_own_name_for_the_memory(subject_from) 
     peek = "__device__ float peek(int j) { extern __shared__ float mine[]; return mine[j]; }"
     text = kernel(DYNAMIC + PLAIN + "if (tid == 0) y[blockIdx.x] = peek(3);", before=peek, shared='"1024"')
     assert list(ShuffleTrees().moves(subject_from(text))) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("s[tid] = acc = acc", "s[tid] = 2 * acc; acc = acc"),  # not what the element is
+        ("if (tid == 0)", "if (i < N) y[i / 256] = acc; if (tid == 0)"),  # each thread's own is needed
+        ("if (tid == 0)", "acc += 1; if (tid == 0)"),
+        ("float acc", "double acc"),
+        ("s[tid] = acc;", "s[tid / 2] = acc;"),  # no element of its own
+        ("if (tid == 0)", "s[255 - tid] = 0; if (tid == 0)"),  # others set it, with no barrier between
+        ("if (tid == 0)", "more(acc); if (tid == 0)"),
+        ("if (tid == 0)", "float *p = &acc; *p = 1; if (tid == 0)"),
+        ("if (tid == 0)", "float &r = acc; r = 1; if (tid == 0)"),
+        ("float acc", "float *p = s + i % 2; float acc"),
+    ],
+)
+def test_a_register_that_is_not_the_element(old: str, new: str, subject_from) -> None:
+    text, more = ALONG + AT_ONCE + STORE_ALONG, "__device__ void more(float &v) { v += 1; }"
+    assert old in text
+    assert list(ShuffleTrees().moves(subject_from(kernel(text, before=more))))
+    assert list(ShuffleTrees().moves(subject_from(kernel(text.replace(old, new), before=more)))) == []

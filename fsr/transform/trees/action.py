@@ -78,7 +78,7 @@ def _found(target: Target) -> _Found | None:
     found = _trees(threads) if threads is not None else None
     if threads is None or found is not None:
         return found
-    plain = replace(target, kernel=written_out(threads, shared_arrays(threads)))
+    plain = replace(target, kernel=written_out(threads))
     threads = Threads.of(plain) if plain.kernel != target.kernel else None
     return _trees(threads) if threads is not None else None
 

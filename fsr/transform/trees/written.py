@@ -22,7 +22,8 @@ from fsr.source.form import (
 from fsr.source.mapping import map_exprs, map_stmts, substitute
 from fsr.source.walk import walk_stmts
 from fsr.transform.scratch.inlined import with_functions_written_out
-from fsr.transform.trees.arrays import Shared, same_array
+from fsr.transform.trees.arrays import Shared, same_array, shared_arrays
+from fsr.transform.trees.carried import unchained, unchained_text, with_elements
 from fsr.transform.trees.reading import BARRIER
 from fsr.transform.trees.results import with_results_written_out
 from fsr.transform.trees.threads import Threads
@@ -30,13 +31,17 @@ from fsr.transform.trees.threads import Threads
 _ROUNDS = 4  # of writing functions out, each of several calls
 
 
-def written_out(threads: Threads, found: dict[str, Shared]) -> KernelForm:
-    """The kernel with functions written out that are given shared arrays."""
-    kernel, source, arrays = _by_own_names(threads.target.kernel, found), threads.target.source, frozenset(found)
+def written_out(threads: Threads) -> KernelForm:
+    """The kernel with functions written out that are given shared arrays, and without variables that are elements."""
+    kernel = unchained(threads.target.kernel)
+    threads = replace(threads, target=replace(threads.target, kernel=kernel))
+    found = shared_arrays(threads)
+    kernel = _by_own_names(kernel, found)
+    source, arrays = unchained_text(threads.target.source), frozenset(found)
     kernel = with_results_written_out(kernel, source, arrays)
     for _ in range(_ROUNDS):
         kernel = with_functions_written_out(kernel, source, arrays)
-    return kernel
+    return with_elements(kernel, threads, found)
 
 
 def _by_own_names(kernel: KernelForm, found: dict[str, Shared]) -> KernelForm:
