@@ -10,10 +10,12 @@ from fsr.analysis.types import bare
 from fsr.expressions import names, to_c
 from fsr.records import STEP, Launch, ScalarArgument
 from fsr.source.emit import emit_stmts
+from fsr.source.entry import bare_name
 from fsr.source.form import Binary, Expr, Index, KernelForm, Name, OpaqueStmt, Param
-from fsr.source.mapping import map_exprs
+from fsr.source.mapping import rewrite
 from fsr.source.names import indent
 from fsr.source.walk import fresh
+from fsr.transform.launch.joined_elements import element_of
 from fsr.transform.launch.joined_steps import Steps, Tile
 from fsr.transform.launch.told_ids import with_ids
 
@@ -32,13 +34,18 @@ class Joined:
     steps: Steps
     tile: Tile
     threads: int
+    name: str  # the new kernel's
+
+    @cached_property
+    def _written(self) -> tuple[Param, ...]:
+        return self.steps.written(self.tile)
 
     @cached_property
     def _names(self) -> dict[str, str]:
         """Names that the kernel has none of, by what they stand for."""
         taken = set(self.steps.target.names)
-        wanted = ["turn", "first", "step", "steps", "blocks", "block", "thread", "grid", "one", "chunk", "more", "at"]
-        wanted += [f"{p.name}_{what}" for p in self.steps.written for what in ("tile", "count")]
+        wanted = ["turn", "step", "steps", "blocks", "block", "thread", "grid", "one", "chunk", "more", "at"]
+        wanted += [f"{p.name}_{what}" for p in self._written for what in ("tile", "count", "first")]
         wanted += [f"{name}_of" for name in self.steps.told] + sorted(self._sizes)
         found = {}
         for name in wanted:
@@ -59,26 +66,29 @@ class Joined:
         told |= {("blockDim", "x"): Name(f"{self.steps.threads}u"), ("gridDim", "x"): Name(n["grid"])}
         told |= {(v, axis): Name("0u") for v in ("threadIdx", "blockIdx") for axis in "yz"}
         told |= {(v, axis): Name("1u") for v in ("blockDim", "gridDim") for axis in "yz"}
-        own = {p.name for p in self.steps.written}
+        first = {p.name: Name(n[f"{p.name}_first"]) for p in self._written}
 
-        def moved(e: Expr) -> Expr:
-            if isinstance(e, Index) and isinstance(e.base, Name) and e.base.text in own:
-                return Index(e.base, Binary("-", e.index, Name(n["first"])))
-            return e
+        def moved(e: Expr) -> Expr | None:
+            match e:
+                case Index(Name(name), index) if name in first:
+                    return Index(Name(name), Binary("-", rewrite(index, moved), first[name]))
+                case Name(name) if name in first:
+                    return Binary("-", e, first[name])
+            return None
 
-        body = map_exprs(with_ids(kernel.body, told), moved)
+        body = rewrite(with_ids(kernel.body, told), moved)
         params = [f"{p.type} {p.name}".replace("* ", "*") for p in kernel.params]
-        params += [f"unsigned {n[name]}" for name in ("first", "block", "thread", "grid")]
-        head = f"// What a thread of {kernel.name} does; the buffers that it writes begin at element {n['first']}."
+        params += [f"unsigned {f.text}" for f in first.values()]
+        params += [f"unsigned {n[name]}" for name in ("block", "thread", "grid")]
+        head = f"// What a thread of {kernel.name} does; a buffer x that it writes begins at its element x_first."
         return (
             f"{head}\n__device__ __forceinline__ void {n['turn']}({', '.join(params)})\n{{\n{emit_stmts(body, 1)}}}\n"
         )
 
     @property
     def helpers(self) -> str:
-        """What stands before the kernel."""
-        rooted = any("isqrt" in a.value for a in self.steps.told.values())
-        return (_ROOT + "\n" if rooted else "") + self.turn()
+        """What stands at the head of the file."""
+        return _ROOT if any("isqrt" in a.value for a in self.steps.told.values()) else ""
 
     def kernel(self) -> KernelForm:
         """The kernel that goes through all steps that it can."""
@@ -86,11 +96,11 @@ class Joined:
         kept = tuple(replace(p, restrict=False) for p in old.params if p.name not in self.steps.told)
         more = [Param("int", self._names["step"]), Param("int", self._names["steps"])]
         more += [Param("unsigned int", self._names["blocks"])]
-        more += [Param("unsigned int", self._names[f"{p.name}_count"]) for p in self.steps.written]
+        more += [Param("unsigned int", self._names[f"{p.name}_count"]) for p in self._written]
         more += [Param("long long", self._names[s]) for s in sorted(self._sizes)]
         body = OpaqueStmt("\n".join(indent([*self._far(), *self._near()])).strip())
         bounds = (str(self.threads),) if old.launch_bounds else ()
-        return replace(old, params=(*kept, *more), body=(body,), launch_bounds=bounds)
+        return replace(old, name=self.name, params=(*kept, *more), body=(body,), launch_bounds=bounds)
 
     def launch(self, launch: Launch) -> Launch:
         """The launch: where a step is no longer to be begun its grid is empty."""
@@ -103,15 +113,18 @@ class Joined:
             grid = f"{tiles} if step == 0 else (({tiles} if ({joined[1]}) == 0 else 0) if {joined[0]} else {tiles})"
         told = set(self.steps.told)
         args = [a for p, a in zip(self.steps.target.kernel.params, launch.args, strict=True) if p.name not in told]
-        scratch = {s.name: s.count for s in self.steps.target.candidate.plan.scratch}
         args += [ScalarArgument("int32", STEP), ScalarArgument("int32", launch.repeat)]
         args += [ScalarArgument("uint32", launch.grid[0])]
-        for param in self.steps.written:
-            count = scratch.get(self.steps.target.passed[param.name]) or self.steps.target.elements(param.name)
-            assert count is not None
-            args.append(ScalarArgument("uint32", count))
+        for param in self._written:
+            element = element_of(self.steps.target, param)
+            assert element is not None
+            args.append(ScalarArgument("uint32", element.count))
         args += [ScalarArgument("int64", s) for s in sorted(self._sizes)]
-        return replace(launch, grid=(grid, "1", "1"), block=(str(self.threads), "1", "1"), args=tuple(args))
+        space = bare_name(launch.entry).rpartition("::")
+        entry = space[0] + space[1] + self.name
+        return replace(
+            launch, entry=entry, grid=(grid, "1", "1"), block=(str(self.threads), "1", "1"), args=tuple(args)
+        )
 
     def _numbers(self, step: str) -> dict[str, str]:
         """By parameter that is told a number of the repetition: that, in C."""
@@ -124,12 +137,12 @@ class Joined:
             found[name] = f"({bare(self.steps.target.kernel.param(name).type)}){text}"
         return found
 
-    def _turns(self, buffers: dict[str, str], first: str) -> list[str]:
+    def _turns(self, buffers: dict[str, str], firsts: list[str]) -> list[str]:
         """All that the blocks of a tile do in one step."""
         n, threads = self._names, self.steps.threads
         params = [buffers.get(p.name, p.name) for p in self.steps.target.kernel.params]
         block = f"blockIdx.x * {self.tile.blocks}u + {n['one']} / {threads}u"
-        passed = ", ".join([*params, first, block, f"{n['one']} % {threads}u", n["blocks"]])
+        passed = ", ".join([*params, *firsts, block, f"{n['one']} % {threads}u", n["blocks"]])
         one = n["one"]
         return [
             f"for (unsigned {one} = threadIdx.x; {one} < {self.tile.blocks * threads}u; {one} += {self.threads}u) {{",
@@ -144,18 +157,22 @@ class Joined:
         told = self._numbers(self._names["step"])
         own = [f"const auto {name} = {text};" for name, text in told.items()]
         test = f"if (!({self.tile.name} <= {self.tile.most})) {{"
-        inner = [*self._turns({}, "0u"), "return;"]
+        inner = [*self._turns({}, ["0u"] * len(self._written)), "return;"]
         return ["{", *indent([*own, test, *indent(inner), "}"]), "}"]
 
     def _near(self) -> list[str]:
         """Steps within the tile, one after the other."""
         n, told, elements = self._names, self.steps.told, self.tile.elements
-        buffers = {p.name: n[f"{p.name}_tile"] for p in self.steps.written}
+        buffers = {p.name: n[f"{p.name}_tile"] for p in self._written}
+        firsts = [n[f"{p.name}_first"] for p in self._written]
         lines = ["// Steps that keep to a tile follow one another in this launch."]
-        lines += [f"__shared__ {bare(p.type)} {buffers[p.name]}[{elements}];" for p in self.steps.written]
+        lines += [f"__shared__ {bare(p.type)} {buffers[p.name]}[{elements[p.name]}];" for p in self._written]
         params = {name: bare(self.steps.target.kernel.param(name).type) for name in told}
         lines += [f"__shared__ {kind} {n[f'{name}_of']}[{self.threads}];" for name, kind in params.items()]
-        lines += [f"const unsigned {n['first']} = blockIdx.x * {elements}u;"]
+        lines += [
+            f"const unsigned {first} = blockIdx.x * {elements[p.name]}u;"
+            for first, p in zip(firsts, self._written, strict=True)
+        ]
         lines += self._copy("{tile}[{at}] = {buffer}[{first} + {at}];")
         chunk, step, more, threads = n["chunk"], n["step"], n["more"], self.threads
         own = [
@@ -165,7 +182,7 @@ class Joined:
         inside = [f"const {kind} {name} = {n[f'{name}_of']}[{n['at']}];" for name, kind in params.items()]
         if self.tile.name is not None:
             inside += [f"{more} = {self.tile.name} <= {self.tile.most};", f"if (!{more}) break;"]
-        inside += [*self._turns(buffers, n["first"]), "__syncthreads();"]
+        inside += [*self._turns(buffers, firsts), "__syncthreads();"]
         at, steps = n["at"], n["steps"]
         loop = [
             f"if ({chunk} + (int)threadIdx.x < {steps}) {{", *indent(own), "}",
@@ -183,11 +200,12 @@ class Joined:
 
     def _copy(self, text: str) -> list[str]:
         """All of a tile's elements that there are."""
-        n, elements = self._names, self.tile.elements
-        lines = []
-        for p in self.steps.written:
-            count, at = n[f"{p.name}_count"], n["at"]
-            parts = {"tile": n[f"{p.name}_tile"], "buffer": p.name, "first": n["first"], "at": at}
-            head = f"for (unsigned {at} = threadIdx.x; {at} < {elements}u; {at} += {self.threads}u) {{"
-            lines += [head, f"    if ({n['first']} + {at} < {count}) {text.format(**parts)}", "}"]
+        n, lines = self._names, list[str]()
+        for p in self._written:
+            count, first, at = n[f"{p.name}_count"], n[f"{p.name}_first"], n["at"]
+            parts = {"tile": n[f"{p.name}_tile"], "buffer": p.name, "first": first, "at": at}
+            head = (
+                f"for (unsigned {at} = threadIdx.x; {at} < {self.tile.elements[p.name]}u; {at} += {self.threads}u) {{"
+            )
+            lines += [head, f"    if ({first} + {at} < {count}) {text.format(**parts)}", "}"]
         return lines
