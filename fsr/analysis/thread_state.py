@@ -135,15 +135,17 @@ class State:
             case Pointer(array) if array in self.buffers:
                 self._visit(place, lanes, kind)
             case Pointer(array) if array in self.arrays:
-                at = self._constant(place)
+                at = self._constant(place, lanes)
                 return None if at is None else self.values.get((array, at))
-            case Pointer(array) if self._constant(place) == 0:
+            case Pointer(array) if self._constant(place, lanes) == 0:
                 return self.values.get(array)
         return None
 
     def write(self, place: Place, value: Value, lanes: Lanes) -> None:
         """Set what is at a place for some threads."""
         match place:
+            case _ if not lanes.any():
+                return
             case None:
                 raise UnsureError
             case Variable(key, part):
@@ -151,13 +153,13 @@ class State:
             case Pointer(array) if array in self.buffers:
                 self._visit(place, lanes, "write")
             case Pointer(array) if array in self.arrays:
-                at = self._constant(place)
+                at = self._constant(place, lanes)
                 if at is None or self.arrays[array] is None:
                     self.forget(array)
                 else:
                     self.set((array, at), self.as_type(value, self.types[array]), lanes)
             case Pointer(array):
-                known = self._constant(place) == 0
+                known = self._constant(place, lanes) == 0
                 self.set(array, self.as_type(value, self.types[array]) if known else None, lanes)
 
     def set(self, key: Key | tuple[Key, int], value: Value, lanes: Lanes) -> None:
@@ -185,11 +187,12 @@ class State:
         if key in self.arrays:
             self.arrays[key] = None
 
-    def _constant(self, place: Pointer) -> int | None:
-        if place.offset is None:
+    def _constant(self, place: Pointer, lanes: Lanes) -> int | None:
+        """The offset that all of these threads have."""
+        if place.offset is None or not lanes.any():
             return None
-        first = int(place.offset.values.flat[0])
-        return first if bool((place.offset.values == first).all()) else None
+        own = np.broadcast_to(place.offset.values, (self.lanes,))[lanes]
+        return int(own[0]) if bool((own == own[0]).all()) else None
 
     def _visit(self, place: Pointer, lanes: Lanes, kind: str) -> None:
         offsets = None if place.offset is None else np.broadcast_to(place.offset.values, (self.lanes,))

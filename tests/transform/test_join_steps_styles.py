@@ -310,7 +310,7 @@ def test_a_kernel_that_is_launched_elsewhere_stays(subject_from) -> None:
         (SWAPS, "unsigned j = i + half;", "unsigned j = i + half; while (x[j] < 0 && j > half) j -= half;"),
         (POINTED, "add(pair, pair + half)", "add(pair, x + (unsigned)*pair)"),
         (POINTED, "float *pair", "float2 *wide = (float2 *)x; wide[t].x += 1; float *pair"),
-        (MACROS, "#define AT(p, i) ((p)[(i)])", "#define AT(p, i) x[i]"),
+        (MACROS, "#define AT(p, i) ((p)[(i)])", "#define AT(p, i) x[i + 0]"),
         (NEIGHBOURS, "i - i % 16", "0"),
         (NEIGHBOURS, "y[left]", "y[weights[i & 3]]"),
         (UNEVEN, "count[t] += 1", "count[0] += 1"),

@@ -15,7 +15,8 @@ import numpy as np
 
 from fsr.analysis.accesses import accesses
 from fsr.analysis.macros import expanded, hides_names
-from fsr.analysis.visits import Visit, visits
+from fsr.analysis.thread_state import Visit
+from fsr.analysis.visits import visits
 from fsr.analysis.word_values import Values
 from fsr.contract.model import repeats_of
 from fsr.errors import ContractError
@@ -149,11 +150,8 @@ class Steps:
         blocks, found = _sampled(grid), list[tuple[list[int], list[Visit]]]()
         each = max(_LANES // self.threads, 1)
         for part in (blocks[at : at + each] for at in range(0, len(blocks), each)):
-            ids = {"threadIdx.x": np.tile(np.arange(self.threads), len(part)), "blockDim.x": self.threads}
-            ids |= {"blockIdx.x": np.repeat(np.asarray(part), self.threads), "gridDim.x": grid}
-            ids |= {f"{v}.{axis}": int(v.endswith("Dim")) for v in _IDS for axis in "yz"}
-            form, more = expanded(self.target.kernel, self.target.source), {**self.target.constants, **known, **ids}
-            gone = visits(self.target.source, form, more, len(part) * self.threads)
+            form, more = expanded(self.target.kernel, self.target.source), {**self.target.constants, **known}
+            gone = visits(self.target.source, form, more | self._ids(part, grid), len(part) * self.threads)
             if gone is None:
                 return None
             found.append((part, gone))
@@ -168,8 +166,14 @@ class Steps:
                 _widen(reach[visit.array], visit, part)
         return reach
 
-
-_IDS = ("threadIdx", "blockIdx", "blockDim", "gridDim")
+    def _ids(self, blocks: list[int], grid: int) -> dict[str, Values | int]:
+        """What the threads of some blocks are told of their places."""
+        found: dict[str, Values | int] = {f"{v}.{axis}": 0 for v in ("threadIdx", "blockIdx") for axis in "yz"}
+        found |= {f"{v}.{axis}": 1 for v in ("blockDim", "gridDim") for axis in "yz"}
+        found |= {"blockDim.x": self.threads, "gridDim.x": grid}
+        found["threadIdx.x"] = np.tile(np.arange(self.threads), len(blocks))
+        found["blockIdx.x"] = np.repeat(np.asarray(blocks), self.threads)
+        return found
 
 
 def _sampled(grid: int) -> list[int]:
