@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +21,7 @@ from fsr.analysis.thread_state import Pointer, State, UnsureError, Value, Visit,
 from fsr.analysis.types import aliases
 from fsr.analysis.word_values import Kind, Lanes, Values, Word, binary, kind_of, truth, word
 from fsr.errors import FsrError
+from fsr.source.braces import without_braces
 from fsr.source.form import (
     Assign,
     Binary,
@@ -52,9 +53,12 @@ class _JumpError(Exception):
     """A loop is left, or a turn of it, on what is not known."""
 
 
-def visits(source: str, kernel: KernelForm, known: Mapping[str, Values | int], lanes: int) -> list[Visit] | None:
+def visits(
+    source: str, kernel: KernelForm, known: Mapping[str, Values | int], lanes: int, same: Mapping[str, str]
+) -> list[Visit] | None:
     """What threads access of the buffers that a kernel is given, at most; None where that cannot be told. ``known``:
-    parameters and constants by name, ids as ``threadIdx.x``, each one number or one a thread."""
+    parameters and constants by name, ids as ``threadIdx.x``, each one number or one a thread; ``same``: for
+    parameters that point to what another does, that one's name."""
     walk = _Walk(lanes, aliases(source), functions=_functions(source))
     walk.known = {
         name: word(v, Kind(32, False) if "." in name else Kind() if abs(np.max(v)) < 1 << 31 else Kind(64))
@@ -63,8 +67,8 @@ def visits(source: str, kernel: KernelForm, known: Mapping[str, Values | int], l
     everyone = np.ones(lanes, bool)
     try:
         for param in kernel.params:
-            walk.given(param.type, param.name)
-        walk.block(kernel.body, everyone)
+            walk.given(param.type, param.name, same.get(param.name, param.name))
+        walk.block(_read(kernel, source).body, everyone)
     except (UnsureError, _JumpError, FsrError):
         return None
     return walk.visits
@@ -76,8 +80,12 @@ def _functions(source: str) -> Mapping[str, tuple[KernelForm, str]]:
     items = [i for i in flat(parse_items(source, strict=False)) if i.kind == "function" and i.body is not None]
     times = Counter(n for i in items for n in i.names)
     heads = {n: source[i.start : i.body] for i in items for n in i.names}
-    forms = {n: expanded(f, source) for n, f in parse_device_functions(source).items() if times[n] == 1}
+    forms = {n: _read(f, source) for n, f in parse_device_functions(source).items() if times[n] == 1}
     return {n: (f, _result_type(heads.get(n, ""), n)) for n, f in forms.items() if not hides_names(f, source)}
+
+
+def _read(form: KernelForm, source: str) -> KernelForm:
+    return replace(form, body=without_braces(expanded(form, source).body))
 
 
 def _result_type(head: str, name: str) -> str:
@@ -103,15 +111,17 @@ class _Walk(State):
     left: list[_Left] = field(default_factory=list)  # the loops around, of this function
     results: list[tuple[Value, Lanes]] = field(default_factory=list)  # of each function that is gone through
 
-    def given(self, type_: str, name: str) -> None:
+    def given(self, type_: str, name: str, buffer: str) -> None:
         """A parameter of the kernel."""
         key, spelt = (0, name), self.spelt(type_)
         self.types[key] = spelt
         if spelt.endswith("*"):
             if type_.count("*") > 1 or "&" in type_:
                 raise UnsureError
-            self.buffers.add(key)
-            self.values[key] = Pointer(key, word(0, Kind(64, True)))
+            if self.types.setdefault((0, buffer), spelt) != spelt:
+                raise UnsureError
+            self.buffers.add((0, buffer))
+            self.values[key] = Pointer((0, buffer), word(0, Kind(64, True)))
         elif kind_of(spelt) is None and spelt not in _FLOATING:
             self.types[key] = f"param {spelt}"
         else:
@@ -175,13 +185,18 @@ class _Walk(State):
             if place is not None:
                 self.references[key] = place
                 return
-        value = None if s.init is None else self.value(s.init, lanes) if not s.dims else None
+        value = None if s.init is None else self.value(s.init, lanes)
         for own in [k for k in self.values if k == key or k[0] == key]:
             del self.values[own]
         self.types[key] = self.spelt(s.type)
         if s.dims:
             extent = self.value(s.dims[0], lanes) if len(s.dims) == 1 else None
-            self.arrays[key] = int(extent.values.flat[0]) if isinstance(extent, Word) and s.init is None else None
+            self.arrays[key] = int(extent.values.flat[0]) if isinstance(extent, Word) else None
+            if isinstance(s.init, Call):
+                for at, part in enumerate(s.init.args):
+                    self.set((key, at), self.as_type(self.value(part, lanes), self.types[key]), lanes)
+            elif s.init is not None:
+                self.arrays[key] = None
         elif s.init is not None:
             self.set(key, self.as_type(value, self.types[key]), lanes)
 
@@ -311,11 +326,11 @@ class _Walk(State):
 
     def is_own(self, name: str) -> bool:
         """See the class."""
-        return name in self.functions
+        return name.rsplit("::", 1)[-1] in self.functions and not name.startswith(("std::", "cuda::", "::"))
 
     def entered(self, e: Call, name: str, lanes: Lanes) -> Value:
         """A call of a function of the file, gone through with what it is given."""
-        form, type_ = self.functions[name]
+        form, type_ = self.functions[name.rsplit("::", 1)[-1]]
         if len(form.params) != len(e.args):
             raise UnsureError
         if self.depth >= _DEPTH:

@@ -65,7 +65,7 @@ class JoinSteps:
         assert steps is not None
         assert tile is not None
         name = fresh(f"{target.kernel.name}_steps", target.names) if _others(subject, target) else target.kernel.name
-        made = Joined(steps, tile, int(move.param("threads")), name)
+        made = Joined(steps, tile, int(move.param("threads")), name, target.kernel.body)
         plan = with_launch(target.candidate.plan, target.position, made.launch)
         source = _with_kernel(target, made)
         return replace(target.candidate, source=source, plan=plan, actions=(*target.candidate.actions, move.name))

@@ -7,14 +7,14 @@ condition sets): some blocks of some sizes are gone through, for all numbers tha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
 from fsr.analysis.accesses import accesses
-from fsr.analysis.macros import expanded, hides_names
+from fsr.analysis.macros import hides_names
 from fsr.analysis.thread_state import Visit
 from fsr.analysis.visits import visits
 from fsr.analysis.word_values import Values
@@ -22,6 +22,7 @@ from fsr.contract.model import repeats_of
 from fsr.errors import ContractError
 from fsr.expressions import evaluate, evaluate_int, names
 from fsr.records import STEP, Launch, ScalarArgument
+from fsr.source.braces import without_braces
 from fsr.source.form import Declare, Name, Param
 from fsr.source.walk import names_mentioned, walk_stmts
 from fsr.transform.launch.cooperation import cooperates
@@ -89,6 +90,18 @@ class Steps:
         return {p.name: a for p, a in pairs if isinstance(a, ScalarArgument) and STEP in names(a.value)}
 
     @cached_property
+    def same(self) -> dict[str, str]:
+        """For each pointer the first that is passed the same buffer."""
+        first = dict[str, str]()
+        pointers = [p.name for p in self.target.kernel.params if p.is_pointer]
+        return {name: first.setdefault(self.target.passed[name], name) for name in pointers}
+
+    def _overlaps(self, name: str) -> bool:
+        """Whether a buffer may share memory with another one."""
+        others = [other for other, own in self.same.items() if own != self.same[name]]
+        return any(self.target.may_alias(name, other) for other in others)
+
+    @cached_property
     def _set(self) -> frozenset[str]:
         """Buffers that the kernel itself writes; its functions may write others."""
         found = {a.array for a in accesses(self.target.kernel) if a.kind in ("write", "update")}
@@ -150,15 +163,17 @@ class Steps:
         blocks, found = _sampled(grid), list[tuple[list[int], list[Visit]]]()
         each = max(_LANES // self.threads, 1)
         for part in (blocks[at : at + each] for at in range(0, len(blocks), each)):
-            form, more = expanded(self.target.kernel, self.target.source), {**self.target.constants, **known}
-            gone = visits(self.target.source, form, more | self._ids(part, grid), len(part) * self.threads)
+            more = {**self.target.constants, **known, **self._ids(part, grid)}
+            gone = visits(self.target.source, self.target.kernel, more, len(part) * self.threads, self.same)
             if gone is None:
                 return None
             found.append((part, gone))
-        own = self._set | {v.array for _, gone in found for v in gone if v.kind != "read"}
+        own = {self.same.get(n, n) for n in self._set} | {
+            v.array for _, gone in found for v in gone if v.kind != "read"
+        }
         if any(v.offsets is None or v.kind == "other" for _, gone in found for v in gone if v.array in own):
             return None
-        if not own or not own <= self.target.unaliased:
+        if not own or any(self._overlaps(name) for name in own):
             return None
         reach: dict[str, dict[int, Span]] = {name: {} for name in own}
         for part, gone in found:
@@ -243,7 +258,8 @@ def steps_of(target: Target) -> Steps | None:
         return None
     pointers = {p.name for p in kernel.params if p.is_pointer}
     declared = {s.name for s in walk_stmts(kernel.body) if isinstance(s, Declare)}
-    if pointers & declared or pointers != target.passed.keys() & pointers or cooperates(target):
+    seen = replace(target, kernel=replace(kernel, body=without_braces(kernel.body)))
+    if pointers & declared or pointers != target.passed.keys() & pointers or cooperates(seen):
         return None
     if hides_names(kernel, target.source) or any(a.kind == "atomic" for a in accesses(kernel)):
         return None
@@ -252,4 +268,4 @@ def steps_of(target: Target) -> Steps | None:
             return None
     except ContractError:
         return None
-    return Steps(target, int(launch.block[0]))
+    return Steps(seen, int(launch.block[0]))

@@ -9,12 +9,13 @@ from functools import cached_property
 from fsr.analysis.types import bare
 from fsr.expressions import names, to_c
 from fsr.records import STEP, Launch, ScalarArgument
+from fsr.source.braces import changed_inside
 from fsr.source.emit import emit_stmts
 from fsr.source.entry import bare_name
-from fsr.source.form import Binary, Expr, Index, KernelForm, Name, OpaqueStmt, Param
+from fsr.source.form import Binary, Expr, Index, KernelForm, Name, OpaqueExpr, OpaqueStmt, Param
 from fsr.source.mapping import rewrite
 from fsr.source.names import indent
-from fsr.source.walk import fresh
+from fsr.source.walk import Block, fresh
 from fsr.transform.launch.joined_elements import element_of
 from fsr.transform.launch.joined_steps import Steps, Tile
 from fsr.transform.launch.told_ids import with_ids
@@ -35,6 +36,7 @@ class Joined:
     tile: Tile
     threads: int
     name: str  # the new kernel's
+    body: Block  # of the old one, as it is written
 
     @cached_property
     def _written(self) -> tuple[Param, ...]:
@@ -66,7 +68,8 @@ class Joined:
         told |= {("blockDim", "x"): Name(f"{self.steps.threads}u"), ("gridDim", "x"): Name(n["grid"])}
         told |= {(v, axis): Name("0u") for v in ("threadIdx", "blockIdx") for axis in "yz"}
         told |= {(v, axis): Name("1u") for v in ("blockDim", "gridDim") for axis in "yz"}
-        first = {p.name: Name(n[f"{p.name}_first"]) for p in self._written}
+        own = {p.name: Name(n[f"{p.name}_first"]) for p in self._written}
+        first = {name: own[buffer] for name, buffer in self.steps.same.items() if buffer in own}
 
         def moved(e: Expr) -> Expr | None:
             match e:
@@ -74,11 +77,13 @@ class Joined:
                     return Index(Name(name), Binary("-", rewrite(index, moved), first[name]))
                 case Name(name) if name in first:
                     return Binary("-", e, first[name])
+                case OpaqueExpr():
+                    return changed_inside(e, lambda part: rewrite(part, moved))
             return None
 
-        body = rewrite(with_ids(kernel.body, told), moved)
+        body = rewrite(with_ids(self.body, told), moved)
         params = [f"{p.type} {p.name}".replace("* ", "*") for p in kernel.params]
-        params += [f"unsigned {f.text}" for f in first.values()]
+        params += [f"unsigned {f.text}" for f in own.values()]
         params += [f"unsigned {n[name]}" for name in ("block", "thread", "grid")]
         head = f"// What a thread of {kernel.name} does; a buffer x that it writes begins at its element x_first."
         return (
@@ -140,7 +145,8 @@ class Joined:
     def _turns(self, buffers: dict[str, str], firsts: list[str]) -> list[str]:
         """All that the blocks of a tile do in one step."""
         n, threads = self._names, self.steps.threads
-        params = [buffers.get(p.name, p.name) for p in self.steps.target.kernel.params]
+        kernel = self.steps.target.kernel
+        params = [buffers.get(self.steps.same.get(p.name, ""), p.name) for p in kernel.params]
         block = f"blockIdx.x * {self.tile.blocks}u + {n['one']} / {threads}u"
         passed = ", ".join([*params, *firsts, block, f"{n['one']} % {threads}u", n["blocks"]])
         one = n["one"]
