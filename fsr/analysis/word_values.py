@@ -129,7 +129,7 @@ def _wrapped(values: Values, kind: Kind) -> Values:
     if kind.bits == 64:
         return values
     if kind.bits == 1:
-        return (values != 0).astype(np.int64)
+        return np.asarray(values != 0, np.int64)
     kept = values & ((1 << kind.bits) - 1)
     top = 1 << (kind.bits - 1)
     return (kept ^ top) - top if kind.signed else kept

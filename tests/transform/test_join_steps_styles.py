@@ -278,10 +278,40 @@ __global__ void k(int *x, int *count, unsigned n, unsigned s)
 """
 )
 
+BACKWARDS = (
+    contract(STATE, repeated('"state", "logn", "step"'))
+    + """
+__global__ void k(float2 *state, int qubits, int target)
+{
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t >= (1 << qubits) / 2) return;
+    int bit = qubits - 1 - target;
+    int i = ((t >> bit) << (bit + 1)) | (t & ((1 << bit) - 1));
+    float2 pair[2] = {state[i], state[i + (1 << bit)]};
+    state[i] = float2{pair[0].x + pair[1].x, pair[0].y};
+    state[i + (1 << bit)] = {pair[0].x - pair[1].x, pair[1].y};
+}
+"""
+)
+IN_PLACE = (
+    contract(PLAIN, repeated('"x", "x", "2 ** logn", "step"'))
+    + """
+__global__ void k(const float *in, float *out, int n, int stage)
+{
+    int t = blockIdx.x * blockDim.x + threadIdx.x, h = n >> (stage + 1);
+    if (t >= n / 2) return;
+    int i = (t & ~(h - 1)) * 2 + (t & (h - 1));
+    float a = in[i], b = in[i + h];
+    out[i] = a + b;
+    out[i + h] = a - b;
+}
+"""
+)
+
 STYLES = {
     "gate": GATE, "controlled": CONTROLLED, "two-bits": TWO_BITS, "fourier": FOURIER, "swaps": SWAPS,
     "pointed": POINTED, "named": NAMED, "neighbours": NEIGHBOURS, "macros": MACROS, "reversed": REVERSED,
-    "interleaved": INTERLEAVED, "uneven": UNEVEN,
+    "interleaved": INTERLEAVED, "uneven": UNEVEN, "backwards": BACKWARDS, "in-place": IN_PLACE,
 }  # fmt: skip
 
 

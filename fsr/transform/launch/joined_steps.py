@@ -6,7 +6,7 @@ condition sets): some blocks of some sizes are gone through, for all numbers tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -34,6 +34,7 @@ WIDTHS = (1, 2, 4, 8)  # elements of a tile for each thread
 MOST_STEPS = 4096
 _SIZES = 12  # assignments that are looked at
 _LANES = 1 << 14  # threads that are gone through at once
+_BITS = 62  # that a number may be shifted
 _TOLD = 3  # numbers of a repetition of which each combination is tried as what decides
 
 Known = Mapping[str, "Values | int"]
@@ -41,32 +42,42 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
+class Bound:
+    """What a repetition must be told to keep to a tile: a value that is at most ``most``. ``text``: in C, of the
+    kernel's parameters; ``value``: as a size expression, of the repetition's number too."""
+
+    text: str
+    value: str
+    most: int
+
+
+@dataclass(frozen=True)
 class Turn:
-    """Repetitions that are told the same numbers. ``reach``: of each buffer, by block, the first and the last element
-    that it goes to."""
+    """Repetitions that are told the same numbers, at sizes of which one is given. ``reach``: of each buffer, by block,
+    the first and the last element that it goes to."""
 
     numbers: tuple[int, ...]
+    scalars: Mapping[str, int]
     grid: int
     reach: Mapping[str, Mapping[int, Span]]
 
 
 @dataclass(frozen=True)
 class Tile:
-    """``blocks`` have so many ``elements`` of each buffer to themselves in every repetition in which the parameter
-    ``name`` is at most ``most``; in all where there is none."""
+    """``blocks`` have so many ``elements`` of each buffer to themselves in every repetition within the ``bound``; in
+    all where there is none."""
 
     blocks: int
     elements: Mapping[str, int]
-    name: str | None
-    most: int
+    bound: Bound | None
 
     def starts(self, steps: Steps, sizes: Mapping[str, int]) -> int:
         """Of a joined launch, those repetitions that do anything."""
         repeats = repeats_of(steps.launch, sizes)
-        if self.name is None:
+        if self.bound is None:
             return min(repeats, 1)
-        value = steps.told[self.name].value
-        kept = [evaluate_int(value, {**sizes, STEP: step}) <= self.most for step in range(repeats)]
+        told = [evaluate_int(self.bound.value, {**sizes, STEP: step}) for step in range(repeats)]
+        kept = [value <= self.bound.most for value in told]
         return sum(not (at and kept[at - 1] and here) for at, here in enumerate(kept))
 
 
@@ -91,9 +102,10 @@ class Steps:
 
     @cached_property
     def same(self) -> dict[str, str]:
-        """For each pointer the first that is passed the same buffer."""
+        """For each pointer the first that is passed the same buffer, of those to what may be written if there are."""
         first = dict[str, str]()
-        pointers = [p.name for p in self.target.kernel.params if p.is_pointer]
+        ordered = sorted(self.target.kernel.params, key=lambda p: "const" in p.type.split("*")[0])
+        pointers = [p.name for p in ordered if p.is_pointer]
         return {name: first.setdefault(self.target.passed[name], name) for name in pointers}
 
     def _overlaps(self, name: str) -> bool:
@@ -118,9 +130,13 @@ class Steps:
         counts = range(len(used) + 1) if len(used) <= _TOLD else (len(used),)
         for deciding in (c for count in counts for c in combinations(used, count)):
             turns = self._turns(deciding)
-            tile = None if not turns else _tile_of(turns, deciding, blocks, self.threads)
-            if tile is not None:
-                return tile
+            if turns:
+                elements, keeping = _elements(turns, blocks, self.threads)
+                own = {id(turn) for turn in keeping}
+                beyond = [turn for turn in turns if id(turn) not in own]
+                bound = self._bound(deciding, keeping, beyond) if beyond else None
+                if keeping and (bound is not None or not beyond):
+                    return Tile(blocks, elements, bound)
         return None
 
     def _turns(self, deciding: tuple[str, ...]) -> tuple[Turn, ...] | None:
@@ -147,7 +163,26 @@ class Steps:
                 if reach is None:
                     yield None
                     return
-                yield Turn(numbers, grid, reach)
+                yield Turn(numbers, known, grid, reach)
+
+    def _bound(self, deciding: tuple[str, ...], keeping: Sequence[Turn], beyond: Sequence[Turn]) -> Bound | None:
+        """What tells those apart: a number that they are told, or what another leaves when that is taken from it."""
+        for at, name in enumerate(deciding) if keeping else ():
+            told = self.told[name].value
+            own = [turn.numbers[at] for turn in keeping], [turn.numbers[at] for turn in beyond]
+            found = _between(name, told, *own)
+            for other in keeping[0].scalars if found is None and min(*own[0], *own[1]) >= 0 else ():
+                whole = [t.scalars.get(other, 0) for t in keeping], [t.scalars.get(other, 0) for t in beyond]
+                size = self.target.size_text(Name(other))
+                if size is None or min(*whole[0], *whole[1]) < 0 or max(*own[0], *own[1]) > _BITS:
+                    continue
+                less = [[n - m for n, m in zip(w, o, strict=True)] for w, o in zip(whole, own, strict=True)]
+                shifted = [[n >> m for n, m in zip(w, o, strict=True)] for w, o in zip(whole, own, strict=True)]
+                found = found or _between(f"(long long){other} - (long long){name}", f"({size}) - ({told})", *less)
+                found = found or _between(f"((long long){other} >> {name})", f"({size}) >> ({told})", *shifted)
+            if found is not None:
+                return found
+        return None
 
     def _scalars(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """The other numbers that the kernel is passed, as far as sizes tell."""
@@ -191,6 +226,11 @@ class Steps:
         return found
 
 
+def _between(text: str, value: str, keeping: Sequence[int], beyond: Sequence[int]) -> Bound | None:
+    """The bound that all of the first keep, and none of the others."""
+    return Bound(text, value, max(keeping)) if max(keeping) < min(beyond) else None
+
+
 def _sampled(grid: int) -> list[int]:
     """The first and the last block of some tiles, of each number of blocks that make one."""
     found = set[int]()
@@ -218,26 +258,16 @@ def _widen(reach: dict[int, Span], visit: Visit, part: list[int]) -> None:
             reach[block] = min(low, before[0]), max(high, before[1])
 
 
-def _tile_of(turns: tuple[Turn, ...], deciding: tuple[str, ...], blocks: int, threads: int) -> Tile | None:
-    """The smallest elements for each buffer of which most repetitions keep to a tile."""
-    own = {name for turn in turns for name in turn.reach}
-    elements, keeping = dict[str, int](), {turn.numbers for turn in turns}
-    for name in sorted(own):
+def _elements(turns: Sequence[Turn], blocks: int, threads: int) -> tuple[dict[str, int], list[Turn]]:
+    """The fewest elements for each buffer of which most repetitions keep to a tile, and these repetitions."""
+    elements, keeping = dict[str, int](), list(turns)
+    for name in sorted({name for turn in turns for name in turn.reach}):
         kept = {w: [t for t in turns if _keeps(t, name, blocks, blocks * threads * w)] for w in WIDTHS}
         width = max(WIDTHS, key=lambda w: len(kept[w]))
         elements[name] = blocks * threads * width
-        apart = {id(t) for t in kept[width]}
-        keeping -= {t.numbers for t in turns if id(t) not in apart}
-    beyond = {turn.numbers for turn in turns} - keeping
-    if not keeping:
-        return None
-    if not beyond:
-        return Tile(blocks, elements, None, 0)
-    for at, name in enumerate(deciding):
-        most = max(numbers[at] for numbers in keeping)
-        if most < min(numbers[at] for numbers in beyond):
-            return Tile(blocks, elements, name, most)
-    return None
+        own = {id(turn) for turn in kept[width]}
+        keeping = [turn for turn in keeping if id(turn) in own]
+    return elements, keeping
 
 
 def _keeps(turn: Turn, name: str, blocks: int, elements: int) -> bool:

@@ -111,10 +111,10 @@ class Joined:
         """The launch: where a step is no longer to be begun its grid is empty."""
         tiles = f"ceil_div({launch.grid[0]}, {self.tile.blocks})"
         grid = f"{tiles} if step == 0 else 0"
-        if self.tile.name is not None:
-            value = self.steps.told[self.tile.name].value
+        if self.tile.bound is not None:
+            value, most = self.tile.bound.value, self.tile.bound.most
             before = re.sub(rf"\b{STEP}\b", f"({STEP} - 1)", value)
-            joined = f"({value}) <= {self.tile.most}", f"({before}) <= {self.tile.most}"
+            joined = f"({value}) <= {most}", f"({before}) <= {most}"
             grid = f"{tiles} if step == 0 else (({tiles} if ({joined[1]}) == 0 else 0) if {joined[0]} else {tiles})"
         told = set(self.steps.told)
         args = [a for p, a in zip(self.steps.target.kernel.params, launch.args, strict=True) if p.name not in told]
@@ -158,11 +158,11 @@ class Joined:
 
     def _far(self) -> list[str]:
         """A step that reaches beyond the tile."""
-        if self.tile.name is None:
+        if self.tile.bound is None:
             return []
         told = self._numbers(self._names["step"])
         own = [f"const auto {name} = {text};" for name, text in told.items()]
-        test = f"if (!({self.tile.name} <= {self.tile.most})) {{"
+        test = f"if (!({self.tile.bound.text} <= {self.tile.bound.most})) {{"
         inner = [*self._turns({}, ["0u"] * len(self._written)), "return;"]
         return ["{", *indent([*own, test, *indent(inner), "}"]), "}"]
 
@@ -186,8 +186,8 @@ class Joined:
             for name, text in self._numbers(f"({chunk} + (int)threadIdx.x)").items()
         ]
         inside = [f"const {kind} {name} = {n[f'{name}_of']}[{n['at']}];" for name, kind in params.items()]
-        if self.tile.name is not None:
-            inside += [f"{more} = {self.tile.name} <= {self.tile.most};", f"if (!{more}) break;"]
+        if self.tile.bound is not None:
+            inside += [f"{more} = {self.tile.bound.text} <= {self.tile.bound.most};", f"if (!{more}) break;"]
         inside += [*self._turns(buffers, firsts), "__syncthreads();"]
         at, steps = n["at"], n["steps"]
         loop = [
