@@ -149,6 +149,8 @@ class State:
             case None:
                 raise UnsureError
             case Variable(key, part):
+                if isinstance(value, Pointer) and (part or not self.types[key].endswith(("*", "auto"))):
+                    raise UnsureError  # a record that points somewhere
                 self.set(key, None if part else self.as_type(value, self.types[key]), lanes)
             case Pointer(array) if array in self.buffers:
                 self._visit(place, lanes, "write")
@@ -158,6 +160,8 @@ class State:
                     self.forget(array)
                 else:
                     self.set((array, at), self.as_type(value, self.types[array]), lanes)
+            case Pointer() if isinstance(value, Pointer):
+                raise UnsureError
             case Pointer(array):
                 known = self._constant(place, lanes) == 0
                 self.set(array, self.as_type(value, self.types[array]) if known else None, lanes)

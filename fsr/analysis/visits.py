@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from fsr.analysis.definitions import shadowing
 from fsr.analysis.macros import expanded, hides_names
 from fsr.analysis.thread_state import Pointer, State, UnsureError, Value, Visit, same
 from fsr.analysis.types import aliases
@@ -66,8 +67,11 @@ def visits(
     }
     everyone = np.ones(lanes, bool)
     try:
+        if _shadows(kernel):
+            return None
         for param in kernel.params:
             walk.given(param.type, param.name, same.get(param.name, param.name))
+        walk.known = {name: v for name, v in walk.known.items() if (0, name) not in walk.types}  # functions see none
         walk.block(_read(kernel, source).body, everyone)
     except (UnsureError, _JumpError, FsrError):
         return None
@@ -81,7 +85,13 @@ def _functions(source: str) -> Mapping[str, tuple[KernelForm, str]]:
     times = Counter(n for i in items for n in i.names)
     heads = {n: source[i.start : i.body] for i in items for n in i.names}
     forms = {n: _read(f, source) for n, f in parse_device_functions(source).items() if times[n] == 1}
-    return {n: (f, _result_type(heads.get(n, ""), n)) for n, f in forms.items() if not hides_names(f, source)}
+    return {n: (f, _result_type(heads.get(n, ""), n)) for n, f in forms.items()
+            if not hides_names(f, source) and not _shadows(f)}  # fmt: skip
+
+
+def _shadows(form: KernelForm) -> bool:
+    """Whether a name stands for two variables at one place: here a name of a function is one."""
+    return bool(shadowing(form.body, frozenset(p.name for p in form.params)))
 
 
 def _read(form: KernelForm, source: str) -> KernelForm:
@@ -176,6 +186,8 @@ class _Walk(State):
 
     def _declare(self, s: Declare, lanes: Lanes) -> None:
         key = (self.frame, s.name)
+        if s.type.count("*") + bool(s.dims) > 1:
+            raise UnsureError  # pointers behind pointers
         if {"__shared__", "static", "extern"} & set(s.qualifiers):
             raise UnsureError
         if "&" in s.type and s.init is not None:
@@ -348,6 +360,8 @@ class _Walk(State):
         return self.as_type(result, self.spelt(type_))
 
     def _bind(self, key: tuple[int, str], type_: str, argument: Expr, lanes: Lanes) -> None:
+        if type_.count("*") > 1:
+            raise UnsureError
         self.types[key] = self.spelt(type_)
         place = self.place(argument, lanes) if "&" in type_ else None
         if place is not None:
