@@ -307,11 +307,25 @@ __global__ void k(const float *in, float *out, int n, int stage)
 }
 """
 )
+BATCHED = contract('x = {role = "inout", dtype = "float32", shape = ["3", "2 * 2 ** logn"], alignment = 8}',
+                   repeated('"x", "2 ** logn", "1 << step"').replace(
+                       'grid = "ceil_div(2 ** logn // 2, 64)"', 'grid = ["ceil_div(2 ** logn // 2, 64)", "3"]')) + """
+__global__ void k(float2 *x, int n, int half)
+{
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t >= n / 2 || blockIdx.y >= gridDim.y) return;
+    float2 *row = x + blockIdx.y * n;
+    int i = t / half * 2 * half + t % half;
+    float2 a = row[i], b = row[i + half];
+    row[i] = make_float2(a.x + b.x, a.y - b.y);
+    row[i + half] = make_float2(a.x - b.x, a.y + b.y);
+}
+"""  # fmt: skip
 
 STYLES = {
     "gate": GATE, "controlled": CONTROLLED, "two-bits": TWO_BITS, "fourier": FOURIER, "swaps": SWAPS,
     "pointed": POINTED, "named": NAMED, "neighbours": NEIGHBOURS, "macros": MACROS, "reversed": REVERSED,
-    "interleaved": INTERLEAVED, "uneven": UNEVEN, "backwards": BACKWARDS, "in-place": IN_PLACE,
+    "interleaved": INTERLEAVED, "uneven": UNEVEN, "backwards": BACKWARDS, "in-place": IN_PLACE, "batched": BATCHED,
 }  # fmt: skip
 
 
@@ -343,6 +357,8 @@ def test_a_kernel_that_is_launched_elsewhere_stays(subject_from) -> None:
         (MACROS, "#define AT(p, i) ((p)[(i)])", "#define AT(p, i) x[i + 0]"),
         (NEIGHBOURS, "i - i % 16", "0"),
         (NEIGHBOURS, "y[left]", "y[weights[i & 3]]"),
+        (BATCHED, "x + blockIdx.y * n", "x + blockIdx.y * (n / 2)"),
+        (BATCHED, 'shape = ["3", "2 * 2 ** logn"]', 'shape = ["7", "2 * 2 ** logn"]'),
         (UNEVEN, "count[t] += 1", "count[0] += 1"),
         (FOURIER, "struct Complex { float re, im; };", "struct Complex { float re; int im; };"),
     ],

@@ -124,6 +124,6 @@ def _gain(target: Target, steps: Steps, tile: Tile, multiprocessors: int) -> flo
     product, sizes = 1.0, target.contract.timed_sizes()
     for one in sizes:
         fewer = repeats_of(target.launch, one) / max(tile.starts(steps, one), 1)
-        tiles = evaluate_int(target.launch.grid[0], one) / tile.blocks
+        tiles = evaluate_int(target.launch.grid[0], one) * evaluate_int(steps.rows, one) / tile.blocks
         product *= max(fewer * min(1.0, tiles / multiprocessors), 1.0)
     return min(_MOST_GAIN, float(product ** (1 / max(len(sizes), 1))))

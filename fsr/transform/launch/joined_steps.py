@@ -26,6 +26,7 @@ from fsr.source.braces import without_braces
 from fsr.source.form import Declare, Name, Param
 from fsr.source.walk import names_mentioned, walk_stmts
 from fsr.transform.launch.cooperation import cooperates
+from fsr.transform.launch.joined_elements import element_of
 from fsr.transform.sizes import sample_sizes
 from fsr.transform.target import Target
 
@@ -49,6 +50,19 @@ class Bound:
     text: str
     value: str
     most: int
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a grid, and the elements of one in each buffer that has whole ones."""
+
+    count: int
+    lengths: Mapping[str, int]
+
+    @property
+    def sampled(self) -> list[int]:
+        """Those that are looked at."""
+        return sorted({0, min(1, self.count - 1), self.count // 2, self.count - 1})
 
 
 @dataclass(frozen=True)
@@ -83,7 +97,8 @@ class Tile:
 
 @dataclass(frozen=True)
 class Steps:
-    """A launch that is repeated. ``threads``: of its blocks, which are one-dimensional."""
+    """A launch that is repeated. ``threads``: of its blocks, which are one-dimensional. Where its grid has two axes,
+    each row of it has as large a part of every buffer to itself."""
 
     target: Target
     threads: int
@@ -99,6 +114,16 @@ class Steps:
         """Parameters that are another number at each repetition."""
         pairs = zip(self.target.kernel.params, self.launch.args, strict=True)
         return {p.name: a for p, a in pairs if isinstance(a, ScalarArgument) and STEP in names(a.value)}
+
+    @property
+    def rows(self) -> str:
+        """How many rows of blocks there are, as a size expression."""
+        return self.launch.grid[1]
+
+    def count(self, param: Param) -> str | None:
+        """The elements of a row in a buffer, as a size expression."""
+        element = element_of(self.target, param)
+        return None if element is None else element.count if self.rows == "1" else f"({element.count}) // ({self.rows})"
 
     @cached_property
     def same(self) -> dict[str, str]:
@@ -153,13 +178,14 @@ class Steps:
         seen = set[tuple[object, ...]]()
         for sizes in list(sampled.values())[:_SIZES]:
             grid, known = evaluate_int(self.launch.grid[0], sizes), self._scalars(sizes)
+            rows = self._rows_at(sizes)
             steps = range(repeats_of(self.launch, sizes)) if values else range(1)
             for numbers in dict.fromkeys(tuple(evaluate_int(v, {**sizes, STEP: s}) for v in values) for s in steps):
-                alike = (grid, tuple(sorted(known.items())), numbers)
-                if grid <= 0 or alike in seen:
+                alike = (grid, rows.count, tuple(sorted(known.items())), numbers)
+                if grid <= 0 or rows.count <= 0 or alike in seen:
                     continue
                 seen.add(alike)
-                reach = self._reach(known | dict(zip(deciding, numbers, strict=True)), grid)
+                reach = self._reach(known | dict(zip(deciding, numbers, strict=True)), grid, rows)
                 if reach is None:
                     yield None
                     return
@@ -184,6 +210,15 @@ class Steps:
                 return found
         return None
 
+    def _rows_at(self, sizes: Mapping[str, int]) -> Rows:
+        """Of some sizes: a buffer whose rows are not whole has no length."""
+        rows, lengths = evaluate_int(self.rows, sizes), dict[str, int]()
+        for param in self.target.kernel.params if rows > 1 else ():
+            element = element_of(self.target, param) if param.is_pointer else None
+            if element is not None and (whole := evaluate_int(element.count, sizes)) % rows == 0:
+                lengths[param.name] = whole // rows
+        return Rows(rows, lengths)
+
     def _scalars(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """The other numbers that the kernel is passed, as far as sizes tell."""
         found: dict[str, int] = {}
@@ -193,13 +228,14 @@ class Steps:
                 found[param.name] = int(value)
         return found
 
-    def _reach(self, known: Known, grid: int) -> dict[str, dict[int, Span]] | None:
-        """What blocks go to of the buffers that any of them writes."""
+    def _reach(self, known: Known, grid: int, rows: Rows) -> dict[str, dict[int, Span]] | None:
+        """What blocks go to of the buffers that any of them writes, from where their row begins."""
         blocks, found = _sampled(grid), list[tuple[list[int], list[Visit]]]()
-        each = max(_LANES // self.threads, 1)
+        each = max(_LANES // self.threads // len(rows.sampled), 1)
         for part in (blocks[at : at + each] for at in range(0, len(blocks), each)):
-            more = {**self.target.constants, **known, **self._ids(part, grid)}
-            gone = visits(self.target.source, self.target.kernel, more, len(part) * self.threads, self.same)
+            more = {**self.target.constants, **known, **self._ids(part, grid, rows)}
+            lanes = len(part) * self.threads * len(rows.sampled)
+            gone = visits(self.target.source, self.target.kernel, more, lanes, self.same)
             if gone is None:
                 return None
             found.append((part, gone))
@@ -208,21 +244,22 @@ class Steps:
         }
         if any(v.offsets is None or v.kind == "other" for _, gone in found for v in gone if v.array in own):
             return None
-        if not own or any(self._overlaps(name) for name in own):
+        if not own or any(self._overlaps(name) or (rows.count > 1 and name not in rows.lengths) for name in own):
             return None
         reach: dict[str, dict[int, Span]] = {name: {} for name in own}
         for part, gone in found:
             for visit in (v for v in gone if v.array in own):
-                _widen(reach[visit.array], visit, part)
+                _widen(reach[visit.array], visit, part, rows)
         return reach
 
-    def _ids(self, blocks: list[int], grid: int) -> dict[str, Values | int]:
+    def _ids(self, blocks: list[int], grid: int, rows: Rows) -> dict[str, Values | int]:
         """What the threads of some blocks are told of their places."""
         found: dict[str, Values | int] = {f"{v}.{axis}": 0 for v in ("threadIdx", "blockIdx") for axis in "yz"}
         found |= {f"{v}.{axis}": 1 for v in ("blockDim", "gridDim") for axis in "yz"}
-        found |= {"blockDim.x": self.threads, "gridDim.x": grid}
-        found["threadIdx.x"] = np.tile(np.arange(self.threads), len(blocks))
-        found["blockIdx.x"] = np.repeat(np.asarray(blocks), self.threads)
+        found |= {"blockDim.x": self.threads, "gridDim.x": grid, "gridDim.y": rows.count}
+        found["threadIdx.x"] = np.tile(np.arange(self.threads), len(blocks) * len(rows.sampled))
+        found["blockIdx.x"] = np.tile(np.repeat(np.asarray(blocks), self.threads), len(rows.sampled))
+        found["blockIdx.y"] = np.repeat(np.asarray(rows.sampled), len(blocks) * self.threads)
         return found
 
 
@@ -245,13 +282,14 @@ def _tiles(grid: int, blocks: int) -> list[int]:
     return sorted({0, min(1, last), last // 2, last})
 
 
-def _widen(reach: dict[int, Span], visit: Visit, part: list[int]) -> None:
+def _widen(reach: dict[int, Span], visit: Visit, part: list[int], rows: Rows) -> None:
     """Take in what a visit goes to."""
     assert visit.offsets is not None
-    shape = (len(part), -1)
-    lanes, offsets = visit.lanes.reshape(shape), visit.offsets.reshape(shape)
-    least = np.where(lanes, offsets, np.iinfo(np.int64).max).min(axis=1)
-    most = np.where(lanes, offsets, np.iinfo(np.int64).min).max(axis=1)
+    shape = (len(rows.sampled), len(part), -1)
+    begins = np.asarray(rows.sampled)[:, None, None] * rows.lengths.get(visit.array, 0)
+    lanes, offsets = visit.lanes.reshape(shape), visit.offsets.reshape(shape) - begins
+    least = np.where(lanes, offsets, np.iinfo(np.int64).max).min(axis=(0, 2))
+    most = np.where(lanes, offsets, np.iinfo(np.int64).min).max(axis=(0, 2))
     for block, low, high in zip(part, least.tolist(), most.tolist(), strict=True):
         if low <= high:
             before = reach.get(block, (low, high))
@@ -281,9 +319,9 @@ def _keeps(turn: Turn, name: str, blocks: int, elements: int) -> bool:
 
 
 def steps_of(target: Target) -> Steps | None:
-    """A repeated launch whose ids are of one axis, and whose threads have to do with memory alone."""
+    """A repeated launch whose threads are of one axis, and have to do with memory alone."""
     launch, kernel = target.launch, target.kernel
-    flat = all(extent == "1" for extent in (*launch.grid[1:], *launch.block[1:]))
+    flat = all(extent == "1" for extent in (launch.grid[2], *launch.block[1:]))
     if not flat or launch.reshaped or not launch.block[0].isdigit() or kernel.template is not None:
         return None
     pointers = {p.name for p in kernel.params if p.is_pointer}

@@ -16,7 +16,6 @@ from fsr.source.form import Binary, Expr, Index, KernelForm, Name, OpaqueExpr, O
 from fsr.source.mapping import rewrite
 from fsr.source.names import indent
 from fsr.source.walk import Block, fresh
-from fsr.transform.launch.joined_elements import element_of
 from fsr.transform.launch.joined_steps import Steps, Tile
 from fsr.transform.launch.told_ids import with_ids
 
@@ -68,6 +67,8 @@ class Joined:
         told |= {("blockDim", "x"): Name(f"{self.steps.threads}u"), ("gridDim", "x"): Name(n["grid"])}
         told |= {(v, axis): Name("0u") for v in ("threadIdx", "blockIdx") for axis in "yz"}
         told |= {(v, axis): Name("1u") for v in ("blockDim", "gridDim") for axis in "yz"}
+        if self.steps.rows != "1":  # as they are
+            told = {key: e for key, e in told.items() if key not in (("blockIdx", "y"), ("gridDim", "y"))}
         own = {p.name: Name(n[f"{p.name}_first"]) for p in self._written}
         first = {name: own[buffer] for name, buffer in self.steps.same.items() if buffer in own}
 
@@ -121,15 +122,14 @@ class Joined:
         args += [ScalarArgument("int32", STEP), ScalarArgument("int32", launch.repeat)]
         args += [ScalarArgument("uint32", launch.grid[0])]
         for param in self._written:
-            element = element_of(self.steps.target, param)
-            assert element is not None
-            args.append(ScalarArgument("uint32", element.count))
+            count = self.steps.count(param)
+            assert count is not None
+            args.append(ScalarArgument("uint32", count))
         args += [ScalarArgument("int64", s) for s in sorted(self._sizes)]
         space = bare_name(launch.entry).rpartition("::")
         entry = space[0] + space[1] + self.name
-        return replace(
-            launch, entry=entry, grid=(grid, "1", "1"), block=(str(self.threads), "1", "1"), args=tuple(args)
-        )
+        shape = (grid, self.steps.rows, "1"), (str(self.threads), "1", "1")
+        return replace(launch, entry=entry, grid=shape[0], block=shape[1], args=tuple(args))
 
     def _numbers(self, step: str) -> dict[str, str]:
         """By parameter that is told a number of the repetition: that, in C."""
@@ -175,10 +175,9 @@ class Joined:
         lines += [f"__shared__ {bare(p.type)} {buffers[p.name]}[{elements[p.name]}];" for p in self._written]
         params = {name: bare(self.steps.target.kernel.param(name).type) for name in told}
         lines += [f"__shared__ {kind} {n[f'{name}_of']}[{self.threads}];" for name, kind in params.items()]
-        lines += [
-            f"const unsigned {first} = blockIdx.x * {elements[p.name]}u;"
-            for first, p in zip(firsts, self._written, strict=True)
-        ]
+        for first, p in zip(firsts, self._written, strict=True):
+            row = "" if self.steps.rows == "1" else f"blockIdx.y * {n[f'{p.name}_count']} + "
+            lines.append(f"const unsigned {first} = {row}blockIdx.x * {elements[p.name]}u;")
         lines += self._copy("{tile}[{at}] = {buffer}[{first} + {at}];")
         chunk, step, more, threads = n["chunk"], n["step"], n["more"], self.threads
         own = [
@@ -213,5 +212,6 @@ class Joined:
             head = (
                 f"for (unsigned {at} = threadIdx.x; {at} < {self.tile.elements[p.name]}u; {at} += {self.threads}u) {{"
             )
-            lines += [head, f"    if ({first} + {at} < {count}) {text.format(**parts)}", "}"]
+            place = first if self.steps.rows == "1" else f"blockIdx.x * {self.tile.elements[p.name]}u"
+            lines += [head, f"    if ({place} + {at} < {count}) {text.format(**parts)}", "}"]
         return lines
