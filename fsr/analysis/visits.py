@@ -7,22 +7,17 @@ and what these set differently is not known either.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from fsr.analysis.definitions import shadowing
-from fsr.analysis.macros import expanded, hides_names
+from fsr.analysis.followed import as_read, functions_to_follow, shadows
 from fsr.analysis.thread_state import Pointer, State, UnsureError, Value, Visit, same
 from fsr.analysis.types import aliases
 from fsr.analysis.word_values import Kind, Lanes, Values, Word, binary, kind_of, truth, word
 from fsr.errors import FsrError
-from fsr.source.braces import without_braces
 from fsr.source.form import (
     Assign,
     Binary,
@@ -41,8 +36,6 @@ from fsr.source.form import (
     Stmt,
     While,
 )  # fmt: skip
-from fsr.source.items import flat, parse_items
-from fsr.source.parse import parse_device_functions
 from fsr.source.walk import Block, base_name, jumps, names_in, names_written, walk_exprs
 
 _TURNS = 256  # that a loop is followed
@@ -60,48 +53,22 @@ def visits(
     """What threads access of the buffers that a kernel is given, at most; None where that cannot be told. ``known``:
     parameters and constants by name, ids as ``threadIdx.x``, each one number or one a thread; ``same``: for
     parameters that point to what another does, that one's name."""
-    walk = _Walk(lanes, aliases(source), functions=_functions(source))
+    walk = _Walk(lanes, aliases(source), functions=functions_to_follow(source))
     walk.known = {
         name: word(v, Kind(32, False) if "." in name else Kind() if abs(np.max(v)) < 1 << 31 else Kind(64))
         for name, v in known.items()
     }
     everyone = np.ones(lanes, bool)
     try:
-        if _shadows(kernel):
+        if shadows(kernel):
             return None
         for param in kernel.params:
             walk.given(param.type, param.name, same.get(param.name, param.name))
         walk.known = {name: v for name, v in walk.known.items() if (0, name) not in walk.types}  # functions see none
-        walk.block(_read(kernel, source).body, everyone)
+        walk.block(as_read(kernel, source).body, everyone)
     except (UnsureError, _JumpError, FsrError):
         return None
     return walk.visits
-
-
-@lru_cache(maxsize=64)
-def _functions(source: str) -> Mapping[str, tuple[KernelForm, str]]:
-    """The functions of a file that are no overloads, with the types of their results."""
-    items = [i for i in flat(parse_items(source, strict=False)) if i.kind == "function" and i.body is not None]
-    times = Counter(n for i in items for n in i.names)
-    heads = {n: source[i.start : i.body] for i in items for n in i.names}
-    forms = {n: _read(f, source) for n, f in parse_device_functions(source).items() if times[n] == 1}
-    return {n: (f, _result_type(heads.get(n, ""), n)) for n, f in forms.items()
-            if not hides_names(f, source) and not _shadows(f)}  # fmt: skip
-
-
-def _shadows(form: KernelForm) -> bool:
-    """Whether a name stands for two variables at one place: here a name of a function is one."""
-    return bool(shadowing(form.body, frozenset(p.name for p in form.params)))
-
-
-def _read(form: KernelForm, source: str) -> KernelForm:
-    return replace(form, body=without_braces(expanded(form, source).body))
-
-
-def _result_type(head: str, name: str) -> str:
-    before = re.split(rf"\b{re.escape(name)}\s*\(", head)[0]
-    kept = re.sub(r"\b(__\w+__|static|inline|constexpr|extern|template\s*<[^>]*>)(?!\w)", " ", before)
-    return " ".join(kept.split())
 
 
 @dataclass
