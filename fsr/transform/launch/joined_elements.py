@@ -29,6 +29,9 @@ def element_of(target: Target, param: Param) -> Element | None:
     if plain in LANES:
         kind, count = LANES[plain]
         number, size = kind.bytes, kind.bytes * count
+        whole_at_once = 16 if size % 16 == 0 else size if count != 3 else number
+        if target.argument(param.name) is not None and target.alignment(param.name) < whole_at_once:
+            return None  # a kernel that goes to members alone may do with less than a copy of all
     elif size is None:
         record = numbers_in(target.source, plain)
         if record is None:
