@@ -30,7 +30,11 @@ _OTHER = _words("""
     __float22half2_rn float double int unsigned long short char bool size_t half __half __nv_bfloat16 sizeof
 """)
 PURE = frozenset([*_MATH, *(f"{name}f" for name in _MATH), *_OTHER])
-_PATTERN = re.compile(r"__(f|d|h)(add|sub|mul|maf|ma|div|sqrt|rcp)_r[nzud]|__(float|double|int|uint|ll|ull)2\w+")
+INTO = frozenset(_words("sincos sincosf __sincosf sincospi sincospif modf modff frexp frexpf"))
+"""They compute, and leave results where they are told to."""
+_PATTERN = re.compile(
+    r"make_[a-z]+[1-4]|make_cu(Double|Float)?Complex|cuC(add|sub|mul|div|fma|abs|real|imag)f?|cuConjf?|__(f|d|h)(add|sub|mul|maf|ma|div|sqrt|rcp)_r[nzud]|__(float|double|int|uint|ll|ull)2\w+"
+)
 CONSTANTS = frozenset(
     _words("INFINITY NAN FLT_MAX FLT_MIN FLT_EPSILON DBL_MAX INT_MAX INT_MIN UINT_MAX CUDART_INF_F M_PI true false")
 )

@@ -80,7 +80,7 @@ def definitions(kernel: KernelForm, functions: Functions = NO_FUNCTIONS) -> Defi
                     twice.add(name)
             case For(var=name):
                 loops.add(name)
-    changed = _changed(kernel) | _shadowing(kernel.body, frozenset(p.name for p in kernel.params))
+    changed = _changed(kernel) | shadowing(kernel.body, frozenset(p.name for p in kernel.params))
     types = {name: type_ for name, type_ in types.items() if name not in twice}
     values = {n: e for n, e in _stable(kernel, declared, changed, loops, functions).items() if n in types}
     return Definitions(types, values, changed, frozenset(shared), frozenset(loops))
@@ -117,7 +117,7 @@ def stored(target: Expr, pointers: frozenset[str] | set[str]) -> frozenset[str]:
     return frozenset([name]) if name else names_in(target)
 
 
-def _shadowing(stmts: tuple[Stmt, ...], outside: frozenset[str]) -> frozenset[str]:
+def shadowing(stmts: tuple[Stmt, ...], outside: frozenset[str]) -> frozenset[str]:
     """Names declared where the same name is visible already: what is said of one must not be used for the other."""
     found, visible = set[str](), set(outside)
     for s in stmts:
@@ -127,7 +127,7 @@ def _shadowing(stmts: tuple[Stmt, ...], outside: frozenset[str]) -> frozenset[st
         if isinstance(s, Declare):
             visible.add(s.name)
         for block in blocks_of(s):
-            found |= _shadowing(block, frozenset(visible) | ({own} if own is not None else set()))
+            found |= shadowing(block, frozenset(visible) | ({own} if own is not None else set()))
     return frozenset(found)
 
 

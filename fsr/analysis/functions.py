@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from fsr.analysis.calls import CONSTANTS, COOPERATES, is_atomic, is_load, is_pure_name
+from fsr.analysis.calls import CONSTANTS, COOPERATES, INTO, is_atomic, is_load, is_pure_name
 from fsr.errors import FsrError
 from fsr.source.form import (
     Assign,
@@ -67,7 +67,10 @@ class Functions:
         that computes or is local, or a conversion to one of ``types``. What is no call does."""
         if not isinstance(e, Call) or is_atomic(e) or is_load(e):
             return True
-        return isinstance(e.callee, Name) and (self.builtin(e.callee.text) or e.callee.text in self.local | types)
+        if not isinstance(e.callee, Name):
+            return False
+        name = e.callee.text
+        return self.builtin(name) or name in self.local | types or (name in INTO and name not in self.own)
 
 
 NO_FUNCTIONS = Functions()

@@ -130,7 +130,7 @@ def test_numbers_that_are_no_index_may_be_broken(subject_from) -> None:
         (POINTS, "x[i] = ", "x[order[i]] = "),
         (POINTS, "if (i < n)", "__syncthreads(); if (i < n)"),
         (POINTS, "if (i < n)", "atomicAdd(&x[i], 1.0f); if (i < n)"),
-        (POINTS, "if (i < n)", "float *p = x + 1; if (i < n)"),
+        (POINTS, "if (i < n) x[i] =", "float *p = x + 1; if (i < n - 1) p[i] ="),
         (POINTS, "block = 64", 'block = "min(64, logn)"'),
         (POINTS, "block = 64", "block = [32, 2]"),
         (POINTS, '"x", "y"', '"x", "x"'),

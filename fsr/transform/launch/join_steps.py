@@ -11,23 +11,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from fsr.analysis.types import bare
+from fsr.analysis.macros import expanded, hides_names
 from fsr.contract.model import repeats_of
 from fsr.expressions import evaluate_int
-from fsr.hardware.c_types import element_bytes
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate
-from fsr.source.form import Param
+from fsr.source.emit import emit_kernel
+from fsr.source.entry import function_name
+from fsr.source.form import KernelForm
 from fsr.source.narrowing import narrowed
-from fsr.source.rewrite import replace_kernel
-from fsr.transform.launch.cooperation import cooperates
-from fsr.transform.launch.joined_steps import Steps, Tile, steps_of
+from fsr.source.rewrite import insert_helpers
+from fsr.source.walk import fresh
+from fsr.transform.launch.joined_elements import element_of
+from fsr.transform.launch.joined_steps import BLOCKS, Steps, Tile, steps_of
 from fsr.transform.launch.joined_text import Joined
 from fsr.transform.plan import with_launch
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target
 
-BLOCKS = (1, 2, 4, 8, 16)  # of before, whose elements make a tile
 THREADS = (256, 512, 1024)
 _MOST_GAIN = 6.0
 
@@ -48,7 +49,7 @@ class JoinSteps:
     def _of(self, subject: Subject, target: Target, steps: Steps) -> Iterator[Move]:
         for blocks in BLOCKS:
             tile = _tile(subject, steps, blocks)
-            if tile is None or sum(tile.elements * _bytes(p) for p in steps.written) > STATIC_SHARED_BYTES // 2:
+            if tile is None or not _fits(steps, tile):
                 continue
             gain = _gain(target, steps, tile, subject.gpu.sm_count)
             for threads in THREADS:
@@ -63,24 +64,45 @@ class JoinSteps:
         tile = _tile(subject, steps, int(move.param("blocks"))) if steps is not None else None
         assert steps is not None
         assert tile is not None
-        made = Joined(steps, tile, int(move.param("threads")))
-        source = replace_kernel(target.source, target.kernel, made.kernel(), made.helpers)
+        name = fresh(f"{target.kernel.name}_steps", target.names) if _others(subject, target) else target.kernel.name
+        made = Joined(steps, tile, int(move.param("threads")), name, target.kernel.body)
         plan = with_launch(target.candidate.plan, target.position, made.launch)
+        source = _with_kernel(target, made)
         return replace(target.candidate, source=source, plan=plan, actions=(*target.candidate.actions, move.name))
 
 
+def _with_kernel(target: Target, made: Joined) -> str:
+    """The text with the new kernel in place of the old, or behind it where that is launched elsewhere; what a turn does
+    stands before it, behind all that it names."""
+    data, span = target.source.encode(), target.kernel.span
+    assert span is not None
+    old = [] if made.name == target.kernel.name else [data[slice(*span)].decode()]
+    code = "\n\n".join([*old, made.turn().rstrip("\n"), emit_kernel(made.kernel()).rstrip("\n")])
+    return insert_helpers(data[: span[0]].decode() + code + data[span[1] :].decode(), made.helpers)
+
+
 def _repeated(subject: Subject) -> Iterator[Target]:
-    """Each launch that is repeated, of a kernel that is launched nowhere else and whose threads do not cooperate."""
+    """Each launch that is repeated, of a kernel of which no other launch is."""
     launches = subject.candidate.plan.launches
     for kernel in subject.kernels.values():
-        found = [i for i, launch in enumerate(launches) if launch.entry == kernel.name]
-        if len(found) == 1 and launches[found[0]].repeated and len(launches[found[0]].args) == len(kernel.params):
+        own = [i for i, launch in enumerate(launches) if function_name(launch.entry) == kernel.name]
+        found = [i for i in own if launches[i].repeated]
+        if len(found) == 1 and len(launches[found[0]].args) == len(kernel.params) and kernel.span is not None:
             region = f"kernel:{kernel.name}" if len(launches) > 1 else "kernel"
-            target = Target(
-                replace(kernel, body=narrowed(kernel.body)), found[0], subject.candidate, subject.contract, region
-            )
-            if kernel.span is not None and not cooperates(target):
-                yield target
+            form = _shown(kernel, subject.candidate.source)
+            yield Target(form, found[0], subject.candidate, subject.contract, region)
+
+
+def _shown(kernel: KernelForm, source: str) -> KernelForm:
+    """The kernel with macros written out where they hide what it accesses."""
+    form = expanded(kernel, source) if hides_names(kernel, source) else kernel
+    return replace(form, body=narrowed(form.body))
+
+
+def _others(subject: Subject, target: Target) -> bool:
+    """Whether other launches need the kernel as it is."""
+    named = [function_name(launch.entry) for launch in subject.candidate.plan.launches]
+    return named.count(target.kernel.name) > 1
 
 
 def _steps(subject: Subject, target: Target) -> Steps | None:
@@ -91,8 +113,10 @@ def _tile(subject: Subject, steps: Steps, blocks: int) -> Tile | None:
     return subject.once(("tile", steps.target.kernel.name, blocks), lambda: steps.tile(blocks))
 
 
-def _bytes(param: Param) -> int:
-    return element_bytes(bare(param.type)) or STATIC_SHARED_BYTES
+def _fits(steps: Steps, tile: Tile) -> bool:
+    """Whether the elements of a tile are numbers that shared memory has room for, twice."""
+    each = [(element_of(steps.target, p), tile.elements[p.name]) for p in steps.written(tile)]
+    return sum(STATIC_SHARED_BYTES if e is None else e.bytes * n for e, n in each) <= STATIC_SHARED_BYTES // 2
 
 
 def _gain(target: Target, steps: Steps, tile: Tile, multiprocessors: int) -> float:
@@ -100,6 +124,6 @@ def _gain(target: Target, steps: Steps, tile: Tile, multiprocessors: int) -> flo
     product, sizes = 1.0, target.contract.timed_sizes()
     for one in sizes:
         fewer = repeats_of(target.launch, one) / max(tile.starts(steps, one), 1)
-        tiles = evaluate_int(target.launch.grid[0], one) / tile.blocks
+        tiles = evaluate_int(target.launch.grid[0], one) * evaluate_int(steps.rows, one) / tile.blocks
         product *= max(fewer * min(1.0, tiles / multiprocessors), 1.0)
     return min(_MOST_GAIN, float(product ** (1 / max(len(sizes), 1))))

@@ -9,11 +9,13 @@ from functools import cached_property
 from fsr.analysis.types import bare
 from fsr.expressions import names, to_c
 from fsr.records import STEP, Launch, ScalarArgument
+from fsr.source.braces import changed_inside
 from fsr.source.emit import emit_stmts
-from fsr.source.form import Binary, Expr, Index, KernelForm, Name, OpaqueStmt, Param
-from fsr.source.mapping import map_exprs
+from fsr.source.entry import bare_name
+from fsr.source.form import Binary, Expr, Index, KernelForm, Name, OpaqueExpr, OpaqueStmt, Param
+from fsr.source.mapping import rewrite
 from fsr.source.names import indent
-from fsr.source.walk import fresh
+from fsr.source.walk import Block, fresh
 from fsr.transform.launch.joined_steps import Steps, Tile
 from fsr.transform.launch.told_ids import with_ids
 
@@ -32,13 +34,19 @@ class Joined:
     steps: Steps
     tile: Tile
     threads: int
+    name: str  # the new kernel's
+    body: Block  # of the old one, as it is written
+
+    @cached_property
+    def _written(self) -> tuple[Param, ...]:
+        return self.steps.written(self.tile)
 
     @cached_property
     def _names(self) -> dict[str, str]:
         """Names that the kernel has none of, by what they stand for."""
         taken = set(self.steps.target.names)
-        wanted = ["turn", "first", "step", "steps", "blocks", "block", "thread", "grid", "one", "chunk", "more", "at"]
-        wanted += [f"{p.name}_{what}" for p in self.steps.written for what in ("tile", "count")]
+        wanted = ["turn", "step", "steps", "blocks", "block", "thread", "grid", "one", "chunk", "more", "at"]
+        wanted += [f"{p.name}_{what}" for p in self._written for what in ("tile", "count", "first")]
         wanted += [f"{name}_of" for name in self.steps.told] + sorted(self._sizes)
         found = {}
         for name in wanted:
@@ -59,26 +67,34 @@ class Joined:
         told |= {("blockDim", "x"): Name(f"{self.steps.threads}u"), ("gridDim", "x"): Name(n["grid"])}
         told |= {(v, axis): Name("0u") for v in ("threadIdx", "blockIdx") for axis in "yz"}
         told |= {(v, axis): Name("1u") for v in ("blockDim", "gridDim") for axis in "yz"}
-        own = {p.name for p in self.steps.written}
+        if self.steps.rows != "1":  # as they are
+            told = {key: e for key, e in told.items() if key not in (("blockIdx", "y"), ("gridDim", "y"))}
+        own = {p.name: Name(n[f"{p.name}_first"]) for p in self._written}
+        first = {name: own[buffer] for name, buffer in self.steps.same.items() if buffer in own}
 
-        def moved(e: Expr) -> Expr:
-            if isinstance(e, Index) and isinstance(e.base, Name) and e.base.text in own:
-                return Index(e.base, Binary("-", e.index, Name(n["first"])))
-            return e
+        def moved(e: Expr) -> Expr | None:
+            match e:
+                case Index(Name(name), index) if name in first:
+                    return Index(Name(name), Binary("-", rewrite(index, moved), first[name]))
+                case Name(name) if name in first:
+                    return Binary("-", e, first[name])
+                case OpaqueExpr():
+                    return changed_inside(e, lambda part: rewrite(part, moved))
+            return None
 
-        body = map_exprs(with_ids(kernel.body, told), moved)
+        body = rewrite(with_ids(self.body, told), moved)
         params = [f"{p.type} {p.name}".replace("* ", "*") for p in kernel.params]
-        params += [f"unsigned {n[name]}" for name in ("first", "block", "thread", "grid")]
-        head = f"// What a thread of {kernel.name} does; the buffers that it writes begin at element {n['first']}."
+        params += [f"unsigned {f.text}" for f in own.values()]
+        params += [f"unsigned {n[name]}" for name in ("block", "thread", "grid")]
+        head = f"// What a thread of {kernel.name} does; a buffer x that it writes begins at its element x_first."
         return (
             f"{head}\n__device__ __forceinline__ void {n['turn']}({', '.join(params)})\n{{\n{emit_stmts(body, 1)}}}\n"
         )
 
     @property
     def helpers(self) -> str:
-        """What stands before the kernel."""
-        rooted = any("isqrt" in a.value for a in self.steps.told.values())
-        return (_ROOT + "\n" if rooted else "") + self.turn()
+        """What stands at the head of the file."""
+        return _ROOT if any("isqrt" in a.value for a in self.steps.told.values()) else ""
 
     def kernel(self) -> KernelForm:
         """The kernel that goes through all steps that it can."""
@@ -86,32 +102,34 @@ class Joined:
         kept = tuple(replace(p, restrict=False) for p in old.params if p.name not in self.steps.told)
         more = [Param("int", self._names["step"]), Param("int", self._names["steps"])]
         more += [Param("unsigned int", self._names["blocks"])]
-        more += [Param("unsigned int", self._names[f"{p.name}_count"]) for p in self.steps.written]
+        more += [Param("unsigned int", self._names[f"{p.name}_count"]) for p in self._written]
         more += [Param("long long", self._names[s]) for s in sorted(self._sizes)]
         body = OpaqueStmt("\n".join(indent([*self._far(), *self._near()])).strip())
         bounds = (str(self.threads),) if old.launch_bounds else ()
-        return replace(old, params=(*kept, *more), body=(body,), launch_bounds=bounds)
+        return replace(old, name=self.name, params=(*kept, *more), body=(body,), launch_bounds=bounds)
 
     def launch(self, launch: Launch) -> Launch:
         """The launch: where a step is no longer to be begun its grid is empty."""
         tiles = f"ceil_div({launch.grid[0]}, {self.tile.blocks})"
         grid = f"{tiles} if step == 0 else 0"
-        if self.tile.name is not None:
-            value = self.steps.told[self.tile.name].value
+        if self.tile.bound is not None:
+            value, most = self.tile.bound.value, self.tile.bound.most
             before = re.sub(rf"\b{STEP}\b", f"({STEP} - 1)", value)
-            joined = f"({value}) <= {self.tile.most}", f"({before}) <= {self.tile.most}"
+            joined = f"({value}) <= {most}", f"({before}) <= {most}"
             grid = f"{tiles} if step == 0 else (({tiles} if ({joined[1]}) == 0 else 0) if {joined[0]} else {tiles})"
         told = set(self.steps.told)
         args = [a for p, a in zip(self.steps.target.kernel.params, launch.args, strict=True) if p.name not in told]
-        scratch = {s.name: s.count for s in self.steps.target.candidate.plan.scratch}
         args += [ScalarArgument("int32", STEP), ScalarArgument("int32", launch.repeat)]
         args += [ScalarArgument("uint32", launch.grid[0])]
-        for param in self.steps.written:
-            count = scratch.get(self.steps.target.passed[param.name]) or self.steps.target.elements(param.name)
+        for param in self._written:
+            count = self.steps.count(param)
             assert count is not None
             args.append(ScalarArgument("uint32", count))
         args += [ScalarArgument("int64", s) for s in sorted(self._sizes)]
-        return replace(launch, grid=(grid, "1", "1"), block=(str(self.threads), "1", "1"), args=tuple(args))
+        space = bare_name(launch.entry).rpartition("::")
+        entry = space[0] + space[1] + self.name
+        shape = (grid, self.steps.rows, "1"), (str(self.threads), "1", "1")
+        return replace(launch, entry=entry, grid=shape[0], block=shape[1], args=tuple(args))
 
     def _numbers(self, step: str) -> dict[str, str]:
         """By parameter that is told a number of the repetition: that, in C."""
@@ -124,12 +142,13 @@ class Joined:
             found[name] = f"({bare(self.steps.target.kernel.param(name).type)}){text}"
         return found
 
-    def _turns(self, buffers: dict[str, str], first: str) -> list[str]:
+    def _turns(self, buffers: dict[str, str], firsts: list[str]) -> list[str]:
         """All that the blocks of a tile do in one step."""
         n, threads = self._names, self.steps.threads
-        params = [buffers.get(p.name, p.name) for p in self.steps.target.kernel.params]
+        kernel = self.steps.target.kernel
+        params = [buffers.get(self.steps.same.get(p.name, ""), p.name) for p in kernel.params]
         block = f"blockIdx.x * {self.tile.blocks}u + {n['one']} / {threads}u"
-        passed = ", ".join([*params, first, block, f"{n['one']} % {threads}u", n["blocks"]])
+        passed = ", ".join([*params, *firsts, block, f"{n['one']} % {threads}u", n["blocks"]])
         one = n["one"]
         return [
             f"for (unsigned {one} = threadIdx.x; {one} < {self.tile.blocks * threads}u; {one} += {self.threads}u) {{",
@@ -139,23 +158,26 @@ class Joined:
 
     def _far(self) -> list[str]:
         """A step that reaches beyond the tile."""
-        if self.tile.name is None:
+        if self.tile.bound is None:
             return []
         told = self._numbers(self._names["step"])
         own = [f"const auto {name} = {text};" for name, text in told.items()]
-        test = f"if (!({self.tile.name} <= {self.tile.most})) {{"
-        inner = [*self._turns({}, "0u"), "return;"]
+        test = f"if (!({self.tile.bound.text} <= {self.tile.bound.most})) {{"
+        inner = [*self._turns({}, ["0u"] * len(self._written)), "return;"]
         return ["{", *indent([*own, test, *indent(inner), "}"]), "}"]
 
     def _near(self) -> list[str]:
         """Steps within the tile, one after the other."""
         n, told, elements = self._names, self.steps.told, self.tile.elements
-        buffers = {p.name: n[f"{p.name}_tile"] for p in self.steps.written}
+        buffers = {p.name: n[f"{p.name}_tile"] for p in self._written}
+        firsts = [n[f"{p.name}_first"] for p in self._written]
         lines = ["// Steps that keep to a tile follow one another in this launch."]
-        lines += [f"__shared__ {bare(p.type)} {buffers[p.name]}[{elements}];" for p in self.steps.written]
+        lines += [f"__shared__ {bare(p.type)} {buffers[p.name]}[{elements[p.name]}];" for p in self._written]
         params = {name: bare(self.steps.target.kernel.param(name).type) for name in told}
         lines += [f"__shared__ {kind} {n[f'{name}_of']}[{self.threads}];" for name, kind in params.items()]
-        lines += [f"const unsigned {n['first']} = blockIdx.x * {elements}u;"]
+        for first, p in zip(firsts, self._written, strict=True):
+            row = "" if self.steps.rows == "1" else f"blockIdx.y * {n[f'{p.name}_count']} + "
+            lines.append(f"const unsigned {first} = {row}blockIdx.x * {elements[p.name]}u;")
         lines += self._copy("{tile}[{at}] = {buffer}[{first} + {at}];")
         chunk, step, more, threads = n["chunk"], n["step"], n["more"], self.threads
         own = [
@@ -163,9 +185,9 @@ class Joined:
             for name, text in self._numbers(f"({chunk} + (int)threadIdx.x)").items()
         ]
         inside = [f"const {kind} {name} = {n[f'{name}_of']}[{n['at']}];" for name, kind in params.items()]
-        if self.tile.name is not None:
-            inside += [f"{more} = {self.tile.name} <= {self.tile.most};", f"if (!{more}) break;"]
-        inside += [*self._turns(buffers, n["first"]), "__syncthreads();"]
+        if self.tile.bound is not None:
+            inside += [f"{more} = {self.tile.bound.text} <= {self.tile.bound.most};", f"if (!{more}) break;"]
+        inside += [*self._turns(buffers, firsts), "__syncthreads();"]
         at, steps = n["at"], n["steps"]
         loop = [
             f"if ({chunk} + (int)threadIdx.x < {steps}) {{", *indent(own), "}",
@@ -183,11 +205,13 @@ class Joined:
 
     def _copy(self, text: str) -> list[str]:
         """All of a tile's elements that there are."""
-        n, elements = self._names, self.tile.elements
-        lines = []
-        for p in self.steps.written:
-            count, at = n[f"{p.name}_count"], n["at"]
-            parts = {"tile": n[f"{p.name}_tile"], "buffer": p.name, "first": n["first"], "at": at}
-            head = f"for (unsigned {at} = threadIdx.x; {at} < {elements}u; {at} += {self.threads}u) {{"
-            lines += [head, f"    if ({n['first']} + {at} < {count}) {text.format(**parts)}", "}"]
+        n, lines = self._names, list[str]()
+        for p in self._written:
+            count, first, at = n[f"{p.name}_count"], n[f"{p.name}_first"], n["at"]
+            parts = {"tile": n[f"{p.name}_tile"], "buffer": p.name, "first": first, "at": at}
+            head = (
+                f"for (unsigned {at} = threadIdx.x; {at} < {self.tile.elements[p.name]}u; {at} += {self.threads}u) {{"
+            )
+            place = first if self.steps.rows == "1" else f"blockIdx.x * {self.tile.elements[p.name]}u"
+            lines += [head, f"    if ({place} + {at} < {count}) {text.format(**parts)}", "}"]
         return lines
