@@ -1,9 +1,10 @@
 """Products of floats on tensor cores at the accuracy of float: each factor as two terms of tf32.
 
-A float has 24 bits, a factor of tf32 has 11. The first term is the float cut off behind those, so that what is left is
-exact and nothing overflows; the second is what the tensor core reads of that. Of ``a * b`` three
-products of the four are made, the small ones first; the fourth is at most 2^-20 of it, and what the second terms lose
-2^-21. The tensor core itself adds with few digits more than it keeps and cuts the rest off: a long sum in its registers
+A float has 24 bits, a factor of tf32 has 11. The first term is the float rounded to those, so that what is left is
+exact, has 12 bits and either sign; the second is what the tensor core reads of that: all but the last. Of ``a * b``
+three products of the four are made, the small ones first; the fourth is at most 2^-22 of it, and what the second terms
+lose 2^-22. (With a first term cut off in place of rounded both were four times that, and of one sign: of sums of 33
+products one of a million was further off than a float's may be.) The tensor core itself adds with few digits more than it keeps and cuts the rest off: a long sum in its registers
 lost sixty times what a float's does. So at most two steps are summed there, from nought, and each such sum is added as
 floats are (Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores", arXiv 2203.03341; both measured
 on an H100).
@@ -22,10 +23,10 @@ STEPS = 2  # summed before they are added as floats are
 
 FUNCTIONS = (
     """\
-// A float as two terms of tf32: its first 11 bits (mask 0xffffe000), and what they leave, of which as many are read.
+// A float as two terms of tf32: rounded to 11 bits (mask 0xffffe000), and what that leaves, of which as many are read.
 __device__ __forceinline__ void fsr_split(float x, unsigned mask, unsigned &high, unsigned &low)
 {
-    high = __float_as_uint(x) & mask;
+    high = (__float_as_uint(x) + 0x1000u) & mask;
     low = __float_as_uint(x - __uint_as_float(high));
 }
 

@@ -118,6 +118,20 @@ def test_sums_are_as_exact_as_those_of_floats(runner):
     assert split < min(1e-6, 2.0 * plain)
 
 
+@pytest.mark.parametrize(("terms", "times"), [(5, 2.5), (17, 2.0), (33, 1.5)])
+def test_short_sums_are_nearly_as_exact_as_those_of_floats(runner, terms, times):
+    """The worst of many, beside what the products of each come to without their signs."""
+    subject = matrices(a_across=False, b_across=True)
+    sizes = {"n": 192, "m": 128, "c": terms}
+    given = drawn(subject, sizes)
+    a, b = (given[x].astype("f8") for x in "ab")
+    plain, split = (
+        (np.abs(runner.outputs(x, subject.contract, sizes, given=given)["y"] - a @ b) / (np.abs(a) @ np.abs(b))).max()
+        for x in (subject.candidate, small(subject))
+    )
+    assert split < times * plain
+
+
 @pytest.mark.parametrize("odd", [1e-40, 3e38, np.inf, np.nan])
 def test_factors_of_extraordinary_size_are_left_to_the_ordinary_kernel(runner, odd):
     subject = matrices(a_across=False, b_across=False)
