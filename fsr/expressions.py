@@ -195,6 +195,31 @@ def to_c(text: str, called: Mapping[str, str] | None = None) -> str:
     return _to_c(_Called(called).visit(copy.deepcopy(parse(text))) if called else parse(text))
 
 
+def divisors(text: str) -> frozenset[int]:
+    """The numbers that something is divided by: 512 in ``ceil_div(n, 512)``."""
+    return frozenset(cast("int", d.value) for d in _divisors(parse(text)))
+
+
+def with_divisors(text: str, others: Mapping[int, int]) -> str:
+    """The expression with other numbers in the place of those divisors."""
+    tree = copy.deepcopy(parse(text))
+    found = _divisors(tree)
+    for one in found:
+        one.value = others.get(cast("int", one.value), one.value)
+    return ast.unparse(tree) if found else text
+
+
+def _divisors(tree: ast.expr) -> list[ast.Constant]:
+    found = list[ast.Constant]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.BinOp(op=ast.FloorDiv(), right=ast.Constant(value=int()) as divisor):
+                found.append(divisor)
+            case ast.Call(func=ast.Name(id="ceil_div"), args=[_, ast.Constant(value=int()) as divisor]):
+                found.append(divisor)
+    return found
+
+
 class _Called(ast.NodeTransformer):
     """Names by what else they are called; those of functions stay."""
 

@@ -102,6 +102,20 @@ def test_a_template_argument_that_is_the_block_size_changes_with_it(subject_from
     assert list(BlockSize().moves(fixed)) == []
 
 
+def test_what_a_block_has_a_share_of_follows_its_size(subject_from, apply_move, runner):
+    body = """
+    int first = blockIdx.x * (2 * B) + threadIdx.x;
+    if (first < n) y[first] = 2 * x[first];
+    if (first + B < n) y[first + B] = 2 * x[first + B];"""
+    source = line(body, grid="ceil_div(n, 512)", before="template <int B>", instance="<256>")
+    subject = subject_from(source)
+    changed = apply_move(BlockSize(), subject, "[threads=128]")
+    assert (changed.plan.launches[0].entry, changed.plan.launches[0].grid[0]) == ("k<128>", "ceil_div(n, 256)")
+    runner.check(subject, changed, *SIZES)
+    for old, new in (("2 * B", "512"), ("ceil_div(n, 512)", "ceil_div(n + 256, 512)")):
+        assert list(BlockSize().moves(subject_from(source.replace(old, new)))) == []
+
+
 def test_a_grid_stride_loop_covers_everything(subject_from, apply_move, runner):
     subject = subject_from(line())
     changed = apply_move(GridStride(), subject, "[threads=256,blocks=1056]")

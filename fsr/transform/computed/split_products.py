@@ -4,10 +4,10 @@ A float has 24 bits, a factor of tf32 has 11. The first term is the float rounde
 exact, has 12 bits and either sign; the second is what the tensor core reads of that: all but the last. Of ``a * b``
 three products of the four are made, the small ones first; the fourth is at most 2^-22 of it, and what the second terms
 lose 2^-22. (With a first term cut off in place of rounded both were four times that, and of one sign: of sums of 33
-products one of a million was further off than a float's may be.) The tensor core itself adds with few digits more than it keeps and cuts the rest off: a long sum in its registers
-lost sixty times what a float's does. So at most two steps are summed there, from nought, and each such sum is added as
-floats are (Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores", arXiv 2203.03341; both measured
-on an H100).
+products one of a million was further off than a float's may be.) The tensor core itself adds with few digits more than
+it keeps and cuts the rest off: a long sum in its registers lost sixty times what a float's does. So at most two steps
+are summed there, from nought, and each such sum is added as floats are (Ootomo and Yokota, "Recovering single precision
+accuracy from Tensor Cores", arXiv 2203.03341; both measured on an H100).
 
 Names of this text are written ``$name`` (fsr.source.names).
 """

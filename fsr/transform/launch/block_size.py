@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fsr.analysis.threads import AXES
+from fsr.expressions import divisors, with_divisors
 from fsr.records import Candidate, Launch
 from fsr.source.form import Declare, KernelForm, Stmt
 from fsr.transform.launch.pointwise import Pointwise, id_declarations, pointwise, pointwise_targets
@@ -48,10 +49,8 @@ class BlockSize:
             position = _template_position(target)
             assert position is not None
             return rewritten(
-                target,
-                move, _bounded(target.kernel, size),
-                launch=lambda one: replace(one, entry=_entry(one.entry, position, size), block=(str(size), "1", "1")),
-            )  # fmt: skip
+                target, move, _bounded(target.kernel, size), launch=lambda one: _baked(one, position, size)
+            )
         kernel = _bounded(replace(target.kernel, body=_plain(point)), size)
         block = {"x": size, "y": 1, "z": 1}
         return rewritten(target, move, kernel, launch=lambda one: regrid(one, point, block))
@@ -80,7 +79,7 @@ def _bounded(kernel: KernelForm, threads: int) -> KernelForm:
 
 def _template_position(target: Target) -> int | None:
     """Which template argument is the block size: the only integer one, equal to a one-dimensional power-of-two
-    block, whose number stands nowhere else in the kernel, while the grid does not depend on it."""
+    block, whose number stands nowhere else in the kernel, nor in the grid but as what is divided by."""
     threads = target.threads
     if target.kernel.template is None or target.block is None or target.block[1:] != (1, 1) or threads not in BAKED:
         return None
@@ -90,12 +89,23 @@ def _template_position(target: Target) -> int | None:
     if len(places) != 1 or len(arguments) != len(parameters):
         return None
     text = str(target.kernel.body)
-    if re.search(rf"'{threads}[uU]?'", text) or not re.search(
-        rf"'{parameters[places[0]]}'|\b{parameters[places[0]]}\b", text
-    ):
+    shares = {d for g in target.launch.grid for d in divisors(g) if d % threads == 0}
+    written = any(re.search(rf"'{n}[uU]?'", text) for n in {threads, *shares})
+    if written or not re.search(rf"'{parameters[places[0]]}'|\b{parameters[places[0]]}\b", text):
         return None
-    mentions = any(re.search(rf"\b{threads}\b", g) for g in (*target.launch.grid, target.launch.shared_bytes))
-    return None if mentions else places[0]
+    left = (*(with_divisors(g, dict.fromkeys(shares, 1)) for g in target.launch.grid), target.launch.shared_bytes)
+    return None if any(re.search(rf"\b{threads}\b", g) for g in left) else places[0]
+
+
+def _baked(launch: Launch, position: int, size: int) -> Launch:
+    """The launch of another instance: what each block has a share of is shared among more or fewer."""
+    old = int(template_arguments(launch.entry)[position])
+
+    def grid(text: str) -> str:
+        return with_divisors(text, {d: d // old * size for d in divisors(text) if d % old == 0})
+
+    x, y, z = map(grid, launch.grid)
+    return replace(launch, entry=_entry(launch.entry, position, size), grid=(x, y, z), block=(str(size), "1", "1"))
 
 
 def template_arguments(entry: str) -> list[str]:
