@@ -12,6 +12,7 @@ from fsr.source.walk import (
     contains_opaque,
     contains_warp_wide,
     identifiers,
+    variables,
     walk_exprs,
     walk_stmts,
 )  # fmt: skip
@@ -43,5 +44,6 @@ def cooperates(target: Target) -> bool:
 
     if not all(map(alone, walk_exprs(body))):
         return True
-    # An id as a whole, not by its parts, or what tells of a thread's place elsewhere.
+    # An id as a whole, not by its parts, or what tells of a thread's place elsewhere; a variable may have its name.
+    aware -= {*variables(body), *(p.name for p in target.kernel.params)}
     return bool(identifiers(body) & (BUILTINS | {"warpSize"} | aware))
