@@ -195,6 +195,27 @@ def to_c(text: str, called: Mapping[str, str] | None = None) -> str:
     return _to_c(_Called(called).visit(copy.deepcopy(parse(text))) if called else parse(text))
 
 
+def replaced(text: str, others: Mapping[str, str]) -> str:
+    """The expression with other parts in the place of some: of names, or of whatever is written as a key is."""
+    change = _Replaced({ast.dump(parse(old)): parse(new) for old, new in others.items()})
+    tree = change.visit(copy.deepcopy(parse(text)))
+    return ast.unparse(tree) if change.found else text
+
+
+class _Replaced(ast.NodeTransformer):
+    def __init__(self, others: Mapping[str, ast.expr]) -> None:
+        self._others, self.found = others, False
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        other = self._others.get(ast.dump(node))
+        if other is not None:
+            self.found = True
+            return copy.deepcopy(other)
+        if isinstance(node, ast.Call):  # a function's name is no part
+            return ast.Call(node.func, [cast("ast.expr", self.visit(a)) for a in node.args], [])
+        return self.generic_visit(node)
+
+
 def divisors(text: str) -> frozenset[int]:
     """The numbers that something is divided by: 512 in ``ceil_div(n, 512)``."""
     return frozenset(cast("int", d.value) for d in _divisors(parse(text)))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fsr.errors import ContractError
-from fsr.expressions import evaluate, evaluate_int, fingerprint, names, to_c
+from fsr.expressions import divisors, evaluate, evaluate_int, fingerprint, names, replaced, to_c, with_divisors
 
 SIZES = {"n": 1000, "m": 7, "k": 1}
 VALUES = [
@@ -45,6 +45,18 @@ def test_values(text: str, value: int) -> None:
 def test_functions_beside_the_operators() -> None:
     assert [evaluate("next_pow2(n)", {"n": n}) for n in (0, 1, 5, 64, 65)] == [1, 1, 8, 64, 128]
     assert evaluate("isqrt(n)", {"n": 99}) == 9
+
+
+def test_parts_are_replaced_as_they_are_written() -> None:
+    assert replaced("ceil_div(n - m // 2, 32)", {"n - m // 2": "count"}) == "ceil_div(count, 32)"
+    assert replaced("min(count, 7) * count", {"count": "n - m"}) == "min(n - m, 7) * (n - m)"
+    assert replaced("max(n, 1)", {"max": "m", "k": "m"}) == "max(n, 1)"  # the name of a function is no part
+
+
+def test_divisors() -> None:
+    text = "min(ceil_div(n, 512), 1024) + m // 256"
+    assert divisors(text) == {512, 256}
+    assert with_divisors(text, {512: 128, 1024: 1}) == "min(ceil_div(n, 128), 1024) + m // 256"
 
 
 def test_what_differs_at_large_sizes_only_is_not_taken_for_one() -> None:

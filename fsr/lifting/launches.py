@@ -77,7 +77,8 @@ def known_alone(contract: Contract, candidate: Candidate, lifting: Steps) -> Ite
     """The launches of a plan of which each is known for itself."""
     kernels = parse_kernels(candidate.source)
     for one in launches_alone(contract, candidate.plan):
-        if one.kernel in kernels and not steps(one.launches[0]):  # sizes at which there is no such repetition
+        # Not of numbers that are told for a launch: what is drawn for them need not fit the sizes that are drawn.
+        if one.kernel in kernels and not one.told.names and not steps(one.launches[0]):
             with suppress(Refused):
                 computation = lifting.lifted(one.contract, as_candidate(one, candidate))
                 told = with_computation(one, computation, emit_kernel(kernels[one.kernel]))
@@ -89,7 +90,7 @@ def by_launches(contract: Contract, candidate: Candidate, lift: Lift) -> Computa
     """What the plan computes, by what each launch does; where some do not tell, by those up to one and those behind it,
     as a scan of several launches before what reads it. ``lift``: of a plan of some launches. Raises Refused."""
     why = list[Refused]()
-    again = any(one.often for one in launches_alone(contract, candidate.plan))
+    again = any(one.often and not one.told.names for one in launches_alone(contract, candidate.plan))
     for parts in itertools.islice(_partings(len(candidate.plan.launches)), 1 if again else None):
         try:
             return _by_parts(contract, candidate, parts, lift)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from fsr.computation.computation import Computation, Statement
 from fsr.computation.expression import Load
@@ -12,18 +12,21 @@ from fsr.errors import ContractError
 from fsr.expressions import evaluate_int, fingerprint, names
 from fsr.records import STEP, Candidate, Launch, Plan, Role, ScalarArgument, Scratch
 from fsr.source.entry import function_name
+from fsr.transform.alike import Told, told_apart, with_told
 from fsr.transform.sizes import largest
 
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """A launch of a plan, for itself. ``launches``: it, and those that do the same with other buffers; ``contract``: of
-    the first one, which may change whatever it does not only read; ``often``: whether its kernel is launched more than
-    once, in turn or again and again; ``computation``: None where it is not known; ``text``: the kernel that does it."""
+    """A launch of a plan, for itself. ``launches``: it, and those that do the same with other buffers and numbers;
+    ``contract``: of the first one, with names for these numbers, which may change whatever it does not only read;
+    ``often``: whether its kernel is launched more than once, in turn or again and again; ``told``: how its launches
+    are told apart; ``computation``: None where it is not known; ``text``: the kernel that does it."""
 
     launches: tuple[Launch, ...]
     contract: Contract
     often: bool = False
+    told: Told = field(default_factory=Told)
     computation: Computation | None = None
     text: str = ""
 
@@ -44,15 +47,20 @@ def launches_alone(contract: Contract, plan: Plan) -> tuple[Alone, ...]:
         return ()
     found = []
     for kernel in dict.fromkeys(function_name(x.entry) for x in plan.launches):
-        first, *others = dict.fromkeys(x for x in plan.launches if function_name(x.entry) == kernel)
-        if any(mapping(first, x, buffers) is None for x in others):
-            continue
-        once, told = replace(first, repeat="1"), with_step(contract, first) if steps(first) else contract
+        every = tuple(dict.fromkeys(x for x in plan.launches if function_name(x.entry) == kernel))
+        told = told_apart(every, contract)
         if told is None:
             continue
-        own = alone(told, buffers, replace(plan, launches=(once,), scratch=()))
-        often = plan.launches.count(first) + len(others) > 1 or first.repeated
-        found.append(Alone((first, *others), own, often))
+        first, *others = (told.general(x) for x in every)
+        if any(mapping(first, x, buffers) is None for x in others):
+            continue
+        stepped = with_step(contract, first) if any(map(steps, every)) else contract
+        wider = None if stepped is None else with_told(stepped, told, every)
+        if wider is None:
+            continue
+        own = alone(wider, buffers, replace(plan, launches=(replace(first, repeat="1"),), scratch=()))
+        often = sum(x in every for x in plan.launches) > 1 or first.repeated
+        found.append(Alone(every, own, often, told))
     return tuple(found)
 
 

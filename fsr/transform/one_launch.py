@@ -2,7 +2,7 @@
 
 A plan of stages that branch on what the stage before found tells nothing as a whole; a stage does. And a kernel that is
 launched again and again may be changed where all its launches do the same: those that follow get what the first one
-gets, with their buffers in the place of its own.
+gets, with their buffers and numbers in the place of its own.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from fsr.expressions import names
 from fsr.records import Candidate, Launch, Plan, Scratch
 from fsr.source.emit import emit_kernel
 from fsr.transform.launch_alone import Alone, as_candidate, buffers_of, launches_alone, mapping
@@ -92,17 +93,20 @@ def _spliced(subject: Subject, one: Alone, made: Candidate) -> Plan | None:
     again = len(places) > 1 or places[0].repeated
     if (places[0].repeated and len(made.plan.launches) > 1) or (again and any(s.zeroed for s in made.plan.scratch)):
         return None
+    if any(names(s.count) & {name for _, name in one.told.names} for s in made.plan.scratch):
+        return None
     called = _called(plan, made.plan.scratch)
     buffers, launches = buffers_of(subject.contract, plan), list[Launch]()
     for x in plan.launches:
         if x not in one.launches:
             launches.append(x)
             continue
-        names = mapping(one.launches[0], x, buffers)
-        assert names is not None
+        passed = mapping(one.told.general(one.launches[0]), one.told.general(x), buffers)
+        assert passed is not None
         for new in made.plan.launches:
-            args = tuple((names | called).get(a, a) if isinstance(a, str) else a for a in new.args)
-            launches.append(replace(new, args=args, repeat=x.repeat))
+            own = one.told.own(new, one.told.values(x))
+            args = tuple((passed | called).get(a, a) if isinstance(a, str) else a for a in own.args)
+            launches.append(replace(own, args=args, repeat=x.repeat))
     more = tuple(replace(s, name=called[s.name]) for s in made.plan.scratch)
     return replace(plan, launches=tuple(launches), scratch=(*plan.scratch, *more), flags=made.plan.flags)
 

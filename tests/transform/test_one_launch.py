@@ -127,6 +127,57 @@ def test_a_kernel_whose_launches_differ_is_left_alone(plan, other):
     assert not list(ACTION.moves(plan(STEP, launch("step", "x", "t"), other)))
 
 
+LEVEL = """__global__ void level(float *x, float scale, int first, int count, int n, int m) {
+  int j = blockIdx.x * 32 + threadIdx.x;
+  if (j < count) for (int i = 0; i < n; i++) x[i * m + first + j] *= scale;
+}
+"""
+AT = """[[launch]]
+entry = "level"
+grid = "ceil_div(COUNT, 32)"
+block = 32
+args = ["x", "SCALE", "FIRST", "COUNT", "n", "m"]
+"""
+
+
+def level(scale: str, first: str, count: str) -> str:
+    return AT.replace("SCALE", scale).replace("FIRST", first).replace("COUNT", count)
+
+
+LEVELS = [level("0.5", "0", "m // 2"), level("-3", "m // 2", "m - m // 2"), level("2", "m // 4", "m // 2")]
+
+
+def test_launches_that_pass_other_numbers_are_changed_alike(runner, plan):
+    subject = plan(LEVEL, *LEVELS)
+    (one,) = launches_alone(subject.contract, subject.candidate.plan)
+    assert [name for _, name in one.told.names] == ["told1", "told2", "told3"]
+    assert one.contract.plan.launches[0].grid[0] == "ceil_div(told3, 32)"
+    assert [(s.minimum, s.maximum) for s in one.contract.sizes[-2:]] == [(0, 2000), (0, 2000)]
+    moves = list(ACTION.moves(subject))
+    assert {m.param("as").partition("@")[0] for m in moves} > {"block-size", "thread-coarsening"}
+    for wanted in ("block-size", "thread-coarsening"):
+        move = next(m for m in moves if m.param("as").startswith(wanted))
+        changed = ACTION.apply(subject, move)
+        assert "told" not in str(changed.plan)
+        assert [x.args[1:4] for x in changed.plan.launches] == [x.args[1:4] for x in subject.candidate.plan.launches]
+        assert len({x.grid for x in changed.plan.launches}) == 2
+        same(runner, subject, changed)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        level("2", "m // 4", "m // 2").replace("block = 32", "block = 64"),
+        level("2", "m // 4", "m // 2").replace("ceil_div(m // 2, 32)", "ceil_div(m, 32)"),  # no number that it passes
+        level("2", "m // 4 - 9", "m // 2"),  # less than nought
+        level("2", "m // 4", "m // 2").replace('"n", "m"', '"n + 1", "m"'),
+    ],
+    ids=["other threads", "other blocks", "negative", "too many"],
+)
+def test_launches_that_differ_in_more_are_left_alone(plan, other):
+    assert not list(ACTION.moves(plan(LEVEL, *LEVELS[:2], other)))
+
+
 def test_what_would_have_to_be_cleared_in_between_is_not_offered(plan):
     subject = plan(STEP, *THERE_AND_BACK)
     (one,) = launches_alone(subject.contract, subject.candidate.plan)
