@@ -58,14 +58,16 @@ class _InPlan(Checker):
     ) -> None:
         one, self._place = which
         super().__init__(one.contract, candidate, image, device)
-        self._plan, self._whole, self._first = candidate.plan, contract, one.launches[0]
+        self._plan, self._whole = candidate.plan, contract
+        self._first, self._told = one.launches[0], one.told
 
     def _original(self, case: Case) -> tuple[CaseData, dict[str, Array]] | str:
         try:
             before = self._before(case)
             once = replace(self._plan.launches[self._place], repeat="1")
             after = self._run(case, before, (once,))
-            names = mapping(self._first, self._plan.launches[self._place], buffers_of(self._whole, self._plan))
+            buffers = buffers_of(self._whole, self._plan)
+            names = mapping(self._told, self._first, self._plan.launches[self._place], buffers)
             assert names is not None
             own = {a.name: names.get(a.name, a.name) for a in self.contract.buffers()}
             data = replace(before, arrays={name: before.arrays[there] for name, there in own.items()})

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median_low
 
-from fsr.contract.model import Contract, Size
+from fsr.contract.model import Argument, Contract, Size
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int, replaced
 from fsr.hardware.dtypes import is_float, numpy_dtype
@@ -23,10 +23,11 @@ _MOST = 3  # numbers that differ: each is another dimension of what has to be sh
 @dataclass(frozen=True, slots=True)
 class Told:
     """How launches are told apart. ``names``: for places among their arguments, the name of what each passes there;
-    ``shaped``: the places in their shapes that follow from that."""
+    ``shaped``: the places in their shapes, ``sized``: those of buffers whose extents follow from that."""
 
     names: tuple[tuple[int, str], ...] = ()
     shaped: frozenset[int] = frozenset()
+    sized: frozenset[int] = frozenset()
 
     def general(self, launch: Launch) -> Launch:
         """A launch with the names in the place of its numbers."""
@@ -35,8 +36,18 @@ class Told:
             own = args[place]
             assert isinstance(own, ScalarArgument)
             args[place] = replace(own, value=name)
-        named = {text: name for name, text in reversed(self.values(launch).items())}
-        return replace(_shaped(launch, named, self.shaped), args=tuple(args))
+        return replace(_shaped(launch, self._named(launch), self.shaped), args=tuple(args))
+
+    def buffers(self, launch: Launch, buffers: Mapping[str, Argument]) -> Mapping[str, Argument]:
+        """The buffers as the general launch has them in the place of a launch's."""
+        named, found = self._named(launch), dict(buffers)
+        for place in self.sized:
+            own = buffers[str(launch.args[place])]
+            found[own.name] = replace(own, shape=tuple(replaced(text, named) for text in own.shape))
+        return found
+
+    def _named(self, launch: Launch) -> dict[str, str]:
+        return {text: name for name, text in reversed(self.values(launch).items())}
 
     def values(self, launch: Launch) -> dict[str, str]:
         """What a launch passes, by name."""
@@ -51,20 +62,23 @@ class Told:
         return replace(_shaped(launch, values, range(len(launch.shape))), args=tuple(args)) if self.names else launch
 
 
-def told_apart(launches: Sequence[Launch], contract: Contract) -> Told | None:
+def told_apart(launches: Sequence[Launch], contract: Contract, buffers: Mapping[str, Argument]) -> Told | None:
     """How launches of one kernel may be told apart by numbers alone; None where that is not so, or by too many."""
     if len({len(x.args) for x in launches}) != 1:
         return None
     taken, names = {s.name for s in contract.sizes} | {a.name for a in contract.args}, list[tuple[int, str]]()
+    sized = set[int]()
     for place, own in enumerate(zip(*(x.args for x in launches), strict=True)):
         numbers = [a for a in own if isinstance(a, ScalarArgument)]
+        if len({buffers[a].shape for a in own if isinstance(a, str) and a in buffers}) > 1:
+            sized.add(place)
         if len(set(numbers)) < 2:
             continue
         if len(numbers) != len(own) or len({a.dtype for a in numbers}) > 1 or len(names) == _MOST:
             return None
         names.append((place, next(n for k in range(len(taken) + 1) if (n := f"told{place}{'_' * k}") not in taken)))
     shaped = (place for place, own in enumerate(zip(*(x.shape for x in launches), strict=True)) if len(set(own)) > 1)
-    return Told(tuple(names), frozenset(shaped))
+    return Told(tuple(names), frozenset(shaped), frozenset(sized))
 
 
 def with_told(contract: Contract, told: Told, launches: Iterable[Launch]) -> Contract | None:

@@ -48,17 +48,17 @@ def launches_alone(contract: Contract, plan: Plan) -> tuple[Alone, ...]:
     found = []
     for kernel in dict.fromkeys(function_name(x.entry) for x in plan.launches):
         every = tuple(dict.fromkeys(x for x in plan.launches if function_name(x.entry) == kernel))
-        told = told_apart(every, contract)
-        if told is None:
+        told = told_apart(every, contract, buffers)
+        if told is None or any(mapping(told, every[0], x, buffers) is None for x in every[1:]):
             continue
-        first, *others = (told.general(x) for x in every)
-        if any(mapping(first, x, buffers) is None for x in others):
-            continue
+        first = told.general(every[0])
         stepped = with_step(contract, first) if any(map(steps, every)) else contract
         wider = None if stepped is None else with_told(stepped, told, every)
         if wider is None:
             continue
-        own = alone(wider, buffers, replace(plan, launches=(replace(first, repeat="1"),), scratch=()))
+        own = alone(
+            wider, told.buffers(every[0], buffers), replace(plan, launches=(replace(first, repeat="1"),), scratch=())
+        )
         often = sum(x in every for x in plan.launches) > 1 or first.repeated
         found.append(Alone(every, own, often, told))
     return tuple(found)
@@ -69,17 +69,20 @@ def buffers_of(contract: Contract, plan: Plan) -> dict[str, Argument]:
     return {a.name: a for a in contract.buffers()} | {s.name: scratch_argument(contract, s) for s in plan.scratch}
 
 
-def mapping(first: Launch, other: Launch, buffers: Mapping[str, Argument]) -> dict[str, str] | None:
-    """For each argument of a launch the one that another one passes in its place; None where it does something else."""
+def mapping(told: Told, first: Launch, other: Launch, buffers: Mapping[str, Argument]) -> dict[str, str] | None:
+    """For each argument of a launch the one that another one passes in its place, if they are told apart like that;
+    None where it does something else."""
+    held, others = told.buffers(first, buffers), told.buffers(other, buffers)
+    first, other = told.general(first), told.general(other)
     same = (first.entry, first.grid, first.block, first.shared_bytes, first.repeat)
     if same != (other.entry, other.grid, other.block, other.shared_bytes, other.repeat):
         return None
     found = dict[str, str]()
     for one, two in zip(first.args, other.args, strict=True):
-        if isinstance(one, ScalarArgument) or isinstance(two, ScalarArgument) or one not in buffers:
+        if isinstance(one, ScalarArgument) or isinstance(two, ScalarArgument) or one not in held:
             if one != two:
                 return None
-        elif two not in buffers or found.setdefault(one, two) != two or _kind(buffers[one]) != _kind(buffers[two]):
+        elif two not in others or found.setdefault(one, two) != two or _kind(held[one]) != _kind(others[two]):
             return None
     return found if len(set(found.values())) == len(found) else None
 

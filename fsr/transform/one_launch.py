@@ -40,6 +40,8 @@ class OneLaunch:
             for action in self._actions(one):
                 fits = not one.often or action in self.details
                 for move in action.moves(own):
+                    if action in self.details and move.region == "plan":
+                        continue  # flags: of all launches, and offered without this
                     if fits or _spliced(subject, one, action.apply(own, move)) is not None:
                         yield Move(self.name, f"kernel:{one.kernel}", (("as", move.name),), move.gain)
 
@@ -101,7 +103,7 @@ def _spliced(subject: Subject, one: Alone, made: Candidate) -> Plan | None:
         if x not in one.launches:
             launches.append(x)
             continue
-        passed = mapping(one.told.general(one.launches[0]), one.told.general(x), buffers)
+        passed = mapping(one.told, one.launches[0], x, buffers)
         assert passed is not None
         for new in made.plan.launches:
             own = one.told.own(new, one.told.values(x))

@@ -164,6 +164,27 @@ def test_launches_that_pass_other_numbers_are_changed_alike(runner, plan):
         same(runner, subject, changed)
 
 
+TURNED = """__global__ void turned(const float *u, float *v, int w, int h) {
+  int i = blockIdx.x * 32 + threadIdx.x, j = blockIdx.y;
+  if (i < w && j < h) v[i * h + j] = 2 * u[j * w + i];
+}
+"""
+
+
+def test_launches_of_buffers_of_other_extents_are_changed_alike(runner, plan):
+    there = launch("turned", "x", "y").replace('"n", "m"', '"m", "n"')
+    back = launch("turned", "y", "x").replace('["ceil_div(m, 32)", "n"]', '["ceil_div(n, 32)", "m"]')
+    lying = 'y = {dtype = "float32", role = "out", shape = ["m", "n"]}\n'
+    subject = plan(TURNED, lying, there, back)
+    (alone,) = launches_alone(subject.contract, subject.candidate.plan)
+    shapes = {a.name: a.shape for a in alone.contract.buffers()}
+    assert (shapes["x"], shapes["y"]) == (("told3", "told2"), ("told2", "told3"))
+    moves = [m for m in ACTION.moves(subject) if m.param("as").startswith("block-shape")]
+    changed = ACTION.apply(subject, moves[0])
+    assert "told" not in str(changed.plan)
+    same(runner, subject, changed)
+
+
 @pytest.mark.parametrize(
     "other",
     [
