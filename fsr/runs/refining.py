@@ -243,8 +243,8 @@ class Refining:
         found = self._restating.late(self.context.state.notes)
         if found is not None:
             self.context.log.append("lifted")
-            rules = _known(self.refinement.space.rules, found)
-            self.refinement.space = replace(self.refinement.space, rules=rules)
+            space = self.refinement.space
+            self.refinement.space = space.under(_known(space.rules, found))
         return self._restating.thinking
 
     def _remember(self, candidate: str, outcome: Outcome) -> None:

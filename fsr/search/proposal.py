@@ -134,6 +134,10 @@ class Space:
     on_fault: ActionFault = strict
     _answers: _Answers = field(default_factory=_Answers, repr=False, compare=False)
 
+    def under(self, rules: Rules) -> Space:
+        """The space under other rules, to which the answers under these do not hold."""
+        return Space(rules, self.actions, self.on_fault)
+
     def moves(self, candidate: Candidate, starting: str = "") -> list[tuple[Action, Move]]:
         """Every move that applies, in registry order; ``starting``: only of the action whose moves begin like that."""
         wanted = (a for a in self.actions if not starting or starting.startswith(a.name + "@"))

@@ -12,6 +12,9 @@ from fsr.lifting.lift import lift
 from fsr.runs import restating
 from fsr.runs.budget import Budget
 from fsr.runs.kernel import Kernel, load_kernel
+from fsr.search.proposal import Rules, Space
+from fsr.transform.computed.action import FROM_COMPUTATION
+from fsr.transform.registry import all_actions
 from tests.commandline import ROW_SUM
 
 
@@ -108,3 +111,13 @@ def test_it_ends_with_the_run(kernel: Kernel) -> None:
 def test_what_nobody_waits_for_stops_at_once(kernel: Kernel) -> None:
     known = lift(kernel.contract, kernel.baseline, stopped=lambda: True)
     assert (known.computation, known.why, known.alone) == (None, "it was stopped", ())
+
+
+def test_the_space_answers_anew_where_that_is_known(kernel: Kernel) -> None:
+    """What it was asked before, it was asked under other rules."""
+    space = Space(Rules(kernel.contract), all_actions())
+    before = {m.name for _, m in space.moves(kernel.baseline)}
+    known = lift(kernel.contract, kernel.baseline).computation
+    later = {m.name for _, m in space.under(Rules(kernel.contract, computation=known)).moves(kernel.baseline)}
+    assert later > before
+    assert {name.split("@")[0] for name in later - before} & {a.name for a in FROM_COMPUTATION}
