@@ -14,12 +14,14 @@ from fsr.computation.expression import (
     Expr,
     Load,
     Number,
+    Op,
     Order,
     Quotient,
     Remainder,
     children,
     moved,
     valued,
+    walk,
 )
 from fsr.lifting.graph import Graph
 from fsr.lifting.points import Points
@@ -29,16 +31,26 @@ _MOST = 400  # terms of a sum, all beneath them told
 
 
 def in_written_order(g: Graph, parts: Sequence[Expr], points: Points, lists: Sequence[Sequence[int]]) -> list[Expr]:
-    """The parts of a sum as the source has them; those that are told by no one term (folds) behind, as they come."""
+    """The parts of a sum as the source has them. Those that are told by no one term, as they hold folds, stand where
+    the first term of the same buffers stood, be it added or taken off; else behind, as they come."""
     n = max(range(len(lists)), key=lambda k: len(lists[k]))
-    if sum(map(g.written_out, lists[n])) > _MOST:
-        return list(parts)
     at = {name: int(column[n]) for name, column in points.columns.items()}
     places: dict[tuple[Read, ...], int] = {}
-    for place, term in enumerate(lists[n]):
-        places.setdefault(tuple(_reads_of_term(g, term)), place)
-    found = [places.get(tuple(_reads_of(part, at)), len(places)) for part in parts]
-    return [part for _, part in sorted(zip(found, parts, strict=True), key=lambda pair: pair[0])]
+    alike: dict[tuple[bool, frozenset[str]], int] = {}
+    told = sum(map(g.written_out, lists[n])) <= _MOST
+    for place, (term, buffers) in enumerate(zip(lists[n], _buffers_of(g, lists[n]), strict=True)):
+        alike.setdefault((g.terms[term][0] == "neg", buffers), place)
+        if told:
+            places.setdefault(tuple(_reads_of_term(g, term)), place)
+
+    def place_of(part: Expr) -> int:
+        found = places.get(tuple(_reads_of(part, at))) if told else None
+        if found is not None:
+            return found
+        buffers = frozenset(x.buffer for x in walk(part) if isinstance(x, Load))
+        return alike.get((isinstance(part, Op) and part.name == "neg", buffers), len(lists[n]))
+
+    return sorted(parts, key=place_of)
 
 
 def multiplied_order(g: Graph, parts: Sequence[Expr], points: Points, factors: Sequence[int]) -> Order:
@@ -55,6 +67,16 @@ def multiplied_order(g: Graph, parts: Sequence[Expr], points: Points, factors: S
         return ()
     part_of = [numbers.pop(0) if numbers else -1 for numbers in own]
     return () if -1 in part_of else moved(g.order(g.make("prod", tuple(factors))), part_of.__getitem__)
+
+
+def _buffers_of(g: Graph, terms: Sequence[int]) -> list[frozenset[str]]:
+    """The buffers that each term reads."""
+    known = dict[int, frozenset[str]]()
+    for term in terms:
+        for k in g.upward(term, known):
+            own = {g.terms[k][1]} if g.terms[k][0] == "load" else set[str]()
+            known[k] = frozenset(own).union(*(known[below] for below in g.operands(k)))
+    return [known[term] for term in terms]
 
 
 def _reads_of_term(g: Graph, term: int) -> Iterator[Read]:
