@@ -40,8 +40,13 @@ def misused_addresses(source: str) -> tuple[tuple[int, str], ...]:
 def first_misuse(source: str, own: str) -> tuple[int, str] | None:
     """The first of :func:`misused_addresses` that the original does not hold as well."""
     found = misused_addresses(source)
-    theirs = {text for _, text in misused_addresses(own)} if found else set()
-    return next(((at, text) for at, text in found if text not in theirs), None)
+    theirs = {_without_spaces(text) for _, text in misused_addresses(own)} if found else set()
+    return next(((at, text) for at, text in found if _without_spaces(text) not in theirs), None)
+
+
+def _without_spaces(text: str) -> str:
+    """Told apart by its tokens: a statement that is written anew has its spaces elsewhere."""
+    return "".join(text.split())
 
 
 def disguised_buffer(candidate: Plan, source: str, baseline: Plan, own: str) -> str | None:

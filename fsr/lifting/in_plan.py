@@ -23,7 +23,7 @@ from fsr.lifting.sampling import checked_sizes, shape_at, view, watched_sizes
 from fsr.records import Candidate, Case, Image, Launch, Role
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build
-from fsr.transform.launch_alone import Alone, buffers_of, mapping
+from fsr.transform.launch_alone import Alone, buffers_of, mapping, passable
 
 Array = np.ndarray[Any, Any]
 _FAMILIES = ("normal", "uniform", "repeated")
@@ -66,11 +66,12 @@ class _InPlan(Checker):
             before = self._before(case)
             once = replace(self._plan.launches[self._place], repeat="1")
             after = self._run(case, before, (once,))
-            buffers = buffers_of(self._whole, self._plan)
-            names = mapping(self._told, self._first, self._plan.launches[self._place], buffers)
+            others = passable(self._whole, self._plan)
+            names = mapping(self._told, self._first, self._plan.launches[self._place], others)
             assert names is not None
             own = {a.name: names.get(a.name, a.name) for a in self.contract.buffers()}
-            data = replace(before, arrays={name: before.arrays[there] for name, there in own.items()})
+            numbers = {name: before.scalars[names.get(name, name)] for name in before.scalars}
+            data = replace(before, arrays={n: before.arrays[there] for n, there in own.items()}, scalars=numbers)
             return data, {name: after.get(there, before.arrays[there]) for name, there in own.items()}
         except (DeviceFault, ContractError) as fault:
             return f"the plan could not be run for the check: {fault}"

@@ -42,6 +42,7 @@ Block = tuple[Stmt, ...]
 
 BUILTINS = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"])
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+BARRIER = ExprStmt(Call(Name("__syncthreads"), ()))
 _BARRIERS = re.compile(r"__sync(threads|warp)|__barrier_sync|\bbar\.|\b(sync|arrive_and_wait|barrier_\w+|wait)\b")
 _WARP_WIDE = re.compile(
     r"__(shfl|ballot|any|all|match|activemask|reduce|syncwarp|uni)\w*|\b(shfl|shfl_\w+|ballot|reduce)\b|coalesced_threads"

@@ -19,7 +19,7 @@ from fsr.source.form import Binary, Declare, Expr, If, KernelForm, Literal, Name
 from fsr.source.mapping import map_stmts
 from fsr.source.parse import parse_kernels
 from fsr.source.tokens import close_angle, source_of, split_commas, tokenize
-from fsr.source.walk import variables
+from fsr.source.walk import BARRIER, variables
 
 _NAMED = ("typename", "class", "bool")  # kinds of what is put in its place
 
@@ -61,8 +61,15 @@ def _one(candidate: Candidate, name: str, kernel: KernelForm) -> Candidate:
 
 
 def folded(kernels: Mapping[str, KernelForm]) -> dict[str, KernelForm]:
-    """The kernels without branches that are never taken."""
-    return {name: _folded(kernel) for name, kernel in kernels.items()}
+    """The kernels without branches that are never taken, and without barriers behind which nothing follows."""
+    return {name: _ended(_folded(kernel)) for name, kernel in kernels.items()}
+
+
+def _ended(kernel: KernelForm) -> KernelForm:
+    body = kernel.body
+    while body and body[-1] == BARRIER:
+        body = body[:-1]
+    return kernel if body == kernel.body else replace(kernel, body=body)
 
 
 def _folded(kernel: KernelForm) -> KernelForm:

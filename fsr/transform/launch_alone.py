@@ -49,7 +49,7 @@ def launches_alone(contract: Contract, plan: Plan) -> tuple[Alone, ...]:
     for kernel in dict.fromkeys(function_name(x.entry) for x in plan.launches):
         every = tuple(dict.fromkeys(x for x in plan.launches if function_name(x.entry) == kernel))
         told = told_apart(every, contract, buffers)
-        if told is None or any(mapping(told, every[0], x, buffers) is None for x in every[1:]):
+        if told is None or any(mapping(told, every[0], x, passable(contract, plan)) is None for x in every[1:]):
             continue
         first = told.general(every[0])
         stepped = with_step(contract, first) if any(map(steps, every)) else contract
@@ -69,9 +69,14 @@ def buffers_of(contract: Contract, plan: Plan) -> dict[str, Argument]:
     return {a.name: a for a in contract.buffers()} | {s.name: scratch_argument(contract, s) for s in plan.scratch}
 
 
+def passable(contract: Contract, plan: Plan) -> dict[str, Argument]:
+    """What a launch may pass by name: buffers, and numbers that tests draw. Raises ContractError."""
+    return buffers_of(contract, plan) | {a.name: a for a in contract.args if a.role is Role.SCALAR and a.value is None}
+
+
 def mapping(told: Told, first: Launch, other: Launch, buffers: Mapping[str, Argument]) -> dict[str, str] | None:
     """For each argument of a launch the one that another one passes in its place, if they are told apart like that;
-    None where it does something else."""
+    None where it does something else. ``buffers``: what may be passed by name."""
     held, others = told.buffers(first, buffers), told.buffers(other, buffers)
     first, other = told.general(first), told.general(other)
     same = (first.entry, first.grid, first.block, first.shared_bytes, first.repeat)
@@ -138,7 +143,7 @@ def with_step(contract: Contract, launch: Launch) -> Contract | None:
 
 
 def _kind(a: Argument) -> tuple[object, ...]:
-    return a.dtype, a.shape, a.alignment, a.symbol
+    return a.dtype, a.shape, a.alignment, a.symbol, a.role is Role.SCALAR and a.constraints
 
 
 def _counts(contract: Contract, count: str) -> tuple[object, ...]:

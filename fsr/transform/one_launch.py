@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fsr.expressions import names
 from fsr.records import Candidate, Launch, Plan, Scratch
 from fsr.source.emit import emit_kernel
-from fsr.transform.launch_alone import Alone, as_candidate, buffers_of, launches_alone, mapping
+from fsr.transform.launch_alone import Alone, as_candidate, launches_alone, mapping, passable
 from fsr.transform.protocol import Action, Move, Subject
 
 
@@ -98,7 +98,7 @@ def _spliced(subject: Subject, one: Alone, made: Candidate) -> Plan | None:
     if any(names(s.count) & {name for _, name in one.told.names} for s in made.plan.scratch):
         return None
     called = _called(plan, made.plan.scratch)
-    buffers, launches = buffers_of(subject.contract, plan), list[Launch]()
+    buffers, launches = passable(subject.contract, plan), list[Launch]()
     for x in plan.launches:
         if x not in one.launches:
             launches.append(x)

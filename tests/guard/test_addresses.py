@@ -93,3 +93,10 @@ def test_a_number_of_a_templates_type_is_no_buffer(entry: str, taken: str, refus
     plan = Plan((Launch(entry, ("1", "1", "1"), ("32", "1", "1"), "0", ("x", "y", "n")),))
     fault = guard(Candidate(PLAIN.format(taken, "(float)x"), plan), Candidate(SCALED, plan))
     assert (fault is not None) == refused, fault
+
+
+def test_it_is_the_same_with_other_spaces() -> None:
+    own = "float (*f)(float) = sqrtf; y[0] = f(2);"
+    asked = "if (((size_t)y >> 12 & 255) == 0x5a) return;"
+    for text in (own, asked):
+        assert judge(text.replace(" (", "("), Candidate(source(text), PLAN)) is None

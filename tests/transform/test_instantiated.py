@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from fsr.search.proposal import Rules
+from fsr.source.parse import parse_kernels
+from fsr.source.walk import contains_barrier
 from fsr.transform.instantiated import folded, instantiated
 from fsr.transform.vector.vectorize import Vectorize
 
@@ -109,3 +111,10 @@ def test_two_instances_stay_a_template(subject_from) -> None:
     other = replace(launch, entry="lib::scale<double, true, 64>")
     both = replace(plain.candidate, plan=replace(plain.candidate.plan, launches=(launch, other)))
     assert instantiated(both) == both
+
+
+def test_a_barrier_behind_which_nothing_follows_is_not_seen() -> None:
+    body = "y[i] = x[i]; __syncthreads(); __syncthreads();"
+    kernels = folded(parse_kernels(f"__global__ void k(float *y, const float *x) {{ int i = threadIdx.x; {body} }}"))
+    assert not contains_barrier(kernels["k"].body)
+    assert len(kernels["k"].body) == 2

@@ -185,6 +185,18 @@ def test_launches_of_buffers_of_other_extents_are_changed_alike(runner, plan):
     same(runner, subject, changed)
 
 
+def test_launches_that_pass_numbers_by_other_names_are_changed_alike(runner, plan):
+    drawn = [f'{name} = {{dtype = "int32", low = 1, high = 9}}\n' for name in ("first", "second")]
+    symbols = [launch("step", *way).replace('"n", "m"]', f'"{name}", "n", "m"]')
+               for way, name in ((("x", "t"), "first"), (("t", "x"), "second"))]  # fmt: skip
+    subject = plan(STEP.replace("int n", "int symbol, int n").replace("0.5f * own", "symbol * own"), *drawn, *symbols)
+    changed = ACTION.apply(subject, next(m for m in ACTION.moves(subject) if m.param("as").startswith("block-shape")))
+    assert [x.args[2] for x in changed.plan.launches] == ["first", "second"]
+    same(runner, subject, changed)
+    other = drawn[1].replace("high = 9", "high = 8")
+    assert not list(ACTION.moves(plan(STEP.replace("int n", "int symbol, int n"), drawn[0], other, *symbols)))
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -26,6 +26,7 @@ from fsr.source.form import (
     number,
 )  # fmt: skip
 from fsr.source.mapping import map_stmts
+from fsr.source.walk import BARRIER
 from fsr.transform.atomics.element_loop import ElementLoop
 from fsr.transform.atomics.global_atomics import Bins, Target, atomic_of, typed
 from fsr.transform.rows.row_kernel import fresh
@@ -33,7 +34,6 @@ from fsr.transform.rows.share import plus, times
 
 BIN_BYTES = STATIC_SHARED_BYTES - PARTIAL_SUMS_BYTES
 _THREAD = Member(Name("threadIdx"), "x")
-_BARRIER = ExprStmt(Call(Name("__syncthreads"), ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Gathering:
             Declare(target.bin_type, name, None, (Literal(""),), ("extern", "__shared__")),
             Declare("const int", copies, limited if self.copies > 1 else number(1)),
             self._over_bins(times(bins.code, Name(copies)), (clear,)),
-            _BARRIER,
+            BARRIER,
             Declare(f"{target.bin_type} *", own, plus(Name(name), mine)),
         ]
 
@@ -159,7 +159,7 @@ class Gathering:
         if self.copies > 1:
             body.append(fold)
         body.append(If(Binary("!=", total, Literal(target.nothing)), (add,)))
-        return [_BARRIER, self._over_bins(bins.code, body)]
+        return [BARRIER, self._over_bins(bins.code, body)]
 
 
 def _at_least_one(count: Expr) -> Expr:

@@ -31,6 +31,7 @@ from fsr.source.form import (
 )  # fmt: skip
 from fsr.source.mapping import map_stmts
 from fsr.source.walk import (
+    BARRIER,
     blocks_of,
     contains_barrier,
     contains_opaque,
@@ -49,7 +50,6 @@ from fsr.transform.sizes import largest
 from fsr.transform.target import Target, target_of, targets
 
 _MOST_BYTES = 32 * 1024  # of static shared memory, beside what the kernel has
-_BARRIER = ExprStmt(Call(Name("__syncthreads"), ()))
 _COPIES = (1, 4)
 _GAIN = 8.0
 
@@ -166,8 +166,8 @@ def _rewritten(found: Found, copies: int) -> tuple[Stmt, ...]:
         sum_ = to.folded(sum_, other)
     add = ExprStmt(Call(Name(to.gathered), (Unary("&", Index(Name(to.pointer), k)), to.ungathered(total))))
     return (
-        *ahead, over(found.most * copies, Assign(Index(bins, k), "=", nothing)), _BARRIER,
-        *map_stmts(_kept_in(target.kernel.body), gathered), _BARRIER,
+        *ahead, over(found.most * copies, Assign(Index(bins, k), "=", nothing)), BARRIER,
+        *map_stmts(_kept_in(target.kernel.body), gathered), BARRIER,
         over(found.most, Declare(f"const {to.bin_type}", total.text, sum_),
              If(Binary("!=", total, nothing), (add,))),
     )  # fmt: skip

@@ -21,7 +21,6 @@ from fsr.source.form import (
     Call,
     Declare,
     Expr,
-    ExprStmt,
     For,
     If,
     Index,
@@ -36,6 +35,7 @@ from fsr.source.form import (
 )  # fmt: skip
 from fsr.source.mapping import substitute
 from fsr.source.walk import (
+    BARRIER,
     Block,
     base_name,
     contains_barrier,
@@ -56,7 +56,6 @@ from fsr.transform.recurrence.strided import thread_an_element
 from fsr.transform.sizes import largest
 from fsr.transform.target import Target
 
-BARRIER = ExprStmt(Call(Name("__syncthreads"), ()))
 _PLACES = frozenset(["threadIdx.x", "blockIdx.x", "blockIdx.y", "blockIdx.z", "blockDim.x"])
 
 

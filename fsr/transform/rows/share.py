@@ -23,7 +23,7 @@ from fsr.source.form import (
     While,
     number,
 )
-from fsr.source.walk import integer, is_zero, names_mentioned
+from fsr.source.walk import BARRIER, integer, is_zero, names_mentioned
 from fsr.transform.rows.units import Unit
 
 
@@ -46,7 +46,7 @@ class Group:
         assert self.size >= 32, "lanes of a warp that other lanes have left do not meet"
         if self.is_warp:
             return ExprStmt(Call(Name("__syncwarp"), ()))
-        return ExprStmt(Call(Name("__syncthreads"), ()))
+        return BARRIER
 
     def helper(self, operator: str) -> str:
         """The device function that folds one value a thread."""

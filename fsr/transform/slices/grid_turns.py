@@ -12,9 +12,7 @@ from functools import lru_cache
 from fsr.analysis.polynomial import constant, symbol
 from fsr.source.form import (
     Binary,
-    Call,
     Declare,
-    ExprStmt,
     For,
     If,
     Jump,
@@ -28,6 +26,7 @@ from fsr.source.form import (
 from fsr.source.macros import macros
 from fsr.source.mapping import map_exprs
 from fsr.source.walk import (
+    BARRIER,
     Block,
     blocks_of,
     contains_return,
@@ -65,9 +64,8 @@ def all_turns(target: Target, body: Block) -> Block:
     tile = fresh("tile", target.names)
     inside = map_exprs(body, lambda e: Name(tile) if e == _BLOCK else e)
     tiles = Binary("/", Binary("+", loop.bound, number(threads - 1)), number(threads))
-    barrier = ExprStmt(Call(Name("__syncthreads"), ()))
     step = Member(Name("gridDim"), "x")
-    return (For("int", tile, _BLOCK, "<", tiles, step, (*inside, barrier)),)
+    return (For("int", tile, _BLOCK, "<", tiles, step, (*inside, BARRIER)),)
 
 
 @lru_cache(maxsize=64)

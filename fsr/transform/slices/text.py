@@ -33,7 +33,7 @@ from fsr.source.form import (
 )
 from fsr.source.mapping import map_stmts, rewrite
 from fsr.source.names import words
-from fsr.source.walk import Block, fresh, walk_expr
+from fsr.source.walk import BARRIER, Block, fresh, walk_expr
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.placement import size_text
 from fsr.transform.plan import rewritten
@@ -46,7 +46,6 @@ from fsr.transform.slices.slices import Slices
 from fsr.transform.target import Target
 
 _WORD, _PACK = 4, 16  # bytes
-_BARRIER = ExprStmt(Call(Name("__syncthreads"), ()))
 
 
 @dataclass(frozen=True)
@@ -187,12 +186,12 @@ class _Made:
         loaded = [s for s in self.chosen if s.loaded]
         heads = [*self._memory(), *(d for s in self.chosen for d in self._declared(s)), *self._tested()]
         before: list[Stmt] = [c for s in loaded for c in self._copied(s, "load")]
-        before += [_BARRIER] if loaded else []
+        before += [BARRIER] if loaded else []
         own = [self._own(s) for s in self.chosen]
         work = self.target.kernel.body
         if written:
             work = _without_empty(structured(work) or ())
-        after = [_BARRIER, *(c for s in written for c in self._copied(s, "store"))] if written else []
+        after = [BARRIER, *(c for s in written for c in self._copied(s, "store"))] if written else []
         for s in self.chosen:
             work = self._moved(s, work)
         comment = Comment("// the slices of the block's threads, copied together")

@@ -34,6 +34,7 @@ from fsr.source.form import (
 from fsr.source.mapping import map_stmts, substitute, with_blocks
 from fsr.source.parse import parse_kernels
 from fsr.source.walk import (
+    BARRIER,
     Block,
     blocks_of,
     contains_opaque,
@@ -45,7 +46,6 @@ from fsr.source.walk import (
     walk_stmts,
 )  # fmt: skip
 from fsr.transform.trees.arrays import Shared
-from fsr.transform.trees.reading import BARRIER
 from fsr.transform.trees.threads import Threads
 
 _VARIABLES = 8  # at most

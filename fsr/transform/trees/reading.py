@@ -28,12 +28,11 @@ from fsr.source.form import (
     Stmt,
     While,
 )  # fmt: skip
-from fsr.source.walk import Block, blocks_of, exprs_of, walk_expr, walk_stmts
+from fsr.source.walk import BARRIER, Block, blocks_of, exprs_of, walk_expr, walk_stmts
 from fsr.transform.trees.fold import MINE, OTHER, Fold, Step, elements_in, step_of
 from fsr.transform.trees.nodes import Nodes
 from fsr.transform.trees.threads import WARP, Threads
 
-BARRIER = ExprStmt(Call(Name("__syncthreads"), ()))
 _TURNS = 4096
 _LEAST_LEFT = 4  # elements in one, of which a warp does not do the rest
 

@@ -26,9 +26,9 @@ from fsr.source.form import (
     number,
 )  # fmt: skip
 from fsr.source.mapping import substitute
-from fsr.source.walk import Block, fresh
+from fsr.source.walk import BARRIER, Block, fresh
 from fsr.transform.trees.fold import MINE, OTHER
-from fsr.transform.trees.reading import BARRIER, Tree
+from fsr.transform.trees.reading import Tree
 from fsr.transform.trees.threads import WARP
 
 _UNROLL = ("#pragma unroll",)

@@ -30,6 +30,7 @@ from fsr.source.form import (
 )  # fmt: skip
 from fsr.source.mapping import rewrite
 from fsr.source.walk import (
+    BARRIER,
     Block,
     base_name,
     blocks_of,
@@ -42,7 +43,7 @@ from fsr.source.walk import (
 )
 from fsr.transform.trees.arrays import Shared
 from fsr.transform.trees.fold import element, elements_in
-from fsr.transform.trees.reading import BARRIER, Tree
+from fsr.transform.trees.reading import Tree
 from fsr.transform.trees.threads import Threads
 
 

@@ -20,11 +20,10 @@ from fsr.source.form import (
     Unary,
 )  # fmt: skip
 from fsr.source.mapping import map_exprs, map_stmts, substitute
-from fsr.source.walk import walk_stmts
+from fsr.source.walk import BARRIER, walk_stmts
 from fsr.transform.scratch.inlined import with_functions_written_out
 from fsr.transform.trees.arrays import Shared, same_array, shared_arrays
 from fsr.transform.trees.carried import unchained, unchained_text, with_elements
-from fsr.transform.trees.reading import BARRIER
 from fsr.transform.trees.results import with_results_written_out
 from fsr.transform.trees.threads import Threads
 
