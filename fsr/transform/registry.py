@@ -37,6 +37,7 @@ from fsr.transform.launch.more_blocks import MoreBlocks
 from fsr.transform.launch.split_blocks import SplitBlocks
 from fsr.transform.launch.spread_loop import SpreadLoop
 from fsr.transform.launch.steps_in_block import StepsInBlock
+from fsr.transform.launch.tile_size import TileSize
 from fsr.transform.one_launch import OneLaunch
 from fsr.transform.plain.action import Restate
 from fsr.transform.protocol import Action
@@ -54,7 +55,7 @@ from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 STRUCTURAL: tuple[Action, ...] = (
     ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, SharedAtomics(), SegmentAtomics(),
     StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), SpreadLoop(), MoreBlocks(), ShareLoop(), JoinSteps(),
-    StepsInBlock(), FuseLaunches(), BlockShape(), CoarsenRows(), BlockShape3D(),
+    StepsInBlock(), FuseLaunches(), BlockShape(), CoarsenRows(), BlockShape3D(), TileSize(),
 )  # fmt: skip
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
