@@ -17,6 +17,7 @@ from fsr.backends.host.device import HostDevice, open_host_device
 from fsr.backends.protocol import DeviceFault
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
+from fsr.expressions import evaluate_int
 from fsr.hardware.dtypes import numpy_dtype
 from fsr.lifting.check import RUN_S, Checker
 from fsr.lifting.sampling import checked_sizes, shape_at, view, watched_sizes
@@ -36,13 +37,18 @@ def differs_in_plan(contract: Contract, candidate: Candidate, one: Alone) -> str
     if not isinstance(image, Image) or one.computation is None or not watched:
         return "it could not be held against its plan"
     sizes = checked_sizes(contract, watched[0])[0]
-    cases = [Case("in its plan", tuple(sizes.items()), family, 2001 + n) for n, family in enumerate(_FAMILIES)]
+
+    def cases(place: int) -> list[Case]:
+        told = {n: evaluate_int(v, sizes) for n, v in one.told.values(candidate.plan.launches[place]).items()}
+        every = tuple({**sizes, **told}.items())
+        return [Case("in its plan", every, family, 2001 + n) for n, family in enumerate(_FAMILIES)]
+
     places = [n for n, x in enumerate(candidate.plan.launches) if x in one.launches]
     device = open_host_device()
     try:
         for place_ in dict.fromkeys((places[0], places[-1])):
             checker = _InPlan(contract, candidate, image, device, (one, place_))
-            wrong = checker.disagreement(one.computation, cases)
+            wrong = checker.disagreement(one.computation, cases(place_))
             if wrong:
                 return wrong
         return ""

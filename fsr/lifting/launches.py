@@ -78,7 +78,7 @@ def known_alone(contract: Contract, candidate: Candidate, lifting: Steps) -> Ite
     kernels = parse_kernels(candidate.source)
     for one in launches_alone(contract, candidate.plan):
         # Not of numbers that are told for a launch: what is drawn for them need not fit the sizes that are drawn.
-        if one.kernel in kernels and not one.told.names and not steps(one.launches[0]):
+        if one.kernel in kernels and one.told.counted(one.launches) and not steps(one.launches[0]):
             with suppress(Refused):
                 computation = lifting.lifted(one.contract, as_candidate(one, candidate))
                 told = with_computation(one, computation, emit_kernel(kernels[one.kernel]))

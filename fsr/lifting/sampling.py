@@ -25,6 +25,7 @@ _LOW = ((2, 3, 4), (3, 2, 2), (4, 3, 2), (7, 8, 6), (6, 7, 9))  # by 1 nothing i
 _LONG = (301, 530, 263)  # more than a block, each size in its turn
 _CHECKS = ((37, 70, 41, 9, 5, 6, 3), (19, 34, 23, 5, 4, 3, 2), (9, 11, 8, 7, 5, 4, 3))
 _NARROW = (1, 2, 3, 4)
+_COUNTED = 4  # values of a size that is rather a choice
 # Beyond borders that are a number of the source's own: nobody writes within so many of an edge.
 _WIDE = (((19, 23, 12, 10), (26, 20, 14, 11), (22, 29, 10, 13)), ((41, 53, 31, 20), (57, 45, 27, 22), (49, 61, 24, 26)))
 _LONG_CHECKS = (2311, 700, 290, 150)
@@ -189,6 +190,10 @@ def _row(contract: Contract, row: Sequence[int]) -> dict[str, int]:
 
 
 def _near(size: Size, value: int) -> int:
+    """The value, or one of the size's own near to it; one after the other of a few that are all there are."""
+    count = size.maximum - size.minimum + 1
+    if 1 < count <= _COUNTED:
+        return size.minimum + value % count
     low = max(size.minimum, 1)
     return min(max(value, low + value - 2 if low > 2 else low), size.maximum)
 

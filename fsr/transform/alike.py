@@ -46,6 +46,10 @@ class Told:
             found[own.name] = replace(own, shape=tuple(replaced(text, named) for text in own.shape))
         return found
 
+    def counted(self, launches: Iterable[Launch]) -> bool:
+        """Whether each of these numbers is written as such: any that is drawn between them fits all sizes, then."""
+        return all(value.isdigit() for launch in launches for value in self.values(launch).values())
+
     def _named(self, launch: Launch) -> dict[str, str]:
         return {text: name for name, text in reversed(self.values(launch).items())}
 

@@ -278,3 +278,23 @@ def test_repetitions_that_are_told_apart_stay_so(runner, plan):
         assert changed.plan.launches[0].repeat == "min(n, 5)"
         same(runner, subject, changed)
         assert guard(changed, subject.candidate) is None
+
+
+NTH = """__global__ void nth(const float *u, float *v, int step, int n, int m) {
+  int i = blockIdx.y, j = blockIdx.x * 32 + threadIdx.x;
+  if (j < m) v[i * m + j] = u[i * m + j] * (step + 1);
+}
+"""
+
+
+@watched
+def test_launches_that_count_are_known_for_themselves(plan, runner):
+    """The number of a step that a host's unrolled loop passes; not numbers that need not fit the sizes."""
+    launches = [launch("nth", *way).replace('"n", "m"]', f'"{step}", "n", "m"]')
+                for step, way in enumerate((("x", "t"), ("t", "x")))]  # fmt: skip
+    (one,) = known(plan(NTH, *launches)).alone
+    assert one.told.names == ((2, "told2"),)
+    subject = known(plan(NTH, *launches))
+    move = next(m for m in ACTION.moves(subject) if m.param("as").startswith("pack-elements"))
+    same(runner, subject, ACTION.apply(subject, move))
+    assert known(plan(NTH, launches[0].replace('"0"', '"n // 2"'), launches[1])).alone == ()
