@@ -23,6 +23,7 @@ from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.testing import BASELINE_TIMEOUT_S, DataShelf, Runnable, Stopwatch, run_once
 from fsr.evaluation.widened import Widened
 from fsr.records import Candidate, Case, CaseKind, CompileFailure, Fault, FaultKind, Image
+from fsr.source.tokens import tokenize
 from fsr.testgen.compare import compare
 from fsr.testgen.corners import OVERFLOWING
 from fsr.testgen.families import FREE
@@ -37,6 +38,11 @@ LARGE_S = 0.3  # what it may take on a large case: candidates meet it twice, and
 ANSWER_SHARE = 0.005  # of the run's budget, for one answer at more than ordinary sizes: each is asked for several times
 DEAR_S = 0.2  # an answer that takes this long is not asked for twice
 ERROR_LINES = 8  # of a compiler, shown
+
+_IN_STEP = (
+    "; it has volatile memory and no __syncwarp(): lanes that read what others of their warp wrote need one before and "
+    "after, as they need not run in step since Volta (CUDA C++ Programming Guide, Independent Thread Scheduling)"
+)
 
 
 class Original:
@@ -210,8 +216,14 @@ class Original:
             where=f"case {case.name!r} ({sizes}; values {case.family})"
             + (f", line {fault.line}" if fault.line else ""),
             fix="correct the kernel, or narrow the sizes and values in its contract"
-            + (", or state in its shape what the callers allocate, where that is more" if room else ""),
+            + (", or state in its shape what the callers allocate, where that is more" if room else "")
+            + (_IN_STEP if fault.kind is FaultKind.NONDETERMINISTIC and self._in_step() else ""),
         )
+
+    def _in_step(self) -> bool:
+        """Whether the kernel seems to expect that lanes of a warp run in step."""
+        used = {t.text for t in tokenize(self.spec.baseline.source) if t.kind == "name"}
+        return "volatile" in used and "__syncwarp" not in used
 
     # ------------------------------------------------------------ whether a case says anything
 

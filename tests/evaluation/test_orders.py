@@ -10,7 +10,7 @@ import pytest
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.watching import in_two_blocks, watch
-from fsr.records import Candidate, FaultKind, Plan, Scratch
+from fsr.records import Candidate, Fault, FaultKind, Plan, Scratch
 from fsr.runs.kernel import load_kernel
 
 ORIGINAL = """// /// fsr
@@ -195,3 +195,47 @@ def test_there_is_a_case_in_two_blocks_for_every_size_that_decides_how_many(tmp_
     finally:
         session.close()
     assert found == [{"n": 384, "k": 3}]
+
+
+IN_STEP = """// /// fsr
+// entry = "total"
+// [sizes]
+// n = {min = 64, max = 4096, timed = 4096}
+// [args]
+// x = {role = "in", dtype = "int32", shape = ["n"], low = 0, high = 9}
+// y = {role = "out", dtype = "int32", shape = ["n // 64"]}
+// [launch]
+// grid = "n // 64"
+// block = 64
+// ///
+__global__ void total(const int *x, int *y)
+{
+    __shared__ int s[64];
+    int t = threadIdx.x;
+    s[t] = x[blockIdx.x * 64 + t];
+    __syncthreads();
+    if (t < 32) {
+        volatile int *v = s;
+        STEPS
+    }
+    if (t == 0) y[blockIdx.x] = s[0];
+}
+"""
+
+
+@pytest.mark.parametrize("synced", [False, True])
+def test_lanes_that_are_expected_in_step_are_told_of(synced: bool, tmp_path: Path) -> None:
+    """The last steps of a reduction as they were written before Volta."""
+    step = "int a = v[t] + v[t + W]; __syncwarp(); v[t] = a; __syncwarp();" if synced else "v[t] += v[t + W];"
+    steps = " ".join(f"{{ {step.replace('W', str(w))} }}" for w in (32, 16, 8, 4, 2, 1))
+    (tmp_path / "total.cu").write_text(IN_STEP.replace("STEPS", steps))
+    kernel = load_kernel(tmp_path / "total.cu", None)
+    session = Session(SessionSpec(kernel.contract, kernel.baseline, "host", "sm_90", 0, str(tmp_path)))
+    try:
+        fault = Fault(FaultKind.NONDETERMINISTIC, "it depends on the order of blocks and threads")
+        told = str(session.original.error(session.spec.smoke_case(), fault))
+        failed, _ = watch(session, kernel.baseline, session.held_out_cases()[:4])
+    finally:
+        session.close()
+    assert ("no __syncwarp()" in told) is not synced
+    assert (failed is None) is synced
