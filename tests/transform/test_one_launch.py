@@ -15,6 +15,7 @@ from fsr.lifting.launches import Steps, known_alone
 from fsr.lifting.lift import lift_whole
 from fsr.records import Launch, Scratch
 from fsr.runs.kernel import load_kernel
+from fsr.search.proposal import Rules
 from fsr.source.parse import parse_kernels
 from fsr.transform.launch_alone import launches_alone
 from fsr.transform.one_launch import _spliced
@@ -298,3 +299,13 @@ def test_launches_that_count_are_known_for_themselves(plan, runner):
     move = next(m for m in ACTION.moves(subject) if m.param("as").startswith("pack-elements"))
     same(runner, subject, ACTION.apply(subject, move))
     assert known(plan(NTH, launches[0].replace('"0"', '"n // 2"'), launches[1])).alone == ()
+
+
+@watched
+def test_a_kernel_is_known_as_actions_see_it(plan):
+    """The one instance of its template, without the barrier behind its end."""
+    code = STEP.replace("(left + right);\n", "(left + right);\n  __syncthreads();\n").replace("float *", "T *")
+    kernels = [launch("step<float>", *way) for way in (("x", "t"), ("t", "x"))]
+    subject = known(plan("template <typename T> " + code, *kernels))
+    seen = Rules(subject.contract, alone=subject.alone).subject(subject.candidate)
+    assert any(m.param("as").startswith("pack-elements") for m in ACTION.moves(seen))
