@@ -39,6 +39,7 @@ ANSWER_SHARE = 0.005  # of the run's budget, for one answer at more than ordinar
 DEAR_S = 0.2  # an answer that takes this long is not asked for twice
 ERROR_LINES = 8  # of a compiler, shown
 
+_LOOKS = 2  # runs in whole that tell whether data decides where a block writes
 _IN_STEP = (
     "; it has volatile memory and no __syncwarp(): lanes that read what others of their warp wrote need one before and "
     "after, as they need not run in step since Volta (CUDA C++ Programming Guide, Independent Thread Scheduling)"
@@ -61,6 +62,7 @@ class Original:
         self._data_s = 0.0  # what the data of a case took to make
         self._expected: dict[Case, Expected] = {}
         self._parts: dict[Case, Part] = {}
+        self._placed_by_data, self._looked = False, 0
         self._counts: dict[Case, bool] = {}
         self._ahead: tuple[CaseData, Mapping[str, Array]] | None = None  # its answer where it was only to be timed
         self._late: list[dict[str, int]] = []  # sizes that take it longer than candidates can wait for
@@ -119,18 +121,33 @@ class Original:
         if case not in self._parts:
             usual = self.spec.smoke_case()
             plain = usual if case.sizes == usual.sizes else replace(case, family=usual.family)
-            blocks, written = chosen_blocks(case, self._grid(case)), dict[str, Array]()
-            for one in [case] if case.aliased else [case, plain]:
-                data = self.shelf(self.contract, one, 1)
-                try:
-                    got = run_once(self._runnable(blocks), case, data, 1, BASELINE_TIMEOUT_S)
-                except DeviceFault as fault:
-                    raise self.error(case, fault.fault) from None
-                for name in outputs(self.contract, case):
-                    seen = changed(got[name], data.arrays[name])
-                    written[name] = np.union1d(written.get(name, seen), seen)
+            blocks = chosen_blocks(case, self._grid(case))
+            written = self._written(case, blocks)
+            if not case.aliased and case != plain:
+                more = self._written(plain, blocks)
+                extra = {name: np.setdiff1d(at, written[name]) for name, at in more.items()}
+                if any(map(len, extra.values())) and not self._scatters(case, extra):
+                    written = {name: np.union1d(at, more[name]) for name, at in written.items()}
             self._parts[case] = Part(blocks, written)
         return self._parts[case]
+
+    def _written(self, case: Case, blocks: tuple[int, ...]) -> dict[str, Array]:
+        """The elements of each output that some blocks change, of all blocks where none are given."""
+        data = self.shelf(self.contract, case, 1)
+        try:
+            got = run_once(self._runnable(blocks), case, data, 1, BASELINE_TIMEOUT_S)
+        except DeviceFault as fault:
+            raise self.error(case, fault.fault) from None
+        return {name: changed(got[name], data.arrays[name]) for name in outputs(self.contract, case)}
+
+    def _scatters(self, case: Case, others: Mapping[str, Array]) -> bool:
+        """Whether data decides where a block writes: whether elements that these blocks leave alone in a case, but not
+        on other data, are other blocks' there. Looked for a few times, as it takes a run in whole."""
+        if not self._placed_by_data and self._looked < _LOOKS:
+            self._looked += 1
+            whole = self._written(case, ())
+            self._placed_by_data = any(np.intersect1d(whole[name], at).size for name, at in others.items())
+        return self._placed_by_data
 
     def _grid(self, case: Case) -> int:
         """Blocks of its only launch; 0 where there is none or several."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fsr.contract.model import Argument, Contract
+from fsr.contract.model import Argument, Constraints, Contract
 from fsr.evaluation.compiling import build
 from fsr.evaluation.owners import BlockMap
 from fsr.evaluation.session import Session
@@ -148,3 +148,35 @@ def test_only_where_blocks_stand_alone_and_running_is_what_takes_long(
     found.original._data_s = data_s
     assert found.original.divides is divides
     found.close()
+
+
+RANKED = """__global__ void k(const int *a, int *b) {
+    int i = blockIdx.x * 64 + threadIdx.x;
+    b[a[i]] = i;
+}
+"""
+
+
+def test_where_data_decides_what_a_block_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What blocks write on other data is not theirs, and other blocks write it: nothing is missing there."""
+    monkeypatch.setattr("fsr.evaluation.original.DEAR_S", 0.0)
+    monkeypatch.setattr("fsr.evaluation.session.CHEAP_S", 1e-9)
+    monkeypatch.setattr("fsr.evaluation.session.CASES_SHARE", 0.0)
+    monkeypatch.setattr("fsr.evaluation.original.Original.divides", True)
+    count, grid = SIDE * 64, (str(SIDE), "1", "1")
+    plan = Plan((Launch("k", grid, ("64", "1", "1"), "0", ("a", "b")),))
+    places = Constraints(low="0", high=str(count - 1), unique=True)
+    args = (Argument("a", "int32", Role.IN, (str(count),), constraints=places),
+            Argument("b", "int32", Role.OUT, (str(count),)))  # fmt: skip
+    original = Candidate(RANKED, plan)
+    session = Session(SessionSpec(Contract("k", (), args, plan), original, "host", "", 5, str(tmp_path)))
+    try:
+        cases = [c for c in session.search_cases() if c.parts]
+        assert cases
+        wide = Plan((Launch("k", (str(SIDE // 2), "1", "1"), ("128", "1", "1"), "0", ("a", "b")),))
+        right = Candidate(RANKED.replace("* 64", "* 128"), wide)
+        assert judged(session, right, cases)[1] is None
+        wrong = replace(right, source=right.source.replace("= i;", "= i + 1;"))
+        assert judged(session, wrong, cases)[1] is not None
+    finally:
+        session.close()
