@@ -16,6 +16,7 @@ from fsr.source.tokens import tokenize
 from fsr.transform.fuse.coordinates import launched, placed, size_poly
 from fsr.transform.fuse.points import Points, points_of
 from fsr.transform.fuse.touches import Reader, Touch
+from fsr.transform.launch.apart import Apart
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.protocol import Subject
 from fsr.transform.sizes import always
@@ -25,31 +26,13 @@ _TEXTURES = frozenset({"tex1Dfetch", "tex1D", "tex2D", "tex3D", "tex2DLayered", 
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """A launch whose threads have nothing to do with one another."""
-
-    target: Target
-
-    @property
-    def position(self) -> int:
-        """In the plan."""
-        return self.target.position
-
-    @property
-    def launch(self) -> Launch:
-        """The launch."""
-        return self.target.launch
+class Step(Apart):
+    """A launch that becomes a step of another."""
 
     @property
     def space(self) -> str:
         """The namespace of its kernel."""
         return bare_name(self.launch.entry).rpartition("::")[0]
-
-    @property
-    def block(self) -> tuple[int, int, int]:
-        """The extents of its block."""
-        assert self.target.block is not None
-        return self.target.block
 
     @cached_property
     def point(self) -> Points | None:

@@ -16,35 +16,17 @@ from fsr.source.entry import beside
 from fsr.source.form import Expr, KernelForm, Name, OpaqueStmt
 from fsr.source.names import indent, words
 from fsr.source.tokens import skeleton
+from fsr.transform.launch.apart import Apart
 from fsr.transform.launch.merged_params import MergedParams, definition, replaced, still_needed
 from fsr.transform.launch.told_ids import ids_in, with_ids
-from fsr.transform.target import Target
 
 _IDS = tuple((v, axis) for v in ("blockIdx", "threadIdx", "gridDim", "blockDim") for axis in AXES)
 _CALLED = {"blockIdx": "block", "threadIdx": "thread", "gridDim": "blocks", "blockDim": "threads"}
 
 
 @dataclass(frozen=True)
-class Step:
-    """A launch whose threads have nothing to do with one another."""
-
-    target: Target
-
-    @property
-    def position(self) -> int:
-        """In the plan."""
-        return self.target.position
-
-    @property
-    def launch(self) -> Launch:
-        """The launch."""
-        return self.target.launch
-
-    @property
-    def extents(self) -> tuple[int, int, int]:
-        """Of the block, x first."""
-        assert self.target.block is not None
-        return self.target.block
+class Step(Apart):
+    """A launch that becomes a step of a block."""
 
     @cached_property
     def threads(self) -> tuple[str, ...]:
@@ -165,11 +147,11 @@ class InBlock:
             place = AXES.index(axis)
             match variable:
                 case "blockDim":
-                    yield f"{step.extents[place]}u"
+                    yield f"{step.block[place]}u"
                 case "gridDim":
                     yield grid[place]
                 case "threadIdx":
-                    yield _apart(f"{self._at} % {threads}u", [f"{n}u" for n in step.extents], place)
+                    yield _apart(f"{self._at} % {threads}u", [f"{n}u" for n in step.block], place)
                 case _:
                     yield _apart(f"{self._at} / {threads}u", grid, place)
 
