@@ -1,12 +1,13 @@
 """A plan watched on the host device in other orders of blocks and threads: what depends on them is wrong.
 
 The cases are small. Where a contract fixes sizes too large for that, chosen blocks run, each with its neighbours, and
-only what happens inside them can be judged.
+only what happens inside them can be judged; so they do after the first cases of a kernel that takes seconds for one.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -38,7 +39,7 @@ PLAIN_CASES = 12
 FEW = 3  # a size beside the one that is launched in two blocks
 LET_IN = 2  # blocks let in at once, where a launch can have more than a GPU holds
 CHOSEN_BLOCKS, CHOSEN_ACCESSES, CHOSEN_RESIDENT = 24, 2_000_000, 6
-WATCH_S = 10.0
+WATCH_S, DEAR_S = 10.0, 2.0
 # What the original does as well is not held against a candidate: it works where it was written. Shared memory that was
 # never set holds something else in each of two runs, so that a result it reaches differs.
 TOLERATED = (FaultKind.STATE, FaultKind.UNDEFINED, FaultKind.STARVED, FaultKind.UNSET)
@@ -70,12 +71,20 @@ def watch(
         return None, f"not available: {missing.what}"
     if watcher.image is None:
         return None, "not available: the host device cannot execute it"
-    said = "not available: no case has anything to launch"
+    said, took = "not available: no case has anything to launch", list[float]()
     for case, order in [*_matched(session, cases), *((case, ORDERS[1]) for case in in_two_blocks(session, candidate))]:
-        failure, said = watcher.failure(case, order) or (None, said)
+        dear = len(took) >= len(ORDERS) and max(took) >= DEAR_S  # few elements, and much to do for each
+        started = time.monotonic()
+        failure, said = watcher.failure(case, _in_part(order) if dear else order) or (None, said)
         if failure is not None:
             return failure, said
+        took += [] if dear else [time.monotonic() - started]
     return None, said
+
+
+def _in_part(order: BlockOrder) -> BlockOrder:
+    """The same for chosen blocks alone."""
+    return replace(order, chosen=CHOSEN_BLOCKS, budget=CHOSEN_ACCESSES, resident=CHOSEN_RESIDENT)
 
 
 def _matched(session: Session, cases: list[Case]) -> list[tuple[Case, BlockOrder]]:
@@ -99,8 +108,7 @@ def _matched(session: Session, cases: list[Case]) -> list[tuple[Case, BlockOrder
         matched += [(case, BlockOrder()) for case in small[:: max(len(small) // PLAIN_CASES, 1)][:PLAIN_CASES]]
         matched += [(case, BlockOrder()) for case in _beginnings(session)]
         return matched + [(case, BlockOrder()) for case in small if case.apart]
-    parts = [replace(o, chosen=CHOSEN_BLOCKS, budget=CHOSEN_ACCESSES, resident=CHOSEN_RESIDENT) for o in ORDERS[:2]]
-    return [(case, order) for case in usable[:1] for order in parts]
+    return [(case, _in_part(order)) for case in usable[:1] for order in ORDERS[:2]]
 
 
 def _beginnings(session: Session) -> list[Case]:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fsr.evaluation import watching
+from fsr.evaluation.orders import ORDERS
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.watching import in_two_blocks, watch
@@ -239,3 +241,27 @@ def test_lanes_that_are_expected_in_step_are_told_of(synced: bool, tmp_path: Pat
         session.close()
     assert ("no __syncwarp()" in told) is not synced
     assert (failed is None) is synced
+
+
+def test_a_kernel_that_takes_long_is_watched_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the first cases: few elements may be a lot of work each."""
+    (tmp_path / "least.cu").write_text(ORIGINAL)
+    kernel = load_kernel(tmp_path / "least.cu", None)
+    session, orders = Session(SessionSpec(kernel.contract, kernel.baseline, "host", "sm_90", 0, str(tmp_path))), []
+    whole = watching._Watcher.failure
+
+    def noted(self, case, order):
+        orders.append(order)
+        return whole(self, case, order)
+
+    monkeypatch.setattr(watching._Watcher, "failure", noted)
+    try:
+        assert watch(session, kernel.baseline, session.held_out_cases()) == (None, "silent")
+        assert not any(order.chosen for order in orders)
+        usual = len(orders)
+        orders.clear()
+        monkeypatch.setattr(watching, "DEAR_S", 0.0)
+        assert watch(session, kernel.baseline, session.held_out_cases()) == (None, "silent")
+    finally:
+        session.close()
+    assert [bool(order.chosen) for order in orders] == [n >= len(ORDERS) for n in range(usual)]
