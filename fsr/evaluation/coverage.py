@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -85,8 +86,11 @@ def covering_image(toolchain: Toolchain, spec: SessionSpec, candidate: Candidate
 
 
 def in_words(source: str, lines: Sequence[int], of: str) -> str:
-    """Lines of a source, by what stands there: the numbers of a file are others. ``of``: what is told of them."""
-    texts = [" ".join(source.splitlines()[line - 1].split()) for line in lines]
+    """Lines of a source, by what stands there, and before it where that stands more than once: the numbers of a file
+    are others. ``of``: what is told of them."""
+    every = [" ".join(line.split()) for line in source.splitlines()]
+    alone = Counter(every)
+    texts = [every[n - 1] if alone[every[n - 1]] == 1 or n < 2 else f"{every[n - 2]} {every[n - 1]}" for n in lines]
     shown = ", ".join(f"`{text[:_SHOWN_CHARS]}`" for text in texts[:_SHOWN])
     more = f" and {len(texts) - _SHOWN} more lines" if len(texts) > _SHOWN else ""
     return f"no test runs {shown}{more} of {of}"

@@ -33,8 +33,10 @@ def why(state: RunState, winner: Trial | None, *, actions: int, predicted: bool)
     more = {Ended.BUDGET: "; a longer budget would try more", Ended.STOPPED: "; it was stopped early"}
     tail = more.get(state.ended, "") if state.ended is not None else ""
     near = "; those slower elsewhere were faster at the timed sizes only" if SLOWER_ELSEWHERE in state.rejected else ""
-    told = f"none of the {state.told} candidates tried was faster than the original"
-    return f"{told} ({rejected or 'none was wrong'}{near}){tail}"
+    told = f"none of the {state.told} candidates tried was faster than the original ({rejected or 'none was wrong'}"
+    if state.told == 1:
+        told = f"the one candidate tried was not faster than the original ({rejected or 'it was right'}"
+    return f"{told}{near}){tail}"
 
 
 def _refused(trial: Trial, outcome: Outcome, *, tried: int, predicted: bool) -> str:

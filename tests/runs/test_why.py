@@ -50,6 +50,13 @@ def test_a_best_that_failed_and_one_that_is_slower_elsewhere() -> None:
     assert said(told=7, refusals=[(TRIAL, slower)]).endswith("did not stand: slower at n = 3")
 
 
+def test_one_that_was_not_faster() -> None:
+    state = RunState("r", "k", 60.0, ended=Ended.BUDGET)
+    state.count(Outcome(Status.SLOW, "tests"))
+    text = why(state, None, actions=34, predicted=False)
+    assert text == "the one candidate tried was not faster than the original (1 slow); a longer budget would try more"
+
+
 def test_none_faster_counts_what_became_of_them() -> None:
     state = RunState("r", "k", 60.0, ended=Ended.BUDGET)
     for status in (Status.SLOW, Status.SLOW, Status.WRONG):
