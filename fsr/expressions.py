@@ -192,7 +192,8 @@ _ON_THE_SPOT = {
 
 def to_c(text: str, called: Mapping[str, str] | None = None) -> str:
     """The expression as C++ over ``long long`` variables named like the sizes, or as ``called`` says."""
-    return _to_c(_Called(called).visit(copy.deepcopy(parse(text))) if called else parse(text))
+    change = _Replaced({ast.dump(ast.Name(n, ast.Load())): ast.Name(c, ast.Load()) for n, c in (called or {}).items()})
+    return _to_c(cast("ast.expr", change.visit(copy.deepcopy(parse(text)))) if called else parse(text))
 
 
 def replaced(text: str, others: Mapping[str, str]) -> str:
@@ -230,6 +231,11 @@ def with_divisors(text: str, others: Mapping[int, int]) -> str:
     return ast.unparse(tree) if found else text
 
 
+def rescaled(text: str, old: int, new: int) -> str:
+    """The expression with divisors that are multiples of one number as the same multiples of another."""
+    return with_divisors(text, {d: d // old * new for d in divisors(text) if d % old == 0})
+
+
 def _divisors(tree: ast.expr) -> list[ast.Constant]:
     found = list[ast.Constant]()
     for node in ast.walk(tree):
@@ -239,19 +245,6 @@ def _divisors(tree: ast.expr) -> list[ast.Constant]:
             case ast.Call(func=ast.Name(id="ceil_div"), args=[_, ast.Constant(value=int()) as divisor]):
                 found.append(divisor)
     return found
-
-
-class _Called(ast.NodeTransformer):
-    """Names by what else they are called; those of functions stay."""
-
-    def __init__(self, called: Mapping[str, str]) -> None:
-        self._called = called
-
-    def visit_Name(self, node: ast.Name) -> ast.Name:
-        return ast.Name(self._called.get(node.id, node.id), node.ctx)
-
-    def visit_Call(self, node: ast.Call) -> ast.Call:
-        return ast.Call(node.func, [self.visit(a) for a in node.args], [])
 
 
 def _to_c(node: ast.expr) -> str:

@@ -186,6 +186,11 @@ def names_defined(source: str) -> frozenset[str]:
         return frozenset()
 
 
+def own_name(name: str) -> str:
+    """A function's name without the file's namespaces; that of a library's as it is."""
+    return name if name.startswith(("std::", "cuda::", "::")) else name.rsplit("::", 1)[-1]
+
+
 @lru_cache(maxsize=64)
 def thread_aware(source: str) -> frozenset[str]:
     """Names of macros, functions and types whose use depends on which thread runs it, directly or through others: code

@@ -8,14 +8,14 @@ from dataclasses import replace
 from functools import lru_cache
 
 from fsr.source.entry import template_arguments
-from fsr.source.form import Assign, Call, Declare, Expr, For, Index, KernelForm, Literal, Member, Name, OpaqueExpr
+from fsr.source.form import Assign, Call, Expr, Index, KernelForm, Literal, Member, Name, OpaqueExpr
 from fsr.source.integers import integer_of, integers
 from fsr.source.macros import macros
 from fsr.source.mapping import rewrite, substitute
-from fsr.source.names import words
+from fsr.source.names import reached, words
 from fsr.source.parse import parse_kernels
 from fsr.source.tokens import close_of, tokenize
-from fsr.source.walk import BUILTINS, integer, names_mentioned, nodes, walk_stmts
+from fsr.source.walk import BUILTINS, integer, names_mentioned, nodes, variables
 
 
 def constants(source: str, form: KernelForm, entry: str) -> dict[str, int]:
@@ -52,16 +52,8 @@ def expanded(form: KernelForm, source: str) -> KernelForm:
 def hides_names(form: KernelForm, source: str) -> bool:
     """Whether a macro that a kernel uses mentions a variable of the kernel, or the ids of a thread."""
     bodies = {m.name: words(m.body) - set(m.params or ()) for m in macros(source)}
-    own = {p.name for p in form.params} | {s.name for s in walk_stmts(form.body) if isinstance(s, Declare)}
-    own |= {s.var for s in walk_stmts(form.body) if isinstance(s, For)} | BUILTINS
-    seen, pending = set[str](), set(names_mentioned(form.body)) & bodies.keys()
-    while pending:
-        name = pending.pop()
-        seen.add(name)
-        if bodies[name] & own:
-            return True
-        pending |= (bodies[name] & bodies.keys()) - seen
-    return False
+    own = BUILTINS.union(variables(form.body), (p.name for p in form.params))
+    return any(bodies[name] & own for name in reached(names_mentioned(form.body), bodies) & bodies.keys())
 
 
 @lru_cache(maxsize=64)

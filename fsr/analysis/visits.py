@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fsr.analysis.followed import as_read, functions_to_follow, shadows
+from fsr.analysis.functions import own_name
 from fsr.analysis.thread_state import Pointer, State, UnsureError, Value, Visit, same
 from fsr.analysis.types import aliases
 from fsr.analysis.word_values import Kind, Lanes, Values, Word, binary, kind_of, truth, word
@@ -305,11 +306,11 @@ class _Walk(State):
 
     def is_own(self, name: str) -> bool:
         """See the class."""
-        return name.rsplit("::", 1)[-1] in self.functions and not name.startswith(("std::", "cuda::", "::"))
+        return own_name(name) in self.functions
 
     def entered(self, e: Call, name: str, lanes: Lanes) -> Value:
         """A call of a function of the file, gone through with what it is given."""
-        form, type_ = self.functions[name.rsplit("::", 1)[-1]]
+        form, type_ = self.functions[own_name(name)]
         if len(form.params) != len(e.args):
             raise UnsureError
         if self.depth >= _DEPTH:

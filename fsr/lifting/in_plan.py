@@ -24,7 +24,7 @@ from fsr.lifting.sampling import checked_sizes, shape_at, view, watched_sizes
 from fsr.records import Candidate, Case, Image, Launch, Role
 from fsr.testgen.placing import place
 from fsr.testgen.values import CaseData, build
-from fsr.transform.launch_alone import Alone, buffers_of, mapping, passable
+from fsr.transform.launch_alone import Alone, buffers_of, passable
 
 Array = np.ndarray[Any, Any]
 _FAMILIES = ("normal", "uniform", "repeated")
@@ -62,19 +62,16 @@ class _InPlan(Checker):
     def __init__(
         self, contract: Contract, candidate: Candidate, image: Image, device: HostDevice, which: tuple[Alone, int]
     ) -> None:
-        one, self._place = which
-        super().__init__(one.contract, candidate, image, device)
+        self._one, self._place = which
+        super().__init__(self._one.contract, candidate, image, device)
         self._plan, self._whole = candidate.plan, contract
-        self._first, self._told = one.launches[0], one.told
 
     def _original(self, case: Case) -> tuple[CaseData, dict[str, Array]] | str:
         try:
             before = self._before(case)
             once = replace(self._plan.launches[self._place], repeat="1")
             after = self._run(case, before, (once,))
-            others = passable(self._whole, self._plan)
-            names = mapping(self._told, self._first, self._plan.launches[self._place], others)
-            assert names is not None
+            names = self._one.passed(self._plan.launches[self._place], passable(self._whole, self._plan))
             own = {a.name: names.get(a.name, a.name) for a in self.contract.buffers()}
             numbers = {name: before.scalars[names.get(name, name)] for name in before.scalars}
             data = replace(before, arrays={n: before.arrays[there] for n, there in own.items()}, scalars=numbers)

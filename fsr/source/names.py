@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Mapping
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -10,6 +11,17 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 def words(text: str) -> frozenset[str]:
     """Every identifier in a text."""
     return frozenset(_WORD.findall(text))
+
+
+def reached(first: Iterable[str], below: Mapping[str, Collection[str]]) -> frozenset[str]:
+    """These names and all that they lead to. ``below``: what each name leads to at once."""
+    found = set(first)
+    waiting = list(found)
+    while waiting:
+        more = set(below.get(waiting.pop(), ())) - found
+        found |= more
+        waiting += more
+    return frozenset(found)
 
 
 def settle(text: str, taken: frozenset[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from fsr.errors import HarnessError
 from fsr.source.emit import emit_kernel
@@ -26,6 +26,22 @@ def replace_kernel(text: str, old: KernelForm, new: KernelForm | Sequence[Kernel
     code = "\n".join(emit_kernel(k) for k in kernels).rstrip("\n")
     result = data[:start].decode() + code + data[end:].decode()
     return insert_helpers(result, helpers)
+
+
+def definition(text: str, kernel: KernelForm) -> str:
+    """A kernel, or a function, as it is written in the text that it was parsed from."""
+    assert kernel.span is not None
+    return text.encode()[slice(*kernel.span)].decode()
+
+
+def with_definitions(text: str, kernels: Iterable[KernelForm], parts: Callable[[KernelForm], Iterable[str]]) -> str:
+    """The text with other definitions in the place of each of some kernels."""
+    data = text.encode()
+    for kernel in sorted(kernels, key=lambda k: k.span or (0, 0), reverse=True):
+        assert kernel.span is not None
+        start, end = kernel.span
+        data = data[:start] + "\n\n".join(parts(kernel)).encode() + data[end:]
+    return data.decode()
 
 
 def insert_helpers(text: str, helpers: str) -> str:

@@ -35,6 +35,13 @@ class Alone:
         """The function that is launched."""
         return function_name(self.launches[0].entry)
 
+    def passed(self, launch: Launch, buffers: Mapping[str, Argument]) -> dict[str, str]:
+        """For each argument of the first of its launches the one that another of them passes in its place. ``buffers``:
+        see :func:`passable`."""
+        found = mapping(self.told, self.launches[0], launch, buffers)
+        assert found is not None
+        return found
+
 
 def launches_alone(contract: Contract, plan: Plan) -> tuple[Alone, ...]:
     """Every launch of a plan that can be taken for itself: of a kernel whose launches all do the same, to buffers that
@@ -42,23 +49,22 @@ def launches_alone(contract: Contract, plan: Plan) -> tuple[Alone, ...]:
     if len(plan.launches) == 1 and not plan.launches[0].repeated:
         return ()
     try:
-        buffers = buffers_of(contract, plan)
+        passed = passable(contract, plan)
     except ContractError:
         return ()
     found = []
     for kernel in dict.fromkeys(function_name(x.entry) for x in plan.launches):
         every = tuple(dict.fromkeys(x for x in plan.launches if function_name(x.entry) == kernel))
-        told = told_apart(every, contract, buffers)
-        if told is None or any(mapping(told, every[0], x, passable(contract, plan)) is None for x in every[1:]):
+        told = told_apart(every, contract, passed)
+        if told is None or any(mapping(told, every[0], x, passed) is None for x in every[1:]):
             continue
         first = told.general(every[0])
         stepped = with_step(contract, first) if any(map(steps, every)) else contract
         wider = None if stepped is None else with_told(stepped, told, every)
         if wider is None:
             continue
-        own = alone(
-            wider, told.buffers(every[0], buffers), replace(plan, launches=(replace(first, repeat="1"),), scratch=())
-        )
+        once = replace(plan, launches=(replace(first, repeat="1"),), scratch=())
+        own = alone(wider, told.buffers(every[0], passed), once)
         often = sum(x in every for x in plan.launches) > 1 or first.repeated
         found.append(Alone(every, own, often, told))
     return tuple(found)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fsr.expressions import names
 from fsr.records import Candidate, Launch, Plan, Scratch
 from fsr.source.emit import emit_kernel
-from fsr.transform.launch_alone import Alone, as_candidate, launches_alone, mapping, passable
+from fsr.transform.launch_alone import Alone, as_candidate, launches_alone, passable
 from fsr.transform.protocol import Action, Move, Subject
 
 
@@ -103,8 +103,7 @@ def _spliced(subject: Subject, one: Alone, made: Candidate) -> Plan | None:
         if x not in one.launches:
             launches.append(x)
             continue
-        passed = mapping(one.told, one.launches[0], x, buffers)
-        assert passed is not None
+        passed = one.passed(x, buffers)
         for new in made.plan.launches:
             own = one.told.own(new, one.told.values(x))
             args = tuple((passed | called).get(a, a) if isinstance(a, str) else a for a in own.args)

@@ -12,13 +12,14 @@ from fsr.source.entry import beside
 from fsr.source.form import Expr, KernelForm, Name, OpaqueStmt, Param
 from fsr.source.mapping import substitute
 from fsr.source.names import indent, words
+from fsr.source.rewrite import definition, with_definitions
 from fsr.source.tokens import skeleton
 from fsr.source.walk import names_in
 from fsr.transform.fuse.points import Points
 from fsr.transform.fuse.runs import Run
 from fsr.transform.fuse.steps import Step
 from fsr.transform.fuse.values import Value, with_value
-from fsr.transform.launch.merged_params import MergedParams, definition, replaced, still_needed
+from fsr.transform.launch.merged_params import MergedParams, still_needed
 from fsr.transform.launch.pointwise import id_expression
 
 
@@ -50,7 +51,7 @@ class Fused:
     def source(self) -> str:
         """The text: functions in the place of kernels that nothing launches any more, else behind them; then the
         kernel, behind the last of them."""
-        return replaced(self.candidate.source, self._kernels, self._parts)
+        return with_definitions(self.candidate.source, self._kernels, self._parts)
 
     def plan(self) -> Plan:
         """The plan, with one launch in the place of the run, and without scratch that became variables."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fsr.analysis.threads import AXES
-from fsr.expressions import divisors, with_divisors
+from fsr.expressions import divisors, rescaled, with_divisors
 from fsr.records import Candidate, Launch
 from fsr.source.form import Declare, KernelForm, Stmt
 from fsr.transform.launch.pointwise import Pointwise, id_declarations, pointwise, pointwise_targets
@@ -100,11 +100,7 @@ def _template_position(target: Target) -> int | None:
 def _baked(launch: Launch, position: int, size: int) -> Launch:
     """The launch of another instance: what each block has a share of is shared among more or fewer."""
     old = int(template_arguments(launch.entry)[position])
-
-    def grid(text: str) -> str:
-        return with_divisors(text, {d: d // old * size for d in divisors(text) if d % old == 0})
-
-    x, y, z = map(grid, launch.grid)
+    x, y, z = (rescaled(text, old, size) for text in launch.grid)
     return replace(launch, entry=_entry(launch.entry, position, size), grid=(x, y, z), block=(str(size), "1", "1"))
 
 

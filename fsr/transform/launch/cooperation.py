@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fsr.analysis.functions import names_defined, thread_aware
+from fsr.analysis.functions import names_defined, own_name, thread_aware
 from fsr.source.form import Call, Declare, Expr, Name
 from fsr.source.walk import (
     BUILTINS,
@@ -21,11 +21,6 @@ from fsr.transform.target import Target
 _FOREIGN = re.compile(r'#[ \t]*include[ \t]*(?:"|<[^>\n]*/)')  # no header of the toolkit's runtime, nor of C
 
 
-def _own_name(name: str) -> str:
-    """A function's name without the file's namespaces."""
-    return name if name.startswith(("std::", "cuda::", "::")) else name.rsplit("::", 1)[-1]
-
-
 def cooperates(target: Target) -> bool:
     """Whether threads wait for others, share memory of their block, or hand their ids on as a whole, or anything is
     written in a way that does not tell."""
@@ -39,7 +34,7 @@ def cooperates(target: Target) -> bool:
     own = frozenset[str]() if _FOREIGN.search(target.source) else names_defined(target.source) - aware
 
     def alone(e: Expr) -> bool:
-        called = isinstance(e, Call) and isinstance(e.callee, Name) and _own_name(e.callee.text) in own
+        called = isinstance(e, Call) and isinstance(e.callee, Name) and own_name(e.callee.text) in own
         return called or target.functions.stays_in_thread(e, target.type_names)
 
     if not all(map(alone, walk_exprs(body))):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -15,9 +15,10 @@ from fsr.source.emit import emit_kernel, emit_stmts
 from fsr.source.entry import beside
 from fsr.source.form import Expr, KernelForm, Name, OpaqueStmt
 from fsr.source.names import indent, words
+from fsr.source.rewrite import definition, with_definitions
 from fsr.source.tokens import skeleton
 from fsr.transform.launch.apart import Apart
-from fsr.transform.launch.merged_params import MergedParams, definition, replaced, still_needed
+from fsr.transform.launch.merged_params import MergedParams, still_needed
 from fsr.transform.launch.told_ids import ids_in, with_ids
 
 _IDS = tuple((v, axis) for v in ("blockIdx", "threadIdx", "gridDim", "blockDim") for axis in AXES)
@@ -71,7 +72,7 @@ class InBlock:
     def source(self) -> str:
         """The text: functions in the place of kernels that nothing launches any more, else behind them; then the
         kernel, behind the last of them."""
-        return replaced(self.candidate.source, self._kernels, self._parts)
+        return with_definitions(self.candidate.source, self._kernels, self._parts)
 
     def _parts(self, kernel: KernelForm) -> Iterator[str]:
         if self._needed(kernel):
@@ -186,10 +187,8 @@ class InBlock:
 
     def _c(self, text: str) -> str:
         """A size expression in C, over what the kernel is passed of sizes."""
-        renamed: Mapping[str, str] = {n: self._merged.size(n) for n in sorted(names(text) - {STEP})} | {
-            STEP: self._step
-        }
-        return to_c(text, renamed)
+        sizes = {n: self._merged.size(n) for n in sorted(names(text) - {STEP})}
+        return to_c(text, {**sizes, STEP: self._step})
 
 
 def _varies(step: Step, arg: str | ScalarArgument) -> bool:

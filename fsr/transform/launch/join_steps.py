@@ -20,7 +20,7 @@ from fsr.source.emit import emit_kernel
 from fsr.source.entry import function_name
 from fsr.source.form import KernelForm
 from fsr.source.narrowing import narrowed
-from fsr.source.rewrite import insert_helpers
+from fsr.source.rewrite import definition, insert_helpers, with_definitions
 from fsr.source.walk import fresh
 from fsr.transform.launch.joined_elements import element_of
 from fsr.transform.launch.joined_steps import BLOCKS, Steps, Tile, steps_of
@@ -74,11 +74,14 @@ class JoinSteps:
 def _with_kernel(target: Target, made: Joined) -> str:
     """The text with the new kernel in place of the old, or behind it where that is launched elsewhere; what a turn does
     stands before it, behind all that it names."""
-    data, span = target.source.encode(), target.kernel.span
-    assert span is not None
-    old = [] if made.name == target.kernel.name else [data[slice(*span)].decode()]
-    code = "\n\n".join([*old, made.turn().rstrip("\n"), emit_kernel(made.kernel()).rstrip("\n")])
-    return insert_helpers(data[: span[0]].decode() + code + data[span[1] :].decode(), made.helpers)
+
+    def parts(kernel: KernelForm) -> Iterator[str]:
+        if made.name != kernel.name:
+            yield definition(target.source, kernel)
+        yield made.turn().rstrip("\n")
+        yield emit_kernel(made.kernel()).rstrip("\n")
+
+    return insert_helpers(with_definitions(target.source, [target.kernel], parts), made.helpers)
 
 
 def _repeated(subject: Subject) -> Iterator[Target]:

@@ -11,7 +11,7 @@ from fsr.expressions import names, to_c
 from fsr.records import STEP, Launch, ScalarArgument
 from fsr.source.braces import changed_inside
 from fsr.source.emit import emit_stmts
-from fsr.source.entry import bare_name
+from fsr.source.entry import beside
 from fsr.source.form import Binary, Expr, Index, KernelForm, Name, OpaqueExpr, OpaqueStmt, Param
 from fsr.source.mapping import rewrite
 from fsr.source.names import indent
@@ -126,8 +126,7 @@ class Joined:
             assert count is not None
             args.append(ScalarArgument("uint32", count))
         args += [ScalarArgument("int64", s) for s in sorted(self._sizes)]
-        space = bare_name(launch.entry).rpartition("::")
-        entry = space[0] + space[1] + self.name
+        entry = beside(launch.entry, self.name)
         shape = (grid, self.steps.rows, "1"), (str(self.threads), "1", "1")
         return replace(launch, entry=entry, grid=shape[0], block=shape[1], args=tuple(args))
 

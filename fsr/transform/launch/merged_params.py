@@ -1,9 +1,8 @@
-"""The parameters of a kernel that stands for several launches, one for all that pass the same, and the text in which
-functions take the place of the kernels of before."""
+"""The parameters of a kernel that stands for several launches, one for all that pass the same."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from fsr.analysis.types import bare
@@ -65,22 +64,6 @@ class MergedParams:
     def args(self) -> tuple[str | ScalarArgument, ...]:
         """What is passed for them."""
         return (*self._args, *(ScalarArgument("int64", size) for size in self._sizes))
-
-
-def replaced(source: str, kernels: Collection[KernelForm], parts: Callable[[KernelForm], Iterable[str]]) -> str:
-    """A text with other definitions in the place of each of some kernels."""
-    data = source.encode()
-    for kernel in sorted(kernels, key=lambda k: k.span or (0, 0), reverse=True):
-        assert kernel.span is not None
-        start, end = kernel.span
-        data = data[:start] + "\n\n".join(parts(kernel)).encode() + data[end:]
-    return data.decode()
-
-
-def definition(source: str, kernel: KernelForm) -> str:
-    """A kernel as it is written."""
-    assert kernel.span is not None
-    return source.encode()[slice(*kernel.span)].decode()
 
 
 def still_needed(source: str, kernel: KernelForm, launches: Iterable[Launch]) -> bool:

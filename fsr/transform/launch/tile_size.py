@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from fsr.analysis.macros import expanded
-from fsr.expressions import divisors, with_divisors
+from fsr.expressions import divisors, rescaled
 from fsr.hardware.limits import MAX_THREADS
 from fsr.records import Candidate, Launch, ScalarArgument
 from fsr.source.entry import function_name
@@ -20,7 +21,8 @@ from fsr.source.form import Binary, Member, Name
 from fsr.source.integers import integers
 from fsr.source.items import flat, parse_items
 from fsr.source.macros import macros
-from fsr.source.names import words
+from fsr.source.names import reached, words
+from fsr.source.rewrite import definition
 from fsr.source.tokens import skeleton, tokenize
 from fsr.source.walk import contains_warp_wide, nodes
 from fsr.transform.protocol import Move, Subject
@@ -125,20 +127,21 @@ def _numbers(source: str) -> Iterator[tuple[str, int, str]]:
         yield match[1], match.start(2), match[2]
 
 
-def _reached(source: str, kernel: str) -> frozenset[str]:
-    """All names that a kernel mentions, or what it names does."""
+@lru_cache(maxsize=64)
+def _mentioned(source: str) -> Mapping[str, set[str]]:
+    """The names that the definition of each name mentions."""
     below: dict[str, set[str]] = {}
     for macro in macros(source):
         below.setdefault(macro.name, set()).update(words(macro.body))
     for item in flat(parse_items(source, strict=False)):
         for name in item.names:
             below.setdefault(name, set()).update(item.uses)
-    found, waiting = {kernel}, [kernel]
-    while waiting:
-        more = below.get(waiting.pop(), set()) - found
-        found |= more
-        waiting += more
-    return frozenset(found)
+    return below
+
+
+def _reached(source: str, name: str) -> frozenset[str]:
+    """All names that a kernel, or a constant, mentions, or what it names does."""
+    return reached((name,), _mentioned(source))
 
 
 def _leads_to(source: str, other: str, name: str) -> bool:
@@ -160,9 +163,7 @@ def _places_blocks(subject: Subject, kernel: str, name: str) -> bool:
 def _literally(subject: Subject, kernel: str, value: int) -> bool:
     """Whether a kernel has the number itself, too, which would have to change as well; or lanes decide on it."""
     form, source = subject.kernels[kernel], subject.candidate.source
-    assert form.span is not None
-    text = source.encode()[slice(*form.span)].decode()
-    numbers = {t.text.rstrip("uUlL") for t in tokenize(text) if t.kind == "number"}
+    numbers = {t.text.rstrip("uUlL") for t in tokenize(definition(source, form)) if t.kind == "number"}
     return str(value) in numbers or (contains_warp_wide(form.body) and value % _WARP != 0)
 
 
@@ -220,8 +221,7 @@ def _extent(subject: Subject, text: str, old: int, new: int) -> str | None:
     if text.strip().isdigit():
         whole = int(text) * old
         return str(whole // new) if whole % new == 0 else None
-    shares = {d: d // old * new for d in divisors(text) if d % old == 0}
-    made = with_divisors(text, shares)
+    made = rescaled(text, old, new)
     if made == text:
         return text if not re.search(rf"\b{old}\b", text) else None
     rounded = "ceil_div" in text or f"+ {old - 1}" in text
