@@ -3,9 +3,12 @@ needs what another wrote."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fsr.contract.model import concrete_launches
+from fsr.transform.launch import joined_steps
 from fsr.transform.launch.join_steps import JoinSteps
 
 SIZES = [{"logn": n} for n in (1, 2, 5, 7, 9)]
@@ -141,3 +144,22 @@ def test_numbers_that_are_no_index_may_be_broken(subject_from) -> None:
 def test_nothing_is_offered_where_a_block_is_not_alone(text: str, old: str, new: str, subject_from) -> None:
     assert old in text
     assert not list(JoinSteps().moves(subject_from(text.replace(old, new))))
+
+
+def test_other_candidates_of_the_same_kernel_are_not_gone_through_anew(subject_from, monkeypatch) -> None:
+    """Flags, say, are another candidate, and going through all repetitions may take seconds."""
+    asked: list[tuple[str, ...]] = []
+    whole = joined_steps.Steps.gone_through
+    monkeypatch.setattr(joined_steps.Steps, "gone_through", lambda s, d: asked.append(d) or whole(s, d))
+    joined_steps._turns.cache_clear()
+    subject = subject_from(SORT)
+    first = [m.name for m in JoinSteps().moves(subject)]
+    assert first
+    assert asked
+    count, candidate = len(asked), subject.candidate
+    flagged = replace(candidate, plan=replace(candidate.plan, flags=("--use_fast_math",)))
+    assert [m.name for m in JoinSteps().moves(replace(subject, candidate=flagged))] == first
+    assert len(asked) == count
+    changed = replace(candidate, source=candidate.source + "\n__device__ int one() { return 1; }\n")
+    assert [m.name for m in JoinSteps().moves(replace(subject, candidate=changed))] == first
+    assert len(asked) > count

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -18,12 +18,14 @@ from fsr.analysis.macros import hides_names
 from fsr.analysis.thread_state import Visit
 from fsr.analysis.visits import visits
 from fsr.analysis.word_values import Values
-from fsr.contract.model import repeats_of
+from fsr.contract.model import Contract, repeats_of
 from fsr.errors import ContractError
 from fsr.expressions import evaluate, evaluate_int, names
-from fsr.records import STEP, Launch, ScalarArgument
+from fsr.records import STEP, Launch, ScalarArgument, Scratch
 from fsr.source.braces import without_braces
 from fsr.source.form import Declare, Name, Param
+from fsr.source.parse import parse_kernels
+from fsr.source.rewrite import with_definitions
 from fsr.source.walk import names_mentioned, walk_stmts
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.launch.joined_elements import element_of
@@ -102,7 +104,6 @@ class Steps:
 
     target: Target
     threads: int
-    _found: dict[tuple[str, ...], tuple[Turn, ...] | None] = field(default_factory=dict, compare=False)
 
     @property
     def launch(self) -> Launch:
@@ -154,7 +155,7 @@ class Steps:
         used = [name for name in self.told if name in names_mentioned(self.target.kernel.body)]
         counts = range(len(used) + 1) if len(used) <= _TOLD else (len(used),)
         for deciding in (c for count in counts for c in combinations(used, count)):
-            turns = self._turns(deciding)
+            turns = _turns(self._read, deciding)
             if turns:
                 elements, keeping = _elements(turns, blocks, self.threads)
                 own = {id(turn) for turn in keeping}
@@ -164,13 +165,16 @@ class Steps:
                     return Tile(blocks, elements, bound)
         return None
 
-    def _turns(self, deciding: tuple[str, ...]) -> tuple[Turn, ...] | None:
-        if deciding not in self._found:
-            turns = list(self._gone_through(deciding))
-            self._found[deciding] = None if None in turns else tuple(t for t in turns if t is not None)
-        return self._found[deciding]
+    @cached_property
+    def _read(self) -> _Read:
+        """What tells where its threads go: not what other kernels are, nor flags, which most candidates differ in."""
+        source, plan = self.target.source, self.target.candidate.plan
+        others = [k for k in parse_kernels(source).values() if k.name != self.target.kernel.name]
+        return _Read(
+            with_definitions(source, others, lambda _: ()), self.launch, plan.scratch, self.target.contract, self
+        )
 
-    def _gone_through(self, deciding: tuple[str, ...]) -> Iterator[Turn | None]:
+    def gone_through(self, deciding: tuple[str, ...]) -> Iterator[Turn | None]:
         """At the timed sizes and some others, each combination of what decides once; the last is None where it is not
         known what threads go to."""
         values, contract = [self.told[name].value for name in deciding], self.target.contract
@@ -261,6 +265,25 @@ class Steps:
         found["blockIdx.x"] = np.tile(np.repeat(np.asarray(blocks), self.threads), len(rows.sampled))
         found["blockIdx.y"] = np.repeat(np.asarray(rows.sampled), len(blocks) * self.threads)
         return found
+
+
+@dataclass(frozen=True)
+class _Read:
+    """``text``: of the file without other kernels; ``steps``: the first to be asked."""
+
+    text: str
+    launch: Launch
+    scratch: tuple[Scratch, ...]
+    contract: Contract
+    steps: Steps = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _turns(read: _Read, deciding: tuple[str, ...]) -> tuple[Turn, ...] | None:
+    """See :meth:`Steps.gone_through`; None where it is not known. It may take seconds, and candidates ask for the same
+    again and again."""
+    turns = list(read.steps.gone_through(deciding))
+    return None if None in turns else tuple(t for t in turns if t is not None)
 
 
 def _between(text: str, value: str, keeping: Sequence[int], beyond: Sequence[int]) -> Bound | None:
