@@ -34,7 +34,7 @@ from fsr.lifting.pieces import in_pieces
 from fsr.lifting.points import Ints, Points, affine_fit
 from fsr.lifting.refused import Refused, Unexplained
 from fsr.lifting.rings import on_ring, stopped
-from fsr.lifting.steps import by_steps
+from fsr.lifting.steps import by_count, by_steps
 
 _DIVISORS = (2, 3, 4, 8, 16, 32, 64, 128, 256)
 _LONGEST_PERIOD = 7
@@ -214,7 +214,8 @@ class Generaliser:
             return Number(self.index(points, values), dtype)
         except Refused:
             array = np.array(values, np.int64)
-            found = by_steps(points, array, self.sizes, dtype) or stopped(points, array, self.sizes, dtype)
+            ways = by_count, by_steps, stopped
+            found = next((e for way in ways if (e := way(points, array, self.sizes, dtype)) is not None), None)
             if found is not None:
                 return found
             if not self._in_pieces:

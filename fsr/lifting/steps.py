@@ -1,8 +1,10 @@
-"""Indices that go by a step whose length is a size: ``x[step * i + k]``, a window's place where its stride is an
-argument."""
+"""Whole numbers with a product in them: indices that go by a step whose length is a size (``x[step * i + k]``, a
+window's place where its stride is an argument), and counts of elements along several dimensions (``batch * height``).
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -13,6 +15,8 @@ from fsr.lifting.conditions import value_of
 from fsr.lifting.points import Ints, Points, affine_fit
 
 _FEWEST = 12  # samples: of fewer one product or another fits what is none
+_FEWEST_COUNTS = 3  # different ones, of which one product with its two numbers tells all
+_MOST_FACTORS = 4
 
 
 def by_steps(points: Points, values: Ints, sizes: Sequence[str], dtype: str) -> Expr | None:
@@ -34,6 +38,28 @@ def by_steps(points: Points, values: Ints, sizes: Sequence[str], dtype: str) -> 
     rest = Affine(tuple(sorted((n, k) for n, k in terms.items() if n != name)), constant)
     product = Op("prod", parts)
     return Op("sum", (product, Number(rest, dtype))) if rest != Affine() else product
+
+
+def by_count(points: Points, values: Ints, sizes: Sequence[str], dtype: str) -> Expr | None:
+    """The values as a product of sizes, times a whole number and with another added (``rows * columns - 1``); None
+    where they are no such."""
+    names = [n for n in sizes if n in points.columns and n.isidentifier() and (c := points.columns[n]).max() > c.min()]
+    _, first = np.unique(np.stack([points.columns[n] for n in names] or [values]), axis=1, return_index=True)
+    if len(np.unique(values[first])) < _FEWEST_COUNTS:
+        return None
+    for count in range(2, min(len(names), _MOST_FACTORS) + 1):
+        for chosen in itertools.combinations(names, count):
+            product = np.prod([points.columns[n] for n in chosen], axis=0)
+            found = affine_fit(Points({"product": product}, points.run, points.terms), values, ["product"])
+            if found is not None:
+                return _as_product(chosen, found[0]["product"], found[1], dtype)
+    return None
+
+
+def _as_product(sizes: Sequence[str], times: int, more: int, dtype: str) -> Expr:
+    first, *rest = sizes
+    product = Op("prod", tuple(Number(Affine(((n, k),)), dtype) for n, k in [(first, times), *((n, 1) for n in rest)]))
+    return Op("sum", (product, Number(Affine((), more), dtype))) if more else product
 
 
 def is_told(index: Expr) -> bool:

@@ -41,10 +41,10 @@ Dims = Mapping[str, str]  # in order, with their extents
 
 def staged(c: Computation) -> Iterator[Computation]:
     """The computation in stages: with as little kept as leaves folds that a kernel each can make (attention as it is,
-    and cut too), and with every fold kept that is not a row's own. Buffers that are kept have names beginning with
-    ``$``."""
-    for every, cut in ((False, False), (False, True), (True, True)):
-        yield _Stages(c, every, cut).done()
+    and cut too), with every fold kept that is not a row's own, and with all of them, those in others too (a mean in a
+    variance: a row may be folded by several blocks then). Buffers that are kept have names beginning with ``$``."""
+    for every, cut, nested in ((False, False, False), (False, True, False), (True, True, False), (True, True, True)):
+        yield _Stages(c, every, cut, nested).done()
 
 
 @dataclass
@@ -52,6 +52,7 @@ class _Stages:
     c: Computation
     every: bool  # whether all folds are kept
     cut: bool  # whether attention is cut like all else
+    nested: bool  # whether folds are kept that every value of another one needs
     statements: list[Statement] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
     known: dict[tuple[object, ...], str] = field(default_factory=dict)
@@ -73,6 +74,8 @@ class _Stages:
         e = self._inner(whole, domain)
         if isinstance(e, Fold):
             return e
+        if self.nested:
+            return self._all_kept(e, domain)
         owns = {x: [n for n in domain if n in names_in(x)] for x in folds_in(e)}
         mixed = len({len(own) for own in owns.values()}) > 1
 
@@ -84,6 +87,11 @@ class _Stages:
 
         return kept(e)
 
+    def _all_kept(self, e: Expr, around: Dims) -> Expr:
+        if isinstance(e, Fold):
+            return self._kept(e, around)
+        return rebuilt(e, tuple(self._all_kept(p, around) for p in children(e)))
+
     def _inner(self, e: Expr, around: Dims) -> Expr:
         """The expression with what stands within folds kept."""
         if not isinstance(e, Fold):
@@ -94,7 +102,7 @@ class _Stages:
         own = {n for n, _ in e.dims}
 
         def kept(x: Expr) -> Expr:
-            if isinstance(x, Fold) and own & names_in(x):
+            if isinstance(x, Fold) and (self.nested or own & names_in(x)):
                 return self._kept(x, inside)
             return rebuilt(x, tuple(map(kept, children(x))))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from fsr.computation.canonical import DIMS
-from fsr.computation.expression import Affine, Case, Const, Load, Number, Op
-from tests.transform.computed.test_families import FAMILY, at, computed, over
+from fsr.computation.expression import Affine, Case, Const, Fold, Load, Number, Op
+from tests.transform.computed.test_families import FAMILY, at, check, computed, over
 from tests.transform.conftest import subject_of
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -84,3 +85,65 @@ __global__ void k(const float* x, float* s, int n) {
     for n in (1, 5003):
         want, got = (runner.outputs(c, subject.contract, {"n": n})["s"] for c in (subject.candidate, made))
         np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+CHANNELS = """// /// fsr
+// entry = "k"
+// [sizes]
+// images = {min = 1, max = 8, timed = 4}
+// channels = {min = 1, max = 8192, timed = CHANNELS}
+// pixels = {min = 1, max = 20000, timed = 20000}
+// [args]
+// x = {role = "in", shape = ["images", "channels", "pixels"]}
+// mean = {role = "out", shape = ["channels"]}
+// y = {role = "out", shape = ["images", "channels", "pixels"]}
+// [launch]
+// grid = "channels"
+// block = 1
+// ///
+__global__ void k(const float *x, float *mean, float *y, int images, int channels, int pixels) {
+  int c = blockIdx.x;
+  float sum = 0.0f, squares = 0.0f;
+  for (int n = 0; n < images; n++)
+    for (int p = 0; p < pixels; p++) sum += x[(n * channels + c) * pixels + p];
+  float m = sum / (images * pixels);
+  mean[c] = m;
+  for (int n = 0; n < images; n++)
+    for (int p = 0; p < pixels; p++) {
+      float d = x[(n * channels + c) * pixels + p] - m;
+      squares += d * d;
+    }
+  for (int n = 0; n < images; n++)
+    for (int p = 0; p < pixels; p++) {
+      int at = (n * channels + c) * pixels + p;
+      y[at] = (x[at] - m) * rsqrtf(squares / (images * pixels) + 1e-5f);
+    }
+}"""
+
+
+def statistics(count: int):
+    """Of channels whose elements lie in a piece an image."""
+    elements = tuple(Number(Affine(((n, 1),)), "float32") for n in ("images", "pixels"))
+
+    def mean(channel: str, names: tuple[str, str], *, off_mean: bool = False) -> Op:
+        value = body = Load("x", at(names[0], channel, names[1]), "float32")
+        if off_mean:
+            body = Op("sum", (value, Op("neg", (mean(channel, ("k8", "k9")),))))
+            body = Op("prod", (body, body))
+        dims = tuple((n, Affine(((x, 1),))) for n, x in zip(names, ("images", "pixels"), strict=True))
+        return Op("div", (Fold("sum", dims, body), Op("prod", elements)))
+
+    variance = Op("sum", (mean("j", ("k2", "k3"), off_mean=True), Const(1e-5, "float32")))
+    off = Op("sum", (Load("x", at("i", "j", "i2"), "float32"), Op("neg", (mean("j", ("k0", "k1")),))))
+    values = {"mean": mean("i", ("k0", "k1")), "y": Op("prod", (off, Op("rsqrt", (variance,))))}
+    subject = subject_of(CHANNELS.replace("CHANNELS", str(count)))
+    return computed(subject, values, ("images", "channels", "pixels"))
+
+
+@pytest.mark.parametrize(("channels", "blocks"), [(8, True), (4096, False)])
+def test_rows_in_pieces(runner, channels: int, blocks: bool):
+    subject = statistics(channels)
+    moves = check(runner, subject, "split-rows", [(1, 1, 1), (3, 2, 7), (2, 3, 64), (3, 1, 1028)])
+    assert all((int(m.param("parts")) > 1) == blocks for m in moves)
+    made = FAMILY["split-rows"].apply(subject, moves[0])
+    assert len(made.plan.launches) == (5 if blocks else 3)  # two statistics, and what is made of them
