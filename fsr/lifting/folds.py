@@ -419,6 +419,8 @@ class Folding:
 def _basis(vectors: Sequence[Sequence[int]]) -> list[int]:
     """The fewest entries that tell vectors apart, the first ones. Raises Refused."""
     basis, apart = list[int](), 1
+    if len({len(v) for v in vectors}) > 1:
+        raise Refused("terms of a fold have not the same indices")
     for c in range(len(vectors[0]) if vectors else 0):
         found = len({tuple(v[b] for b in (*basis, c)) for v in vectors})
         if found > apart:

@@ -14,7 +14,7 @@ from typing import Any
 
 from fsr.computation.expression import ASSOCIATIVE, Order, beside, places_of
 from fsr.lifting.moments import collected
-from fsr.lifting.running import added_to, joined, rescaled
+from fsr.lifting.running import added_to, clamped, joined, rescaled
 
 Term = tuple[Any, ...]  # ("const", value, dtype), ("int", value, dtype), ("load", buffer, ids), (op, ...)
 LISTS = (*ASSOCIATIVE, "argmax", "argmin")  # their second item is a tuple of operands
@@ -377,8 +377,8 @@ class Graph:
             return a  # against the bound that a maximum begins with
         if x[0] in ("gt", "ge") and self.is_bound(x[1], -1):
             return b
-        known = self._place(x, a, b) or rescaled(self, x, a, b) or added_to(self, c, a, b)
-        return known or self.make("select", c, a, b)
+        known = self._place(x, a, b) or rescaled(self, x, a, b) or clamped(self, x, a, b)
+        return known or added_to(self, c, a, b) or self.make("select", c, a, b)
 
     def _place(self, x: Term, a: int, b: int) -> int | None:
         """The place of a maximum or minimum, when ``a`` is the place of what has just beaten all before it."""

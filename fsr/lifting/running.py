@@ -161,6 +161,24 @@ def _summands(g: Terms, e: int, top: int) -> Counter[Summand]:
     return found
 
 
+def clamped(g: Terms, x: tuple[Any, ...], a: int, b: int) -> int | None:
+    """``0 > v ? 0 : min(v, 9)`` and its like: the larger of both, or the smaller. ``x``: the condition. None of
+    anything else."""
+    if x[0] not in ("gt", "ge"):
+        return None
+    for limit, rest, low in ((a, b, x[1] == a), (b, a, x[2] == b)):
+        value = x[2] if x[1] == limit else x[1] if x[2] == limit else None
+        op, other = ("max", "min") if low else ("min", "max")
+        if value is None or g.terms[rest][0] != other or value not in g.terms[rest][1]:
+            continue
+        literals = [g.terms[k] for k in (limit, *g.terms[rest][1]) if k != value]
+        if all(k[0] in ("const", "int") for k in literals):
+            order = [k[1] for k in literals]
+            if order[0] == (min if low else max)(order):
+                return g.list_of(op, [a, b])
+    return None
+
+
 def added_to(g: Terms, c: int, a: int, b: int) -> int | None:
     """``c ? s + x : s`` where s is a sum of such: ``s + (c ? x : 0)``, so that all that is added stands side by side.
     None of anything else."""
@@ -172,13 +190,16 @@ def added_to(g: Terms, c: int, a: int, b: int) -> int | None:
         if k not in rest:
             return None
         rest.remove(k)
-    if not rest or not any(_is_where(g, k) for k in less):
+    zero = next((z for k in less if (z := _nothing_of(g, k)) is not None), None)
+    if not rest or zero is None:
         return None
-    new, zero = g.list_of("sum", rest), next(g.terms[k][3] for k in less if _is_where(g, k))
+    new = g.list_of("sum", rest)
     return g.list_of("sum", [*less, g.make("select", c, *((zero, new) if turned else (new, zero)))])
 
 
-def _is_where(g: Terms, e: int) -> bool:
-    """Whether a term is something where a condition holds, and nothing elsewhere."""
+def _nothing_of(g: Terms, e: int) -> int | None:
+    """The nought of a term that is something where a condition holds and nothing elsewhere, or the other way round;
+    None of another."""
     x = g.terms[e]
-    return bool(x[0] == "select" and g.terms[x[3]][0] in ("const", "int") and g.terms[x[3]][1] == 0)
+    sides = (x[3], x[2]) if x[0] == "select" else ()
+    return next((k for k in sides if g.terms[k][0] in ("const", "int") and g.terms[k][1] == 0), None)

@@ -36,10 +36,14 @@ class Restating:
             self._thread.start()
 
     def _lift(self, kernel: Kernel) -> None:
-        self._found = lift(
-            kernel.contract, kernel.baseline, limit_s=self._limit_s, compile_s=self._compile_s,
-            stopped=self._stop.is_set,
-        )  # fmt: skip
+        try:
+            self._found = lift(
+                kernel.contract, kernel.baseline, limit_s=self._limit_s, compile_s=self._compile_s,
+                stopped=self._stop.is_set,
+            )  # fmt: skip
+        except Exception as fault:  # a run does without it: what it has besides is worth more
+            told = f"{type(fault).__name__}: {fault}"
+            self._found = Lifting(None, f"a fault of fsr while it was found out ({told}); please report it")
 
     def close(self) -> None:
         """Stop finding out: a thread that the interpreter ends in the middle of what is not Python can abort it."""
@@ -65,7 +69,8 @@ class Restating:
         if self._told or self._thread.is_alive():
             return None
         self._told = True
-        found = self._found or Lifting(None, "it failed")
+        assert self._found is not None
+        found = self._found
         if found.computation is None:
             notes.append(f"what it computes is not known: {found.why}")
         if found.alone:

@@ -109,7 +109,7 @@ def test_what_cannot_be_laid_out_is_told(tmp_path):
 def test_a_sum_of_what_data_chooses(tmp_path):
     body = "  float s = 0; for (int j = 0; j < n; ++j) if (w[j] != 0) s += w[j] * x[j]; y[i] = s;"
     found = computed(tmp_path, body, "const float *x, const float *w, float *y", x=IN, w=IN, y=OUT)
-    assert found[-1] == "y[i] = sum((w[k0] * x[k0] if (w[k0] != 0.0) else 0.0) for k0 in range(n))"
+    assert found[-1] == "y[i] = sum((0.0 if (w[k0] == 0.0) else w[k0] * x[k0]) for k0 in range(n))"
 
 
 PARTS = """// /// fsr

@@ -79,7 +79,7 @@ CLAMPED = {
     "at a limit that is out of reach": (
         BY_A_TREE,
         "if (v < 0) v = 0; else if (v > 65535) v = 65535; row[c] = (unsigned short)v;",
-        f"x[i, j] = int16(max({V}, 0.0))",
+        f"x[i, j] = int16(max(min({V}, 65535.0), 0.0))",
     ),
 }
 

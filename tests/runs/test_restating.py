@@ -121,3 +121,14 @@ def test_the_space_answers_anew_where_that_is_known(kernel: Kernel) -> None:
     later = {m.name for _, m in space.under(Rules(kernel.contract, computation=known)).moves(kernel.baseline)}
     assert later > before
     assert {name.split("@")[0] for name in later - before} & {a.name for a in FROM_COMPUTATION}
+
+
+def test_a_fault_of_ours_is_a_note(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    def faulty(*_: object, **__: object) -> Lifting:
+        raise IndexError("tuple index out of range")
+
+    monkeypatch.setattr(restating, "lift", faulty)
+    found, notes = restating.Restating(kernel, Budget(100.0)), list[str]()
+    assert found.lifted(lambda: None, notes) is None
+    told = "a fault of fsr while it was found out (IndexError: tuple index out of range); please report it"
+    assert notes == [f"what it computes is not known: {told}"]

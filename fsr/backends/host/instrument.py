@@ -17,6 +17,7 @@ from fsr.backends.host.aggregates import Aggregates
 from fsr.backends.host.branches import LABEL, flow_of
 from fsr.backends.host.control_flow import EXIT
 from fsr.backends.host.llvm_text import joined, plain_name, size_of, split_arguments, structures
+from fsr.backends.host.selects import GUESS, named, selected
 
 FIRST_NAMED = 16  # tracer.h: kNamed
 TYPES = ("i1", "i8", "i16", "i32", "i64", "half", "float", "double")
@@ -92,16 +93,22 @@ class _Function:
         self.unit, self.head, self.defined = unit, lines[0], defined
         self.body = list(joined([re.sub(r", ![\w.]+ !\d+| #\d+$|, !srcloc.*$", "", line) for line in lines[1:-1]]))
         self.is_thread = "fsr_entry_of" in self.head and "thread" in self.head
+        self._follow()
+        while (body := selected(self.body, self.tainted, defined)) is not None:
+            self.head, self.body = named(self.head, body)
+            self._follow()
+        self.aggregates = Aggregates(self)
+        self.join_of = self._joins()
+
+    # ------------------------------------------------------------ what data takes part in
+
+    def _follow(self) -> None:
         self.rows = [_DEST.match(line) for line in self.body]
         self.types: dict[str, str] = {}
         self.vectors = vectors.Vectors(self)
         self.tainted = self._tainted(set())
         while not (chosen := flow_of(self.body, self.tainted).chosen(self.rows, TYPES)) <= self.tainted:
             self.tainted = self._tainted(chosen)
-        self.aggregates = Aggregates(self)
-        self.join_of = self._joins()
-
-    # ------------------------------------------------------------ what data takes part in
 
     def _tainted(self, chosen: set[str]) -> set[str]:
         """``chosen``: what branches on data choose."""
@@ -127,7 +134,7 @@ class _Function:
 
     def _plain_loads(self) -> set[str]:
         """Loads of what no data can be: indices, the launch's integers, its pointers."""
-        pointers: set[str] = {"%0"} if self.is_thread else set()
+        pointers: set[str] = {"%0", "%v.0"} if self.is_thread else set()
         plain: set[str] = set()
         for row in self.rows:
             if row is None:
@@ -175,14 +182,14 @@ class _Function:
     def rewritten(self) -> Iterator[str]:
         """All lines of the function."""
         yield self.head
-        if self.is_thread:
-            yield "  " + self.unit.call("fsr_t_enter", "void", ())
+        enter = ["  " + self.unit.call("fsr_t_enter", "void", ())] if self.is_thread else []
+        yield from () if LABEL.match(self.body[0]) else enter
         phis: list[tuple[str, str]] = []
         block: str | None = "entry"
         for number, (line, row) in enumerate(zip(self.body, self.rows, strict=True)):
             if label := LABEL.match(line):
                 block, phis = label[1], []
-                yield line
+                yield from (line, *(() if number else enter))
                 continue
             is_phi = row is not None and row[2] == "phi"
             if block is not None and not is_phi and line.strip() and not line.strip().startswith(";"):
@@ -382,6 +389,9 @@ class _Function:
         if found[3] in self.defined or result not in TYPES or None in args:
             self._outside(found[3])
             return None
+        if found[3].startswith(GUESS) and args[0]:
+            self.unit.used[found[3]] = f"declare {result} @{found[3]}(ptr)"
+            return self._load(f"{result}, ptr {args[0][2]}", dest)
         name = re.sub(r"^llvm\.|\.(?:f|i)\d+$|\.p0.*$", "", found[3])
         operands = [(a[1], a[2]) for a in args if a is not None]
         if name in ("abs", "ctlz", "cttz"):

@@ -21,6 +21,7 @@ alignas(4096) unsigned char fsr_dynamic_shared[fsr::kDynamicShared];
 }
 
 namespace fsr {
+uintptr_t (*resume_at)(uintptr_t pc);
 
 FaultRecord* fault;
 SharedSegment shared_segment;
@@ -64,6 +65,10 @@ void on_signal(int number, siginfo_t* info, void* raw) {
   uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);
   uintptr_t pc = static_cast<uintptr_t>(context->uc_mcontext.gregs[REG_RIP]);
   bool memory = number == SIGSEGV || number == SIGBUS;
+  if (uintptr_t next = memory && resume_at ? resume_at(pc) : 0) {
+    static_cast<ucontext_t*>(raw)->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(next);
+    return;
+  }
   fault->kind = memory               ? (stacks.holds(address) ? kStackOverflow : kOutOfBounds)
                 : number == SIGFPE ? kArithmetic
                                    : kIllegalInstruction;

@@ -113,6 +113,8 @@ struct Order {
   uint64_t budget;    // start no more blocks after so many accesses; 0: no limit
 };
 
+// Where to go on after a fault at this place in the code; 0 where the fault stands. Null where no such place is known.
+extern uintptr_t (*resume_at)(uintptr_t pc);
 extern Launch launch;
 extern Flight* flight;  // whose threads run
 extern Order order;

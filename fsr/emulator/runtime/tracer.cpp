@@ -333,6 +333,62 @@ int32_t binary(int op, int type, int a, int b, uint64_t x, uint64_t y, uint64_t 
 
 extern "C" {
 
+// A read that may stand where nothing lies, as what a branch not taken would have read: the signal's handler goes on at
+// fsr_peek_missed then, which answers nought.
+extern const char fsr_peek_begin[], fsr_peek_end[], fsr_peek_missed[];
+uint64_t fsr_peek_1(const void*);
+uint64_t fsr_peek_2(const void*);
+uint64_t fsr_peek_4(const void*);
+uint64_t fsr_peek_8(const void*);
+unsigned char fsr_missed;
+asm(R"(
+  .text
+fsr_peek_begin:
+fsr_peek_1:
+  movzbl (%rdi), %eax
+  ret
+fsr_peek_2:
+  movzwl (%rdi), %eax
+  ret
+fsr_peek_4:
+  movl (%rdi), %eax
+  ret
+fsr_peek_8:
+  movq (%rdi), %rax
+  ret
+fsr_peek_end:
+fsr_peek_missed:
+  xorl %eax, %eax
+  movb $1, fsr_missed(%rip)
+  ret
+)");
+}
+
+namespace fsr {
+extern uintptr_t (*resume_at)(uintptr_t pc);  // state.h
+uintptr_t after_fault(uintptr_t pc) {
+  bool peeked = pc - reinterpret_cast<uintptr_t>(fsr_peek_begin) < static_cast<size_t>(fsr_peek_end - fsr_peek_begin);
+  return peeked ? reinterpret_cast<uintptr_t>(fsr_peek_missed) : 0;
+}
+namespace {
+struct Resumes {
+  Resumes() { resume_at = after_fault; }
+} resumes;
+
+template <class T>
+T guessed(const void* p) {
+  uint64_t (*const peek[])(const void*) = {fsr_peek_1, fsr_peek_2, fsr_peek_4, fsr_peek_8};
+  fsr_missed = 0;
+  uint64_t bits = peek[sizeof(T) == 8 ? 3 : sizeof(T) / 2](p);
+  T value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+}  // namespace
+}  // namespace fsr
+
+extern "C" {
+
 // A thread begins.
 void fsr_t_enter() {
   path().depth = 0;
@@ -365,9 +421,11 @@ void fsr_t_enter() {
   }                                                                                                                 \
   int fsr_t_load_##name(const void* p, int s, T r) {                                                                \
     if (unfollowed()) return 0;                                                                                     \
+    if (fsr_missed) return fsr_missed = 0, make(kUnknown, type, 0, 0, 0, 0);                                        \
     int32_t n = wide_load(reinterpret_cast<uintptr_t>(p), type, raw(r));                                            \
     return s ? make(kGathered, type, given(n, type, raw(r)), s, 0, raw(r)) : n;                                     \
   }                                                                                                                 \
+  T fsr_guess_##name(const void* p) { return guessed<T>(p); }                                                       \
   void fsr_t_store_##name(void* p, int s, int v, T x) {                                                             \
     if (s) v = make(kChosen, type, given(v, type, raw(x)), s, 0, raw(x));                                           \
     store(reinterpret_cast<uintptr_t>(p), v, type, raw(x));                                                         \

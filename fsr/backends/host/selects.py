@@ -1,0 +1,184 @@
+"""Branches on data whose sides only compute, as selects in LLVM's text: whichever way a run goes, both values are told.
+
+LLVM does that itself where no side reads memory (``if (a && b[i])`` and ``if (d < best) colour = c[i]`` do). Here a
+read is asked for whatever the condition says, by a call that answers nought where nothing lies (``fsr_guess_*``,
+tracer.cpp): nobody looks at it then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+
+from fsr.backends.host.branches import LABEL
+
+TYPES = ("i1", "i8", "i16", "i32", "i64", "half", "float", "double")
+GUESS = "fsr_guess_"
+_LONGEST = 400  # lines of a side
+_VALUE = r"%(?:[\w.$-]+|\"[^\"]*\")"
+_MADE = re.compile(rf"^\s*({_VALUE}) = (?:tail |musttail |notail )?(\w+) (.*)$")
+_IF = re.compile(r"^\s*br i1 (%[\w.$-]+), label %([\w.$-]+), label %([\w.$-]+)")
+_GO = re.compile(r"^\s*br label %([\w.$-]+)")
+_PHI = re.compile(rf"^(\s*({_VALUE}) = phi )((?:[a-z]+ )*?)(\S+) (\[.*)$")
+_ARM = re.compile(r"\[ ([^\[\]]+?), %([\w.$-]+) \]")
+_READ = re.compile(rf"^\s*({_VALUE}) = load (\w+), ptr (\S+?)(?:, |$)(?:align \d+)?(?:, !.*)?$")
+_CALLED = re.compile(r"^(.*?)\b(\w+) @([\w.$]+)\(")
+_PURE = frozenset(
+    re.findall(
+        r"\w+",
+        "fadd fsub fmul fdiv frem fneg add sub mul shl lshr ashr and or xor icmp fcmp select getelementptr freeze "
+        "trunc zext sext fpext fptrunc fptosi fptoui sitofp uitofp bitcast ptrtoint inttoptr",
+    )
+)
+_DIVISIONS = ("sdiv", "udiv", "srem", "urem")
+
+
+@dataclass
+class _Block:
+    """``name``: None of the first one, which has no label; ``lines``: without the label, the last one goes on."""
+
+    name: str | None
+    label: str
+    lines: list[str]
+
+
+def selected(body: Sequence[str], tainted: Container[str], defined: Container[str]) -> list[str] | None:
+    """A function's lines with such branches as selects; None where there are none. ``tainted``: values that data takes
+    part in; ``defined``: the functions of the module, which may do anything."""
+    function = _Function(_blocks(body), defined)
+    changed = False
+    while any(function.one(block, tainted) for block in list(function.blocks)):
+        changed = True
+    if not changed:
+        return None
+    return [line for b in function.blocks for line in ([b.label] if b.label else []) + b.lines]
+
+
+def named(head: str, body: Sequence[str]) -> tuple[str, list[str]]:
+    """A function's first line and the others with names for its numbers, which would have to be in order."""
+    first = len(re.findall(r"%\d+", head))
+    label = [] if body and LABEL.match(body[0]) else [f"v.{first}:"]
+    lines = [re.sub(r"%(\d+)\b", r"%v.\1", re.sub(r"^(\d+):", r"v.\1:", line)) for line in body]
+    return re.sub(r"%(\d+)\b", r"%v.\1", head), [*label, *lines]
+
+
+def _blocks(body: Sequence[str]) -> list[_Block]:
+    found = [_Block(None, "", [])]
+    for line in body:
+        if label := LABEL.match(line):
+            found.append(_Block(label[1], line, []))
+        elif line.strip():
+            found[-1].lines.append(line)
+    return found
+
+
+class _Function:
+    def __init__(self, blocks: list[_Block], defined: Container[str]) -> None:
+        self.blocks, self.defined, self.fresh = blocks, defined, 0
+
+    def one(self, block: _Block, tainted: Container[str]) -> bool:
+        """Makes selects of the branch at the end of a block, or takes what follows it alone into it; whether it did."""
+        last = block.lines[-1] if block.lines else ""
+        if block not in self.blocks:
+            return False
+        if found := _GO.match(last):
+            return self._taken_in(block, found[1])
+        found = _IF.match(last)
+        if not found or found[1] not in tainted or found[2] == found[3]:
+            return False
+        sides = [self._side(name) for name in found.groups()[1:]]
+        ends = [end for _, end in sides if end is not None]
+        targets = {found[2 + n] if end is None else end for n, (_, end) in enumerate(sides)}
+        if not ends or len(targets) != 1 or block.name in targets:
+            return False
+        target = next(b for b in self.blocks if b.name == targets.copy().pop())
+        arms = [side.name if end is not None and side else None for side, end in sides]
+        return self._joined(block, target, found[1], arms)
+
+    def _side(self, name: str) -> tuple[_Block | None, str | None]:
+        """A block that only computes, reached from one place, and where it goes; None for others."""
+        block = next(b for b in self.blocks if b.name == name)
+        end = _GO.match(block.lines[-1]) if block.lines else None
+        alone = self._arrivals()[name] == 1 and end is not None and len(block.lines) <= _LONGEST
+        return (block, end[1]) if alone and end and all(map(self._harmless, block.lines[:-1])) else (block, None)
+
+    def _arrivals(self) -> Counter[str]:
+        return Counter(n for b in self.blocks for n in re.findall(r"label %([\w.$-]+)", b.lines[-1] if b.lines else ""))
+
+    def _harmless(self, line: str) -> bool:
+        made = _MADE.match(line)
+        if made is None:
+            return line.strip().startswith(";")
+        _, op, rest = made.groups()
+        if op == "load":
+            read = _READ.match(line)
+            return read is not None and read[2] in TYPES
+        if op in _DIVISIONS:
+            return re.search(r", [1-9]\d*$", rest) is not None
+        if op == "call":
+            called = _CALLED.match(rest)
+            if called is None or called[2] not in TYPES:
+                return False
+            return called[3].startswith(GUESS) or not (called[3].startswith("fsr_") or called[3] in self.defined)
+        return op in _PURE
+
+    def _joined(self, block: _Block, target: _Block, condition: str, arms: Sequence[str | None]) -> bool:
+        """The sides (None: no block of its own) as part of the block before them."""
+        phis = [(n, found) for n, line in enumerate(target.lines) if (found := _PHI.match(line))]
+        if any(found[4] not in TYPES for _, found in phis):
+            return False
+        own = [b for b in self.blocks if b.name in arms and b.name is not None]
+        before = block.lines[:-1] + [_guessed(line) for side in own for line in side.lines[:-1]]
+        here = block.name or self._first_name(target)
+        for n, found in phis:
+            values = {at: value for value, at in _ARM.findall(found[5])}
+            yes, no = (values[arm if arm is not None else here] for arm in arms)
+            chosen = yes
+            if yes != no:
+                self.fresh += 1
+                chosen = f"%fsr.if.{len(self.blocks)}.{self.fresh}"
+                before.append(f"  {chosen} = select i1 {condition}, {found[4]} {yes}, {found[4]} {no}")
+            kept = [(v, at) for v, at in _ARM.findall(found[5]) if at not in arms and at != here]
+            texts = ", ".join(f"[ {v}, %{at} ]" for v, at in [*kept, (chosen, here)])
+            target.lines[n] = f"{found[1]}{found[3]}{found[4]} {texts}"
+        block.lines = [*before, f"  br label %{target.name}"]
+        self.blocks = [b for b in self.blocks if b not in own]
+        return True
+
+    def _first_name(self, target: _Block) -> str:
+        """What the phis of a block call the first one, which has no label."""
+        names = {b.name for b in self.blocks}
+        rows = (at for line in target.lines if (found := _PHI.match(line)) for _, at in _ARM.findall(found[5]))
+        return next((at for at in rows if at not in names), "0")
+
+    def _taken_in(self, block: _Block, name: str) -> bool:
+        """A block that follows this one alone, which nothing else goes to, as part of it."""
+        target = next(b for b in self.blocks if b.name == name)
+        if target is block or self._arrivals()[name] != 1 or block.name is None:
+            return False
+        names = {found[2]: _ARM.findall(found[5])[0][0] for line in target.lines if (found := _PHI.match(line))}
+        lines = [line for line in target.lines if not _PHI.match(line)]
+        block.lines = [*block.lines[:-1], *lines]
+        self.blocks = [b for b in self.blocks if b is not target]
+        for b in self.blocks:
+            b.lines = [_renamed(line, names, name, block.name) for line in b.lines]
+        return True
+
+
+def _renamed(line: str, names: dict[str, str], old: str, new: str) -> str:
+    """The line with values called by other names, and a block as that from which a value comes."""
+    if names:
+        line = re.sub(_VALUE, lambda m: names.get(m[0], m[0]), line)
+    return re.sub(rf", %{re.escape(old)} \]", f", %{new} ]", line) if "phi" in line else line
+
+
+def _guessed(line: str) -> str:
+    read = _READ.match(line)
+    if read is None or read[3].startswith("@"):
+        return line
+    return f"  {read[1]} = call {read[2]} @{GUESS}{read[2]}(ptr {read[3]})"
+
+
+__all__ = ["GUESS", "named", "selected"]
