@@ -14,6 +14,7 @@ from typing import Any
 
 from fsr.computation.expression import ASSOCIATIVE, Order, beside, places_of
 from fsr.lifting.moments import collected
+from fsr.lifting.places import place
 from fsr.lifting.running import added_to, clamped, joined, rescaled
 
 Term = tuple[Any, ...]  # ("const", value, dtype), ("int", value, dtype), ("load", buffer, ids), (op, ...)
@@ -377,26 +378,8 @@ class Graph:
             return a  # against the bound that a maximum begins with
         if x[0] in ("gt", "ge") and self.is_bound(x[1], -1):
             return b
-        known = self._place(x, a, b) or rescaled(self, x, a, b) or clamped(self, x, a, b)
+        known = place(self, x, a, b) or rescaled(self, x, a, b) or clamped(self, x, a, b)
         return known or added_to(self, c, a, b) or self.make("select", c, a, b)
-
-    def _place(self, x: Term, a: int, b: int) -> int | None:
-        """The place of a maximum or minimum, when ``a`` is the place of what has just beaten all before it."""
-        if x[0] != "gt":
-            return None
-        for op, new, old in (("argmax", x[1], x[2]), ("argmin", x[2], x[1])):
-            best, held = self.terms[old], self.terms[b]
-            if self.terms[a][0] != "int" or self.terms[new][0] == "const":
-                continue  # a literal beats nothing: what is chosen by a threshold is no place
-            before = set(best[1]) if best[0] == op[3:] else {old}
-            pair = self.make("pair", new, a)
-            if held[0] == op and {self.terms[p][1] for p in held[1]} == before:
-                return self.make(op, (*held[1], pair))
-            if held[0] == "int" and (best[0] == "load" or best[0] in LEAVES or len(before) == 1):
-                if best[0] == "const":  # the first one against a bound
-                    return self.make(op, (pair,)) if abs(best[1]) >= _HUGE else None
-                return self.make(op, (self.make("pair", old, b), pair))
-        return None
 
 
 def _peeled_exp2(g: Graph, a: int) -> int:

@@ -71,3 +71,56 @@ def test_what_may_not_be_computed_stays_behind_its_branch(tmp_path):
         assert "fault" not in lifting.why
     lifting = found(tmp_path, "float v = x[i]; if (b[i]) v = float(a[i] / b[i]); y[i] = v;")
     assert lifting.computation is None or "a[i]" in " ".join(lines(lifting.computation))
+
+
+NEAREST = """// /// fsr
+// entry = "k"
+// [sizes]
+// points = {min = 1, max = 4096, timed = 4096}
+// centres = {min = 1, max = 256, timed = 64}
+// dims = {min = 1, max = 32, timed = 8}
+// [args]
+// x = {role = "in", shape = ["points", "dims"]}
+// c = {role = "in", shape = ["centres", "dims"]}
+// at = {role = "inout", dtype = "int32", shape = ["points"], low = 0, high = 2}
+// changed = {role = "out", dtype = "int32", shape = ["points"]}
+// [launch]
+// grid = "ceil_div(points, 64)"
+// block = 64
+// ///
+__device__ float distance(const float *x, const float *c, int dims) {
+  float sum = 0.0f;
+  for (int d = 0; d < dims; d++) sum += (x[d] - c[d]) * (x[d] - c[d]);
+  return sum;
+}
+__global__ void k(const float *x, const float *c, int *at, int *changed, int points, int centres, int dims) {
+  __shared__ unsigned char marks[64];
+  int i = blockIdx.x * 64 + threadIdx.x;
+  marks[threadIdx.x] = 0;
+  __syncthreads();
+  if (i < points) {
+    int best = 0;
+    float least = distance(x + i * dims, c, dims);
+    for (int k = 1; k < centres; k++) {
+      float d = distance(x + i * dims, c + k * dims, dims);
+      if (d < least) {
+        least = d;
+        best = k;
+      }
+    }
+    if (at[i] != best) marks[threadIdx.x] = 1;
+    at[i] = best;
+    changed[i] = marks[threadIdx.x];
+  }
+}"""
+
+
+def test_the_place_of_the_nearest_and_a_mark_set_where_it_changes(tmp_path):
+    """Of the first two it is told which is larger or which is smaller: the third tells which was meant."""
+    (tmp_path / "k.cu").write_text(NEAREST)
+    kernel = load_kernel(tmp_path / "k.cu")
+    lifting = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert lifting.computation is not None, lifting.why
+    text = " ".join(lines(lifting.computation))
+    assert "argmin(" in text
+    assert "changed[i] = (0 if (_argmin[i] == at[i]) else 1)" in text

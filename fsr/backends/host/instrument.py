@@ -2,8 +2,7 @@
 
 Beside each instruction stands a call of fsr/emulator/runtime/tracer.cpp that makes the result's node from the
 operands'; 0 says that no data took part. Values, addresses and control flow stay as they are. Where the ways of a
-branch on data
-meet, values are marked with the way that was taken.
+branch on data meet, values are marked with the way that was taken.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from fsr.backends.host.aggregates import Aggregates
 from fsr.backends.host.branches import LABEL, flow_of
 from fsr.backends.host.control_flow import EXIT
 from fsr.backends.host.llvm_text import joined, plain_name, size_of, split_arguments, structures
-from fsr.backends.host.selects import GUESS, named, selected
+from fsr.backends.host.selects import GUESS, PUT, named, put_of, selected
 
 FIRST_NAMED = 16  # tracer.h: kNamed
 TYPES = ("i1", "i8", "i16", "i32", "i64", "half", "float", "double")
@@ -28,10 +27,10 @@ _ARITHMETIC = frozenset(
 _CASTS = frozenset(
     re.findall(r"\w+", "trunc zext sext fpext fptrunc fptosi fptoui sitofp uitofp bitcast ptrtoint inttoptr")
 )
-_FLAG = (
-    "(?:fast|nnan|ninf|nsz|arcp|contract|afn|reassoc|nneg|nuw|nsw|exact|disjoint"
-    "|samesign|inbounds|nusw|volatile|atomic)"
+_FLAGS = (
+    "fast nnan ninf nsz arcp contract afn reassoc nneg nuw nsw exact disjoint samesign inbounds nusw volatile atomic"
 )
+_FLAG = f"(?:{_FLAGS.replace(' ', '|')})"
 _DEST = re.compile(r'^\s*(%(?:[\w.$-]+|"[^"]*")) = (?:tail |musttail |notail )?(\w+) (.*)$')
 _CALL = re.compile(r"^\s*(?:(%[\w.$-]+) = )?(?:tail |musttail |notail )?call (.*?)@([\w.$]+)\((.*)\)[^()]*$")
 _TWO = re.compile(r"^(\S+) ([^,]+), ([^,\s]+)")
@@ -233,13 +232,19 @@ class _Function:
             yield f"  {self.shadow(dest)} = " + self.unit.call(f"fsr_t_rejoin_{type_}", "i32", args)
 
     def _before(self, number: int, line: str) -> Iterator[str]:
-        """What stands before a branch on data."""
+        """What stands before a branch on data, and before what is written under a condition."""
+        if put := put_of(line):
+            type_, where, turned, value, at = put
+            self.unit.used[f"{PUT}{type_}"] = f"declare void @{PUT}{type_}(i1 zeroext, i1 zeroext, {type_}, ptr)"
+            told = [("ptr", at), ("i32", self.shadow(where)), ("i1", where), ("i1", turned)]
+            told += [("i32", self.shadow(value)), (type_, value)]
+            yield "  " + self.unit.call(f"fsr_t_put_{type_}", "void", told)
         if number not in self.branches:
             return
         join = ("i32", str(self.branches[number]))
         if found := re.match(r"\s*br i1 (%[\w.$-]+),", line):
-            args = [("i32", self.shadow(found[1])), ("i1", found[1]), join]
-            yield "  " + self.unit.call("fsr_t_branch", "void", args)
+            told = [("i32", self.shadow(found[1])), ("i1", found[1]), join]
+            yield "  " + self.unit.call("fsr_t_branch", "void", told)
         elif found := re.match(r"\s*switch (i\d+) (%[\w.$-]+),", line):
             yield "  " + self.losing(found[2], LOST_ELSEWHERE)
 
@@ -389,9 +394,9 @@ class _Function:
         if found[3] in self.defined or result not in TYPES or None in args:
             self._outside(found[3])
             return None
-        if found[3].startswith(GUESS) and args[0]:
+        if found[3].startswith(GUESS):
             self.unit.used[found[3]] = f"declare {result} @{found[3]}(ptr)"
-            return self._load(f"{result}, ptr {args[0][2]}", dest)
+            return self._load(f"{result}, {found[4]}", dest)
         name = re.sub(r"^llvm\.|\.(?:f|i)\d+$|\.p0.*$", "", found[3])
         operands = [(a[1], a[2]) for a in args if a is not None]
         if name in ("abs", "ctlz", "cttz"):

@@ -1,8 +1,10 @@
-"""Branches on data whose sides only compute, as selects in LLVM's text: whichever way a run goes, both values are told.
+"""Branches on data whose sides compute, read and write, as selects in LLVM's text: whichever way a run goes, both
+values are told.
 
 LLVM does that itself where no side reads memory (``if (a && b[i])`` and ``if (d < best) colour = c[i]`` do). Here a
 read is asked for whatever the condition says, by a call that answers nought where nothing lies (``fsr_guess_*``,
-tracer.cpp): nobody looks at it then.
+tracer.cpp): nobody looks at it then. What a side writes is asked for likewise (``fsr_put_*``): it is written where the
+condition holds, and told as the one value or what lay there before.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dataclasses import dataclass
 from fsr.backends.host.branches import LABEL
 
 TYPES = ("i1", "i8", "i16", "i32", "i64", "half", "float", "double")
-GUESS = "fsr_guess_"
+GUESS, PUT = "fsr_guess_", "fsr_put_"
 _LONGEST = 400  # lines of a side
 _VALUE = r"%(?:[\w.$-]+|\"[^\"]*\")"
 _MADE = re.compile(rf"^\s*({_VALUE}) = (?:tail |musttail |notail )?(\w+) (.*)$")
@@ -24,6 +26,8 @@ _GO = re.compile(r"^\s*br label %([\w.$-]+)")
 _PHI = re.compile(rf"^(\s*({_VALUE}) = phi )((?:[a-z]+ )*?)(\S+) (\[.*)$")
 _ARM = re.compile(r"\[ ([^\[\]]+?), %([\w.$-]+) \]")
 _READ = re.compile(rf"^\s*({_VALUE}) = load (\w+), ptr (\S+?)(?:, |$)(?:align \d+)?(?:, !.*)?$")
+_WRITE = re.compile(r"^\s*store (\w+) (\S+), ptr (\S+?)(?:, |$)(?:align \d+)?(?:, !.*)?$")
+_PUT = re.compile(rf"^\s*call void @{PUT}(\w+)\(i1 (\S+), i1 (true|false), (.*)\)$")
 _CALLED = re.compile(r"^(.*?)\b(\w+) @([\w.$]+)\(")
 _PURE = frozenset(
     re.findall(
@@ -47,13 +51,25 @@ class _Block:
 def selected(body: Sequence[str], tainted: Container[str], defined: Container[str]) -> list[str] | None:
     """A function's lines with such branches as selects; None where there are none. ``tainted``: values that data takes
     part in; ``defined``: the functions of the module, which may do anything."""
-    function = _Function(_blocks(body), defined)
+    function = _Function(_blocks(body), defined, tainted)
     changed = False
-    while any(function.one(block, tainted) for block in list(function.blocks)):
+    while any(function.one(block) for block in list(function.blocks)):
         changed = True
     if not changed:
         return None
     return [line for b in function.blocks for line in ([b.label] if b.label else []) + b.lines]
+
+
+def _put(kind: str, condition: str, turned: bool, what: str) -> str:
+    return f"  call void @{PUT}{kind}(i1 {condition}, i1 {str(turned).lower()}, {what})"
+
+
+def put_of(line: str) -> tuple[str, str, str, str, str] | None:
+    """What is written under a condition: its type, the condition, whether that must fail, the value and the place. None
+    of any other line."""
+    found = _PUT.match(line)
+    what = re.match(r"\w+ (\S+), ptr (\S+)$", found[4]) if found else None
+    return (found[1], found[2], found[3], what[1], what[2]) if found and what else None
 
 
 def named(head: str, body: Sequence[str]) -> tuple[str, list[str]]:
@@ -75,10 +91,10 @@ def _blocks(body: Sequence[str]) -> list[_Block]:
 
 
 class _Function:
-    def __init__(self, blocks: list[_Block], defined: Container[str]) -> None:
-        self.blocks, self.defined, self.fresh = blocks, defined, 0
+    def __init__(self, blocks: list[_Block], defined: Container[str], tainted: Container[str]) -> None:
+        self.blocks, self.defined, self.tainted, self.fresh = blocks, defined, tainted, 0
 
-    def one(self, block: _Block, tainted: Container[str]) -> bool:
+    def one(self, block: _Block) -> bool:
         """Makes selects of the branch at the end of a block, or takes what follows it alone into it; whether it did."""
         last = block.lines[-1] if block.lines else ""
         if block not in self.blocks:
@@ -86,7 +102,7 @@ class _Function:
         if found := _GO.match(last):
             return self._taken_in(block, found[1])
         found = _IF.match(last)
-        if not found or found[1] not in tainted or found[2] == found[3]:
+        if not found or found[1] not in self.tainted or found[2] == found[3]:
             return False
         sides = [self._side(name) for name in found.groups()[1:]]
         ends = [end for _, end in sides if end is not None]
@@ -110,7 +126,9 @@ class _Function:
     def _harmless(self, line: str) -> bool:
         made = _MADE.match(line)
         if made is None:
-            return line.strip().startswith(";")
+            write = _WRITE.match(line)
+            own = write is not None and write[1] in TYPES and write[3] not in self.tainted
+            return own or _PUT.match(line) is not None or line.strip().startswith(";")
         _, op, rest = made.groups()
         if op == "load":
             read = _READ.match(line)
@@ -130,15 +148,16 @@ class _Function:
         if any(found[4] not in TYPES for _, found in phis):
             return False
         own = [b for b in self.blocks if b.name in arms and b.name is not None]
-        before = block.lines[:-1] + [_guessed(line) for side in own for line in side.lines[:-1]]
+        before = list(block.lines[:-1])
+        for side in own:
+            before += self._hoisted(side.lines[:-1], condition, turned=side.name == arms[1])
         here = block.name or self._first_name(target)
         for n, found in phis:
             values = {at: value for value, at in _ARM.findall(found[5])}
             yes, no = (values[arm if arm is not None else here] for arm in arms)
             chosen = yes
             if yes != no:
-                self.fresh += 1
-                chosen = f"%fsr.if.{len(self.blocks)}.{self.fresh}"
+                chosen = self._name()
                 before.append(f"  {chosen} = select i1 {condition}, {found[4]} {yes}, {found[4]} {no}")
             kept = [(v, at) for v, at in _ARM.findall(found[5]) if at not in arms and at != here]
             texts = ", ".join(f"[ {v}, %{at} ]" for v, at in [*kept, (chosen, here)])
@@ -146,6 +165,28 @@ class _Function:
         block.lines = [*before, f"  br label %{target.name}"]
         self.blocks = [b for b in self.blocks if b not in own]
         return True
+
+    def _name(self) -> str:
+        self.fresh += 1
+        return f"%fsr.if.{len(self.blocks)}.{self.fresh}"
+
+    def _hoisted(self, lines: Sequence[str], condition: str, *, turned: bool) -> list[str]:
+        """A side's lines where they are reached whatever the condition says; ``turned``: the side where it fails."""
+        found = list[str]()
+        for line in lines:
+            if write := _WRITE.match(line):
+                kind, value, at = write.groups()
+                found.append(_put(kind, condition, turned, f"{kind} {value}, ptr {at}"))
+            elif put := _PUT.match(line):
+                sure, inner, outer, both = (self._name() for _ in range(4))
+                found.append(f"  {sure} = freeze i1 {put[2]}")
+                found.append(f"  {inner} = xor i1 {sure}, {put[3]}")
+                found.append(f"  {outer} = xor i1 {condition}, {str(turned).lower()}")
+                found.append(f"  {both} = and i1 {outer}, {inner}")
+                found.append(_put(put[1], both, False, put[4]))
+            else:
+                found.append(_guessed(line))
+        return found
 
     def _first_name(self, target: _Block) -> str:
         """What the phis of a block call the first one, which has no label."""
@@ -181,4 +222,4 @@ def _guessed(line: str) -> str:
     return f"  {read[1]} = call {read[2]} @{GUESS}{read[2]}(ptr {read[3]})"
 
 
-__all__ = ["GUESS", "named", "selected"]
+__all__ = ["GUESS", "PUT", "named", "put_of", "selected"]

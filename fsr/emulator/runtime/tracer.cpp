@@ -430,6 +430,24 @@ void fsr_t_enter() {
     if (s) v = make(kChosen, type, given(v, type, raw(x)), s, 0, raw(x));                                           \
     store(reinterpret_cast<uintptr_t>(p), v, type, raw(x));                                                         \
   }                                                                                                                 \
+  void fsr_put_##name(bool c, bool turned, T x, T* p) {                                                             \
+    if (c != turned) *p = x;                                                                                                  \
+  }                                                                                                                 \
+  void fsr_t_put_##name(T* p, int s, bool c, bool turned, int v, T x) {                                             \
+    if (unfollowed()) return;                                                                                       \
+    if (!s && c == turned) return;                                                                                           \
+    T old = s ? guessed<T>(p) : x;                                                                                  \
+    if (fsr_missed) {                                                                                               \
+      fsr_missed = 0, lost |= kPartial;                                                                             \
+      return;                                                                                                       \
+    }                                                                                                               \
+    if (!s) return store(reinterpret_cast<uintptr_t>(p), v, type, raw(x));                                          \
+    int32_t before = given(wide_load(reinterpret_cast<uintptr_t>(p), type, raw(old)), type, raw(old));              \
+    v = given(v, type, raw(x));                                                                                     \
+    uint64_t now = c != turned ? raw(x) : raw(old);                                                                 \
+    if (v != before) v = turned ? make(kSelect, type, s, before, v, now) : make(kSelect, type, s, v, before, now);  \
+    store(reinterpret_cast<uintptr_t>(p), v, type, now);                                                            \
+  }                                                                                                                 \
   int fsr_t_rejoin_##name(int v, T x) {                                                                             \
     Path& p = path();                                                                                               \
     for (int i = p.depth + p.popped; i-- > p.depth;) {                                                              \
