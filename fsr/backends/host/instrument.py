@@ -15,18 +15,20 @@ from fsr.backends.host import vectors
 from fsr.backends.host.aggregates import Aggregates
 from fsr.backends.host.branches import LABEL, flow_of
 from fsr.backends.host.control_flow import EXIT
-from fsr.backends.host.llvm_text import joined, plain_name, size_of, split_arguments, structures
+from fsr.backends.host.llvm_text import (
+    ARITHMETIC,
+    CASTS,
+    TYPES,
+    joined,
+    plain_name,
+    size_of,
+    split_arguments,
+    structures,
+)
 from fsr.backends.host.selects import GUESS, PUT, named, put_of, selected
 
 FIRST_NAMED = 16  # tracer.h: kNamed
-TYPES = ("i1", "i8", "i16", "i32", "i64", "half", "float", "double")
 _NUMBER = {"i1": 0, "i8": 1, "i16": 2, "i32": 3, "i64": 4, "half": 5, "float": 7, "double": 8}
-_ARITHMETIC = frozenset(
-    re.findall(r"\w+", "fadd fsub fmul fdiv frem add sub mul sdiv udiv srem urem shl lshr ashr and or xor")
-)  # fmt: skip
-_CASTS = frozenset(
-    re.findall(r"\w+", "trunc zext sext fpext fptrunc fptosi fptoui sitofp uitofp bitcast ptrtoint inttoptr")
-)
 _FLAGS = (
     "fast nnan ninf nsz arcp contract afn reassoc nneg nuw nsw exact disjoint samesign inbounds nusw volatile atomic"
 )
@@ -264,7 +266,7 @@ class _Function:
         if made_of := list(self.aggregates.value(op, rest, dest)):
             yield from made_of
             return
-        if op in _ARITHMETIC or op in ("fneg", "freeze", "select", "fcmp", "icmp") or op in _CASTS:
+        if op in ARITHMETIC or op in ("fneg", "freeze", "select", "fcmp", "icmp") or op in CASTS:
             made = yield from self.scalar(op, rest, dest)
         elif op == "load":
             made = self._load(rest, dest)
@@ -285,7 +287,7 @@ class _Function:
         """The shadow of an instruction without memory; None for one that is not followed."""
         if op in ("fcmp", "icmp"):
             return self._comparison(op, rest, dest)
-        return (yield from self._cast(op, rest, dest)) if op in _CASTS else self._arithmetic(op, rest, dest)
+        return (yield from self._cast(op, rest, dest)) if op in CASTS else self._arithmetic(op, rest, dest)
 
     def _unseen(self, op: str, rest: str) -> None:
         if op != "call":

@@ -5,6 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+TYPES = ("i1", "i8", "i16", "i32", "i64", "half", "float", "double")  # of values that are followed
+ARITHMETIC = frozenset(
+    re.findall(r"\w+", "fadd fsub fmul fdiv frem add sub mul sdiv udiv srem urem shl lshr ashr and or xor")
+)  # fmt: skip
+CASTS = frozenset(
+    re.findall(r"\w+", "trunc zext sext fpext fptrunc fptosi fptoui sitofp uitofp bitcast ptrtoint inttoptr")
+)
 _BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "half": 2, "float": 4, "double": 8, "ptr": 8}
 
 

@@ -15,8 +15,8 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from fsr.backends.host.branches import LABEL
+from fsr.backends.host.llvm_text import ARITHMETIC, CASTS, TYPES
 
-TYPES = ("i1", "i8", "i16", "i32", "i64", "half", "float", "double")
 GUESS, PUT = "fsr_guess_", "fsr_put_"
 _LONGEST = 400  # lines of a side
 _VALUE = r"%(?:[\w.$-]+|\"[^\"]*\")"
@@ -29,14 +29,8 @@ _READ = re.compile(rf"^\s*({_VALUE}) = load (\w+), ptr (\S+?)(?:, |$)(?:align \d
 _WRITE = re.compile(r"^\s*store (\w+) (\S+), ptr (\S+?)(?:, |$)(?:align \d+)?(?:, !.*)?$")
 _PUT = re.compile(rf"^\s*call void @{PUT}(\w+)\(i1 (\S+), i1 (true|false), (.*)\)$")
 _CALLED = re.compile(r"^(.*?)\b(\w+) @([\w.$]+)\(")
-_PURE = frozenset(
-    re.findall(
-        r"\w+",
-        "fadd fsub fmul fdiv frem fneg add sub mul shl lshr ashr and or xor icmp fcmp select getelementptr freeze "
-        "trunc zext sext fpext fptrunc fptosi fptoui sitofp uitofp bitcast ptrtoint inttoptr",
-    )
-)
-_DIVISIONS = ("sdiv", "udiv", "srem", "urem")
+_DIVISIONS = frozenset(("sdiv", "udiv", "srem", "urem"))
+_PURE = (ARITHMETIC - _DIVISIONS) | CASTS | {"fneg", "icmp", "fcmp", "select", "getelementptr", "freeze"}
 
 
 @dataclass
