@@ -1,0 +1,247 @@
+"""Kernels that were written when the lanes of a warp ran in step, as they were meant: with ``__syncwarp()`` between.
+
+Lanes run in step no more since Volta (CUDA C++ Programming Guide, Independent Thread Scheduling), so that a lane which
+reads what another wrote in the statement before is a race. In step, all lanes read before any of them writes, and the
+next statement sees what they wrote: a statement is split into its reading and its writing, with a barrier of the warp
+behind each. Only statements that all lanes of a warp come to are split, or whose branch can be made a condition of the
+reading and of the writing; where others are in the way, nothing is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+from fsr.analysis.functions import own_name
+from fsr.analysis.lane_accesses import ANYWHERE, Access, Unit, statements_of
+from fsr.analysis.lane_values import WARP, collide
+from fsr.analysis.lane_walk import Walk, assignments, is_element
+from fsr.records import Launch
+from fsr.source.emit import emit_expr
+from fsr.source.entry import function_name
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Comment,
+    Declare,
+    Expr,
+    If,
+    KernelForm,
+    Literal,
+    Name,
+    OpaqueExpr,
+    Stmt,
+    Unary,
+)  # fmt: skip
+from fsr.source.inner_branches import with_branches_decided
+from fsr.source.items import flat, parse_items
+from fsr.source.macros import macros
+from fsr.source.parse import parse_device_functions, parse_kernels
+from fsr.source.tokens import tokenize
+from fsr.source.walk import base_name, walk_expr, walk_exprs, walk_stmts
+
+_SYNC = "__syncwarp();"
+_MOST_THREADS = 1024
+Parts = tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InStep:
+    """A text with barriers of the warp, and the lines that were written anew: as many lines as there were."""
+
+    text: str
+    lines: tuple[int, ...]
+
+
+class _Unfit(Exception):  # noqa: N818  # a reason, not an error of the program
+    """A place that cannot be written anew."""
+
+
+def in_step(source: str, launches: Iterable[Launch]) -> InStep | None:
+    """A translation unit as its author meant it, who took the lanes of a warp to run in step; None where it does not
+    look like that, has barriers of the warp already, or is of a shape for which this cannot be shown."""
+    if "__syncwarp" in source:
+        return None
+    read = with_branches_decided(source)
+    kernels, functions = parse_kernels(read), parse_device_functions(read)
+    try:
+        edits = dict[Unit, tuple[Parts, str]]()
+        for name, shape in dict.fromkeys((function_name(x.entry), _shape(x)) for x in launches):
+            found = _split(_walked(read, name, kernels, functions, shape), {**functions, **kernels})
+            if any(edits.get(unit, new) != new for unit, new in found.items()):
+                return None
+            edits |= found
+        _require_seen(read, edits, {**functions, **kernels})
+    except _Unfit:
+        return None
+    return _edited(source, read, edits) if edits else None
+
+
+def _shape(launch: Launch) -> tuple[int, int, int]:
+    """A block's threads. Raises _Unfit where they depend on sizes, or are no whole warps: what lanes that do not exist
+    are to a barrier of the warp, nobody says."""
+    if not all(text.strip().isdigit() for text in launch.block):
+        raise _Unfit
+    x, y, z = (int(text) for text in launch.block)
+    if not 0 < prod((x, y, z)) <= _MOST_THREADS or prod((x, y, z)) % WARP:
+        raise _Unfit
+    return x, y, z
+
+
+def _walked(
+    text: str, name: str, kernels: Mapping[str, KernelForm], functions: Mapping[str, KernelForm],
+    shape: tuple[int, int, int],
+) -> Walk:  # fmt: skip
+    if name not in kernels:
+        raise _Unfit
+    walk = Walk(_only_ones(text, functions), {m.name: m for m in macros(text)}, shape)
+    walk.kernel(kernels[name])
+    return walk
+
+
+def _only_ones(text: str, functions: Mapping[str, KernelForm]) -> dict[str, KernelForm]:
+    """The functions of which there is one of the name."""
+    names = [i.names[0] for i in flat(parse_items(text, strict=False)) if i.kind == "function" and i.names]
+    return {name: form for name, form in functions.items() if names.count(name) == 1}
+
+
+# ---------------------------------------------------------------- what must be split
+
+
+def _split(walk: Walk, forms: Mapping[str, KernelForm]) -> dict[Unit, tuple[Parts, str]]:
+    """The statements to write anew. Raises _Unfit where one of them cannot be."""
+    units = dict[Unit, None]()
+    by_stretch: dict[int, list[Access]] = {}
+    for access in walk.accesses:
+        by_stretch.setdefault(access.stretch, []).append(access)
+    for accesses in by_stretch.values():
+        for access in _to_order(accesses):
+            if access.unit is None or access.unit in walk.split:
+                raise _Unfit
+            units.setdefault(access.unit)
+    return {unit: (walk.parts[unit], _anew(walk.parts[unit], forms[unit.function])) for unit in units}
+
+
+def _to_order(accesses: Sequence[Access]) -> list[Access]:
+    """The writes, between two barriers of the block, that must be ordered with what other lanes of the warp do; none
+    where no two are seen to meet. Raises _Unfit where two lanes write one element at once: none of them is the last."""
+    met, sure = list[Access](), False
+    for i, a in enumerate(accesses):
+        for b in accesses[i:]:
+            if not (a.writes or b.writes) or not (a.memory == b.memory or ANYWHERE in (a.memory, b.memory)):
+                continue
+            if a.writes and b.writes and a.instance == b.instance and a is not b:
+                continue  # of one thread, one after the other
+            collides = collide(a.at, b.at, a.lanes, b.lanes) if a.memory == b.memory else None
+            if collides is False:
+                continue
+            sure = sure or collides is True or a.instance != b.instance
+            met += [x for x in (a, b) if x.writes]
+    if sure and any(a.writes and collide(a.at, a.at, a.lanes, a.lanes) is not False for a in met):
+        raise _Unfit
+    return met if sure else []
+
+
+def _require_seen(text: str, edits: Iterable[Unit], forms: Mapping[str, KernelForm]) -> None:
+    """Raise _Unfit where a function to be written anew may be called from where nobody looked: by a macro, in text that
+    could not be read."""
+    words = [own_name(t.text) for t in tokenize(text) if t.kind == "name"]
+    items = [i for i in flat(parse_items(text, strict=False)) if i.kind in ("function", "prototype")]
+    for name in {unit.function for unit in edits}:
+        if forms[name].span is None:
+            raise _Unfit
+        calls = sum(
+            isinstance(e, Name) and own_name(e.text) == name for form in forms.values() for e in walk_exprs(form.body)
+        )
+        if words.count(name) != calls + sum(name in i.names for i in items):
+            raise _Unfit
+
+
+# ---------------------------------------------------------------- how it is written
+
+
+def _anew(parts: Sequence[Stmt], form: KernelForm) -> str:
+    """Statements that stand in one place, split. Raises _Unfit."""
+    found = _Writer(form).statements(parts, "")
+    return found[0] if len(found) == 1 else f"{{ {' '.join(found)} }}"
+
+
+class _Writer:
+    """Writes statements in step. ``active``: the variable that says whether a lane takes part; '' where all do."""
+
+    def __init__(self, form: KernelForm) -> None:
+        self._types = {p.name: p.type for p in form.params}
+        self._types |= {s.name: s.type for s in walk_stmts(form.body) if isinstance(s, Declare)}
+        self._conditions = 0
+
+    def statements(self, stmts: Sequence[Stmt], active: str) -> list[str]:
+        found: list[str] = []
+        for s in stmts:
+            match s:
+                case Assign():
+                    found += [text for part in assignments(s) for text in self._assign(part, active)]
+                case If(test, then, ()):
+                    found += self._if(test, then, active)
+                case Comment():
+                    pass
+                case _:
+                    raise _Unfit
+        return found
+
+    def _if(self, test: Expr, then: Sequence[Stmt], active: str) -> list[str]:
+        self._conditions += 1
+        name = "fsr_active" if self._conditions == 1 else f"fsr_active_{self._conditions}"
+        both = test if not active else Binary("&&", Name(active), test)
+        return [f"const bool {name} = {self._text(both)};", *self.statements(then, name)]
+
+    def _assign(self, s: Assign, active: str) -> list[str]:
+        where = f"if ({active}) " if active else ""
+        if isinstance(s.target, Name):
+            return [f"{where}{s.target.text} {s.op} {self._text(s.value)};"]
+        if not is_element(s.target):
+            raise _Unfit
+        target = self._text(s.target)
+        if s.op == "=" and not _reads(s.value):
+            return [_SYNC, f"{where}{target} = {self._text(s.value)};", _SYNC]
+        value = self._text(s.value if s.op == "=" else Binary(s.op[:-1], s.target, s.value))
+        read = f"{self._type(s.target)} fsr_value{{}}; {where}fsr_value = {value};"
+        read = read if active else f"const auto fsr_value = {value};"
+        return [f"{{ {read} {_SYNC} {where}{target} = fsr_value; {_SYNC} }}"]
+
+    def _type(self, target: Expr) -> str:
+        """The type of an element. Raises _Unfit where it is declared elsewhere."""
+        words = self._types.get(base_name(target) or "", "auto").replace("*", " * ").split()
+        plain = " ".join(w for w in words if w not in ("volatile", "const", "*", "__restrict__"))
+        if not plain or "auto" in words:
+            raise _Unfit
+        return plain
+
+    @staticmethod
+    def _text(e: Expr) -> str:
+        if any(isinstance(x, OpaqueExpr) for x in walk_expr(e)):
+            raise _Unfit
+        return emit_expr(e)
+
+
+def _reads(e: Expr) -> bool:
+    """Whether an expression reads memory, as far as one sees."""
+    return not all(isinstance(x, Name | Literal | Binary | Unary) and not is_element(x) for x in walk_expr(e))
+
+
+def _edited(source: str, read: str, edits: Mapping[Unit, tuple[Parts, str]]) -> InStep | None:
+    """The text with statements written anew, line for line; None where a place does not hold the statement that was
+    read there, as behind a macro that was written out. ``read``: the text as it was read, byte for byte as long."""
+    data, seen = source.encode(), read.encode()
+    ordered = sorted(edits.items(), key=lambda edit: edit[0].span, reverse=True)
+    if any(first.span[1] > later.span[0] for (later, _), (first, _) in pairwise(ordered)):
+        return None
+    lines = set[int]()
+    for unit, (parts, text) in ordered:
+        start, end = unit.span
+        if statements_of(seen[start:end].decode()) != parts:
+            return None
+        lines.add(data.count(b"\n", 0, start) + 1)
+        data = data[:start] + (text + "\n" * data.count(b"\n", start, end)).encode() + data[end:]
+    return InStep(data.decode(), tuple(sorted(lines)))
