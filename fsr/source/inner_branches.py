@@ -50,7 +50,7 @@ def with_branches_decided(text: str) -> str:
         elif name == "endif" and stack:
             blank += _blanked(stack.pop().branches, token)
         elif name == "undef" or (macro := read_define(token.text)) is None:
-            known |= {word: None for word in token.text.split()[1:2]} if name == "undef" else {}
+            known |= dict.fromkeys(token.text.split()[1:2]) if name == "undef" else {}
         elif all(one.compiled is not False for one in stack):
             known[macro.name] = macro.body if certain and macro.params is None else None
     return _without(text, blank)
