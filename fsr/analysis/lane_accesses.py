@@ -45,11 +45,13 @@ _DEEPEST = 12  # functions within functions, macros within macros
 
 @dataclass(frozen=True, eq=False)
 class Pointer:
-    """An address: elements on from where some memory begins. ``inner``: extents of the arrays that its elements are."""
+    """An address: elements on from where some memory begins. ``inner``: extents of the arrays that its elements are.
+    ``itself``: what a variable holds that is this memory, as one that the block shares."""
 
     memory: str
     at: Value
     inner: tuple[int | None, ...] = ()
+    itself: bool = False
 
 
 Held = Lanes | Pointer | None
@@ -104,12 +106,13 @@ def statements_of(text: str) -> tuple[Stmt, ...]:
 
 @dataclass
 class Reading:
-    """Evaluates expressions. ``functions``: of the file, by bare name; ``shape``: of the block; ``names``: what the
-    variables of the function hold."""
+    """Evaluates expressions. ``functions``: of the file, by bare name; ``shape``: of the block; ``arrays``: of the
+    file; ``names``: what the variables of the function hold."""
 
     functions: Mapping[str, KernelForm]
     macros: Mapping[str, Macro]
     shape: tuple[int, int, int]
+    arrays: frozenset[str] = frozenset()
     names: dict[str, Held] = field(default_factory=dict)
     accesses: list[Access] = field(default_factory=list)
     stretch: int = 0
@@ -174,8 +177,6 @@ class Reading:
         held = self.value(e, place)
         if isinstance(held, Pointer):
             return held
-        if isinstance(e, Name) and e.text not in self.names:
-            return Pointer(e.text, number(0, self.threads))  # of the file
         return Pointer(ANYWHERE, None)
 
     def _moved(self, pointer: Pointer, by: Held, op: str) -> Pointer:
@@ -223,7 +224,13 @@ class Reading:
 
     def _named(self, text: str, place: Place) -> Held:
         if text in self.names:
-            return self.names[text]
+            held = self.names[text]
+            if isinstance(held, Pointer) and held.itself:
+                self.touch(held, place, writes=False)
+                return None
+            return held
+        if text in self.arrays:
+            return Pointer(text, number(0, self.threads))
         if text == "warpSize":
             return number(WARP, self.threads)
         macro = self.macros.get(text)

@@ -47,9 +47,10 @@ class Walk(Reading):
     is made of, in order; ``split``: those that were met where lanes of a warp do not come along together."""
 
     def __init__(
-        self, functions: Mapping[str, KernelForm], macros: Mapping[str, Macro], shape: tuple[int, int, int]
-    ) -> None:
-        super().__init__(functions, macros, shape)
+        self, functions: Mapping[str, KernelForm], macros: Mapping[str, Macro], shape: tuple[int, int, int],
+        arrays: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
+        super().__init__(functions, macros, shape, arrays)
         self.parts: dict[Unit, tuple[Stmt, ...]] = {}
         self.split: set[Unit] = set()
         self.entries: dict[str, int] = {}  # how often each function was called
@@ -85,6 +86,13 @@ class Walk(Reading):
     # ------------------------------------------------------------ statements
 
     def _block(self, stmts: Sequence[Stmt], place: Place) -> None:
+        """Statements, whose variables are gone behind them."""
+        own = {s.name for s in stmts if isinstance(s, Declare)}
+        hidden = {name: self.names[name] for name in own & set(self.names)}
+        self._in_order(stmts, place)
+        self.names = {n: held for n, held in self.names.items() if n not in own} | hidden
+
+    def _in_order(self, stmts: Sequence[Stmt], place: Place) -> None:
         at = 0
         while at < len(stmts):
             same = [s for s in stmts[at:] if s.span is not None and s.span == stmts[at].span] or [stmts[at]]
@@ -131,7 +139,13 @@ class Walk(Reading):
             memory = s.name if "extern" in s.qualifiers else f"{self._function}:{s.name}"
             self.names[s.name] = Pointer(memory, number(0, self.threads), tuple(self._extent(d) for d in s.dims[1:]))
             return
+        if {"__shared__", "static"} & set(s.qualifiers):
+            self.names[s.name] = Pointer(f"{self._function}:{s.name}", number(0, self.threads), itself=True)
+            return
         held = None if s.init is None else self.value(s.init, place)
+        if "&" in s.type and s.init is not None and (pointer := self.lvalue(s.init, place)) is not None:
+            self.touch(Pointer(pointer.memory, None), place.apart(), writes=True)  # under another name
+            held = None
         if held is None and "*" in s.type and isinstance(s.init, Call):  # memory that a function gives
             held = Pointer(f"{self._function}:{s.name}", number(0, self.threads))
         self.names[s.name] = self._as_declared(s.type, held)
@@ -153,7 +167,10 @@ class Walk(Reading):
         for part in assignments(s):
             value = part.value if part.op == "=" else Binary(part.op[:-1], part.target, part.value)
             held = self.value(value, place)
-            if isinstance(part.target, Name):
+            old = self.names.get(part.target.text) if isinstance(part.target, Name) else None
+            if isinstance(old, Pointer) and old.itself:
+                self.touch(old, place, writes=True)
+            elif isinstance(part.target, Name):
                 self._set(part.target.text, held, place)
             elif (pointer := self.lvalue(part.target, place)) is not None:
                 self.touch(pointer, place, writes=True)
@@ -216,34 +233,38 @@ class Walk(Reading):
         return lanes, place.lanes
 
     def _loop(self, s: For | While, place: Place) -> None:
+        """A loop: passed until what its variables hold is steady, and then until its end has met its beginning."""
+        test: Expr = s.test if isinstance(s, While) else Binary(s.relation, Name(s.var), s.bound)
+        body = s.body if isinstance(s, While) else (*s.body, Assign(Name(s.var), "+=", s.step))
+        hidden = dict[str, Held]()
         if isinstance(s, For):
             first = self.value(s.start, place)
             if s.type is None:
                 self._set(s.var, first, place)
             else:
+                hidden = {s.var: self.names[s.var]} if s.var in self.names else {}
                 self.names[s.var] = first
-            step = Assign(Name(s.var), "+=", s.step)
-            test: Expr = Binary(s.relation, Name(s.var), s.bound)
-            body: tuple[Stmt, ...] = (*s.body, step)
-        else:
-            test, body = s.test, s.body
-        self.silent += 1
-        for _ in range(_PASSES):
-            before = dict(self.names)
-            self._pass(test, body, place)
-            changed = names_changed(body)
-            merged = {n: self.one_of(before[n], self.names.get(n)) if n in changed else before[n] for n in before}
-            steady = all(_alike(before[n], merged[n]) for n in before)
-            self.names = merged
-            if steady:
-                break
-        else:
-            self.names = {n: None if n in names_changed(body) else held for n, held in self.names.items()}
-        self.silent -= 1
+        self._until_steady(test, body, place)
         for _ in range(_TWICE):
             kept = dict(self.names)
             self._pass(test, body, place)
             self.names = kept
+        if isinstance(s, For) and s.type is not None:
+            self.names.pop(s.var)
+            self.names |= hidden
+
+    def _until_steady(self, test: Expr, body: Sequence[Stmt], place: Place) -> None:
+        changed = names_changed(body)
+        self.silent += 1
+        for _ in range(_PASSES):
+            before = dict(self.names)
+            self._pass(test, body, place)
+            self.names = {n: self.one_of(h, self.names.get(n)) if n in changed else h for n, h in before.items()}
+            if all(_alike(before[n], self.names[n]) for n in before):
+                break
+        else:
+            self.names = {n: None if n in changed else held for n, held in self.names.items()}
+        self.silent -= 1
 
     def _pass(self, test: Expr, body: Sequence[Stmt], place: Place) -> None:
         """Once through a loop."""

@@ -67,12 +67,15 @@ def in_step(source: str, launches: Iterable[Launch]) -> InStep | None:
     read = with_branches_decided(source)
     kernels, functions = parse_kernels(read), parse_device_functions(read)
     try:
-        edits = dict[Unit, tuple[Parts, str]]()
+        edits, walks = dict[Unit, tuple[Parts, str]](), list[Walk]()
         for name, shape in dict.fromkeys((function_name(x.entry), _shape(x)) for x in launches):
-            found = _split(_walked(read, name, kernels, functions, shape), {**functions, **kernels})
+            walks.append(_walked(read, name, kernels, functions, shape))
+            found = _split(walks[-1], {**functions, **kernels})
             if any(edits.get(unit, new) != new for unit, new in found.items()):
                 return None
             edits |= found
+        if any(unit in walk.split for walk in walks for unit in edits):
+            return None
         _require_seen(read, edits, {**functions, **kernels})
     except _Unfit:
         return None
@@ -96,7 +99,7 @@ def _walked(
 ) -> Walk:  # fmt: skip
     if name not in kernels:
         raise _Unfit
-    walk = Walk(_only_ones(text, functions), {m.name: m for m in macros(text)}, shape)
+    walk = Walk(_only_ones(text, functions), {m.name: m for m in macros(text)}, shape, _arrays(text))
     walk.kernel(kernels[name])
     return walk
 
@@ -105,6 +108,12 @@ def _only_ones(text: str, functions: Mapping[str, KernelForm]) -> dict[str, Kern
     """The functions of which there is one of the name."""
     names = [i.names[0] for i in flat(parse_items(text, strict=False)) if i.kind == "function" and i.names]
     return {name: form for name, form in functions.items() if names.count(name) == 1}
+
+
+def _arrays(text: str) -> frozenset[str]:
+    """The arrays of the file."""
+    items = [i for i in flat(parse_items(text, strict=False)) if i.kind == "variable"]
+    return frozenset(name for i in items if "[" in text[i.start : i.end] for name in i.names)
 
 
 # ---------------------------------------------------------------- what must be split
@@ -118,7 +127,7 @@ def _split(walk: Walk, forms: Mapping[str, KernelForm]) -> dict[Unit, tuple[Part
         by_stretch.setdefault(access.stretch, []).append(access)
     for accesses in by_stretch.values():
         for access in _to_order(accesses):
-            if access.unit is None or access.unit in walk.split:
+            if access.unit is None:
                 raise _Unfit
             units.setdefault(access.unit)
     return {unit: (walk.parts[unit], _anew(walk.parts[unit], forms[unit.function])) for unit in units}
@@ -172,8 +181,11 @@ class _Writer:
     """Writes statements in step. ``active``: the variable that says whether a lane takes part; '' where all do."""
 
     def __init__(self, form: KernelForm) -> None:
-        self._types = {p.name: p.type for p in form.params}
-        self._types |= {s.name: s.type for s in walk_stmts(form.body) if isinstance(s, Declare)}
+        inside = [s for s in walk_stmts(form.body) if isinstance(s, Declare)]
+        self._types: dict[str, set[str]] = {}
+        for name, type_ in [(p.name, p.type) for p in form.params] + [(s.name, s.type) for s in inside]:
+            self._types.setdefault(name, set()).add(_plain(type_))
+        self._shared = {s.name for s in inside if not s.dims and {"__shared__", "static"} & set(s.qualifiers)}
         self._conditions = 0
 
     def statements(self, stmts: Sequence[Stmt], active: str) -> list[str]:
@@ -198,7 +210,7 @@ class _Writer:
 
     def _assign(self, s: Assign, active: str) -> list[str]:
         where = f"if ({active}) " if active else ""
-        if isinstance(s.target, Name):
+        if isinstance(s.target, Name) and s.target.text not in self._shared:
             return [f"{where}{s.target.text} {s.op} {self._text(s.value)};"]
         if not is_element(s.target):
             raise _Unfit
@@ -212,17 +224,22 @@ class _Writer:
 
     def _type(self, target: Expr) -> str:
         """The type of an element. Raises _Unfit where it is declared elsewhere."""
-        words = self._types.get(base_name(target) or "", "auto").replace("*", " * ").split()
-        plain = " ".join(w for w in words if w not in ("volatile", "const", "*", "__restrict__"))
-        if not plain or "auto" in words:
-            raise _Unfit
-        return plain
+        match list(self._types.get(base_name(target) or "", ())):
+            case [plain] if plain and plain != "auto":
+                return plain
+        raise _Unfit
 
     @staticmethod
     def _text(e: Expr) -> str:
         if any(isinstance(x, OpaqueExpr) for x in walk_expr(e)):
             raise _Unfit
         return emit_expr(e)
+
+
+def _plain(type_: str) -> str:
+    """The type of the elements that a pointer or an array of a type has."""
+    words = type_.replace("*", " ").split()
+    return " ".join(w for w in words if w not in ("volatile", "const", "__restrict__"))
 
 
 def _reads(e: Expr) -> bool:
