@@ -135,22 +135,24 @@ def _split(walk: Walk, forms: Mapping[str, KernelForm]) -> dict[Unit, tuple[Part
 
 def _to_order(accesses: Sequence[Access]) -> list[Access]:
     """The writes, between two barriers of the block, that must be ordered with what other lanes of the warp do; none
-    where no two are seen to meet. Raises _Unfit where two lanes write one element at once: none of them is the last."""
-    met, sure = list[Access](), False
+    of memory where no two are seen to meet. Raises _Unfit where two lanes write one element at once: none of them is
+    the last."""
+    met, sure = list[tuple[Access, Access]](), set[str]()
     for i, a in enumerate(accesses):
         for b in accesses[i:]:
             if not (a.writes or b.writes) or not (a.memory == b.memory or ANYWHERE in (a.memory, b.memory)):
                 continue
             if a.writes and b.writes and a.instance == b.instance and a is not b:
                 continue  # of one thread, one after the other
-            collides = collide(a.at, b.at, a.lanes, b.lanes) if a.memory == b.memory else None
-            if collides is False:
-                continue
-            sure = sure or collides is True or a.instance != b.instance
-            met += [x for x in (a, b) if x.writes]
-    if sure and any(a.writes and collide(a.at, a.at, a.lanes, a.lanes) is not False for a in met):
+            meets = collide(a.at, b.at, a.lanes, b.lanes) if a.memory == b.memory else None
+            if meets is not False:
+                met.append((a, b))
+            if meets or (meets is None and a.instance != b.instance):
+                sure |= {a.memory, b.memory}
+    writes = [x for pair in met if any(x.memory in sure for x in pair) for x in pair if x.writes]
+    if any(collide(x.at, x.at, x.lanes, x.lanes) is not False for x in writes):
         raise _Unfit
-    return met if sure else []
+    return writes
 
 
 def _require_seen(text: str, edits: Iterable[Unit], forms: Mapping[str, KernelForm]) -> None:
@@ -196,6 +198,8 @@ class _Writer:
                     found += [text for part in assignments(s) for text in self._assign(part, active)]
                 case If(test, then, ()):
                     found += self._if(test, then, active)
+                case Declare(type_, name, value, (), ()) if active and value is not None and "*" not in type_:
+                    found += [f"{self._type(Name(name))} {name}{{}};", f"if ({active}) {name} = {self._text(value)};"]
                 case Comment():
                     pass
                 case _:
@@ -225,7 +229,7 @@ class _Writer:
     def _type(self, target: Expr) -> str:
         """The type of an element. Raises _Unfit where it is declared elsewhere."""
         match list(self._types.get(base_name(target) or "", ())):
-            case [plain] if plain and plain != "auto":
+            case [plain] if plain and plain != "auto" and "&" not in plain:
                 return plain
         raise _Unfit
 

@@ -88,7 +88,7 @@ def test_it_computes_what_lanes_in_step_compute(form: str, tmp_path: Path) -> No
         qualified(kernel, spec)
     meant, its, _ = as_it_stands_or_was_meant(kernel, spec, qualified)
     assert its.baseline == meant.baseline != kernel.baseline
-    assert [note for note in notes_on(meant) if f"{tmp_path / 'k.cu'}:20-24" in note]
+    assert [note for note in notes_on(meant) if f"{tmp_path / 'k.cu'}:19-23" in note]
     assert notes_on(kernel) == ()
 
 
