@@ -5,7 +5,7 @@ The statements of :mod:`fsr.analysis.lane_walk`, which goes through a kernel and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -312,15 +312,24 @@ class Reading:
             return self._expanded(macro.applied([emit_expr(a) for a in e.args]), place)
         form = self.functions.get(name)
         if form is not None and self.depth <= _DEEPEST:
-            return self.entered(form, [*args, *self._defaults(form, len(args))], place)
+            found = self.entered(form, [*args, *self._defaults(form, len(args))], place)
+            if any("&" in p.type for p in form.params):
+                self._forget(e.args)
+            return found
         if not is_pure_name(name):
             for held in (a for a in args if isinstance(a, Pointer)):
                 self.touch(Pointer(held.memory, None), place.apart(), writes=True)
-            for arg in e.args:
-                if isinstance(arg, Unary) and arg.op == "&" and isinstance(arg.operand, Name):
-                    self.names[arg.operand.text] = None
+            self._forget(e.args)
         shared = all(isinstance(a, Lanes) and a.shared() for a in args)
         return self.unknown() if is_pure_name(name) and shared else None
+
+    def _forget(self, args: Iterable[Expr]) -> None:
+        """Variables that a function may have changed."""
+        for arg in args:
+            inner = arg.operand if isinstance(arg, Unary) and arg.op == "&" else arg
+            if isinstance(inner, Name) and inner.text in self.names:
+                held = self.names[inner.text]
+                self.names[inner.text] = replace(held, at=None) if isinstance(held, Pointer) else None
 
     def _defaults(self, form: KernelForm, given: int) -> Iterator[Held]:
         for param in form.params[given:]:

@@ -53,7 +53,6 @@ class Walk(Reading):
         super().__init__(functions, macros, shape, arrays)
         self.parts: dict[Unit, tuple[Stmt, ...]] = {}
         self.split: set[Unit] = set()
-        self.entries: dict[str, int] = {}  # how often each function was called
         self._function = ""
         self._kernel = True
         self._together = True  # whether the lanes of a warp still come along, behind returns of some
@@ -74,7 +73,6 @@ class Walk(Reading):
             for pointer in (a for a in args if isinstance(a, Pointer)):
                 self.touch(Pointer(pointer.memory, None), place.apart(), writes=True)
             return None
-        self.entries[form.name] = self.entries.get(form.name, 0) + 1
         outer = self._function, self._kernel, self._together
         self._function, self._kernel, self._together = form.name, False, True
         inside = replace(place, unit=None) if place.together and not place.some else place.apart()
@@ -115,10 +113,7 @@ class Walk(Reading):
             case Assign():
                 self._assign(s, place)
             case ExprStmt(expr):
-                if s == BARRIER:
-                    self.stretch += 1
-                elif not isinstance(expr, Name):  # a macro of nothing, as of a barrier that is no more
-                    self.value(expr, place)
+                self._effect(expr, place)
             case If():
                 self._if(s, place)
             case For() | While():
@@ -128,11 +123,25 @@ class Walk(Reading):
             case Return(value):
                 if value is not None:
                     self.value(value, place)
+                if not place.together or (place.some and not self._kernel):  # others go on without it
+                    self._together = False
             case OpaqueStmt(text):
                 self.written_somehow(opaque_names(text), place)
                 self._together = self._together and not _LEAVES & opaque_names(text)
             case Comment() | Jump():
                 pass
+
+    def _effect(self, e: Expr, place: Place) -> None:
+        """An expression for its effect; a name alone is a macro, of nothing where its barrier is no more needed."""
+        if e == BARRIER.expr:
+            self.stretch += 1
+        elif not isinstance(e, Name):
+            self.value(e, place)
+        elif (macro := self.macros.get(e.text)) is not None and macro.body:
+            if statements_of(f"{macro.body};") == (BARRIER,):
+                self.stretch += 1
+            else:
+                self.written_somehow(opaque_names(macro.body), place)
 
     def _declare(self, s: Declare, place: Place) -> None:
         if s.dims:

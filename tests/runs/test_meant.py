@@ -12,6 +12,10 @@ from fsr.evaluation.session import Session
 from fsr.evaluation.spec import SessionSpec
 from fsr.runs.kernel import Kernel, load_kernel
 from fsr.runs.meant import as_it_stands_or_was_meant, notes_on
+from fsr.runs.options import RefineOptions
+from fsr.runs.resuming import RunStart
+from fsr.runs.run import Run
+from fsr.settings import Settings
 from fsr.source.file import KernelFile
 
 CONTRACT = """// /// fsr
@@ -130,3 +134,15 @@ def test_a_function_in_a_header_is_meant_too(tmp_path: Path) -> None:
     text = kernel.file.splice(kernel.unit, meant.baseline.source)
     assert '#include "last.cuh"' not in text
     assert KernelFile.from_text(text, path).cut("k").text.count("__syncwarp();") == 2
+
+
+def test_a_run_says_so_and_takes_it_so_again_when_it_goes_on(tmp_path: Path) -> None:
+    kernel = kernel_of_form(tmp_path, *FORMS["sum"])
+    options = RefineOptions(kernel.file.path, "host", budget_s=60.0, evaluations=1, workers=1, use_cache=False)
+    run = Run(options, settings=Settings(str(tmp_path / "home"), str(tmp_path / "home" / "cache.db"))).start()
+    result = run.wait(300)
+    assert result is not None
+    assert [note for note in result.notes if "__syncwarp() put in at" in note]
+    start = RunStart.read(run.folder)
+    assert start.in_step
+    assert start.kernel().baseline == kernel.as_meant().baseline  # type: ignore[union-attr]

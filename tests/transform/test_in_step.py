@@ -130,3 +130,35 @@ def test_branches_of_the_preprocessor_are_read_as_a_compiler_does() -> None:
     assert text is not None
     assert "const auto fsr_value = s[t] + s[t + 1];" in text
     assert "    s[t] += s[t + 2];\n#endif" in text
+
+
+@pytest.mark.parametrize(
+    ("body", "head"),
+    [
+        ("int u = 0; own(u); if (u < 16) s[t] += s[t + 1];", "__device__ void own(int &u) { u = threadIdx.x; }"),
+        ("int u = 0; { int u = t; if (u < 16) s[t] += s[t + 1]; }", ""),
+        ("int u = t; { int u = 0; } if (u < 16) s[t] += s[t + 1];", ""),
+        ("__shared__ int u; u = 3; if (u < 16) s[t] += s[t + 1];", ""),
+        ("int u = 0; if (t & 1) u = 40; if (u < 16) s[t] += s[t + 1];", ""),
+        ("unsigned char u = t; if (u < 16) s[t] += s[t + 1];", ""),
+        ("int u = 0; while (x[u + t] > 0) u++; if (u < 16) s[t] += s[t + 1];", ""),
+        ("if (t - 1 < 32) s[t] += s[t + 1];", ""),
+        ("if (PART) s[t] += s[t + 1];", "#define PART (threadIdx.x < 16)"),
+        ("if (part()) s[t] += s[t + 1];", "__device__ bool part() { return threadIdx.x < 16; }"),
+        ("if (x[0] < 16) s[t] += s[t + 1];", ""),
+    ],
+)
+def test_barriers_stand_in_no_branch_that_lanes_may_take_alone(body: str, head: str) -> None:
+    text = written(body, head)
+    if text is not None:
+        assert "const bool fsr_active" in text
+        assert "if (fsr_active) s[t] = fsr_value; __syncwarp();" in text
+
+
+def test_a_function_that_two_launches_come_to_otherwise_stays() -> None:
+    head = "__device__ void last(volatile int *v, int t) { v[t] += v[t + 1]; }\n"
+    head += "__global__ void few(int *y)\n{\n    __shared__ int s[128];\n    if (threadIdx.x < 9) last(s, threadIdx.x);\n}\n"
+    source = KERNEL.replace("HEAD", head).replace("BODY", "last(s, t);")
+    first = Launch("total", ("4", "1", "1"), ("128", "1", "1"), "0", ("x", "y", "n"))
+    assert in_step(source, (first,)) is not None
+    assert in_step(source, (first, Launch("few", ("1", "1", "1"), ("64", "1", "1"), "0", ("y",)))) is None
