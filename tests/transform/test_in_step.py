@@ -157,7 +157,8 @@ def test_barriers_stand_in_no_branch_that_lanes_may_take_alone(body: str, head: 
 
 def test_a_function_that_two_launches_come_to_otherwise_stays() -> None:
     head = "__device__ void last(volatile int *v, int t) { v[t] += v[t + 1]; }\n"
-    head += "__global__ void few(int *y)\n{\n    __shared__ int s[128];\n    if (threadIdx.x < 9) last(s, threadIdx.x);\n}\n"
+    head += "__global__ void few(int *y)\n{\n    __shared__ int s[128];\n"
+    head += "    if (threadIdx.x < 9) last(s, threadIdx.x);\n}\n"
     source = KERNEL.replace("HEAD", head).replace("BODY", "last(s, t);")
     first = Launch("total", ("4", "1", "1"), ("128", "1", "1"), "0", ("x", "y", "n"))
     assert in_step(source, (first,)) is not None
