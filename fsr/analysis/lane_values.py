@@ -142,10 +142,6 @@ def collide(a: Value, b: Value, here: Threads, there: Threads) -> bool | None:
     cannot be told."""
     if a is None or b is None or a.terms != b.terms:
         return None
-    for warp in range(0, len(a.values), WARP):
-        rows = slice(warp, warp + WARP)
-        same = a.values[rows, None] == b.values[None, rows]
-        same &= here[rows, None] & there[None, rows] & ~np.eye(WARP, dtype=bool)
-        if bool(same.any()):
-            return True
-    return False
+    one, other = a.values.reshape(-1, WARP, 1), b.values.reshape(-1, 1, WARP)
+    both = here.reshape(-1, WARP, 1) & there.reshape(-1, 1, WARP) & ~np.eye(WARP, dtype=bool)
+    return bool(((one == other) & both).any())

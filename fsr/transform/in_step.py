@@ -37,13 +37,14 @@ from fsr.source.form import (
 )  # fmt: skip
 from fsr.source.inner_branches import with_branches_decided
 from fsr.source.items import flat, parse_items
-from fsr.source.macros import macros
+from fsr.source.macros import Macro, macros
 from fsr.source.parse import parse_device_functions, parse_kernels
 from fsr.source.tokens import tokenize
 from fsr.source.walk import base_name, walk_expr, walk_exprs, walk_stmts
 
 _SYNC = "__syncwarp();"
 _MOST_THREADS = 1024
+_MOST_ACCESSES = 256  # between two barriers, of which each is held against each
 Parts = tuple[Stmt, ...]
 
 
@@ -99,9 +100,18 @@ def _walked(
 ) -> Walk:  # fmt: skip
     if name not in kernels:
         raise _Unfit
-    walk = Walk(_only_ones(text, functions), {m.name: m for m in macros(text)}, shape, _arrays(text))
+    walk = Walk(_only_ones(text, functions), _macros(text), shape, _arrays(text))
     walk.kernel(kernels[name])
     return walk
+
+
+def _macros(text: str) -> dict[str, Macro]:
+    """The macros of a text; one that is defined in several ways stands for nothing that is known."""
+    found = dict[str, Macro]()
+    for macro in macros(text):
+        same = found.setdefault(macro.name, macro) == macro
+        found[macro.name] = macro if same else Macro(macro.name, macro.params, "")
+    return found
 
 
 def _only_ones(text: str, functions: Mapping[str, KernelForm]) -> dict[str, KernelForm]:
@@ -137,6 +147,11 @@ def _to_order(accesses: Sequence[Access]) -> list[Access]:
     """The writes, between two barriers of the block, that must be ordered with what other lanes of the warp do; none
     of memory where no two are seen to meet. Raises _Unfit where two lanes write one element at once: none of them is
     the last."""
+    written = {a.memory for a in accesses if a.writes}
+    if ANYWHERE not in written:
+        accesses = [a for a in accesses if a.memory in written or (a.memory == ANYWHERE and written)]
+    if len(accesses) > _MOST_ACCESSES:
+        raise _Unfit
     met, sure = list[tuple[Access, Access]](), set[str]()
     for i, a in enumerate(accesses):
         for b in accesses[i:]:
