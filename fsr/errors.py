@@ -66,6 +66,11 @@ class BaselineError(FsrError):
     """The user's own kernel fails its tests, hangs or cannot be compiled."""
 
 
+class UnorderedError(BaselineError):
+    """It fails them as a kernel does whose threads read what others write with nothing between: by a race, by results
+    that depend on an order, or that are not its reference's."""
+
+
 class BudgetError(FsrError):
     """The budget does not suffice to begin a search; says what would."""
 

@@ -16,6 +16,7 @@ from fsr.runs.baseline import qualify
 from fsr.runs.engine import COMPILE_TIMEOUT_S
 from fsr.runs.fleet import open_fleet
 from fsr.runs.kernel import kernel_of
+from fsr.runs.meant import as_it_stands_or_was_meant
 from fsr.runs.options import RefineOptions
 from fsr.workers.protocol import Task, Workers
 
@@ -32,8 +33,12 @@ def measure(path: Path, options: RefineOptions, count: int) -> dict[str, Any]:
     candidate = kernel.baseline if path == options.kernel else load_candidate(path, kernel)
     with open_fleet(options, options.workers, single=True, modules=kernel.modules) as fleet:
         spec, workers = fleet.spec(kernel, options), fleet.workers
-        qualify(workers, spec, kernel, lambda: None)
-        if candidate != kernel.baseline:
+        own = candidate == kernel.baseline
+        kernel, spec, _ = as_it_stands_or_was_meant(
+            kernel, spec, lambda kernel, spec: qualify(workers, spec, kernel, lambda: None)
+        )
+        candidate = kernel.baseline if own else candidate
+        if not own:
             _require_compiled(workers, CompileRequest(spec, candidate), path)
         adequacy = Adequacy(workers, spec, candidate, count, MUTANT_S * count)
         adequacy.begin()

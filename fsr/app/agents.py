@@ -20,7 +20,7 @@ from fsr.llm.unusable import Unusable
 from fsr.records import Candidate, Json, Outcome, Status, VerdictKind
 from fsr.runs.baseline import qualify
 from fsr.runs.fleet import open_fleet
-from fsr.runs.kernel import Kernel, kernel_of
+from fsr.runs.kernel import Kernel
 from fsr.runs.log import EventLog, is_written
 from fsr.runs.options import RefineOptions
 from fsr.runs.resuming import RunStart, asked, demoted, replay_into
@@ -74,8 +74,7 @@ class Stored:
         """Raises UsageError when there is no such run, or its kernel has changed since."""
         folder = Path(settings.runs) / run
         start = RunStart.read(folder)
-        kernel = kernel_of(start.options)
-        start.require_same(kernel)
+        kernel = start.kernel()
         rules, given = Rules(kernel.contract, start.options.keep_launch, start.options.target), OneGiven(None)
         refinement = Refinement(kernel.baseline, Space(rules, all_actions()), [given])
         replay_into(refinement, folder, RunState(run, kernel.contract.entry, start.options.budget_s))

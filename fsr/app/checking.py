@@ -22,6 +22,7 @@ from fsr.runs.baseline import qualify
 from fsr.runs.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S
 from fsr.runs.fleet import open_fleet
 from fsr.runs.kernel import Kernel, kernel_of
+from fsr.runs.meant import as_it_stands_or_was_meant, notes_on
 from fsr.runs.options import RefineOptions
 from fsr.runs.promoting import PROMOTE_TIMEOUT_S
 from fsr.source.entry import bare_name
@@ -135,7 +136,9 @@ def judge_candidate(
     started = time.monotonic()
     with open_fleet(options, 1, single=True, modules=kernel.modules) as fleet:
         spec, workers = replace(fleet.spec(kernel, options), untrusted=untrusted), fleet.workers
-        report = qualify(workers, spec, kernel, lambda: None)
+        kernel, spec, report = as_it_stands_or_was_meant(
+            kernel, spec, lambda kernel, spec: qualify(workers, spec, kernel, lambda: None)
+        )
         least = Status.CORRECT if timed else Status.SLOW
         outcome = judged_by(workers, spec, candidate, options.budget_s, timed=timed)
         for plan in others if outcome.status < least and outcome.stage not in ("guard", "compile") else ():
@@ -156,7 +159,7 @@ def judge_candidate(
         evidence=dict(outcome.evidence),
         seconds=round(time.monotonic() - started, 2),
         verdict=outcome.evidence.get("verdict") if timed and right else None,
-        notes=(*fleet.notes, *report.notes, *told),
+        notes=(*fleet.notes, *report.notes, *notes_on(kernel), *told),
     )
     return Judged(judgement, spec, report.device)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from fsr.backends.protocol import Array, Device, DeviceFault
-from fsr.errors import BaselineError, ContractError, MissingToolError
+from fsr.errors import BaselineError, ContractError, MissingToolError, UnorderedError
 from fsr.evaluation.compiling import build as compile_candidate
 from fsr.evaluation.quickened import Quickened
 from fsr.evaluation.spec import Binaries, SessionSpec
@@ -40,6 +40,7 @@ DEAR_S = 0.2  # an answer that takes this long is not asked for twice
 ERROR_LINES = 8  # of a compiler, shown
 
 _LOOKS = 2  # runs in whole that tell whether data decides where a block writes
+_OF_ORDER = (FaultKind.NONDETERMINISTIC, FaultKind.RACE, FaultKind.DIFFERS)  # how threads fail that nothing orders
 _IN_STEP = (
     "; it has volatile memory and no __syncwarp(): lanes that read what others of their warp wrote need one before and "
     "after, as they need not run in step since Volta (CUDA C++ Programming Guide, Independent Thread Scheduling)"
@@ -227,7 +228,8 @@ class Original:
         """The error where it fails one of its own cases."""
         sizes = ", ".join(f"{k}={v}" for k, v in case.sizes) or "no sizes"
         room = fault.kind is FaultKind.OUT_OF_BOUNDS and "' has " in fault.detail
-        return BaselineError(
+        kind = UnorderedError if fault.kind in _OF_ORDER else BaselineError
+        return kind(
             f"the kernel fails its own tests: {fault.kind}: {fault.detail}",
             expected="a kernel that is right before it is made faster",
             where=f"case {case.name!r} ({sizes}; values {case.family})"

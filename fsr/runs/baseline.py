@@ -66,4 +66,4 @@ def in_users_lines(error: BaselineError, kernel: Kernel) -> BaselineError:
     where = _LINE.sub(lambda found: kernel.unit.where(int(found[1])), error.where)
     lacking = found_with_i(kernel.unit, what)
     fix = f"{lacking}; else: {error.fix}" if lacking else error.fix
-    return BaselineError(what, expected=error.expected, where=where or str(kernel.file.path), fix=fix)
+    return type(error)(what, expected=error.expected, where=where or str(kernel.file.path), fix=fix)

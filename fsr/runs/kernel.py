@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fsr.cache.digest import json_digest, text_digest
 from fsr.contract.load import load_file
 from fsr.contract.model import Contract
+from fsr.errors import SourceError
 from fsr.given import as_key, checked_define, checked_folder
 from fsr.identity import to_json
 from fsr.records import Candidate
 from fsr.runs.options import RefineOptions
 from fsr.source.cut import DeviceUnit
 from fsr.source.file import KernelFile
+from fsr.transform.in_step import in_step
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Kernel:
     unit: DeviceUnit
     baseline: Candidate
     given: tuple[str, ...] = ()  # folders and macros of the command line, as the cache tells them (fsr.given.as_key)
+    in_step: tuple[str, ...] = ()  # places whose lanes were expected in step, where the baseline has them in order
 
     @property
     def folder(self) -> Path:
@@ -47,6 +50,19 @@ class Kernel:
             paths.add(self.folder / self.contract.reference.partition(":")[0])
         found = [(os.path.relpath(path, self.folder), text_digest(path.read_bytes())) for path in paths]
         return tuple(sorted(found))
+
+    def as_meant(self) -> Kernel | None:
+        """The kernel as its author meant it, who took the lanes of a warp to run in step: its baseline has barriers of
+        the warp between. None where it does not look like that, or what changes could not be put into the file."""
+        found = in_step(self.baseline.source, self.baseline.plan.launches)
+        if found is None:
+            return None
+        try:
+            self.file.splice(self.unit, found.text)
+        except SourceError:
+            return None
+        places = tuple(dict.fromkeys(self.unit.where(line) for line in found.lines))
+        return replace(self, baseline=replace(self.baseline, source=found.text), in_step=places)
 
     def contract_digest(self) -> str:
         """Digest of all that the contract promises; where it was read from does not count."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fsr.errors import StorageError
+from fsr.errors import BaselineError, StorageError
+from fsr.evaluation.spec import SessionSpec
 from fsr.identity import to_json
 from fsr.lifting.found import Lifting
 from fsr.llm.replaying import Replayed
@@ -25,6 +26,7 @@ from fsr.runs.kernel import Kernel, kernel_of
 from fsr.runs.learning import Learning, learning_of
 from fsr.runs.lease import LEASES, Leases
 from fsr.runs.log import EventLog
+from fsr.runs.meant import as_it_stands_or_was_meant, notes_on
 from fsr.runs.models import open_models, reports, require_models
 from fsr.runs.options import RefineOptions, default_output
 from fsr.runs.outputs import published, render_files, require_writable, write_outputs
@@ -70,9 +72,7 @@ def carry_out(job: Job) -> Result:
     output = options.output or default_output(options.kernel)
     require_writable(output, options.kernel)
     require_models(options, job.settings)
-    kernel = kernel_of(options)
-    if earlier is not None:
-        earlier.require_same(kernel)
+    kernel = kernel_of(options) if earlier is None else earlier.kernel()
     with ExitStack() as stack:
         workers = options.workers or job.settings.workers
         fleet = stack.enter_context(open_fleet(options, workers, modules=kernel.modules))
@@ -81,18 +81,35 @@ def carry_out(job: Job) -> Result:
         lease = stack.enter_context(job.leases.lease(fleet.leased))
         spec = fleet.spec(kernel, options)
         context = RunContext(spec, fleet.workers, log, state, budget, job.control, lease, job.progress)
-        restating = Restating(kernel, budget, predicted=spec.predicted)
-        stack.callback(restating.close)
-        _qualify(context, kernel, resumed=earlier is not None)
+        kernel, restating = _begun(context, kernel, stack, resumed=earlier is not None)
         cache = None
         if options.use_cache:
             assert state.baseline is not None
             store = stack.enter_context(open_store(job.settings.cache))
-            cache = RunCache(store, kernel, spec, state.baseline.device)
+            cache = RunCache(store, kernel, context.spec, state.baseline.device)
         job = replace(job, proposers=[*job.proposers, *stack.enter_context(_models(job, kernel, context))])
         refining = Refining(job, kernel, context, cache, restating)
         stack.callback(refining.refinement.close)
         return refining.finish(refining.winner(), output)
+
+
+def _begun(context: RunContext, kernel: Kernel, stack: ExitStack, *, resumed: bool) -> tuple[Kernel, Restating]:
+    """Qualify the original, and find out meanwhile what it computes: the kernel as it stands, or as it was meant."""
+
+    def qualified(kernel: Kernel, spec: SessionSpec) -> Restating:
+        context.spec = spec
+        restating = Restating(kernel, context.budget, predicted=spec.predicted)
+        stack.callback(restating.close)
+        try:
+            _qualify(context, kernel, resumed=resumed)
+        except BaselineError:
+            restating.close()  # the cores are for what comes next
+            raise
+        return restating
+
+    kernel, _, restating = as_it_stands_or_was_meant(kernel, context.spec, qualified)
+    context.state.notes.extend(notes_on(kernel))
+    return kernel, restating
 
 
 def _qualify(context: RunContext, kernel: Kernel, *, resumed: bool) -> None:

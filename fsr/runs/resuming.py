@@ -15,7 +15,7 @@ from fsr.errors import UsageError
 from fsr.features.schema import Features
 from fsr.identity import candidate_from_json, outcome_from_json, to_json
 from fsr.records import Candidate, Json, Outcome, Status
-from fsr.runs.kernel import Kernel
+from fsr.runs.kernel import Kernel, kernel_of
 from fsr.runs.log import of_this_version, read_events
 from fsr.runs.options import RefineOptions
 from fsr.runs.state import RunState
@@ -30,7 +30,8 @@ MOST_STEM = 160  # bytes of a kernel's name in its run's: file systems take 255 
 class RunStart:
     """The first event of a run: everything that its proposals depend on. ``seconds``: how long it ran before its search
     began; when it was read back, in all its lives, without pauses and the time between two lives. ``learned``: digest
-    of what it knows of earlier runs, which lies beside the log; '' for a run that knows nothing of others."""
+    of what it knows of earlier runs, which lies beside the log; '' for a run that knows nothing of others. ``in_step``:
+    its original is the kernel as it was meant (:meth:`fsr.runs.kernel.Kernel.as_meant`)."""
 
     options: RefineOptions
     source: str
@@ -40,6 +41,7 @@ class RunStart:
     baseline: Outcome
     seconds: float = 0.0
     learned: str = ""
+    in_step: bool = False
 
     @classmethod
     def new(
@@ -48,7 +50,8 @@ class RunStart:
         """The start of a new run whose original was just tested, and which knows nothing of earlier ones."""
         assert state.baseline is not None
         source = text_digest(kernel.file.path.read_bytes())
-        return cls(options, source, kernel.contract_digest(), given, known, state.baseline.outcome, state.elapsed_s)
+        contract, outcome = kernel.contract_digest(), state.baseline.outcome
+        return cls(options, source, contract, given, known, outcome, state.elapsed_s, in_step=bool(kernel.in_step))
 
     @classmethod
     def read(cls, folder: Path) -> RunStart:
@@ -68,7 +71,7 @@ class RunStart:
             return cls(
                 RefineOptions(**options), first["source"], first["contract"], given, tuple(first["known"]),
                 outcome_from_json(first["baseline"]), first["seconds"] + active_seconds(events),
-                str(first.get("learned", "")),
+                str(first.get("learned", "")), bool(first.get("in_step", False)),
             )  # fmt: skip
 
     def to_json(self) -> dict[str, Json]:
@@ -80,7 +83,14 @@ class RunStart:
             "options": options, "source": self.source, "contract": self.contract,
             "given": None if self.given is None else to_json(self.given), "known": list(self.known),
             "baseline": to_json(self.baseline), "seconds": round(self.seconds, 3), "learned": self.learned,
+            "in_step": self.in_step,
         }  # fmt: skip
+
+    def kernel(self) -> Kernel:
+        """The kernel that the run refines. Raises UsageError when its file or its contract changed since it began."""
+        kernel = kernel_of(self.options)
+        self.require_same(kernel)
+        return (kernel.as_meant() or kernel) if self.in_step else kernel
 
     def require_same(self, kernel: Kernel) -> None:
         """Raises UsageError when the kernel file or its contract changed since the run began."""

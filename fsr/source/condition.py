@@ -113,6 +113,9 @@ _HEADERS = re.compile(
 )
 
 
+_GONE = frozenset(["__DEVICE_EMULATION__"])  # nvcc's, for kernels run on a CPU: not since CUDA 3.1
+
+
 def of_headers(name: str) -> bool:
     """Whether a macro of that name may come with a compiler or with headers of C and CUDA."""
-    return _HEADERS.fullmatch(name) is not None
+    return name not in _GONE and _HEADERS.fullmatch(name) is not None

@@ -72,7 +72,7 @@ class _Deciding:
         """Of each branch of a conditional whether it is compiled; None where that cannot be told."""
         found: list[bool | None] = []
         for text in (self.pieces[i].text for i in group[:-1]):
-            holds = True if directive_name(text) == "else" else self.holds(text)
+            holds = True if directive_name(text) == "else" else branch_holds(text, self.known)
             found.append(False if True in found else None if None in found and holds else holds)
         return found
 
@@ -83,17 +83,6 @@ class _Deciding:
             return False
         return any("__global__" in self.pieces[i].text for i in range(group[0], group[-1]))
 
-    def holds(self, directive: str) -> bool | None:
-        test, name = _test(directive), directive_name(directive)
-        if name in ("ifdef", "ifndef", "elifdef", "elifndef"):
-            known = _is_defined(test, self.known)
-            return None if known is None else known == (name in ("ifdef", "elifdef"))
-        words = _asked([t.text for t in tokenize(test)], self.known)
-        try:
-            return None if words is None else value_of(words) != 0
-        except NotConstant:
-            return None
-
     def define(self, piece: Piece, certain: bool) -> None:
         if piece.item.kind == "undef":
             for name in piece.item.names:
@@ -103,6 +92,19 @@ class _Deciding:
             self.known[macro.name] = macro.body if certain and macro.params is None else None
             if macro.params is None and self.given & piece.item.uses:
                 self.given.add(macro.name)
+
+
+def branch_holds(directive: str, known: Mapping[str, str | None]) -> bool | None:
+    """Whether an ``#if`` or ``#elif`` holds, given the object-like macros; None where it cannot be told."""
+    test, name = _test(directive), directive_name(directive)
+    if name in ("ifdef", "ifndef", "elifdef", "elifndef"):
+        defined = _is_defined(test, known)
+        return None if defined is None else defined == (name in ("ifdef", "elifdef"))
+    words = _asked([t.text for t in tokenize(test)], known)
+    try:
+        return None if words is None else value_of(words) != 0
+    except NotConstant:
+        return None
 
 
 def _test(directive: str) -> str:

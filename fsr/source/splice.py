@@ -20,12 +20,16 @@ from fsr.source.pieces import Piece, SourceText, flatten, normalised, scan
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """Replace ``[start, end)`` of one file by ``text``."""
+    """Replace ``[start, end)`` of the file that a piece stands in by ``text``."""
 
-    path: Path
+    piece: Piece
     start: int
     end: int
     text: str
+
+    @property
+    def path(self) -> Path:
+        return self.piece.source.path
 
 
 def splice(source: SourceText, unit: DeviceUnit, new_unit_text: str) -> str:
@@ -42,7 +46,7 @@ def splice(source: SourceText, unit: DeviceUnit, new_unit_text: str) -> str:
     kernel = next(i for i in unit.items if i.is_kernel)
     edits, rest = _helper_edits(fresh, gone, kernel)
     edits += _kernel_edits(rest, kernel, gone)
-    return _apply(source, edits, kernel.piece)
+    return _apply(source, edits)
 
 
 def _pieces_of(text: str) -> Sequence[Piece]:
@@ -87,7 +91,7 @@ def _helper_edits(
             continue
         left.remove(old)
         where = old.piece
-        edits.append(_Edit(where.source.path, where.item.start, where.item.end, _raw(piece)))
+        edits.append(_Edit(where, where.item.start, where.item.end, _raw(piece)))
     return edits, rest
 
 
@@ -113,13 +117,13 @@ def _kernel_edits(rest: Sequence[Piece], kernel: UnitItem, gone: Sequence[UnitIt
         replaced = kernel in gone and any(p.item.names == piece.item.names for p in inner)
         text = "\n\n".join(_raw(p) for p in inner)
         if replaced:
-            edits.append(_Edit(piece.source.path, piece.item.start, piece.item.end, text))
+            edits.append(_Edit(piece, piece.item.start, piece.item.end, text))
         else:
-            edits.append(_Edit(piece.source.path, piece.item.end, piece.item.end, "\n\n" + text))
+            edits.append(_Edit(piece, piece.item.end, piece.item.end, "\n\n" + text))
     if outer:
         before = (piece.scope[0] if piece.scope else piece.item).start
         text = "\n".join(_wrapped(p) for p in outer) + "\n\n"
-        edits.append(_Edit(piece.source.path, before, before, text))
+        edits.append(_Edit(piece, before, before, text))
     return edits
 
 
@@ -134,12 +138,12 @@ def _wrapped(piece: Piece) -> str:
     return text
 
 
-def _apply(source: SourceText, edits: Sequence[_Edit], kernel: Piece) -> str:
+def _apply(source: SourceText, edits: Sequence[_Edit]) -> str:
     """The edits made; edits in an included file make the #include give way to that file's changed text."""
     own = [e for e in edits if e.path == source.path]
     foreign = [e for e in edits if e.path != source.path]
     if foreign:
-        own += [_inlined(source, foreign, kernel)]
+        own += [_inlined(source, foreign)]
     text = source.text
     newline = "\r\n" if "\r\n" in text else "\n"
     for edit in sorted(own, key=lambda e: (e.start, e.end), reverse=True):
@@ -148,20 +152,26 @@ def _apply(source: SourceText, edits: Sequence[_Edit], kernel: Piece) -> str:
     return text
 
 
-def _inlined(source: SourceText, edits: Sequence[_Edit], kernel: Piece) -> _Edit:
+def _inlined(source: SourceText, edits: Sequence[_Edit]) -> _Edit:
+    """One edit of the file itself for those in a header that it includes."""
     paths = {e.path for e in edits}
-    via = kernel.via
-    if len(paths) > 1 or len(via) != 1 or kernel.source.path not in paths:
+    piece = edits[0].piece
+    if len(paths) > 1 or len(piece.via) != 1:
         raise SourceError(
-            "the winner changes code in more than one included file: " + ", ".join(sorted(str(p) for p in paths)),
-            expected="changes in the kernel file, or in the one header that holds the kernel",
+            "the winner changes code in more than one included file, or in one that another includes: "
+            + ", ".join(sorted(str(p) for p in paths)),
+            expected="changes in the kernel file, or in one header that it includes",
             where=str(source.path),
             fix="move the kernel's helper functions into the kernel file",
         )
-    text = kernel.source.text
+    text = piece.source.text
     for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]
     text = re.sub(r"(?m)^[ \t]*#[ \t]*pragma[ \t]+once[ \t]*\r?\n?", "", text)
-    item: Item = via[0]
-    name = kernel.source.path.name
-    return _Edit(source.path, item.start, item.end, f"// begin of {name}\n{text.rstrip()}\n// end of {name}")
+    item: Item = piece.via[0]
+    return _Edit(
+        piece,
+        item.start,
+        item.end,
+        f"// begin of {piece.source.path.name}\n{text.rstrip()}\n// end of {piece.source.path.name}",
+    )

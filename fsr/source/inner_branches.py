@@ -1,0 +1,74 @@
+"""Conditionals inside functions, decided by what the text itself defines.
+
+What is compiled is read from a copy in which directives and branches that are not compiled are blank: byte for byte as
+long, so that places in the copy are places in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fsr.source.conditionals import ELSE, IF, directive_name
+from fsr.source.given import branch_holds
+from fsr.source.macros import read_define
+from fsr.source.token import Token
+from fsr.source.tokens import tokenize
+
+
+@dataclass
+class _Open:
+    """A conditional that has begun. ``branches``: where each directive begins and ends, and whether its branch is
+    compiled; None where that cannot be told."""
+
+    branches: list[tuple[int, int, bool | None]] = field(default_factory=list)
+
+    def begin(self, token: Token, holds: bool | None) -> None:
+        """A further branch; what follows a compiled one is not."""
+        earlier = [h for _, _, h in self.branches]
+        self.branches.append(
+            (token.start, token.end, False if True in earlier else None if None in earlier and holds else holds)
+        )
+
+    @property
+    def compiled(self) -> bool | None:
+        return self.branches[-1][2]
+
+
+def with_branches_decided(text: str) -> str:
+    """The copy. Conditionals that only a compiler can decide stay as they are."""
+    known: dict[str, str | None] = {}
+    stack, blank = list[_Open](), list[tuple[int, int]]()
+    for token in (t for t in tokenize(text) if t.kind == "directive"):
+        name = directive_name(token.text)
+        certain = all(one.compiled for one in stack)
+        if name in IF:
+            stack.append(_Open())
+            stack[-1].begin(token, branch_holds(token.text, known))
+        elif name in ELSE and stack:
+            stack[-1].begin(token, name == "else" or branch_holds(token.text, known))
+        elif name == "endif" and stack:
+            blank += _blanked(stack.pop().branches, token)
+        elif name == "undef" or (macro := read_define(token.text)) is None:
+            known |= dict.fromkeys(token.text.split()[1:2]) if name == "undef" else {}
+        elif all(one.compiled is not False for one in stack):
+            known[macro.name] = macro.body if certain and macro.params is None else None
+    return _without(text, blank)
+
+
+def _blanked(branches: Sequence[tuple[int, int, bool | None]], last: Token) -> list[tuple[int, int]]:
+    """What of a whole conditional is no code; nothing where it cannot be told."""
+    if any(holds is None for _, _, holds in branches):
+        return []
+    ends = [*(start for start, _, _ in branches[1:]), last.start]
+    found = [(start, stop if holds else end) for (start, stop, holds), end in zip(branches, ends, strict=True)]
+    return [*found, (last.start, last.end)]
+
+
+def _without(text: str, ranges: Sequence[tuple[int, int]]) -> str:
+    chars = list(text)
+    for start, end in ranges:
+        for at in range(start, end):
+            if text[at] not in "\r\n":
+                chars[at] = " " * len(text[at].encode())
+    return "".join(chars)
