@@ -1,0 +1,330 @@
+"""A kernel in three parts: what a thread does once for all its points, what it does for each, and the block's fold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fsr.analysis.accesses import accesses
+from fsr.analysis.calls import ATOMICS, is_load
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Comment,
+    Declare,
+    Expr,
+    ExprStmt,
+    Index,
+    Name,
+    Stmt,
+    Unary,
+)  # fmt: skip
+from fsr.source.mapping import map_stmts, rewrite, with_exprs
+from fsr.source.walk import (
+    Block,
+    contains_return,
+    fresh,
+    integer,
+    names_assigned,
+    names_changed,
+    names_in,
+    names_mentioned,
+    variables,
+    walk_exprs,
+    walk_stmts,
+)  # fmt: skip
+from fsr.transform.fewer.called import called
+from fsr.transform.fewer.commutes import Commutes, values_of
+from fsr.transform.fewer.values import FOLDED, Frame, UnknownError, Value
+from fsr.transform.launch.cooperation import cooperate_in
+from fsr.transform.launch.pointwise import continuing
+from fsr.transform.target import Target
+from fsr.transform.trees.threads import Threads
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Atomics on one address that points add to: ``total`` is a variable for it, ``fold`` what the operation is."""
+
+    name: str
+    address: Expr
+    operation: str
+    total: str
+    type: str
+
+    @property
+    def fold(self) -> str:
+        """The operation's name."""
+        return {"Add": "sum", "Sub": "sum"}.get(self.operation, self.operation.lower())
+
+
+@dataclass
+class Parts:
+    """``lead`` is done once, ``points`` for each point, ``end`` by the block. ``own``: elements of shared memory that a
+    thread has for itself before the block meets, as variables with what they are stored to."""
+
+    target: Target
+    axis: str
+    lead: list[Stmt] = field(default_factory=list)
+    points: list[Stmt] = field(default_factory=list)
+    end: list[Stmt] = field(default_factory=list)
+    own: dict[str, tuple[Index, str]] = field(default_factory=dict)
+    gathered: list[Gathered] = field(default_factory=list)
+    ends_early: bool = False
+
+    def __post_init__(self) -> None:
+        self.taken = set(self.target.names)
+        kernel = self.target.kernel
+        written = {a.array for a in accesses(kernel) if a.writes}
+        pointers = {p.name for p in kernel.params if p.is_pointer}
+        unwritten = pointers - written
+        self.read_only = frozenset(
+            p for p in unwritten if not any(self.target.may_alias(p, w) for w in pointers & written)
+        )
+        # What is read in front of all points is the same for every block, or blocks would race.
+        self.commutes = Commutes(self.target, self.axis, frozenset(pointers))
+        self.values: Frame = values_of(kernel)
+
+    def fresh(self, wanted: str) -> str:
+        """A name that nothing has yet."""
+        found = fresh(wanted, self.taken)
+        self.taken.add(found)
+        return found
+
+    # ------------------------------------------------------------ the cut
+
+    def cut(self) -> bool:
+        """Cut the kernel's body; says whether that could be done."""
+        rest = list(self.target.kernel.body)
+        while rest and self._goes_ahead(rest[0], rest[1:]):
+            rest.pop(0)
+        self.commutes.read_only = frozenset()  # behind points, nothing read may go in front of them
+        while rest and self._is_of_points(rest[0], rest[1:]):
+            rest.pop(0)
+        self._take_idle_declarations(rest)
+        self.commutes.read_only = self.read_only
+        if self.ends_early:
+            points = continuing(tuple(self.points))
+            if rest or points is None or self.own:
+                return False
+            self.points = list(points)
+        stores: list[Stmt] = [Assign(place, "=", Name(name)) for name, (place, _) in self.own.items()]
+        self.end = [*stores, *self._additions(), *rest]
+        return bool(self.points or rest)
+
+    def _goes_ahead(self, s: Stmt, rest: list[Stmt]) -> bool:
+        """Put a statement in front of all points, or a variable of a point's to the points where nothing has been done
+        for them yet."""
+        if isinstance(s, Comment):
+            (self.points if self.points else self.lead).append(s)
+            return True
+        if self._is_for_all(s, rest):
+            self.lead.append(s)
+            return True
+        quiet = isinstance(s, Declare) and not cooperate_in(self.target, (s,)) and not self._shared_in((s,))
+        if quiet and not any(isinstance(e, Call) and not is_load(e) for e in walk_exprs((s,)) if self._acts(e)):
+            self.points.append(s)
+            return True
+        return False
+
+    def _acts(self, e: Expr) -> bool:
+        """Whether a call might change memory."""
+        return not (isinstance(e, Call) and isinstance(e.callee, Name)
+                    and self.target.functions.only_computes(e.callee.text))  # fmt: skip
+
+    def _is_for_all(self, s: Stmt, rest: list[Stmt]) -> bool:
+        """Whether a statement is the same for all points, and stays so; its values are known then."""
+        if isinstance(s, Declare):
+            if s.init is None and "__shared__" not in s.qualifiers:
+                return False
+            qualified = {"__shared__", "extern"} <= set(s.qualifiers)
+            plain = replace(s, qualifiers=("__shared__",)) if qualified else s
+            if s.name in names_assigned((*self.points, *self._before_end(rest))) and not s.qualifiers:
+                return False
+            return self.commutes.is_fixed((plain,), self.values)
+        if set(names_changed((s,))) & set(variables(self.points)):
+            return False
+        return self.commutes.is_fixed((s,), self.values)
+
+    def _before_end(self, rest: list[Stmt]) -> Iterator[Stmt]:
+        """The statements up to where the block meets."""
+        for s in rest:
+            if cooperate_in(self.target, (s,)):
+                return
+            yield s
+
+    def _is_of_points(self, s: Stmt, rest: list[Stmt]) -> bool:
+        """Put a statement to those of a point, if the block does not meet in it."""
+        if isinstance(s, Declare) and (s.init is not None or s.qualifiers) and self._is_for_all(s, rest):
+            self.lead.append(s)
+            return True
+        made = self._with_own_elements((self._with_gathered(s),))
+        if made is None or self._shared_in(made) or cooperate_in(self.target, made):
+            return False
+        if contains_return(made):
+            self.ends_early = True
+        self.points += made
+        return True
+
+    def _shared_in(self, stmts: Block) -> frozenset[str]:
+        """The names of the block's memory in statements."""
+        return frozenset(n for n in names_mentioned(stmts) if self.values.get(n, _NONE).kind == "shared")
+
+    def _take_idle_declarations(self, rest: list[Stmt]) -> None:
+        """Variables without a value that points do not use, which the fold does, go in front."""
+        for s in [s for s in self.points if isinstance(s, Declare) and s.init is None]:
+            others = [t for t in self.points if t is not s]
+            if s.name not in names_mentioned(others) and s.name in names_mentioned(rest):
+                self.points.remove(s)
+                self.lead.append(s)
+                self.commutes.is_fixed((s,), self.values)
+
+    # ------------------------------------------------------------ elements of a thread's own
+
+    def _with_own_elements(self, made: Block) -> Block | None:
+        """Statements in which elements of shared arrays are variables, if each thread has one of its own; None where
+        others may have to do with them."""
+        shared = self._shared_in(made)
+        if not shared:
+            return made
+        threads = Threads.of(self.target)
+        names: dict[Expr, str] = {place: name for name, (place, _) in self.own.items()}
+        new: dict[str, tuple[Index, str]] = {}
+        for e in walk_exprs(made):
+            if isinstance(e, Index) and isinstance(e.base, Name) and e.base.text in shared and e not in names:
+                found = None if threads is None else threads.values(e.index, {})
+                type_ = self.values[e.base.text].type
+                before = any(p.base == e.base for p, _ in (*self.own.values(), *new.values()))
+                if found is None or np.unique(found).size != found.size or type_ not in FOLDED or before:
+                    return None
+                names[e] = self.fresh(f"own_{e.base.text}")
+                new[names[e]] = (e, type_)
+        plain = rewrite(made, lambda e: Name(names[e]) if e in names else None)
+        if self._shared_in(plain):
+            return None
+        for name, (_, type_) in new.items():
+            first = plain[0]
+            if isinstance(first, Assign) and first.op == "=" and first.target == Name(name):
+                plain = (Declare(type_, name, first.value), *plain[1:])
+            else:
+                self.points.append(Declare(type_, name))
+        self.own |= new
+        return plain
+
+    # ------------------------------------------------------------ atomics of points
+
+    def _with_gathered(self, s: Stmt) -> Stmt:
+        """A statement whose atomics on a fixed address are folded into a variable."""
+        return map_stmts((s,), self._gather)[0]
+
+    def _gather(self, s: Stmt) -> Stmt:
+        match s:
+            case ExprStmt(Call(Name(name), (address, value))) if (
+                name in ATOMICS and name not in self.target.functions.own
+            ):
+                place = self._fixed_address(address)
+                if place is None or place.type not in FOLDED or not self._may_fold(name, place.type):
+                    return s
+                same = (g for g in self.gathered if (g.name, g.address) == (name, address))
+                one = next(same, None)
+                if one is None:
+                    operation = name.removeprefix("atomic")
+                    one = Gathered(name, address, operation, self.fresh(f"{place.memory.split(':')[-1]}_own"), place.type)
+                    self.gathered.append(one)
+                plain = value if integer(value) is not None else Cast(one.type, value, "static_cast")
+                return more(one.fold, one.total, plain, one.type)
+        return s
+
+    def _fixed_address(self, address: Expr) -> Value | None:
+        if names_in(address) & set(variables(self.points)):
+            return None
+        try:
+            found = self.commutes.value(address, self.values.copied())
+        except UnknownError:
+            return None
+        return found if found.is_address else None
+
+    def _may_fold(self, name: str, type_: str) -> bool:
+        return not (self.target.exact and name in ("atomicAdd", "atomicSub") and type_ in ("float", "double"))
+
+    def _additions(self) -> Iterator[Stmt]:
+        for g in self.gathered:
+            yield ExprStmt(Call(Name(g.name), (g.address, Name(g.total))))
+
+    # ------------------------------------------------------------ what is handed on
+
+    def take_arguments(self) -> None:
+        """Make variables of points of what functions of the fold are called with: ``sum(v * v)``."""
+        own = frozenset(variables(self.points))
+        for at, s in enumerate(self.end):
+            if not isinstance(s, Declare | Assign | ExprStmt) or not names_mentioned((s,)) & (own | _IDS):
+                continue
+            changed = names_changed(tuple(self.end[:at]))
+            self.end[at] = with_exprs(s, lambda e: rewrite(e, lambda x: self._with_variables(x, own, changed)))
+
+    def _with_variables(self, e: Expr, own: frozenset[str], changed: frozenset[str]) -> Expr | None:
+        function = called(e, self.target) if isinstance(e, Call) else None
+        if not isinstance(e, Call) or function is None or len(function.form.params) != len(e.args):
+            return None
+        args = []
+        for arg, param in zip(e.args, function.form.params, strict=True):
+            type_ = self.commutes.plain(param.type)
+            plain = isinstance(arg, Name) or not names_in(arg) & (own | _IDS) or names_in(arg) & changed
+            if plain or type_ not in FOLDED or param.is_pointer or cooperate_in(self.target, (ExprStmt(arg),)):
+                args.append(arg)
+                continue
+            name = self.fresh(f"{param.name}_own" if param.name in self.taken else param.name)
+            self.points.append(Declare(type_, name, arg))
+            args.append(Name(name))
+        return replace(e, args=tuple(args))
+
+
+_NONE = Value("unset")
+_IDS = frozenset(["blockIdx"])
+
+
+def more(fold: str, total: str, value: Expr, type_: str) -> Stmt:
+    """The statement that folds a value into a variable."""
+    operator = {"sum": "+=", "and": "&=", "or": "|=", "xor": "^="}.get(fold)
+    if operator is not None:
+        return Assign(Name(total), operator, value)
+    function = {"float": f"f{fold}f", "double": f"f{fold}"}.get(type_, fold)
+    return Assign(Name(total), "=", Call(Name(function), (Name(total), value)))
+
+
+def is_positive(name: str, body: Block, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether all that a variable is set to is plainly no less than 0."""
+    given: list[Expr] = []
+    for s in walk_stmts(body):
+        match s:
+            case Declare(name=own, init=init) if own == name and init is not None:
+                given.append(init)
+            case Assign(Name(own), op, value) if own == name:
+                given.append(value if op == "=" else Binary(op[:-1], Name(name), value))
+    pointed = any(isinstance(e, Unary) and e.op == "&" and e.operand == Name(name) for e in walk_exprs(body))
+    return bool(given) and not pointed and all(_positive(e, body, seen | {name}) for e in given)
+
+
+def _positive(e: Expr, body: Block, seen: frozenset[str]) -> bool:
+    def also(x: Expr) -> bool:
+        return _positive(x, body, seen)
+
+    match e:
+        case Name(text):
+            return text in seen or is_positive(text, body, seen)
+        case Call(Name("fabsf" | "fabs" | "sqrtf" | "sqrt" | "expf" | "exp")):
+            return True
+        case Call(Name("fmaxf" | "fmax" | "max"), (left, right)):
+            return also(left) or also(right)
+        case Call(Name("fminf" | "fmin" | "min"), (left, right)) | Binary("+" | "/", left, right):
+            return also(left) and also(right)
+        case Binary("*", left, right):
+            return left == right or (also(left) and also(right))
+        case Cast("float" | "double", operand):
+            return also(operand)
+    return integer(e) is not None or (hasattr(e, "text") and e.text[:1].isdigit())
+
