@@ -16,7 +16,7 @@ from fsr.analysis.threads import AXES
 from fsr.records import Candidate, Launch, ScalarArgument
 from fsr.source.form import Comment, Declare, Expr, For, Literal, Member, Name, Param, Stmt
 from fsr.source.mapping import substitute
-from fsr.source.walk import Block, names_mentioned, variables
+from fsr.source.walk import Block, fresh, names_mentioned, variables
 from fsr.transform.fewer.parts import Parts, is_positive, more
 from fsr.transform.fewer.values import FOLDED, Value, identity
 from fsr.transform.launch.told_ids import with_ids
@@ -91,8 +91,8 @@ class FewerBlocks:
         found = self._of(subject, target)
         assert found is not None
         ((key, count),) = move.params
-        block = found.parts.fresh("block")
-        name = found.parts.fresh(f"blocks_{found.axis}")
+        block = fresh("block", found.parts.taken)
+        name = fresh(f"blocks_{found.axis}", found.parts.taken)
         known = found.blocks.isdigit()
         whole: Expr = Literal(f"{found.blocks}u") if known else Name(name)
         params = () if known else (Param("unsigned int", name),)

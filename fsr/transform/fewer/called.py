@@ -101,6 +101,6 @@ _TYPE = r"(?:unsigned )?(?:long long int|long long|int)"
 _LOOP = re.compile(
     rf"\{{ {_TYPE} \* (?P<as>\w+) = \( {_TYPE} \* \) A ; {_TYPE} (?P<old>\w+) = \* (?P=as) , (?P<seen>\w+) ; "
     rf"do \{{ (?P=seen) = (?P=old) ; (?P=old) = atomicCAS \( (?P=as) , (?P=seen) , "
-    r"__(?:float_as_u?int|double_as_longlong) \( (?P<new>.*) \) \) ; \} while \( (?P=seen) != (?P=old) \) ; "
+    r"__(?:float_as_u?int|double_as_longlong) \( (?P<new>.*) \) \) ; \} while \( (?P=seen) ! = (?P=old) \) ; "
     r"(?:return __(?:u?int_as_float|longlong_as_double) \( (?P=old) \) ; )?\}"
 )
