@@ -1,8 +1,8 @@
 """fewer-blocks: where a block folds its points and one thread adds the result to memory, a block gets several blocks'
 points, in a loop; each thread folds its own in a register first, and the block what its threads have, once.
 
-A tree over 256 points has eight levels with a barrier each, and ends with an atomic on an address that all blocks share:
-with few points a thread, that is what takes the time. What else is done for a point is done as before.
+A tree over 256 points has eight levels with a barrier each, and ends with an atomic on an address that all
+blocks share: with few points a thread, that is what takes the time. What else is done for a point is done as before.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from fsr.transform.target import Target, target_of, targets
 
 ROUNDS = (1, 2, 4)  # how many times over the grid fills the GPU at full occupancy
 EACH = (4, 16)  # blocks of before that one goes through
-_FOLDS = ("sum", "max", "min", "or", "and", "xor")
+_FOLDS = {"atomicAdd": "sum", "atomicSub": "sum", "atomicMax": "max", "atomicMin": "min", "atomicOr": "or",
+          "atomicAnd": "and", "atomicXor": "xor", "atomicCAS": "max"}  # fmt: skip
 _MOST_TRIED = 64  # ways in which values may be folded
 _LEAST = 2  # blocks of before for one, so that it is worth while
 _GAIN, _STEP = 1.6, 0.02
@@ -131,7 +132,9 @@ def _grid(found: _Found, key: str, count: int) -> str:
 
 def _found(target: Target) -> _Found | None:
     """The kernel in parts; along the axis with the most blocks that it can be."""
-    if target.threads is None or not any(f"atomic{op}" in target.source for op in ("Add", "Sub", "M", "And", "Or", "X")):
+    if target.threads is None or not any(
+        f"atomic{op}" in target.source for op in ("Add", "Sub", "M", "And", "Or", "X")
+    ):
         return None
     if hides_names(target.kernel, target.source):
         target = replace(target, kernel=expanded(target.kernel, target.source))
@@ -147,6 +150,18 @@ def _found(target: Target) -> _Found | None:
     return None
 
 
+def _folds(target: Target) -> list[str]:
+    """The operations of which the file has atomics."""
+    return list(dict.fromkeys(fold for operation, fold in _FOLDS.items() if f"{operation}(" in target.source))
+
+
+def _ways(target: Target, count: int) -> Iterator[tuple[str, ...]]:
+    """How so many values may be folded, alike first."""
+    known = [*_folds(target), *(["min"] if "atomicCAS(" in target.source else [])]
+    alike = [(fold,) * count for fold in known]
+    return iter(dict.fromkeys((*alike, *islice(product(known, repeat=count), _MOST_TRIED))))
+
+
 def _along(target: Target, axis: str) -> _Found | None:
     parts = Parts(target, axis)
     if not parts.cut():
@@ -155,11 +170,15 @@ def _along(target: Target, axis: str) -> _Found | None:
     named = names_mentioned(parts.end)
     handed = [s for s in parts.points if isinstance(s, Declare) and s.name in named]
     types = [parts.commutes.plain(s.type) for s in handed]
-    again = [s.name for s in handed if variables((*parts.points, *parts.end)).count(s.name) > 1 or s.dims]
-    if again or not set(types) <= FOLDED or (not handed and not parts.gathered):
+    every = variables((*parts.lead, *parts.points, *parts.end))
+    if (
+        any(every.count(s.name) > 1 or s.dims or set("*&") & set(s.type) for s in handed)
+        or not set(types) <= FOLDED
+        or (not handed and not parts.gathered)
+    ):
         return None
     own = tuple(parts.points)
-    for folds in islice(product(_FOLDS, repeat=len(handed)), _MOST_TRIED):
+    for folds in _ways(target, len(handed)):
         leaves = tuple(
             _Leaf(s.name, s.name, type_, fold, fold == "max" and is_positive(s.name, own))
             for s, type_, fold in zip(handed, types, folds, strict=True)

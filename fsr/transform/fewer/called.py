@@ -1,4 +1,4 @@
-"""Functions of the file that a fold calls: which one, and those that are an atomic operation made of compare-and-swap."""
+"""Functions of the file that a fold calls: which one, and those that are an atomic operation by compare-and-swap."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Whether a block's fold commutes with folding several blocks' points first: its statements gone through, value by value.
+"""Whether a block's fold commutes with folding several blocks' points first: gone through value by value.
 
-Whatever form a fold has (trees, shuffles, functions, one thread that adds up), it is enough that each of its steps does:
-nothing is asked about which thread folds what. What decides where something happens must be the same for all blocks.
+Whatever form a fold has (trees, shuffles, functions, one thread that adds up), it is enough that each of its steps
+does: nothing is asked about which thread folds what. What decides where something happens must be the same for all
+blocks.
 """
 
 from __future__ import annotations
@@ -220,7 +221,7 @@ class Commutes(Expressions):
             self.added.add(address.memory)
 
     def _branch(self, s: If, env: Frame) -> Value:
-        """An ``if`` on what is fixed, a comparison that keeps the greater or the less, or one with what adds nothing."""
+        """An ``if`` on what is fixed, one that keeps the greater or the less, or whether there is anything to add."""
         rest = [t for t in conjuncts(s.test) if not self._asks_what_is_fixed(t, env)]
         if not rest:
             return joined(self.run(s.then, env), self.run(s.orelse, env))
@@ -263,7 +264,9 @@ class Commutes(Expressions):
             result = self._settle(found.form.body, own)
         finally:
             self.depth -= 1
-        return result if found.is_open(found.result) or result.is_address else converted(result, self.plain(found.result))
+        return (
+            result if found.is_open(found.result) or result.is_address else converted(result, self.plain(found.result))
+        )
 
     def is_constant(self, name: str) -> bool:
         """Whether a name is that of a number of the file's, or of CUDA's."""

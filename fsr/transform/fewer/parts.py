@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from fsr.source.form import (
 from fsr.source.mapping import map_stmts, rewrite, with_exprs
 from fsr.source.walk import (
     Block,
+    base_name,
     contains_return,
     fresh,
     integer,
@@ -34,6 +36,7 @@ from fsr.source.walk import (
     names_in,
     names_mentioned,
     variables,
+    walk_expr,
     walk_exprs,
     walk_stmts,
 )  # fmt: skip
@@ -78,6 +81,7 @@ class Parts:
 
     def __post_init__(self) -> None:
         self.taken = set(self.target.names)
+        self.tables = frozenset[str]()  # shared memory that is written before all points alone
         kernel = self.target.kernel
         written = {a.array for a in accesses(kernel) if a.writes}
         pointers = {p.name for p in kernel.params if p.is_pointer}
@@ -102,6 +106,7 @@ class Parts:
         rest = list(self.target.kernel.body)
         while rest and self._goes_ahead(rest[0], rest[1:]):
             rest.pop(0)
+        self.tables = frozenset(n for n in self._shared_in(tuple(rest)) if _is_only_read(n, tuple(rest)))
         self.commutes.read_only = frozenset()  # behind points, nothing read may go in front of them
         while rest and self._is_of_points(rest[0], rest[1:]):
             rest.pop(0)
@@ -125,16 +130,17 @@ class Parts:
         if self._is_for_all(s, rest):
             self.lead.append(s)
             return True
-        quiet = isinstance(s, Declare) and not cooperate_in(self.target, (s,)) and not self._shared_in((s,))
-        if quiet and not any(isinstance(e, Call) and not is_load(e) for e in walk_exprs((s,)) if self._acts(e)):
+        quiet = isinstance(s, Declare) and not self._shared_in((s,)) and not any(map(self._acts, walk_exprs((s,))))
+        if quiet and not cooperate_in(self.target, (s,)):
             self.points.append(s)
             return True
         return False
 
     def _acts(self, e: Expr) -> bool:
-        """Whether a call might change memory."""
-        return not (isinstance(e, Call) and isinstance(e.callee, Name)
-                    and self.target.functions.only_computes(e.callee.text))  # fmt: skip
+        """Whether an expression may change memory."""
+        if not isinstance(e, Call) or is_load(e):
+            return False
+        return not (isinstance(e.callee, Name) and self.target.functions.only_computes(e.callee.text))
 
     def _is_for_all(self, s: Stmt, rest: list[Stmt]) -> bool:
         """Whether a statement is the same for all points, and stays so; its values are known then."""
@@ -143,12 +149,28 @@ class Parts:
                 return False
             qualified = {"__shared__", "extern"} <= set(s.qualifiers)
             plain = replace(s, qualifiers=("__shared__",)) if qualified else s
-            if s.name in names_assigned((*self.points, *self._before_end(rest))) and not s.qualifiers:
+            if "__shared__" not in s.qualifiers and self._changes(s, (*self.points, *self._before_end(rest))):
                 return False
             return self.commutes.is_fixed((plain,), self.values)
         if set(names_changed((s,))) & set(variables(self.points)):
             return False
         return self.commutes.is_fixed((s,), self.values)
+
+    def _changes(self, s: Declare, stmts: Block) -> bool:
+        """Whether statements may give a variable another value; what a pointer points to is none of it."""
+        changed = names_assigned(stmts) | self._by_reference(stmts)
+        return s.name in (changed if "*" in s.type and not s.dims else changed | names_changed(stmts))
+
+    def _by_reference(self, stmts: Block) -> frozenset[str]:
+        """Variables that functions of the file may change."""
+        known = self.target.kernel.by_reference
+        calls = (e for e in walk_exprs(stmts) if isinstance(e, Call) and isinstance(e.callee, Name))
+        return frozenset(
+            base_name(arg) or ""
+            for e in calls
+            for n, arg in enumerate(e.args)
+            if isinstance(e.callee, Name) and f"{e.callee.text}({n}" in known
+        )
 
     def _before_end(self, rest: list[Stmt]) -> Iterator[Stmt]:
         """The statements up to where the block meets."""
@@ -162,8 +184,10 @@ class Parts:
         if isinstance(s, Declare) and (s.init is not None or s.qualifiers) and self._is_for_all(s, rest):
             self.lead.append(s)
             return True
+        before = (list(self.points), dict(self.own), list(self.gathered))
         made = self._with_own_elements((self._with_gathered(s),))
-        if made is None or self._shared_in(made) or cooperate_in(self.target, made):
+        if made is None or self._shared_in(made) - self.tables or cooperate_in(self.target, made):
+            self.points, self.own, self.gathered = before
             return False
         if contains_return(made):
             self.ends_early = True
@@ -188,7 +212,7 @@ class Parts:
     def _with_own_elements(self, made: Block) -> Block | None:
         """Statements in which elements of shared arrays are variables, if each thread has one of its own; None where
         others may have to do with them."""
-        shared = self._shared_in(made)
+        shared = self._shared_in(made) - self.tables
         if not shared:
             return made
         threads = Threads.of(self.target)
@@ -204,7 +228,7 @@ class Parts:
                 names[e] = self.fresh(f"own_{e.base.text}")
                 new[names[e]] = (e, type_)
         plain = rewrite(made, lambda e: Name(names[e]) if e in names else None)
-        if self._shared_in(plain):
+        if self._shared_in(plain) - self.tables:
             return None
         for name, (_, type_) in new.items():
             first = plain[0]
@@ -219,25 +243,39 @@ class Parts:
 
     def _with_gathered(self, s: Stmt) -> Stmt:
         """A statement whose atomics on a fixed address are folded into a variable."""
-        return map_stmts((s,), self._gather)[0]
+        inner = frozenset(variables((s,)))
+        return map_stmts((s,), lambda t: self._gather(t, inner))[0]
 
-    def _gather(self, s: Stmt) -> Stmt:
+    def _gather(self, s: Stmt, inner: frozenset[str]) -> Stmt:
         match s:
             case ExprStmt(Call(Name(name), (address, value))) if (
                 name in ATOMICS and name not in self.target.functions.own
             ):
                 place = self._fixed_address(address)
-                if place is None or place.type not in FOLDED or not self._may_fold(name, place.type):
+                if (
+                    place is None
+                    or names_in(address) & inner
+                    or place.type not in FOLDED
+                    or not self._may_fold(name, place.type)
+                ):
                     return s
                 same = (g for g in self.gathered if (g.name, g.address) == (name, address))
                 one = next(same, None)
                 if one is None:
                     operation = name.removeprefix("atomic")
-                    one = Gathered(name, address, operation, self.fresh(f"{place.memory.split(':')[-1]}_own"), place.type)
+                    one = Gathered(
+                        name, address, operation, self.fresh(f"{place.memory.split(':')[-1]}_own"), place.type
+                    )
                     self.gathered.append(one)
                 plain = value if integer(value) is not None else Cast(one.type, value, "static_cast")
                 return more(one.fold, one.total, plain, one.type)
         return s
+
+    def _as_type(self, value: Expr, type_: str) -> Expr:
+        """A value as the atomic takes it: converted before it is folded."""
+        known = self.target.known.types.get(value.text, "") if isinstance(value, Name) else ""
+        plain = integer(value) is not None or ("*" not in known and self.commutes.plain(known) == type_)
+        return value if plain else Cast(type_, value, "static_cast")
 
     def _fixed_address(self, address: Expr) -> Value | None:
         if names_in(address) & set(variables(self.points)):
@@ -263,17 +301,18 @@ class Parts:
         for at, s in enumerate(self.end):
             if not isinstance(s, Declare | Assign | ExprStmt) or not names_mentioned((s,)) & (own | _IDS):
                 continue
-            changed = names_changed(tuple(self.end[:at]))
-            self.end[at] = with_exprs(s, lambda e: rewrite(e, lambda x: self._with_variables(x, own, changed)))
+            self.end[at] = with_exprs(s, partial(self._with_variables, own, names_changed(tuple(self.end[:at]))))
 
-    def _with_variables(self, e: Expr, own: frozenset[str], changed: frozenset[str]) -> Expr | None:
+    def _with_variables(self, own: frozenset[str], changed: frozenset[str], e: Expr) -> Expr:
         function = called(e, self.target) if isinstance(e, Call) else None
         if not isinstance(e, Call) or function is None or len(function.form.params) != len(e.args):
-            return None
-        args = []
+            return e
+        args: list[Expr] = []
         for arg, param in zip(e.args, function.form.params, strict=True):
             type_ = self.commutes.plain(param.type)
-            plain = isinstance(arg, Name) or not names_in(arg) & (own | _IDS) or names_in(arg) & changed
+            named = names_in(arg)
+            plain = isinstance(arg, Name) or not named & (own | _IDS) or bool(named & changed)
+            plain = plain or bool(self._shared_in((ExprStmt(arg),)))
             if plain or type_ not in FOLDED or param.is_pointer or cooperate_in(self.target, (ExprStmt(arg),)):
                 args.append(arg)
                 continue
@@ -281,6 +320,14 @@ class Parts:
             self.points.append(Declare(type_, name, arg))
             args.append(Name(name))
         return replace(e, args=tuple(args))
+
+
+def _is_only_read(name: str, stmts: Block) -> bool:
+    """Whether nothing but elements of an array is mentioned, and none is written."""
+    mentions = sum(isinstance(e, Name) and e.text == name for e in walk_exprs(stmts))
+    elements = sum(isinstance(e, Index) and e.base == Name(name) for e in walk_exprs(stmts))
+    pointed = any(isinstance(e, Unary) and e.op == "&" and base_name(e) == name for e in walk_exprs(stmts))
+    return mentions == elements and not pointed and name not in names_changed(stmts)
 
 
 _NONE = Value("unset")
@@ -323,8 +370,8 @@ def _positive(e: Expr, body: Block, seen: frozenset[str]) -> bool:
         case Call(Name("fminf" | "fmin" | "min"), (left, right)) | Binary("+" | "/", left, right):
             return also(left) and also(right)
         case Binary("*", left, right):
-            return left == right or (also(left) and also(right))
+            square = left == right and not any(isinstance(x, Call) for x in walk_expr(left))
+            return square or (also(left) and also(right))
         case Cast("float" | "double", operand):
             return also(operand)
     return integer(e) is not None or (hasattr(e, "text") and e.text[:1].isdigit())
-
