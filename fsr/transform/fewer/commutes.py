@@ -7,11 +7,12 @@ blocks.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from fsr.analysis.calls import ATOMICS, CONSTANTS
 from fsr.analysis.conditions import conjuncts
-from fsr.analysis.types import bare, resolved
+from fsr.analysis.types import resolved
 from fsr.source.form import (
     Assign,
     Binary,
@@ -276,9 +277,9 @@ class Commutes(Expressions):
 _NUMBERS = frozenset(["warpSize", "DBL_MIN", "LLONG_MAX", "LLONG_MIN", "ULLONG_MAX", "CUDART_INF", "__INT_MAX__"])
 
 
-def values_of(kernel: KernelForm) -> Frame:
+def values_of(kernel: KernelForm, aliases: Mapping[str, str]) -> Frame:
     """What a kernel's parameters are."""
     found = Frame()
     for p in kernel.params:
-        found[p.name] = Value("global", type=bare(p.type), memory=p.name) if p.is_pointer else FIXED
+        found[p.name] = Value("global", type=resolved(p.type, aliases), memory=p.name) if p.is_pointer else FIXED
     return found

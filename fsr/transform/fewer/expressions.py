@@ -17,6 +17,7 @@ _ASKED = frozenset(["thread_rank", "size", "num_threads", "meta_group_rank", "me
 _EXTREMES = {"max": "max", "fmax": "max", "fmaxf": "max", "umax": "max",
              "min": "min", "fmin": "min", "fminf": "min", "umin": "min"}  # fmt: skip
 _REDUCED = re.compile(r"__reduce_(add|min|max|and|or|xor)_sync")
+_TYPES = frozenset(["float", "double", "int", "unsigned"])
 _BITWISE = {"&": "and", "|": "or", "^": "xor"}
 _COMPARED = {">": ("max", "min"), ">=": ("max", "min"), "<": ("min", "max"), "<=": ("min", "max")}
 
@@ -198,17 +199,13 @@ class Expressions:
         bare = name.removeprefix("::").removeprefix("std::")
         if bare in _EXTREMES and len(e.args) == 2:
             return folded(self.value(e.args[0], env), self.value(e.args[1], env), _EXTREMES[bare])
-        if len(e.args) == 1 and (found := self._converted(bare, self.value(e.args[0], env))) is not None:
+        if len(e.args) == 1 and (bare in _TYPES or name in self.target.type_names):
+            return self.as_type(self.value(e.args[0], env), name)
+        if len(e.args) == 1 and (found := as_bits(self.value(e.args[0], env), bare)) is not None:
             return found
         if self.target.functions.builtin(name) and all(self._is_fixed(a, env) for a in e.args):
             return FIXED
         raise UnknownError
-
-    def _converted(self, name: str, value: Value) -> Value | None:
-        """What a call of one argument makes of leaves, if it is a conversion."""
-        if value.kind != "leaves":
-            return None
-        return self.as_type(value, name) if name in ("float", "double", "int", "unsigned") else as_bits(value, name)
 
     def _is_fixed(self, e: Expr, env: Frame) -> bool:
         try:

@@ -19,6 +19,7 @@ from fsr.source.form import (
     Declare,
     Expr,
     ExprStmt,
+    If,
     Index,
     Name,
     Stmt,
@@ -91,7 +92,7 @@ class Parts:
         )
         # What is read in front of all points is the same for every block, or blocks would race.
         self.commutes = Commutes(self.target, self.axis, frozenset(pointers))
-        self.values: Frame = values_of(kernel)
+        self.values: Frame = values_of(kernel, self.target.aliases)
 
     def fresh(self, wanted: str) -> str:
         """A name that nothing has yet."""
@@ -152,9 +153,18 @@ class Parts:
             if "__shared__" not in s.qualifiers and self._changes(s, (*self.points, *self._before_end(rest))):
                 return False
             return self.commutes.is_fixed((plain,), self.values)
-        if set(names_changed((s,))) & set(variables(self.points)):
+        changed = names_changed((s,))
+        if changed & {
+            *variables(self.points),
+            *(self._shared_in(tuple(self._before_end(rest))) - self._only_added(rest)),
+        }:
             return False
         return self.commutes.is_fixed((s,), self.values)
+
+    def _only_added(self, rest: list[Stmt]) -> frozenset[str]:
+        """Shared memory that points change by atomics, if at all: what it holds before them stays, once for all."""
+        stmts = tuple(self._before_end(rest))
+        return self._shared_in(stmts) - names_changed(stmts)
 
     def _changes(self, s: Declare, stmts: Block) -> bool:
         """Whether statements may give a variable another value; what a pointer points to is none of it."""
@@ -227,6 +237,8 @@ class Parts:
                     return None
                 names[e] = self.fresh(f"own_{e.base.text}")
                 new[names[e]] = (e, type_)
+        if not all(any(_sets(t, place) for t in made[:1]) for place, _ in new.values()):
+            return None  # what it was before a point would be what the point before left
         plain = rewrite(made, lambda e: Name(names[e]) if e in names else None)
         if self._shared_in(plain) - self.tables:
             return None
@@ -320,6 +332,17 @@ class Parts:
             self.points.append(Declare(type_, name, arg))
             args.append(Name(name))
         return replace(e, args=tuple(args))
+
+
+def _sets(s: Stmt, place: Expr) -> bool:
+    """Whether a statement sets an element before anything reads it."""
+    match s:
+        case Assign(target, "=", value):
+            return target == place and not any(e == place for e in walk_expr(value))
+        case If(test, then, orelse):
+            asked = any(e == place for e in walk_expr(test))
+            return not asked and bool(then and orelse) and _sets(then[0], place) and _sets(orelse[0], place)
+    return False
 
 
 def _is_only_read(name: str, stmts: Block) -> bool:
