@@ -63,10 +63,10 @@ STRUCTURAL: tuple[Action, ...] = (
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), MergeBlocks(), Coarsen(),
-    JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(), SharedPadding(),
-    RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), StageSlices(), InterleaveScratch(),
-    KeepReads(), ShuffleTrees(), FastMath(), FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(),
-    UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(),
+    SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), StageSlices(),
+    InterleaveScratch(), KeepReads(), ShuffleTrees(), FastMath(), FloatLiterals(), IntegerPowers(), Reciprocal(),
+    Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 

@@ -13,6 +13,9 @@ from fsr.transform.target import Target
 
 _SHUFFLES = re.compile(r"__shfl(_up|_down|_xor)?(_sync)?")
 _GROUPS = re.compile(r"(cg::|cooperative_groups::)?(this_thread_block|tiled_partition)")
+_GROUP_FOLD = re.compile(r"(cg|cooperative_groups)::reduce")
+_GROUP_OPERATIONS = {"plus": "sum", "greater": "max", "less": "min", "bit_and": "and", "bit_or": "or", "bit_xor": "xor"}
+_VOTES = frozenset(["__activemask", "__ballot_sync"])
 _ASKED = frozenset(["thread_rank", "size", "num_threads", "meta_group_rank", "meta_group_size"])
 _EXTREMES = {"max": "max", "fmax": "max", "fmaxf": "max", "umax": "max",
              "min": "min", "fmin": "min", "fminf": "min", "umin": "min"}  # fmt: skip
@@ -191,6 +194,12 @@ class Expressions:
             for other in (*args[1:], *e.args[: len(e.args) - len(args)]):
                 self.fixed(other, env)
             return self._no_address(self.value(args[0], env)) if args else _unknown()
+        if name in _VOTES and all(self._is_fixed(a, env) for a in e.args):
+            return FIXED
+        if _GROUP_FOLD.fullmatch(name) and len(e.args) == 3:
+            self.fixed(e.args[0], env)
+            value = self.value(e.args[1], env)
+            return folded(value, value, _group_operation(e.args[2]))
         if match := _REDUCED.fullmatch(name):
             self.fixed(e.args[0], env)
             fold = {"add": "sum"}.get(match[1], match[1])
@@ -223,6 +232,14 @@ class Expressions:
                 self.fixed(other, env)
             return self._no_address(self.value(e.args[0], env))
         raise UnknownError
+
+
+def _group_operation(e: Expr) -> str:
+    """What ``cg::plus<T>()`` and its like stand for."""
+    match e:
+        case Call(Name(name)):
+            return _GROUP_OPERATIONS.get(name.rsplit("::", 1)[-1], "")
+    raise UnknownError
 
 
 def _unknown() -> Value:
