@@ -95,6 +95,15 @@ KERNELS = {
         __syncthreads();
     }}
     if (t == 0) {{ atomicAdd(to, s[0]); atomicMax(&to[1], r[0]); }}""",
+    "memory between": f"""T v = 0; {SHARED} {START} if (i < n && i % 3) v = x[i];
+    s[t] = v; __syncthreads(); {TREE} if (t == 0) atomicAdd(to, s[0]);""",
+    "a variable in between": f"""{SHARED} T v = 0; T w_ = 0; {START} if (i < n && i % 3) {{ v = x[i]; w_ += v; }}
+    s[t] = v + w_; __syncthreads(); v = s[63 - t]; w_ = s[t]; __syncthreads(); {TREE}
+    if (t == 0) atomicAdd(to, s[0] + 2 * w_); if (t == 1) atomicAdd(to, v);""",
+    "both in one array": f"""__shared__ T all[128]; T *s = all, *r = all + 64; {START} {POINT}
+    s[t] = v; r[t] = i < n ? x[i] : T(0); __syncthreads(); {TREE}
+    if (t == 0) {{ T more = 0; for (int j = 0; j < 64; j++) more += r[j];
+        atomicAdd(to, s[0]); atomicAdd(to + 1, more); }}""",
     "a stride of the grid": f"""{SHARED} {START} T v = 0;
     for (int j = i; j < n; j += gridDim.x * blockDim.x) v += x[j];
     s[t] = v; __syncthreads(); {TREE} if (t == 0) atomicAdd(to, s[0]);""",

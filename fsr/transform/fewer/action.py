@@ -31,7 +31,7 @@ _FOLDS = {"atomicAdd": "sum", "atomicSub": "sum", "atomicMax": "max", "atomicMin
           "atomicAnd": "and", "atomicXor": "xor", "atomicCAS": "max"}  # fmt: skip
 _MOST_TRIED = 64  # ways in which values may be folded
 _LEAST = 2  # blocks of before for one, so that it is worth while
-_GAIN, _STEP = 1.6, 0.02
+_MOST_GAIN, _STEP = 2.5, 0.02
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,8 @@ class FewerBlocks:
             sizes += [("each", n, timed / subject.gpu.sm_count / n * _LEAST) for n in EACH]
             for rank, (key, count, turns) in enumerate(sizes):
                 if turns >= _LEAST:
-                    yield Move(self.name, target.region, ((key, count),), _GAIN - _STEP * rank)
+                    gain = min(_MOST_GAIN, timed / count if key == "blocks" else count)
+                    yield Move(self.name, target.region, ((key, count),), gain - _STEP * rank)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with the loop."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from fsr.analysis.accesses import accesses
 from fsr.analysis.calls import ATOMICS, is_load
+from fsr.analysis.index_values import Values
 from fsr.source.form import (
     Assign,
     Binary,
@@ -47,6 +48,7 @@ from fsr.transform.fewer.values import FOLDED, Frame, UnknownError, Value
 from fsr.transform.launch.cooperation import cooperate_in
 from fsr.transform.launch.pointwise import continuing
 from fsr.transform.target import Target
+from fsr.transform.trees.arrays import Shared, shared_arrays
 from fsr.transform.trees.threads import Threads
 
 
@@ -183,11 +185,11 @@ class Parts:
         )
 
     def _before_end(self, rest: list[Stmt]) -> Iterator[Stmt]:
-        """The statements up to where the block meets."""
+        """The statements up to where the block meets, and a few more at most."""
         for s in rest:
-            if cooperate_in(self.target, (s,)):
-                return
             yield s
+            if not (isinstance(s, Declare) and s.qualifiers) and cooperate_in(self.target, (s,)):
+                return
 
     def _is_of_points(self, s: Stmt, rest: list[Stmt]) -> bool:
         """Put a statement to those of a point, if the block does not meet in it."""
@@ -230,10 +232,9 @@ class Parts:
         new: dict[str, tuple[Index, str]] = {}
         for e in walk_exprs(made):
             if isinstance(e, Index) and isinstance(e.base, Name) and e.base.text in shared and e not in names:
-                found = None if threads is None else threads.values(e.index, {})
+                others = [place for place, _ in (*self.own.values(), *new.values())]
                 type_ = self.values[e.base.text].type
-                before = any(p.base == e.base for p, _ in (*self.own.values(), *new.values()))
-                if found is None or np.unique(found).size != found.size or type_ not in FOLDED or before:
+                if threads is None or type_ not in FOLDED or not _apart(e, others, threads):
                     return None
                 names[e] = self.fresh(f"own_{e.base.text}")
                 new[names[e]] = (e, type_)
@@ -332,6 +333,28 @@ class Parts:
             self.points.append(Declare(type_, name, arg))
             args.append(Name(name))
         return replace(e, args=tuple(args))
+
+
+def _apart(place: Index, others: list[Index], threads: Threads) -> bool:
+    """Whether each thread has an element of its own there, and none of the others."""
+    known = shared_arrays(threads)
+    found = _bytes_of(place, known, threads)
+    if found is None or np.unique(found[1]).size != found[1].size:
+        return False
+    for other in others:
+        theirs = _bytes_of(other, known, threads)
+        if theirs is None or (theirs[0] == found[0] and np.intersect1d(theirs[1], found[1]).size):
+            return False
+    return True
+
+
+def _bytes_of(place: Index, known: Mapping[str, Shared], threads: Threads) -> tuple[str, Values] | None:
+    """The array that an element lies in, and the bytes of all threads' there."""
+    one = known.get(place.base.text) if isinstance(place.base, Name) else None
+    values = threads.values(place.index, {})
+    if one is None or values is None:
+        return None
+    return one.root, np.add.outer(one.offset + values * one.bytes, np.arange(one.bytes)).ravel()
 
 
 def _sets(s: Stmt, place: Expr) -> bool:
