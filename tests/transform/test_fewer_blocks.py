@@ -100,6 +100,14 @@ KERNELS = {
     "a variable in between": f"""{SHARED} T v = 0; T w_ = 0; {START} if (i < n && i % 3) {{ v = x[i]; w_ += v; }}
     s[t] = v + w_; __syncthreads(); v = s[63 - t]; w_ = s[t]; __syncthreads(); {TREE}
     if (t == 0) atomicAdd(to, s[0] + 2 * w_); if (t == 1) atomicAdd(to, v);""",
+    "a name used again": f"""{SHARED} int t = threadIdx.x, i; i = blockIdx.x * blockDim.x + t;
+    T v = i < n ? x[i] : T(0); s[t] = v; __syncthreads(); i = blockDim.x / 2;
+    while (i != 0) {{ if (t < i) s[t] += s[t + i]; __syncthreads(); i /= 2; }}
+    if (t == 0) atomicAdd(to, s[0]);""",
+    "a last warp": f"""{SHARED} {START} T v = i < n ? x[i] : T(0); s[t] = v; __syncthreads();
+    for (i = 32; i > 16; i >>= 1) {{ if (t < i) s[t] += s[t + i]; __syncthreads(); }}
+    if (t < 32) {{ v = s[t]; for (i = 16; i; i >>= 1) v += __shfl_xor_sync(~0u, v, i); }}
+    if (t == 0) atomicAdd(to, v);""",
     "both in one array": f"""__shared__ T all[128]; T *s = all, *r = all + 64; {START} {POINT}
     s[t] = v; r[t] = i < n ? x[i] : T(0); __syncthreads(); {TREE}
     if (t == 0) {{ T more = 0; for (int j = 0; j < 64; j++) more += r[j];

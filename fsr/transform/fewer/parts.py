@@ -23,10 +23,11 @@ from fsr.source.form import (
     If,
     Index,
     Name,
+    Scope,
     Stmt,
     Unary,
 )  # fmt: skip
-from fsr.source.mapping import map_stmts, rewrite, with_exprs
+from fsr.source.mapping import map_stmts, rewrite, substitute, with_exprs
 from fsr.source.walk import (
     Block,
     base_name,
@@ -122,6 +123,7 @@ class Parts:
             self.points = list(points)
         stores: list[Stmt] = [Assign(place, "=", Name(name)) for name, (place, _) in self.own.items()]
         self.end = [*stores, *self._additions(), *rest]
+        self._set_apart()
         return bool(self.points or rest)
 
     def _goes_ahead(self, s: Stmt, rest: list[Stmt]) -> bool:
@@ -218,6 +220,16 @@ class Parts:
                 self.points.remove(s)
                 self.lead.append(s)
                 self.commutes.is_fixed((s,), self.values)
+
+    def _set_apart(self) -> None:
+        """Give variables of points that the fold sets anew, before it reads them, names of their own there."""
+        for s in [s for s in self.points if isinstance(s, Declare) and not s.dims]:
+            at = next((n for n, t in enumerate(self.end) if s.name in names_mentioned((t,))), None)
+            if at is None or not _sets_first(self.end[at], s.name):
+                continue
+            name = self.fresh(s.name)
+            renamed: dict[str, Expr] = {s.name: Name(name)}
+            self.end[at:] = [Declare(s.type, name), *substitute(tuple(self.end[at:]), renamed)]
 
     # ------------------------------------------------------------ elements of a thread's own
 
@@ -333,6 +345,16 @@ class Parts:
             self.points.append(Declare(type_, name, arg))
             args.append(Name(name))
         return replace(e, args=tuple(args))
+
+
+def _sets_first(s: Stmt, name: str) -> bool:
+    """Whether a statement sets a variable before anything else is done with it, at once or first thing in braces."""
+    match s:
+        case Assign(Name(own), "=", value):
+            return own == name and name not in names_in(value)
+        case Scope(body):
+            return bool(body) and _sets_first(body[0], name)
+    return False
 
 
 def _apart(place: Index, others: list[Index], threads: Threads) -> bool:
