@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fsr.backends.host.instrument import FIRST_NAMED
+from fsr.backends.host.tracer_calls import FIRST_NAMED
 from fsr.backends.host.tracing import KINDS, TYPES, Trace
 from fsr.computation.expression import Order, beside
 from fsr.lifting.allowance import unlimited

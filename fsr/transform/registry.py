@@ -23,6 +23,7 @@ from fsr.transform.details.shared_locals import SharedLocals
 from fsr.transform.details.shared_padding import SharedPadding
 from fsr.transform.details.shared_tables import SharedTables
 from fsr.transform.details.unroll import Unroll
+from fsr.transform.fewer.action import FewerBlocks
 from fsr.transform.fuse.action import FuseLaunches
 from fsr.transform.jam.action import JamThreads
 from fsr.transform.lanes.action import ShareLoop
@@ -62,10 +63,10 @@ STRUCTURAL: tuple[Action, ...] = (
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), MergeBlocks(), Coarsen(),
-    JamThreads(), GridStride(), SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(), SharedPadding(),
-    RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), StageSlices(), InterleaveScratch(),
-    KeepReads(), ShuffleTrees(), FastMath(), FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(),
-    UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(),
+    SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), StageSlices(),
+    InterleaveScratch(), KeepReads(), ShuffleTrees(), FastMath(), FloatLiterals(), IntegerPowers(), Reciprocal(),
+    Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fsr.backends.host import vectors
 from fsr.backends.host.aggregates import Aggregates
@@ -26,8 +26,8 @@ from fsr.backends.host.llvm_text import (
     structures,
 )
 from fsr.backends.host.selects import GUESS, PUT, named, put_of, selected
+from fsr.backends.host.tracer_calls import Unit
 
-FIRST_NAMED = 16  # tracer.h: kNamed
 _NUMBER = {"i1": 0, "i8": 1, "i16": 2, "i32": 3, "i64": 4, "half": 5, "float": 7, "double": 8}
 _FLAGS = (
     "fast nnan ninf nsz arcp contract afn reassoc nneg nuw nsw exact disjoint samesign inbounds nusw volatile atomic"
@@ -51,28 +51,9 @@ class Instrumented:
     blind: tuple[str, ...]
 
 
-@dataclass
-class _Unit:
-    operations: dict[str, int] = field(default_factory=dict)
-    blind: dict[str, None] = field(default_factory=dict)
-    used: dict[str, str] = field(default_factory=dict)  # declarations
-    fresh: int = 0
-    joins: int = 0
-    structures: dict[str, int] = field(default_factory=dict)  # bytes of those whose fields are of one size
-
-    def number(self, name: str) -> int:
-        return self.operations.setdefault(name, FIRST_NAMED + len(self.operations))
-
-    def call(self, name: str, result: str, args: Sequence[tuple[str, str]]) -> str:
-        """A call of the tracer; args: type and text of each."""
-        typed = [f"{t} zeroext" if t in ("i1", "i8", "i16") else t for t, _ in args]
-        self.used[name] = f"declare {result} @{name}({', '.join(typed)})"
-        return f"call {result} @{name}({', '.join(f'{t} {v}' for t, (_, v) in zip(typed, args, strict=True))})"
-
-
 def instrument(text: str) -> Instrumented:
     """The text with shadows. Lines that are not understood stay as they are and are told in ``blind``."""
-    unit, out, lines = _Unit(structures=structures(text)), list[str](), text.split("\n")
+    unit, out, lines = Unit(structures=structures(text)), list[str](), text.split("\n")
     defined = set(re.findall(r"^define [^\n]*?@([\w.$]+)\(", text, re.MULTILINE))
     at = 0
     while at < len(lines):
@@ -90,7 +71,7 @@ def instrument(text: str) -> Instrumented:
 class _Function:
     """One function: which of its values data may take part in, and its new lines."""
 
-    def __init__(self, unit: _Unit, lines: Sequence[str], defined: set[str]) -> None:
+    def __init__(self, unit: Unit, lines: Sequence[str], defined: set[str]) -> None:
         self.unit, self.head, self.defined = unit, lines[0], defined
         self.body = list(joined([re.sub(r", ![\w.]+ !\d+| #\d+$|, !srcloc.*$", "", line) for line in lines[1:-1]]))
         self.is_thread = "fsr_entry_of" in self.head and "thread" in self.head
@@ -453,4 +434,4 @@ class _Function:
             self._outside(call[3])
 
 
-__all__ = ["FIRST_NAMED", "LOST_ELSEWHERE", "LOST_VOTE", "TYPES", "Instrumented", "instrument"]
+__all__ = ["LOST_ELSEWHERE", "LOST_VOTE", "TYPES", "Instrumented", "instrument"]

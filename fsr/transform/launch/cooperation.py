@@ -8,6 +8,7 @@ from fsr.analysis.functions import names_defined, own_name, thread_aware
 from fsr.source.form import Call, Declare, Expr, Name
 from fsr.source.walk import (
     BUILTINS,
+    Block,
     contains_barrier,
     contains_opaque,
     contains_warp_wide,
@@ -24,8 +25,12 @@ _FOREIGN = re.compile(r'#[ \t]*include[ \t]*(?:"|<[^>\n]*/)')  # no header of th
 def cooperates(target: Target) -> bool:
     """Whether threads wait for others, share memory of their block, or hand their ids on as a whole, or anything is
     written in a way that does not tell."""
-    body = target.kernel.body
-    if contains_opaque(body) or contains_barrier(body) or contains_warp_wide(body) or target.launch.shared_bytes != "0":
+    return target.launch.shared_bytes != "0" or cooperate_in(target, target.kernel.body)
+
+
+def cooperate_in(target: Target, body: Block) -> bool:
+    """The same of some of the kernel's statements, which mention no memory of the block that others declare."""
+    if contains_opaque(body) or contains_barrier(body) or contains_warp_wide(body):
         return True
     if any(isinstance(s, Declare) and {"__shared__", "static", "extern"} & set(s.qualifiers) for s in walk_stmts(body)):
         return True

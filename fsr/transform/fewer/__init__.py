@@ -1,0 +1,1 @@
+"""fewer-blocks: points folded in registers before a block's own fold."""
