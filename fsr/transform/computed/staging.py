@@ -43,8 +43,21 @@ def staged(c: Computation) -> Iterator[Computation]:
     """The computation in stages: with as little kept as leaves folds that a kernel each can make (attention as it is,
     and cut too), with every fold kept that is not a row's own, and with all of them, those in others too (a mean in a
     variance: a row may be folded by several blocks then). Buffers that are kept have names beginning with ``$``."""
-    for every, cut, nested in ((False, False, False), (False, True, False), (True, True, False), (True, True, True)):
-        yield _Stages(c, every, cut, nested).done()
+    for every, cut in ((False, False), (False, True), (True, True)):
+        yield _Stages(c, every, cut, nested=False).done()
+    if any(_nests(f) for s in c.statements for f in folds_in(put_in(value_of(s), _made(c)))):
+        yield _Stages(c, every=True, cut=True, nested=True).done()
+
+
+def _made(c: Computation) -> dict[str, Statement]:
+    """The values between statements."""
+    return {s.target: s for s in c.statements if s.target.startswith("_")}
+
+
+def _nests(fold: Fold) -> bool:
+    """Whether a fold needs another one's result for all its values."""
+    own = {n for n, _ in fold.dims}
+    return any(not own & names_in(x) or _nests(x) for x in folds_in(fold.body))
 
 
 @dataclass
@@ -58,7 +71,7 @@ class _Stages:
     known: dict[tuple[object, ...], str] = field(default_factory=dict)
 
     def done(self) -> Computation:
-        made = {s.target: s for s in self.c.statements if s.target.startswith("_")}
+        made = _made(self.c)
         last = []
         for s in self.c.statements:
             if s.target not in made:

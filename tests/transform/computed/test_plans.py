@@ -188,7 +188,7 @@ def test_attention_to_all_keys_is_cut_alike():
     subject = computed(of_file("attention_three"), {"out": attention(Affine((("t", 1),)))}, ("heads", "t", "d"))
     ways = [[(len(scene.part.made), len(scene.part.outputs)) for scene in cut] for cut in cuttings(subject)]
     assert ways[-2] == [(0, 1), (2, 1), (0, 1)]  # the last one keeps the folds of a row too
-    assert ways[-1] == [(0, 1)] * 4
+    assert ways[-1] == [(0, 1)] * 5
 
 
 def test_attention_is_one_walk_over_the_keys(runner):
