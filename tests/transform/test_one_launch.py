@@ -10,6 +10,7 @@ import pytest
 
 from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
+from fsr.computation.printing import lines
 from fsr.guard.check import guard
 from fsr.lifting.launches import Steps, known_alone
 from fsr.lifting.lift import lift_whole
