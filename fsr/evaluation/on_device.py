@@ -38,7 +38,7 @@ from fsr.testgen.compare import (
 from fsr.testgen.draws import Kind, word
 from fsr.testgen.fitting import elements
 from fsr.testgen.large import filled_cases, large_cases, largest_case
-from fsr.testgen.oracle import PERTURBED_RUNS, perturbation
+from fsr.testgen.oracle import NOISY_RUNS, NOISY_STEP, PERTURBED_RUNS, perturbation
 from fsr.testgen.placing import place
 from fsr.testgen.reference import widened_data
 from fsr.testgen.values import CaseData, build, outputs, poison_draw
@@ -71,16 +71,19 @@ class _Original:
         return self.ran(data, self.session.baseline.run, self.session.spec.baseline.plan)
 
     @contextmanager
-    def ran(self, data: CaseData, image: Image, plan: Plan, shaken: int = 0) -> Iterator[Any]:
-        """A prepared plan after one run; ``shaken``: number of the perturbation, 0 for none."""
+    def ran(
+        self, data: CaseData, image: Image, plan: Plan, shaken: int = 0, step: float | None = None
+    ) -> Iterator[Any]:
+        """A prepared plan after one run; ``shaken``: number of the perturbation, 0 for none; ``step``: its size, by
+        default far above the type's rounding."""
         launches, buffers = place(self.contract, plan, self.case, data)
         with self.device.prepare(image, launches, buffers) as ready:
             prepared: Any = ready
             if shaken:
                 for buffer in buffers:
                     if buffer.formula is not None and buffer.role is not Role.OUT and is_float(buffer.array.dtype):
-                        step = perturbation(buffer.array.dtype)
-                        prepared.shake(buffer.name, word(self.case.seed, shaken), step)
+                        by = step or perturbation(buffer.array.dtype)
+                        prepared.shake(buffer.name, word(self.case.seed, shaken), by)
             started = time.monotonic()
             prepared.run(max(10.0, self.session.original.stopwatch.limit_s(self.case)))
             if self.pace is not None:
@@ -316,14 +319,16 @@ def _truth(original: _Original, stack: ExitStack, name: str) -> Any:
     return _ran_wide(original, stack, name, original.session.original.widened.on_device())
 
 
-def _ran_wide(original: _Original, stack: ExitStack, name: str, built: tuple[Candidate, Image] | None) -> Any:
+def _ran_wide(
+    original: _Original, stack: ExitStack, name: str, built: tuple[Candidate, Image] | None, shaken: int = 0
+) -> Any:
     if built is None:
         return None
     candidate, image = built
     data = _widened(_drawn(original.session, original.case, WANT_SEED))
     precise = replace(original, contract=in_float64(original.session.contract))
     try:
-        return stack.enter_context(precise.ran(data, image, candidate.plan)).region(name)
+        return stack.enter_context(precise.ran(data, image, candidate.plan, shaken, NOISY_STEP)).region(name)
     except DeviceFault as fault:
         if fault.fatal:
             raise
@@ -349,9 +354,12 @@ def _widen_scale(original: _Original, want: Any, truth: Any, name: str, scale: i
             judge.scale(scale, want, moved.region(name), step)
     if truth is None or not how.relative:
         return
-    with ExitStack() as stack:
-        noisy = _ran_wide(original, stack, name, session.original.widened.on_device(noisy=True))
-        if noisy is not None:  # the bound is relative * scale, and of the noise TIMES_LESS_ACCURATE times as much
+    for number in range(NOISY_RUNS):  # one run says little of an element that small differences grow in
+        with ExitStack() as stack:
+            noisy = _ran_wide(original, stack, name, session.original.widened.on_device(noisy=True), number)
+            if noisy is None:
+                return
+            # the bound is relative * scale, and of the noise TIMES_LESS_ACCURATE times as much
             judge.scale(scale, truth, noisy, how.relative / TIMES_LESS_ACCURATE)
 
 
