@@ -14,6 +14,7 @@ GRID = {
     "flat": ('["ceil_div(w, 32)", "ceil_div(h, 8)"]', "[32, 8]"),
     "cube": ('["ceil_div(w, 8)", "ceil_div(h, 8)", "3"]', "[8, 8, 1]"),
     "one": ('"1"', "256"),
+    "single": ('"1"', "1"),
     "all": ('"ceil_div(w * h, 128)"', "128"),
 }
 SIZES = {
@@ -573,3 +574,13 @@ def test_launches_stay_apart_where_a_thread_would_need_anothers(
 
 def test_nothing_is_offered_where_launches_must_stay(subject_from) -> None:
     assert offered(subject_from(STEPS, keep_launch=True)) == []
+
+
+def test_launches_of_one_thread_that_walks_are_left_alone_or_are_one(subject_from) -> None:
+    """A grid of one thread has no axis that a place could be told by: what the other one wrote may be anywhere."""
+    code = "__global__ void sums(float *x, int n) { for (int i = 1; i < n; i++) x[i] += x[i - 1]; }"
+    buffers = {"x": "inout:n", "y": "inout:n"}
+    apart = plan("n", buffers, [("sums", "single", "x n"), ("sums", "single", "y n")], code)
+    assert offered(subject_from(apart)) == ["0+1"]
+    again = plan("n", buffers, [("sums", "single", "x n"), ("sums", "single", "x n")], code)
+    assert offered(subject_from(again)) == []

@@ -43,7 +43,10 @@ class Place:
 
 
 def place_of(at: Poly, axes: Sequence[str], widths: Widths) -> Place | None:
-    """The place of an index in a grid that extends along some axes; None where it may be another thread's too."""
+    """The place of an index in a grid that extends along some axes; None where it may be another thread's too, and in a
+    grid of one thread, whose loops are its own."""
+    if not axes:
+        return None
     own = [f"@turn.{a}" if f"@turn.{a}" in at.symbols else f"@{a}" for a in axes]
     factors, left = dict[str, Poly](), at
     for name in own:
