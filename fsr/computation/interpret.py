@@ -376,5 +376,5 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "copysign": np.copysign, "erf": _each(math.erf), "erfc": _each(math.erfc), "lgamma": _each(math.lgamma),
     "tgamma": _each(math.gamma), "idiv": _whole_quotient, "irem": lambda a, b: a - _whole_quotient(a, b) * b,
     "shl": np.left_shift, "ashr": np.right_shift, "lshr": _logical, "freeze": lambda a: a,
-    "ctpop": _counted,
+    "ctpop": _counted, "isnan": np.isnan,
 }  # fmt: skip

@@ -11,7 +11,7 @@ from fsr.computation.expression import Case, Const, Expr, Fold, Load, Number, Op
 from fsr.hardware.dtypes import numpy_dtype
 
 CASTS = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "bool")
-_CONDITIONS = ("gt", "ge", "eq", "ne", "not")
+_CONDITIONS = ("gt", "ge", "eq", "ne", "not", "isnan")
 
 
 @lru_cache(maxsize=1 << 14)

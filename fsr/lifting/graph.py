@@ -425,9 +425,19 @@ def _not(g: Graph, a: int, b: int) -> int:
     return g.make("xor", a, b)
 
 
+def _unordered(g: Graph, a: int, b: int) -> int:
+    """Whether one of two values is no number."""
+    asked = [
+        k for k in dict.fromkeys((a, b)) if g.terms[k][0] not in ("const", "int") or g.terms[k][1] != g.terms[k][1]
+    ]
+    found = [g.make("isnan", k) for k in asked]
+    return g.make("or", *found) if len(found) == 2 else found[0] if found else g.const(0, "bool")
+
+
 _MAKERS: dict[str, Callable[..., int]] = {
     **{op: (lambda g, *args, _op=op: g.list_of(_op, args)) for op in ASSOCIATIVE},
     **{op: (lambda g, a, b, _op=op: g.compared(_op, a, b)) for op in ("gt", "ge", "lt", "le", "eq", "ne")},
     "neg": Graph.negated, "div": Graph.divided, "exp": Graph.exponential, "exp2": _peeled_exp2, "inv": Graph.inverse,
     "select": Graph.selected, "not": Graph.opposite, "float32": _narrow, "float64": _wide, "xor": _not,
+    "uno": _unordered, "ord": lambda g, a, b: g.opposite(_unordered(g, a, b)),
 }  # fmt: skip

@@ -158,7 +158,7 @@ class Signs:
 
 
 _OF_THE_FIRST = ("neg", "abs", "and", "or", "xor", "shl", "ashr", "lshr", "idiv", "irem", "select", "gathered")
-_CONDITIONS = ("gt", "ge", "eq", "ne", "not", "and", "or", "xor")
+_CONDITIONS = ("gt", "ge", "eq", "ne", "not", "and", "or", "xor", "isnan")
 _UNSIGNED = (*_COMPARED, *_LISTED, "uadd.sat", "usub.sat", "udiv", "urem", "lshr")
 
 

@@ -112,6 +112,15 @@ def test_a_sum_of_what_data_chooses(tmp_path):
     assert found[-1] == "y[i] = sum((0.0 if (w[k0] == 0.0) else w[k0] * x[k0]) for k0 in range(n))"
 
 
+def test_what_is_no_number_is_asked_for(tmp_path):
+    params = "const float *x, const float *w, float *y"
+    found = computed(tmp_path, "  y[i] = isnan(x[i]) ? w[i] : x[i];", params, x=IN, w=IN, y=OUT)
+    assert found == ["y[i] = (w[i] if isnan(x[i]) else x[i])"]
+    found = computed(tmp_path, "  y[i] = x[i] == x[i] && w[i] == w[i] ? 1.0f : 0.0f;", params, x=IN, w=IN, y=OUT)
+    assert "isnan(x[i])" in found[0]
+    assert "isnan(w[i])" in found[0]
+
+
 PARTS = """// /// fsr
 // entry = "k"
 // [sizes]

@@ -28,6 +28,7 @@ _ARM = re.compile(r"\[ ([^\[\]]+?), %([\w.$-]+) \]")
 _READ = re.compile(rf"^\s*({_VALUE}) = load (\w+), ptr (\S+?)(?:, |$)(?:align \d+)?(?:, !.*)?$")
 _WRITE = re.compile(r"^\s*store (\w+) (\S+), ptr (\S+?)(?:, |$)(?:align \d+)?(?:, !.*)?$")
 _PUT = re.compile(rf"^\s*call void @{PUT}(\w+)\(i1 (\S+), i1 (true|false), (.*)\)$")
+_PLACE = re.compile(rf"^\s*({_VALUE}) = select i1 ({_VALUE}), ptr (\S+), ptr (\S+)$")
 _CALLED = re.compile(r"^(.*?)\b(\w+) @([\w.$]+)\(")
 _DIVISIONS = frozenset(("sdiv", "udiv", "srem", "urem"))
 _PURE = (ARITHMETIC - _DIVISIONS) | CASTS | {"fneg", "icmp", "fcmp", "select", "getelementptr", "freeze"}
@@ -45,8 +46,9 @@ class _Block:
 def selected(body: Sequence[str], tainted: Container[str], defined: Container[str]) -> list[str] | None:
     """A function's lines with such branches as selects; None where there are none. ``tainted``: values that data takes
     part in; ``defined``: the functions of the module, which may do anything."""
-    function = _Function(_blocks(body), defined, tainted)
-    changed = False
+    read = _read_both(body, tainted)
+    function = _Function(_blocks(body if read is None else read), defined, tainted)
+    changed = read is not None
     while any(function.one(block) for block in list(function.blocks)):
         changed = True
     if not changed:
@@ -72,6 +74,28 @@ def named(head: str, body: Sequence[str]) -> tuple[str, list[str]]:
     label = [] if body and LABEL.match(body[0]) else [f"v.{first}:"]
     lines = [re.sub(r"%(\d+)\b", r"%v.\1", re.sub(r"^(\d+):", r"v.\1:", line)) for line in body]
     return re.sub(r"%(\d+)\b", r"%v.\1", head), [*label, *lines]
+
+
+def _read_both(body: Sequence[str], tainted: Container[str]) -> list[str] | None:
+    """The lines with reads at one place or another, which data decides, as reads of both; None where there are none."""
+    lines, changed = list(body), False
+    for chosen in [found for line in body if (found := _PLACE.match(line)) and found[2] in tainted]:
+        name, condition, one, other = chosen.groups()
+        users = [n for n, line in enumerate(lines) if re.search(rf"{re.escape(name)}(?![\w.$-])", line)]
+        reads = [(n, _READ.match(lines[n])) for n in users if lines[n] != chosen[0]]
+        if not reads or not all(read and read[3] == name and read[2] in TYPES for _, read in reads):
+            continue
+        for n, read in reads:
+            assert read is not None
+            value, kind, _ = read.groups()
+            sides = [f"{value}.{side}" if value[1].isalpha() else f"%v{value[1:]}.{side}" for side in ("one", "other")]
+            lines[n] = "\n".join(
+                [*(f"  {v} = call {kind} @{GUESS}{kind}(ptr {at})" for v, at in zip(sides, (one, other), strict=True)),
+                 f"  {value} = select i1 {condition}, {kind} {sides[0]}, {kind} {sides[1]}"]
+            )  # fmt: skip
+        lines.remove(chosen[0])
+        changed = True
+    return "\n".join(lines).split("\n") if changed else None
 
 
 def _blocks(body: Sequence[str]) -> list[_Block]:

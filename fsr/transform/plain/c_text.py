@@ -128,6 +128,8 @@ class Writer:
             raise NotPlain(f"{name} of {dtype}")
         if name in _COMPARISONS:
             return f"({self._widened(args[0])} {_SIGNS[name]} {self._widened(args[1])})"
+        if name == "isnan":
+            return f"isnan({bare(self._widened(args[0]))})"
         order = e.known_order if name == "prod" else ()
         if name == "sum" and e.order:
             args = _as_a_difference(e.as_written)
