@@ -40,7 +40,7 @@ def qualify(
             f"the budget of {spec.budget_s:g} s is too small: "
             f"the original was not tested and timed within {limit_s:.1f} s",
             expected=f"about {needed} s or more on this machine", where=str(kernel.file.path),
-            fix=f"--budget {needed}s, or smaller timed sizes in the contract",
+            fix=f"--budget {needed}s, or smaller timed sizes in the contract, or a smaller max: tests go as far",
         )  # fmt: skip
     try:
         return _report(completion.result, completion.seconds)
