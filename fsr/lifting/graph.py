@@ -14,13 +14,12 @@ from typing import Any
 
 from fsr.computation.expression import ASSOCIATIVE, Order, beside, places_of
 from fsr.lifting.moments import collected
-from fsr.lifting.places import place
+from fsr.lifting.places import HUGE, place
 from fsr.lifting.running import added_to, clamped, joined, rescaled
 
 Term = tuple[Any, ...]  # ("const", value, dtype), ("int", value, dtype), ("load", buffer, ids), (op, ...)
 LISTS = (*ASSOCIATIVE, "argmax", "argmin")  # their second item is a tuple of operands
 LEAVES = ("const", "int", "load")
-_HUGE = 1e37
 MOST_ORDERED = 16  # factors whose order is noted
 
 
@@ -129,7 +128,7 @@ class Graph:
         """Whether a term is a literal that no value lies beyond: what a minimum (1) or a maximum (-1) begins with, by
         default any of the two."""
         x = self.terms[e]
-        return bool(x[0] == "const" and (x[1] * sign if sign else abs(x[1])) >= _HUGE)
+        return bool(x[0] == "const" and (x[1] * sign if sign else abs(x[1])) >= HUGE)
 
     # ------------------------------------------------------------ normal form
 
@@ -168,7 +167,7 @@ class Graph:
     def exponential(self, a: int) -> int:
         """e to a term."""
         x = self.terms[a]
-        if x[0] == "const" and (x[1] == 0.0 or x[1] <= -_HUGE):
+        if x[0] == "const" and (x[1] == 0.0 or x[1] <= -HUGE):
             return self.const(0.0 if x[1] else 1.0, x[2])
         if self.algebra == 2 and x[0] == "sum":
             low = [k for k in x[1] if self._is_maximum(k)]
@@ -204,9 +203,9 @@ class Graph:
         elif op in ("max", "min"):
             low = -1 if op == "max" else 1
             flat = list(dict.fromkeys(flat))
-            real = [k for k in flat if not (self.terms[k][0] == "const" and self.terms[k][1] * low >= _HUGE)]
+            real = [k for k in flat if not (self.terms[k][0] == "const" and self.terms[k][1] * low >= HUGE)]
             flat = real or flat[:1]
-            lowest = [k for k in flat if self.terms[k][0] == "const" and self.terms[k][1] * low <= -_HUGE]
+            lowest = [k for k in flat if self.terms[k][0] == "const" and self.terms[k][1] * low <= -HUGE]
             flat = lowest[:1] or flat
         if not flat:
             return self._neutral(op, neutral)
@@ -262,7 +261,7 @@ class Graph:
 
     def _sum(self, flat: list[int]) -> list[int]:
         flat = self._whole(flat, lambda a, b: a + b, 0)
-        lowest = [k for k in flat if self.terms[k][0] == "const" and self.terms[k][1] <= -_HUGE]
+        lowest = [k for k in flat if self.terms[k][0] == "const" and self.terms[k][1] <= -HUGE]
         if lowest and self.algebra:
             return lowest[:1]
         kept = [k for k in flat if not self.is_value(k, 0.0)]

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
-_HUGE = 1e37  # beyond any value: what a minimum or a maximum begins with
+from fsr.lifting.running import Terms
 
-
-class Terms(Protocol):
-    """What is needed of a graph."""
-
-    terms: list[tuple[Any, ...]]
-
-    def make(self, *term: Any) -> int:
-        """The number of a term."""
+HUGE = 1e37  # beyond any value: what a minimum or a maximum begins with
 
 
 def place(g: Terms, x: tuple[Any, ...], a: int, b: int) -> int | None:
@@ -33,7 +26,7 @@ def place(g: Terms, x: tuple[Any, ...], a: int, b: int) -> int | None:
             return g.make(op, (*(pairs if held[0] == op else _turned(g, pairs)), pair))
         if held[0] == "int" and (best[0] in ("const", "int", "load") or len(before) == 1):
             if best[0] == "const":  # the first one against a bound
-                return g.make(op, (pair,)) if abs(best[1]) >= _HUGE else None
+                return g.make(op, (pair,)) if abs(best[1]) >= HUGE else None
             return g.make(op, (g.make("pair", old, b), pair))
     return None
 

@@ -167,7 +167,9 @@ def test_magnitudes_as_bits(subject_from, runner) -> None:
     text = KERNELS["a tree"].replace("s[t] += s[t + w]", "s[t] = fmaxf(s[t], s[t + w])")
     text = text.replace("atomicAdd(&to[3], s[0])", "atomicMax((int *)to, __float_as_int(s[0]))")
     check(kernel(text), subject_from, runner)
-    assert not list(ACTION.moves(subject_from(kernel(text.replace("v = x[i] * x[i]", "v = x[i]")))))
+    for old, new in (("v = x[i] * x[i]", "v = x[i]"), ("T v = 0", "T v = -1")):
+        assert old in text
+        assert not list(ACTION.moves(subject_from(kernel(text.replace(old, new)))))
 
 
 def test_it_goes_on_behind_other_moves_and_on_kernels_launched_again(subject_from, runner) -> None:

@@ -18,7 +18,9 @@ from fsr.backends.host.control_flow import EXIT
 from fsr.backends.host.llvm_text import (
     ARITHMETIC,
     CASTS,
+    MADE,
     TYPES,
+    VALUE,
     joined,
     plain_name,
     size_of,
@@ -33,7 +35,6 @@ _FLAGS = (
     "fast nnan ninf nsz arcp contract afn reassoc nneg nuw nsw exact disjoint samesign inbounds nusw volatile atomic"
 )
 _FLAG = f"(?:{_FLAGS.replace(' ', '|')})"
-_DEST = re.compile(r'^\s*(%(?:[\w.$-]+|"[^"]*")) = (?:tail |musttail |notail )?(\w+) (.*)$')
 _CALL = re.compile(r"^\s*(?:(%[\w.$-]+) = )?(?:tail |musttail |notail )?call (.*?)@([\w.$]+)\((.*)\)[^()]*$")
 _TWO = re.compile(r"^(\S+) ([^,]+), ([^,\s]+)")
 _ARGUMENT = re.compile(r"^(ptr|i\d+|half|float|double)(?: [a-z]\w*(?:\([^()]*\))?| align \d+)* (\S+)$")
@@ -85,7 +86,7 @@ class _Function:
     # ------------------------------------------------------------ what data takes part in
 
     def _follow(self) -> None:
-        self.rows = [_DEST.match(line) for line in self.body]
+        self.rows = [MADE.match(line) for line in self.body]
         self.types: dict[str, str] = {}
         self.vectors = vectors.Vectors(self)
         self.tainted = self._tainted(set())
@@ -106,7 +107,7 @@ class _Function:
                 if not pointer:
                     found.add(dest)
             elif op != "load":
-                users.append((dest, set(re.findall(r'%(?:[\w.$-]+|"[^"]*")', rest))))
+                users.append((dest, set(re.findall(VALUE, rest))))
         changed = True
         while changed:
             before = len(found)

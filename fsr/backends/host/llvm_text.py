@@ -12,6 +12,8 @@ ARITHMETIC = frozenset(
 CASTS = frozenset(
     re.findall(r"\w+", "trunc zext sext fpext fptrunc fptosi fptoui sitofp uitofp bitcast ptrtoint inttoptr")
 )
+VALUE = r"%(?:[\w.$-]+|\"[^\"]*\")"
+MADE = re.compile(rf"^\s*({VALUE}) = (?:tail |musttail |notail )?(\w+) (.*)$")  # a value, the operation, the rest
 _BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "half": 2, "float": 4, "double": 8, "ptr": 8}
 
 

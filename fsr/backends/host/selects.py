@@ -15,20 +15,18 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from fsr.backends.host.branches import LABEL
-from fsr.backends.host.llvm_text import ARITHMETIC, CASTS, TYPES
+from fsr.backends.host.llvm_text import ARITHMETIC, CASTS, MADE, TYPES, VALUE
 
 GUESS, PUT = "fsr_guess_", "fsr_put_"
 _LONGEST = 400  # lines of a side
-_VALUE = r"%(?:[\w.$-]+|\"[^\"]*\")"
-_MADE = re.compile(rf"^\s*({_VALUE}) = (?:tail |musttail |notail )?(\w+) (.*)$")
 _IF = re.compile(r"^\s*br i1 (%[\w.$-]+), label %([\w.$-]+), label %([\w.$-]+)")
 _GO = re.compile(r"^\s*br label %([\w.$-]+)")
-_PHI = re.compile(rf"^(\s*({_VALUE}) = phi )((?:[a-z]+ )*?)(\S+) (\[.*)$")
+_PHI = re.compile(rf"^(\s*({VALUE}) = phi )((?:[a-z]+ )*?)(\S+) (\[.*)$")
 _ARM = re.compile(r"\[ ([^\[\]]+?), %([\w.$-]+) \]")
-_READ = re.compile(rf"^\s*({_VALUE}) = load (\w+), ptr (\S+?)(?:, |$)(?:align \d+)?(?:, !.*)?$")
+_READ = re.compile(rf"^\s*({VALUE}) = load (\w+), ptr (\S+?)(?:, |$)(?:align \d+)?(?:, !.*)?$")
 _WRITE = re.compile(r"^\s*store (\w+) (\S+), ptr (\S+?)(?:, |$)(?:align \d+)?(?:, !.*)?$")
 _PUT = re.compile(rf"^\s*call void @{PUT}(\w+)\(i1 (\S+), i1 (true|false), (.*)\)$")
-_PLACE = re.compile(rf"^\s*({_VALUE}) = select i1 ({_VALUE}), ptr (\S+), ptr (\S+)$")
+_PLACE = re.compile(rf"^\s*({VALUE}) = select i1 ({VALUE}), ptr (\S+), ptr (\S+)$")
 _CALLED = re.compile(r"^(.*?)\b(\w+) @([\w.$]+)\(")
 _DIVISIONS = frozenset(("sdiv", "udiv", "srem", "urem"))
 _PURE = (ARITHMETIC - _DIVISIONS) | CASTS | {"fneg", "icmp", "fcmp", "select", "getelementptr", "freeze"}
@@ -142,7 +140,7 @@ class _Function:
         return Counter(n for b in self.blocks for n in re.findall(r"label %([\w.$-]+)", b.lines[-1] if b.lines else ""))
 
     def _harmless(self, line: str) -> bool:
-        made = _MADE.match(line)
+        made = MADE.match(line)
         if made is None:
             write = _WRITE.match(line)
             own = write is not None and write[1] in TYPES and write[3] not in self.tainted
@@ -229,7 +227,7 @@ class _Function:
 def _renamed(line: str, names: dict[str, str], old: str, new: str) -> str:
     """The line with values called by other names, and a block as that from which a value comes."""
     if names:
-        line = re.sub(_VALUE, lambda m: names.get(m[0], m[0]), line)
+        line = re.sub(VALUE, lambda m: names.get(m[0], m[0]), line)
     return re.sub(rf", %{re.escape(old)} \]", f", %{new} ]", line) if "phi" in line else line
 
 

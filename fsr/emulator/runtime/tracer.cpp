@@ -420,8 +420,8 @@ void fsr_t_enter() {
     return a == b ? a : make(kSelect, type, s, a, b, c ? raw(x) : raw(y));                                          \
   }                                                                                                                 \
   int fsr_t_load_##name(const void* p, int s, T r) {                                                                \
-    if (unfollowed()) return 0;                                                                                     \
     if (fsr_missed) return fsr_missed = 0, make(kUnknown, type, 0, 0, 0, 0);                                        \
+    if (unfollowed()) return 0;                                                                                     \
     int32_t n = wide_load(reinterpret_cast<uintptr_t>(p), type, raw(r));                                            \
     return s ? make(kGathered, type, given(n, type, raw(r)), s, 0, raw(r)) : n;                                     \
   }                                                                                                                 \
@@ -431,11 +431,11 @@ void fsr_t_enter() {
     store(reinterpret_cast<uintptr_t>(p), v, type, raw(x));                                                         \
   }                                                                                                                 \
   void fsr_put_##name(bool c, bool turned, T x, T* p) {                                                             \
-    if (c != turned) *p = x;                                                                                                  \
+    if (c != turned) *p = x;                                                                                        \
   }                                                                                                                 \
   void fsr_t_put_##name(T* p, int s, bool c, bool turned, int v, T x) {                                             \
     if (unfollowed()) return;                                                                                       \
-    if (!s && c == turned) return;                                                                                           \
+    if (!s && c == turned) return;                                                                                  \
     T old = s ? guessed<T>(p) : x;                                                                                  \
     if (fsr_missed) {                                                                                               \
       fsr_missed = 0, lost |= kPartial;                                                                             \
@@ -452,7 +452,7 @@ void fsr_t_enter() {
     Path& p = path();                                                                                               \
     for (int i = p.depth + p.popped; i-- > p.depth;) {                                                              \
       v = given(v, type, raw(x));                                                                                   \
-      v = make(kGuard, type_of(v), p.guards[i].condition, p.guards[i].outcome, v, raw(x));                       \
+      v = make(kGuard, type_of(v), p.guards[i].condition, p.guards[i].outcome, v, raw(x));                          \
     }                                                                                                               \
     return v;                                                                                                       \
   }

@@ -7,24 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from fsr.analysis.calls import ATOMICS
+from fsr.analysis.operators import BY_ATOMIC, LIMITS, identity
 from fsr.contract.model import Contract
 from fsr.source.form import Binary, Call, Cast, Declare, Expr, ExprStmt, Index, Literal, Name, Stmt, Unary
 from fsr.source.walk import integer, names_in, walk_expr, walk_stmts, without_casts
 from fsr.transform.atomics.element_kernel import ElementKernel
 from fsr.transform.sizes import largest
 
-_LIMITS = {
-    "int": ("-2147483647 - 1", "2147483647"),
-    "unsigned": ("0u", "4294967295u"),
-    "unsigned int": ("0u", "4294967295u"),
-    "long long": ("-9223372036854775807LL - 1", "9223372036854775807LL"),
-    "unsigned long long": ("0ull", "18446744073709551615ull"),
-    "int32_t": ("-2147483647 - 1", "2147483647"),
-    "uint32_t": ("0u", "4294967295u"),
-}
-ADDED = frozenset([*_LIMITS, "float", "double"])
-SIGNED = frozenset(["int", "long long", "int32_t"])
-_FOLDS = {"Add": "sum", "Sub": "sum", "Max": "max", "Min": "min", "And": "and", "Or": "or", "Xor": "xor"}
+ADDED = frozenset([*LIMITS, "float", "double"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +49,7 @@ class Target:
     @property
     def fold(self) -> str:
         """The operator that gathers values, as in fsr.transform.collectives."""
-        return _FOLDS[self.operation]
+        return BY_ATOMIC[self.gathered]
 
     @property
     def gathered(self) -> str:
@@ -69,14 +59,7 @@ class Target:
     @property
     def identity(self) -> str:
         """The value that changes nothing, as a literal of the type."""
-        match self.operation:
-            case "Max":
-                return _LIMITS[self.type][0]
-            case "Min":
-                return _LIMITS[self.type][1]
-            case "And":
-                return "-1" if self.type in SIGNED else f"~{_LIMITS[self.type][0]}"
-        return {"float": "0.0f", "double": "0.0"}.get(self.type, "0")
+        return identity(self.fold, self.type)
 
     def binned(self, value: Expr) -> Expr:
         """What is added, as a bin takes it."""
@@ -128,7 +111,7 @@ def targets(kernel: ElementKernel) -> dict[str, Target] | None:
 
 def gathered_type(type_: str, operation: str) -> str | None:
     """The type itself where a block can gather atomics of that operation in it."""
-    return type_ if type_ in (ADDED if operation in ("Add", "Sub") else _LIMITS) else None
+    return type_ if type_ in (ADDED if operation in ("Add", "Sub") else LIMITS) else None
 
 
 def counts_only(operation: str, values: Iterable[Expr]) -> bool:

@@ -110,15 +110,13 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     if found is None:
         return
     rows = scene.timed(found.rows)
-    gain = 4.0
+    least, gain = 1 if len(found.dims) > 1 else 2, 4.0  # nothing else makes a row in pieces by one block
     for pack in widths(found.bodies, ELEMENT):
         for threads in (256, 512, 128):
             for waves in (8, 4, 16):
                 most = found.timed_length // (threads * pack * _UNROLLED)
-                parts = min(scene.gpu.sm_count * waves * 256 // threads // rows, most, 4096)
-                if len(found.dims) > 1:
-                    parts = max(parts, 1)  # nothing else makes a row in pieces
-                if parts > 1 or len(found.dims) > 1:
+                parts = max(min(scene.gpu.sm_count * waves * 256 // threads // rows, most, 4096), 1)
+                if parts >= least:
                     yield {"threads": threads, "pack": pack, "parts": parts}, gain
                     gain *= 0.97
 

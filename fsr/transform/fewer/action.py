@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 
 from fsr.analysis.macros import expanded, hides_names
+from fsr.analysis.operators import BY_ATOMIC, identity
 from fsr.analysis.threads import AXES
 from fsr.records import Candidate, Launch, ScalarArgument
 from fsr.source.form import Comment, Declare, Expr, For, Literal, Member, Name, Param, Stmt
 from fsr.source.mapping import substitute
 from fsr.source.walk import Block, fresh, names_mentioned, variables
 from fsr.transform.fewer.parts import Parts, is_positive, more
-from fsr.transform.fewer.values import FOLDED, Value, identity
+from fsr.transform.fewer.values import FOLDED, Value
 from fsr.transform.launch.told_ids import with_ids
 from fsr.transform.plan import along, rewritten
 from fsr.transform.protocol import Move, Subject
@@ -27,8 +28,6 @@ from fsr.transform.target import Target, target_of, targets
 
 ROUNDS = (1, 2, 4)  # how many times over the grid fills the GPU at full occupancy
 EACH = (4, 16)  # blocks of before that one goes through
-_FOLDS = {"atomicAdd": "sum", "atomicSub": "sum", "atomicMax": "max", "atomicMin": "min", "atomicOr": "or",
-          "atomicAnd": "and", "atomicXor": "xor", "atomicCAS": "max"}  # fmt: skip
 _MOST_TRIED = 64  # ways in which values may be folded
 _LEAST = 2  # blocks of before for one, so that it is worth while
 _MOST_GAIN, _STEP = 2.5, 0.02
@@ -153,7 +152,8 @@ def _found(target: Target) -> _Found | None:
 
 def _folds(target: Target) -> list[str]:
     """The operations of which the file has atomics."""
-    return list(dict.fromkeys(fold for operation, fold in _FOLDS.items() if f"{operation}(" in target.source))
+    by = {**BY_ATOMIC, "atomicCAS": "max"}
+    return list(dict.fromkeys(fold for operation, fold in by.items() if f"{operation}(" in target.source))
 
 
 def _ways(target: Target, count: int) -> Iterator[tuple[str, ...]]:
@@ -215,7 +215,7 @@ def _commutes(parts: Parts, leaves: tuple[_Leaf, ...]) -> bool:
 def _body(found: _Found, block: str, whole: Expr) -> Block:
     parts, leaves = found.parts, found.leaves
     totals = [Declare(x.type, x.total, Literal(identity(x.fold, x.type, positive=x.positive))) for x in leaves]
-    totals += [Declare(g.type, g.total, Literal(identity(g.fold, g.type, positive=False))) for g in parts.gathered]
+    totals += [Declare(g.type, g.total, Literal(identity(g.fold, g.type))) for g in parts.gathered]
     folds = [more(x.fold, x.total, Name(x.name), x.type) for x in leaves]
     told: dict[tuple[str, str], Expr] = {("blockIdx", found.axis): Name(block), ("gridDim", found.axis): whole}
     points = with_ids((*parts.points, *folds), told)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from fsr.analysis.calls import ATOMICS, CONSTANTS
 from fsr.analysis.conditions import conjuncts
+from fsr.analysis.operators import BY_ATOMIC
 from fsr.analysis.types import resolved
 from fsr.source.form import (
     Assign,
@@ -208,7 +209,7 @@ class Commutes(Expressions):
                 raise UnknownError
 
     def _atomic(self, name: str, address: Value, value: Value) -> None:
-        fold = {"Add": "sum", "Sub": "sum"}.get(name.removeprefix("atomic"), name.removeprefix("atomic").lower())
+        fold = BY_ATOMIC[name]
         value = converted(value, address.type)
         if value.kind == "unset" and not self.last:
             return

@@ -8,7 +8,19 @@ from dataclasses import replace
 
 from fsr.source.form import Binary, Call, Cast, Expr, Index, Literal, Member, Name, Ternary, Unary
 from fsr.source.walk import BUILTINS, is_zero
-from fsr.transform.fewer.values import FIXED, UNSET, ZERO, Frame, UnknownError, Value, as_bits, folded, joined, scaled
+from fsr.transform.fewer.values import (
+    FIXED,
+    UNSET,
+    ZERO,
+    Frame,
+    UnknownError,
+    Value,
+    as_bits,
+    folded,
+    joined,
+    scaled,
+    unknown,
+)
 from fsr.transform.target import Target
 
 _SHUFFLES = re.compile(r"__shfl(_up|_down|_xor)?(_sync)?")
@@ -64,13 +76,13 @@ class Expressions:
                     raise UnknownError
                 return FIXED
             case Member(base, _, arrow):
-                return self._no_address(self.fixed(base, env)) if not arrow else _unknown()
+                return self._no_address(self.fixed(base, env)) if not arrow else unknown()
             case Unary("*", _) | Index():
                 place = self.place(e, env)
                 return env[place] if isinstance(place, str) else self._loaded(place)
             case Unary("&", operand):
                 place = self.place(operand, env)
-                return _unknown() if isinstance(place, str) else place
+                return unknown() if isinstance(place, str) else place
             case Unary(op, operand):
                 return self._unary(op, self.value(operand, env))
             case Binary(op, left, right):
@@ -94,7 +106,7 @@ class Expressions:
 
     @staticmethod
     def _no_address(value: Value) -> Value:
-        return _unknown() if value.is_address else value
+        return unknown() if value.is_address else value
 
     def place(self, e: Expr, env: Frame) -> Value | str:
         """The memory that an lvalue stands for; the name of an array of the thread's own. Raises UnknownError."""
@@ -114,7 +126,7 @@ class Expressions:
 
     @staticmethod
     def _pointed(value: Value) -> Value:
-        return value if value.is_address else _unknown()
+        return value if value.is_address else unknown()
 
     def _loaded(self, place: Value) -> Value:
         if place.kind == "shared":
@@ -122,7 +134,7 @@ class Expressions:
             if held.kind == "leaves" and held.type != place.type:
                 raise UnknownError
             return held
-        return FIXED if place.memory in self.read_only else _unknown()
+        return FIXED if place.memory in self.read_only else unknown()
 
     # ------------------------------------------------------------ operations
 
@@ -133,7 +145,7 @@ class Expressions:
         if value.kind == "leaves":
             if op == "-" and value.fold == "sum":
                 return replace(value, positive=False)
-            return value if op == "+" else _unknown()
+            return value if op == "+" else unknown()
         return FIXED if value.kind == "fixed" else value
 
     def _binary(self, op: str, left: Value, right: Value) -> Value:
@@ -175,7 +187,7 @@ class Expressions:
             raise
         one, other = self.value(yes, env), self.value(no, env)
         if one.is_address or other.is_address:
-            return one if one == other else _unknown()
+            return one if one == other else unknown()
         return joined(one, other)
 
     # ------------------------------------------------------------ calls
@@ -193,7 +205,7 @@ class Expressions:
             args = e.args[1:] if name.endswith("_sync") else e.args
             for other in (*args[1:], *e.args[: len(e.args) - len(args)]):
                 self.fixed(other, env)
-            return self._no_address(self.value(args[0], env)) if args else _unknown()
+            return self._no_address(self.value(args[0], env)) if args else unknown()
         if name in _VOTES and all(self._is_fixed(a, env) for a in e.args):
             return FIXED
         if _GROUP_FOLD.fullmatch(name) and len(e.args) == 3:
@@ -239,8 +251,4 @@ def _group_operation(e: Expr) -> str:
     match e:
         case Call(Name(name)):
             return _GROUP_OPERATIONS.get(name.rsplit("::", 1)[-1], "")
-    raise UnknownError
-
-
-def _unknown() -> Value:
     raise UnknownError

@@ -11,6 +11,7 @@ import numpy as np
 from fsr.analysis.accesses import accesses
 from fsr.analysis.calls import ATOMICS, is_load
 from fsr.analysis.index_values import Values
+from fsr.analysis.operators import BY_ATOMIC
 from fsr.source.form import (
     Assign,
     Binary,
@@ -22,6 +23,7 @@ from fsr.source.form import (
     ExprStmt,
     If,
     Index,
+    Literal,
     Name,
     Scope,
     Stmt,
@@ -59,14 +61,13 @@ class Gathered:
 
     name: str
     address: Expr
-    operation: str
     total: str
     type: str
 
     @property
     def fold(self) -> str:
         """The operation's name."""
-        return {"Add": "sum", "Sub": "sum"}.get(self.operation, self.operation.lower())
+        return BY_ATOMIC[self.name]
 
 
 @dataclass
@@ -287,20 +288,11 @@ class Parts:
                 same = (g for g in self.gathered if (g.name, g.address) == (name, address))
                 one = next(same, None)
                 if one is None:
-                    operation = name.removeprefix("atomic")
-                    one = Gathered(
-                        name, address, operation, self.fresh(f"{place.memory.split(':')[-1]}_own"), place.type
-                    )
+                    one = Gathered(name, address, self.fresh(f"{place.memory.split(':')[-1]}_own"), place.type)
                     self.gathered.append(one)
                 plain = value if integer(value) is not None else Cast(one.type, value, "static_cast")
                 return more(one.fold, one.total, plain, one.type)
         return s
-
-    def _as_type(self, value: Expr, type_: str) -> Expr:
-        """A value as the atomic takes it: converted before it is folded."""
-        known = self.target.known.types.get(value.text, "") if isinstance(value, Name) else ""
-        plain = integer(value) is not None or ("*" not in known and self.commutes.plain(known) == type_)
-        return value if plain else Cast(type_, value, "static_cast")
 
     def _fixed_address(self, address: Expr) -> Value | None:
         if names_in(address) & set(variables(self.points)):
@@ -442,4 +434,5 @@ def _positive(e: Expr, body: Block, seen: frozenset[str]) -> bool:
             return square or (also(left) and also(right))
         case Cast("float" | "double", operand):
             return also(operand)
-    return integer(e) is not None or (hasattr(e, "text") and e.text[:1].isdigit())
+    whole = integer(e)
+    return whole >= 0 if whole is not None else isinstance(e, Literal) and e.text[:1].isdigit()

@@ -98,13 +98,14 @@ def folded(one: Value, other: Value, fold: str) -> Value:
         raise UnknownError
     if len({v.type for v in kinds}) > 1:
         wide = next(v for v in kinds if v.type == "double")
-        return joined(*(converted(v, wide.type) for v in kinds)) if {v.type for v in kinds} <= _FLOATS else _unknown()
+        return joined(*(converted(v, wide.type) for v in kinds)) if {v.type for v in kinds} <= _FLOATS else unknown()
     either = fold == "max" and (one.positive or other.positive)
     found = joined(one, other)
     return replace(found, positive=True, zero=False) if either else found
 
 
-def _unknown() -> Value:
+def unknown() -> Value:
+    """Raises UnknownError, where a value is wanted."""
     raise UnknownError
 
 
@@ -146,25 +147,3 @@ def as_bits(value: Value, function: str) -> Value | None:
     if value.fold not in ("max", "min") or not value.positive or value.type != wanted:
         raise UnknownError
     return replace(value, type=type_)
-
-
-def identity(fold: str, type_: str, *, positive: bool) -> str:
-    """A literal that changes nothing when it is folded with others."""
-    if fold in ("sum", "or", "xor"):
-        return {"float": "0.0f", "double": "0.0"}.get(type_, "0")
-    if type_ in _FLOATS:
-        if fold == "max" and positive:
-            return "0.0f" if type_ == "float" else "0.0"
-        return "-INFINITY" if fold == "max" else "INFINITY"
-    least, most = _LIMITS[type_]
-    if fold == "and":
-        return "-1" if type_ in ("int", "long long") else most
-    return least if fold == "max" else most
-
-
-_LIMITS = {
-    "int": ("-2147483647 - 1", "2147483647"),
-    "unsigned int": ("0u", "4294967295u"),
-    "long long": ("-9223372036854775807LL - 1", "9223372036854775807LL"),
-    "unsigned long long": ("0ull", "18446744073709551615ull"),
-}
