@@ -8,34 +8,37 @@ from fsr.evaluation.elsewhere import SLOWER_ELSEWHERE
 from fsr.records import Outcome, Status
 from fsr.search.proposal import Trial
 
+FLAGS = "compile-flags@"
+
 
 @dataclass(slots=True)
 class Refusals:
     """Refusals of a run. ``seeds``: of the cases at which candidates were wrong, in the order of their finding."""
 
     seeds: dict[int, None] = field(default_factory=dict)
-    _blamed: dict[str, frozenset[str]] = field(default_factory=dict)  # by beginnings: the later moves
+    _blamed: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)  # by why and beginning: later moves
 
     def note(self, trial: Trial, outcome: Outcome) -> None:
-        """A candidate was refused: wrong, or slower at other sizes, which its first move is to blame for."""
+        """A candidate was refused: wrong; or slower at other sizes, which its first move is to blame for, unless it has
+        flags of the compiler: these act on what runs at other sizes too, where the original was left as it is."""
         if outcome.evidence.get("kind") == SLOWER_ELSEWHERE:
-            self._blame(trial, frozenset())
+            self._blame("slower", trial, frozenset(move for move in _later(trial) if move.startswith(FLAGS)))
         if outcome.status < Status.SLOW:
-            self._blame(trial, _later(trial))
+            self._blame("wrong", trial, _later(trial))
             seed = outcome.evidence.get("seed")
             if isinstance(seed, int):
                 self.seeds[seed] = None
 
     def suspect(self, trial: Trial) -> bool:
         """Whether a candidate has all moves that others were refused for."""
-        blamed = self._blamed.get(_beginning(trial))
-        return blamed is not None and blamed <= _later(trial)
+        first, later = _beginning(trial), _later(trial)
+        return any(blamed <= later for (_, begun), blamed in self._blamed.items() if begun == first)
 
-    def _blame(self, trial: Trial, later: frozenset[str]) -> None:
-        """These moves after a first one like the trial's, so far as all that were refused have them; where they have
-        none in common, the first one alone."""
-        first = _beginning(trial)
-        self._blamed[first] = self._blamed.get(first, later) & later
+    def _blame(self, why: str, trial: Trial, later: frozenset[str]) -> None:
+        """These moves after a first one like the trial's, so far as all that were refused for that have them; where
+        they have none in common, the first one alone."""
+        key = why, _beginning(trial)
+        self._blamed[key] = self._blamed.get(key, later) & later
 
 
 def _beginning(trial: Trial) -> str:

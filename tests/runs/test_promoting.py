@@ -47,6 +47,7 @@ class Judges:
     owed: int = 0  # full tests of the search that were asked for
     refuting: list[tuple[int, ...]] = field(default_factory=list)  # what was asked before a promotion
     wrong: str = ""  # a move that makes what has it wrong
+    slower: str = ""  # and one that makes it slower at other sizes
     told: int = 0
     promotions: int = 0
 
@@ -61,10 +62,12 @@ class Judges:
             owed = isinstance(task.payload, EvaluateRequest)
             self.owed += owed
             kind = next((kind for start, kind in self.refused.items() if actions[0].startswith(start)), None)
+            promoting = isinstance(task.payload, PromoteRequest)
+            kind = "slower elsewhere" if promoting and self.slower in actions else kind
             kind = "value" if self.wrong in actions else kind
             evidence: dict[str, Json] = {} if kind is None else {"kind": kind, "detail": "slower at n = 3", "seed": 77}
             again = isinstance(task.payload, RefuteRequest)
-            self.promotions += isinstance(task.payload, PromoteRequest)
+            self.promotions += promoting
             self.refuting += [task.payload.seeds] if again else []
             refused = Status.WRONG if kind == "value" else Status.CORRECT
             stands = Status.CORRECT if owed or again else Status.PROMOTED
@@ -181,6 +184,22 @@ def test_siblings_of_one_that_was_slower_elsewhere_wait(refinement: Refinement, 
     assert winner is not None
     assert winner.proposal.candidate.actions[0].startswith("unroll")
     assert [actions[0].split("@")[0] for actions in judges.asked] == ["tile", "unroll"]
+
+
+def test_flags_of_one_that_was_slower_elsewhere_are_to_blame(refinement: Refinement, tmp_path: Path) -> None:
+    """They act where the original was left as it is; the same moves without them come next, not last. Why others were
+    wrong is another matter: what lacks the move that made them so is not suspected for both."""
+    first = refinement.ranked()[0].proposal
+    moves = ("tile@kernel[v=8]", "fast@plan"), ("tile@kernel[v=8]", "compile-flags@plan[set=b]"), ("tile@kernel[v=8]",)
+    for number, path in enumerate(moves):
+        proposal = replace(first, id=100 + number, hash=str(number), candidate=replace(first.candidate, actions=path))
+        refinement._trials[proposal.id] = Trial(proposal, timed(50.0 + number))
+    judges = Judges({})
+    judges.wrong, judges.slower = "fast@plan", "compile-flags@plan[set=b]"
+    winner = promoted(refinement, judges, tmp_path)
+    assert winner is not None
+    assert winner.proposal.candidate.actions == moves[2]
+    assert judges.asked == [moves[0], moves[1], moves[1], moves[2], moves[2]]  # with the first one's case before each
 
 
 def test_of_one_that_was_wrong_the_last_move_is_suspected_first(refinement: Refinement, tmp_path: Path) -> None:
