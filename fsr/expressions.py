@@ -61,8 +61,12 @@ _COMPARE: dict[type[ast.cmpop], tuple[str, Callable[[Number, Number], bool]]] = 
 }
 
 
-def _bad(text: str, why: str) -> ContractError:
-    return ContractError(
+class BeyondRangeError(ContractError):
+    """An expression's value, or one on the way to it, is larger than what is reckoned with."""
+
+
+def _bad(text: str, why: str, kind: type[ContractError] = ContractError) -> ContractError:
+    return kind(
         f"the expression {text!r} {why}",
         expected="integers and named sizes joined by + - * // % with ceil_div, round_up, min, max",
         fix="correct the expression in the contract",
@@ -126,7 +130,7 @@ def evaluate(text: str, sizes: Mapping[str, Number]) -> Number:
     except (ZeroDivisionError, OverflowError, TypeError, ValueError, AttributeError) as fault:
         raise _bad(text, f"cannot be evaluated for {dict(sizes)}: {fault}") from None
     if not abs(value) < LIMIT:  # NaN too
-        raise _bad(text, f"is {value} for {dict(sizes)}, beyond 64 bits")
+        raise _bad(text, f"is {value} for {dict(sizes)}, beyond 64 bits", BeyondRangeError)
     return value
 
 
@@ -137,12 +141,22 @@ _PLACES = (
 )  # fmt: skip
 
 
-def fingerprint(text: str, sizes: Iterable[str]) -> tuple[Number, ...]:
-    """Its values at a few places, by which two expressions of the same sizes are told to be one. Raises
-    ContractError."""
+def fingerprint(text: str, sizes: Iterable[str]) -> tuple[Number | None, ...]:
+    """Its values at a few places, by which two expressions of the same sizes are told to be one; None where it is too
+    large there, as powers of a size are. Raises ContractError, also where it is too large everywhere."""
     named = list(enumerate(sizes))
     rows = ({name: row[i % len(row)] + 43 * (i // len(row)) for i, name in named} for row in _PLACES)
-    return tuple(evaluate(text, row) for row in rows)
+    found = tuple(_within_range(text, row) for row in rows)
+    if all(value is None for value in found):
+        raise _bad(text, "is too large wherever it was tried", BeyondRangeError)
+    return found
+
+
+def _within_range(text: str, sizes: Mapping[str, Number]) -> Number | None:
+    try:
+        return evaluate(text, sizes)
+    except BeyondRangeError:
+        return None
 
 
 def evaluate_int(text: str, sizes: Mapping[str, Number]) -> int:
@@ -165,10 +179,10 @@ def _evaluate(node: ast.expr, sizes: Mapping[str, Number], text: str) -> Number:
         case ast.BinOp(left=left, op=op, right=right):
             a, b = _evaluate(left, sizes, text), _evaluate(right, sizes, text)
             if isinstance(op, ast.Pow | ast.LShift) and abs(b) > 64:
-                raise _bad(text, f"shifts or raises by {b}")
+                raise _bad(text, f"shifts or raises by {b}", BeyondRangeError)
             value = _BINARY[type(op)][1](a, b)
             if abs(value) >= _STEP_LIMIT:  # in every step: a tower of powers would take minutes
-                raise _bad(text, "goes beyond 64 bits, and on its way beyond 128")
+                raise _bad(text, "goes beyond 64 bits, and on its way beyond 128", BeyondRangeError)
             return value
         case ast.UnaryOp(operand=operand):
             return -_evaluate(operand, sizes, text)

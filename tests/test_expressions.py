@@ -66,6 +66,15 @@ def test_what_differs_at_large_sizes_only_is_not_taken_for_one() -> None:
     assert fingerprint("s8", names) != fingerprint("s2", names)
 
 
+def test_powers_are_told_apart_where_they_are_not_too_large() -> None:
+    names = ["n", "k"]
+    assert fingerprint("n * 4 ** k", names) == fingerprint("4 ** k * n", names)
+    assert fingerprint("4 ** k", names) != fingerprint("1 << k", names)
+    assert None in fingerprint("4 ** k", names)
+    with pytest.raises(ContractError, match="too large wherever it was tried"):
+        fingerprint("1 << (n + 100)", names)
+
+
 def test_floats_may_stand_in_scalars_but_not_in_counts() -> None:
     assert evaluate("0.5 * n", {"n": 3}) == 1.5
     assert evaluate_int("0.5 * n", {"n": 4}) == 2

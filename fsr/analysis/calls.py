@@ -28,7 +28,8 @@ _OTHER = _words("""
     __float2half __float2half_rn __bfloat162float __float2bfloat16 __float2bfloat16_rn __hadd __hsub __hmul __hfma
     __hdiv __hmax __hmin __hadd2 __hmul2 __hfma2 __halves2half2 __low2float __high2float __half22float2
     __float22half2_rn float double int unsigned long short char bool size_t half __half __nv_bfloat16 sizeof assert
-""")
+    printf
+""")  # what is printed, and in which order, no contract tells
 PURE = frozenset([*_MATH, *(f"{name}f" for name in _MATH), *_OTHER])
 INTO = frozenset(_words("sincos sincosf __sincosf sincospi sincospif modf modff frexp frexpf"))
 """They compute, and leave results where they are told to."""

@@ -36,6 +36,7 @@ from fsr.transform.launch_alone import (
     steps,
     with_computation,
 )
+from fsr.transform.own_copies import own_copies
 
 _MOST = 6  # launches
 
@@ -76,7 +77,7 @@ class Steps:
 
 def known_alone(contract: Contract, candidate: Candidate, lifting: Steps) -> Iterator[Alone]:
     """The launches of a plan of which each is known for itself."""
-    candidate = instantiated(candidate)  # as actions see it
+    candidate = instantiated(own_copies(candidate, contract))  # as actions see it
     kernels = folded(parse_kernels(candidate.source))
     for one in launches_alone(contract, candidate.plan):
         # Not of numbers that are told for a launch: what is drawn for them need not fit the sizes that are drawn.

@@ -15,6 +15,7 @@ from fsr.source.form import KernelForm
 from fsr.source.parse import parse_kernels
 from fsr.transform.instantiated import folded, instantiated
 from fsr.transform.launch_alone import Alone
+from fsr.transform.own_copies import own_copies
 from fsr.transform.protocol import Action, Move, Subject
 
 _ANSWERS = 4096  # that are kept: of some hundred candidates, each asked for the moves of some dozen actions
@@ -66,8 +67,9 @@ class Rules:
     alone: tuple[Alone, ...] = ()
 
     def subject(self, candidate: Candidate) -> Subject:
-        """The candidate as actions see it: templates of types are the one instance that its plan launches."""
-        candidate = instantiated(candidate)
+        """The candidate as actions see it: a kernel for each kind of its launches, and templates of types are the one
+        instance that its plan launches."""
+        candidate = instantiated(own_copies(candidate, self.contract))
         kernels: Mapping[str, KernelForm] = folded(parse_kernels(candidate.source))
         return Subject(candidate, kernels, self.contract, self.keep_launch, self.target, self.computation, self.alone)
 

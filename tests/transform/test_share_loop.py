@@ -81,6 +81,12 @@ KERNELS = {
         if (idx[e] != i) sum += (float)idx[e];
     y[i] = sum;"""
     ),
+    "what prints where an index is wrong": kernel(
+        GUARD + """
+    for (int e = ptr[i]; e < ptr[i + 1]; ++e)
+        if (idx[e] < n) atomicAdd(&w[idx[e]], 2);
+        else printf("%d is no place\\n", idx[e]);"""
+    ),
     "a result for a thread again and again": kernel(
         """
     const unsigned int step = blockDim.x * gridDim.x;
