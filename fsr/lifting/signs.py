@@ -154,11 +154,15 @@ class Signs:
 
     def is_condition(self, e: int) -> bool:
         """Whether a value is true or false."""
-        return self.graph.terms[e][0] in _CONDITIONS
+        x = self.graph.terms[e]
+        if x[0] in _OF_BITS:  # of numbers too
+            return self.kind(e) == "" and any(self.is_condition(int(k)) for k in x[1:])
+        return x[0] in _CONDITIONS
 
 
 _OF_THE_FIRST = ("neg", "abs", "and", "or", "xor", "shl", "ashr", "lshr", "idiv", "irem", "select", "gathered")
-_CONDITIONS = ("gt", "ge", "eq", "ne", "not", "and", "or", "xor", "isnan")
+_CONDITIONS = ("gt", "ge", "eq", "ne", "not", "isnan")
+_OF_BITS = ("and", "or", "xor")
 _UNSIGNED = (*_COMPARED, *_LISTED, "uadd.sat", "usub.sat", "udiv", "urem", "lshr")
 
 

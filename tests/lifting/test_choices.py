@@ -95,6 +95,14 @@ def test_bits_without_a_sign_are_shifted(tmp_path):
     assert len(computed(tmp_path, body, "const unsigned long long *x, int *y", x=IN, y=OUT)) == 1
 
 
+@pytest.mark.parametrize("bits", ["v ^ (v >> 13)", "v | (v << 17)", "v & ~5u"])
+def test_combined_bits_are_a_number_without_a_sign(tmp_path, bits):
+    """And no condition, which stays 0 or 1 however wide it is made: a generator's state, as a number below one."""
+    body = f"  unsigned v = x[i]; v = {bits}; y[i] = v / 4294967296.0f;"
+    (found,) = computed(tmp_path, body, "const unsigned *x, float *y", x=IN, y=OUT)
+    assert "float32(zext_int64(" in found
+
+
 def test_what_cannot_be_laid_out_is_told(tmp_path):
     path = tmp_path / "k.cu"
     text = HEAD.replace("ARGS", '// x = {role = "out", shape = ["n - m + 1"]}').replace("PARAMS", "float *x, int m")
