@@ -21,6 +21,7 @@ from fsr.evaluation.orders import ORDERS
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.testing import CaseFailure
+from fsr.evaluation.watching_pace import WatchingPace
 from fsr.hardware.dtypes import numpy_dtype
 from fsr.hardware.gpus import closest_target
 from fsr.records import Candidate, Case, CaseKind, Fault, FaultKind, Image, Role
@@ -72,13 +73,17 @@ def watch(
     if watcher.image is None:
         return None, "not available: the host device cannot execute it"
     said, took = "not available: no case has anything to launch", list[float]()
-    for case, order in [*_matched(session, cases), *((case, ORDERS[1]) for case in in_two_blocks(session, candidate))]:
-        dear = len(took) >= len(ORDERS) and max(took) >= DEAR_S  # few elements, and much to do for each
+    pace = WatchingPace(session.contract, candidate.plan)
+    for usual, order in [*_matched(session, cases), *((case, ORDERS[1]) for case in in_two_blocks(session, candidate))]:
+        case = pace.smaller(usual)
+        dear = len(took) >= len(ORDERS) and max(took[-len(ORDERS) :]) >= DEAR_S  # small as it is, and much to do
         started = time.monotonic()
         failure, said = watcher.failure(case, _in_part(order) if dear else order) or (None, said)
         if failure is not None:
             return failure, said
-        took += [] if dear else [time.monotonic() - started]
+        if not dear:
+            took.append(time.monotonic() - started)
+            pace.took(case, took[-1])
     return None, said
 
 

@@ -11,9 +11,9 @@ from fsr.backends.host.tracer_calls import FIRST_NAMED
 from fsr.backends.host.tracing import KINDS, TYPES, Trace
 from fsr.computation.expression import Order, beside
 from fsr.lifting.allowance import unlimited
-from fsr.lifting.graph import MOST_ORDERED, Graph
+from fsr.lifting.graph import LISTS, MOST_ORDERED, Graph
 from fsr.lifting.refused import Refused, Unexplained
-from fsr.lifting.signs import Range, Signs
+from fsr.lifting.signs import FLOATS, Range, Signs
 
 _LISTS = {
     "fadd": "sum", "add": "sum", "fmul": "prod", "mul": "prod", "maxnum": "max", "fmax": "max", "smax": "max",
@@ -60,6 +60,7 @@ class Reader:
         self._landed: dict[int, int] = {}
         self.rows = trace.columns()
         self.allowance = unlimited()
+        self.told = dict[str, int]()  # terms of numbers that have a name in the trace and that sizes tell
 
     def read(self, wanted: Sequence[int]) -> list[int]:
         """The terms of nodes."""
@@ -160,6 +161,8 @@ class Reader:
     def _decided(self, condition: int) -> bool | None:
         """What a comparison is for all data that the contract allows; None where that depends."""
         x = self.graph.terms[condition]
+        if x[0] == "const":
+            return bool(x[1])
         if x[0] in ("and", "or"):
             sides = [self._decided(int(x[1])), self._decided(int(x[2]))]
             strong = x[0] == "or"
@@ -178,6 +181,8 @@ class Reader:
 
     def _selected(self, condition: int, a: int, b: int) -> int:
         g = self.graph
+        if g.terms[condition][0] == "const":
+            return a if g.terms[condition][1] else b
         truths = [g.terms[x][1] if g.terms[x][0] == "const" and g.terms[x][2] == "bool" else None for x in (a, b)]
         if truths[1] == 0:
             return g.make("and", condition, a)
@@ -198,6 +203,8 @@ class Reader:
 
     def _load(self, region: int, element: int) -> int:
         name = self.trace.regions[region]
+        if name in self.told:
+            return self.told[name]
         shape = self.shapes.get(name, ())
         place = np.unravel_index(element, shape) if shape else ()
         return self.signs.element(
@@ -216,7 +223,7 @@ class Reader:
         if name == "shl" and g.terms[args[1]][0] == "int":
             return g.list_of("prod", [args[0], g.integer(1 << g.terms[args[1]][1], dtype)])
         if name in _PREDICATES or (name[0] == "u" and name[1:] in ("gt", "ge", "lt", "le")):
-            return g.compared(_PREDICATES.get(name, name[1:]), *args)
+            return self._compared(g.compared(_PREDICATES.get(name, name[1:]), *args), args)
         if name == "zext":
             return (
                 g.make(dtype, *args) if self.signs.is_condition(args[0]) else self.signs.zero_extended(dtype, args[0])
@@ -228,6 +235,19 @@ class Reader:
         if name in _CASTS:
             return g.op(dtype, *args)
         return g.op(_NAMES.get(name, name), *args)
+
+    def _compared(self, condition: int, args: Sequence[int]) -> int:
+        """A comparison; where no data is in it, what it is: as a condition on indices and sizes is not seen either."""
+        if not self.told or not all(map(self._is_number, args)):
+            return condition
+        decided = self._decided(condition)
+        return condition if decided is None else self.graph.const(float(decided), "bool")
+
+    def _is_number(self, e: int) -> bool:
+        x = self.graph.terms[e]
+        return x[0] in ("const", "int") or (
+            (x[0] in LISTS or x[0] in FLOATS) and all(map(self._is_number, self.graph.operands(e)))
+        )
 
     # ------------------------------------------------------------ addresses that data decides
 

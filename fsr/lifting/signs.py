@@ -11,7 +11,7 @@ from fsr.lifting.graph import Graph
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _WIDER = {"int8": "int32", "int16": "int32", "int32": "int64"}
 _ANY = (-math.inf, math.inf)
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
+FLOATS = {"float16": 2.0**11, "bfloat16": 2.0**8, "float32": 2.0**24, "float64": 2.0**53}  # whole numbers they hold
 _ROUNDING = 0.01  # of a sum of many terms, or of 16 bits
 _COMPARED = {"ugt": "gt", "uge": "ge", "ult": "lt", "ule": "le"}
 _LISTED = {"umax": "max", "umin": "min"}
@@ -72,8 +72,10 @@ class Signs:
         x = self.graph.terms[e]
         if x[0] == "int" or (x[0] == "const" and x[2] != "bool"):
             return float(x[1]), float(x[1])
-        if x[0] in _FLOATS:
-            return _rounded(self._known[x[1]])
+        if x[0] in FLOATS:
+            found = self._known[x[1]]
+            exact = self.kind(int(x[1])) and max(map(abs, found)) <= FLOATS[x[0]]
+            return found if exact else _rounded(found)
         if x[0] == "neg":
             low, high = self._known[x[1]]
             return -high, -low

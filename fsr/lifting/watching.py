@@ -15,8 +15,8 @@ from fsr.backends.host.tracing import ASIDE, FULL, KINDS, Part, Trace
 from fsr.backends.protocol import Buffer, DeviceFault
 from fsr.contract.flags import fixed_at, flags_of
 from fsr.contract.model import Argument, Contract
-from fsr.expressions import evaluate
-from fsr.hardware.dtypes import numpy_dtype
+from fsr.expressions import evaluate, names
+from fsr.hardware.dtypes import is_float, numpy_dtype
 from fsr.lifting.allowance import Allowance
 from fsr.lifting.graph import Graph
 from fsr.lifting.points import Mask
@@ -41,6 +41,8 @@ from fsr.testgen.values import CaseData, build, float_bounds, integer_bounds
 Array = np.ndarray[Any, Any]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 RUN_S = 2.0  # one watched run may take so long
+_TOLD = "="  # before the expression of a number that sizes tell: begins no name
+_EXACT = 2.0**53  # whole numbers in double
 _FEW_MADE = 0.1  # of the elements that are looked at anywhere: what is written lies between them
 
 
@@ -94,6 +96,8 @@ class Watcher:
         self.contract, self.candidate, self.image, self.device = contract, candidate, image, device
         self.allowance = allowance
         self.flags = flags_of(contract)
+        self._sizes = {s.name for s in contract.sizes}
+        self._told = dict[str, str]()  # floating numbers that sizes tell, by name: their types
         self.views = {a.name: view(a.shape) for a in contract.buffers()}
         # Of a run in part: as many as there is room for, once that is known.
         self._blocks, self._threads, self._known = FEW_BLOCKS, tuple[int, ...](), False
@@ -133,7 +137,7 @@ class Watcher:
         if left_s <= 0:
             raise Refused("watching took too long")
         names = [
-            ["" if isinstance(a, ScalarArgument) else self._scalar(a) for a in launch.args]
+            [self._passed(a) if isinstance(a, ScalarArgument) else self._scalar(a) for a in launch.args]
             for launch in self.candidate.plan.launches
         ]
         if len(launches) != len(names):
@@ -181,11 +185,20 @@ class Watcher:
         return before != (self._blocks, self._threads)
 
     def _scalar(self, name: str) -> str:
-        """The name of a scalar that is no size."""
+        """The name of a scalar that is no whole number told by sizes."""
         argument = next((a for a in self.contract.args if a.name == name), None)
-        drawn = argument is not None and argument.role is Role.SCALAR and argument.value is None
-        drawn = drawn and name not in self.flags
-        return name if drawn else ""
+        if argument is None or argument.role is not Role.SCALAR or name in self.flags:
+            return ""
+        if argument.value is not None:
+            return self._passed(ScalarArgument(argument.dtype, str(argument.value)))
+        return name
+
+    def _passed(self, a: ScalarArgument) -> str:
+        """A name for a floating number that sizes tell: as a constant it would be another one at each size."""
+        if not is_float(numpy_dtype(a.dtype)) or not names(a.value) & self._sizes:
+            return ""
+        self._told[_TOLD + a.value] = a.dtype
+        return _TOLD + a.value
 
     def shapes(self, sizes: Mapping[str, int], buffers: Sequence[Buffer] = ()) -> dict[str, tuple[int, ...]]:
         """How long each buffer of the contract is at these sizes, and each of a run's."""
@@ -220,6 +233,7 @@ class Watcher:
         if key not in self._readers:
             made = Reader(graph, run.trace, self.image.operations, run.shapes, self._signs(graph, run.sizes))
             made.allowance = self.allowance
+            made.told = {name: self._number(graph, name, run) for name in self._told}
             self._readers[key] = graph, run, made
         return self._readers[key][2]
 
@@ -261,6 +275,13 @@ class Watcher:
             return known[e]
 
         return settled(term)
+
+    def _number(self, graph: Graph, told: str, run: Run) -> int:
+        """A number that sizes tell, as the whole one that it is made of, which says how."""
+        number, dtype = float(evaluate(told.removeprefix(_TOLD), run.sizes)), self._told[told]
+        if number.is_integer() and abs(number) < _EXACT:
+            return graph.op(dtype, graph.integer(int(number), "int64"))
+        return graph.const(number, dtype)
 
 
 def _is_one_value(a: Argument) -> bool:

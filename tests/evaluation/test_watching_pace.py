@@ -1,0 +1,73 @@
+"""What is watched after a run that took long is smaller, and keeps what it is for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fsr.evaluation.watching_pace import LONG_S, WatchingPace
+from fsr.records import Case, CaseKind
+from fsr.runs.kernel import load_kernel
+
+PAIRS = """// /// fsr
+// entry = "pairs"
+// [sizes]
+// n = {min = 1, max = 4096, timed = 2048}
+// m = {min = 1, max = 4096, timed = 2048}
+// [args]
+// x = {role = "in", shape = ["n"]}
+// y = {role = "out", shape = ["m"]}
+// [launch]
+// grid = "ceil_div(m, 64)"
+// block = 64
+// ///
+__global__ void pairs(const float *x, float *y, int n, int m) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  if (i >= m) return;
+  float sum = 0;
+  for (int k = 0; k < n; k++) sum += fabsf(x[k] - i);
+  y[i] = sum;
+}
+"""
+
+
+@pytest.fixture
+def pace(tmp_path: Path) -> WatchingPace:
+    (tmp_path / "pairs.cu").write_text(PAIRS)
+    kernel = load_kernel(tmp_path / "pairs.cu")
+    return WatchingPace(kernel.contract, kernel.baseline.plan)
+
+
+def case(n: int, m: int, **more: object) -> Case:
+    return replace(Case("c", (("n", n), ("m", m)), "normal", 1), **more)  # type: ignore[arg-type]
+
+
+def test_sizes_are_halved_until_they_are_not_known_to_take_long(pace: WatchingPace) -> None:
+    large = case(4001, 4001)
+    assert pace.smaller(large) is large
+    pace.took(large, LONG_S)
+    assert pace.smaller(large).sizes == (("n", 2001), ("m", 4001))
+    pace.took(pace.smaller(large), LONG_S)
+    assert pace.smaller(large).sizes == (("n", 2001), ("m", 2001))
+    pace.took(pace.smaller(large), LONG_S / 2)
+    assert pace.smaller(large).sizes == (("n", 2001), ("m", 2001))
+    assert pace.smaller(case(4001, 70)).sizes == (("n", 4001), ("m", 70))  # of which nothing is known
+
+
+def test_several_blocks_are_left_and_whole_vectors_stay_whole(pace: WatchingPace) -> None:
+    for n in (1, 3, 200, 1000):
+        pace.took(case(n, 100), LONG_S)
+    least = pace.smaller(case(1001, 130))
+    assert least.size_map()["m"] > 64
+    vectors = pace.smaller(case(2048, 2048))
+    assert vectors.sizes != (("n", 2048), ("m", 2048))
+    assert all(value % 8 == 0 for value in vectors.size_map().values())
+
+
+@pytest.mark.parametrize("more", [{"kind": CaseKind.NAMED}, {"apart": ("x",)}])
+def test_sizes_that_are_the_point_of_a_case_stay(pace: WatchingPace, more: dict[str, object]) -> None:
+    named = case(4001, 4001, **more)
+    pace.took(named, 10 * LONG_S)
+    assert pace.smaller(named) is named
