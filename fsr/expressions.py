@@ -68,7 +68,8 @@ class BeyondRangeError(ContractError):
 def _bad(text: str, why: str, kind: type[ContractError] = ContractError) -> ContractError:
     return kind(
         f"the expression {text!r} {why}",
-        expected="integers and named sizes joined by + - * // % with ceil_div, round_up, min, max",
+        expected="integers and named sizes joined by + - * // % ** << >>, comparisons, `a if test else b`, ceil_div, "
+        "round_up, min, max, next_pow2, isqrt",
         fix="correct the expression in the contract",
     )
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from fsr.contract.fields import Fields, did_you_mean
 from fsr.contract.model import Argument
+from fsr.expressions import replaced
 from fsr.hardware.c_types import BY_DTYPE
-from fsr.records import Launch, Plan, ScalarArgument, Scratch
+from fsr.records import STEP, Launch, Plan, ScalarArgument, Scratch
 from fsr.source.entry import spelt_out
 from fsr.source.signature import Signature
 
@@ -32,6 +34,12 @@ def plan_of(top: Fields, signatures: Mapping[str, Signature], main: str, args: t
         fields = Fields(top.raw, data, "launch")
         fields.only(("grid", "block", "shared_bytes", "repeat"))
         launches = (_launch(fields, main, tuple(a.name for a in args if not a.symbol)),)
+    if STEP not in top.table("sizes"):
+        given = data if isinstance(data, list) else [data]
+        launches = tuple(
+            _repeated_once(x) if "repeat" in own and not x.repeated else x
+            for x, own in zip(launches, given, strict=True)
+        )
     flags = tuple(f for f in top.texts("flags", '["--use_fast_math"]') if not f.startswith("-D"))
     return Plan(launches, scratch, flags)
 
@@ -40,6 +48,14 @@ def _launch(fields: Fields, entry: str, args: tuple[str | ScalarArgument, ...]) 
     grid, block = (_dimensions(fields, key) for key in ("grid", "block"))
     shared, repeat = fields.expression("shared_bytes", "0") or "0", fields.expression("repeat", "1") or "1"
     return Launch(entry, grid, block, shared, args, repeat)
+
+
+def _repeated_once(launch: Launch) -> Launch:
+    """A launch whose ``repeat`` is 1, as one of several that count down to it, with the number of its repetition."""
+    step = {STEP: "0"}
+    grid, block = ((replaced(x, step), replaced(y, step), replaced(z, step)) for x, y, z in (launch.grid, launch.block))
+    args = (replace(a, value=replaced(a.value, step)) if isinstance(a, ScalarArgument) else a for a in launch.args)
+    return replace(launch, grid=grid, block=block, shared_bytes=replaced(launch.shared_bytes, step), args=tuple(args))
 
 
 def _dimensions(fields: Fields, key: str) -> tuple[str, str, str]:

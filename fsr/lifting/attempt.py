@@ -212,7 +212,7 @@ class Attempt:
 
     def _explained(self, why: str) -> str:
         lost = {words: None for runs in self.runs for run in runs for words in run.trace.lost}
-        more = [*lost, *(f"it has {words}" for words in self.blind if lost)]
+        more = [*(words for words in lost if words != why), *(f"it has {words}" for words in self.blind if lost)]
         return f"{why} ({'; '.join(more)})" if more else why
 
     def _cases(self, watched: Sequence[Mapping[str, int]], *, part: bool) -> list[Case]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fsr.backends.host.tracer_calls import FIRST_NAMED
-from fsr.backends.host.tracing import KINDS, TYPES, Trace
+from fsr.backends.host.tracing import ASIDE, KINDS, TYPES, Trace
 from fsr.computation.expression import Order, beside
 from fsr.lifting.allowance import unlimited
 from fsr.lifting.graph import LISTS, MOST_ORDERED, Graph
@@ -152,7 +152,7 @@ class Reader:
                 condition, value = self._term(a), self._term(c)
                 return value if self._decided(condition) == bool(b) else g.make("guard", condition, b, value)
             case "unknown":
-                raise Refused("threads that are not followed take part in it")
+                raise Refused(ASIDE)
             case "select":
                 return self._selected(self._term(a), self._term(b), self._term(c))
         low, high = self._term(a), self._term(b)  # of eight bytes that were written by four

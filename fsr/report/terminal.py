@@ -153,7 +153,12 @@ def summary(result: Mapping[str, Any]) -> str:
     where = result["device"].get("target") if basis == "predicted" else result["device"]["name"]
     lines = []
     if best is None:
-        lines.append(f"unchanged: nothing faster than {result['entry']} was proven ({basis}, {where})")
+        said = (
+            f"nothing faster than {result['entry']} was proven"
+            if result.get("evaluated", 1)
+            else (f"nothing was tried in place of {result['entry']}")
+        )
+        lines.append(f"unchanged: {said} ({basis}, {where})")
         lines.append(f"  why        {result['why']}")
         lines.append(f"  original   {time_text(result['baseline']['median_ns'])}")
     else:

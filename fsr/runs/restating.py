@@ -16,6 +16,8 @@ _MOST_AWAITED_S, _AWAITED_SHARE = 24.0, 0.4  # to be waited for before the searc
 _BESIDE_GPU_S = 5.0  # the same where a GPU would wait meanwhile: other cores think on while it works
 _TICK_S = 0.1
 _ENDS_S = 3.0  # from being stopped to having ended, at the most
+_NOT_KNOWN = "what the original computes is not known"
+_CONSEQUENCE = "its text is rewritten, and no kernel is written anew from what it computes"
 
 
 class Restating:
@@ -72,13 +74,15 @@ class Restating:
         assert self._found is not None
         found = self._found
         if found.computation is None:
-            notes.append(f"what it computes is not known: {found.why}")
+            notes.append(f"{_NOT_KNOWN}: {found.why}; {_CONSEQUENCE}")
         if found.alone:
-            notes.append(f"known for themselves: {', '.join(one.kernel for one in found.alone)}")
+            notes.append(
+                f"what these kernels of the plan compute is known: {', '.join(one.kernel for one in found.alone)}"
+            )
         return found if found.computation is not None or found.alone else None
 
     def given_up(self, notes: list[str]) -> None:
         """The search is over; a note where the computation is still not known."""
         if not self._told:
             self._told = True
-            notes.append("what it computes is not known: finding it out took too long")
+            notes.append(f"{_NOT_KNOWN}: finding it out took too long; {_CONSEQUENCE}")

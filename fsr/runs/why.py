@@ -9,6 +9,8 @@ from fsr.runs.promoting import reason
 from fsr.runs.state import Ended, RunState
 from fsr.search.proposal import Trial
 
+LEAST_HOPE = 1.005  # of a speed-up that is not clear: shown as more than 1x
+
 
 def why(state: RunState, winner: Trial | None, *, actions: int, predicted: bool) -> str:
     """One sentence for a person. ``actions``: how many were looked for; ``predicted``: whether times are."""
@@ -42,10 +44,22 @@ def why(state: RunState, winner: Trial | None, *, actions: int, predicted: bool)
 def _refused(trial: Trial, outcome: Outcome, *, tried: int, predicted: bool) -> str:
     """Of the fastest, which promotion refused."""
     best = f"of {tried} candidates tried the best, {trial.proposal.move}, "
+    if tried == 1:
+        best = f"the one candidate tried, {trial.proposal.move}, "
     kind = outcome.evidence.get("kind")
     if outcome.status < Status.SLOW:
         return f"{best}failed its held-out tests: {reason(outcome)}"
     if kind == VerdictKind.AMBIGUOUS.value:
+        if _no_faster(outcome):
+            return f"{best}is no faster: {reason(outcome)}"
         settle = "timing on the GPU itself (--device cuda:0)" if predicted else "a longer budget on an idle GPU"
         return f"{best}is not clearly faster: {reason(outcome)}; {settle} would settle it"
     return f"{best}did not stand: {reason(outcome)}"
+
+
+def _no_faster(outcome: Outcome) -> bool:
+    """Whether the middle of what was found is no gain, so that nothing remains to be settled."""
+    match outcome.evidence.get("verdict"):
+        case {"speedup": float(speedup)}:
+            return speedup < LEAST_HOPE
+    return False

@@ -95,6 +95,13 @@ def test_what_cannot_be_repeated_is_told(change: tuple[str, str], said: str) -> 
         contract_of(change)
 
 
+def test_one_repetition_may_be_numbered_like_several() -> None:
+    """As the last of launches that are repeated less and less often."""
+    once = contract_of(('repeat = "t"', "repeat = 1"))
+    assert [x.args[2].value for x in once.plan.launches] == ["2 * 0 + 1"]  # type: ignore[union-attr]
+    assert not once.plan.launches[0].repeated
+
+
 RESHAPED = (("grid = 1", 'grid = "ceil_div(t - 2 * step, 4)"'), ('block = "n"', 'block = "min(n, step + 1)"'))
 
 

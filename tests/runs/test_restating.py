@@ -17,6 +17,8 @@ from fsr.transform.computed.action import FROM_COMPUTATION
 from fsr.transform.registry import all_actions
 from tests.commandline import ROW_SUM
 
+CONSEQUENCE = "its text is rewritten, and no kernel is written anew from what it computes"
+
 
 @pytest.fixture
 def kernel(tmp_path: Path) -> Kernel:
@@ -35,7 +37,7 @@ def test_it_goes_on_beside_the_caller_who_waits_for_it_ticking(kernel: Kernel, m
     found = restating.Restating(kernel, Budget(300.0))
     notes: list[str] = []
     assert found.lifted(ticked.set, notes) is None
-    assert notes == ["what it computes is not known: it sorts"]
+    assert notes == [f"what the original computes is not known: it sorts; {CONSEQUENCE}"]
 
 
 def test_one_that_takes_too_long_is_not_waited_for(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +53,10 @@ def test_one_that_takes_too_long_is_not_waited_for(kernel: Kernel, monkeypatch: 
     assert (notes, found.thinking) == ([], True)
     assert clock[0] <= 45.0
     found.given_up(notes)
-    assert (notes, found.thinking) == (["what it computes is not known: finding it out took too long"], False)
+    assert (notes, found.thinking) == (
+        [f"what the original computes is not known: finding it out took too long; {CONSEQUENCE}"],
+        False,
+    )
     ended.set()
 
 
@@ -131,4 +136,4 @@ def test_a_fault_of_ours_is_a_note(kernel: Kernel, monkeypatch: pytest.MonkeyPat
     found, notes = restating.Restating(kernel, Budget(100.0)), list[str]()
     assert found.lifted(lambda: None, notes) is None
     told = "a fault of fsr while it was found out (IndexError: tuple index out of range); please report it"
-    assert notes == [f"what it computes is not known: {told}"]
+    assert notes == [f"what the original computes is not known: {told}; {CONSEQUENCE}"]

@@ -43,6 +43,13 @@ def test_an_ambiguous_best_says_what_would_settle_it(predicted: bool, settles: s
     assert f"; {settles}" in text
 
 
+def test_a_best_that_is_no_faster_needs_no_settling() -> None:
+    verdict: dict[str, Any] = {"kind": "ambiguous", "speedup": 1.0, "ci95": [0.667, 1.5]}
+    same = Outcome(Status.CORRECT, "promotion", evidence={"kind": "ambiguous", "verdict": verdict})
+    text = said(told=1, refusals=[(TRIAL, same)], predicted=True)
+    assert text == "the one candidate tried, tile@loop:j[n=8], is no faster: ambiguous, 1x [0.667, 1.5]"
+
+
 def test_a_best_that_failed_and_one_that_is_slower_elsewhere() -> None:
     wrong = Outcome(Status.WRONG, "promotion", evidence={"kind": "race", "case": "held-out 3"})
     assert said(told=7, refusals=[(TRIAL, wrong)]).endswith("failed its held-out tests: race on held-out 3")
