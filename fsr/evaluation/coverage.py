@@ -93,4 +93,4 @@ def in_words(source: str, lines: Sequence[int], of: str) -> str:
     texts = [every[n - 1] if alone[every[n - 1]] == 1 or n < 2 else f"{every[n - 2]} {every[n - 1]}" for n in lines]
     shown = ", ".join(f"`{text[:_SHOWN_CHARS]}`" for text in texts[:_SHOWN])
     more = f" and {len(texts) - _SHOWN} more lines" if len(texts) > _SHOWN else ""
-    return f"no test runs {shown}{more} of {of}"
+    return f"no test of up to {ELEMENTS:,} elements runs {shown}{more} of {of}"

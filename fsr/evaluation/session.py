@@ -182,7 +182,11 @@ class Session:
         """Note what was found for :meth:`coverage_cases`."""
         self._coverage = list(found.cases)
         if found.never:
-            told = in_words(self.spec.baseline.source, found.never, "the kernel: a candidate may do anything there")
+            told = in_words(
+                self.spec.baseline.source,
+                found.never,
+                "the kernel: if larger ones do not either, a candidate may do anything there",
+            )
             self.note(told)
 
     def large_cases(self) -> list[Case]:

@@ -71,7 +71,7 @@ def test_a_candidate_that_leaves_the_work_out_is_refused(session: Session) -> No
 
 def test_lines_that_no_case_runs_are_told(session: Session) -> None:
     session.coverage_cases()
-    assert [note for note in session.notes if note.startswith("no test runs `sums[i] = 0.0f;` of the kernel")]
+    assert [note for note in session.notes if note.startswith("no test of up to 262,144 elements runs `sums[i] = 0.0f;` of the kernel")]
 
 
 @pytest.mark.parametrize("beside", [False, True])
@@ -82,10 +82,10 @@ def test_a_promotion_looks_into_both(session: Session, monkeypatch: pytest.Monke
     monkeypatch.setattr(type(session.spec.backend), "sanitizes", beside)
     with looking(session, twice, []) as looked:
         cases, unrun = looked()
-    assert unrun == "no test runs `sums[i] = 0.0f;` of the candidate"
+    assert unrun == "no test of up to 262,144 elements runs `sums[i] = 0.0f;` of the candidate"
     assert len(cases) >= 3
     assert session.looked
-    assert [note for note in session.notes if note.startswith("no test runs `sums[i] = 0.0f;` of the kernel")]
+    assert [note for note in session.notes if note.startswith("no test of up to 262,144 elements runs `sums[i] = 0.0f;` of the kernel")]
 
 
 def test_looking_ends_with_what_it_is_beside(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,14 +100,14 @@ def test_looking_ends_with_what_it_is_beside(session: Session, monkeypatch: pyte
 def test_nothing_is_told_of_lines_where_there_was_no_time(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coverage, "SHARE", 0.0)
     session.coverage_cases()
-    assert not [note for note in session.notes if note.startswith("no test runs")]
+    assert not [note for note in session.notes if note.startswith("no test of")]
 
 
 def test_many_lines_in_words() -> None:
     told = in_words("a;\n  b  = 1;\nc;\nd;\n", (1, 2, 3, 4), "it")
-    assert told == "no test runs `a;`, `b = 1;`, `c;` and 1 more lines of it"
+    assert told == "no test of up to 262,144 elements runs `a;`, `b = 1;`, `c;` and 1 more lines of it"
 
 
 def test_a_line_that_stands_twice_is_told_with_the_one_before() -> None:
     told = in_words("if (a)\n  continue;\nif (b)\n  continue;\n", (4,), "it")
-    assert told == "no test runs `if (b) continue;` of it"
+    assert told == "no test of up to 262,144 elements runs `if (b) continue;` of it"
