@@ -71,7 +71,11 @@ def test_a_candidate_that_leaves_the_work_out_is_refused(session: Session) -> No
 
 def test_lines_that_no_case_runs_are_told(session: Session) -> None:
     session.coverage_cases()
-    assert [note for note in session.notes if note.startswith("no test of up to 262,144 elements runs `sums[i] = 0.0f;` of the kernel")]
+    assert [
+        note
+        for note in session.notes
+        if note.startswith("no test of up to 262,144 elements runs `sums[i] = 0.0f;` of the kernel")
+    ]
 
 
 @pytest.mark.parametrize("beside", [False, True])
@@ -85,7 +89,11 @@ def test_a_promotion_looks_into_both(session: Session, monkeypatch: pytest.Monke
     assert unrun == "no test of up to 262,144 elements runs `sums[i] = 0.0f;` of the candidate"
     assert len(cases) >= 3
     assert session.looked
-    assert [note for note in session.notes if note.startswith("no test of up to 262,144 elements runs `sums[i] = 0.0f;` of the kernel")]
+    assert [
+        note
+        for note in session.notes
+        if note.startswith("no test of up to 262,144 elements runs `sums[i] = 0.0f;` of the kernel")
+    ]
 
 
 def test_looking_ends_with_what_it_is_beside(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

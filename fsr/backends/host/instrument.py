@@ -27,6 +27,7 @@ from fsr.backends.host.llvm_text import (
     split_arguments,
     structures,
 )
+from fsr.backends.host.odd_widths import moved_apart
 from fsr.backends.host.selects import GUESS, PUT, named, put_of, selected
 from fsr.backends.host.tracer_calls import Unit
 
@@ -74,7 +75,8 @@ class _Function:
 
     def __init__(self, unit: Unit, lines: Sequence[str], defined: set[str]) -> None:
         self.unit, self.head, self.defined = unit, lines[0], defined
-        self.body = list(joined([re.sub(r", ![\w.]+ !\d+| #\d+$|, !srcloc.*$", "", line) for line in lines[1:-1]]))
+        bare = (re.sub(r", ![\w.]+ !\d+| #\d+$|, !srcloc.*$", "", line) for line in lines[1:-1])
+        self.body = moved_apart(list(joined(list(bare))))
         self.is_thread = "fsr_entry_of" in self.head and "thread" in self.head
         self._follow()
         while (body := selected(self.body, self.tainted, defined)) is not None:
