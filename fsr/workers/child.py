@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import pickle
 import signal
 import sys
@@ -54,9 +55,18 @@ def serve(connection: Connection) -> None:
         gc.collect(0)
 
 
+def silence() -> None:
+    """Let nothing that is printed here reach the standard output, which is the result's: what a kernel prints on a GPU
+    arrives there, thousands of lines of it."""
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, 1)
+    os.close(sink)
+
+
 def main() -> None:
     """``python -m fsr.workers.child FD``: serve tasks on an inherited socket."""
     die_with_parent()
+    silence()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     keep_freed_memory()
     connection = Connection(int(sys.argv[1]))

@@ -18,6 +18,11 @@ def where(payload: Any) -> int:
     return os.getpid()
 
 
+def say(payload: str) -> int:
+    """What a library writes, past Python's own output."""
+    return os.write(1, payload.encode())
+
+
 def sleep(payload: float) -> str:
     time.sleep(payload)
     return "slept"

@@ -57,6 +57,13 @@ def test_every_device_worker_of_several_sees_its_own_gpu_only() -> None:
         assert one(workers, "compile", "environment", "CUDA_VISIBLE_DEVICES") is None
 
 
+def test_what_a_kernel_prints_does_not_reach_the_output(capfd: pytest.CaptureFixture[str]) -> None:
+    with local_workers(1, 1) as workers:
+        assert one(workers, "device", "say", "index out of bound 720") == 22
+        assert one(workers, "device", "say", "again", fresh=True) == 5
+    assert capfd.readouterr().out == ""
+
+
 def test_processes_and_their_children_end_with_the_pool() -> None:
     with local_workers(1, 1) as workers:
         pids = [*workers.pids("compile"), *workers.pids("device")]
