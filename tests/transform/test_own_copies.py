@@ -66,6 +66,13 @@ def test_each_kind_of_launches_has_a_kernel(runner, subject_from) -> None:
     assert own_copies(made, plain.contract) == made
 
 
+def test_copies_have_the_linkage_of_their_kernel(runner, subject_from) -> None:
+    plain = subject_from(text(ADD.replace("__global__", 'extern "C" __global__'), *DIFFERENT[:2]))
+    made = own_copies(plain.candidate, plain.contract)
+    assert made.source.count('extern "C" __global__ void add_2(') == 1
+    runner.check(plain, replace(made, actions=("copied",)), {"n": 70})
+
+
 def test_actions_are_offered_for_every_one(runner, subject_from) -> None:
     plain = subject_from(text(ADD, *DIFFERENT))
     subject = Rules(plain.contract).subject(plain.candidate)
