@@ -76,7 +76,7 @@ def watch(
     pace = WatchingPace(session.contract, candidate.plan)
     for usual, order in [*_matched(session, cases), *((case, ORDERS[1]) for case in in_two_blocks(session, candidate))]:
         case = pace.smaller(usual)
-        dear = len(took) >= len(ORDERS) and max(took[-len(ORDERS) :]) >= DEAR_S  # small as it is, and much to do
+        dear = len(took) >= len(ORDERS) and pace.seconds(case) >= DEAR_S  # small as it is, and much to do
         started = time.monotonic()
         failure, said = watcher.failure(case, _in_part(order) if dear else order) or (None, said)
         if failure is not None:

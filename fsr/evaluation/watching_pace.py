@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from fsr.contract.model import Contract
 from fsr.records import Case, CaseKind, Plan
 from fsr.testgen.cases import divisible
-from fsr.testgen.fitting import halved
+from fsr.testgen.fitting import elements, halved
 from fsr.testgen.placing import launched
 
-LONG_S = 1.0  # of a run after which those that follow are smaller: there are some thirty
+LONG_S = 0.5  # of a run after which those that follow are smaller: there are some thirty, mostly of 0.2 s and less
 
 
 @dataclass(slots=True)
@@ -24,20 +24,21 @@ class WatchingPace:
 
     contract: Contract
     plan: Plan
-    _long: list[dict[str, int]] = field(default_factory=list)
+    _long: list[tuple[dict[str, int], float]] = field(default_factory=list)
 
     def took(self, case: Case, seconds: float) -> None:
         """Note how long a case was watched."""
         if seconds >= LONG_S:
-            self._long.append(case.size_map())
+            self._long.append((case.size_map(), seconds))
 
     def smaller(self, case: Case) -> Case:
-        """The case, or the same at the largest of its halves that is not known to take long and still is launched in
-        several blocks. A size that a candidate names, and one at which buffers lie apart, is what it is."""
+        """The case, or the same at the largest of its halves that should not take long, if time is a share of elements
+        at the most, and still is launched in several blocks. A size that a candidate names, and one at which buffers
+        lie apart, is what it is."""
         if case.kind is CaseKind.NAMED or case.apart:
             return case
         vectors, found = case.sizes == divisible(self.contract, case), case
-        while self._takes_long(found):
+        while self.seconds(found) >= LONG_S:
             less = halved(self.contract, found.size_map())
             if less is None:
                 break
@@ -49,9 +50,18 @@ class WatchingPace:
             found = following
         return found
 
-    def _takes_long(self, case: Case) -> bool:
+    def seconds(self, case: Case) -> float:
+        """What a case may take, by those that took long; 0 where none of them tells."""
         sizes = case.size_map()
-        return any(all(sizes[name] >= value for name, value in known.items()) for known in self._long)
+        count = elements(self.contract, sizes)
+        known = [(s, elements(self.contract, k)) for k, s in self._long if _comparable(sizes, k)]
+        return max((seconds * count / of for seconds, of in known), default=0.0)
 
     def _in_several_blocks(self, case: Case) -> bool:
         return any(math.prod(launch.grid) > 1 for launch in launched(self.contract, self.plan, case))
+
+
+def _comparable(sizes: dict[str, int], others: dict[str, int]) -> bool:
+    """Whether one of them is nowhere smaller than the other."""
+    pairs = [(sizes[name], value) for name, value in others.items()]
+    return all(a >= b for a, b in pairs) or all(a <= b for a, b in pairs)

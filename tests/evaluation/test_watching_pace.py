@@ -44,16 +44,19 @@ def case(n: int, m: int, **more: object) -> Case:
     return replace(Case("c", (("n", n), ("m", m)), "normal", 1), **more)  # type: ignore[arg-type]
 
 
-def test_sizes_are_halved_until_they_are_not_known_to_take_long(pace: WatchingPace) -> None:
+def test_sizes_are_halved_until_they_should_not_take_long(pace: WatchingPace) -> None:
     large = case(4001, 4001)
     assert pace.smaller(large) is large
-    pace.took(large, LONG_S)
+    pace.took(large, 0.9 * LONG_S)
+    assert pace.smaller(large) is large
+    pace.took(large, 1.2 * LONG_S)
     assert pace.smaller(large).sizes == (("n", 2001), ("m", 4001))
-    pace.took(pace.smaller(large), LONG_S)
-    assert pace.smaller(large).sizes == (("n", 2001), ("m", 2001))
-    pace.took(pace.smaller(large), LONG_S / 2)
-    assert pace.smaller(large).sizes == (("n", 2001), ("m", 2001))
-    assert pace.smaller(case(4001, 70)).sizes == (("n", 4001), ("m", 70))  # of which nothing is known
+    pace.took(large, 3 * LONG_S)
+    smaller = pace.smaller(large)
+    assert smaller.sizes == (("n", 1001), ("m", 1001))
+    pace.took(smaller, 4 * LONG_S)  # in another order
+    assert pace.smaller(large).sizes == (("n", 125), ("m", 251))
+    assert pace.seconds(pace.smaller(large)) < LONG_S
 
 
 def test_several_blocks_are_left_and_whole_vectors_stay_whole(pace: WatchingPace) -> None:
