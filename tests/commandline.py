@@ -78,7 +78,8 @@ class Fsr:
 
     def events(self, run: str) -> list[dict[str, Any]]:
         """The log of a run."""
-        return [json.loads(line) for line in (self.home / "runs" / run / "events.jsonl").read_text().splitlines()]
+        text = (self.home / "runs" / run / "events.jsonl").read_text()
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]  # not half a line
 
 
 class Told(NamedTuple):
