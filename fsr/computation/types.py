@@ -11,7 +11,7 @@ from fsr.computation.expression import Case, Const, Expr, Fold, Load, Number, Op
 from fsr.hardware.dtypes import numpy_dtype
 
 CASTS = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "bool")
-_CONDITIONS = ("gt", "ge", "eq", "ne", "not", "isnan")
+CONDITIONS = ("gt", "ge", "eq", "ne", "not", "isnan")
 
 
 @lru_cache(maxsize=1 << 14)
@@ -31,7 +31,7 @@ def type_of(e: Expr) -> str:
                 return name
             if name.startswith("zext_"):
                 return name[5:]
-            if name in _CONDITIONS:
+            if name in CONDITIONS:
                 return "bool"
             return reduce(_wider, [type_of(a) for a in (args[1:] if name == "select" else args)])
     return "float32"

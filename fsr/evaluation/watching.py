@@ -72,18 +72,18 @@ def watch(
         return None, f"not available: {missing.what}"
     if watcher.image is None:
         return None, "not available: the host device cannot execute it"
-    said, took = "not available: no case has anything to launch", list[float]()
+    said, whole = "not available: no case has anything to launch", 0
     pace = WatchingPace(session.contract, candidate.plan)
     for usual, order in [*_matched(session, cases), *((case, ORDERS[1]) for case in in_two_blocks(session, candidate))]:
         case = pace.smaller(usual)
-        dear = len(took) >= len(ORDERS) and pace.seconds(case) >= DEAR_S  # small as it is, and much to do
+        dear = whole >= len(ORDERS) and pace.seconds(case) >= DEAR_S  # small as it is, and much to do
         started = time.monotonic()
         failure, said = watcher.failure(case, _in_part(order) if dear else order) or (None, said)
         if failure is not None:
             return failure, said
         if not dear:
-            took.append(time.monotonic() - started)
-            pace.took(case, took[-1])
+            whole += 1
+            pace.took(case, time.monotonic() - started)
     return None, said
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from fsr.computation.types import CONDITIONS
 from fsr.lifting.graph import Graph
 
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
@@ -159,11 +160,10 @@ class Signs:
         x = self.graph.terms[e]
         if x[0] in _OF_BITS:  # of numbers too
             return self.kind(e) == "" and any(self.is_condition(int(k)) for k in x[1:])
-        return x[0] in _CONDITIONS
+        return x[0] in CONDITIONS
 
 
 _OF_THE_FIRST = ("neg", "abs", "and", "or", "xor", "shl", "ashr", "lshr", "idiv", "irem", "select", "gathered")
-_CONDITIONS = ("gt", "ge", "eq", "ne", "not", "isnan")
 _OF_BITS = ("and", "or", "xor")
 _UNSIGNED = (*_COMPARED, *_LISTED, "uadd.sat", "usub.sat", "udiv", "urem", "lshr")
 

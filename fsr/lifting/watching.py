@@ -32,7 +32,7 @@ from fsr.lifting.sampling import (
     some_threads,
     view,
 )  # fmt: skip
-from fsr.lifting.signs import BITS, Signs
+from fsr.lifting.signs import BITS, FLOATS, Signs
 from fsr.lifting.written import cells_about_edges, untouched_cells, written_cells
 from fsr.records import Candidate, Case, FaultKind, Role, ScalarArgument
 from fsr.testgen.placing import place
@@ -41,8 +41,7 @@ from fsr.testgen.values import CaseData, build, float_bounds, integer_bounds
 Array = np.ndarray[Any, Any]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 RUN_S = 2.0  # one watched run may take so long
-_TOLD = "="  # before the expression of a number that sizes tell: begins no name
-_EXACT = 2.0**53  # whole numbers in double
+_TOLD = "="  # before the type and the expression of a number that sizes tell: begins no name
 _FEW_MADE = 0.1  # of the elements that are looked at anywhere: what is written lies between them
 
 
@@ -97,7 +96,6 @@ class Watcher:
         self.allowance = allowance
         self.flags = flags_of(contract)
         self._sizes = {s.name for s in contract.sizes}
-        self._told = dict[str, str]()  # floating numbers that sizes tell, by name: their types
         self.views = {a.name: view(a.shape) for a in contract.buffers()}
         # Of a run in part: as many as there is room for, once that is known.
         self._blocks, self._threads, self._known = FEW_BLOCKS, tuple[int, ...](), False
@@ -197,8 +195,7 @@ class Watcher:
         """A name for a floating number that sizes tell: as a constant it would be another one at each size."""
         if not is_float(numpy_dtype(a.dtype)) or not names(a.value) & self._sizes:
             return ""
-        self._told[_TOLD + a.value] = a.dtype
-        return _TOLD + a.value
+        return f"{_TOLD}{a.dtype} {a.value}"
 
     def shapes(self, sizes: Mapping[str, int], buffers: Sequence[Buffer] = ()) -> dict[str, tuple[int, ...]]:
         """How long each buffer of the contract is at these sizes, and each of a run's."""
@@ -233,7 +230,7 @@ class Watcher:
         if key not in self._readers:
             made = Reader(graph, run.trace, self.image.operations, run.shapes, self._signs(graph, run.sizes))
             made.allowance = self.allowance
-            made.told = {name: self._number(graph, name, run) for name in self._told}
+            made.told = {name: _number(graph, name, run) for name in run.trace.regions if name.startswith(_TOLD)}
             self._readers[key] = graph, run, made
         return self._readers[key][2]
 
@@ -276,12 +273,14 @@ class Watcher:
 
         return settled(term)
 
-    def _number(self, graph: Graph, told: str, run: Run) -> int:
-        """A number that sizes tell, as the whole one that it is made of, which says how."""
-        number, dtype = float(evaluate(told.removeprefix(_TOLD), run.sizes)), self._told[told]
-        if number.is_integer() and abs(number) < _EXACT:
-            return graph.op(dtype, graph.integer(int(number), "int64"))
-        return graph.const(number, dtype)
+
+def _number(graph: Graph, told: str, run: Run) -> int:
+    """A number that sizes tell, by its name, as the whole one that it is made of, which says how."""
+    dtype, _, value = told.removeprefix(_TOLD).partition(" ")
+    number = float(evaluate(value, run.sizes))
+    if number.is_integer() and abs(number) < FLOATS["float64"]:
+        return graph.op(dtype, graph.integer(int(number), "int64"))
+    return graph.const(number, dtype)
 
 
 def _is_one_value(a: Argument) -> bool:

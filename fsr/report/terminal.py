@@ -153,12 +153,8 @@ def summary(result: Mapping[str, Any]) -> str:
     where = result["device"].get("target") if basis == "predicted" else result["device"]["name"]
     lines = []
     if best is None:
-        said = (
-            f"nothing faster than {result['entry']} was proven"
-            if result.get("evaluated", 1)
-            else (f"nothing was tried in place of {result['entry']}")
-        )
-        lines.append(f"unchanged: {said} ({basis}, {where})")
+        said = "nothing faster than {} was proven" if result["evaluated"] else "nothing was tried in place of {}"
+        lines.append(f"unchanged: {said.format(result['entry'])} ({basis}, {where})")
         lines.append(f"  why        {result['why']}")
         lines.append(f"  original   {time_text(result['baseline']['median_ns'])}")
     else:

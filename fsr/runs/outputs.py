@@ -17,7 +17,7 @@ from fsr.runs.kernel import Kernel
 from fsr.source.launcher import launcher_header
 from fsr.source.output import render_output
 from fsr.source.parse import parse_kernels
-from fsr.source.tokens import tokenize
+from fsr.source.tokens import renamed
 
 OURS = b"// Launches what replaces "  # how fsr/source/launcher.py begins a header
 
@@ -66,20 +66,9 @@ def published(kernel: Kernel, candidate: Candidate) -> Candidate:
     new = f"{old}_fsr"
     while re.search(rf"\b{new}\b", kernel.file.text) or re.search(rf"\b{new}\b", candidate.source):
         new += "_"
-    launches = tuple(replace(launch, entry=_renamed(launch.entry, old, new)) for launch in candidate.plan.launches)
+    launches = tuple(replace(launch, entry=renamed(launch.entry, old, new)) for launch in candidate.plan.launches)
     plan = replace(candidate.plan, launches=launches)
-    return replace(candidate, source=_renamed(candidate.source, old, new), plan=plan)
-
-
-def _renamed(text: str, old: str, new: str) -> str:
-    """Every name token ``old`` as ``new``, members of structures left alone; the rest byte for byte."""
-    parts, position, before = [], 0, ""
-    for token in tokenize(text):
-        if token.kind == "name" and token.text == old and before not in (".", "->"):
-            parts += [text[position : token.start], new]
-            position = token.end
-        before = token.text
-    return "".join([*parts, text[position:]])
+    return replace(candidate, source=renamed(candidate.source, old, new), plan=plan)
 
 
 def _plain(plan: Plan) -> Plan:

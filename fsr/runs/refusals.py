@@ -8,7 +8,7 @@ from fsr.evaluation.elsewhere import SLOWER_ELSEWHERE
 from fsr.records import Outcome, Status
 from fsr.search.proposal import Trial
 
-FLAGS = "compile-flags@"
+_FLAGS = "compile-flags@"
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class Refusals:
         """A candidate was refused: wrong; or slower at other sizes, which its first move is to blame for, unless it has
         flags of the compiler: these act on what runs at other sizes too, where the original was left as it is."""
         if outcome.evidence.get("kind") == SLOWER_ELSEWHERE:
-            self._blame("slower", trial, frozenset(move for move in _later(trial) if move.startswith(FLAGS)))
+            self._blame("slower", trial, frozenset(move for move in _later(trial) if move.startswith(_FLAGS)))
         if outcome.status < Status.SLOW:
             self._blame("wrong", trial, _later(trial))
             seed = outcome.evidence.get("seed")

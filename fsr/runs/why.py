@@ -9,7 +9,7 @@ from fsr.runs.promoting import reason
 from fsr.runs.state import Ended, RunState
 from fsr.search.proposal import Trial
 
-LEAST_HOPE = 1.005  # of a speed-up that is not clear: shown as more than 1x
+_LEAST_HOPE = 1.005  # of a speed-up that is not clear: shown as more than 1x
 
 
 def why(state: RunState, winner: Trial | None, *, actions: int, predicted: bool) -> str:
@@ -61,5 +61,5 @@ def _no_faster(outcome: Outcome) -> bool:
     """Whether the middle of what was found is no gain, so that nothing remains to be settled."""
     match outcome.evidence.get("verdict"):
         case {"speedup": float(speedup)}:
-            return speedup < LEAST_HOPE
+            return speedup < _LEAST_HOPE
     return False

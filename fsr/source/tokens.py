@@ -164,6 +164,17 @@ def skeleton(text: str) -> str:
     return "".join([*out, blanked(text[end:])])
 
 
+def renamed(text: str, old: str, new: str) -> str:
+    """Every name token ``old`` as ``new``, members of structures left alone; the rest byte for byte."""
+    parts, position, before = list[str](), 0, ""
+    for token in tokenize(text):
+        if token.kind == "name" and token.text == old and before not in (".", "->"):
+            parts += [text[position : token.start], new]
+            position = token.end
+        before = token.text
+    return "".join([*parts, text[position:]])
+
+
 def blanked(text: str) -> str:
     """Blanks in the place of everything but line breaks."""
     return re.sub(r"[^\n]", " ", text)

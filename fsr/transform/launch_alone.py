@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fsr.computation.computation import Computation, Statement
@@ -55,8 +55,8 @@ def launches_alone(contract: Contract, plan: Plan) -> tuple[Alone, ...]:
     found = []
     for kernel in dict.fromkeys(function_name(x.entry) for x in plan.launches):
         every = tuple(dict.fromkeys(x for x in plan.launches if function_name(x.entry) == kernel))
-        told = told_apart(every, contract, passed)
-        if told is None or any(mapping(told, every[0], x, passed) is None for x in every[1:]):
+        told = alike(every, contract, passed)
+        if told is None:
             continue
         first = told.general(every[0])
         stepped = with_step(contract, first) if any(map(steps, every)) else contract
@@ -78,6 +78,14 @@ def buffers_of(contract: Contract, plan: Plan) -> dict[str, Argument]:
 def passable(contract: Contract, plan: Plan) -> dict[str, Argument]:
     """What a launch may pass by name: buffers, and numbers that tests draw. Raises ContractError."""
     return buffers_of(contract, plan) | {a.name: a for a in contract.args if a.role is Role.SCALAR and a.value is None}
+
+
+def alike(launches: Sequence[Launch], contract: Contract, buffers: Mapping[str, Argument]) -> Told | None:
+    """How launches of one kernel are told apart that all do the same; None where one of them does not. ``buffers``:
+    see :func:`passable`."""
+    told = told_apart(launches, contract, buffers)
+    same = told is not None and all(mapping(told, launches[0], x, buffers) is not None for x in launches[1:])
+    return told if same else None
 
 
 def mapping(told: Told, first: Launch, other: Launch, buffers: Mapping[str, Argument]) -> dict[str, str] | None:

@@ -17,9 +17,8 @@ from fsr.records import Candidate, Launch
 from fsr.source.entry import function_name
 from fsr.source.form import KernelForm
 from fsr.source.parse import parse_kernels
-from fsr.source.tokens import tokenize
-from fsr.transform.alike import told_apart
-from fsr.transform.launch_alone import mapping, passable
+from fsr.source.tokens import renamed, tokenize
+from fsr.transform.launch_alone import alike, passable
 
 _MOST = 6  # kernels in the place of one: each is compiled in every candidate
 
@@ -47,17 +46,12 @@ def _kinds(launches: Sequence[Launch], contract: Contract, buffers: Mapping[str,
     found = list[tuple[Launch, ...]]()
     for one in launches:
         for number, kind in enumerate(found):
-            if _alike((*kind, one), contract, buffers):
+            if alike((*kind, one), contract, buffers) is not None:
                 found[number] = (*kind, one)
                 break
         else:
             found.append((one,))
     return found
-
-
-def _alike(launches: tuple[Launch, ...], contract: Contract, buffers: Mapping[str, Argument]) -> bool:
-    told = told_apart(launches, contract, buffers)
-    return told is not None and all(mapping(told, launches[0], x, buffers) is not None for x in launches[1:])
 
 
 def _copied(candidate: Candidate, kernel: KernelForm, kinds: Sequence[tuple[Launch, ...]]) -> Candidate:
@@ -67,16 +61,7 @@ def _copied(candidate: Candidate, kernel: KernelForm, kinds: Sequence[tuple[Laun
     for kind in kinds:
         called = next(name for k in range(2, len(taken) + 3) if (name := f"{kernel.name}_{k}") not in taken)
         taken.add(called)
-        copies.append("\n\n" + _renamed(text, kernel.name, called))
-        launches = [replace(x, entry=_renamed(x.entry, kernel.name, called)) if x in kind else x for x in launches]
+        copies.append("\n\n" + renamed(text, kernel.name, called))
+        launches = [replace(x, entry=renamed(x.entry, kernel.name, called)) if x in kind else x for x in launches]
     source = (data[:end] + "".join(copies).encode() + data[end:]).decode()
     return replace(candidate, source=source, plan=replace(candidate.plan, launches=tuple(launches)))
-
-
-def _renamed(text: str, name: str, called: str) -> str:
-    out, end = list[str](), 0
-    for token in tokenize(text):
-        if token.text == name:
-            out += [text[end : token.start], called]
-            end = token.start + len(token.text)
-    return "".join(out) + text[end:]

@@ -55,7 +55,7 @@ def serve(connection: Connection) -> None:
         gc.collect(0)
 
 
-def silence() -> None:
+def _silence() -> None:
     """Let nothing that is printed here reach the standard output, which is the result's: what a kernel prints on a GPU
     arrives there, thousands of lines of it."""
     sink = os.open(os.devnull, os.O_WRONLY)
@@ -66,7 +66,7 @@ def silence() -> None:
 def main() -> None:
     """``python -m fsr.workers.child FD``: serve tasks on an inherited socket."""
     die_with_parent()
-    silence()
+    _silence()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     keep_freed_memory()
     connection = Connection(int(sys.argv[1]))

@@ -11,6 +11,7 @@ from fsr.lifting.graph import Graph
 from fsr.lifting.lift import lift
 from fsr.lifting.merging import AskedOnce
 from fsr.runs.kernel import load_kernel
+from tests.lifting.lifted import computed
 
 pytestmark = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
 
@@ -32,74 +33,69 @@ BODY
 """
 
 
-def computed(tmp_path, body: str, params: str, **args: str) -> list[str]:
+def of_body(tmp_path, body: str, params: str, **args: str) -> list[str]:
     told = "\n".join(f'// {name} = {{shape = ["n"], {text}}}' for name, text in args.items())
-    path = tmp_path / "k.cu"
-    path.write_text(HEAD.replace("ARGS", told).replace("PARAMS", params).replace("BODY", body))
-    kernel = load_kernel(path)
-    found = lift(kernel.contract, kernel.baseline, limit_s=60)
-    assert found.computation is not None, found.why
-    return lines(found.computation)
+    return computed(tmp_path, HEAD.replace("ARGS", told).replace("PARAMS", params).replace("BODY", body))
 
 
 IN, OUT, INOUT = 'role = "in"', 'role = "out"', 'role = "inout"'
 
 
 def test_a_division_only_where_its_divisor_is_not_nought(tmp_path):
-    found = computed(tmp_path, "  if (d[i] != 0) x[i] = x[i] / d[i];", "float *x, const float *d", x=INOUT, d=IN)
+    found = of_body(tmp_path, "  if (d[i] != 0) x[i] = x[i] / d[i];", "float *x, const float *d", x=INOUT, d=IN)
     assert found == ["x[i] = (x[i] if (d[i] == 0.0) else x[i] / d[i])"]
 
 
 def test_bytes_that_are_changed_where_a_mark_is_nought(tmp_path):
     body, params = "  if (m[i] == 0) x[i] = 0.5 * x[i];", "unsigned char *x, const unsigned char *m"
-    (found,) = computed(tmp_path, body, params, x=INOUT, m=IN)
+    (found,) = of_body(tmp_path, body, params, x=INOUT, m=IN)
     assert found.startswith("x[i] = (")
     assert found.endswith("if (int8(m[i]) == 0) else int8(x[i]))")
 
 
 def test_a_threshold_of_floats_gives_whole_numbers(tmp_path):
-    found = computed(tmp_path, "  y[i] = x[i] < 0.5f ? -1 : 1;", "const float *x, signed char *y", x=IN, y=OUT)
+    found = of_body(tmp_path, "  y[i] = x[i] < 0.5f ? -1 : 1;", "const float *x, signed char *y", x=IN, y=OUT)
     assert found == ["y[i] = (-1 if (0.5 > x[i]) else 1)"]
 
 
 def test_a_sign_is_a_comparison(tmp_path):
-    found = computed(tmp_path, "  y[i] = signbit(x[i]) ? 0.0f : x[i] * 2;", "const float *x, float *y", x=IN, y=OUT)
+    found = of_body(tmp_path, "  y[i] = signbit(x[i]) ? 0.0f : x[i] * 2;", "const float *x, float *y", x=IN, y=OUT)
     assert found == ["y[i] = (0.0 if (0.0 > x[i]) else x[i] * 2.0)"]
 
 
 def test_sine_and_cosine_at_once(tmp_path):
     body = "  float s, c; sincosf(x[i], &s, &c); y[i] = s * 3 + c;"
-    found = computed(tmp_path, body, "const float *x, float *y", x=IN, y=OUT)
+    found = of_body(tmp_path, body, "const float *x, float *y", x=IN, y=OUT)
     assert found == ["y[i] = cos(x[i]) + sin(x[i]) * 3.0"]
 
 
 def test_bits_are_counted(tmp_path):
     body = "  unsigned long long v = x[i]; int c = 0; for (; v; ++c) v &= v - 1; y[i] = c;"
-    found = computed(tmp_path, body, "const unsigned long long *x, int *y", x=IN, y=OUT)
+    found = of_body(tmp_path, body, "const unsigned long long *x, int *y", x=IN, y=OUT)
     assert found == ["y[i] = int32(ctpop(int64(x[i])))"]
 
 
 def test_a_case_without_any_number_neither_refuses_nor_counts(tmp_path):
-    found = computed(tmp_path, "  x[i] = sqrtf(x[i]);", "float *x", x=INOUT)
+    found = of_body(tmp_path, "  x[i] = sqrtf(x[i]);", "float *x", x=INOUT)
     assert found == ["x[i] = sqrt(x[i])"]
 
 
 def test_a_remainder_by_any_number(tmp_path):
     params = "const float *x, const float *w, float *y"
-    found = computed(tmp_path, "  y[i] = x[i] * w[i % 3];", params, x=IN, w='role = "in"', y=OUT)
+    found = of_body(tmp_path, "  y[i] = x[i] * w[i % 3];", params, x=IN, w='role = "in"', y=OUT)
     assert found == ["y[i] = w[i % 3] * x[i]"]
 
 
 def test_bits_without_a_sign_are_shifted(tmp_path):
     body = "  unsigned long long v = x[i]; y[i] = (int)((v >> 3) & 7);"
-    assert len(computed(tmp_path, body, "const unsigned long long *x, int *y", x=IN, y=OUT)) == 1
+    assert len(of_body(tmp_path, body, "const unsigned long long *x, int *y", x=IN, y=OUT)) == 1
 
 
 @pytest.mark.parametrize("bits", ["v ^ (v >> 13)", "v | (v << 17)", "v & ~5u"])
 def test_combined_bits_are_a_number_without_a_sign(tmp_path, bits):
     """And no condition, which stays 0 or 1 however wide it is made: a generator's state, as a number below one."""
     body = f"  unsigned v = x[i]; v = {bits}; y[i] = v / 4294967296.0f;"
-    (found,) = computed(tmp_path, body, "const unsigned *x, float *y", x=IN, y=OUT)
+    (found,) = of_body(tmp_path, body, "const unsigned *x, float *y", x=IN, y=OUT)
     assert "float32(zext_int64(" in found
 
 
@@ -116,15 +112,15 @@ def test_what_cannot_be_laid_out_is_told(tmp_path):
 
 def test_a_sum_of_what_data_chooses(tmp_path):
     body = "  float s = 0; for (int j = 0; j < n; ++j) if (w[j] != 0) s += w[j] * x[j]; y[i] = s;"
-    found = computed(tmp_path, body, "const float *x, const float *w, float *y", x=IN, w=IN, y=OUT)
+    found = of_body(tmp_path, body, "const float *x, const float *w, float *y", x=IN, w=IN, y=OUT)
     assert found[-1] == "y[i] = sum((0.0 if (w[k0] == 0.0) else w[k0] * x[k0]) for k0 in range(n))"
 
 
 def test_what_is_no_number_is_asked_for(tmp_path):
     params = "const float *x, const float *w, float *y"
-    found = computed(tmp_path, "  y[i] = isnan(x[i]) ? w[i] : x[i];", params, x=IN, w=IN, y=OUT)
+    found = of_body(tmp_path, "  y[i] = isnan(x[i]) ? w[i] : x[i];", params, x=IN, w=IN, y=OUT)
     assert found == ["y[i] = (w[i] if isnan(x[i]) else x[i])"]
-    found = computed(tmp_path, "  y[i] = x[i] == x[i] && w[i] == w[i] ? 1.0f : 0.0f;", params, x=IN, w=IN, y=OUT)
+    found = of_body(tmp_path, "  y[i] = x[i] == x[i] && w[i] == w[i] ? 1.0f : 0.0f;", params, x=IN, w=IN, y=OUT)
     assert "isnan(x[i])" in found[0]
     assert "isnan(w[i])" in found[0]
 

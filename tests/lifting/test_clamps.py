@@ -7,12 +7,10 @@ import pytest
 from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
 from fsr.computation.printing import lines
-from fsr.lifting.found import Lifting
 from fsr.lifting.graph import Graph
-from fsr.lifting.lift import lift
 from fsr.lifting.sides import around
 from fsr.lifting.signs import Signs
-from fsr.runs.kernel import load_kernel
+from tests.lifting.lifted import lifted
 
 watched = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
 
@@ -82,12 +80,6 @@ CLAMPED = {
         f"x[i, j] = int16(max(min({V}, 65535.0), 0.0))",
     ),
 }
-
-
-def lifted(tmp_path, text: str) -> Lifting:
-    (tmp_path / "k.cu").write_text(text)
-    kernel = load_kernel(tmp_path / "k.cu")
-    return lift(kernel.contract, kernel.baseline, limit_s=60)
 
 
 def centred(kernel: str, end: str, kind: str = "unsigned short", low: int = 0, high: int = 255) -> str:

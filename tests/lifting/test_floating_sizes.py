@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fsr.computation.printing import lines
-from fsr.lifting.lift import lift
-from fsr.runs.kernel import load_kernel
+from fsr.backends.host.runtime import find_compiler
+from fsr.backends.host.traced import watches
+from tests.lifting.lifted import computed
+
+pytestmark = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
 
 KERNEL = """// /// fsr
 // [sizes]
@@ -37,9 +39,12 @@ __global__ void k(const float *x, float *y, TYPE size, double a) {
     ],
 )
 def test_they_are_generalised(tmp_path, body: str, value: str, type_: str, found: str) -> None:
-    path = tmp_path / "k.cu"
-    path.write_text(KERNEL.replace("BODY", body).replace("VALUE", value).replace("TYPE", type_))
-    kernel = load_kernel(path)
-    told = lift(kernel.contract, kernel.baseline, limit_s=60)
-    assert told.computation is not None, told.why
-    assert lines(told.computation) == [f"y[i] = {found}"]
+    text = KERNEL.replace("BODY", body).replace("VALUE", value).replace("TYPE", type_)
+    assert computed(tmp_path, text) == [f"y[i] = {found}"]
+
+
+def test_one_number_in_two_types_is_two(tmp_path) -> None:
+    """What one of them is rounded to, the other is not."""
+    text = KERNEL.replace("VALUE", "n").replace("TYPE size, double a", "float size, double a, double more")
+    text = text.replace("// a = {", '// more = {value = "n"}\n// a = {').replace("BODY", "(float)(1.0 / more) / size")
+    assert computed(tmp_path, text) == ["y[i] = float32(1.0 / float64(n)) / n"]

@@ -6,9 +6,7 @@ import pytest
 
 from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
-from fsr.computation.printing import lines
-from fsr.lifting.lift import lift
-from fsr.runs.kernel import load_kernel
+from tests.lifting.lifted import computed
 
 pytestmark = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
 
@@ -37,13 +35,8 @@ BODY
 LEFT_OUT = "a[i, k0] * x[k0] if k0 <= i - 1 else (0.0 if k0 <= i else a[i, k0] * x[k0])"
 
 
-def computed(tmp_path, body: str) -> list[str]:
-    path = tmp_path / "k.cu"
-    path.write_text(HEAD.replace("BODY", body))
-    kernel = load_kernel(path)
-    found = lift(kernel.contract, kernel.baseline, limit_s=60)
-    assert found.computation is not None, found.why
-    return lines(found.computation)
+def of_body(tmp_path, body: str) -> list[str]:
+    return computed(tmp_path, HEAD.replace("BODY", body))
 
 
 @pytest.mark.parametrize("body", [
@@ -53,21 +46,21 @@ def computed(tmp_path, body: str) -> list[str]:
     "  for (int j = 0; j < n; ++j) { if (j == i) continue; s = fmaf(a[i * n + j], x[j], s); }",
 ])  # fmt: skip
 def test_the_diagonal_is_left_out(tmp_path, body):
-    assert computed(tmp_path, body) == [f"y[i] = sum(({LEFT_OUT}) for k0 in range(n))"]
+    assert of_body(tmp_path, body) == [f"y[i] = sum(({LEFT_OUT}) for k0 in range(n))"]
 
 
 def test_a_term_of_its_own_stands_on_the_diagonal(tmp_path):
     body = "  for (int j = 0; j < n; ++j) s += j == i ? expf(x[i]) : a[i * n + j] * x[j];"
-    fold, result = computed(tmp_path, body)
+    fold, result = of_body(tmp_path, body)
     assert fold == f"_sum[i] = sum(({LEFT_OUT}) for k0 in range(n))"
     assert result in ("y[i] = _sum[i] + exp(x[i])", "y[i] = exp(x[i]) + _sum[i]")
 
 
 def test_down_the_columns_too(tmp_path):
-    (found,) = computed(tmp_path, "  for (int j = 0; j < n; ++j) if (j != i) s += a[j * n + i];")
+    (found,) = of_body(tmp_path, "  for (int j = 0; j < n; ++j) if (j != i) s += a[j * n + i];")
     assert found == "y[i] = sum((a[k0, i] if k0 <= i - 1 else (0.0 if k0 <= i else a[k0, i])) for k0 in range(n))"
 
 
 def test_a_term_that_is_nought_there_has_no_condition(tmp_path):
-    (found,) = computed(tmp_path, "  for (int j = 0; j < n; ++j) s += (x[j] - x[i]) * expf(a[i * n + j]);")
+    (found,) = of_body(tmp_path, "  for (int j = 0; j < n; ++j) s += (x[j] - x[i]) * expf(a[i * n + j]);")
     assert " if " not in found

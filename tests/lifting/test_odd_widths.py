@@ -9,9 +9,7 @@ import pytest
 from fsr.backends.host.odd_widths import moved_apart
 from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
-from fsr.computation.printing import lines
-from fsr.lifting.lift import lift
-from fsr.runs.kernel import load_kernel
+from tests.lifting.lifted import computed
 
 watched = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
 
@@ -46,12 +44,8 @@ __global__ void k(const TYPE3 *x, TYPE3 *y, int n) {
 )
 def test_elements_of_three_are_told_apart(tmp_path: Path, element: str, body: str, found: str) -> None:
     type_ = "uchar" if element == "uint8" else "short"
-    path = tmp_path / "k.cu"
-    path.write_text(KERNEL.replace("BODY", body).replace("TYPE", type_).replace("ELEMENT", element))
-    kernel = load_kernel(path)
-    told = lift(kernel.contract, kernel.baseline, limit_s=60)
-    assert told.computation is not None, told.why
-    assert lines(told.computation) == [f"y[i, j] = {found}"]
+    text = KERNEL.replace("BODY", body).replace("TYPE", type_).replace("ELEMENT", element)
+    assert computed(tmp_path, text) == [f"y[i, j] = {found}"]
 
 
 TAKEN = """  %1 = load i24, ptr %p, align 1

@@ -7,12 +7,10 @@ import pytest
 
 from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
-from fsr.computation.printing import lines
 from fsr.lifting.graph import Graph
 from fsr.lifting.kept import Kept
-from fsr.lifting.lift import lift
 from fsr.lifting.merging import merged
-from fsr.runs.kernel import load_kernel
+from tests.lifting.lifted import computed
 
 watched = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
 
@@ -90,14 +88,6 @@ SPELLINGS = {
   }""",
     ),
 }
-
-
-def computed(tmp_path, text: str) -> list[str]:
-    (tmp_path / "k.cu").write_text(text)
-    kernel = load_kernel(tmp_path / "k.cu")
-    found = lift(kernel.contract, kernel.baseline, limit_s=60)
-    assert found.computation is not None, found.why
-    return lines(found.computation)
 
 
 def pooling(grid: str, body: str, *, places: bool = True) -> str:

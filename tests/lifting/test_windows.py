@@ -8,9 +8,7 @@ from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
 from fsr.computation.computation import from_record, to_record
 from fsr.computation.printing import lines
-from fsr.lifting.found import Lifting
-from fsr.lifting.lift import lift
-from fsr.runs.kernel import load_kernel
+from tests.lifting.lifted import lifted
 
 pytestmark = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
 
@@ -41,12 +39,6 @@ __global__ void smooth(const float* x, const float* w, float* y, int n, int taps
   y[i] = s;
 }}
 """
-
-
-def lifted(tmp_path, text: str) -> Lifting:
-    (tmp_path / "k.cu").write_text(text)
-    kernel = load_kernel(tmp_path / "k.cu")
-    return lift(kernel.contract, kernel.baseline, limit_s=60)
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,15 @@ def test_copies_have_the_linkage_of_their_kernel(runner, subject_from) -> None:
     runner.check(plain, replace(made, actions=("copied",)), {"n": 70})
 
 
+def test_a_member_that_is_called_like_the_kernel_keeps_its_name(runner, subject_from) -> None:
+    code = "struct Parts { float add; };\n" + ADD.replace(
+        "if (i < n)", "Parts p; if (i < n) p.add = a[i];\n  if (i < n)"
+    )
+    plain = subject_from(text(code.replace("PAIR(a[i]", "PAIR(p.add"), *DIFFERENT[:2]))
+    made = own_copies(plain.candidate, plain.contract)
+    runner.check(plain, replace(made, actions=("copied",)), {"n": 70})
+
+
 def test_actions_are_offered_for_every_one(runner, subject_from) -> None:
     plain = subject_from(text(ADD, *DIFFERENT))
     subject = Rules(plain.contract).subject(plain.candidate)

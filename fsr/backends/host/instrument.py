@@ -76,7 +76,7 @@ class _Function:
     def __init__(self, unit: Unit, lines: Sequence[str], defined: set[str]) -> None:
         self.unit, self.head, self.defined = unit, lines[0], defined
         bare = (re.sub(r", ![\w.]+ !\d+| #\d+$|, !srcloc.*$", "", line) for line in lines[1:-1])
-        self.body = moved_apart(list(joined(list(bare))))
+        self.body = moved_apart(list(joined(bare)))
         self.is_thread = "fsr_entry_of" in self.head and "thread" in self.head
         self._follow()
         while (body := selected(self.body, self.tainted, defined)) is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 TYPES = ("i1", "i8", "i16", "i32", "i64", "half", "float", "double")  # of values that are followed
 ARITHMETIC = frozenset(
@@ -22,7 +22,7 @@ def plain_name(name: str, type_: str) -> str:
     return name[:-1] if type_ == "float" and name.endswith("f") and name not in ("erf",) else name
 
 
-def joined(lines: Sequence[str]) -> Iterator[str]:
+def joined(lines: Iterable[str]) -> Iterator[str]:
     """Instructions that go over several lines (switch) on one."""
     held = ""
     for line in lines:

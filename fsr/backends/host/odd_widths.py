@@ -20,9 +20,8 @@ _OR = re.compile(r"^(?:disjoint )?i(\d+) (\S+), (\S+)$")
 _SHIFT = re.compile(r"^(?:nuw |nsw |exact )*i(\d+) (\S+), (\d+)$")
 _CAST = re.compile(r"^(?:nneg |nuw |nsw )*i(\d+) (\S+) to i(\d+)$")
 
-_Parts = dict[
-    int, tuple[int, str]
-]  # by the bit at which it begins: bits, and the value; where there is none it is nought
+# By the bit at which it begins: bits, and the value; where there is none it is nought.
+_Parts = dict[int, tuple[int, str]]
 
 
 def moved_apart(lines: Sequence[str]) -> list[str]:
@@ -43,7 +42,7 @@ class _Function:
         self.loaded = dict[str, _Parts]()  # wide values as the elements that were read in their place
         self.same = dict[str, str]()  # values that are such an element
         self.count = 0
-        self.cuts = self._cuts()
+        self.widths = self._widths()
 
     def rewritten(self) -> Iterator[str]:
         """The lines anew."""
@@ -52,7 +51,7 @@ class _Function:
             stored, row = _STORE.match(text), MADE.match(text)
             if stored is not None and _odd(int(stored[1])):
                 yield from self._stored(text, int(stored[1]), stored[2], stored[3])
-            elif row is not None and row[2] == "load" and (read := _LOAD.match(row[3])) and row[1] in self.cuts:
+            elif row is not None and row[2] == "load" and (read := _LOAD.match(row[3])) and row[1] in self.widths:
                 yield from self._read(row[1], int(read[1]), read[2])
             elif row is not None and row[2] == "trunc" and (element := self._element(row[1])) is not None:
                 self.same[row[1]] = element
@@ -74,7 +73,8 @@ class _Function:
 
     def _read(self, name: str, bits: int, pointer: str) -> Iterator[str]:
         self.loaded[name] = {}
-        for at, width in self.cuts[name]:
+        width = self.widths[name]
+        for at in range(0, bits, width):
             place, more = self._at(pointer, at)
             yield from more
             part = self._new()
@@ -126,16 +126,14 @@ class _Function:
         begun = [(at, width) for at, (width, _) in (parts or {}).items() if at < bits]
         return parts[0][1] if parts is not None and begun == [(0, bits)] else None
 
-    def _cuts(self) -> dict[str, list[tuple[int, int]]]:
-        """Where the elements of loads of odd widths begin, and their bits: as their users take them apart, or bytes."""
-        found = dict[str, list[tuple[int, int]]]()
+    def _widths(self) -> dict[str, int]:
+        """The bits of the elements of loads of odd widths: of what their users take from them, or bytes."""
+        found = dict[str, int]()
         for name, (op, rest) in self.made.items():
             read = _LOAD.match(rest) if op == "load" else None
             if read is not None and _odd(bits := int(read[1])):
                 taken = self._taken(name)
-                fits = taken and all(at % taken == 0 for at in range(0, bits, taken)) and bits % taken == 0
-                width = taken if fits else 8
-                found[name] = [(at, width) for at in range(0, bits, width)]
+                found[name] = taken if taken and bits % taken == 0 else 8
         return found
 
     def _taken(self, name: str) -> int:
