@@ -20,7 +20,7 @@ from fsr.guard.asm_places import carried
 from fsr.guard.places import NULL, NUMBER, WORDS, Misuse, Value, binary, constant, followed, joined
 from fsr.guard.pointed import FLOATS, Type, base_of, declarator, text_of
 from fsr.records import Plan
-from fsr.source.blanks import blanks, unbracketed
+from fsr.source.blanks import blanks, readable
 from fsr.source.entry import function_name, template_arguments
 from fsr.source.items import flat, parse_items
 from fsr.source.parse import syntax_tree
@@ -89,7 +89,7 @@ def _settled(names: Names, code: str) -> dict[int, str]:
     for item in flat(parse_items(code, strict=False)):
         if item.kind in ("function", "record", "variable", "alias"):
             piece = code[item.start : item.end]
-            pieces.append((item.start, syntax_tree(unbracketed(blanks(piece)[0]))))
+            pieces.append((item.start, syntax_tree(readable(blanks(piece)[0]))))
             names.base, names.kernel = item.start, "__global__" in item.head
             names.collect(pieces[-1][1])
     for names.reading in range(1, _ROUNDS + 1):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from fsr.source.blanks import blanks, unbracketed
+from fsr.source.blanks import blanks, readable
 from fsr.source.items import flat, parse_items
 from fsr.source.parse import syntax_tree
 
@@ -34,7 +34,7 @@ def introduced(text: str, types: Collection[str]) -> Iterator[tuple[str, int]]:
     for item in flat(parse_items(code, strict=False)):
         if item.kind in ("function", "record", "variable", "alias"):
             piece = code[item.start : item.end]
-            for name, at in _names(syntax_tree(unbracketed(blanks(piece)[0])), types):
+            for name, at in _names(syntax_tree(readable(blanks(piece)[0])), types):
                 yield name, item.start + at
 
 

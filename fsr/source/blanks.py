@@ -92,6 +92,30 @@ _TYPES = frozenset((
 _CAST = "!"  # what stands for the bracket of a cast: it binds as tightly
 
 
+_SMALLER = re.compile(
+    r"(?P<member>(?:\.|->)\s*(?!template\b))?\b(?P<name>[A-Za-z_]\w*)\s*(?<!<)<(?![<=])(?![\w\s:,*]*>\s*\()"
+)
+
+
+def readable(text: str, types: Collection[str] = ()) -> str:
+    """The text as the grammar reads it rightly: see :func:`unbracketed` and :func:`compared`."""
+    return compared(unbracketed(text, types))
+
+
+def compared(text: str) -> str:
+    """The text with ``>`` in the place of each ``<`` that compares, which the grammar takes for the bracket of template
+    arguments where a ``>`` follows (``i < n && j > (m)``, ``i < n >> 1``); both bind alike, and whoever reads an
+    operator reads it in the text itself. What stands behind a variable of the text, or a member, compares, unless
+    nothing but names and numbers stands between it and ``>(``."""
+    variables = {m[1] for m in _DECLARED.finditer(text)}
+
+    def greater(match: re.Match[str]) -> str:
+        compares = match["member"] or match["name"] in variables
+        return match[0][:-1] + ">" if compares else match[0]
+
+    return _SMALLER.sub(greater, text)
+
+
 def unbracketed(text: str, types: Collection[str] = ()) -> str:
     """The text with ``(n) + ...`` as ``n  + ...`` where n is a variable of the text, which the grammar would otherwise
     take for a cast, and ``(T) - ...`` as ``!   - ...`` where T is a type, which it takes for a variable; every other

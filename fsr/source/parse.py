@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from fsr.source.blanks import blanks, one_head, unbracketed, unqualified
+from fsr.source.blanks import blanks, one_head, readable, unqualified
 from fsr.source.form import KernelForm, OpaqueStmt, Param
 from fsr.source.items import Item, flat, parse_items
 from fsr.source.macros import Macro, expand, macro_words, qualifying, statement_macros
@@ -62,7 +62,7 @@ def misread_lines(text: str) -> list[int]:
     for item in items:
         if item.kind == "function" and item.body is not None:
             piece = one_head(code[item.start : item.end].rstrip("; \t\n"), item.body - item.start, defined)
-            wrong = _first_error(syntax_tree(unbracketed(blanks(piece)[0])))
+            wrong = _first_error(syntax_tree(readable(blanks(piece)[0])))
             if wrong is not None:
                 found.append(code.count("\n", 0, item.start + wrong.start_byte) + 1)
     return found
@@ -106,7 +106,7 @@ def _definition(
     cleaned, taken = blanks(piece)
     cleaned = unqualified(cleaned, header_end, qualifiers)
     reader = Reader(piece.encode("latin-1"), taken, item.start)
-    root = syntax_tree(unbracketed(cleaned, types))
+    root = syntax_tree(readable(cleaned, types))
     function = _function_node(root)
     body = None if function is None else function.child_by_field_name("body")
     if body is not None and body.start_byte == header_end and body.end_byte == len(piece):

@@ -281,6 +281,26 @@ def test_brackets_only_where_they_are_needed():
         assert emit_expr(expr(text)) == text
 
 
+@pytest.mark.parametrize("test", [
+    "i < n >> 1", "i < n && j > (m)", "threadIdx.x < n >> 1", "p->x < (n) && p->y > (m)", "x[i].y < n && x[j].y > (m)",
+    "i < (n) || j > (m)",
+])  # fmt: skip
+def test_a_comparison_is_no_list_of_template_arguments(test):
+    text = f"__global__ void k(P *p, Q *x, int n, int m) {{ int i = 0, j; if ({test}) x[i] = n; }}"
+    kernel = parse_kernels(text)["k"]
+    assert not contains_opaque(kernel.body)
+    branch = next(s for s in walk_stmts(kernel.body) if isinstance(s, If))
+    assert emit_expr(branch.test).replace("(n)", "n") == test.replace("(m)", "m").replace("(n)", "n")
+
+
+def test_template_arguments_stay_what_they_are():
+    text = "__global__ void k(P p, int *x) { int n = p.pick<4>(x[0]), m = pick<int, 2>(n); x[0] = n < m; }"
+    first, second, *_ = parse_kernels(text)["k"].body
+    assert isinstance(first, Declare)
+    assert isinstance(second, Declare)
+    assert [e.template_args for e in (first.init, second.init) if isinstance(e, Call)] == [("4",), ("int", "2")]
+
+
 def test_a_cast_to_a_type_of_the_file_is_no_difference():
     text = """typedef float real;
 using wide = double;
