@@ -15,18 +15,23 @@ from typing import TypeVar
 ASSOCIATIVE = ("sum", "prod", "max", "min")
 
 
-class _Tree:
-    """What has a place for its hash: a tree is asked for it wherever it is looked up, and it is that of all of it."""
+_KEPT = 4096  # characters of a tree's text: with those of all that is in it, more would take too much room
 
-    __slots__ = ("_hash",)
+
+class _Tree:
+    """What has places for its hash and its text: a tree is asked for them wherever it is looked up, or put in order,
+    and they are those of all of it."""
+
+    __slots__ = ("_hash", "_text")
     _hash: int
+    _text: str
 
 
 _T = TypeVar("_T", bound=type[_Tree])
 
 
-def _hashed_once(cls: _T) -> _T:
-    own = cls.__hash__
+def _told_once(cls: _T) -> _T:
+    own, written = cls.__hash__, cls.__repr__
 
     def hashed(self: _Tree) -> int:
         try:
@@ -35,7 +40,16 @@ def _hashed_once(cls: _T) -> _T:
             object.__setattr__(self, "_hash", own(self))
             return self._hash
 
-    cls.__hash__ = hashed  # type: ignore[assignment]
+    def text(self: _Tree) -> str:
+        try:
+            return self._text
+        except AttributeError:
+            found = written(self)
+            if len(found) <= _KEPT:
+                object.__setattr__(self, "_text", found)
+            return found
+
+    cls.__hash__, cls.__repr__ = hashed, text  # type: ignore[assignment,method-assign]
     return cls
 
 
@@ -74,7 +88,7 @@ class Const:
     dtype: str
 
 
-@_hashed_once
+@_told_once
 @dataclass(frozen=True, slots=True)
 class Number(_Tree):
     """A dimension, a size or what is computed of them, as a value of a type."""
@@ -83,7 +97,7 @@ class Number(_Tree):
     dtype: str
 
 
-@_hashed_once
+@_told_once
 @dataclass(frozen=True, slots=True)
 class Load(_Tree):
     """One element of a buffer, or (without indices) a scalar. An index is a Number, or any integer expression where
@@ -119,7 +133,7 @@ def beside(order: Order, more: Order, first: int) -> Order:
     return (*order, *more) if not order or len(more) == 1 else (*order, more)
 
 
-@_hashed_once
+@_told_once
 @dataclass(frozen=True, slots=True)
 class Op(_Tree):
     """An operation: 'sum', 'prod', 'max', 'min' (any number of operands, in canonical order), 'neg', 'div', 'select',
@@ -141,7 +155,7 @@ class Op(_Tree):
         return tuple(self.args[n] for n in places_of(self.known_order)) or self.args
 
 
-@_hashed_once
+@_told_once
 @dataclass(frozen=True, slots=True)
 class Fold(_Tree):
     """An associative operation over a box: ``dims`` are names and extents. 'argmax' and 'argmin' give the place,
@@ -154,7 +168,7 @@ class Fold(_Tree):
     inside: bool = False
 
 
-@_hashed_once
+@_told_once
 @dataclass(frozen=True, slots=True)
 class Case(_Tree):
     """``yes`` where ``left`` <= ``right``, else ``no``."""
@@ -165,7 +179,7 @@ class Case(_Tree):
     no: Expr
 
 
-@_hashed_once
+@_told_once
 @dataclass(frozen=True, slots=True)
 class Recurrence(_Tree):
     """A value carried in time: begins as ``start``; for ``dim`` from 0 to ``extent`` - 1 it becomes ``step``, in which

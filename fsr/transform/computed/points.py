@@ -48,6 +48,10 @@ class _Points:
 
 def _points(scene: Scene) -> _Points | None:
     """The part as points with folds of their own over all that there is; None where it is none."""
+    return scene.once("points", lambda: _found(scene))
+
+
+def _found(scene: Scene) -> _Points | None:
     part = scene.part
     dims, parts = part.domain, 1
     if len(dims) == 2 and dims[1][1].isdigit() and int(dims[1][1]) <= _MOST_PARTS:
