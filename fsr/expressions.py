@@ -2,8 +2,9 @@
 
 The language is a subset of Python over named sizes: integers, ``+ - * // % ** << >>``, comparisons,
 ``a if c else b``, and ``ceil_div(a, b)``, ``round_up(a, b)``, ``min``, ``max``, ``next_pow2(a)``,
-``isqrt(a)``. ``/`` is refused, since C and Python disagree on it. An expression is stored as its text;
-it evaluates to a Python int (or float, where floats are written), and it prints as C for launchers.
+``isqrt(a)``. ``/`` is true division, and taken only where a floating number is meant: of whole numbers C and Python
+disagree on it. An expression is stored as its text; it evaluates to a Python int (or float, where floats or ``/`` are
+written), and it prints as C for launchers.
 """
 
 from __future__ import annotations
@@ -51,6 +52,10 @@ _BINARY: dict[type[ast.operator], tuple[str, Callable[[Number, Number], Number]]
     ast.RShift: (">>", lambda a, b: int(a) >> int(b)),
     ast.Pow: ("**", lambda a, b: a**b),
 }
+_DIVIDED: dict[type[ast.operator], tuple[str, Callable[[Number, Number], Number]]] = {
+    ast.Div: ("/", lambda a, b: a / b),
+}
+_WHOLE = (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift)  # of parts with a fraction C knows none of these
 _COMPARE: dict[type[ast.cmpop], tuple[str, Callable[[Number, Number], bool]]] = {
     ast.Lt: ("<", lambda a, b: a < b),
     ast.LtE: ("<=", lambda a, b: a <= b),
@@ -69,21 +74,27 @@ def _bad(text: str, why: str, kind: type[ContractError] = ContractError) -> Cont
     return kind(
         f"the expression {text!r} {why}",
         expected="integers and named sizes joined by + - * // % ** << >>, comparisons, `a if test else b`, ceil_div, "
-        "round_up, min, max, next_pow2, isqrt",
+        "round_up, min, max, next_pow2, isqrt; / in the value of a floating argument alone",
         fix="correct the expression in the contract",
     )
 
 
+def is_floating(dtype: str) -> bool:
+    """Whether values of a dtype may have a fraction, so that ``/`` is understood in their expressions."""
+    return "float" in dtype
+
+
 @lru_cache(maxsize=4096)
-def parse(text: str) -> ast.expr:
-    """The syntax tree of an expression. Raises ContractError when it is not one of the language above."""
+def parse(text: str, floating: bool = False) -> ast.expr:
+    """The syntax tree of an expression. ``floating``: it says a floating number, and may divide by ``/``. Raises
+    ContractError when it is not one of the language above."""
     if len(text) > 500:
         raise _bad(text[:40] + "...", "is longer than 500 characters")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # "1if": the checks below have the say
             tree = ast.parse(str(text).strip(), mode="eval").body
-        _check(tree, text)
+        _check(tree, text, floating)
     except (SyntaxError, ValueError) as fault:
         raise _bad(text, f"does not parse ({fault.args[0]})") from None
     except (RecursionError, MemoryError):
@@ -91,26 +102,26 @@ def parse(text: str) -> ast.expr:
     return tree
 
 
-def _check(node: ast.expr, text: str) -> None:
+def _check(node: ast.expr, text: str, floating: bool) -> None:
     match node:
         case ast.Constant(value=value) if isinstance(value, int | float) and not isinstance(value, bool):
             return
         case ast.Name():
             return
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            _check(left, text)
-            _check(right, text)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in (_BINARY | _DIVIDED if floating else _BINARY):
+            for part in (left, right):
+                _check(part, text, floating and not isinstance(op, _WHOLE))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            _check(operand, text)
+            _check(operand, text, floating)
         case ast.IfExp(test=test, body=body, orelse=orelse):
             for part in (test, body, orelse):
-                _check(part, text)
+                _check(part, text, floating)
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARE:
-            _check(left, text)
-            _check(right, text)
+            _check(left, text, floating)
+            _check(right, text, floating)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
             for argument in args:
-                _check(argument, text)
+                _check(argument, text, floating and name in ("min", "max"))
         case ast.BinOp(op=ast.Div()):
             raise _bad(text, "uses /, which C and Python understand differently: write // or ceil_div")
         case _:
@@ -119,7 +130,7 @@ def _check(node: ast.expr, text: str) -> None:
 
 def names(text: str) -> frozenset[str]:
     """The sizes that an expression mentions."""
-    tree = parse(text)
+    tree = parse(text, floating=True)
     called = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
     return frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called)
 
@@ -127,7 +138,7 @@ def names(text: str) -> frozenset[str]:
 def evaluate(text: str, sizes: Mapping[str, Number]) -> Number:
     """The value of an expression for concrete sizes. Raises ContractError on an unknown name or overflow."""
     try:
-        value = _evaluate(parse(text), sizes, text)
+        value = _evaluate(parse(text, floating=True), sizes, text)
     except (ZeroDivisionError, OverflowError, TypeError, ValueError, AttributeError) as fault:
         raise _bad(text, f"cannot be evaluated for {dict(sizes)}: {fault}") from None
     if not abs(value) < LIMIT:  # NaN too
@@ -162,6 +173,7 @@ def _within_range(text: str, sizes: Mapping[str, Number]) -> Number | None:
 
 def evaluate_int(text: str, sizes: Mapping[str, Number]) -> int:
     """Like :func:`evaluate`, for a count: the value must be a whole number."""
+    parse(text)  # no size is made by /, even where it comes out even
     value = evaluate(text, sizes)
     if value != int(value):
         raise _bad(text, f"is {value} for {dict(sizes)}, not a whole number")
@@ -181,7 +193,7 @@ def _evaluate(node: ast.expr, sizes: Mapping[str, Number], text: str) -> Number:
             a, b = _evaluate(left, sizes, text), _evaluate(right, sizes, text)
             if isinstance(op, ast.Pow | ast.LShift) and abs(b) > 64:
                 raise _bad(text, f"shifts or raises by {b}", BeyondRangeError)
-            value = _BINARY[type(op)][1](a, b)
+            value = (_BINARY | _DIVIDED)[type(op)][1](a, b)
             if abs(value) >= _STEP_LIMIT:  # in every step: a tower of powers would take minutes
                 raise _bad(text, "goes beyond 64 bits, and on its way beyond 128", BeyondRangeError)
             return value
@@ -208,13 +220,14 @@ _ON_THE_SPOT = {
 def to_c(text: str, called: Mapping[str, str] | None = None) -> str:
     """The expression as C++ over ``long long`` variables named like the sizes, or as ``called`` says."""
     change = _Replaced({ast.dump(ast.Name(n, ast.Load())): ast.Name(c, ast.Load()) for n, c in (called or {}).items()})
-    return _to_c(cast("ast.expr", change.visit(copy.deepcopy(parse(text)))) if called else parse(text))
+    tree = parse(text, floating=True)
+    return _to_c(cast("ast.expr", change.visit(copy.deepcopy(tree))) if called else tree)
 
 
 def replaced(text: str, others: Mapping[str, str]) -> str:
     """The expression with other parts in the place of some: of names, or of whatever is written as a key is."""
-    change = _Replaced({ast.dump(parse(old)): parse(new) for old, new in others.items()})
-    tree = change.visit(copy.deepcopy(parse(text)))
+    change = _Replaced({ast.dump(parse(old, floating=True)): parse(new, floating=True) for old, new in others.items()})
+    tree = change.visit(copy.deepcopy(parse(text, floating=True)))
     return ast.unparse(tree) if change.found else text
 
 
@@ -234,12 +247,12 @@ class _Replaced(ast.NodeTransformer):
 
 def divisors(text: str) -> frozenset[int]:
     """The numbers that something is divided by: 512 in ``ceil_div(n, 512)``."""
-    return frozenset(cast("int", d.value) for d in _divisors(parse(text)))
+    return frozenset(cast("int", d.value) for d in _divisors(parse(text, floating=True)))
 
 
 def with_divisors(text: str, others: Mapping[int, int]) -> str:
     """The expression with other numbers in the place of those divisors."""
-    tree = copy.deepcopy(parse(text))
+    tree = copy.deepcopy(parse(text, floating=True))
     found = _divisors(tree)
     for one in found:
         one.value = others.get(cast("int", one.value), one.value)
@@ -262,6 +275,22 @@ def _divisors(tree: ast.expr) -> list[ast.Constant]:
     return found
 
 
+def _has_fraction(node: ast.expr) -> bool:
+    """Whether a value is a floating number in C; sizes are none."""
+    match node:
+        case ast.Constant(value=value):
+            return isinstance(value, float)
+        case ast.BinOp(op=ast.Div()) | ast.BinOp(op=ast.Pow(), right=ast.UnaryOp()):
+            return True
+        case ast.BinOp(left=left, right=right) | ast.IfExp(body=left, orelse=right):
+            return _has_fraction(left) or _has_fraction(right)
+        case ast.UnaryOp(operand=operand):
+            return _has_fraction(operand)
+        case ast.Call(args=args):
+            return any(map(_has_fraction, args))
+    return False
+
+
 def _to_c(node: ast.expr) -> str:
     match node:
         case ast.Constant(value=value):
@@ -270,6 +299,12 @@ def _to_c(node: ast.expr) -> str:
             return name
         case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int(power))) if 0 <= power <= 8:
             return "(" + " * ".join([_to_c(left)] * power or ["1LL"]) + ")"
+        case ast.BinOp(left=left, op=ast.Pow(), right=ast.UnaryOp(operand=ast.Constant(value=int(n)))) if n <= 8:
+            return f"(1.0 / ({' * '.join([f'(double){_to_c(left)}'] * n or ['1.0'])}))"
+        case ast.BinOp(left=left, op=ast.Pow(), right=right) if _has_fraction(node):
+            return f"pow((double){_to_c(left)}, (double){_to_c(right)})"
+        case ast.BinOp(left=left, op=ast.Div(), right=right):
+            return f"((double){_to_c(left)} / (double){_to_c(right)})"
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
             return f"{_ON_THE_SPOT['**']}({_to_c(left)}, {_to_c(right)})"
         case ast.BinOp(left=left, op=op, right=right):

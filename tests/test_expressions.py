@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fsr.errors import ContractError
-from fsr.expressions import divisors, evaluate, evaluate_int, fingerprint, names, replaced, to_c, with_divisors
+from fsr.expressions import divisors, evaluate, evaluate_int, fingerprint, names, parse, replaced, to_c, with_divisors
 
 SIZES = {"n": 1000, "m": 7, "k": 1}
 VALUES = [
@@ -89,7 +89,6 @@ def test_the_sizes_of_an_expression_are_told_without_its_functions() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("n / 2", "write // or ceil_div"),
         ("n +", "does not parse"),
         ("rows", r"'rows', which is no size of this contract \(sizes: n\)"),
         ("n // 0", "cannot be evaluated"),
@@ -111,15 +110,49 @@ def test_what_is_no_expression_is_refused_with_the_reason(text: str, why: str) -
     assert caught.value.fix
 
 
+DIVIDED = [
+    ("1 / n", 1 / 1000),
+    ("1 / (16 * m)", 1 / 112),
+    ("n / m / 2 - 1", 1000 / 14 - 1),
+    ("min(m / n, 0.5) * 2", 0.014),
+    ("(n if m > 3 else 1) / 8", 125),
+    ("(n // m) / 4", 35.5),
+    ("n ** -1 + m ** -2", 1 / 1000 + 1 / 49),
+    ("(m + 57) ** -0.5", 0.125),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), DIVIDED)
+def test_floating_numbers_may_be_divided(text: str, value: float) -> None:
+    assert evaluate(text, SIZES) == pytest.approx(value, rel=1e-15)
+    assert names(text) <= set(SIZES)
+
+
+@pytest.mark.parametrize("text", ["n / 2", "n // 2 + m / 1", "max(n / 2, 1)"])
+def test_whole_numbers_are_not_divided_by_a_slash(text: str) -> None:
+    for refuse in (parse, lambda text: evaluate_int(text, SIZES)):
+        with pytest.raises(ContractError, match="write // or ceil_div"):
+            refuse(text)
+
+
+@pytest.mark.parametrize("text", ["n / 2 // 3", "ceil_div(n / 2, 3)", "isqrt(n / 2)", "(n / 2) % 3"])
+def test_what_takes_whole_numbers_takes_no_fraction(text: str) -> None:
+    with pytest.raises(ContractError, match="write // or ceil_div"):
+        parse(text, floating=True)
+
+
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler is installed")
 def test_the_c_form_has_the_same_value(tmp_path: Path) -> None:
     sizes = "".join(f"long long {name} = {value}; " for name, value in SIZES.items())
     rows = "".join(f'printf("%lld\\n", (long long)({to_c(text)})); ' for text, _ in VALUES)
     source = tmp_path / "values.cpp"
-    source.write_text(f'#include <cstdio>\nint main() {{ {sizes}{rows}printf("%g\\n", {to_c("0.5 * n")}); }}\n')
+    rows += "".join(f'printf("%.15g\\n", {to_c(text)}); ' for text, _ in (("0.5 * n", 500), *DIVIDED))
+    source.write_text(f"#include <cstdio>\n#include <math.h>\nint main() {{ {sizes}{rows}}}\n")
     subprocess.run([str(COMPILER), str(source), "-o", str(tmp_path / "values")], check=True, timeout=200)
     told = subprocess.run([str(tmp_path / "values")], capture_output=True, text=True, check=True, timeout=200).stdout
-    assert told.split() == [*(str(value) for _, value in VALUES), "500"]
+    whole, divided = told.split()[: len(VALUES) + 1], told.split()[len(VALUES) + 1 :]
+    assert whole == [*(str(value) for _, value in VALUES), "500"]
+    assert [float(text) for text in divided] == pytest.approx([value for _, value in DIVIDED], rel=1e-14)
 
 
 def test_sizes_go_by_other_names_in_c_and_functions_by_their_own():

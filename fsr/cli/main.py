@@ -39,6 +39,14 @@ class Commands(click.Group):
         """In the order of the documentation."""
         return list(COMMANDS)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """--debug wherever it stands, as behind the command that failed; but not what ``lookup`` is given of nvcc's."""
+        stop = args.index("--") if "--" in args else len(args)
+        command = next((word for word in args[:stop] if not word.startswith("-")), "")
+        if command != "lookup" and "--debug" in args[:stop]:
+            args = ["--debug", *(word for word in args[:stop] if word != "--debug"), *args[stop:]]
+        return super().parse_args(ctx, args)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command, or None when there is none of that name."""
         if cmd_name not in COMMANDS:
@@ -55,7 +63,7 @@ class Commands(click.Group):
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="fsr")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@click.option("--debug", is_flag=True, help="Show tracebacks; may stand behind the command, too.")
 @click.pass_context
 def fsr(context: click.Context, debug: bool) -> None:
     """Feature Search and Reinforcement: takes a GPU kernel that works and gives back one that is faster and

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from fsr.contract.draft import inline, listed, quoted
 from fsr.contract.fields import VALUE_KEYS, Fields, constraints_of, did_you_mean
 from fsr.contract.model import Argument, Size
 from fsr.contract.symbols import Symbol, is_symbol
 from fsr.errors import ContractError
+from fsr.expressions import is_floating
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.records import Role
 from fsr.source.signature import Parameter, Signature
@@ -18,11 +20,15 @@ ARG_KEYS = ("dtype", "role", "shape", "value", "alignment", *VALUE_KEYS)
 ALL_DTYPES = tuple(BY_DTYPE)
 
 
+Seen = Callable[[str], Argument | None]  # a parameter as the code shows it, if it does
+
+
 def arguments_of(
-    top: Fields, signatures: Mapping[str, Signature], main: str, sizes: tuple[Size, ...], symbols: Mapping[str, Symbol]
-) -> tuple[Argument, ...]:
+    top: Fields, signatures: Mapping[str, Signature], main: str, sizes: tuple[Size, ...], symbols: Mapping[str, Symbol],
+    seen: Seen,
+) -> tuple[Argument, ...]:  # fmt: skip
     """Those of ``[args]``, in the kernel's order or, in a plan of several launches, the table's; scalars named like a
-    size need no entry. Raises ContractError."""
+    size need no entry. Raises ContractError, which shows an entry that is missing as it is ``seen``."""
     params_ = {p.name for one in signatures.values() for p in one.params}
     table = {n: v for n, v in top.table("args").items() if n in params_ or not is_symbol(n, v, symbols)}
     is_plan = isinstance(top.data.get("launch"), list)
@@ -47,7 +53,7 @@ def arguments_of(
                     "args", name, fix=did_you_mean(name, names),
                 )  # fmt: skip
     size_names = {s.name for s in sizes}
-    return tuple(_arg(top, name, table.get(name), known.get(name), size_names, signatures[main]) for name in names)
+    return tuple(_arg(top, name, table.get(name), known.get(name), size_names, seen) for name in names)
 
 
 def _passed(launches: list[Any], signatures: Mapping[str, Signature], main: str) -> Iterator[tuple[str, Parameter]]:
@@ -67,12 +73,12 @@ def _is_written(data: Any) -> bool:
     return isinstance(data, dict) and data.get("role") in (Role.OUT.value, Role.INOUT.value)
 
 
-def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[str], owner: Signature) -> Argument:
+def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[str], seen: Seen) -> Argument:
     implicit = param is not None and not param.pointer and name in sizes
     if data is None and not implicit:
         raise ContractError(
             f"the contract says nothing of the argument {name!r} ({param.type if param else '?'})",
-            expected=f"an entry in [args]: {_example(name, param, sizes)}",
+            expected=f"an entry in [args]: {_example(name, param, sizes, seen)}",
             where=top.raw.where("args"),
             fix="add it",
         )
@@ -80,8 +86,8 @@ def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[
     fields.only(ARG_KEYS)
     dtype, lanes = _dtype(fields, param)
     role = _role(fields, param)
-    value = fields.expression("value", name if implicit else None)
-    constraints = constraints_of(fields)
+    value = fields.expression("value", name if implicit else None, floating=is_floating(dtype))
+    constraints = constraints_of(fields, is_floating(dtype))
     shape: tuple[str, ...] = ()
     if role is not Role.SCALAR:
         if "shape" not in fields.data:
@@ -96,14 +102,21 @@ def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[
     alignment = fields.count("alignment", 0) or 0
     if alignment & (alignment - 1) or alignment > 256:
         raise fields.bad(f"the alignment of {name} is {alignment}", "a power of two up to 256", "alignment")
-    return Argument(name, dtype, role, shape, value, max(alignment, _natural(dtype, lanes)), constraints)
+    return Argument(name, dtype, role, shape, value, max(alignment, natural_alignment(dtype, lanes)), constraints)
 
 
-def _example(name: str, param: Parameter | None, sizes: set[str]) -> str:
-    size = next(iter(sorted(sizes)), "n")
+def _example(name: str, param: Parameter | None, sizes: set[str], seen: Seen) -> str:
     if param is None or param.pointer:
-        role = "in" if param is None or param.const else "out"
-        return f'{name} = {{role = "{role}", shape = ["{size}"]}}'
+        if (shown := seen(name)) is not None:
+            return f"{name} = {inline([('role', quoted(shown.role.value)), ('shape', listed(shown.shape))])}"
+        const = param is None or param.const
+        role, more = ("in", "") if const else ("?", '; role: "out" (written only) or "inout"')
+        of = f" (sizes: {', '.join(sorted(sizes))})" if sizes else ""
+        return (
+            f'{name} = {{role = "{role}", shape = ["?"]}}, with the extents in the place of "?" that the kernel\'s '
+            + (f"indices run over, outermost first{of}; the code does not show them{more}")
+        )
+    size = next(iter(sorted(sizes)), "n")
     if param.dtype and "int" in param.dtype:
         return f'{name} = {{value = "{size}"}} where it is a size, else its limits: {name} = {{low = 0, high = 100}}'
     return f"{name} = {{low = 0, high = 1}}"
@@ -134,7 +147,7 @@ def _dtype(fields: Fields, param: Parameter | None) -> tuple[str, int]:
     return dtype, param.lanes if param is not None and stated is None else 1
 
 
-def _natural(dtype: str, lanes: int) -> int:
+def natural_alignment(dtype: str, lanes: int) -> int:
     """Bytes of alignment that the type itself promises beyond its element: 16 for float4; 0 for plain types."""
     if lanes == 1:
         return 0

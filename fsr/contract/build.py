@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
     symbols = symbols_of(file, list(signatures))
     params = {p.name for one in signatures.values() for p in one.params}
     args = (
-        *arguments_of(top, signatures, main, sizes, symbols),
+        *arguments_of(top, signatures, main, sizes, symbols, _seen_in(file, main, sizes)),
         *stated_symbols(top, params, {s.name for s in sizes}, symbols),
     )
     plan = plan_of(top, signatures, main, args)
@@ -55,6 +55,17 @@ def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
         aliasing=_aliasing(top, args),
         origin=raw.origin,
     )
+
+
+def _seen_in(file: KernelFile, entry: str, sizes: tuple[Size, ...]) -> Callable[[str], Argument | None]:
+    """How the code shows an argument. The parser is loaded where that is asked."""
+
+    def seen(name: str) -> Argument | None:
+        from fsr.contract.infer.seen import seen_argument
+
+        return seen_argument(file, entry, name, {s.name for s in sizes})
+
+    return seen
 
 
 def _require_fitting(top: Fields, plan: Plan, args: tuple[Argument, ...], signatures: Mapping[str, Signature]) -> None:

@@ -79,11 +79,13 @@ class Fields:
             raise self.bad(f"{self.title}: {key} is {value!r}", "a number, at least 0", key)
         return None if value is None else float(value)
 
-    def expression(self, key: str, default: str | None = None) -> str | None:
-        """A size expression, or a number."""
-        return self.as_expression(self.data.get(key, default), key) if key in self.data or default is not None else None
+    def expression(self, key: str, default: str | None = None, *, floating: bool = False) -> str | None:
+        """A size expression, or a number; ``floating``: of a floating argument."""
+        if key not in self.data and default is None:
+            return None
+        return self.as_expression(self.data.get(key, default), key, floating=floating)
 
-    def as_expression(self, value: Any, *keys: str | int) -> str:
+    def as_expression(self, value: Any, *keys: str | int, floating: bool = False) -> str:
         """A TOML value as the text of a size expression, checked to be one."""
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise self.bad(
@@ -92,13 +94,13 @@ class Fields:
                 *keys,
             )
         text = repr(value) if isinstance(value, float) else str(value)
-        self.checked(text, *keys)
+        self.checked(text, *keys, floating=floating)
         return text
 
-    def checked(self, text: str, *keys: str | int) -> None:
+    def checked(self, text: str, *keys: str | int, floating: bool = False) -> None:
         """Parse an expression; its error gets the place where it stands."""
         try:
-            parse(text)
+            parse(text, floating)
         except ContractError as fault:
             raise relocated(fault, self.raw.where(*self.keys, *keys)) from None
 
@@ -135,11 +137,11 @@ def relocated(fault: ContractError, where: str) -> ContractError:
     return ContractError(fault.what, expected=fault.expected, where=where, fix=fault.fix)
 
 
-def constraints_of(fields: Fields) -> Constraints:
+def constraints_of(fields: Fields, floating: bool) -> Constraints:
     """What values an argument's table allows."""
     return Constraints(
-        low=fields.expression("low"),
-        high=fields.expression("high"),
+        low=fields.expression("low", floating=floating),
+        high=fields.expression("high", floating=floating),
         sorted=fields.flag("sorted"),
         nonnegative=fields.flag("nonnegative"),
         positive=fields.flag("positive"),

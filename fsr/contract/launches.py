@@ -8,7 +8,7 @@ from typing import Any
 
 from fsr.contract.fields import Fields, did_you_mean
 from fsr.contract.model import Argument
-from fsr.expressions import replaced
+from fsr.expressions import is_floating, replaced
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.records import STEP, Launch, Plan, ScalarArgument, Scratch
 from fsr.source.entry import spelt_out
@@ -89,11 +89,13 @@ def _plan_launch(
             inner = Fields(top.raw, arg, "launch", index, "args")
             inner.only(("dtype", "value"))
             dtype = inner.text("dtype", param.dtype) or "int32"
-            found.append(ScalarArgument(dtype, inner.as_expression(arg.get("value"), "value")))
+            value = inner.as_expression(arg.get("value"), "value", floating=is_floating(dtype))
+            found.append(ScalarArgument(dtype, value))
         elif isinstance(arg, str) and arg in named:
             found.append(arg)
         elif not param.pointer and isinstance(arg, str | int | float):
-            found.append(ScalarArgument(param.dtype or "int32", fields.as_expression(arg, "args")))
+            dtype = param.dtype or "int32"
+            found.append(ScalarArgument(dtype, fields.as_expression(arg, "args", floating=is_floating(dtype))))
         else:
             raise fields.bad(
                 f"the launch of {entry} passes {arg!r} for {param.name}", "one of: " + ", ".join(sorted(named)), "args",

@@ -11,7 +11,7 @@ from typing import Any
 from fsr.contract.model import Contract
 from fsr.contract.validate import validate
 from fsr.errors import ContractError, SourceError
-from fsr.expressions import parse
+from fsr.expressions import is_floating, parse
 from fsr.files import Unreadable, read_file
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.records import Launch, Plan, ScalarArgument, Scratch
@@ -90,7 +90,9 @@ class _Reader:
                 raise _bad(
                     self.path, f"has a {title} with the dtype {arg.get('dtype')!r}", "one of: " + ", ".join(BY_DTYPE)
                 )
-            return ScalarArgument(arg["dtype"], self.expression(arg.get("value"), title))
+            return ScalarArgument(
+                arg["dtype"], self.expression(arg.get("value"), title, floating=is_floating(arg["dtype"]))
+            )
         if arg not in known if isinstance(arg, str) else True:
             raise _bad(self.path, f"has a {title} with the argument {arg!r}", "one of: " + ", ".join(sorted(known)))
         return str(arg)
@@ -109,13 +111,13 @@ class _Reader:
         x, y, z = (self.expression(part, title) for part in parts)
         return x, y, z
 
-    def expression(self, value: Any, title: str) -> str:
+    def expression(self, value: Any, title: str, *, floating: bool = False) -> str:
         if not isinstance(value, str):
             raise _bad(
                 self.path, f"has a {title} with {value!r} for an expression", 'a text such as "ceil_div(n, 256)"'
             )
         try:
-            parse(value)
+            parse(value, floating)
         except ContractError as fault:
             raise ContractError(fault.what, expected=fault.expected, where=str(self.path), fix=fault.fix) from None
         return value

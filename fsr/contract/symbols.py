@@ -11,7 +11,7 @@ from fsr.contract.fields import VALUE_KEYS, Fields, constraints_of, did_you_mean
 from fsr.contract.host import HostScope, constants, to_expression
 from fsr.contract.model import Argument
 from fsr.errors import ContractError
-from fsr.expressions import evaluate_int
+from fsr.expressions import evaluate_int, is_floating
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.records import Role
 from fsr.source.constants import ConstantVariable, constant_variables
@@ -31,7 +31,7 @@ class Symbol:
     @property
     def clear(self) -> bool:
         """Whether values can be drawn for it without being told more: an integer may be an index or a size."""
-        return self.shape is not None and _floating(self.variable.dtype or "")
+        return self.shape is not None and is_floating(self.variable.dtype or "")
 
     def argument(self, name: str) -> Argument:
         """The argument, of any values."""
@@ -138,14 +138,11 @@ def _symbol(top: Fields, name: str, data: Any, symbols: Mapping[str, Symbol], si
         raise fields.bad(
             f"the shape of the __constant__ variable {name} is not known", "shape = [17], numbers", "shape"
         )
-    constraints = constraints_of(fields)
-    value = fields.expression("value", name if not symbol.variable.extents and name in sizes else None)
+    constraints = constraints_of(fields, is_floating(dtype))
+    own = name if not symbol.variable.extents and name in sizes else None
+    value = fields.expression("value", own, floating=is_floating(dtype))
     if value is not None:
         constraints = replace(constraints, low=value, high=value)
-    elif not _floating(dtype) and (constraints.low is None or constraints.high is None):
+    elif not is_floating(dtype) and (constraints.low is None or constraints.high is None):
         raise fields.bad(f"the integers of the __constant__ variable {name} have no limits", "low and high, or value")
     return Argument(name, dtype, Role.IN, tuple(shape), None, 0, constraints, symbol.variable.name)
-
-
-def _floating(dtype: str) -> bool:
-    return dtype.startswith(("float", "bfloat"))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fsr.contract.fields import relocated
 from fsr.contract.model import Contract, at_ends, dim3, repeats_of
 from fsr.errors import ContractError
-from fsr.expressions import evaluate, evaluate_int
+from fsr.expressions import evaluate, evaluate_int, is_floating, parse
 from fsr.records import STEP, Launch, Role
 
 MAX_BLOCK = (1024, 1024, 64)
@@ -93,9 +93,10 @@ def _arguments(contract: Contract, sizes: Mapping[str, int], label: str, place: 
                 expected=f"at most {MAX_ELEMENTS:,}", where=spot, fix="lower max or timed of its sizes",
             )  # fmt: skip
         if argument.value is not None:
-            _number(argument.value, sizes, place("args", argument.name, "value"))
+            _number(argument.value, sizes, place("args", argument.name, "value"), is_floating(argument.dtype))
+        spot, kind = place("args", argument.name, "low"), is_floating(argument.dtype)
         low, high = argument.constraints.low, argument.constraints.high
-        ends = [None if e is None else _number(e, sizes, place("args", argument.name, "low")) for e in (low, high)]
+        ends = [None if e is None else _number(e, sizes, spot, kind) for e in (low, high)]
         if ends[0] is not None and ends[1] is not None and ends[0] > ends[1] and math.prod(extents) > 0:
             raise ContractError(
                 f"the values of {argument.name} go from {ends[0]} to {ends[1]} at {label}",
@@ -120,7 +121,7 @@ def _launch(contract: Contract, launch: Launch, index: int, sizes: Mapping[str, 
         if not isinstance(arg, str):
             for step in (0, last):
                 known = {**sizes, STEP: step} if launch.repeated else sizes
-                _number(arg.value, known, place(*keys, "args"))
+                _number(arg.value, known, place(*keys, "args"), is_floating(arg.dtype))
 
 
 def _shape(launch: Launch, keys: tuple[str | int, ...], sizes: Mapping[str, int], label: str, place: Where) -> None:
@@ -166,8 +167,10 @@ def _at(text: str, sizes: Mapping[str, int], where: str) -> int:
         raise relocated(fault, where) from None
 
 
-def _number(text: str, sizes: Mapping[str, int], where: str) -> float:
+def _number(text: str, sizes: Mapping[str, int], where: str, floating: bool) -> float:
+    """``floating``: whether a floating number is meant, which may be divided by ``/``."""
     try:
+        parse(text, floating)
         return evaluate(text, sizes)
     except ContractError as fault:
         raise relocated(fault, where) from None

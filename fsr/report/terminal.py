@@ -21,10 +21,11 @@ from rich.table import Table
 from fsr.report.failing import failure_lines
 from fsr.report.words import (
     bottleneck_text,
-    counts_text,
+    defect_text,
     duration_text,
     model_text,
     ratio_text,
+    rejected_text,
     roofline_text,
     time_text,
 )
@@ -130,7 +131,7 @@ def progress_table(state: Shown) -> Table:
             "best so far", f"{time_text(state.best.time_ns)}  [bold]{ratio_text(state.speedup)}[/bold] {spread}"
         )
         table.add_row("by", " → ".join(state.best.proposal.candidate.actions) or "the original")
-    rejected = counts_text(state.rejected)
+    rejected = rejected_text(state.rejected)
     table.add_row("evaluated", f"{state.told} ({state.rate:.1f} a second)")
     table.add_row("rejected", rejected or "none")
     if len(state.shares) > 1:
@@ -174,10 +175,10 @@ def summary(result: Mapping[str, Any]) -> str:
     causes = (best or result["baseline"]).get("bottlenecks") or ()
     lines += [f"  held back  {bottleneck_text(causes[0])}"] if causes else []
     tests = result["tests"]
-    rejected = counts_text(result["rejected"]) or "none"
+    rejected = rejected_text(result["rejected"]) or "none"
     lines.append(f"  tests      {tests['passed']} of {tests['cases']} passed")
     lines.append(f"  evaluated  {result['evaluated']}; rejected: {rejected}")
-    lines += [f"  defect     {action}: {counts_text(counts)}" for action, counts in result["defects"].items()]
+    lines += [f"  refused    {defect_text(action, counts)}" for action, counts in result["defects"].items()]
     lines += [f"  model      {model_text(name, told)}" for name, told in result.get("models", {}).items()]
     lines += [f"  written    {path}" for path in result["files"].values()]
     lines += [f"  note       {note}" for note in result["notes"]]

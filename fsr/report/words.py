@@ -45,6 +45,11 @@ def bottleneck_text(cause: Mapping[str, Any]) -> str:
     return f"{cause['name']}, {100 * cause['share']:.0f} %: {cause['evidence']}{code}"
 
 
+def defect_text(action: str, counts: Mapping[str, int]) -> str:
+    """That candidates of one of fsr's own actions were not what they should have been, and whose fault that is."""
+    return f"candidates that fsr made with {action} ({counts_text(counts)}): a fault of fsr, none of your kernel"
+
+
 def model_text(name: str, told: Mapping[str, Any]) -> str:
     """What a model did and cost: '10 answers, 6 refused (4 prose, 2 unchanged), 4120 tokens, 8 s, $0.004'."""
     refused = told["refused"]
@@ -59,6 +64,15 @@ def model_text(name: str, told: Mapping[str, Any]) -> str:
     if told["dollars_a_gain"]:
         parts.append(f"${told['dollars_a_gain']:.4g} a gain")
     return f"{name}: {', '.join(parts)}" + (f"; rests: {told['rests']}" if told["rests"] else "")
+
+
+_REFUSED = {"invalid": "refused before they ran", "wrong": "refused by the tests"}
+
+
+def rejected_text(counts: Mapping[str, int]) -> str:
+    """What became of candidates that were not taken: '2 slow, 1 refused by the tests'. Words that could be taken as
+    said of the original are said of them."""
+    return counts_text({_REFUSED.get(name, name): count for name, count in counts.items()})
 
 
 def counts_text(counts: Mapping[str, int]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fsr.evaluation.elsewhere import SLOWER_ELSEWHERE
 from fsr.records import Outcome, Status, VerdictKind
-from fsr.report.words import counts_text, ratio_text
+from fsr.report.words import ratio_text, rejected_text
 from fsr.runs.promoting import reason
 from fsr.runs.state import Ended, RunState
 from fsr.search.proposal import Trial
@@ -31,13 +31,13 @@ def why(state: RunState, winner: Trial | None, *, actions: int, predicted: bool)
             f"nothing applied: none of the {actions} actions found a place in this kernel where it is sure to keep the "
             "result (docs/actions.md says what each looks for)"
         )
-    rejected = counts_text(state.rejected)
+    rejected = rejected_text(state.rejected)
     more = {Ended.BUDGET: "; a longer budget would try more", Ended.STOPPED: "; it was stopped early"}
     tail = more.get(state.ended, "") if state.ended is not None else ""
     near = "; those slower elsewhere were faster at the timed sizes only" if SLOWER_ELSEWHERE in state.rejected else ""
     told = f"none of the {state.told} candidates tried was faster than the original ({rejected or 'none was wrong'}"
     if state.told == 1:
-        told = f"the one candidate tried was not faster than the original ({rejected or 'it was right'}"
+        told = f"the one candidate tried was not faster than the original ({rejected or 'its results were right'}"
     return f"{told}{near}){tail}"
 
 

@@ -1,9 +1,13 @@
-"""The value of a preprocessor condition: integers and C's operators, after macros were replaced."""
+"""The value of a preprocessor condition: macros replaced, then integers and C's operators."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fsr.source.conditionals import directive_name
+from fsr.source.tokens import tokenize
 
 _LEVELS: tuple[dict[str, Callable[[int, int], int]], ...] = (
     {"||": lambda a, b: int(bool(a) or bool(b))},
@@ -119,3 +123,81 @@ _GONE = frozenset(["__DEVICE_EMULATION__"])  # nvcc's, for kernels run on a CPU:
 def of_headers(name: str) -> bool:
     """Whether a macro of that name may come with a compiler or with headers of C and CUDA."""
     return name not in _GONE and _HEADERS.fullmatch(name) is not None
+
+
+# Reserved names that compilers and their headers define and that the head of a kernel may ask for; what else looks like
+# one is its author's. Instruction sets of CPUs are left out.
+_COMPILERS = re.compile(
+    r"_+(CUDA|CUDACC|CUDART|CUB|THRUST|CCCL|NV|HIP|GNU|GCC|GX|CLANG|clang|LLVM|llvm|MSC|MSVC|WIN|INTEL|ICC|PGI|EDG"
+    r"|STD|std|STRICT|ANSI|OPTIMIZE|EXCEPTIONS|ELF|SSE|AVX|FMA|FLT|DBL|INT|SIZE|CHAR|BYTE|FAST|cpp|cplusplus|has"
+    r"|builtin|x86|i386|amd64|arm|ARM|aarch64|linux|unix|APPLE|MACH|BIG|LITTLE|LP64|DEVICE_LAUNCH|VECTOR|DRIVER|SM"
+    r"|COUNTER|FILE|LINE|DATE|TIME|VERSION|FINITE|NO|ORDER|POINTER|U?INT\w*|S?CHAR|SHRT|L?LONG|LDBL|WCHAR|PTRDIFF"
+    r"|PTX|GLIBC|gnu|func|VA|OPENMP|OPENACC|FSR|fsr)([_\d]|[A-Z]*_|$)\w*|\w+_[Hh](PP|pp)?_*"
+)
+
+
+def of_compilers(name: str) -> bool:
+    """As :func:`of_headers`, of a name in the head of a function that has several: ``__MY_DEBUG__`` is not theirs."""
+    return of_headers(name) and (not name.startswith("_") or _COMPILERS.fullmatch(name) is not None)
+
+
+def branch_holds(
+    directive: str, known: Mapping[str, str | None], foreign: Callable[[str], bool] = of_headers
+) -> bool | None:
+    """Whether an ``#if`` or ``#elif`` holds, given the object-like macros; None where it cannot be told. ``foreign``:
+    whether what is not known may be defined by others than the file."""
+    test, name = test_of(directive), directive_name(directive)
+    if name in ("ifdef", "ifndef", "elifdef", "elifndef"):
+        defined = _is_defined(test, known, foreign)
+        return None if defined is None else defined == (name in ("ifdef", "elifdef"))
+    words = _Asked(known, foreign).words([t.text for t in tokenize(test)])
+    try:
+        return None if words is None else value_of(words) != 0
+    except NotConstant:
+        return None
+
+
+def test_of(directive: str) -> str:
+    """What a conditional asks, without comments and line ends."""
+    text = re.sub(r"^#\s*\w*", "", directive)
+    return re.sub(r"/\*.*?\*/|//[^\n]*|\\\r?\n", " ", text, flags=re.DOTALL).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A condition's words with macros replaced."""
+
+    known: Mapping[str, str | None]
+    foreign: Callable[[str], bool]
+
+    def words(self, words: Sequence[str], depth: int = 0) -> list[str] | None:
+        """None where one names what is not known."""
+        found: list[str] = []
+        at = 0
+        while at < len(words):
+            word = words[at]
+            if word == "defined":
+                bracket = words[at + 1 : at + 2] == ["("]
+                name = "".join(words[at + 1 + bracket : at + 2 + bracket])
+                if (defined := _is_defined(name, self.known, self.foreign)) is None:
+                    return None
+                found.append(str(int(defined)))
+                at += 4 if bracket else 2
+                continue
+            if re.fullmatch(r"[A-Za-z_]\w*", word) and word not in ("true", "false"):
+                body = self.known.get(word, "" if self.foreign(word) else "0")
+                inner = self.words([t.text for t in tokenize(body)], depth + 1) if body and depth < 16 else None
+                if inner is None:
+                    return None
+                found += ["(", *inner, ")"]
+            else:
+                found.append(word)
+            at += 1
+        return found
+
+
+def _is_defined(name: str, known: Mapping[str, str | None], foreign: Callable[[str], bool]) -> bool | None:
+    """None where it cannot be told. What no file defines is not defined: no other header reaches a device unit."""
+    if name in known:
+        return None if known[name] is None else True
+    return None if foreign(name) else False

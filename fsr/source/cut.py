@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fsr.source.dynamic_shared import without_sizes
 from fsr.source.given import conditional_groups
 from fsr.source.items import parse_items
 from fsr.source.macros import Macro, read_define
@@ -42,7 +43,7 @@ _ALWAYS_FREE = frozenset({"define", "undef", "record", "alias"})
 
 @dataclass(frozen=True, slots=True)
 class UnitItem:
-    """One item of a unit and where it came from."""
+    """One item of a unit and where it came from. ``text``: the piece's, sized dynamic shared arrays open."""
 
     piece: Piece
     text: str
@@ -93,7 +94,7 @@ def cut(
         system = not quoted and not name.endswith((".cuh", ".hpp"))  # as far as a name tells
         if name and _header_needs(name) is None and not re.match(r"cuda|device_launch|vector_|helper_", name):
             (foreign if system else missing).append(name)
-    items = [UnitItem(p, p.text, p is kernel) for i, p in enumerate(pieces) if i in kept]
+    items = [UnitItem(p, without_sizes(p.text), p is kernel) for i, p in enumerate(pieces) if i in kept]
     text, origins = _emit(items)
     others_ = tuple(name for name in foreign if "." in name and name not in C_HEADERS)
     return DeviceUnit(entry, kernel.qualified(), text, tuple(items), origins, tuple(missing), others_)

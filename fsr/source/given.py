@@ -3,13 +3,15 @@ the file itself defines and does not."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from fsr.source.condition import NotConstant, of_headers, value_of
+from fsr.source.condition import branch_holds, test_of
 from fsr.source.conditionals import directive_name
+from fsr.source.inner_branches import with_head_decided
+from fsr.source.items import parse_items
 from fsr.source.macros import read_define
 from fsr.source.pieces import Piece, flatten, scan
 from fsr.source.tokens import tokenize
@@ -53,7 +55,7 @@ class _Deciding:
             group = self.groups.get(at)
             if group is None:
                 self.define(self.pieces[at], certain)
-                found.append(self.pieces[at])
+                found.append(self.with_one_head(self.pieces[at]))
                 at += 1
                 continue
             branches = list(zip(pairwise(group), self.compiled(group), strict=True))
@@ -79,9 +81,22 @@ class _Deciding:
     def kept_whole(self, group: Sequence[int]) -> bool:
         """Whether a conditional stands around a kernel and asks for none of the macros given."""
         texts = [self.pieces[i].text for i in group[:-1]]
-        if any(self.given & {t.text for t in tokenize(_test(text))} for text in texts):
+        if any(self.given & {t.text for t in tokenize(test_of(text))} for text in texts):
             return False
         return any("__global__" in self.pieces[i].text for i in range(group[0], group[-1]))
+
+    def with_one_head(self, piece: Piece) -> Piece:
+        """A function whose head stands in several branches, which may share its body, as it is compiled."""
+        if piece.item.kind not in ("function", "prototype"):
+            return piece
+        raw = piece.raw
+        text = with_head_decided(raw, self.known)
+        items = [] if text == raw else parse_items(text, strict=False)
+        if len(items) != 1 or items[0].kind != piece.item.kind:
+            return piece  # nothing is decided, or it is cut where no declaration ends: the compiler has the say
+        found, start = items[0], piece.item.start
+        body = None if found.body is None else found.body + start
+        return replace(piece, item=replace(found, start=start, end=piece.item.end, body=body), decided=text)
 
     def define(self, piece: Piece, certain: bool) -> None:
         if piece.item.kind == "undef":
@@ -92,57 +107,6 @@ class _Deciding:
             self.known[macro.name] = macro.body if certain and macro.params is None else None
             if macro.params is None and self.given & piece.item.uses:
                 self.given.add(macro.name)
-
-
-def branch_holds(directive: str, known: Mapping[str, str | None]) -> bool | None:
-    """Whether an ``#if`` or ``#elif`` holds, given the object-like macros; None where it cannot be told."""
-    test, name = _test(directive), directive_name(directive)
-    if name in ("ifdef", "ifndef", "elifdef", "elifndef"):
-        defined = _is_defined(test, known)
-        return None if defined is None else defined == (name in ("ifdef", "elifdef"))
-    words = _asked([t.text for t in tokenize(test)], known)
-    try:
-        return None if words is None else value_of(words) != 0
-    except NotConstant:
-        return None
-
-
-def _test(directive: str) -> str:
-    text = re.sub(r"^#\s*\w*", "", directive)
-    return re.sub(r"/\*.*?\*/|//[^\n]*|\\\r?\n", " ", text, flags=re.DOTALL).strip()
-
-
-def _asked(words: Sequence[str], known: Mapping[str, str | None], depth: int = 0) -> list[str] | None:
-    """The words of a condition with macros replaced; None where one names what is not known."""
-    found: list[str] = []
-    at = 0
-    while at < len(words):
-        word = words[at]
-        if word == "defined":
-            bracket = words[at + 1 : at + 2] == ["("]
-            name = "".join(words[at + 1 + bracket : at + 2 + bracket])
-            if (defined := _is_defined(name, known)) is None:
-                return None
-            found.append(str(int(defined)))
-            at += 4 if bracket else 2
-            continue
-        if re.fullmatch(r"[A-Za-z_]\w*", word) and word not in ("true", "false"):
-            body = known.get(word, "" if of_headers(word) else "0")
-            inner = _asked([t.text for t in tokenize(body)], known, depth + 1) if body and depth < 16 else None
-            if inner is None:
-                return None
-            found += ["(", *inner, ")"]
-        else:
-            found.append(word)
-        at += 1
-    return found
-
-
-def _is_defined(name: str, known: Mapping[str, str | None]) -> bool | None:
-    """None where it cannot be told. What no file defines is not defined: no other header reaches a device unit."""
-    if name in known:
-        return None if known[name] is None else True
-    return None if of_headers(name) else False
 
 
 def conditional_groups(pieces: Iterable[Piece]) -> list[list[int]]:

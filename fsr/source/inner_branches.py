@@ -1,16 +1,16 @@
 """Conditionals inside functions, decided by what the text itself defines.
 
-What is compiled is read from a copy in which directives and branches that are not compiled are blank: byte for byte as
-long, so that places in the copy are places in the text.
+What is compiled is read from a copy in which directives and branches that are not compiled are blank, as long as they
+were, so that places in the copy are places in the text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fsr.source.condition import branch_holds, of_compilers, of_headers
 from fsr.source.conditionals import ELSE, IF, directive_name
-from fsr.source.given import branch_holds
 from fsr.source.macros import read_define
 from fsr.source.token import Token
 from fsr.source.tokens import tokenize
@@ -36,24 +36,44 @@ class _Open:
 
 
 def with_branches_decided(text: str) -> str:
-    """The copy. Conditionals that only a compiler can decide stay as they are."""
-    known: dict[str, str | None] = {}
+    """The copy, byte for byte as long. Conditionals that only a compiler can decide stay as they are."""
+    chars = list(text)
+    for start, end in _no_code(text, {}, of_headers):
+        chars[start:end] = [c if c in "\r\n" else " " * len(c.encode()) for c in text[start:end]]
+    return "".join(chars)
+
+
+def with_head_decided(text: str, known: Mapping[str, str | None]) -> str:
+    """The copy of a function whose head stands in several branches, character for character as long; the text itself
+    where no branch begins before its body. ``known``: what is defined ahead of it."""
+    brace = next((t.start for t in tokenize(text) if t.text == "{"), len(text))
+    if not any(t.start < brace and directive_name(t.text) in IF for t in tokenize(text) if t.kind == "directive"):
+        return text
+    chars = list(text)
+    for start, end in _no_code(text, known, of_compilers):
+        chars[start:end] = [c if c in "\r\n" else " " for c in text[start:end]]
+    return "".join(chars)
+
+
+def _no_code(text: str, known: Mapping[str, str | None], foreign: Callable[[str], bool]) -> list[tuple[int, int]]:
+    """The ranges of directives and branches that are not compiled."""
+    known = dict(known)
     stack, blank = list[_Open](), list[tuple[int, int]]()
     for token in (t for t in tokenize(text) if t.kind == "directive"):
         name = directive_name(token.text)
         certain = all(one.compiled for one in stack)
         if name in IF:
             stack.append(_Open())
-            stack[-1].begin(token, branch_holds(token.text, known))
+            stack[-1].begin(token, branch_holds(token.text, known, foreign))
         elif name in ELSE and stack:
-            stack[-1].begin(token, name == "else" or branch_holds(token.text, known))
+            stack[-1].begin(token, name == "else" or branch_holds(token.text, known, foreign))
         elif name == "endif" and stack:
             blank += _blanked(stack.pop().branches, token)
         elif name == "undef" or (macro := read_define(token.text)) is None:
             known |= dict.fromkeys(token.text.split()[1:2]) if name == "undef" else {}
         elif all(one.compiled is not False for one in stack):
             known[macro.name] = macro.body if certain and macro.params is None else None
-    return _without(text, blank)
+    return blank
 
 
 def _blanked(branches: Sequence[tuple[int, int, bool | None]], last: Token) -> list[tuple[int, int]]:
@@ -63,12 +83,3 @@ def _blanked(branches: Sequence[tuple[int, int, bool | None]], last: Token) -> l
     ends = [*(start for start, _, _ in branches[1:]), last.start]
     found = [(start, stop if holds else end) for (start, stop, holds), end in zip(branches, ends, strict=True)]
     return [*found, (last.start, last.end)]
-
-
-def _without(text: str, ranges: Sequence[tuple[int, int]]) -> str:
-    chars = list(text)
-    for start, end in ranges:
-        for at in range(start, end):
-            if text[at] not in "\r\n":
-                chars[at] = " " * len(text[at].encode())
-    return "".join(chars)

@@ -37,7 +37,8 @@ class SourceText:
 class Piece:
     """An item that is no container, the file it stands in, and the containers around it, outermost first.
 
-    ``via``: the #include items of the kernel file that brought it here, () for the kernel file itself.
+    ``via``: the #include items of the kernel file that brought it here, () for the kernel file itself. ``decided``: its
+    text with branches blank that are not compiled, as long as in the file; empty where nothing was decided in it.
     """
 
     source: SourceText
@@ -45,11 +46,18 @@ class Piece:
     scope: tuple[Item, ...] = ()
     scope_heads: tuple[str, ...] = ()
     via: tuple[Item, ...] = ()
+    decided: str = ""
+
+    @property
+    def raw(self) -> str:
+        """What is compiled of its text, in which a place in the file less the item's start is a place."""
+        return self.decided or self.source.text[self.item.start : self.item.end]
 
     @property
     def text(self) -> str:
         """The text with plain newlines and without undecodable bytes (those can stand only in comments)."""
-        return normalised(self.source.text[self.item.start : self.item.end])
+        plain = normalised(self.raw)
+        return "\n".join(line.rstrip() for line in plain.split("\n")) if self.decided else plain
 
     @property
     def where(self) -> str:
@@ -58,8 +66,12 @@ class Piece:
 
     def qualified(self) -> str:
         """The declared name with its namespaces: ``ns::k``."""
-        spaces = [name for scope in self.scope if scope.kind == "namespace" for name in scope.names]
-        return "::".join([*spaces, *self.item.names])
+        return "::".join([*self.namespaces, *self.item.names])
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """The names of the namespaces around it, outermost first."""
+        return tuple(name for scope in self.scope if scope.kind == "namespace" for name in scope.names)
 
 
 _C_HEADERS = """assert complex ctype errno fenv float inttypes iso646 limits locale math malloc memory pthread setjmp

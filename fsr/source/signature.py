@@ -52,10 +52,11 @@ def signature(file: KernelFile, entry: str) -> Signature:
     are more parameters than CUDA passes.
     """
     piece = file.find(entry)
-    text = piece.source.text[piece.item.start : piece.item.body]
-    tokens = taken(tokenize(text), {p.item.names[0] for p in file.pieces if p.item.kind == "define" and p.item.names})
+    defined = {p.item.names[0] for p in file.pieces if p.item.kind == "define" and p.item.names}
+    tokens = _head(taken(tokenize(piece.raw), defined))
     bound = _bind_template(tokens, entry, piece)
-    aliases = {**aliases_of((p.item.kind, p.text) for p in file.pieces), **bound}
+    declared = ((p.item.kind, p.text, p.namespaces) for p in file.pieces)
+    aliases = {**aliases_of(declared, piece.namespaces), **bound}
     head = strip_head(tokens)
     opening = parameters_at(head) or 0
     inside = head[opening + 1 : close_of(head, opening)]
@@ -69,6 +70,14 @@ def signature(file: KernelFile, entry: str) -> Signature:
             fix="pass one pointer to what the parameters hold",
         )  # fmt: skip
     return Signature(piece.qualified(), params, tuple(bound.items()), piece.where)
+
+
+def _head(tokens: Sequence[Token]) -> Sequence[Token]:
+    """What stands before the body. Of branches that share one, the brace that opens it may stand in any."""
+    at = 0
+    while at < len(tokens) and tokens[at].text != "{":
+        at = (close_of(tokens, at) or at) + 1 if tokens[at].text in ("(", "[") else at + 1
+    return tokens[:at]
 
 
 def _bind_template(tokens: Sequence[Token], entry: str, piece: Piece) -> dict[str, str]:

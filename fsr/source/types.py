@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from fsr.hardware.c_types import BY_SPELLING, LANES
-from fsr.source.items import flat, parse_items
+from fsr.source.items import CONTAINERS, Item, parse_items
 from fsr.source.macros import read_define
 from fsr.source.tokens import Token, close_of, spelt, tokenize
 
@@ -21,14 +21,28 @@ _FOREIGN = re.compile(r"^(::)?(cuda::)?(std::)?")
 
 @lru_cache(maxsize=64)
 def aliases(source: str) -> dict[str, str]:
-    """The type names that a text declares at file scope, by what they stand for. Raises nothing."""
-    return aliases_of((i.kind, source[i.start : i.end]) for i in flat(parse_items(source, strict=False)))
+    """The type names that a text declares at file scope and in namespaces, by what they stand for. Raises nothing."""
+    items = _scoped(parse_items(source, strict=False), ())
+    return aliases_of((i.kind, source[i.start : i.end], spaces) for i, spaces in items)
 
 
-def aliases_of(items: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """As :func:`aliases`, of (kind, text) of items; of a macro and a type with one name the type counts."""
-    found, macros = dict[str, str](), dict[str, str]()
-    for kind, text in items:
+def _scoped(items: Sequence[Item], spaces: tuple[str, ...]) -> Iterator[tuple[Item, tuple[str, ...]]]:
+    """All items that are no namespaces or linkage blocks, with the namespaces around each."""
+    for item in items:
+        if item.kind in CONTAINERS:
+            yield from _scoped(item.children, (*spaces, *(item.names if item.kind == "namespace" else ())))
+        else:
+            yield item, spaces
+
+
+def aliases_of(items: Iterable[tuple[str, str, tuple[str, ...]]], within: tuple[str, ...] = ()) -> dict[str, str]:
+    """As :func:`aliases`, of (kind, text, namespaces) of items; of a macro and a type with one name the type counts.
+
+    What a namespace declares goes by its bare name too, and by each that says a part of its namespaces: which of them
+    is right depends on where it stands. Of several types with one such name that of ``within`` counts, the namespaces
+    of who asks, or the last."""
+    found, nearest, macros = dict[str, str](), dict[str, tuple[int, str]](), dict[str, str]()
+    for kind, text, spaces in items:
         if kind == "define":
             macro = read_define(text)
             if macro is not None and macro.params is None and re.fullmatch(r"[A-Za-z_][\w: ]*", macro.body):
@@ -36,8 +50,10 @@ def aliases_of(items: Iterable[tuple[str, str]]) -> dict[str, str]:
         elif kind in ("alias", "record"):
             name, meaning = _declared(tokenize(text))
             if name and meaning:
-                found[name] = meaning
-    return macros | found
+                found |= {"::".join((*spaces[at:], name)): meaning for at in range(len(spaces) + 1)}
+                if within[: len(spaces)] == spaces and len(spaces) >= nearest.get(name, (0, ""))[0]:
+                    nearest[name] = len(spaces), meaning
+    return macros | found | {name: meaning for name, (_, meaning) in nearest.items()}
 
 
 def _declared(tokens: Sequence[Token]) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from fsr.source.tokens import tokenize
 from fsr.testgen.numbers import numbers
 
 MOST = 8
-_DYNAMIC = re.compile(r"extern\s+__shared__\s+([\w ]+?)\s*\w+\s*\[\s*\]")
+_DYNAMIC = re.compile(r"extern\s+__shared__\s+([\w ]+?)\s*\w+\s*\[")
 _WARP = 32
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from fsr.cache import connection
+from fsr.cli.main import fsr, run
 from fsr.errors import EXIT_FAILED, EXIT_MISSING_TOOL, EXIT_USAGE
 from tests.commandline import ROW_SUM, Command
 
@@ -84,6 +85,31 @@ def test_no_kernel(refused):
     message = refused("int main() { return 0; }\n", EXIT_USAGE)
     assert "no kernel" in message
     assert "__global__" in message
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_debug_stands_before_the_command_or_behind_it(cli, tmp_path, monkeypatch, before):
+    """With the traceback of a fault; without it, a fault of fsr itself says what to do, which works."""
+    (tmp_path / "kernel.cu").write_text(ROW_SUM)
+
+    def broken(*_: object, **__: object) -> None:
+        raise IndexError("at fault")
+
+    monkeypatch.setattr("fsr.contract.load.read_contract", broken)
+    told = cli("contract", tmp_path / "kernel.cu")
+    assert told.code == EXIT_FAILED
+    assert "a fault of fsr itself: IndexError: at fault" in told.err
+    assert "next: run again with --debug" in told.err
+    words = ["contract", str(tmp_path / "kernel.cu")]
+    with pytest.raises(IndexError, match="at fault"):
+        run(["--debug", *words] if before else [*words, "--debug"])
+
+
+def test_lookup_keeps_what_is_nvccs() -> None:
+    assert fsr.parse_args(fsr.context_class(fsr), ["lookup", "k.cu", "--", "--debug"])[-1] == "--debug"
+    context = fsr.context_class(fsr)
+    fsr.parse_args(context, ["lookup", "k.cu", "--debug"])
+    assert not context.params["debug"]
 
 
 def test_several_kernels_and_none_named(refused):

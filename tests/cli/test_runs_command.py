@@ -54,7 +54,7 @@ def test_list_has_the_newest_first_and_how_each_ended(cli, runs):
 def test_show(cli, runs):
     told = cli("runs", "show", RESULT["run"]).out
     assert "k is 3.00x as fast [2.50, 3.50] (predicted, sm_90)" in told
-    assert "2 wrong" in told
+    assert "2 refused by the tests" in told
     cut_off = cli("runs", "show", "20260102-120000-k-0002").out
     assert "fsr refine --resume 20260102-120000-k-0002" in cut_off
     assert json.loads(cli("runs", "show", RESULT["run"], "--json").out)["result"] == RESULT

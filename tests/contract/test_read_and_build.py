@@ -6,8 +6,10 @@ import pytest
 
 from fsr.backends.host.compiler import HostToolchain
 from fsr.contract.load import load_contract
+from fsr.contract.model import concrete_launches
+from fsr.contract.show import contract_toml
 from fsr.errors import ContractError, FsrError
-from fsr.records import Candidate, Image, Role, ScalarArgument, Scratch
+from fsr.records import Candidate, Image, Role, ScalarArgument, ScalarValue, Scratch
 from fsr.source.file import KernelFile
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -179,6 +181,61 @@ def test_integers_without_value_or_limits_are_refused():
     toml = GOOD.replace("[launch]", "mode = {}\n[launch]")
     with pytest.raises(ContractError, match="integer mode has neither"):
         load_contract(block(toml, kernel))
+
+
+def test_floating_values_and_limits_may_divide():
+    """Of floating arguments, in a block, in a plan and on the way back from what `fsr contract` shows."""
+    contract = load_contract(block(GOOD.replace("min = 0", "min = 1").replace("{low = -1", '{low = "-1 / n"')))
+    shown = contract_toml(contract)
+    again = load_contract(block(shown)).argument("a").constraints
+    assert (again.low, again.high) == ("-1 / n", "1.5")
+    with pytest.raises(ContractError, match="division by zero"):
+        load_contract(block(GOOD.replace("{low = -1, high = 1.5}", '{value = "1 / n"}')))
+    plan = (
+        GOOD.replace("[launch]", "[[launch]]").replace("min = 0", "min = 1").replace("a = {low = -1, high = 1.5}\n", "")
+    )
+    passing = load_contract(block(plan + 'args = ["x", "y", "n", "1 / n"]\n'))
+    assert passing.plan.launches[0].args[-1] == ScalarArgument("float32", "1 / n")
+    assert concrete_launches(passing.plan, passing, {"n": 3}, {})[0].args[-1] == ScalarValue("float32", 1 / 3)
+    with pytest.raises(ContractError, match="write // or ceil_div"):
+        load_contract(block(plan + 'args = ["x", "y", "n / 1", "1 / n"]\n'))
+
+
+@pytest.mark.parametrize(("name", "entry"), [
+    ("x", 'x = {role = "in", shape = ["n"]}'),
+    ("y", 'y = {role = "out", shape = ["n"]}'),
+])  # fmt: skip
+def test_the_entry_that_is_missing_is_shown_as_the_code_has_it(name, entry):
+    toml = "".join(f"{line}\n" for line in GOOD.splitlines() if not line.startswith(f"{name} ="))
+    with pytest.raises(ContractError) as told:
+        load_contract(block(toml.replace("[sizes]", "[sizes]\nbatch = 3")))
+    assert entry in told.value.expected
+
+
+PRODUCT = """
+__global__ void k(const float *__restrict__ x, const float *mask, const float *map, float *y, int batch, int d) {
+    const int ncols = batch * d, col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (col >= ncols) return;
+    const auto kept = (mask == NULL) ? 1.f : (*(mask + col));
+    y[col] = x[col] * kept + map[(int)x[col]];
+}
+"""
+
+
+@pytest.mark.parametrize(("name", "words"), [
+    ("mask", 'mask = {role = "in", shape = ["batch * d"]}'),
+    ("map", 'map = {role = "in", shape = ["?"]}, with the extents in the place of "?"'),
+])  # fmt: skip
+def test_a_missing_shape_is_a_product_or_not_known(name, words):
+    """Never the first size that there is."""
+    args = ("x", "mask", "map")
+    toml = 'sizes.batch = 3\nsizes.d = 5\n[args]\ny = {role = "out", shape = ["batch * d"]}\n' + "".join(
+        f'{other} = {{shape = ["batch * d"]}}\n' for other in args if other != name
+    )
+    with pytest.raises(ContractError, match=f"says nothing of the argument {name!r}") as told:
+        load_contract(block(toml + "[launch]\ngrid = 1\nblock = 32\n", PRODUCT))
+    assert words in told.value.expected
+    assert ("sizes: batch, d" in told.value.expected) == ("?" in words)
 
 
 def test_types_without_values_are_refused():

@@ -108,7 +108,9 @@ def test_the_summary_of_an_honest_unchanged_and_of_an_interruption():
     changes = {"best": None, "status": "unchanged", "files": {}, "rejected": {}, "interrupted": True}
     text = summary(SEARCHED | changes | {"why": "nothing applied", "defects": {"tile-permute": {"not compiled": 2}}})
     assert "why        nothing applied" in text
-    assert "defect     tile-permute: 2 not compiled" in text
+    assert (
+        "refused    candidates that fsr made with tile-permute (2 not compiled): a fault of fsr, none of your kernel"
+    ) in text
     assert text.startswith("unchanged: nothing faster than softmax was proven (measured, NVIDIA H200)")
     assert "rejected: none" in text
     assert "fsr refine --resume 20260101-120000-softmax-0001" in text

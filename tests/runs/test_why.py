@@ -70,11 +70,14 @@ def test_none_faster_counts_what_became_of_them() -> None:
         state.count(Outcome(status, "tests"))
     text = why(state, None, actions=34, predicted=False)
     assert "none of the 3 candidates tried was faster" in text
-    assert "2 slow, 1 wrong" in text
+    assert "2 slow, 1 refused by the tests" in text
     assert "timed sizes only" not in text
     state.count(Outcome(Status.SLOW, "screening", evidence={"kind": "slower elsewhere", "detail": "slower at n=3"}))
     text = why(state, None, actions=34, predicted=False)
-    assert "2 slow, 1 slower elsewhere, 1 wrong; those slower elsewhere were faster at the timed sizes only" in text
+    assert (
+        "2 slow, 1 slower elsewhere, 1 refused by the tests; those slower elsewhere were faster at the timed sizes only"
+        in text
+    )
     assert "a longer budget would try more" in text
 
 

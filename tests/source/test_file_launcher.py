@@ -125,6 +125,26 @@ block = 32
         assert nvcc(tmp_path, path.read_text() + text.replace("#pragma once", "")) == ""
 
 
+def test_a_floating_scalar_is_divided_as_one(tmp_path):
+    toml = """sizes.n = {min = 1, max = 64}
+[args]
+x = {role = "inout", shape = ["n"]}
+inv = {value = "1 / n"}
+[launch]
+grid = 1
+block = 32
+"""
+    path = tmp_path / "in.cu"
+    path.write_text("__global__ void k(float *x, int n, float inv) { x[0] = inv; }\n")
+    (tmp_path / "in.fsr.toml").write_text(toml)
+    contract = load_contract(path)
+    launch = replace(contract.plan.launches[0], args=("x", "n", ScalarArgument("float32", "n / 2 + n ** -1")))
+    header = launcher_header("k", contract, Plan((launch,)))
+    assert "inv == (float)((double)1LL / (double)n_size)" in header
+    assert "(float)(((double)n_size / (double)2LL) + (1.0 / ((double)n_size)))" in header
+    assert nvcc(tmp_path, path.read_text() + header.replace("#pragma once", "")) == ""
+
+
 def test_a_repeated_launch_is_a_loop(tmp_path):
     file = KernelFile.read(EXAMPLES / "saxpy.cu")
     contract = load_contract(file)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fsr.source.file import KernelFile
+from fsr.source.parse import parse_kernels
 from fsr.source.pieces import scan
 from fsr.source.signature import signature
 
@@ -114,6 +115,60 @@ def test_a_kernel_that_the_build_leaves_out_can_be_named() -> None:
     file = KernelFile(scan(Path("k.cu"), text + other))
     assert file.kernels == ("k", "other")
     assert KernelFile(scan(Path("k.cu"), text + other), (), ("FAST",)).kernels == ("k", "other")
+
+
+SHARED = """#ifdef DEBUG_IT
+__global__ void k(const float *x, float *y, int n, float *debug) {
+#else
+__global__ void k(const float *x, float *y, int n) {
+#endif
+    y[threadIdx.x] = x[0];
+#ifdef DEBUG_IT
+    debug[0] = 1;
+#endif
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "defines", "taken"),
+    [
+        (SHARED, (), False),
+        (SHARED, ("DEBUG_IT",), True),
+        ("#define DEBUG_IT\n" + SHARED, (), True),
+        (SHARED.replace("DEBUG_IT", "__DEBUG_IT__"), (), False),
+        (SHARED.replace("#ifdef", "#ifndef"), (), True),
+        (SHARED.replace("#else", "#elif 1"), (), False),
+        (SHARED.replace("#ifdef DEBUG_IT", "#if defined(DEBUG_IT) && DEBUG_IT > 1"), ("DEBUG_IT=2",), True),
+        (SHARED.replace("#ifdef DEBUG_IT", "#if FOO(3)"), (), True),  # left open: the first
+        ("namespace a {\n" + SHARED + "}\n", (), False),
+        (SHARED.replace("\n", "\r\n"), (), False),
+        (
+            "__global__ void k(const float *x, float *y, int n\n#ifdef A\n, float *debug\n#endif\n) { *y = n; }\n",
+            (),
+            False,
+        ),
+    ],
+)
+def test_heads_that_share_a_body_are_decided(text: str, defines: tuple[str, ...], taken: bool) -> None:
+    file = KernelFile(scan(Path("k.cu"), text), (), defines)
+    found = signature(file, "k")
+    assert [p.name for p in found.params] == ["x", "y", "n", *["debug"] * taken]
+    if "FOO" not in text:
+        form = parse_kernels(file.cut("k").text)["k"]
+        assert [p.name for p in form.params] == [p.name for p in found.params]
+        assert ("debug" in file.cut("k").text) == taken
+        assert "#if" not in file.cut("k").text
+    assert file.splice(file.cut("k"), file.cut("k").text) == text
+
+
+def test_a_changed_kernel_takes_the_place_of_all_its_heads() -> None:
+    file = KernelFile(scan(Path("k.cu"), "int before;\n" + SHARED + "int behind;\n"))
+    spliced = file.splice(file.cut("k"), file.cut("k").text.replace("x[0]", "x[1]"))
+    assert "x[1]" in spliced
+    assert "DEBUG_IT" not in spliced
+    assert spliced.startswith("int before;\n")
+    assert spliced.endswith("int behind;\n")
 
 
 def test_what_only_a_compiler_knows_stays() -> None:

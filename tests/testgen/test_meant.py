@@ -36,6 +36,7 @@ def test_dynamic_shared_memory_that_the_original_does_not_have_is_given_by_threa
     loop = "for (int r = blockIdx.x; r < rows; r += gridDim.x) s[threadIdx.x] = blockDim.x;"
     body = "{ extern __shared__ float s[]; " + loop + " }"
     assert ("rows", "64", "256") in launches(body)
+    assert launches(body.replace("s[]", "s[7]")) == launches(body)
     assert launches(body.replace("float s", "Unknown s")) == []
 
 

@@ -21,7 +21,10 @@ _DROPPED = re.compile(
     r"|\b__attribute__\s*\(\(.*?\)\)\)?|\[\[.*?\]\]",
     re.DOTALL,
 )
-_ARRAY = re.compile(r"^(?P<type>[^\[\]]*?)(?P<name>[A-Za-z_]\w*)\s*\[\s*\]\s*;$", re.DOTALL)
+_ARRAY = re.compile(
+    r"^(?P<type>[^\[\]]*?)(?P<name>[A-Za-z_]\w*)\s*\[(?P<extent>[^\[\]]*)\](?P<inner>(?:\s*\[[^\[\]]+\])*)\s*;$",
+    re.DOTALL,
+)
 
 
 def blank_comments(source: str) -> str:
@@ -37,11 +40,11 @@ def blank_comments(source: str) -> str:
 
 
 def rewrite_dynamic_shared(source: str) -> str:
-    """``extern __shared__ T name[];`` as a constant pointer, on the same lines. Declarations that are not a
-    single array of unknown bound stay as they are, for the compiler to refuse."""
+    """``extern __shared__ T name[];`` as a constant pointer, on the same lines, and ``T name[N]`` as a reference, which
+    has that size. Declarations that are not a single array stay as they are, for the compiler to refuse."""
     parts, end = [], 0
     for found in _EXTERN_SHARED.finditer(blank_comments(source)):
-        pointer = _as_pointer(found.group())
+        pointer = _in_its_place(found.group())
         if pointer is None:
             continue
         parts += [source[end : found.start()], pointer]
@@ -49,15 +52,20 @@ def rewrite_dynamic_shared(source: str) -> str:
     return "".join([*parts, source[end:]])
 
 
-def _as_pointer(declaration: str) -> str | None:
+def _in_its_place(declaration: str) -> str | None:
     flat = declaration.replace("\\\n", " \n")
     array = _ARRAY.match(_DROPPED.sub(" ", flat).strip())
     if array is None:
         return None
-    type_, name = " ".join(array["type"].split()), array["name"]
+    type_, name, extent, inner = (" ".join(array[part].split()) for part in ("type", "name", "extent", "inner"))
     # A macro's lines end in backslashes; they move behind the statement with the line breaks they belong to.
     breaks = "\\\n" * declaration.count("\\\n") or "\n" * declaration.count("\n")
-    return f"{type_} *const {name} = reinterpret_cast<{type_} *>(fsr_dynamic_shared);{breaks}"
+    if extent:
+        whole = f"[{extent}]{inner}"
+        return f"{type_} (&{name}){whole} = *reinterpret_cast<{type_} (*){whole}>(fsr_dynamic_shared);{breaks}"
+    of = f"(*){inner}" if inner else "*"
+    pointer = f"(*const {name}){inner}" if inner else f"*const {name}"
+    return f"{type_} {pointer} = reinterpret_cast<{type_} {of}>(fsr_dynamic_shared);{breaks}"
 
 
 def unit_text(source: str, entries: Sequence[str], definitions: Sequence[str] = ()) -> str:

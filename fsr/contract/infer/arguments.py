@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from fsr.analysis.polynomial import Poly, constant
 from fsr.analysis.ranges import Reach
 from fsr.analysis.shapes import shape_of
+from fsr.contract.arguments import natural_alignment
 from fsr.contract.host import passed_number
 from fsr.contract.infer.finding import Finding
 from fsr.contract.model import Argument, Constraints
@@ -42,7 +43,10 @@ def argument(found: Finding, param: Parameter) -> Argument | None:
     if shape is None:
         return None
     extents = tuple(_as_written(p.text(), found.form) for p in shape)
-    return Argument(param.name, param.dtype, _role(found, param, accesses, shape), extents)
+    if param.lanes > 1:  # of a float4 the contract counts the elements
+        extents = (*extents, str(param.lanes))
+    alignment = natural_alignment(param.dtype, param.lanes)
+    return Argument(param.name, param.dtype, _role(found, param, accesses, shape), extents, None, alignment)
 
 
 def _as_written(extent: str, form: KernelForm) -> str:

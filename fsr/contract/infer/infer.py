@@ -35,13 +35,7 @@ def infer(file: KernelFile, entry: str | None = None) -> Contract:
     lists the open points and holds a block with the gaps marked ``"?"``.
     """
     name = _entry(file, entry)
-    parsed = _parsed(file, name)
-    found = Finding(file, signature(file, name), parsed)
-    take_launch(found, name)
-    known = {**constants(file)} | {k: int(v) for k, v in found.signature.template if re.fullmatch(r"\d+", v)}
-    known |= {k: known[v] for k, v in found.signature.template if v in known}
-    found.walk = walk_kernel(parsed, known, block_extents(found.launch))
-    bound_indices(found, name)
+    found = walked(file, name)
     args = [argument(found, p) for p in found.signature.params]
     sizes = sizes_of(found, args)
     need_sizes(found, sizes)
@@ -59,6 +53,18 @@ def infer(file: KernelFile, entry: str | None = None) -> Contract:
         tolerance=Tolerance(sum_length=length),
         origin=Origin("inferred", str(file.path), int(found.signature.where.rsplit(":", 1)[1])),
     )
+
+
+def walked(file: KernelFile, name: str) -> Finding:
+    """What is seen of a kernel's accesses, and of how the file launches it. Raises SourceError."""
+    parsed = _parsed(file, name)
+    found = Finding(file, signature(file, name), parsed)
+    take_launch(found, name)
+    known = {**constants(file)} | {k: int(v) for k, v in found.signature.template if re.fullmatch(r"\d+", v)}
+    known |= {k: known[v] for k, v in found.signature.template if v in known}
+    found.walk = walk_kernel(parsed, known, block_extents(found.launch))
+    bound_indices(found, name)
+    return found
 
 
 def _entry(file: KernelFile, entry: str | None) -> str:

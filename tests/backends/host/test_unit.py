@@ -24,6 +24,18 @@ from fsr.backends.host.unit import blank_comments, rewrite_dynamic_shared, unit_
             "extern __shared__ std::pair<int, T> s[];",
             "std::pair<int, T> *const s = reinterpret_cast<std::pair<int, T> *>(fsr_dynamic_shared);",
         ),
+        (
+            "extern __shared__ float s[16 + (N * 2)];",
+            "float (&s)[16 + (N * 2)] = *reinterpret_cast<float (*)[16 + (N * 2)]>(fsr_dynamic_shared);",
+        ),
+        (
+            "extern __shared__ float s[2] [N];",
+            "float (&s)[2][N] = *reinterpret_cast<float (*)[2][N]>(fsr_dynamic_shared);",
+        ),
+        (
+            "extern __shared__ float s[][N];",
+            "float (*const s)[N] = reinterpret_cast<float (*)[N]>(fsr_dynamic_shared);",
+        ),
         ("extern __shared__ alignas(sizeof(T)) T s[];", "T *const s = reinterpret_cast<T *>(fsr_dynamic_shared);"),
     ],
 )

@@ -35,6 +35,14 @@ def test_what_is_inferred_agrees_with_what_is_stated(name):
     assert found.origin.kind == "inferred"
 
 
+def test_vectors_have_their_elements_as_the_last_extent():
+    text = "__global__ void k(const float4 *x, float *y, uchar3 *z, int n) { "
+    body = "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) { y[i] = x[i].x; z[i] = make_uchar3(1, 2, 3); } }"
+    found = inferred(text + body)
+    assert shapes(found) == {"x": ("n", "4"), "y": ("n",), "z": ("n", "3")}
+    assert [a.alignment for a in found.buffers()] == [16, 0, 1]
+
+
 def test_the_launch_in_the_file_is_taken():
     contract = load_contract(EXAMPLES / "scale_bias.cu")
     (launch,) = contract.plan.launches
