@@ -3,7 +3,8 @@ which speak of the place of a thread or hide something."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -40,9 +41,9 @@ _WORDS = CONSTANTS | frozenset(["float", "double", "int", "unsigned", "long", "s
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """The functions of a file. ``own``: every name it defines, which CUDA's function of that name is not meant by;
-    ``pure``: those of them whose value depends on their arguments alone; ``local``: those, and the ones that may
-    besides read and write through pointers that they are given."""
+    """The functions of a file, those of its records by ``Record::name``. ``own``: every name it defines, which CUDA's
+    function of that name is not meant by; ``pure``: those of them whose value depends on their arguments alone;
+    ``local``: those, and the ones that may besides read and write through pointers that they are given."""
 
     own: frozenset[str] = frozenset()
     pure: frozenset[str] = frozenset()
@@ -54,7 +55,7 @@ class Functions:
 
     def only_computes(self, name: str) -> bool:
         """Whether a call of the name computes a value from its arguments and does nothing else."""
-        return name in self.pure or self.builtin(name)
+        return _of_record(name) in self.pure or self.builtin(name)
 
     def calls_builtins(self, e: Expr) -> bool:
         """Whether every call within the expression is of a function of CUDA's that only computes."""
@@ -70,7 +71,8 @@ class Functions:
         if not isinstance(e.callee, Name):
             return False
         name = e.callee.text
-        return self.builtin(name) or name in self.local | types or (name in INTO and name not in self.own)
+        known = name in types or _of_record(name) in self.local
+        return known or self.builtin(name) or (name in INTO and name not in self.own)
 
 
 NO_FUNCTIONS = Functions()
@@ -79,7 +81,9 @@ NO_FUNCTIONS = Functions()
 @lru_cache(maxsize=64)
 def functions_of(source: str) -> Functions:
     """The functions of a translation unit, device functions and function-like macros of one expression."""
-    defined = parse_device_functions(source)
+    members = _of_records(source)
+    numbered = {f"{name}#{n}": form for name, forms in members.items() for n, form in enumerate(forms)}
+    defined = {**parse_device_functions(source), **numbered}
     written = {**defined, **_macro_functions(source)}
     own = frozenset(written) | {m.name for m in macros(source)}
     pure = _pure(_shown(written, source), own)
@@ -88,8 +92,39 @@ def functions_of(source: str) -> Functions:
         found = Functions(own, pure, frozenset(alone))
         steady = {n for n in alone if n in pure or all(found.stays_in_thread(e) for e in walk_exprs(defined[n].body))}
         if steady == alone:
-            return found
+            return Functions(own, *(names | _whole(members, names) for names in (pure, frozenset(alone))))
         alone = steady
+
+
+def _whole(members: Mapping[str, Sequence[KernelForm]], names: frozenset[str]) -> frozenset[str]:
+    """The functions of records of which every specialisation is among the names."""
+    return frozenset(name for name, forms in members.items() if all(f"{name}#{n}" in names for n in range(len(forms))))
+
+
+_ACCESS = re.compile(r"\b(?:public|private|protected)\s*:(?!:)")
+_TEMPLATE_ARGUMENTS = re.compile(r"<[^<>]*>")
+
+
+def _of_record(name: str) -> str:
+    """``Record::name`` of a name with namespaces and template arguments; a name without any as it is."""
+    while name != (plain := _TEMPLATE_ARGUMENTS.sub("", name)):
+        name = plain
+    return "::".join(name.split("::")[-2:])
+
+
+def _of_records(source: str) -> Mapping[str, list[KernelForm]]:
+    """The functions that stand in records, by ``Record::name``: one of each specialisation that has it."""
+    found = dict[str, list[KernelForm]]()
+    try:
+        records = [i for item in parse_items(source) for i in item.walk() if i.kind == "record" and len(i.names) == 1]
+    except FsrError:
+        return found
+    for record in records:
+        text = source[record.start : record.end]
+        inside = text[text.find("{") + 1 : text.rfind("}")]
+        for name, form in parse_device_functions(_ACCESS.sub("", inside)).items():
+            found.setdefault(f"{record.names[0]}::{name}", []).append(form)
+    return found
 
 
 def _shown(functions: Mapping[str, KernelForm], source: str) -> Mapping[str, KernelForm]:
@@ -178,17 +213,24 @@ def _is_local(form: KernelForm) -> bool:
 
 
 @lru_cache(maxsize=64)
-def names_defined(source: str) -> frozenset[str]:
-    """Names of the functions, types and macros that stand in a text; none where it does not scan."""
+def names_defined(source: str, kind: str = "") -> frozenset[str]:
+    """Names of the functions, types and macros that stand in a text, or of one kind of items; none where it does not
+    scan."""
     try:
-        return frozenset(name for item in parse_items(source) for i in item.walk() for name in i.names)
+        items = [i for item in parse_items(source) for i in item.walk()]
     except FsrError:
         return frozenset()
+    return frozenset(name for i in items if kind in ("", i.kind) for name in i.names)
 
 
 def own_name(name: str) -> str:
     """A function's name without the file's namespaces; that of a library's as it is."""
     return name if name.startswith(("std::", "cuda::", "::")) else name.rsplit("::", 1)[-1]
+
+
+def record_of(name: str) -> str:
+    """The record of a function's name, ``Record`` of ``ns::Record<T>::name``; or a namespace, or nothing."""
+    return _of_record(name).rpartition("::")[0]
 
 
 @lru_cache(maxsize=64)

@@ -43,6 +43,7 @@ BLOCK_S = 2.0  # what the chosen blocks of one run may take
 LANDMARKS = (15, 16, 20, 23, 24, 31, 32)  # powers of two where an index may overflow, or is told apart
 MOST_NAMED = 6  # numbers of the candidate's
 RANDOM_BLOCKS, SEARCHED = 24, 34
+BESIDE = 6  # blocks on either side of one that writes nothing, that are asked in its place
 GROSS = {2: 0.25, 4: 2.0**-6, 8: 2.0**-6}  # of an element's size, or of what is usual among them
 WHOLE_ELEMENTS = 5 << 23  # of all buffers together: two arrays of a little more than 2^24
 WHOLE_S, SLOWER = 6.0, 3.0  # what that may take the original, and a candidate times as long
@@ -301,6 +302,17 @@ def _in_steps(subject: _Kernel, name: str, target: int) -> int | None:
     return block if block < subject.grid else None
 
 
+def _writing(subject: _Kernel, name: str, low: int, high: int) -> tuple[int, Written]:
+    """The block in the middle of some and what it writes; one beside it where it writes nothing, as threads beyond the
+    end of a line, when lines follow one another, make up whole blocks in the midst of others."""
+    middle = (low + high) // 2
+    beside = [middle, *(middle + sign * n for n in range(1, BESIDE + 1) for sign in (-1, 1))]
+    for block in beside:
+        if low <= block <= high and len((got := subject.run([block]))[name][0]):
+            return block, got
+    return middle, subject.run([middle])
+
+
 def _searched(case: Case, subject: _Kernel, name: str, target: int, wanted: tuple[Array, Array]) -> CaseFailure | None:
     """Look for the block that writes an element which none wrote yet: where it stands if blocks go over the data in
     steps, or each writes as many elements; by bisection, as blocks mostly come in the order of what they write; and at
@@ -313,8 +325,7 @@ def _searched(case: Case, subject: _Kernel, name: str, target: int, wanted: tupl
     for _ in range(SEARCHED):
         if low > high:
             break
-        middle = (low + high) // 2
-        got = subject.run([middle])
+        middle, got = _writing(subject, name, low, high)
         places = got[name][0]
         if len(places) and target > int(places[-1]):
             low = middle + 1

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from fsr.source.form import Assign, Declare, Expr, For, Name, OpaqueStmt, Stmt, Unary
+from fsr.source.form import Assign, Declare, Expr, For, Literal, Name, OpaqueStmt, Stmt, Unary
 from fsr.source.mapping import with_blocks
 from fsr.source.walk import (
     Block,
@@ -21,8 +21,9 @@ from fsr.source.walk import (
 
 
 def narrowed(body: Block) -> Block:
-    """The statements with each variable that is declared without a value declared where it gets one, if that is before
-    all else that may happen to it. A variable of several blocks, each of which sets it first, becomes one in each."""
+    """The statements with each variable that is declared without a value, or with a number that nobody reads, declared
+    where it gets one, if that is before all else that may happen to it. A variable of several blocks, each of which
+    sets it first, becomes one in each."""
     if any(isinstance(s, OpaqueStmt) for s in walk_stmts(body)):
         return body  # it may jump
     times = Counter([s.name for s in walk_stmts(body) if isinstance(s, Declare)])
@@ -35,11 +36,16 @@ def _level(body: Block, single: frozenset[str]) -> Block:
     found = list[Stmt](body)
     for s in body:
         match s:
-            case Declare(init=None, dims=(), qualifiers=()) if s.name in single and "&" not in s.type:
+            case Declare(init=init, dims=(), qualifiers=()) if s.name in single and "&" not in s.type and _told(init):
                 at = next(i for i, other in enumerate(found) if other is s)
                 rest = _set_first(found[at + 1 :], s)
                 found = found if rest is None else [*found[:at], *rest]
     return tuple(with_blocks(s, lambda block: _level(block, single)) for s in found)
+
+
+def _told(init: Expr | None) -> bool:
+    """Whether a variable has no value yet, or a number: nobody misses it where another is set before all else."""
+    return init is None or isinstance(init, Literal) or (isinstance(init, Unary) and isinstance(init.operand, Literal))
 
 
 def _set_first(body: Iterable[Stmt], own: Declare) -> list[Stmt] | None:

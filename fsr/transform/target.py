@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
 
@@ -18,6 +18,7 @@ from fsr.contract.model import Argument, Contract
 from fsr.records import Candidate, Launch, Role, ScalarArgument
 from fsr.source.entry import function_name
 from fsr.source.form import Binary, Call, Cast, Declare, Expr, Index, KernelForm, Name, Ternary
+from fsr.source.narrowing import narrowed
 from fsr.source.walk import base_name, identifiers, integer, taken_names, walk_stmts
 from fsr.transform.placement import Placed, placed
 from fsr.transform.protocol import Move, Subject
@@ -232,7 +233,8 @@ def _target_for(subject: Subject, kernel: KernelForm) -> Target | None:
     ):
         return None
     region = f"kernel:{kernel.name}" if len(launches) > 1 else "kernel"
-    return Target(kernel, found[0], subject.candidate, subject.contract, region)
+    # Where old habits declare all variables at the head, none would be a turn's own.
+    return Target(replace(kernel, body=narrowed(kernel.body)), found[0], subject.candidate, subject.contract, region)
 
 
 def targets(subject: Subject) -> Iterator[Target]:

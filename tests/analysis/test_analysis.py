@@ -12,7 +12,7 @@ from fsr.analysis.polynomial import constant
 from fsr.analysis.threads import global_ids, guard_of, negation
 from fsr.analysis.uniform import Uniformity
 from fsr.source.emit import emit_expr
-from fsr.source.form import Name
+from fsr.source.form import Call, Name
 from fsr.source.parse import parse_kernels
 from fsr.source.walk import loop_regions
 
@@ -199,6 +199,24 @@ def test_functions_of_one_thread():
     __device__ float odd(float v) { asm("nop;"); return v; }
     """
     assert functions_of(source).local == {"SQ", "plain", "outer"}
+
+
+def test_functions_of_records_are_known_where_every_specialisation_is():
+    source = """
+    namespace traits {
+    template <typename T> struct Limits {};
+    template <> struct Limits<float> { public: static __device__ float least() { return -1e30f; }
+        static __device__ float here() { return 1.0f; } };
+    template <> struct Limits<double> { static __device__ double least() { return -1e300; }
+        static __device__ double here() { return threadIdx.x; } };
+    struct Ops { static __device__ float root(const float &v) { return sqrtf(v); } };
+    }
+    """
+    found = functions_of(source)
+    least, here, root = "traits::Limits<T>::least", "Limits<float>::here", "traits::Ops::root"
+    assert [found.only_computes(n) for n in (least, here, root)] == [True, False, False]
+    calls = [Call(Name(n), ()) for n in (least, here, root, "Limits<float>::other", "least")]
+    assert [found.stays_in_thread(e) for e in calls] == [True, False, True, False, False]
 
 
 def test_a_files_own_function_is_not_cudas_of_that_name():

@@ -57,7 +57,33 @@ FROM_ONE = """
 FLAT = {"grid": '["ceil_div(channels, 32)", "ceil_div(images, 4)"]', "block": "[32, 4]"}
 
 
-@pytest.mark.parametrize("text", [kernel(WALK), kernel(FROM_ONE, **FLAT)], ids=["a row a thread", "two dimensions"])
+OLD_HABITS = """
+    int t = 0, n = 0, place = 0;
+    float most, scale;
+    const int b = blockIdx.x, c = threadIdx.x;
+    for (t = 0; t < T; ++t) {
+        most = Limits<float>::least();
+        for (n = 0; n < 3; n++) {
+            scale = n + 1.0f;
+            if (u[(b * T + t) * C + (c + n) % C] * scale > most) {
+                most = u[(b * T + t) * C + (c + n) % C] * scale;
+                place = n;
+            }
+        }
+        v[(b * T + t) * C + c] = most + place;
+    }
+"""
+LIMITS = """
+template <typename T> struct Limits {};
+template <> struct Limits<float> { static __device__ float least() { return -3.402823466e+38F; } };
+template <> struct Limits<double> { static __device__ double least() { return -1e300; } };
+__global__ void k("""
+OF_OLD = kernel(OLD_HABITS).replace("__global__ void k(", LIMITS)
+
+
+@pytest.mark.parametrize(
+    "text", [kernel(WALK), kernel(FROM_ONE, **FLAT), OF_OLD], ids=["a row a thread", "two dimensions", "old habits"]
+)
 def test_every_turn_runs_once_with_the_ids_of_before(text: str, subject_from, runner) -> None:
     subject, action = subject_from(text), SpreadLoop()
     moves = list(action.moves(subject))
@@ -94,6 +120,21 @@ def test_few_threads_promise_more_than_many(subject_from) -> None:
 def test_no_move_where_turns_or_threads_depend_on_one_another(old: str, new: str, subject_from) -> None:
     assert old in WALK
     assert list(SpreadLoop().moves(subject_from(kernel(WALK.replace(old, new))))) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("most = Limits<float>::least();", "if (t == 0) most = 0.0f;"),  # a running maximum
+        ("place = n;", "place += n;"),
+        ("place = n;", "} if (u[b * C + t] > 0.0f) { place = t;"),  # the last turn of which something holds
+        ("        v[", "        if (place > 1) most = 0.0f; scale = v["),  # nothing is written, and the place is read
+    ],
+)
+def test_no_move_where_a_turn_finds_what_another_left(old: str, new: str, subject_from) -> None:
+    assert old in OLD_HABITS
+    text = OF_OLD.replace(OLD_HABITS, OLD_HABITS.replace(old, new) + ("v[c] = place;" if "scale = v" in new else ""))
+    assert list(SpreadLoop().moves(subject_from(text))) == []
 
 
 def test_no_move_where_the_launch_stays(subject_from) -> None:

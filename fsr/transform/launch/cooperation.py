@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fsr.analysis.functions import names_defined, own_name, thread_aware
+from fsr.analysis.functions import names_defined, own_name, record_of, thread_aware
 from fsr.source.form import Call, Declare, Expr, Name
 from fsr.source.walk import (
     BUILTINS,
@@ -36,10 +36,13 @@ def cooperate_in(target: Target, body: Block) -> bool:
         return True
     aware = thread_aware(target.source) - {target.kernel.name}
     # Whatever else they do, unless they call what stands elsewhere.
-    own = frozenset[str]() if _FOREIGN.search(target.source) else names_defined(target.source) - aware
+    foreign = _FOREIGN.search(target.source) is not None
+    own = frozenset[str]() if foreign else names_defined(target.source) - aware
+    records = own & names_defined(target.source, "record")
 
     def alone(e: Expr) -> bool:
-        called = isinstance(e, Call) and isinstance(e.callee, Name) and own_name(e.callee.text) in own
+        name = e.callee.text if isinstance(e, Call) and isinstance(e.callee, Name) else ""
+        called = own_name(name) in own or record_of(name) in records
         return called or target.functions.stays_in_thread(e, target.type_names)
 
     if not all(map(alone, walk_exprs(body))):

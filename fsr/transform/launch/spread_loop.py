@@ -32,7 +32,17 @@ from fsr.source.form import (
     While,
 )
 from fsr.source.mapping import replace_stmt
-from fsr.source.walk import Block, fresh, integer, is_zero, outermost_loops, walk_stmts
+from fsr.source.walk import (
+    Block,
+    base_name,
+    fresh,
+    integer,
+    is_zero,
+    names_in,
+    names_mentioned,
+    outermost_loops,
+    walk_stmts,
+)
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.launch.pointwise import id_expression
 from fsr.transform.launch.told_ids import ids_in, with_ids
@@ -50,9 +60,10 @@ _MOST_GAIN, _LEAST_GAIN = 6.0, 1.1
 
 @dataclass(frozen=True)
 class _Spread:
-    """``loop``: whose turns are spread; ``turns``: over how many threads, as a size expression; ``threads``: those of
-    the launch."""
+    """``body``: of the kernel; ``loop``: of it, whose turns are spread; ``turns``: over how many threads, as a size
+    expression; ``threads``: those of the launch."""
 
+    body: Block
     loop: For
     turns: str
     threads: str
@@ -132,7 +143,7 @@ class _Made:
         first_turn: Expr = Cast("int", Name(turn), "c")
         start = first_turn if is_zero(loop.start) else Binary("+", loop.start, first_turn)
         one = replace(loop, start=start, step=Cast("int", turns, "c"), pragmas=())
-        kept = replace_stmt(self.target.kernel.body, loop, (one,))
+        kept = replace_stmt(spread.body, loop, (one,))
         turn_by, rest_by = ("%", "/") if self.order == "inner" else ("/", "%")
         mine = (
             Declare("const unsigned int", turn, Binary(turn_by, Name(thread), before)),
@@ -147,7 +158,7 @@ class _Made:
     def _ids(self, rest: Name) -> tuple[dict[tuple[str, str], Expr], list[Stmt]]:
         """What stands for each id and extent of before, and the statements that take ``rest`` apart into them."""
         launch = self.target.launch
-        used = ids_in(self.target.kernel.body)
+        used = ids_in(self.spread.body)
         told: dict[tuple[str, str], Expr] = {}
         wide: list[tuple[str, str, str, str]] = []
         for index, extent, sizes in (("threadIdx", "blockDim", launch.block), ("blockIdx", "gridDim", launch.grid)):
@@ -189,7 +200,7 @@ def _spread(target: Target) -> _Spread | None:
         length = target.size_text(Binary("-", bound, loop.start))
         if step != 1 or loop.relation not in ("<", "<=") or loop.type is None or length is None:
             continue
-        spread = _Spread(loop, f"max({length}, 0)", threads)
+        spread = _Spread(kernel.body, loop, f"max({length}, 0)", threads)
         rest = replace_stmt(kernel.body, loop, ())
         if any(isinstance(s, For | While) for s in walk_stmts(rest)):
             continue  # which every thread would go through
@@ -198,13 +209,50 @@ def _spread(target: Target) -> _Spread | None:
         most = largest(target.contract, spread.all)
         if most is None or most > INT_LIMIT or (largest_timed(target.contract, length) or 0) < LEAST_TURNS:
             continue
-        found = parallel(
-            kernel, loop, aliasing=target.aliasing, known=target.known, functions=target.functions,
-            nonzero=partial(nonzero, target),
-        )  # fmt: skip
-        if found is not None and not found.folds:
-            return spread
+        ways = (one for one in (spread, _begun_anew(spread)) if one is not None and _independent(target, one))
+        if (way := next(ways, None)) is not None:
+            return way
     return None
+
+
+def _independent(target: Target, spread: _Spread) -> bool:
+    found = parallel(
+        replace(target.kernel, body=spread.body), spread.loop, aliasing=target.aliasing, known=target.known,
+        functions=target.functions, nonzero=partial(nonzero, target),
+    )  # fmt: skip
+    return found is not None and not found.folds
+
+
+def _begun_anew(spread: _Spread) -> _Spread | None:
+    """With the place of an extreme (``place = 0`` at the kernel's head, set beside ``most`` where something larger
+    comes) as a number of each turn's own, that begins as it does at the head: right where something is larger than
+    what ``most`` begins with in every turn, which tests decide. None where there is no such variable."""
+    body, loop = spread.body, spread.loop
+    elsewhere = names_mentioned(replace_stmt(tuple(s for s in body if not isinstance(s, Declare)), loop, ()))
+    elsewhere |= frozenset(n for s in body if isinstance(s, Declare) and s.init is not None for n in names_in(s.init))
+    elsewhere |= frozenset(n for e in (loop.start, loop.bound, loop.step) for n in names_in(e))
+    places = _places(loop) - elsewhere
+    heads = [s for s in body if isinstance(s, Declare) and isinstance(s.init, Literal) and not (s.dims or s.qualifiers)]
+    own = [s for s in heads if s.name in places]
+    if not own:
+        return None
+    each = replace(loop, body=(*own, *loop.body))
+    left = tuple(s for s in replace_stmt(body, loop, (each,)) if not any(s is one for one in own))
+    return replace(spread, body=left, loop=each)
+
+
+def _places(loop: For) -> frozenset[str]:
+    """Variables that a turn sets beside an extreme of its own only: where a test of it says so, as it is set."""
+    anew = {s.name for s in walk_stmts(loop.body) if isinstance(s, Declare)}
+    beside = list[str]()
+    for s in walk_stmts(loop.body):
+        if isinstance(s, If):
+            set_ = [a for a in s.then if isinstance(a, Assign) and a.op == "=" and isinstance(a.target, Name)]
+            names = [a.target.text for a in set_ if isinstance(a.target, Name)]
+            if names_in(s.test) & anew & set(names):
+                beside += names
+    every = [base_name(s.target) for s in walk_stmts(loop.body) if isinstance(s, Assign)]
+    return frozenset(n for n in beside if beside.count(n) == every.count(n)) - anew
 
 
 def nonzero(target: Target, factor: Poly) -> bool:
