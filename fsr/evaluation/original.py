@@ -18,6 +18,7 @@ import numpy as np
 from fsr.backends.protocol import Array, Device, DeviceFault
 from fsr.errors import BaselineError, ContractError, MissingToolError, UnorderedError
 from fsr.evaluation.compiling import build as compile_candidate
+from fsr.evaluation.lighter import Lighter
 from fsr.evaluation.quickened import Quickened
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.testing import BASELINE_TIMEOUT_S, DataShelf, Runnable, Stopwatch, run_once
@@ -36,6 +37,8 @@ from fsr.testgen.values import CaseData, changed, outputs, same_bits
 FIRST_TIMEOUT_S = 10.0  # its first case is a small one: a kernel that hangs is told soon
 LARGE_S = 0.3  # what it may take on a large case: candidates meet it twice, and bounds cost more
 ANSWER_SHARE = 0.005  # of the run's budget, for one answer at more than ordinary sizes: each is asked for several times
+RUN_S, RUN_SHARE = 0.03, 0.0005  # one run of it, and of the run's budget: some fifty cases take four each and more
+AS_DRAWN = 3  # cases that take longer and are run as they were drawn, beside the largest
 DEAR_S = 0.2  # an answer that takes this long is not asked for twice
 ERROR_LINES = 8  # of a compiler, shown
 
@@ -69,6 +72,9 @@ class Original:
         self._late: list[dict[str, int]] = []  # sizes that take it longer than candidates can wait for
         self._checked: Image | bool | None = None
         self._ran = self._dear = False  # whether it ran at all; whether its first answer, of two runs, took long
+        self._lighter = Lighter(spec.contract, spec.baseline.plan, max(RUN_S, RUN_SHARE * spec.budget_s))
+        self._answerable: dict[Case, Case] = {}
+        self.whole: frozenset[Case] = frozenset()  # cases that are run as they were drawn, whatever they take
         self.build = Quickened(spec, spec.baseline, self.binaries.run)
 
     # ------------------------------------------------------------ answers
@@ -211,6 +217,8 @@ class Original:
         took = self.stopwatch.last_s
         if case == self.spec.smoke_case():
             self.answer_s = min(took, self.answer_s or took)
+        elif not case.parts:
+            self._lighter.took(case, took)
         if first and took >= 2 * DEAR_S and self.spec.backend.records:
             self.build.switch()
         return got
@@ -272,8 +280,21 @@ class Original:
         return True
 
     def answerable(self, case: Case) -> Case:
-        """The case, or one of its values at smaller sizes: those that decide promotion go past ordinary sizes where one
-        of them must be large, and what an original takes there grows faster than its elements."""
+        """The case, or one of its values at smaller sizes where it would take the original long: what that does may
+        grow faster than its elements. The same for all that meet the case."""
+        if case not in self._answerable:
+            self._answerable[case] = self._held_out_in_time(self._light(case))
+        return self._answerable[case]
+
+    def _light(self, case: Case) -> Case:
+        """One that should not take long, after some that did."""
+        drawn = case.kind.unusual or case.kind.timed or case.parts or case in self.whole or case in self._expected
+        if drawn or self.spec.cramped or self.spec.fixed or self._lighter.noted < AS_DRAWN:
+            return case
+        return self._lighter.smaller(case)
+
+    def _held_out_in_time(self, case: Case) -> Case:
+        """Those that decide promotion go past ordinary sizes where one of them must be large."""
         limits = self.spec.backend.limits
         usual = room(self.contract, limits.elements)
         if case.kind is not CaseKind.HELD_OUT or not limits.threads or case.parts or self.spec.cramped:

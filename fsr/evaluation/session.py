@@ -32,6 +32,7 @@ from fsr.testgen.aimed import counted_cases, scalar_cases, spelled_cases, value_
 from fsr.testgen.compare import flushes
 from fsr.testgen.corner_cases import corner_cases
 from fsr.testgen.coverage import Covered
+from fsr.testgen.fitting import elements
 from fsr.testgen.large import large_cases
 from fsr.testgen.legal import illegal
 from fsr.testgen.parts import BLOCKS, alone
@@ -42,6 +43,7 @@ from fsr.testgen.values import CaseData, build
 TIMED_SETS = 3
 TIMED_POISON = 3
 LARGE_ELEMENTS = 1 << 22
+LARGEST = 2  # cases of a search that are run as large as they were drawn, whatever that takes
 OTHER_VALUES = 6  # cases at sizes that a candidate names that come with other values as well: a path may need both
 CROWD = 8  # times the threads that a case may launch: more are too many for a size that a candidate names
 # Where there are no small cases, as many as the original answers four times in this share of the run's budget, which is
@@ -104,6 +106,9 @@ class Session:
             self._search_cases = self.affordable(case_lists.search_cases(
                 self.contract, self.spec.baseline, self.spec.seed, max_elements=self.max_elements
             ), [self.spec.smoke_case()])  # fmt: skip
+            size = partial(elements, self.contract)
+            largest = sorted(self._search_cases, key=lambda case: size(case.size_map()))[-LARGEST:]
+            self.original.whole = frozenset(largest)
         return list(self._search_cases)
 
     def affordable(self, cases: list[Case], before: Sequence[Case] = (), *, whole: bool = False) -> list[Case]:

@@ -17,11 +17,11 @@ from fsr.backends.toolchain import Toolchain
 from fsr.contract.model import Contract
 from fsr.errors import MissingToolError
 from fsr.evaluation.compiling import settled
+from fsr.evaluation.lighter import WATCHED_LONG_S, Lighter
 from fsr.evaluation.orders import ORDERS
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.testing import CaseFailure
-from fsr.evaluation.watching_pace import WatchingPace
 from fsr.hardware.dtypes import numpy_dtype
 from fsr.hardware.gpus import closest_target
 from fsr.records import Candidate, Case, CaseKind, Fault, FaultKind, Image, Role
@@ -73,7 +73,7 @@ def watch(
     if watcher.image is None:
         return None, "not available: the host device cannot execute it"
     said, whole = "not available: no case has anything to launch", 0
-    pace = WatchingPace(session.contract, candidate.plan)
+    pace = Lighter(session.contract, candidate.plan, WATCHED_LONG_S)
     for usual, order in [*_matched(session, cases), *((case, ORDERS[1]) for case in in_two_blocks(session, candidate))]:
         case = pace.smaller(usual)
         dear = whole >= len(ORDERS) and pace.seconds(case) >= DEAR_S  # small as it is, and much to do

@@ -83,9 +83,10 @@ def test_what_only_large_sizes_show_is_found(session: Session, body: str) -> Non
          "y[(size_t)r * cols + c] = x[(size_t)r * cols + c] + b[r];", "rows"),
         (WIDE + "for (; i < n; i += 256ll * gridDim.x) y[i] = x[i] + b[i / cols];",
          "min(ceil_div(rows * cols, 256), 65536)"),
-        ("long long t = blockIdx.x * 256ll + threadIdx.x, lines = (rows + 1) / 2, line = t / 1024; int c = (int)(t % 1024);"
-         "if (line < lines && c < 256) for (int r = 2 * line; r < 2 * line + 2 && r < rows; r++) for (int at = c; at < cols;"
-         "at += 256) y[(long long)r * cols + at] = x[(long long)r * cols + at] + b[r];", "4 * ((rows + 1) // 2) + 3"),
+        ("long long t = blockIdx.x * 256ll + threadIdx.x, lines = (rows + 1) / 2, line = t / 1024; int c = t % 1024;"
+         "if (line < lines && c < 256) for (long long r = 2 * line; r < 2 * line + 2 && r < rows; r++)"
+         "for (int at = c; at < cols; at += 256) y[r * cols + at] = x[r * cols + at] + b[r];",
+         "4 * ((rows + 1) // 2) + 3"),
     ],
     ids=[
         "blocks from the end", "blocks that idle", "fewer blocks", "a row a block", "blocks in steps",

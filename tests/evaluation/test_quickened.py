@@ -13,6 +13,8 @@ import pytest
 from fsr.contract.model import Argument, Contract, Size
 from fsr.evaluation import quickened
 from fsr.evaluation.compiling import build
+from fsr.evaluation.lighter import Lighter
+from fsr.evaluation.original import AS_DRAWN
 from fsr.evaluation.quickened import polls
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import Binaries, SessionSpec
@@ -132,6 +134,24 @@ def test_what_takes_the_original_long_comes_at_smaller_sizes(session: Session, m
     assert elements(session.contract, again.size_map()) <= elements(session.contract, less.size_map()) * 2
     search = replace(case, kind=CaseKind.SEARCH)
     assert session.original.answerable(search) == search
+
+
+def test_after_runs_that_took_long_cases_are_smaller(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, cases = session.original, session.search_cases()
+    original.expected(session.spec.smoke_case())
+    monkeypatch.setattr(original, "_lighter", Lighter(session.contract, session.spec.baseline.plan, 1e-9))
+    monkeypatch.setattr(original, "_answerable", {})
+    new = [replace(cases[0], sizes=(("n", 4001 + k),)) for k in range(AS_DRAWN + 1)]
+    for case in new[:AS_DRAWN]:
+        assert original.answerable(case) == case
+        original.expected(case)
+    less = original.answerable(new[-1])
+    assert elements(session.contract, less.size_map()) < elements(session.contract, new[-1].size_map())
+    assert original.answerable(new[-1]) is less
+    (largest, *_) = original.whole
+    assert original.answerable(largest) == largest
+    named = replace(new[-1], kind=CaseKind.NAMED)
+    assert original.answerable(named) == named
 
 
 def test_a_slower_build_has_longer(session: Session) -> None:

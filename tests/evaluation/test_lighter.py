@@ -1,4 +1,4 @@
-"""What is watched after a run that took long is smaller, and keeps what it is for."""
+"""What is run after others that took long is smaller, and keeps what it is for."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fsr.evaluation.watching_pace import LONG_S, WatchingPace
+from fsr.evaluation.lighter import Lighter
 from fsr.records import Case, CaseKind
 from fsr.runs.kernel import load_kernel
 
+LONG_S = 0.5
 PAIRS = """// /// fsr
 // entry = "pairs"
 // [sizes]
@@ -34,17 +35,17 @@ __global__ void pairs(const float *x, float *y, int n, int m) {
 
 
 @pytest.fixture
-def pace(tmp_path: Path) -> WatchingPace:
+def pace(tmp_path: Path) -> Lighter:
     (tmp_path / "pairs.cu").write_text(PAIRS)
     kernel = load_kernel(tmp_path / "pairs.cu")
-    return WatchingPace(kernel.contract, kernel.baseline.plan)
+    return Lighter(kernel.contract, kernel.baseline.plan, LONG_S)
 
 
 def case(n: int, m: int, **more: object) -> Case:
     return replace(Case("c", (("n", n), ("m", m)), "normal", 1), **more)  # type: ignore[arg-type]
 
 
-def test_sizes_are_halved_until_they_should_not_take_long(pace: WatchingPace) -> None:
+def test_sizes_are_halved_until_they_should_not_take_long(pace: Lighter) -> None:
     large = case(4001, 4001)
     assert pace.smaller(large) is large
     pace.took(large, 0.9 * LONG_S)
@@ -59,7 +60,7 @@ def test_sizes_are_halved_until_they_should_not_take_long(pace: WatchingPace) ->
     assert pace.seconds(pace.smaller(large)) < LONG_S
 
 
-def test_several_blocks_are_left_and_whole_vectors_stay_whole(pace: WatchingPace) -> None:
+def test_several_blocks_are_left_and_whole_vectors_stay_whole(pace: Lighter) -> None:
     for n in (1, 3, 200, 1000):
         pace.took(case(n, 100), LONG_S)
     least = pace.smaller(case(1001, 130))
@@ -70,7 +71,7 @@ def test_several_blocks_are_left_and_whole_vectors_stay_whole(pace: WatchingPace
 
 
 @pytest.mark.parametrize("more", [{"kind": CaseKind.NAMED}, {"apart": ("x",)}])
-def test_sizes_that_are_the_point_of_a_case_stay(pace: WatchingPace, more: dict[str, object]) -> None:
+def test_sizes_that_are_the_point_of_a_case_stay(pace: Lighter, more: dict[str, object]) -> None:
     named = case(4001, 4001, **more)
     pace.took(named, 10 * LONG_S)
     assert pace.smaller(named) is named

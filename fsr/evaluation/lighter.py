@@ -1,7 +1,7 @@
-"""Smaller sizes for what is watched after a run that took long.
+"""Smaller sizes for what is run, or watched, after runs that took long.
 
 What a kernel of all pairs does grows faster than its elements, and watching takes far longer than running. What depends
-on an order shows at half the size as well, as long as several blocks are launched.
+on an order, and nearly all else, shows at half the size as well, as long as several blocks are launched.
 """
 
 from __future__ import annotations
@@ -15,21 +15,28 @@ from fsr.testgen.cases import divisible
 from fsr.testgen.fitting import elements, halved
 from fsr.testgen.placing import launched
 
-LONG_S = 0.5  # of a run after which those that follow are smaller: there are some thirty, mostly of 0.2 s and less
+WATCHED_LONG_S = 0.5  # of a watched run: there are some thirty, mostly of 0.2 s and less
 
 
 @dataclass(slots=True)
-class WatchingPace:
-    """Which sizes took long so far, of one plan."""
+class Lighter:
+    """Which sizes took long so far, of one plan. ``long_s``: what a run may take before those that follow are
+    smaller."""
 
     contract: Contract
     plan: Plan
+    long_s: float
     _long: list[tuple[dict[str, int], float]] = field(default_factory=list)
 
     def took(self, case: Case, seconds: float) -> None:
-        """Note how long a case was watched."""
-        if seconds >= LONG_S:
+        """Note how long a case took."""
+        if seconds >= self.long_s:
             self._long.append((case.size_map(), seconds))
+
+    @property
+    def noted(self) -> int:
+        """How many cases took long."""
+        return len({tuple(sizes.items()) for sizes, _ in self._long})
 
     def smaller(self, case: Case) -> Case:
         """The case, or the same at the largest of its halves that should not take long, if time is a share of elements
@@ -38,7 +45,7 @@ class WatchingPace:
         if case.kind is CaseKind.NAMED or case.apart:
             return case
         vectors, found = case.sizes == divisible(self.contract, case), case
-        while self.seconds(found) >= LONG_S:
+        while self.seconds(found) >= self.long_s:
             less = halved(self.contract, found.size_map())
             if less is None:
                 break
