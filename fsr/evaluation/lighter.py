@@ -40,11 +40,12 @@ class Lighter:
 
     def smaller(self, case: Case) -> Case:
         """The case, or the same at the largest of its halves that should not take long, if time is a share of elements
-        at the most, and still is launched in several blocks. A size that a candidate names, and one at which buffers
-        lie apart, is what it is."""
+        at the most, and still is launched in several blocks if it was. A size that a candidate names, and one at which
+        buffers lie apart, is what it is."""
         if case.kind is CaseKind.NAMED or case.apart:
             return case
         vectors, found = case.sizes == divisible(self.contract, case), case
+        several = self._in_several_blocks(case)
         while self.seconds(found) >= self.long_s:
             less = halved(self.contract, found.size_map())
             if less is None:
@@ -52,7 +53,7 @@ class Lighter:
             following = replace(found, sizes=tuple(less.items()))
             if vectors:  # what moves whole vectors does so at such sizes only
                 following = replace(following, sizes=divisible(self.contract, following))
-            if following.sizes == found.sizes or not self._in_several_blocks(following):
+            if following.sizes == found.sizes or (several and not self._in_several_blocks(following)):
                 break
             found = following
         return found
