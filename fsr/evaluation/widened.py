@@ -11,14 +11,15 @@ from fsr.contract.model import Contract
 from fsr.errors import MissingToolError
 from fsr.evaluation.compiling import run_toolchain
 from fsr.evaluation.spec import SessionSpec
-from fsr.evaluation.testing import BASELINE_TIMEOUT_S, Runnable, run_once
-from fsr.records import Candidate, Case, Image
+from fsr.evaluation.testing import Runnable, run_once
+from fsr.records import Candidate, Case, FaultKind, Image
 from fsr.testgen import cases as case_lists
 from fsr.testgen.fitting import elements
 from fsr.testgen.reference import widened_data
 from fsr.testgen.values import CaseData, build
 
 Built = tuple[Candidate, Image] | None
+WIDE_S = 10.0  # one answer: cases for which it is asked are small, or run on a GPU
 
 
 @dataclass(slots=True)
@@ -33,6 +34,7 @@ class Widened:
     _on_host: dict[bool, Built] = field(default_factory=dict)
     _on_device: dict[bool, Built] = field(default_factory=dict)
     _standing: dict[bool, bool] = field(default_factory=dict)
+    _hung: bool = False  # once: there is no time for more of that
 
     def answer(
         self, case: Case, data: CaseData, *, noisy: bool, blocks: tuple[int, ...] = ()
@@ -71,12 +73,13 @@ class Widened:
     def _ran(
         self, built: Built, device: Device, case: Case, data: CaseData, blocks: tuple[int, ...] = ()
     ) -> Mapping[str, Array] | None:
-        if built is None:
+        if built is None or self._hung:
             return None
         what = Runnable(device, built[1], built[0].plan, in_float64(self.spec.contract), blocks=blocks)
         try:
-            return run_once(what, case, data, 0, BASELINE_TIMEOUT_S)
+            return run_once(what, case, data, 0, WIDE_S)
         except DeviceFault as fault:  # it needs more shared memory, say
+            self._hung = self._hung or fault.fault.kind is FaultKind.HANG
             if fault.fatal and can_judge(device):
                 raise
             return None

@@ -47,6 +47,7 @@ _CLASSES = {
     **{f"float{n}": f"fsr_f32x{n}" for n in (2, 3, 4)},
     **{f"make_float{n}": f"make_fsr_f32x{n}" for n in (2, 3, 4)},
 }  # fmt: skip
+_QUALIFIES = ("::", ".", "->")
 _DIVIDE = "__fdividef"
 _HELPER = "static __device__ inline double wide_divide(double a, double b) { return a / b; }\n"
 _SATURATE = "static __device__ inline double wide_saturate(double a) { return a > 0 ? (a < 1 ? a : 1) : 0; }\n"
@@ -152,6 +153,7 @@ def _parts(text: str, style: _Style) -> tuple[list[str] | None, bool]:
     parts: list[str] = []
     at, changed = 0, False
     tokens = list(tokenize(text))
+    own = {token.text for token in tokens if token.kind == "name"}
     for number, token in enumerate(tokens):
         if token.start < at:  # read already, with those before it
             continue
@@ -165,6 +167,9 @@ def _parts(text: str, style: _Style) -> tuple[list[str] | None, bool]:
             changed |= inside
         else:
             new = _wide_token(token, style)
+            # In a function of the file's that is called ``tanh`` it would be that one, which calls itself for ever.
+            if token.text in _NAMES and new in own and (not number or tokens[number - 1].text not in _QUALIFIES):
+                new = f"::{new}"
         if new is None:
             return None, changed
         changed |= token.text in style.types

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fsr.backends.protocol import DeviceFault
 from fsr.contract.model import Argument, Contract, Size
 from fsr.evaluation import quickened
 from fsr.evaluation.compiling import build
@@ -19,7 +20,8 @@ from fsr.evaluation.quickened import polls
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.testing import Stopwatch
-from fsr.records import Candidate, Case, CaseKind, Launch, Plan, Role
+from fsr.evaluation.widened import Widened
+from fsr.records import Candidate, Case, CaseKind, Fault, FaultKind, Launch, Plan, Role
 from fsr.testgen.fitting import elements
 
 KERNEL = """__global__ void k(const float *x, float *y, int n) {
@@ -152,6 +154,20 @@ def test_after_runs_that_took_long_cases_are_smaller(session: Session, monkeypat
     assert original.answerable(largest) == largest
     named = replace(new[-1], kind=CaseKind.NAMED)
     assert original.answerable(named) == named
+
+
+def test_a_wide_form_that_hangs_is_asked_once(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[Case]()
+
+    def hangs(what: object, case: Case, *more: object) -> None:
+        asked.append(case)
+        raise DeviceFault(Fault(FaultKind.HANG, "no end"))
+
+    monkeypatch.setattr("fsr.evaluation.widened.run_once", hangs)
+    wide = Widened(session.spec, session.device, session.host, session.spec.smoke_case)
+    for case in session.search_cases()[:3]:
+        assert wide.answer(case, session.original.shelf(session.contract, case, 0), noisy=False) is None
+    assert len(asked) == 1
 
 
 def test_a_slower_build_has_longer(session: Session) -> None:

@@ -60,6 +60,12 @@ def test_sources_without_a_wide_form_are_given_back_as_none(source: str) -> None
     assert widen(source) is None
 
 
+def test_a_function_that_is_called_like_the_wide_one_does_not_call_itself() -> None:
+    wide = widen("struct Ops { static __device__ float tanh(float x) { return tanhf(x) + std::expf(x) + expf(x); } };")
+    assert wide is not None
+    assert "return ::tanh(x) + std::exp(x) + exp(x)" in wide
+
+
 def test_plans_are_widened_with_their_source() -> None:
     launch = Launch(
         "k<float, 4>", ("1", "1", "1"), ("64", "1", "1"), "64 * 4", ("x", "part", ScalarArgument("float32", "2"))
