@@ -46,6 +46,7 @@ from fsr.transform.protocol import Action
 from fsr.transform.recurrence.action import StepLaunches
 from fsr.transform.rows.action import ROW_PER_BLOCK, ROW_PER_WARP
 from fsr.transform.scratch.interleave import InterleaveScratch
+from fsr.transform.sections.action import ShareSection
 from fsr.transform.slices.action import StageSlices
 from fsr.transform.stencil.action import MarchStencil, TileStencil
 from fsr.transform.stencil.interior import SplitInterior
@@ -58,7 +59,7 @@ STRUCTURAL: tuple[Action, ...] = (
     ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, SharedAtomics(), SegmentAtomics(),
     StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), SpreadLoop(), MoreBlocks(), ShareLoop(), JoinSteps(),
     StepsInBlock(), FuseLaunches(), BlockShape(), CoarsenRows(), BlockShape3D(), TileSize(),
-    WholeBlocks(),
+    WholeBlocks(), ShareSection(),
 )  # fmt: skip
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (

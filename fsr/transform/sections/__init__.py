@@ -1,0 +1,1 @@
+"""What one thread of a block does alone, dealt out to all."""
