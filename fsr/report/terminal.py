@@ -33,6 +33,7 @@ from fsr.report.words import (
 REFRESH_S = 0.25
 PLAIN_EVERY_S = 10.0
 SURVIVORS = 5  # named in a summary
+SHOWN_KERNELS = 4  # of a plan, the same
 
 
 class Shown(Protocol):
@@ -148,6 +149,15 @@ def spread_of(samples: tuple[float, ...]) -> str:
     return f"± {50 * (max(samples) - min(samples)) / (sum(samples) / len(samples)):.1f} %"
 
 
+def _subject(result: Mapping[str, Any]) -> str:
+    """What a result is about: the kernel, or all that a plan of several launches."""
+    kernels = list(result.get("kernels") or ())
+    if len(kernels) < 2:
+        return str(result["entry"])
+    named = kernels if len(kernels) <= SHOWN_KERNELS else [*kernels[: SHOWN_KERNELS - 1], "more"]
+    return f"the plan of {', '.join(named[:-1])} and {named[-1]}"
+
+
 def summary(result: Mapping[str, Any]) -> str:
     """The end of a run, in a few lines."""
     basis, best = result["basis"], result["best"]
@@ -155,13 +165,13 @@ def summary(result: Mapping[str, Any]) -> str:
     lines = []
     if best is None:
         said = "nothing faster than {} was proven" if result["evaluated"] else "nothing was tried in place of {}"
-        lines.append(f"unchanged: {said.format(result['entry'])} ({basis}, {where})")
+        lines.append(f"unchanged: {said.format(_subject(result))} ({basis}, {where})")
         lines.append(f"  why        {result['why']}")
         lines.append(f"  original   {time_text(result['baseline']['median_ns'])}")
     else:
         low, high = best["speedup_ci95"]
         lines.append(
-            f"improved: {result['entry']} is {ratio_text(best['speedup'])} as fast [{low:.2f}, {high:.2f}] "
+            f"improved: {_subject(result)} is {ratio_text(best['speedup'])} as fast [{low:.2f}, {high:.2f}] "
             f"({basis}, {where})"
         )
         lines.append(f"  original   {time_text(result['baseline']['median_ns'])}")

@@ -20,12 +20,14 @@ from fsr.search.proposal import Trial
 class Result:
     """How a run ended; docs/command-line.md says what each field means.
 
-    status: 'improved' or 'unchanged'. best: of the winner, None when unchanged. why: in a sentence. proposers: name to
-    what it proposed, what was right, its gains and its cost in evaluations. models: name to tokens, seconds, dollars
-    and what its answers were. defects: faults of actions, by action."""
+    status: 'improved' or 'unchanged'. kernels: those that the contract's plan launches, ``entry`` among them. best: of
+    the winner, None when unchanged. why: in a sentence. proposers: name to what it proposed, what was right, its gains
+    and its cost in evaluations. models: name to tokens, seconds, dollars and what its answers were. defects: faults of
+    actions, by action."""
 
     status: str
     entry: str
+    kernels: tuple[str, ...]
     run: str
     basis: str
     device: Mapping[str, Json]
@@ -62,7 +64,7 @@ class Result:
     def from_json(cls, told: Mapping[str, Any]) -> Result:
         """The inverse of :meth:`to_json`. Raises KeyError for an object of another version."""
         given: dict[str, Any] = {f.name: told[f.name] for f in fields(cls)}
-        return cls(**given | {"notes": tuple(told["notes"])})
+        return cls(**given | {name: tuple(told[name]) for name in ("kernels", "notes")})
 
 
 def result_of(
@@ -81,6 +83,7 @@ def result_of(
     return Result(
         status="unchanged" if winner is None else "improved",
         entry=kernel.contract.entry,
+        kernels=tuple(dict.fromkeys(launch.entry for launch in kernel.contract.plan.launches)),
         run=state.run,
         basis=timing.basis.value,
         device=device,

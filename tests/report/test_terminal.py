@@ -104,6 +104,15 @@ def test_the_summary_of_a_win():
         assert words in text
 
 
+def test_a_plan_is_called_by_its_kernels():
+    for kernels, said in [
+        (["softmax"], "improved: softmax is"),
+        (["flux", "step"], "improved: the plan of flux and step is"),
+        (["a", "b", "c", "d", "e"], "improved: the plan of a, b, c and more is"),
+    ]:
+        assert summary(SEARCHED | {"kernels": kernels}).startswith(said)
+
+
 def test_the_summary_of_an_honest_unchanged_and_of_an_interruption():
     changes = {"best": None, "status": "unchanged", "files": {}, "rejected": {}, "interrupted": True}
     text = summary(SEARCHED | changes | {"why": "nothing applied", "defects": {"tile-permute": {"not compiled": 2}}})
