@@ -7,13 +7,15 @@ lies elsewhere. Both ways to deal an array out count: a run of elements each, or
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from fsr.analysis.polynomial import Poly, constant
 from fsr.analysis.types import bare
-from fsr.records import Candidate
+from fsr.hardware.limits import STATIC_SHARED_BYTES
+from fsr.records import Candidate, Launch
 from fsr.source.form import (
     Declare,
     Expr,
@@ -25,7 +27,7 @@ from fsr.source.form import (
     number,
 )  # fmt: skip
 from fsr.source.macros import reached_by_macros
-from fsr.source.mapping import map_stmts, rewrite
+from fsr.source.mapping import map_stmts, replace_stmt, rewrite
 from fsr.source.walk import (
     Block,
     fresh,
@@ -36,13 +38,16 @@ from fsr.source.walk import (
     walk_stmts,
 )
 from fsr.transform.details.places import MOST_TURNS, Place, Places
+from fsr.transform.details.thread_arrays import bytes_of
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
+from fsr.transform.sizes import always, largest
 from fsr.transform.target import Target, part_of, region_in, target_of, targets
 
 MOST = MOST_TURNS  # elements of a thread
 GAIN = 1.3
 _UNROLL = ("#pragma unroll",)
+_DYNAMIC = re.compile(r"\bextern\b[^;{}]*\b__shared__\b|\b__shared__\b[^;{}]*\bextern\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +59,39 @@ class PrivatizeShared:
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """Shared arrays with such slices, at indices that constants and loops of constant length give."""
-        for target in targets(subject):
+        for target in map(_of_known_extent, targets(subject)):
             for found in _sliced(target):
                 yield Move(self.name, region_in(target, f"shared:{found.array.name}"), (), GAIN)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate whose threads have arrays of their own; of the shared array stays what all use."""
-        target = target_of(subject, move)
+        given = target_of(subject, move)
+        target = _of_known_extent(given)
         name = part_of(move).removeprefix("shared:")
         found = next(f for f in _sliced(target) if f.array.name == name)
-        return rewritten(target, move, replace(target.kernel, body=found.privatized()))
+        launch = None if target is given else _without_dynamic_memory
+        return rewritten(target, move, replace(target.kernel, body=found.privatized()), launch=launch)
+
+
+def _of_known_extent(target: Target) -> Target:
+    """The target with its dynamic shared array (``extern __shared__ T x[];``) as one of as many elements as the launch
+    gives it, where these are so many at all sizes and no more than an array of the kernel may have."""
+    dynamic = [s for s in walk_stmts(target.kernel.body) if isinstance(s, Declare) and "extern" in s.qualifiers]
+    elsewhere = len(_DYNAMIC.findall(target.source)) > 1  # a function's has the same memory
+    if len(dynamic) != 1 or elsewhere or "__shared__" not in dynamic[0].qualifiers or target.block is None:
+        return target
+    text, size = target.launch.shared_bytes, bytes_of(target, dynamic[0].type)
+    whole = largest(target.contract, text)
+    if not whole or not size or whole > STATIC_SHARED_BYTES or not always(target.contract, f"({text}) == {whole}"):
+        return target
+    qualifiers = tuple(q for q in dynamic[0].qualifiers if q != "extern")
+    known = replace(dynamic[0], dims=(number(whole // size),), qualifiers=qualifiers)
+    body = replace_stmt(target.kernel.body, dynamic[0], (known,))
+    return replace(target, kernel=replace(target.kernel, body=body))
+
+
+def _without_dynamic_memory(launch: Launch) -> Launch:
+    return replace(launch, shared_bytes="0")
 
 
 def _sliced(target: Target) -> Iterator[_Slices]:

@@ -133,6 +133,24 @@ def test_threads_of_two_dimensions_have_their_slices(runner):
     assert list(ACTION.moves(subject_of(kernel(columns, block="[8, 4]")))) == []
 
 
+def dynamic(size: str, before: str = BEFORE) -> str:
+    """The kernel whose shared array has its extent from the launch."""
+    body = AT + BEHIND.replace("__shared__ unsigned all[16 + THREADS * 16]", "extern __shared__ unsigned all[]")
+    return kernel(body + ROUNDS + DRAIN, before).replace("// block = 32", f"// block = 32\n// shared_bytes = {size}")
+
+
+def test_dynamic_memory_of_one_size_counts(runner):
+    subject = subject_of(dynamic("2112"))
+    made = ACTION.apply(subject, next(ACTION.moves(subject)))
+    assert "    __shared__ unsigned all[16];" in made.source
+    assert made.plan.launches[0].shared_bytes == "0"
+    runner.check(subject, made, {"n": 1}, {"n": 5})
+    other = BEFORE + "__device__ unsigned seen() { extern __shared__ unsigned words[]; return words[0]; }\n"
+    called = dynamic("2112", other).replace("for (int r = 0", "if (n == 0) y[0] = seen();\nfor (int r = 0")
+    for text in (dynamic('"64 * n + 2112"'), dynamic("65536"), called):
+        assert list(ACTION.moves(subject_of(text))) == []
+
+
 def test_loops_beside_stay_as_they_are():
     subject = subject_of(kernel(OWN["a pointer, behind what all use"][0]))
     made = ACTION.apply(subject, next(ACTION.moves(subject)))
