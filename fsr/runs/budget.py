@@ -25,6 +25,7 @@ EVALUATION_OF_BASELINE = 0.35
 DOUBT, DOUBT_BESIDE_GPU = 2.5, 1.3
 OVERRUN_SHARE, OVERRUN_S = 0.08, 3.0
 HOPEFUL = 0.3  # a stage may cost this much of what is expected; where not even that is left, it is not begun
+LATE = 0.5  # of what is usually kept, while nothing is found: what comes later than that may overrun
 ROOM = 1.25  # what is told to be enough is this much more than what is expected
 # Beside an H200: the start of compute-sanitizer's tools takes 4 s; the largest sizes and the final of an original that
 # takes tens of milliseconds took 5 s or more.
@@ -143,7 +144,7 @@ class Budget:
             idle_s = self.elapsed_s - self._gained_s
             doubt = DOUBT if self.predicted else DOUBT_BESIDE_GPU
             whole = max(whole, min(most, whole + idle_s, doubt * self.promotion_s))
-        return whole if self.found else max(HOPEFUL * whole, min(usual, whole))
+        return whole if self.found else max(HOPEFUL * whole, min(LATE * usual, whole))
 
     # ------------------------------------------------------------ is it enough?
 

@@ -21,6 +21,7 @@ from fsr.search.proposal import Trial
 from fsr.workers.protocol import Completion, Pool, Task, Workers
 
 BLOCKED_S = 60.0  # how long another process may keep a device that this one waits for
+DIFFERENCE = 1.01  # a gain below this is tried when the search is over, in what time is left
 
 
 @dataclass(slots=True)
@@ -53,12 +54,16 @@ class RunContext:
 
     @property
     def found(self) -> bool:
-        """Whether there is something to promote: the best so far is not the original, nor known to be ambiguous."""
-        best = self.state.best
+        """Whether there is something to promote that is worth the time of the search: the best so far is not the
+        original, nor known to be ambiguous, nor as fast as makes no difference."""
+        best, baseline = self.state.best, self.state.baseline
         if best is None or not self.state.found:
             return False
         verdict = self.verdict_on(best)
-        return verdict is None or verdict.kind is VerdictKind.FASTER
+        if verdict is not None:
+            return verdict.kind is VerdictKind.FASTER
+        original = baseline.outcome.timing if baseline is not None else None
+        return original is None or best.time_ns is None or best.time_ns * DIFFERENCE < original.median_ns
 
     def take_device(self) -> None:
         """Wait for the turn on the device. Raises FsrError when another process keeps it, StopNow."""

@@ -146,7 +146,7 @@ def test_a_search_that_finds_nothing_better_hands_its_time_to_the_verdict() -> N
     clock.now += 10.0
     assert found.reserve_s == 2.5 * 12.0  # more than that no promotion was seen to take
     found.found = False  # nothing to judge: the search may go on
-    assert found.reserve_s == 12.0
+    assert found.reserve_s == 6.0
     found.found = True
     found.gained()
     assert found.reserve_s == 12.0

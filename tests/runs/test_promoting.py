@@ -140,6 +140,20 @@ def test_what_no_prediction_calls_faster_is_told_so_without_a_test(tmp_path: Pat
     assert [outcome.evidence["kind"] for _, outcome in state.refusals] == ["ambiguous"]
 
 
+@pytest.mark.parametrize(("time_ns", "found"), [(99.5, False), (98.0, True), (100.0, False)])
+def test_a_difference_that_makes_none_does_not_end_a_search(time_ns: float, found: bool, tmp_path: Path) -> None:
+    search = deterministic((Knob("tile", (8,)),), seed=3)
+    for told in (100.0, time_ns):
+        search.tell(search.ask().id, timed(told))  # type: ignore[union-attr]
+    spec = SessionSpec(CONTRACT, BASELINE, "cuda:0", "sm_90", 0)
+    state = RunState("r", "k", 60.0, baseline=BaselineReport(timed(100.0), HOST), best=search.archive.best)
+    with EventLog(tmp_path / "run") as log:
+        context = RunContext(
+            spec, Judges({}), log, state, Budget(60.0), Control(), Leases().lease(()),  # type: ignore[arg-type]
+        )  # fmt: skip
+        assert context.found is found
+
+
 def fates(**kinds: int) -> MutantsReport:
     told: list[dict[str, Json]] = [
         {"name": f"{kind}@{n}:1", "operator": "bound-short", "line": n, "kind": kind, "by": "", "why": "", "diff": ""}
