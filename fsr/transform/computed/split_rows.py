@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Affine, Expr, Fold, names_in, renamed, valued
+from fsr.computation.expression import Affine, Expr, Fold, Load, names_in, renamed, valued
 from fsr.computation.printing import affine_text
 from fsr.computation.types import type_of
 from fsr.records import Scratch
@@ -29,6 +29,7 @@ from fsr.transform.plain.c_text import NotPlain
 
 Params = Mapping[str, int | str]
 _FINISH, _UNROLLED = 256, 4
+_MOST_OF_RECORD = 16  # numbers
 
 
 @dataclass(frozen=True)
@@ -80,13 +81,20 @@ def split(scene: Scene) -> Split | None:
     if any(n not in part.sizes for x in dims.values() for n, _ in x.terms):
         return None
     reads = loads_in(bodies)
-    if any(plain(x) and any(ELEMENT in names_in(i) for i in x.indices[:-1]) for x in reads):
+    if any(plain(x) and not _near(scene, x) for x in reads):
         return None
     known = {n for n, _ in part.domain} | set(part.sizes) | set(dims)
     whole = any(along(x, ELEMENT) and set(dims) <= names_in(x) for x in reads)
     if not whole or any(names_in(b) - known for b in bodies):
         return None
     return Split(scene, outputs, folds, dims, bodies)
+
+
+def _near(scene: Scene, load: Load) -> bool:
+    """Whether what neighbouring elements of a row read is adjacent, or in adjacent records of a few numbers."""
+    own = [n for n, i in enumerate(load.indices) if ELEMENT in names_in(i)]
+    inner = scene.shape(load.buffer)[min(own) + 1 :] if own else ()
+    return all(extent.isdigit() for extent in inner) and math.prod(map(int, inner)) <= _MOST_OF_RECORD
 
 
 def _named(fold: Fold) -> tuple[dict[str, Affine], Expr] | None:

@@ -147,3 +147,49 @@ def test_rows_in_pieces(runner, channels: int, blocks: bool):
     assert all((int(m.param("parts")) > 1) == blocks for m in moves)
     made = FAMILY["split-rows"].apply(subject, moves[0])
     assert len(made.plan.launches) == (5 if blocks else 3)  # two statistics, and what is made of them
+
+
+PAIRS = """// /// fsr
+// entry = "k"
+// [sizes]
+// clouds = {min = 1, max = 64, timed = 4}
+// n = {min = 1, max = 2048, timed = 512}
+// m = {min = 1, max = 2048, timed = 512}
+// [args]
+// x = {role = "in", shape = ["clouds", "n", WIDTH]}
+// z = {role = "in", shape = ["clouds", "m", 3]}
+// w = {role = "in", shape = ["clouds", "m", "n"]}
+// y = {role = "out", shape = ["clouds"]}
+// [tolerance]
+// sum_length = "n * m"
+// [launch]
+// grid = "clouds"
+// block = 1
+// ///
+__global__ void k(const float *x, const float *z, const float *w, float *y, int clouds, int n, int m) {
+  int c = blockIdx.x;
+  float sum = 0.0f;
+  for (int j = 0; j < m; j++)
+    for (int i = 0; i < n; i++) {
+      float d = x[(c * n + i) * WIDTH + 1] - z[(c * m + j) * 3 + 2];
+      sum += d * d * w[(c * m + j) * n + i];
+    }
+  y[c] = sum;
+}"""
+
+
+@pytest.mark.parametrize(("width", "offered"), [(3, True), (64, False)])
+def test_records_beside_the_row_are_read_one_by_one(runner, width: int, offered: bool):
+    one = (Number(Affine((), 1), "int64"),)
+    two = (Number(Affine((), 2), "int64"),)
+    d = Op("sum", (
+        Load("x", (*at("i", "k1"), *one), "float32"), Op("neg", (Load("z", (*at("i", "k0"), *two), "float32"),)),
+    ))  # fmt: skip
+    dims = (("k0", Affine((("m", 1),))), ("k1", Affine((("n", 1),))))
+    total = Fold("sum", dims, Op("prod", (Load("w", at("i", "k0", "k1"), "float32"), d, d)))
+    subject = subject_of(PAIRS.replace("WIDTH", str(width)))
+    subject = computed(subject, {"y": total}, ("clouds", "n", "m"))
+    if offered:
+        check(runner, subject, "split-rows", [(1, 1, 1), (2, 5, 3), (3, 64, 7), (1, 260, 33)])
+    else:
+        assert list(FAMILY["split-rows"].moves(subject)) == []
