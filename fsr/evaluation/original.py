@@ -39,6 +39,7 @@ LARGE_S = 0.3  # what it may take on a large case: candidates meet it twice, and
 ANSWER_SHARE = 0.005  # of the run's budget, for one answer at more than ordinary sizes: each is asked for several times
 RUN_S, RUN_SHARE = 0.03, 0.0005  # one run of it, and of the run's budget: some fifty cases take four each and more
 AS_DRAWN = 3  # cases that take longer and are run as they were drawn, beside the largest
+FORESEEN, MUCH = 1 << 15, 10.0  # elements from which on that is asked before; so many times as long is not run
 DEAR_S = 0.2  # an answer that takes this long is not asked for twice
 ERROR_LINES = 8  # of a compiler, shown
 
@@ -287,11 +288,45 @@ class Original:
         return self._answerable[case]
 
     def _light(self, case: Case) -> Case:
-        """One that should not take long, after some that did."""
-        drawn = case.kind.unusual or case.kind.timed or case.parts or case in self.whole or case in self._expected
-        if drawn or self.spec.cramped or self.spec.fixed or self._lighter.noted < AS_DRAWN:
+        """One that should not take long, after some that did, or a smaller one that says so."""
+        drawn = case.kind.unusual or case.kind.timed or case.parts or case in self._expected
+        if drawn or self.spec.cramped or self.spec.fixed or not self._expected:
             return case
-        return self._lighter.smaller(case)
+        few = case in self.whole or self._lighter.noted < AS_DRAWN
+        return case if few and self._foreseen_s(case) < MUCH * self._lighter.long_s else self._lighter.smaller(case)
+
+    def _foreseen_s(self, case: Case) -> float:
+        """What one run on a large case is expected to take, by a quarter of it and how that grew from a sixteenth: a
+        row of as many elements as there are is one thread's, say, and what goes over all of it for each takes seconds
+        on a GPU, too."""
+        if elements(self.contract, case.size_map()) < FORESEEN:
+            return 0.0
+        quarter = self._quartered(case)
+        sixteenth = self._quartered(quarter)
+        try:
+            took, before = self._least_s(quarter), self._least_s(sixteenth)
+        except (DeviceFault, BaselineError):
+            return 0.0  # who meets such a case tells more of it
+        size, part, least = (elements(self.contract, c.size_map()) for c in (case, quarter, sixteenth))
+        if least == part:
+            return took
+        power = math.log(max(took / max(before, 1e-6), 1.0)) / math.log(part / least)
+        return took * (size / part) ** min(max(power, 1.0), 2.0)
+
+    def _quartered(self, case: Case) -> Case:
+        """The same values at a quarter of the largest sizes, or less of one where there is none."""
+        sizes = case.size_map()
+        for _ in range(2):
+            sizes = halved(self.contract, sizes) or sizes
+        return replace(case, sizes=tuple(sizes.items()))
+
+    def _least_s(self, case: Case) -> float:
+        """What a run takes, of two: what else the machine does makes one longer."""
+        data, took = self.shelf(self.contract, case, 0), list[float]()
+        for _ in range(2):
+            self._run(case, data)
+            took.append(self.stopwatch.last_s)
+        return min(took)
 
     def _held_out_in_time(self, case: Case) -> Case:
         """Those that decide promotion go past ordinary sizes where one of them must be large."""

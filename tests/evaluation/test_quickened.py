@@ -135,7 +135,7 @@ def test_what_takes_the_original_long_comes_at_smaller_sizes(session: Session, m
     assert len(seen) <= tried + 2  # sizes that took too long are not tried again, nor larger ones
     assert elements(session.contract, again.size_map()) <= elements(session.contract, less.size_map()) * 2
     search = replace(case, kind=CaseKind.SEARCH)
-    assert session.original.answerable(search) == search
+    assert session.original.answerable(search).size_map()["n"] < 1 << 17
 
 
 def test_after_runs_that_took_long_cases_are_smaller(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,6 +154,19 @@ def test_after_runs_that_took_long_cases_are_smaller(session: Session, monkeypat
     assert original.answerable(largest) == largest
     named = replace(new[-1], kind=CaseKind.NAMED)
     assert original.answerable(named) == named
+
+
+def test_what_a_quarter_says_to_take_long_is_not_run(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = session.original
+    original.expected(session.spec.smoke_case())
+    seen = runs_of_original(session, monkeypatch)
+    large = Case("large", (("n", 1 << 17),), "normal", 3)
+    monkeypatch.setattr(original, "_lighter", Lighter(session.contract, session.spec.baseline.plan, 1e9))
+    assert original.answerable(large) == large
+    assert {case.size_map()["n"] for case in seen} == {(1 << 15) + 1, (1 << 13) + 1}  # a quarter and a sixteenth, odd
+    monkeypatch.setattr(original, "_lighter", Lighter(session.contract, session.spec.baseline.plan, 1e-9))
+    assert original.answerable(replace(large, seed=4)).size_map()["n"] < 1 << 12
+    assert max(case.size_map()["n"] for case in seen) <= (1 << 15) + 1
 
 
 def test_a_wide_form_that_hangs_is_asked_once(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
