@@ -295,13 +295,20 @@ def flattened(found: Domain) -> Domain | None:
     known = {k: v for k, v in found.known.items() if k not in (row, col)}
     whole = symbol(row) * length + symbol(col)
     if axis.var in identifiers(core):
-        core = (Declare(axis.type, axis.var, OpaqueExpr(whole.text())), *core)
+        size = next(d.init.right for d in lead if d.name == row and isinstance(d.init, Binary))
+        place = Binary("+", Binary("*", Name(row), size), Name(col))
+        core = (Declare(axis.type, axis.var, place), *core)
     known = {k: _replaced(v, axis.var, whole) for k, v in known.items()} | {axis.var: whole}
     return replace(found, axes=axes, core=core, known=known, flat=(axis.var, length))
 
 
 def _bounded(var: str, kind: str, extent: Poly) -> Axis:
     return Axis(var, kind, (Binary("<", Name(var), OpaqueExpr(extent.text())),), extent)
+
+
+def with_core(found: Domain, core: tuple[Stmt, ...]) -> Domain:
+    """The same points with something else to do."""
+    return replace(found, core=core, known=_known_locals([*found.uniform, *core], found.constants))
 
 
 def _split_of(lead: Sequence[Declare], var: str, op: str, found: Domain) -> tuple[str, Poly] | None:

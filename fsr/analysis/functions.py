@@ -55,7 +55,8 @@ class Functions:
 
     def only_computes(self, name: str) -> bool:
         """Whether a call of the name computes a value from its arguments and does nothing else."""
-        return _of_record(name) in self.pure or self.builtin(name)
+        plain = _of_record(name) if _of_record(name) in self.own else own_name(name)
+        return plain in self.pure or self.builtin(name)
 
     def calls_builtins(self, e: Expr) -> bool:
         """Whether every call within the expression is of a function of CUDA's that only computes."""
