@@ -15,7 +15,7 @@ from fsr.source.mapping import map_expr
 from fsr.source.types import plain_type
 from fsr.source.walk import BUILTINS, Block, names_changed, names_in, walk_expr, walk_exprs, walk_stmts
 
-REACH = 16  # further from an edge than that is no edge
+REACH = 32  # further from an edge than that is no edge
 _RELATIONS = ("<", "<=", ">", ">=", "==", "!=")
 _CLAMPS = ("min", "max")
 
@@ -56,7 +56,7 @@ class Interior:
         return replace(self, kernel=kernel, known=definitions(kernel, self.functions))
 
     def _number(self, e: Expr) -> int | None:
-        return polynomial(e, {n: constant(v) for n, v in self.constants.items()}).value
+        return self.poly(e).value
 
     # ------------------------------------------------------------ values
 
@@ -200,11 +200,14 @@ def interior(kernel: KernelForm, functions: Functions, constants: Mapping[str, i
 
 
 def _ids(kernel: KernelForm, known: Definitions) -> Iterator[str]:
-    """Top-level whole numbers that say which thread it is, and stay."""
+    """Top-level whole numbers that say which thread it is, or its row and column where one number is taken apart, and
+    stay."""
     for s in kernel.body:
         match s:
             case Declare(type=type_, name=name) if name in known.values and is_integer(type_):
-                if names_in(known.values[name]) & BUILTINS:
+                value = known.values[name]
+                taken_apart = isinstance(value, Binary) and value.op in "/%"
+                if names_in(known.expand(value) if taken_apart else value) & BUILTINS:
                     yield name
 
 
