@@ -33,6 +33,7 @@ from fsr.source.form import (
 from fsr.source.mapping import rewrite, substitute
 from fsr.source.walk import identifiers, names_assigned, nodes, without_comments
 
+_NUMBERS = re.compile(r"\{[\s\d.,fFuUlL+-]*\}")  # what a local array holds at first
 _ATOM = re.compile(r"(threadIdx|blockIdx|blockDim|gridDim)(\.|$)")
 
 
@@ -116,7 +117,7 @@ def _hides(node: object) -> bool:
     """Whether a node hides what it does from the analysis."""
     if isinstance(node, Declare):
         return bool({"__shared__", "extern", "static"} & set(node.qualifiers)) or node.type.rstrip().endswith("&")
-    return isinstance(node, OpaqueStmt | OpaqueExpr)
+    return isinstance(node, OpaqueStmt) or (isinstance(node, OpaqueExpr) and not _NUMBERS.fullmatch(node.text))
 
 
 def _name_ids(

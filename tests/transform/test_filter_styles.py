@@ -128,6 +128,12 @@ STYLES = {
         for (int i = -2; i <= 2; i++) s += src[y * w + min(max(x + i, 0), w - 1)];
         for (int j = -2; j <= 2; j += 2) s -= src[min(max(y + j, 0), h - 1) * w + x];
         dst[y * w + x] = s;"""),
+    "counts in an array": (BYTES, BYTES, PLANE, IDS + GUARD + """
+        int seen[8] = {0}, best = 0;""" + LOOPS + """ {
+            if (x + i < 0 || x + i >= w || y + j < 0 || y + j >= h) continue;
+            seen[src[(y + j) * w + x + i] & 7] += 1; }
+        for (int t = 1; t < 8; t++) if (seen[t] > seen[best]) best = t;
+        dst[y * w + x] = best;"""),
     "the borders left out": (BYTES, BYTES, PLANE, IDS + """
         if (x < 1 || x >= w - 1 || y < 1 || y >= h - 1) { if (x < w && y < h) dst[y * w + x] = 0; return; }
         int s = 255;
