@@ -33,6 +33,7 @@ from fsr.source.form import (
 from fsr.source.mapping import rewrite, substitute
 from fsr.source.walk import identifiers, names_assigned, nodes, without_comments
 
+_NUMBERS = re.compile(r"\{[\s\d.,fFuUlL+-]*\}")  # what a local array holds at first
 _ATOM = re.compile(r"(threadIdx|blockIdx|blockDim|gridDim)(\.|$)")
 
 
@@ -116,7 +117,7 @@ def _hides(node: object) -> bool:
     """Whether a node hides what it does from the analysis."""
     if isinstance(node, Declare):
         return bool({"__shared__", "extern", "static"} & set(node.qualifiers)) or node.type.rstrip().endswith("&")
-    return isinstance(node, OpaqueStmt | OpaqueExpr)
+    return isinstance(node, OpaqueStmt) or (isinstance(node, OpaqueExpr) and not _NUMBERS.fullmatch(node.text))
 
 
 def _name_ids(
@@ -295,13 +296,20 @@ def flattened(found: Domain) -> Domain | None:
     known = {k: v for k, v in found.known.items() if k not in (row, col)}
     whole = symbol(row) * length + symbol(col)
     if axis.var in identifiers(core):
-        core = (Declare(axis.type, axis.var, OpaqueExpr(whole.text())), *core)
+        size = next(d.init.right for d in lead if d.name == row and isinstance(d.init, Binary))
+        place = Binary("+", Binary("*", Name(row), size), Name(col))
+        core = (Declare(axis.type, axis.var, place), *core)
     known = {k: _replaced(v, axis.var, whole) for k, v in known.items()} | {axis.var: whole}
     return replace(found, axes=axes, core=core, known=known, flat=(axis.var, length))
 
 
 def _bounded(var: str, kind: str, extent: Poly) -> Axis:
     return Axis(var, kind, (Binary("<", Name(var), OpaqueExpr(extent.text())),), extent)
+
+
+def with_core(found: Domain, core: tuple[Stmt, ...]) -> Domain:
+    """The same points with something else to do."""
+    return replace(found, core=core, known=_known_locals([*found.uniform, *core], found.constants))
 
 
 def _split_of(lead: Sequence[Declare], var: str, op: str, found: Domain) -> tuple[str, Poly] | None:

@@ -55,7 +55,9 @@ class Functions:
 
     def only_computes(self, name: str) -> bool:
         """Whether a call of the name computes a value from its arguments and does nothing else."""
-        return _of_record(name) in self.pure or self.builtin(name)
+        member = _of_record(name)
+        spaced = f"{member}#0" not in self.own and own_name(name) in self.pure  # by a namespace's name
+        return member in self.pure or spaced or self.builtin(name)
 
     def calls_builtins(self, e: Expr) -> bool:
         """Whether every call within the expression is of a function of CUDA's that only computes."""

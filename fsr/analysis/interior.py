@@ -10,11 +10,12 @@ from fsr.analysis.definitions import Definitions, definitions
 from fsr.analysis.functions import Functions
 from fsr.analysis.polynomial import Poly, constant, polynomial, symbol
 from fsr.analysis.types import bare, integer_bytes, is_integer
-from fsr.source.form import Binary, Call, Declare, Expr, For, KernelForm, Literal, Name, number
+from fsr.source.form import Binary, Call, Declare, Expr, For, KernelForm, Literal, Name, Ternary, number
+from fsr.source.mapping import map_expr
 from fsr.source.types import plain_type
-from fsr.source.walk import BUILTINS, names_changed, names_in, walk_expr, walk_exprs, walk_stmts
+from fsr.source.walk import BUILTINS, Block, names_changed, names_in, walk_expr, walk_exprs, walk_stmts
 
-REACH = 16  # further from an edge than that is no edge
+REACH = 32  # further from an edge than that is no edge
 _RELATIONS = ("<", "<=", ">", ">=", "==", "!=")
 _CLAMPS = ("min", "max")
 
@@ -37,6 +38,7 @@ class Interior:
     kernel: KernelForm
     known: Definitions
     constants: Mapping[str, int]
+    functions: Functions
     edges: dict[str, Edges] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -48,8 +50,13 @@ class Interior:
             if s.type and alone and first is not None and end is not None and (step or 0) > 0 and s.relation in "<=":
                 self.counters[s.var] = first, end - (s.relation == "<")
 
+    def with_body(self, body: Block) -> Interior:
+        """The same of other statements."""
+        kernel = replace(self.kernel, body=body)
+        return replace(self, kernel=kernel, known=definitions(kernel, self.functions))
+
     def _number(self, e: Expr) -> int | None:
-        return polynomial(e, {n: constant(v) for n, v in self.constants.items()}).value
+        return self.poly(e).value
 
     # ------------------------------------------------------------ values
 
@@ -63,6 +70,25 @@ class Interior:
         if name in self.constants:
             return constant(self.constants[name])
         return self.poly(self.known.values[name]) if name in self.known.values else None
+
+    def asked(self, e: Expr) -> Poly:
+        """As poly, with a clamp taken for what it leaves as it is: which edge it is for tells how far that is true."""
+        return self.poly(map_expr(e, self._unclamped))
+
+    def _unclamped(self, e: Expr) -> Expr:
+        match e:
+            case Name(text) if text in self.known.values and text not in self.edges:
+                return map_expr(self.known.values[text], self._unclamped)
+            case Call(Name(text), (a, b)) if text in _CLAMPS:
+                return a if self._moves(a) else b
+            case Ternary(test, yes, no):
+                sides = [x for t in walk_expr(test) if isinstance(t, Binary) and t.op in _RELATIONS
+                         for x in (t.left, t.right) if self._moves(x)]  # fmt: skip
+                return no if no in sides else yes if yes in sides or self._moves(yes) else no
+        return e
+
+    def _moves(self, e: Expr) -> bool:
+        return not self.edges.keys().isdisjoint(self.poly(e).names())
 
     def span(self, value: Poly) -> Span:
         """Between which numbers a value lies."""
@@ -160,25 +186,28 @@ def _plus(e: Expr, by: int) -> Expr:
     return e if not by else Binary("+" if by > 0 else "-", e, number(abs(by)))
 
 
-def interior(kernel: KernelForm, functions: Functions, constants: Mapping[str, int]) -> Interior | None:
-    """How far from their edges ids must be so that the tests near them are decided; None where there are none.
-    ``kernel``: with macros written out."""
+def interior(kernel: KernelForm, functions: Functions, constants: Mapping[str, int]) -> Interior:
+    """How far from their edges ids must be so that the tests near them are decided. ``kernel``: with macros written
+    out."""
     known = definitions(kernel, functions)
-    found = Interior(kernel, known, constants, dict.fromkeys(_ids(kernel, known), Edges()))
+    found = Interior(kernel, known, constants, functions, dict.fromkeys(_ids(kernel, known), Edges()))
     extents = [p.name for p in kernel.params if is_integer(p.type) and p.name not in known.changed]
     for e in walk_exprs(kernel.body):
         for value, strict in _asked(e, found, extents):
             _move(found, value, strict, extents)
     kept = {v: e for v, e in found.edges.items() if e.low or e.high}
-    return replace(found, edges=kept) if kept else None
+    return replace(found, edges=kept)
 
 
 def _ids(kernel: KernelForm, known: Definitions) -> Iterator[str]:
-    """Top-level whole numbers that say which thread it is, and stay."""
+    """Top-level whole numbers that say which thread it is, or its row and column where one number is taken apart, and
+    stay."""
     for s in kernel.body:
         match s:
             case Declare(type=type_, name=name) if name in known.values and is_integer(type_):
-                if names_in(known.values[name]) & BUILTINS:
+                value = known.values[name]
+                taken_apart = isinstance(value, Binary) and value.op in "/%"
+                if names_in(known.expand(value) if taken_apart else value) & BUILTINS:
                     yield name
 
 
@@ -187,7 +216,7 @@ def _asked(e: Expr, found: Interior, extents: Sequence[str]) -> Iterator[tuple[P
     they are at least or at most zero, whichever is known sooner."""
     match e:
         case Binary(op=op, left=left, right=right) if op in _RELATIONS:
-            difference = found.poly(left) - found.poly(right)
+            difference = found.asked(left) - found.asked(right)
             if op in ("<", ">="):
                 yield difference, 0
             elif op in ("<=", ">"):
@@ -195,9 +224,9 @@ def _asked(e: Expr, found: Interior, extents: Sequence[str]) -> Iterator[tuple[P
             else:
                 yield difference, 1
         case Call(callee=Name(text=text), args=(left, right)) if text in _CLAMPS:
-            yield found.poly(left) - found.poly(right), -1
-        case Binary(op="%", left=left, right=right) if (extent := found.poly(right)).single in extents:
-            value = _without_turns(found.poly(left), extent)[0]
+            yield found.asked(left) - found.asked(right), -1
+        case Binary(op="%", left=left, right=right) if (extent := found.asked(right)).single in extents:
+            value = _without_turns(found.asked(left), extent)[0]
             yield value, 0
             yield value - extent, 0
 

@@ -49,6 +49,11 @@ def with_head_decided(text: str, known: Mapping[str, str | None]) -> str:
     brace = next((t.start for t in tokenize(text) if t.text == "{"), len(text))
     if not any(t.start < brace and directive_name(t.text) in IF for t in tokenize(text) if t.kind == "directive"):
         return text
+    return with_all_decided(text, known)
+
+
+def with_all_decided(text: str, known: Mapping[str, str | None]) -> str:
+    """The copy of a piece of a text, character for character as long. ``known``: what is defined ahead of it."""
     chars = list(text)
     for start, end in _no_code(text, known, of_compilers):
         chars[start:end] = [c if c in "\r\n" else " " for c in text[start:end]]

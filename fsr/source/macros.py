@@ -88,6 +88,13 @@ def qualifying(text: str) -> frozenset[str]:
     }
 
 
+def spelling(word: str, text: str) -> frozenset[str]:
+    """The macros without parameters that stand for qualifiers of which the word is one, by whichever definition:
+    ``#define HD __host__ __device__``."""
+    found = [m for m in macros(text) if m.params is None and re.fullmatch(r"[\w\s]*", m.body)]
+    return frozenset(m.name for m in found if word in m.body.split())
+
+
 def function_macros(text: str) -> dict[str, Macro]:
     """The macros that :func:`expand` can expand: function-like, defined exactly once, no ``#``, no ``...``."""
     found = [m for m in macros(text) if m.params is not None]

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from fsr.source.blanks import blanks, one_head, readable, unqualified
 from fsr.source.form import KernelForm, OpaqueStmt, Param
+from fsr.source.inner_branches import with_all_decided
 from fsr.source.items import Item, flat, parse_items
-from fsr.source.macros import Macro, expand, macro_words, qualifying, statement_macros
+from fsr.source.macros import Macro, expand, macro_words, qualifying, spelling, statement_macros
 from fsr.source.parse_statements import Reader, squeeze
 from fsr.source.references import by_reference
 from fsr.source.tokens import source_of, split_commas, tokenize
@@ -48,8 +49,9 @@ def parse_kernels(text: str) -> dict[str, KernelForm]:
 
 def parse_device_functions(text: str) -> dict[str, KernelForm]:
     """The __device__ functions defined in a translation unit, in the same form; ``prefix`` holds everything
-    before the name's return type that is no template. For analysis only: emitting them is not supported."""
-    return _functions(text, "__device__")
+    before the name's return type that is no template. For analysis only: emitting them is not supported.
+    Conditionals in them are decided by the file's own macros."""
+    return _functions(text, "__device__", spelling("__device__", text))
 
 
 def misread_lines(text: str) -> list[int]:
@@ -77,15 +79,18 @@ def _first_error(node: Node) -> Node | None:
     return next((found for child in node.children if (found := _first_error(child)) is not None), node)
 
 
-def _functions(text: str, marker: str) -> dict[str, KernelForm]:
+def _functions(text: str, marker: str, others: Collection[str] = ()) -> dict[str, KernelForm]:
+    """``others``: macros that stand for the marker."""
     found = dict[str, KernelForm]()
     code = text.encode().decode("latin-1")  # a character a byte: offsets in it are offsets in UTF-8
+    if marker == "__device__" and "#" in code:  # nobody emits these: what is not compiled need not stay
+        code = with_all_decided(code, {})
     items = list(flat(parse_items(code, strict=False)))
     defined = {i.names[0] for i in items if i.kind == "define" and i.names}
     types = {n for i in items if i.kind in ("alias", "record", "using") for n in i.names}
-    written, qualifiers = statement_macros(code), qualifying(code)
+    written, qualifiers = statement_macros(code), qualifying(code) | set(others)
     for item in items:
-        if item.kind == "function" and item.body is not None and marker in item.head:
+        if item.kind == "function" and item.body is not None and not item.head.isdisjoint({marker, *others}):
             kernel = _definition(code, item, (defined, types, qualifiers), written)
             if kernel is not None:
                 found.setdefault(kernel.name, kernel)

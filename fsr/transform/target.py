@@ -11,8 +11,9 @@ from fsr.analysis.aliasing import may_alias
 from fsr.analysis.definitions import Definitions, definitions
 from fsr.analysis.domain import Domain, domain, flattened
 from fsr.analysis.functions import Functions, functions_of, thread_aware
-from fsr.analysis.macros import constants, expanded
+from fsr.analysis.macros import constants
 from fsr.analysis.polynomial import Poly
+from fsr.analysis.returned import written_out
 from fsr.analysis.types import aliases
 from fsr.contract.model import Argument, Contract
 from fsr.records import Candidate, Launch, Role, ScalarArgument
@@ -207,10 +208,10 @@ class Target:
 
 @lru_cache(maxsize=256)
 def _placed(source: str, kernel: KernelForm, launch: Launch, contract: Contract) -> Placed | None:
-    written_out = expanded(kernel, source)
-    if identifiers(written_out.body) & (thread_aware(source) - {kernel.name}):
+    plain = written_out(kernel, source)
+    if identifiers(plain.body) & (thread_aware(source) - {kernel.name}):
         return None
-    found = domain(written_out, launch, constants(source, kernel, launch.entry))
+    found = domain(plain, launch, constants(source, kernel, launch.entry))
     if found is None:
         return None
     return placed(flattened(found) or found, contract)

@@ -6,23 +6,26 @@ tells them apart; both ways are the user's own code, one with the tests decided.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from fsr.analysis.calls import COOPERATES
 from fsr.analysis.functions import thread_aware
 from fsr.analysis.interior import Interior, interior
-from fsr.analysis.macros import expanded
-from fsr.analysis.types import type_of
+from fsr.analysis.returned import written_out
+from fsr.analysis.types import integer_bytes, resolved, type_of
+from fsr.analysis.versions import told_apart
 from fsr.records import Candidate
 from fsr.source.form import (
     Binary,
     Call,
+    Cast,
     Comment,
     Declare,
     Expr,
     For,
     If,
+    Index,
     KernelForm,
     Literal,
     Name,
@@ -36,13 +39,14 @@ from fsr.source.form import (
     number,
 )
 from fsr.source.mapping import map_stmts
-from fsr.source.walk import Block, blocks_of, contains_opaque, exprs_of, identifiers, walk_expr
+from fsr.source.walk import Block, base_name, blocks_of, contains_opaque, exprs_of, identifiers, walk_expr
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, target_of, targets
 
 GAIN = 1.2
 _COSTS = {"<": 1, "<=": 1, ">": 1, ">=": 1, "==": 1, "!=": 1, "%": 10}
+_ROUNDS = 4  # of deciding: a clamp, one of the other side, a choice, and what follows
 _TURNS = 4  # of a loop, at the least
 _TYPES = ("int", "float", "double")  # each takes in the ones before
 _TRUE, _FALSE = Literal("true"), Literal("false")
@@ -73,22 +77,34 @@ class SplitInterior:
 def _parted(target: Target) -> KernelForm | None:
     """The kernel with a way for its interior; None where it has none, or its threads work together."""
     kernel = target.kernel
-    used = identifiers(kernel.body)
+    plain = written_out(kernel, target.source)
+    used = identifiers(plain.body)
     if contains_opaque(kernel.body) or any(COOPERATES.search(n) for n in used):
         return None
-    if used & (thread_aware(target.source) - {kernel.name}):
+    if used & (thread_aware(target.source) - {kernel.name}) or contains_opaque(plain.body):
         return None
-    written_out = expanded(kernel, target.source)
-    known = interior(written_out, target.functions, target.constants)
-    if known is None or contains_opaque(written_out.body):
+    known = interior(replace(plain, body=told_apart(plain.body, target.names)), target.functions, target.constants)
+    if not known.edges:
         return None
-    at = _place(written_out.body, known)
-    inner = _Inside(known).block(written_out.body[at:])
-    tests = list(_tests(known))
+    at = _place(known)
+    inner = decided(known, at, target.aliases)
+    tests = edge_tests(known)
     test = conjunction(tests)
-    if test is None or _asks(written_out.body[at:]) - _asks(inner) <= len(tests):
+    if test is None or _asks(plain.body[at:]) - _asks(inner) <= len(tests):
         return None
     return replace(kernel, body=(*kernel.body[:at], If(test, inner, kernel.body[at:])))
+
+
+def decided(known: Interior, at: int, aliases: Mapping[str, str]) -> Block:
+    """The statements from a place on as they are away from the edges: what is decided of one variable may decide what
+    is asked of the next."""
+    lead, body = known.kernel.body[:at], known.kernel.body[at:]
+    for _ in range(_ROUNDS):
+        inner = _Inside(known, aliases).block(body)
+        if inner == body:
+            break
+        known, body = known.with_body((*lead, *inner)), inner
+    return body
 
 
 def _asks(body: Block) -> int:
@@ -101,10 +117,11 @@ def _asks(body: Block) -> int:
     return count + sum(_asks(block) * (_TURNS if loop else 1) for loop, block in inside)
 
 
-def _place(body: Block, known: Interior) -> int:
+def _place(known: Interior) -> int:
     """How many statements stand in front of the test: the ids, guards, declarations in which nothing is decided."""
+    body = known.kernel.body
     last = max(n for n, s in enumerate(body) if isinstance(s, Declare) and s.name in known.edges) + 1
-    inside = _Inside(known)
+    inside = _Inside(known, {})
     while last < len(body):
         s = body[last]
         guard = isinstance(s, If) and not s.orelse and all(isinstance(x, Return | Comment) for x in s.then)
@@ -114,19 +131,22 @@ def _place(body: Block, known: Interior) -> int:
     return last
 
 
-def _tests(known: Interior) -> Iterator[Expr]:
+def edge_tests(known: Interior) -> list[Expr]:
+    """Whether ids are away from their edges."""
+    found = list[Expr]()
     for name, e in known.edges.items():
         if e.low:
-            yield Binary(">=", Name(name), number(e.low))
+            found.append(Binary(">=", Name(name), number(e.low)))
         if e.extent:
-            yield Binary("<", Binary("+", Name(name), number(e.high)) if e.high else Name(name), Name(e.extent))
+            found.append(Binary("<", Binary("+", Name(name), number(e.high)) if e.high else Name(name), Name(e.extent)))
+    return found
 
 
 class _Inside:
     """Statements as they are away from the edges."""
 
-    def __init__(self, known: Interior) -> None:
-        self.known = known
+    def __init__(self, known: Interior, aliases: Mapping[str, str]) -> None:
+        self.known, self.aliases = known, aliases
 
     def block(self, body: Block) -> Block:
         """The statements with what is decided left out."""
@@ -153,19 +173,28 @@ class _Inside:
             case Ternary(test, yes, no) if yes == no and _is_pure(test):
                 return yes
             case Ternary(test, yes, no) if test in (_TRUE, _FALSE):
-                chosen, other = (yes, no) if test == _TRUE else (no, yes)
-                return chosen if self._keeps_type(chosen, other) else e
+                return self._chosen(*(yes, no) if test == _TRUE else (no, yes)) or e
             case Call():
                 return self.known.clamped(e) or e
         return e
 
-    def _keeps_type(self, chosen: Expr, other: Expr) -> bool:
-        """Whether a choice has the type of what is chosen: a whole number beside a floating one has not."""
+    def _chosen(self, chosen: Expr, other: Expr) -> Expr | None:
+        """What is chosen, in the type of a choice; None where that is not told, and for a whole number beside a
+        floating one unless it is an element."""
         types = self.known.known.types
-        one, two = type_of(chosen, types, {}), type_of(other, types, {})
+        one, two = type_of(chosen, types, self.aliases), type_of(other, types, self.aliases)
         if one is None or two is None:
-            return one is two
-        return _TYPES.index(one) >= _TYPES.index(two) and self.known.keeps_sign(chosen, other)
+            return chosen if one is two else None
+        if _TYPES.index(one) < _TYPES.index(two):
+            return Cast(two, chosen) if isinstance(chosen, Index) else None
+        if not self.known.keeps_sign(chosen, other):
+            return None
+        return Cast("int", chosen) if self._is_small(chosen) and not self._is_small(other) else chosen
+
+    def _is_small(self, e: Expr) -> bool:
+        """Whether an expression is of a type below int, which a choice beside an int is not."""
+        type_ = resolved(self.known.known.types.get(base_name(e) or "", ""), self.aliases)
+        return isinstance(e, Index | Name) and (type_ == "bool" or (integer_bytes(type_) or 4) < 4)
 
 
 def _joined(e: Binary) -> Expr:

@@ -6,13 +6,19 @@ elsewhere the core runs as it was written. So border handling stays exactly the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from fsr.analysis.domain import Domain
 from fsr.source.emit import emit_expr, emit_stmts
-from fsr.source.form import Expr, Index, Name, OpaqueExpr
-from fsr.source.mapping import rewrite, substitute
+from fsr.source.form import Expr, For, Index, Name, OpaqueExpr, Stmt
+from fsr.source.mapping import map_stmts, rewrite, substitute
 from fsr.source.names import indent, unrolled
+from fsr.source.walk import Block
 from fsr.transform.points import at_point, condition
 from fsr.transform.stencil.neighbourhood import Neighbourhood, Stencil
+
+_MOST = 128  # turns that are unrolled
 
 
 def march_body(s: Stencil, rows: int, x: int, y: int) -> str:
@@ -59,41 +65,72 @@ def _leaf(s: Stencil, x: str, y: str, near: dict[Expr, Expr]) -> list[str]:
     lines = [f"const {xs.type} {xs.var} = {x};", f"const {ys.type} {ys.var} = {y};"]
     for level in s.levels:
         lines += emit_stmts(level.lets).splitlines()
-    return lines + emit_stmts(rewrite(s.leaf, lambda e: near.get(e))).splitlines()
+    return lines + emit_stmts(_unrolled(s, rewrite(s.leaf, lambda e: near.get(e)))).splitlines()
+
+
+def _unrolled(s: Stencil, leaf: Block) -> Block:
+    """The statements with loops over a neighbourhood unrolled, so that what is kept has constant places."""
+
+    def change(stmt: Stmt) -> Stmt:
+        unroll = isinstance(stmt, For) and stmt.var in s.turns and not stmt.pragmas
+        return replace(stmt, pragmas=("#pragma unroll",)) if isinstance(stmt, For) and unroll else stmt
+
+    short = [n for n in s.neighbourhoods if n.loops and len(n.reads) <= _MOST]
+    return map_stmts(leaf, change) if short else leaf
 
 
 def _element(s: Stencil, n: Neighbourhood, x: str, y: str) -> str:
     """The element read for offset (0, 0) of a neighbourhood when the point is at (x, y)."""
     places = {s.domain.axes["x"].var: OpaqueExpr(x), s.domain.axes["y"].var: OpaqueExpr(y)}
-    return emit_expr(Index(Name(n.array), substitute(n.first.offset, places)))
+    return emit_expr(Index(Name(n.array), substitute(n.first, places)))
 
 
 def _plus(text: str, offset: int) -> str:
     return text if offset == 0 else f"{text} + {offset}" if offset > 0 else f"{text} - {-offset}"
 
 
+def _at(base: str, counters: Sequence[tuple[str, int]], offset: int) -> str:
+    """A place so many times the counters and so far from another; counters are ints, so that it may lie before it."""
+    terms = [base, *(name if k == 1 else f"{k} * {name}" for name, k in counters)]
+    return _plus(" + ".join(t for t in terms if t) or "0", offset)
+
+
 def _rows_in_registers(s: Stencil, rows: int) -> list[str]:
+    """Columns of the neighbourhood as arrays, or one array of all where loops go over it, and the rows' work."""
     lines: list[str] = []
     near: dict[Expr, Expr] = {}
     for number, n in enumerate(s.neighbourhoods):
-        for column, (dx, (low, high)) in enumerate(n.columns().items()):
-            kept, count = f"$near{number}_{column}", rows + high - low
-            place = _element(
-                s, n, _plus("$x_own", dx), f"$y_first + ($j - {-low})" if low < 0 else f"$y_first + ($j + {low})"
-            )
-            lines.append(f"{element_type(s.domain, n.array)} {kept}[{count}];")
-            lines += unrolled("$j", count, [f"{kept}[$j] = {place};"])
-            for expr, (own_dx, dy) in n.offsets.items():
-                if own_dx == dx:
-                    near[expr] = Index(Name(kept), OpaqueExpr(_plus("$i", dy - low)))
+        kept, type_ = f"$near{number}", element_type(s.domain, n.array)
+        left, right, top, bottom = n.box()
+        if n.loops:
+            lines.append(f"{type_} {kept}[{right - left + 1}][{rows + bottom - top}];")
+            for dx, (low, high) in n.columns().items():  # no corners of a cross
+                lines += _column(s, n, _plus(f"{kept}[{dx - left}][$j", low - top), dx, (low, rows + high - low))
+            for expr, o in n.offsets.items():
+                column = Index(Name(kept), OpaqueExpr(_at("", o.across, o.dx - left)))
+                near[expr] = Index(column, OpaqueExpr(_at("$i", o.down, o.dy - top)))
+            continue
+        for at, (dx, (low, high)) in enumerate(n.columns().items()):
+            lines.append(f"{type_} {kept}_{at}[{rows + high - low}];")
+            lines += _column(s, n, f"{kept}_{at}[$j", dx, (low, rows + high - low))
+            same = {e: o for e, o in n.offsets.items() if o.dx == dx}
+            near |= {e: Index(Name(f"{kept}_{at}"), OpaqueExpr(_plus("$i", o.dy - low))) for e, o in same.items()}
     return [*lines, *unrolled("$i", rows, _leaf(s, "$x_own", "$y_first + $i", near))]
+
+
+def _column(s: Stencil, n: Neighbourhood, kept: str, dx: int, rows: tuple[int, int]) -> list[str]:
+    """Statements that read a column to ``kept``, but for a bracket: its first row from the thread's first one, and how
+    many there are."""
+    low, count = rows
+    place = _element(s, n, _plus("$x_own", dx), f"$y_first + ($j {'-' if low < 0 else '+'} {abs(low)})")
+    return unrolled("$j", count, [f"{kept}] = {place};"])
 
 
 def halo_body(s: Stencil, rows: int, x: int, y: int) -> str:
     """The kernel body for blocks of x by y threads over tiles of x by y * rows points, halo included in the tile."""
     tile_y = y * rows
     xs, ys = s.domain.axes["x"], s.domain.axes["y"]
-    own = {"x": "$x_block + threadIdx.x", "y": f"$y_block + threadIdx.y + $i * {y}"}
+    own = {"x": "$x_block + threadIdx.x", "y": f"$y_block + {_own_row(rows)}"}
     lines = emit_stmts(s.domain.uniform).splitlines()
     for number, n in enumerate(s.neighbourhoods):
         width, height = halo_extent(n, x, tile_y)
@@ -106,7 +143,7 @@ def halo_body(s: Stencil, rows: int, x: int, y: int) -> str:
         "if (__syncthreads_and($inner)) {",
         *(line for k, n in enumerate(s.neighbourhoods) for line in indent(_load_tile(s, k, n, x, y, tile_y))),
         "    __syncthreads();",
-        *indent(unrolled("$i", rows, _leaf(s, own["x"], own["y"], _from_tiles(s, y)))),
+        *indent(unrolled("$i", rows, _leaf(s, own["x"], own["y"], _from_tiles(s, rows)))),
         "} else {",
         "    #pragma unroll 1",
         f"    for (int $i = 0; $i < {rows}; ++$i) {{",
@@ -130,7 +167,7 @@ def _load_tile(s: Stencil, number: int, n: Neighbourhood, x: int, y: int, tile_y
     place = _element(s, n, _plus("$x_block + $c", left), _plus("$y_block + $r", top))
     put = [f"$tile{number}[$r][$c] = {place};"]
     full = {(dx, dy) for dx in range(left, right + 1) for dy in range(top, bottom + 1)}
-    if set(n.offsets.values()) != full:
+    if n.reads != full:
         columns = " || ".join(
             f"($c >= {dx - left} && $c < {x + dx - left} && $r >= {low - top} && $r < {tile_y + high - top})"
             for dx, (low, high) in n.columns().items()
@@ -145,13 +182,19 @@ def _load_tile(s: Stencil, number: int, n: Neighbourhood, x: int, y: int, tile_y
     ]
 
 
-def _from_tiles(s: Stencil, y: int) -> dict[Expr, Expr]:
+def _own_row(rows: int) -> str:
+    """A thread's rows lie one below the other: what several of them read of the tile is read once."""
+    return f"threadIdx.y * {rows} + $i" if rows > 1 else "threadIdx.y"
+
+
+def _from_tiles(s: Stencil, rows: int) -> dict[Expr, Expr]:
     near: dict[Expr, Expr] = {}
     for number, n in enumerate(s.neighbourhoods):
         left, _, top, _ = n.box()
-        for expr, (dx, dy) in n.offsets.items():
-            row = OpaqueExpr(_plus(f"threadIdx.y + $i * {y}", dy - top))
-            near[expr] = Index(Index(Name(f"$tile{number}"), row), OpaqueExpr(_plus("threadIdx.x", dx - left)))
+        for expr, offset in n.offsets.items():
+            row = OpaqueExpr(_at(_own_row(rows), offset.down, offset.dy - top))
+            column = OpaqueExpr(_at("threadIdx.x", offset.across, offset.dx - left))
+            near[expr] = Index(Index(Name(f"$tile{number}"), row), column)
     return near
 
 
