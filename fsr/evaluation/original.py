@@ -299,7 +299,8 @@ class Original:
         """What one run on a large case is expected to take, by a quarter of it and how that grew from a sixteenth: a
         row of as many elements as there are is one thread's, say, and what goes over all of it for each takes seconds
         on a GPU, too."""
-        if elements(self.contract, case.size_map()) < FORESEEN:
+        asked = case.kind is CaseKind.HELD_OUT and self.spec.backend.limits.threads  # and stopped, as a CPU can be
+        if asked or elements(self.contract, case.size_map()) < FORESEEN:
             return 0.0
         quarter = self._quartered(case)
         sixteenth = self._quartered(quarter)
@@ -311,7 +312,7 @@ class Original:
         if least == part:
             return took
         power = math.log(max(took / max(before, 1e-6), 1.0)) / math.log(part / least)
-        return took * (size / part) ** min(max(power, 1.0), 2.0)
+        return float(took * (size / part) ** min(max(power, 1.0), 2.0))
 
     def _quartered(self, case: Case) -> Case:
         """The same values at a quarter of the largest sizes, or less of one where there is none."""
