@@ -7,7 +7,7 @@ gets them as :class:`Blank` instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from fsr.source.conditionals import directive_name, taken
@@ -97,9 +97,25 @@ _SMALLER = re.compile(
 )
 
 
+_TIMES = re.compile(r"(?<![\w.>:])(?P<name>[A-Za-z_]\w*)\s*\*(?![=*])")
+_AND = re.compile(r"(?P<before>\(\s*)(?P<name>[A-Za-z_]\w*)\s*&(?=\s*\()")
+
+
 def readable(text: str, types: Collection[str] = ()) -> str:
-    """The text as the grammar reads it rightly: see :func:`unbracketed` and :func:`compared`."""
-    return compared(unbracketed(text, types))
+    """The text as the grammar reads it rightly: see :func:`unbracketed`, :func:`multiplied` and :func:`compared`."""
+    return compared(multiplied(unbracketed(text, types)))
+
+
+def multiplied(text: str) -> str:
+    """The text with ``/`` in the place of each ``*`` that multiplies a variable, as the grammar takes ``(v * (u * t)) +
+    s`` for ``+s`` as a pointer to functions, and with ``^`` for the ``&`` of ``(v & (u)) + s``. They bind alike, or
+    nothing stands between, and whoever reads an operator reads it in the text itself."""
+    variables = {m[1] for m in _DECLARED.finditer(text)}
+
+    def put(other: str) -> Callable[[re.Match[str]], str]:
+        return lambda m: m[0][:-1] + other if m["name"] in variables else m[0]
+
+    return _AND.sub(put("^"), _TIMES.sub(put("/"), text))
 
 
 def compared(text: str) -> str:

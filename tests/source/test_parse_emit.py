@@ -293,6 +293,20 @@ def test_a_comparison_is_no_list_of_template_arguments(test):
     assert emit_expr(branch.test).replace("(n)", "n") == test.replace("(m)", "m").replace("(n)", "n")
 
 
+@pytest.mark.parametrize(("text", "wanted"), [
+    ("((v * (u * t)) + s) * l", "(v * (u * t) + s) * l"),
+    ("l - ((v*(u)) - s) * l", "l - (v * u - s) * l"),
+    ("l * (n & (m & 3)) - s", "l * (n & (m & 3)) - s"),
+    ("(n & (m) ^ n) + s", "(n & m ^ n) + s"),
+    ("(v * *y) + s", "v * *y + s"),
+    ("(real * (u)) + s", "real * u + s"),  # a variable of that name
+])  # fmt: skip
+def test_a_product_in_brackets_is_no_cast(text, wanted):
+    whole = "__global__ void k(float *y, float v, float u, float t, float s, float l, int n, int m, float real)"
+    (stmt,) = parse_kernels(f"{whole} {{ y[0] = {text}; }}")["k"].body
+    assert emit_expr(stmt.value).replace("(n & m) ^ n", "n & m ^ n") == wanted
+
+
 def test_template_arguments_stay_what_they_are():
     text = "__global__ void k(P p, int *x) { int n = p.pick<4>(x[0]), m = pick<int, 2>(n); x[0] = n < m; }"
     first, second, *_ = parse_kernels(text)["k"].body
