@@ -118,6 +118,14 @@ def test_what_cannot_follow_is_not_offered(old, new, subject_from):
     assert values(subject_from(text)) == []
 
 
+def test_no_more_threads_than_a_kernel_is_compiled_for(subject_from):
+    bound = PRODUCT.replace("void product", "void __launch_bounds__(256) product")
+    found = [m.params for m in TileSize().moves(subject_from(bound))]
+    assert (("TILE", 8),) in found
+    assert (("TILE", 32),) not in found
+    assert (("TILE", 32),) in [m.params for m in TileSize().moves(subject_from(PRODUCT))]
+
+
 def test_sizes_that_were_whole_tiles_stay_so(subject_from):
     """No guard is to be expected where every size is a multiple."""
     text = RANKS.replace("n = 600", "n = 300").replace("COUNT = 600", "COUNT = 300")

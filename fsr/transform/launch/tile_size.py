@@ -176,7 +176,7 @@ def _made(subject: Subject, tile: _Tile, value: int) -> Candidate | None:
     launches = list(old.plan.launches)
     for at in tile.positions:
         made = _follows(subject, launches[at], tile.value, value)
-        if made is None:
+        if made is None or not _within_bounds(subject, made):
             return None
         launches[at] = made
     if not _divides(subject, tile, value):
@@ -208,6 +208,12 @@ def _follows(subject: Subject, launch: Launch, old: int, new: int) -> Launch | N
         return None  # nothing tells that threads of other blocks would do what these leave
     x, y, z = (str(g) for g in grid)
     return replace(launch, grid=(x, y, z), block=block)
+
+
+def _within_bounds(subject: Subject, launch: Launch) -> bool:
+    """Whether a kernel is compiled for as many threads, where ``__launch_bounds__`` says by a number for how many."""
+    bounds = subject.kernels[function_name(launch.entry)].launch_bounds
+    return not bounds or not bounds[0].isdigit() or math.prod(map(int, launch.block)) <= int(bounds[0])
 
 
 def _left(text: str, old: int, extent: str) -> str | None:
