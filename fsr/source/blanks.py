@@ -80,7 +80,7 @@ def unqualified(text: str, head: int, names: Collection[str]) -> str:
 
 
 _DECLARED = re.compile(
-    r"(?<![\w.])(?!return\b|typename\b|class\b|struct\b|else\b|goto\b)[A-Za-z_][\w:>]*[\s*&]+([A-Za-z_]\w*)\s*(?=[=;,)\[{])"
+    r"(?<![\w.])(?!return\b|typename\b|class\b|struct\b|else\b|goto\b|const\b|volatile\b)[A-Za-z_][\w:>]*[\s*&]+([A-Za-z_]\w*)\s*(?=[=;,)\[{])"
 )
 _BRACKETED = re.compile(r"(?<![\w\])>])(\s*)\((\s*)([A-Za-z_]\w*)(\s*)\)(?=\s*[-+*&])")
 _NAMED_TYPE = re.compile(r"\b(?:typename|class|using)\s+(\w+)|\btypedef\b[^;{}]*?(\w+)\s*;")
@@ -89,6 +89,7 @@ _TYPES = frozenset((
     "uint16_t", "uint32_t", "uint64_t", "int8_t", "int16_t", "int32_t", "int64_t", "uintptr_t", "intptr_t", "size_t",
     "ptrdiff_t", "clock_t", "u_int8_t", "u_int16_t", "u_int32_t", "u_int64_t", "u_char", "u_short", "u_int", "u_long",
 ))  # fmt: skip
+_OF_TYPES = frozenset(("int", "char", "long", "short", "unsigned", "signed", "float", "double", "bool", "void", "auto"))
 _CAST = "!"  # what stands for the bracket of a cast: it binds as tightly
 
 
@@ -103,14 +104,20 @@ _AND = re.compile(r"(?P<before>\(\s*)(?P<name>[A-Za-z_]\w*)\s*&(?=\s*\()")
 
 def readable(text: str, types: Collection[str] = ()) -> str:
     """The text as the grammar reads it rightly: see :func:`unbracketed`, :func:`multiplied` and :func:`compared`."""
-    return compared(multiplied(unbracketed(text, types)))
+    return compared(multiplied(unbracketed(text, types), types))
 
 
-def multiplied(text: str) -> str:
+def _variables(text: str) -> set[str]:
+    """Names that the text declares, as far as it shows: ``(unsigned char)`` declares none."""
+    return {m[1] for m in _DECLARED.finditer(text)} - _OF_TYPES
+
+
+def multiplied(text: str, types: Collection[str] = ()) -> str:
     """The text with ``/`` in the place of each ``*`` that multiplies a variable, as the grammar takes ``(v * (u * t)) +
     s`` for ``+s`` as a pointer to functions, and with ``^`` for the ``&`` of ``(v & (u)) + s``. They bind alike, or
-    nothing stands between, and whoever reads an operator reads it in the text itself."""
-    variables = {m[1] for m in _DECLARED.finditer(text)}
+    nothing stands between, and whoever reads an operator reads it in the text itself. Behind a name that may be a
+    type's everything stays. ``types``: those of the file."""
+    variables = _variables(text) - _TYPES - frozenset(types)
 
     def put(other: str) -> Callable[[re.Match[str]], str]:
         return lambda m: m[0][:-1] + other if m["name"] in variables else m[0]
@@ -123,7 +130,7 @@ def compared(text: str) -> str:
     arguments where a ``>`` follows (``i < n && j > (m)``, ``i < n >> 1``); both bind alike, and whoever reads an
     operator reads it in the text itself. What stands behind a variable of the text, or a member, compares, unless
     nothing but names and numbers stands between it and ``>(``."""
-    variables = {m[1] for m in _DECLARED.finditer(text)}
+    variables = _variables(text)
 
     def greater(match: re.Match[str]) -> str:
         compares = match["member"] or match["name"] in variables
@@ -136,7 +143,7 @@ def unbracketed(text: str, types: Collection[str] = ()) -> str:
     """The text with ``(n) + ...`` as ``n  + ...`` where n is a variable of the text, which the grammar would otherwise
     take for a cast, and ``(T) - ...`` as ``!   - ...`` where T is a type, which it takes for a variable; every other
     character stays where it is. ``types``: those of the file; those that the text itself names are known."""
-    variables = {m[1] for m in _DECLARED.finditer(text)}
+    variables = _variables(text)
     types = {*_TYPES, *types, *(m[1] or m[2] for m in _NAMED_TYPE.finditer(text))} - variables
 
     def bare(match: re.Match[str]) -> str:

@@ -307,6 +307,18 @@ def test_a_product_in_brackets_is_no_cast(text, wanted):
     assert emit_expr(stmt.value).replace("(n & m) ^ n", "n & m ^ n") == wanted
 
 
+def test_pointers_to_types_that_casts_name_stay_pointers():
+    text = """__global__ void k(const unsigned char *x, unsigned long long *posts, half *h, int n) {
+        unsigned char *p = (unsigned char *)h; char c = (unsigned char)n; long v = (unsigned long long)n;
+        int i = (const int)v;
+        char *q = (char *)p; long long *r = posts; int *t = &i; half *u = (const half)n * h;
+    }"""
+    kernel = parse_kernels(text)["k"]
+    assert all(p.is_pointer for p in kernel.params[:3])
+    declared = {s.name: s.type for s in kernel.body if isinstance(s, Declare)}
+    assert {n for n, t in declared.items() if "*" in t} == {"p", "q", "r", "t", "u"}
+
+
 def test_template_arguments_stay_what_they_are():
     text = "__global__ void k(P p, int *x) { int n = p.pick<4>(x[0]), m = pick<int, 2>(n); x[0] = n < m; }"
     first, second, *_ = parse_kernels(text)["k"].body
