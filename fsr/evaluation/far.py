@@ -306,11 +306,12 @@ def _writing(subject: _Kernel, name: str, low: int, high: int) -> tuple[int, Wri
     """The block in the middle of some and what it writes; one beside it where it writes nothing, as threads beyond the
     end of a line, when lines follow one another, make up whole blocks in the midst of others."""
     middle = (low + high) // 2
-    beside = [middle, *(middle + sign * n for n in range(1, BESIDE + 1) for sign in (-1, 1))]
-    for block in beside:
-        if low <= block <= high and len((got := subject.run([block]))[name][0]):
-            return block, got
-    return middle, subject.run([middle])
+    first = subject.run([middle])
+    if not len(first[name][0]):
+        for block in (middle + sign * n for n in range(1, BESIDE + 1) for sign in (-1, 1)):
+            if low <= block <= high and len((got := subject.run([block]))[name][0]):
+                return block, got
+    return middle, first
 
 
 def _searched(case: Case, subject: _Kernel, name: str, target: int, wanted: tuple[Array, Array]) -> CaseFailure | None:

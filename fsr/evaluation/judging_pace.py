@@ -57,8 +57,12 @@ class JudgingPace:
         smaller = max((n for n in telling if 2 * n <= largest), default=0)
         if not smaller:
             return 2.0
-        ratio = max(telling[largest] / telling[smaller], 1.0)
-        return min(max(math.log(ratio) / math.log(largest / smaller), 1.0), 2.0)
+        return growth(telling[smaller], telling[largest], largest / smaller)
+
+
+def growth(before_s: float, after_s: float, times: float) -> float:
+    """The power, between 1 and 2, that a time was seen to grow with, on so many ``times`` the elements, more than 1."""
+    return min(max(math.log(max(after_s / max(before_s, 1e-6), 1.0)) / math.log(times), 1.0), 2.0)
 
 
 def _grown(taken: dict[int, float], size: int, power: float) -> float:

@@ -18,6 +18,7 @@ import numpy as np
 from fsr.backends.protocol import Array, Device, DeviceFault
 from fsr.errors import BaselineError, ContractError, MissingToolError, UnorderedError
 from fsr.evaluation.compiling import build as compile_candidate
+from fsr.evaluation.judging_pace import growth
 from fsr.evaluation.lighter import Lighter
 from fsr.evaluation.quickened import Quickened
 from fsr.evaluation.spec import Binaries, SessionSpec
@@ -311,8 +312,7 @@ class Original:
         size, part, least = (elements(self.contract, c.size_map()) for c in (case, quarter, sixteenth))
         if least == part:
             return took
-        power = math.log(max(took / max(before, 1e-6), 1.0)) / math.log(part / least)
-        return float(took * (size / part) ** min(max(power, 1.0), 2.0))
+        return float(took * (size / part) ** growth(before, took, part / least))
 
     def _quartered(self, case: Case) -> Case:
         """The same values at a quarter of the largest sizes, or less of one where there is none."""

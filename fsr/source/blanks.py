@@ -91,33 +91,27 @@ _TYPES = frozenset((
 ))  # fmt: skip
 _OF_TYPES = frozenset(("int", "char", "long", "short", "unsigned", "signed", "float", "double", "bool", "void", "auto"))
 _CAST = "!"  # what stands for the bracket of a cast: it binds as tightly
-
-
 _SMALLER = re.compile(
     r"(?P<member>(?:\.|->)\s*(?!template\b))?\b(?P<name>[A-Za-z_]\w*)\s*(?<!<)<(?![<=])(?![\w\s:,*]*>\s*\()"
 )
-
-
 _TIMES = re.compile(r"(?<![\w.>:])(?P<name>[A-Za-z_]\w*)\s*\*(?![=*])")
-_AND = re.compile(r"(?P<before>\(\s*)(?P<name>[A-Za-z_]\w*)\s*&(?=\s*\()")
+_AND = re.compile(r"\(\s*(?P<name>[A-Za-z_]\w*)\s*&(?=\s*\()")
 
 
 def readable(text: str, types: Collection[str] = ()) -> str:
-    """The text as the grammar reads it rightly: see :func:`unbracketed`, :func:`multiplied` and :func:`compared`."""
-    return compared(multiplied(unbracketed(text, types), types))
+    """The text as the grammar reads it rightly: see :func:`_unbracketed`, :func:`_multiplied` and :func:`_compared`.
+    ``types``: those of the file. Every character that stands for another stands in its place, and whoever reads an
+    operator reads it in the text itself."""
+    # What the text declares, as far as it shows: ``(unsigned char)`` declares nothing.
+    variables = {m[1] for m in _DECLARED.finditer(text)} - _OF_TYPES
+    text = _unbracketed(text, variables, types)
+    return _compared(_multiplied(text, variables - _TYPES - frozenset(types)), variables)
 
 
-def _variables(text: str) -> set[str]:
-    """Names that the text declares, as far as it shows: ``(unsigned char)`` declares none."""
-    return {m[1] for m in _DECLARED.finditer(text)} - _OF_TYPES
-
-
-def multiplied(text: str, types: Collection[str] = ()) -> str:
+def _multiplied(text: str, variables: Collection[str]) -> str:
     """The text with ``/`` in the place of each ``*`` that multiplies a variable, as the grammar takes ``(v * (u * t)) +
     s`` for ``+s`` as a pointer to functions, and with ``^`` for the ``&`` of ``(v & (u)) + s``. They bind alike, or
-    nothing stands between, and whoever reads an operator reads it in the text itself. Behind a name that may be a
-    type's everything stays. ``types``: those of the file."""
-    variables = _variables(text) - _TYPES - frozenset(types)
+    nothing stands between. ``variables``: without names that may be a type's."""
 
     def put(other: str) -> Callable[[re.Match[str]], str]:
         return lambda m: m[0][:-1] + other if m["name"] in variables else m[0]
@@ -125,12 +119,10 @@ def multiplied(text: str, types: Collection[str] = ()) -> str:
     return _AND.sub(put("^"), _TIMES.sub(put("/"), text))
 
 
-def compared(text: str) -> str:
+def _compared(text: str, variables: Collection[str]) -> str:
     """The text with ``>`` in the place of each ``<`` that compares, which the grammar takes for the bracket of template
-    arguments where a ``>`` follows (``i < n && j > (m)``, ``i < n >> 1``); both bind alike, and whoever reads an
-    operator reads it in the text itself. What stands behind a variable of the text, or a member, compares, unless
-    nothing but names and numbers stands between it and ``>(``."""
-    variables = _variables(text)
+    arguments where a ``>`` follows (``i < n && j > (m)``, ``i < n >> 1``); both bind alike. What stands behind a
+    variable, or a member, compares, unless nothing but names and numbers stands between it and ``>(``."""
 
     def greater(match: re.Match[str]) -> str:
         compares = match["member"] or match["name"] in variables
@@ -139,12 +131,11 @@ def compared(text: str) -> str:
     return _SMALLER.sub(greater, text)
 
 
-def unbracketed(text: str, types: Collection[str] = ()) -> str:
-    """The text with ``(n) + ...`` as ``n  + ...`` where n is a variable of the text, which the grammar would otherwise
-    take for a cast, and ``(T) - ...`` as ``!   - ...`` where T is a type, which it takes for a variable; every other
-    character stays where it is. ``types``: those of the file; those that the text itself names are known."""
-    variables = _variables(text)
-    types = {*_TYPES, *types, *(m[1] or m[2] for m in _NAMED_TYPE.finditer(text))} - variables
+def _unbracketed(text: str, variables: Collection[str], types: Collection[str]) -> str:
+    """The text with ``(n) + ...`` as ``n  + ...`` where n is a variable, which the grammar would otherwise take for a
+    cast, and ``(T) - ...`` as ``!   - ...`` where T is a type, which it takes for a variable. ``types``: those of the
+    file; those that the text itself names are known."""
+    types = {*_TYPES, *types, *(m[1] or m[2] for m in _NAMED_TYPE.finditer(text))}.difference(variables)
 
     def bare(match: re.Match[str]) -> str:
         if match[3] in types and not _asks(text[: match.start()]):

@@ -70,7 +70,7 @@ def _comma(data: bytes, node: Node) -> Expr | None:
 
 def _unary(data: bytes, node: Node) -> Expr | None:
     operand, op = _field(data, node, "argument"), _operator(data, node)
-    if operand is not None and op == "(":  # a cast to a type that the grammar does not know: see unbracketed
+    if operand is not None and op == "(":  # a cast to a type that the grammar does not know: see blanks.readable
         start = node.start_byte + 1
         return Cast(" ".join(data[start : data.index(b")", start)].decode("utf-8", "replace").split()), operand)
     return Unary(op, operand) if operand is not None and op in ("-", "+", "!", "~", "*", "&") else None

@@ -147,6 +147,16 @@ class Target:
         """An integer expression as a size expression; None when it depends on more than sizes."""
         return _size_text(self.known.expand(e), self)
 
+    def poly_text(self, value: Poly) -> str | None:
+        """A polynomial of sizes as a size expression; None when it depends on more."""
+        terms = []
+        for names, count in value.terms:
+            sizes = [self.size_text(Name(name)) for name in names]
+            if None in sizes:
+                return None
+            terms.append(" * ".join([str(count), *(f"({size})" for size in sizes)]))
+        return " + ".join(terms) or "0"
+
     def largest(self, e: Expr) -> int | None:
         """The largest value of an expression over the contract's sizes, or of what an input holds by the contract; None
         when it cannot be told."""

@@ -247,8 +247,8 @@ def _places(loop: For) -> frozenset[str]:
     beside = list[str]()
     for s in walk_stmts(loop.body):
         if isinstance(s, If):
-            set_ = [a for a in s.then if isinstance(a, Assign) and a.op == "=" and isinstance(a.target, Name)]
-            names = [a.target.text for a in set_ if isinstance(a.target, Name)]
+            plain = (a for a in s.then if isinstance(a, Assign) and a.op == "=")
+            names = [a.target.text for a in plain if isinstance(a.target, Name)]
             if names_in(s.test) & anew & set(names):
                 beside += names
     every = [base_name(s.target) for s in walk_stmts(loop.body) if isinstance(s, Assign)]
@@ -257,10 +257,5 @@ def _places(loop: For) -> frozenset[str]:
 
 def nonzero(target: Target, factor: Poly) -> bool:
     """Whether sizes make up a number that is nowhere zero."""
-    terms = []
-    for names, count in factor.terms:
-        sizes = [target.size_text(Name(name)) for name in names]
-        if None in sizes:
-            return False
-        terms.append(" * ".join([str(count), *(f"({size})" for size in sizes)]))
-    return always(target.contract, f"{' + '.join(terms)} != 0")
+    text = target.poly_text(factor)
+    return text is not None and always(target.contract, f"{text} != 0")

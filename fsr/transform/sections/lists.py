@@ -8,6 +8,7 @@ from dataclasses import replace
 from fsr.source.form import Assign, Declare, Index, Name, OpaqueExpr, Stmt, number
 from fsr.source.mapping import map_stmts
 from fsr.source.parse import parse_kernels
+from fsr.source.tokens import spelt, split_commas, tokenize
 from fsr.source.walk import Block, contains_opaque
 
 
@@ -45,21 +46,9 @@ def _values(s: Declare) -> tuple[Assign, ...]:
     text = s.init.text.strip() if isinstance(s.init, OpaqueExpr) else ""
     if not text.startswith("{") or not contains_opaque((s,)) or text.count("{") > 1:
         return ()
-    parts = _apart(text[1:-1])
+    parts = [spelt(part) for part in split_commas(list(tokenize(text[1:-1]))) if part]
     lines = "".join(f"x = {part};\n" for part in parts)
     found = parse_kernels(f"__global__ void f() {{\n{lines}}}\n").get("f")
     body = found.body if found is not None else ()
     values = tuple(a for a in body if isinstance(a, Assign) and a.target == Name("x") and a.op == "=")
     return values if len(values) == len(parts) == len(body) and not contains_opaque(values) else ()
-
-
-def _apart(text: str) -> list[str]:
-    """The parts between commas that stand in no brackets."""
-    parts, depth = [""], 0
-    for c in text:
-        depth += (c in "([") - (c in ")]")
-        if c == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += c
-    return [p for p in parts if p.strip()]

@@ -13,7 +13,7 @@ from fsr.analysis.accesses import Access, accesses_in, declared_arrays
 from fsr.analysis.calls import is_atomic
 from fsr.analysis.memory_groups import memory_groups
 from fsr.analysis.polynomial import Poly, constant
-from fsr.source.form import Assign, Binary, Call, Declare, Expr, For, Member, Name, OpaqueExpr
+from fsr.source.form import Assign, Binary, Call, Declare, Expr, For, Member, OpaqueExpr
 from fsr.source.walk import (
     BARRIER,
     Block,
@@ -242,21 +242,11 @@ class Memory:
         left, right = (loop.bound, loop.start) if up else (loop.start, loop.bound)
         whole = Binary("-", left, right)
         distance = self.poly(whole) + constant(1 if "=" in loop.relation and loop.relation != "!=" else 0)
-        size = self.size(distance)
+        size = self.target.poly_text(distance)
         text = size if size is None or abs(step) == 1 else f"ceil_div({size}, {abs(step)})"
         value = distance.value
         count = None if value is None else max(-(-value // abs(step)), 0)
         return Turns(first, step, text if count is None else str(count), count)
-
-    def size(self, value: Poly) -> str | None:
-        """A polynomial of sizes as a size expression."""
-        terms = []
-        for names, count in value.terms:
-            sizes = [self.target.size_text(Name(name)) for name in names]
-            if None in sizes:
-                return None
-            terms.append(" * ".join([str(count), *(f"({size})" for size in sizes)]))
-        return " + ".join(terms) or "0"
 
 
 @dataclass(frozen=True)

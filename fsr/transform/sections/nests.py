@@ -186,7 +186,7 @@ def _differ(memory: Memory, loops: Sequence[For], one: Touch, other: Touch) -> b
         first = first.without(loop.var) + a * turns.first
         second = second.without(loop.var) + b * turns.first
         for factor in (a, -b) if a != b else (a,) if dealt or a.terms else ():
-            step = memory.size(factor * constant(turns.step))
+            step = memory.target.poly_text(factor * constant(turns.step))
             if step is None or (turns.text is None and not dealt):
                 return False
             if a == b:
@@ -195,7 +195,7 @@ def _differ(memory: Memory, loops: Sequence[For], one: Touch, other: Touch) -> b
             added = f"({step}) * max(({turns.text}) - 1, 0)"
             most.append(f"max({added}, 0)")
             least.append(f"min({added}, 0)")
-    rest = memory.size(first - second)
+    rest = memory.target.poly_text(first - second)
     if rest is None:
         return False
     between = f"max({' + '.join([rest, *most])}, -({' + '.join([rest, *least])}))"
