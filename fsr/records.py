@@ -328,7 +328,7 @@ class Outcome:
     """What became of one proposal. ``evidence`` is JSON; its keys depend on the status:
 
     compile_failed: log, line. crashed / timed_out: detail, case. wrong: case, argument, index, got, expected,
-    worst_error, bound, remark. correct: features, resources. promoted: verdict, held_out, sanitizers.
+    worst_error, bound, remark, unlimited. correct: features, resources. promoted: verdict, held_out, sanitizers.
     """
 
     status: Status

@@ -16,7 +16,7 @@ from fsr.records import Case, Fault, FaultKind, Image, Json, Plan
 from fsr.testgen.compare import Mismatch, compare
 from fsr.testgen.oracle import Expected
 from fsr.testgen.placing import place
-from fsr.testgen.unstated import unstated
+from fsr.testgen.unstated import Unstated, unstated
 from fsr.testgen.values import CaseData, build, repoisoned
 
 SHELF_BYTES = 512 << 20  # of kept data, at the least
@@ -25,12 +25,12 @@ BASELINE_TIMEOUT_S = 30.0  # of a case, for the original and its form in float64
 
 @dataclass(frozen=True, slots=True)
 class CaseFailure:
-    """Why a case failed: a device fault, or the worst mismatch; ``remark``: what its values may owe to the contract."""
+    """Why a case failed: a device fault, or the worst mismatch; ``unstated``: what its values may owe to the contract."""
 
     case: Case
     fault: Fault | None = None
     mismatch: Mismatch | None = None
-    remark: str = ""
+    unstated: Unstated | None = None
 
     @property
     def fatal(self) -> bool:
@@ -45,7 +45,9 @@ class CaseFailure:
     def evidence(self) -> dict[str, Json]:
         """The failure as the evidence of an outcome."""
         if self.mismatch is not None:
-            return self.mismatch.evidence(self.case) | ({"remark": self.remark} if self.remark else {})
+            found = self.unstated
+            said: dict[str, Json] = {"remark": str(found), "unlimited": found.argument} if found is not None else {}
+            return self.mismatch.evidence(self.case) | said
         fault = self.fault or Fault(FaultKind.UNKNOWN, "")
         return {
             "case": self.case.name, "sizes": self.case.size_map(), "family": self.case.family,  # type: ignore[dict-item]
@@ -134,7 +136,7 @@ def fails(
             if part is not None and found.index:
                 shape = data.arrays[found.argument].shape
                 found = replace(found, index=part.index(found.argument, found.index[0], shape))
-            return CaseFailure(case, mismatch=found, remark=unstated(what.contract, data))
+            return CaseFailure(case, mismatch=found, unstated=unstated(what.contract, data))
     return None
 
 

@@ -277,6 +277,7 @@ class Refining:
         if self.cache is not None and self.learning is not None:
             with worth_a_note(state, "what was learned is not kept"):
                 self.learning.leave(self.refinement.trials, state.run, self.cache)
+        state.note_unstated()
         said = why(state, winner, actions=len(all_actions()), predicted=context.spec.predicted)
         result = result_of(state, self.kernel, target, winner, {}, said)
         if winner is not None:

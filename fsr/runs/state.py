@@ -54,6 +54,7 @@ class RunState:
     shares: Mapping[str, Account] = field(default_factory=dict)
     models: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    unstated: Counter[str] = field(default_factory=Counter)  # candidates that are wrong on values that callers may pass
 
     @property
     def found(self) -> bool:
@@ -65,11 +66,28 @@ class RunState:
         self.told += 1
         beside = outcome.status is Status.SLOW and outcome.evidence.get("kind") == SLOWER_ELSEWHERE
         self.statuses[SLOWER_ELSEWHERE if beside else outcome.status.name.lower()] += 1
+        self._count_unstated(outcome)
 
     def settle(self, outcome: Outcome) -> None:
         """Note what became of a candidate that was told as screened."""
         self.statuses[Status.SCREENED.name.lower()] -= 1
         self.statuses[outcome.status.name.lower()] += 1
+        self._count_unstated(outcome)
+
+    def _count_unstated(self, outcome: Outcome) -> None:
+        if outcome.status is Status.WRONG and "unlimited" in outcome.evidence:
+            self.unstated[str(outcome.evidence["unlimited"])] += 1
+
+    def note_unstated(self) -> None:
+        """Note candidates that were refused on values of which the contract does not say that callers never pass
+        them: with limits they may be right, and the winner another."""
+        count = sum(self.unstated.values())
+        if count:
+            names = " and ".join(sorted(self.unstated))
+            self.notes.append(
+                f"{count} candidate{'s' if count > 1 else ''} failed on huge or tiny values of {names}, for which the "
+                "contract gives no limits: if callers never pass such values, say low and high, and refine again"
+            )
 
     def action_failed(self, action: str, fault: Exception) -> None:
         """Note, once, that an action raised on this kernel; the search goes on without its moves."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,19 +15,30 @@ from fsr.testgen.values import Array, CaseData
 HUGE, TINY = 1e15, 1e-15  # beyond what most kernels are written for
 
 
-def unstated(contract: Contract, data: CaseData) -> str:
-    """Says of the first argument without limits whose values are huge or tiny that this may be what is wrong; '' where
-    there is none."""
+@dataclass(frozen=True, slots=True)
+class Unstated:
+    """An argument without limits, and the huge or tiny value that it holds."""
+
+    argument: str
+    value: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.argument} holds {self.value:.3g} here and has no limits in the contract: where callers never pass "
+            "such values, say with low and high what they pass"
+        )
+
+
+def unstated(contract: Contract, data: CaseData) -> Unstated | None:
+    """The first argument without limits whose values are huge or tiny, which may be what is wrong; None where there is
+    none."""
     for argument in contract.args:
         limits = argument.constraints
         if argument.role is Role.OUT or argument.value is not None or limits.low is not None or limits.high is not None:
             continue
         for extreme in _extremes(argument, data):
-            return (
-                f"{argument.name} holds {extreme:.3g} here and has no limits in the contract: where callers never pass "
-                "such values, say with low and high what they pass"
-            )
-    return ""
+            return Unstated(argument.name, extreme)
+    return None
 
 
 def _extremes(argument: Argument, data: CaseData) -> Iterator[float]:

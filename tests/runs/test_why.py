@@ -84,3 +84,14 @@ def test_none_faster_counts_what_became_of_them() -> None:
 def test_a_win_says_what_it_passed_and_a_stop_that_nothing_was_tried() -> None:
     assert said(winner=TRIAL, told=9) == "the fastest of 9 candidates that passed every held-out test and the final"
     assert said(Ended.STOPPED) == "stopped before a candidate was tried"
+
+
+def test_candidates_that_fail_beyond_what_the_contract_says_are_told_of() -> None:
+    state = RunState("r", "k", 60.0)
+    state.count(Outcome(Status.WRONG, "tests", evidence={"got": "nan"}))
+    state.note_unstated()
+    assert state.notes == []
+    for name in ("x", "w", "x"):
+        state.count(Outcome(Status.WRONG, "tests", evidence={"unlimited": name, "remark": f"{name} holds 1e38"}))
+    state.note_unstated()
+    assert state.notes[0].startswith("3 candidates failed on huge or tiny values of w and x, for which the contract")

@@ -159,6 +159,29 @@ def test_a_number_is_no_match_for_an_overflow() -> None:
     assert (found[0].kind, found[0].count) == ("non-finite", 40)
 
 
+def guarded(x: Array) -> Array:
+    """A weighted mean whose weights are nought where its scores overflow to minus infinity, and which then says 0."""
+    score = -np.abs(x) * np.abs(x)
+    e = np.exp(score - np.maximum(score.max(axis=1, keepdims=True), np.finfo(x.dtype).min))
+    total = e.sum(axis=1, keepdims=True)
+    return np.asarray((e * x).sum(axis=1) / np.where(total == 0, 1, total)[:, 0])
+
+
+def unguarded(x: Array) -> Array:
+    score = -np.abs(x) * np.abs(x)
+    e = np.exp(score - score.max(axis=1, keepdims=True))
+    return np.asarray((e * x).sum(axis=1) / e.sum(axis=1))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_no_number_is_right_where_overflow_left_the_original_none_that_says_anything() -> None:
+    extreme = case(family="near-overflow")
+    assert verdict(guarded, unguarded, at=extreme) == []
+    assert verdict(guarded, unguarded, at=case()) == []
+    assert verdict(guarded, lambda x: np.full(x.shape[0], np.nan, x.dtype), at=case())[0].kind == "non-finite"
+    assert verdict(row_sum, lambda x: np.full(x.shape[0], np.nan, x.dtype), at=extreme)[0].kind == "non-finite"
+
+
 def test_the_worst_element_is_named_with_its_bound() -> None:
     def wrong(x: Array) -> Array:
         y = row_sum(x)
