@@ -25,7 +25,7 @@ BASELINE_TIMEOUT_S = 30.0  # of a case, for the original and its form in float64
 
 @dataclass(frozen=True, slots=True)
 class CaseFailure:
-    """Why a case failed: a device fault, or the worst mismatch; ``unstated``: what its values may owe to the contract."""
+    """Why a case failed: a device fault, or the worst mismatch; ``unstated``: what the contract leaves open."""
 
     case: Case
     fault: Fault | None = None

@@ -188,7 +188,7 @@ def _motley(draw: Draw, limits: FloatLimits) -> Draw:
 
 
 EXTREME: dict[str, FloatFamily] = {"extreme rows": _extreme_rows}  # sums of these overflow in some orders alone
-OVERFLOWING = frozenset(("near-overflow", SPIKE, *EXTREME))
+OVERFLOWING = frozenset(("near-overflow", "far rows", SPIKE, *EXTREME))  # products of these do
 NON_FINITE: dict[str, FloatFamily] = {
     "infinite": _planted(math.inf, -math.inf),
     "nan": _planted(math.nan, math.inf, math.nan),

@@ -20,6 +20,7 @@ from fsr.hardware.gpus import Target as Gpu
 from fsr.hardware.gpus import closest_target
 from fsr.records import Candidate
 from fsr.source.parse import parse_kernels
+from fsr.transform.computed.in_part import in_part
 from fsr.transform.computed.in_turn import in_turn
 from fsr.transform.computed.interleaved import by_planes, by_records
 from fsr.transform.computed.joining import joined
@@ -227,9 +228,12 @@ def _cuttings(
     def same(one: str, other: str) -> bool:
         return always(contract, f"({one}) == ({other})")
 
+    def at_most(one: str, other: str) -> bool:
+        return always(contract, f"({one}) <= ({other})")
+
     found = []
     ways = (*segmented(computation, same), *by_records(computation), *by_planes(computation))
-    ways = (*ways, *by_last_lines(computation, same), computation)
+    ways = (*ways, *by_last_lines(computation, same), *in_part(computation, at_most), computation)
     flat = list(unwrapped(computation, partial(always, contract)))
     aside = [told for one in (computation, *flat) for told in set_aside(one)]
     for told in (*ways, *in_turn(computation), *staged(computation), *flat, *aside):
