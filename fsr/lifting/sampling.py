@@ -6,6 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ _WIDE = (((19, 23, 12, 10), (26, 20, 14, 11), (22, 29, 10, 13)), ((41, 53, 31, 2
 _LONG_CHECKS = (2311, 700, 290, 150)
 WATCHED_ELEMENTS, CHECKED_ELEMENTS = 1 << 15, 1 << 17
 _WATCHED_THREADS, _CHECKED_THREADS = 1 << 15, 1 << 17
+_IDLE_THREADS = 1 << 22  # of a launch that has as many at any sizes
 MOST_CELLS, ALONG = 81, 5
 TABLE_ELEMENTS = 1 << 20  # of an input that is as large at any sizes
 PART_ELEMENTS = 1 << 26  # where even the least sizes are too many
@@ -202,10 +204,24 @@ def _fits(contract: Contract, sizes: Mapping[str, int], elements: int, threads: 
     try:
         own = [a for a in contract.buffers() if not _is_table(contract, a)]
         total = sum(math.prod(contract.shape(a, sizes)) for a in own)
-        launches = concrete_launches(contract.plan, contract, sizes, {})
+        return total <= elements and _threads(contract, sizes) <= max(threads, _always(contract))
     except ContractError:
         return False
-    return total <= elements and sum(math.prod(x.grid) * math.prod(x.block) for x in launches) <= threads
+
+
+def _threads(contract: Contract, sizes: Mapping[str, int]) -> int:
+    """How many threads the launches have. Raises ContractError."""
+    launches = concrete_launches(contract.plan, contract, sizes, {})
+    return sum(math.prod(x.grid) * math.prod(x.block) for x in launches)
+
+
+@lru_cache(maxsize=64)
+def _always(contract: Contract) -> int:
+    """How many threads there are at the smallest sizes, where they are no more at others: a grid of as many blocks as
+    fill a GPU, most of which find nothing to do at small sizes. 0 where threads grow with sizes, or are too many."""
+    rows = [{s.name: max(s.minimum, 1) for s in contract.sizes}, _row(contract, _CHECKS[0])]
+    few, many = (_threads(contract, r) for r in rows)
+    return few if few == many <= _IDLE_THREADS else 0
 
 
 def _is_table(contract: Contract, a: Argument) -> bool:
