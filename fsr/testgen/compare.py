@@ -331,10 +331,10 @@ def _overflowed(one: _Output, got: Array, want: Array, truth: Array, bound: Arra
 
 
 def _lost(one: _Output, got: Array, want: Array, truth: Array) -> Array:
-    """Where a candidate has no number in a case of values near overflow that left the original answers that are none: one
-    of them is off by half of the truth and more, or no number. A softmax whose scores are all minus infinity, and which takes
-    a sum of nought for one, says 0; another order of the same steps has infinity less infinity there. That an answer of
-    the original is right may be chance in such a case."""
+    """Where a candidate has no number in a case of values near overflow that left the original answers that are none:
+    one of them is off by half of the truth and more, or no number. A softmax whose scores are all minus infinity, and
+    which takes a sum of nought for one, says 0; another order of the same steps has infinity less infinity there. That
+    an answer of the original is right may be chance in such a case."""
     if one.expected.precise is None or one.case.family not in OVERFLOWING:
         return np.zeros(got.shape, dtype=bool)
     with np.errstate(over="ignore", invalid="ignore"):

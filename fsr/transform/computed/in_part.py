@@ -1,5 +1,5 @@
-"""Lines that are written in part: an element beyond a length that stays as it was (padding behind a row, a pitch) is none
-to write, and what is written then lies along the same lengths as what is read."""
+"""Lines that are written in part: an element beyond a length that stays as it was (padding behind a row, a pitch) is
+none to write, and what is written then lies along the same lengths as what is read."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def _shorter(s: Statement, at_most: Callable[[str, str], bool]) -> Statement:
 
 
 def _up_to(s: Statement, dim: str) -> tuple[str, Expr] | None:
-    """How far along a dimension elements are written, and as what; None where all are, or where data or other dimensions
-    tell how far."""
+    """How far along a dimension elements are written, and as what; None where all are, or where data or other
+    dimensions tell how far."""
     match s.value:
         case Case(Affine(((name, 1),), low), Affine(terms, high), yes, no) if name == dim and _stays(s, no):
             value, last = yes, Affine(terms, high - low + 1)
