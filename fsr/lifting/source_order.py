@@ -12,6 +12,7 @@ from fsr.computation.expression import (
     Affine,
     Case,
     Expr,
+    Fold,
     Load,
     Number,
     Op,
@@ -55,18 +56,22 @@ def in_written_order(g: Graph, parts: Sequence[Expr], points: Points, lists: Seq
 
 def multiplied_order(g: Graph, parts: Sequence[Expr], points: Points, factors: Sequence[int]) -> Order:
     """How the source multiplies these parts, which are the factors of the first sample; empty where they are told by
-    no one factor each."""
-    if len(parts) != len(factors) or len(parts) < 3 or sum(map(g.written_out, factors)) > _MOST:
+    no one factor each. One factor that holds a fold, or is long, is what the others leave."""
+    if len(parts) != len(factors) or len(parts) < 3:
         return ()
     at = {name: int(column[0]) for name, column in points.columns.items()}
     left: dict[tuple[Read, ...], list[int]] = {}
     for number, part in enumerate(parts):
-        left.setdefault(tuple(_reads_of(part, at)), []).append(number)
-    own = [left.get(tuple(_reads_of_term(g, factor)), []) for factor in factors]
-    if not all(own):
-        return ()
+        if not any(isinstance(x, Fold) for x in walk(part)):
+            left.setdefault(tuple(_reads_of(part, at)), []).append(number)
+    short = [g.written_out(factor) <= _MOST for factor in factors]
+    own = [left.get(tuple(_reads_of_term(g, f)), []) if told else [] for f, told in zip(factors, short, strict=True)]
     part_of = [numbers.pop(0) if numbers else -1 for numbers in own]
-    return () if -1 in part_of else moved(g.order(g.make("prod", tuple(factors))), part_of.__getitem__)
+    rest = [number for number in range(len(parts)) if number not in part_of]
+    if len(rest) > 1:
+        return ()
+    part_of = [rest[0] if number < 0 else number for number in part_of]
+    return moved(g.order(g.make("prod", tuple(factors))), part_of.__getitem__)
 
 
 def _buffers_of(g: Graph, terms: Sequence[int]) -> list[frozenset[str]]:

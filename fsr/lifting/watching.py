@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -275,12 +276,19 @@ class Watcher:
 
 
 def _number(graph: Graph, told: str, run: Run) -> int:
-    """A number that sizes tell, by its name, as the whole one that it is made of, which says how."""
+    """A number that sizes tell, by its name, as made of whole ones, which say how: ``1 / (16 * q)``."""
     dtype, _, value = told.removeprefix(_TOLD).partition(" ")
-    number = float(evaluate(value, run.sizes))
+    return _made_of(graph, ast.parse(value.strip(), mode="eval").body, dtype, run)
+
+
+def _made_of(graph: Graph, e: ast.expr, dtype: str, run: Run) -> int:
+    number = float(evaluate(ast.unparse(e), run.sizes))
     if number.is_integer() and abs(number) < FLOATS["float64"]:
         return graph.op(dtype, graph.integer(int(number), "int64"))
-    return graph.const(number, dtype)
+    if not isinstance(e, ast.BinOp) or not isinstance(e.op, ast.Div | ast.Mult):
+        return graph.const(number, dtype)
+    left, right = (_made_of(graph, part, dtype, run) for part in (e.left, e.right))
+    return graph.divided(left, right) if isinstance(e.op, ast.Div) else graph.list_of("prod", [left, right])
 
 
 def _is_one_value(a: Argument) -> bool:

@@ -48,3 +48,13 @@ def test_one_number_in_two_types_is_two(tmp_path) -> None:
     text = KERNEL.replace("VALUE", "n").replace("TYPE size, double a", "float size, double a, double more")
     text = text.replace("// a = {", '// more = {value = "n"}\n// a = {').replace("BODY", "(float)(1.0 / more) / size")
     assert computed(tmp_path, text) == ["y[i] = float32(1.0 / float64(n)) / n"]
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [("1 / (16 * n)", "1 / (16*n)"), ("3 * n / (n + 2)", "3*n / (n + 2)"), ("0.5 * (1 / n)", "(1 / n) * 0.5")],
+)
+def test_a_number_that_sizes_tell_is_made_of_them(tmp_path, value: str, found: str) -> None:
+    text = KERNEL.replace("TYPE size, double a", "float size, double a, int n").replace("i < size", "i < n")
+    text = text.replace("VALUE", value).replace("BODY", "x[i] + size")
+    assert computed(tmp_path, text) == [f"y[i] = x[i] + {found}"]

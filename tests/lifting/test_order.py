@@ -141,3 +141,59 @@ def test_sums_keep_the_order_of_the_source_whatever_is_read_first(seed, runner):
     given = {name: data.uniform(-255, 255, shape).astype(np.float32) for name in "abcd"}
     want, got = (runner.outputs(c, subject.contract, {"n": 4000}, given=given)["y"] for c in (subject.candidate, made))
     np.testing.assert_array_equal(got, want, err_msg=f"{loads}: {terms}")
+
+
+SCALED = """// /// fsr
+// [sizes]
+// rows = {min = 1, max = 500, timed = 200}
+// cols = {min = 1, max = 500, timed = 300}
+// [args]
+// x = {dtype = "float16", role = "in", shape = ["rows", "cols"], low = -30, high = 30}
+// w = {dtype = "float16", role = "in", shape = ["cols"], low = -4, high = 4}
+// y = {dtype = "float16", role = "out", shape = ["rows", "cols"]}
+// inverse = {dtype = "float32", value = "1 / cols"}
+// [[launch]]
+// entry = "squares"
+// grid = "rows"
+// block = 32
+// args = ["x", "sums", "cols"]
+// [[launch]]
+// entry = "scaled"
+// grid = ["ceil_div(cols, 64)", "rows"]
+// block = 64
+// args = ["x", "w", "y", "sums", "inverse", "cols"]
+// [scratch.sums]
+// dtype = "float32"
+// count = "rows"
+// zeroed = true
+// ///
+#include <cuda_fp16.h>
+__global__ void squares(const half *x, float *sums, int cols) {
+  float own = 0;
+  for (int k = threadIdx.x; k < cols; k += 32) {
+    float v = __half2float(x[blockIdx.x * cols + k]);
+    own = fma(v, v, own);
+  }
+  atomicAdd(&sums[blockIdx.x], own);
+}
+__global__ void scaled(const half *x, const half *w, half *y, const float *sums, float inverse, int cols) {
+  int k = blockIdx.x * 64 + threadIdx.x, row = blockIdx.y;
+  if (k >= cols) return;
+  half by = __float2half_rn(rsqrtf(sums[row] * inverse + 1e-5f));
+  y[row * cols + k] = __hmul(__hmul(x[row * cols + k], by), w[k]);
+}
+"""
+
+
+def test_products_of_16_bits_keep_the_order_of_the_source(tmp_path):
+    """Each of their roundings counts; one factor is what a fold gives."""
+    subject, made = made_by("fold-rows", SCALED)
+    assert len(made.plan.launches) == 1
+    spec = SessionSpec(subject.contract, subject.candidate, "host", "sm_90", 5, str(tmp_path))
+    try:
+        built = compile_task(CompileRequest(spec, made))
+        assert isinstance(built, Binaries), built
+        outcome = evaluate_task(EvaluateRequest(spec, made, built))
+    finally:
+        close_sessions()
+    assert outcome.status is Status.CORRECT, outcome.evidence

@@ -122,7 +122,7 @@ class Writer:
         if name in TYPES or name.startswith("zext_"):
             return self._cast(name.removeprefix("zext_"), args[0], name.startswith("zext_"))
         unsigned = any(map(_unsigned, args))
-        if (dtype in _NARROW and not _halves(name, args)) or (
+        if (dtype in _NARROW and not _halves(name, args, e.known_order)) or (
             unsigned and not (name in ("eq", "ne") and any(map(_not_negative, args)))
         ):
             raise NotPlain(f"{name} of {dtype}")
@@ -228,12 +228,15 @@ def _product(order: Order, factors: Sequence[str]) -> str:
     return "(" + " * ".join(factors[n] if isinstance(n, int) else _product(n, factors) for n in order) + ")"
 
 
-def _halves(name: str, args: tuple[Expr, ...]) -> bool:
+def _halves(name: str, args: tuple[Expr, ...], order: Order) -> bool:
     """Whether an operation on 16-bit floats is one that the type has, with one rounding: of more terms their order
-    would count."""
+    counts, which the source's has to tell."""
     alike = len({type_of(a) for a in (args[1:] if name == "select" else args)}) == 1
     return alike and (
-        name == "select" or (name in ("sum", "prod") and len(args) == 2) or (name == "neg" and len(args) == 1)
+        name == "select"
+        or (name in ("sum", "prod") and len(args) == 2)
+        or (name == "prod" and bool(order))
+        or (name == "neg" and len(args) == 1)
     )
 
 
