@@ -70,7 +70,8 @@ def text(e: Expr, tight: float = 0) -> str:
             return const_text(value, dtype)
         case Number(index, _):
             plain = isinstance(index, Affine) and len(index.terms) + bool(index.constant) < 2
-            plain = plain and (tight < 3 or all(k == 1 for _, k in index.terms))  # 1 / (16*n)
+            if isinstance(index, Affine) and tight >= 3:  # 1 / (16*n)
+                plain = plain and all(k == 1 for _, k in index.terms)
             return index_text(index) if plain or tight < 1 else f"({index_text(index)})"
         case Load(buffer, indices, _):
             return buffer + (f"[{', '.join(map(text, indices))}]" if indices else "")
