@@ -251,7 +251,23 @@ ALONG_LAST = (
 AT_ONCE_BOTH = "s[tid] = best = s[tid + w]; place[tid] = where = place[tid + w];"
 LATER_BOTH = "best = s[tid + w]; where = place[tid + w]; s[tid] = best; place[tid] = where;"
 
+QUOTIENT = """
+    __shared__ float s[256];
+    const unsigned tid = threadIdx.x, of_launch = blockIdx.x * blockDim.x + tid, row = of_launch / 256u;
+    if (row >= (N + 255u) / 256u) return;
+    float all = 0;
+    for (unsigned turn = 0; turn <= row % 3u; turn++) {
+      s[tid] = of_launch < N ? x[of_launch] * turn : 0.0f;
+      __syncthreads();
+      PLAIN
+      if (tid == 0) all += s[0];
+      __syncthreads();
+    }
+    if (tid == 0) { y[row] = all; at[row] = row; }
+""".replace("PLAIN", PLAIN)
+
 TREES = {
+    "rows told by a quotient": kernel(QUOTIENT),
     "a register along": kernel(ALONG + AT_ONCE + STORE),
     "a register along, given out": kernel(ALONG + IN_TWO + STORE_ALONG),
     "a register along, then shuffles": kernel(ALONG + AT_ONCE.replace("w > 0", "w > 32") + THEN_SHUFFLES),
@@ -390,6 +406,12 @@ def test_a_turn_may_not_fold_what_the_one_before_left(subject_from) -> None:
 def test_what_only_some_threads_set_anew_is_not_read(given: str, subject_from) -> None:
     text = f"if ({given}) {{ s[tid] = 5; y[blockIdx.x] = s[32]; }}"
     assert list(ShuffleTrees().moves(subject_from(kernel(LOAD + PLAIN + text)))) == []
+
+
+@pytest.mark.parametrize("width", ["128u", "(threadIdx.x + 1u)", "255u"])
+def test_rows_of_a_part_of_a_block_are_not_one(width: str, subject_from) -> None:
+    rows = QUOTIENT.replace("of_launch / 256u", f"of_launch / {width}")
+    assert list(ShuffleTrees().moves(subject_from(kernel(rows)))) == []
 
 
 def test_shared_variables_are_no_counters_of_a_tree(subject_from) -> None:

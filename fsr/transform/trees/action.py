@@ -18,6 +18,7 @@ from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, target_of, targets
 from fsr.transform.trees.arrays import SHUFFLED, shared_arrays
+from fsr.transform.trees.quotients import with_blocks_quotients
 from fsr.transform.trees.reading import Tree, trees_in
 from fsr.transform.trees.text import Text
 from fsr.transform.trees.threads import WARP, Threads
@@ -74,6 +75,7 @@ def _found(target: Target) -> _Found | None:
     """The trees that may be changed."""
     if "__shared__" not in target.source:
         return None
+    target = replace(target, kernel=with_blocks_quotients(target))
     threads = Threads.of(target)
     found = _trees(threads) if threads is not None else None
     if threads is None or found is not None:
