@@ -28,6 +28,7 @@ from fsr.transform.computed import (
     scan_columns,
     sliding,
     split_rows,
+    standing_rows,
     streamed_rows,
     tensor,
     warpgroup,
@@ -181,6 +182,7 @@ def _by_default(family: Family, scene: Scene) -> list[Written] | None:
 
 _COLUMNS = Family(columns.configurations, columns.written)
 _IN_THREADS = Family(in_threads.configurations, in_threads.written)
+_STANDING = Family(standing_rows.configurations, standing_rows.written, rows_first=True)
 _ELEMENTS = Family(elements.configurations, elements.written)
 _PERMUTE = Family(permute.configurations, permute.written)
 _CONTRACTION = Family(contraction.configurations, contraction.written, boxes=True)
@@ -225,6 +227,7 @@ FROM_COMPUTATION: tuple[FromComputation | RowsAndColumns, ...] = (
             ("fold-points", _POINTS, frozenset({"latency", "occupancy", "compute", "instructions"})),
             ("fold-columns", _COLUMNS, _MEMORY | {"atomics"}),
             ("fold-in-threads", _IN_THREADS, _MEMORY | {"occupancy", "instructions"}),
+            ("columns-in-threads", _STANDING, _MEMORY | {"occupancy", "instructions"}),
             ("scan-look-back", _LOOK_BACK, _MEMORY | {"occupancy", "launch"}),
             ("scan-tiles", _SCAN, _MEMORY | {"occupancy"}),
             ("scan-columns", _SCAN_COLUMNS, _MEMORY | {"occupancy"}),

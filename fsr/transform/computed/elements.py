@@ -11,7 +11,7 @@ from fsr.computation.expression import Fold, Load, Recurrence, names_in, walk
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.packs import MOST_BYTES, Packs
-from fsr.transform.computed.parts import Part, name_of, number_of, value_of
+from fsr.transform.computed.parts import Domain, Part, name_of, number_of, value_of
 from fsr.transform.computed.record_packs import Record
 from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in, plain
 from fsr.transform.plain.c_text import NotPlain
@@ -119,10 +119,10 @@ def written(scene: Scene, params: Params) -> list[Written]:
     return [Written(scene, [*head, *body], (grid, "1", "1"), (str(threads), "1", "1"), threads, "elements")]
 
 
-def numbered(scene: Scene, pack: int, block: int) -> tuple[str, str]:
-    """The C type of a pack's number, and how many there are. Without a sign wherever that holds them all: of the
-    divisions that take a number apart, those of 32 bits without a sign cost the least."""
-    (last, length), lead = scene.part.domain[-1], scene.part.domain[:-1]
+def numbered(scene: Scene, pack: int, block: int, domain: Domain = ()) -> tuple[str, str]:
+    """The C type of a pack's number, and how many there are in the part's domain, or another. Without a sign wherever
+    that holds them all: of the divisions that take a number apart, those of 32 bits without a sign cost the least."""
+    *lead, (last, length) = domain or scene.part.domain
     rows = "".join(f"({x}) * " for _, x in lead)
     few = scene.most(f"{rows}ceil_div({length}, {pack})") + block < _UNSIGNED
     number = scene.index if not lead else "unsigned" if few else "long long"
@@ -131,9 +131,9 @@ def numbered(scene: Scene, pack: int, block: int) -> tuple[str, str]:
     return number, " * ".join((*(f"({number}){scene.size(x)}" for _, x in lead), f"${last}_packs"))
 
 
-def place_of_pack(scene: Scene, pack: int, number: str) -> list[str]:
+def place_of_pack(scene: Scene, pack: int, number: str, domain: Domain = ()) -> list[str]:
     """The dimensions' values at the first element of a pack: its number is divided by one extent after the other."""
-    (last, _), lead = scene.part.domain[-1], scene.part.domain[:-1]
+    *lead, (last, _) = domain or scene.part.domain
     kind = scene.index
     if not lead:
         return [f"const {kind} ${last}_first = $pack * {pack};"]

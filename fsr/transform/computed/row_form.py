@@ -55,8 +55,16 @@ def rows(scene: Scene) -> Rows | None:
     if any(s.domain != domain for s in part.made) or part.domain[: len(domain)] != domain or not domain:
         return None
     more = part.domain[len(domain) :]
-    if len(more) > 1 or any(not _own_place(s, (domain, part.domain)) for s in part.outputs):
+    if len(more) > 1 or any(not own_place(s, (domain, part.domain)) for s in part.outputs):
         return None
+    found = gathered(scene, domain, more)
+    return found if found is not None and _contiguous(found) and in_place(found) else None
+
+
+def gathered(scene: Scene, domain: Domain, more: Domain) -> Rows | None:
+    """What the part makes of lines of elements, which ``domain`` numbers and ``more`` goes along, wherever they lie in
+    memory; None where it makes something else."""
+    part = scene.part
     single = [s for s in part.outputs if s.domain == domain]
     many = [s for s in part.outputs if s.domain != domain]
     try:
@@ -69,16 +77,15 @@ def rows(scene: Scene) -> Rows | None:
     if not folds or length is None or any(folds_in(value_of(s)) for s in many):
         return None
     elements = tuple((_row_load(_written(s, scene), more), _value(s, more, scene)) for s in many)
-    found = Rows(scene, domain, length, _phases(folds), tuple(single), elements)
-    return found if _contiguous(found) and _in_place(found) else None
+    return Rows(scene, domain, length, _phases(folds), tuple(single), elements)
 
 
-def _own_place(s: Statement, domains: tuple[Domain, ...]) -> bool:
+def own_place(s: Statement, domains: tuple[Domain, ...]) -> bool:
     """Whether a point of one of the domains writes the element of the same number."""
     return s.domain in domains and [name_of(i) for i in s.place] == [n for n, _ in s.domain]
 
 
-def _in_place(found: Rows) -> bool:
+def in_place(found: Rows) -> bool:
     """Whether of what is written, an element of a row is read by the walks over that very row and at its own place,
     and a value of a row where that value is made: all reads of a row come before its writes."""
     own = {w.buffer: w for w, _ in found.elements}
