@@ -250,7 +250,7 @@ def _perturbed(contract: Contract, case: Case, data: CaseData, more: int = 0) ->
         rng = np.random.default_rng([case.seed % 2**32, 7 + number])
         drifts = bool(more) and number - 100 < DRIFTING_RUNS
         arrays = {
-            name: _shaken(contract, name, array, perturbation(array.dtype), rng, drifts=drifts)
+            name: _inside(contract, case, name, array, _shaken(array, perturbation(array.dtype), rng, drifts=drifts))
             if name in names
             else array
             for name, array in data.arrays.items()
@@ -263,22 +263,21 @@ def _nudged(contract: Contract, case: Case, data: CaseData, number: int) -> Case
     rng = np.random.default_rng([case.seed % 2**32, 101 + number])
     movable = _movable(contract, case, data) if number else []  # the first sample is of the very inputs
     arrays = {
-        name: _inside(
-            array,
-            _shaken(contract, name, array, NOISY_STEP, rng),
-            float_bounds(contract.argument(name), case.size_map()),
-        )
-        if name in movable
-        else array.copy()
+        name: _inside(contract, case, name, array, _shaken(array, NOISY_STEP, rng)) if name in movable else array.copy()
         for name, array in data.arrays.items()
     }
     return CaseData(arrays, data.scalars)
 
 
-def _inside(array: Array, moved: Array, bounds: tuple[float, float]) -> Array:
-    """What was moved, but the other way where that led out of the limits: an element that stays gives no sample."""
+def _inside(contract: Contract, case: Case, name: str, array: Array, moved: Array) -> Array:
+    """What was moved, but the other way where that led out of the limits: an element that stays gives no sample, and
+    where all are at an end, none would tell how large the terms are that cancel there."""
+    argument = contract.argument(name)
+    low, high = float_bounds(argument, case.size_map())
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.where((moved < bounds[0]) | (moved > bounds[1]), array - (moved - array), moved)
+        out = ((moved < low) | (moved > high)) & np.isfinite(array)
+        found = np.where(out, array - (moved - array), moved).astype(array.dtype, copy=False)
+    return np.sort(found, axis=-1) if argument.constraints.sorted and array.ndim else found
 
 
 def perturbation(dtype: np.dtype[Any]) -> float:
@@ -286,13 +285,10 @@ def perturbation(dtype: np.dtype[Any]) -> float:
     return max(2.0**-12, 4.0 * float_limits(dtype).eps)
 
 
-def _shaken(
-    contract: Contract, name: str, array: Array, step: float, rng: np.random.Generator, *, drifts: bool = False
-) -> Array:
+def _shaken(array: Array, step: float, rng: np.random.Generator, *, drifts: bool = False) -> Array:
     """Each element off by a relative amount of up to ``step`` and at least half of it, either way. The amounts differ,
     so that two terms that cancel hardly ever move alike, which would leave no trace of how large they are.
     ``drifts``: one way up to some place of each row, the other way behind it."""
-    wanted = contract.argument(name).constraints
     amounts = rng.random(array.shape, dtype=np.float32) - np.float32(0.5)
     amounts += np.copysign(np.float32(0.5), amounts)
     if drifts and array.ndim and array.shape[-1]:
@@ -305,10 +301,7 @@ def _shaken(
             part = slice(at, at + CACHED)
             # In float64 throughout: a step far below float32's own must not be lost.
             result[part] = (doubled(flat[part]) * (1.0 + step * by[part].astype(np.float64))).astype(array.dtype)
-    if step > NOISY_STEP and (wanted.low is not None or wanted.high is not None):
-        finite = array[np.isfinite(array)]
-        shaken = np.clip(shaken, finite.min(), finite.max()) if finite.size else array.copy()
-    return np.sort(shaken, axis=-1) if wanted.sorted and array.ndim else shaken
+    return shaken
 
 
 def _floats(array: Array) -> bool:

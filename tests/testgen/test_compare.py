@@ -125,6 +125,19 @@ def test_lowered_precision_and_lost_work_are_mistakes(wrong: Formula, precise: b
     assert len(verdict(row_sum, wrong, precise=precise)) == 1
 
 
+@pytest.mark.parametrize("limits", [{}, {"low": "0", "high": "1"}, {"low": "1", "high": "9"}])
+def test_what_cancels_at_an_end_of_the_limits_is_made_of_terms_as_large_as_ever(limits: dict[str, str]) -> None:
+    """Ones less their mean are nought, by chance of no rounding: a reciprocal in a division's place may leave some."""
+
+    def centred(x: Array) -> Array:
+        return np.asarray(x[:, 0] - row_sum(x) / x.dtype.type(x.shape[1]))
+
+    the, at = contract(tolerance=Tolerance(sum_length="m"), constraints=Constraints(**limits)), case(family="ones")
+    assert (centred(build(the, at, 1).arrays["x"]) == 0).all()
+    assert verdict(centred, lambda x: centred(x) - np.float32(1.8e-7), the, at) == []
+    assert verdict(centred, lambda x: centred(x) - np.float32(1e-3), the, at)[0].kind == "value"
+
+
 def test_nan_is_no_wildcard_and_nan_where_the_original_has_it_is_right() -> None:
     the = contract(out="n m", constraints=Constraints(finite=False))
     at = case(family="nan")
