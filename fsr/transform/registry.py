@@ -11,6 +11,7 @@ from fsr.transform.details.early_exit import EarlyExit
 from fsr.transform.details.fast_math import FastMath, Reciprocal
 from fsr.transform.details.float_literals import FloatLiterals
 from fsr.transform.details.function_loops import UnrollFunctions
+from fsr.transform.details.guarded_insertion import GuardInsertion
 from fsr.transform.details.index32 import Index32
 from fsr.transform.details.integer_powers import IntegerPowers
 from fsr.transform.details.kept_reads import KeepReads
@@ -64,10 +65,10 @@ STRUCTURAL: tuple[Action, ...] = (
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), MergeBlocks(), Coarsen(),
-    JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(), SharedTables(), SharedLocals(),
-    SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), StageSlices(),
-    InterleaveScratch(), KeepReads(), ShuffleTrees(), FastMath(), FloatLiterals(), IntegerPowers(), Reciprocal(),
-    Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(), GuardInsertion(), SharedTables(),
+    SharedLocals(), SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(),
+    StageSlices(), InterleaveScratch(), KeepReads(), ShuffleTrees(), FastMath(), FloatLiterals(), IntegerPowers(),
+    Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 
