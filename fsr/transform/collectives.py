@@ -226,9 +226,50 @@ _STORE_SLICES = _SLICES.format(
     words="Stores", name="store", arguments="T *memory, const T *slices", to="memory[at]", origin="slices[place]"
 )
 
+_ROWS = """\
+// {words} the rows of a warp's lanes that are in ``lanes``, ``count`` elements each, at most COLUMNS; ``row``: a lane's
+// own in shared memory, STRIDE behind the one of the lane before; ``place``: where its first element is in ``memory``,
+// behind which, or before which, the others are. Lanes go along the rows, neighbours at neighbouring elements;
+// they have waited for one another.
+template <int COLUMNS, int STRIDE, int DOWN, typename T, typename PLACE>
+__device__ __forceinline__ void fsr_{name}_rows(unsigned lanes, {arguments}, PLACE place, int count)
+{{
+    const int lane = ((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x) % 32;
+    {const}T *const rows = row - lane * STRIDE;
+    if (lanes == 0xffffffffu && count == COLUMNS) {{
+#pragma unroll 8
+        for (int step = 0; step < COLUMNS; ++step) {{
+            const int of = (step * 32 + lane) / COLUMNS, column = (step * 32 + lane) % COLUMNS;
+            const PLACE first = __shfl_sync(lanes, place, of);
+            {to} = {origin};
+        }}
+    }} else {{
+        const int many = __popc(lanes), mine = __popc(lanes & ((1u << lane) - 1u));
+        for (int of = 0; of < 32; ++of) {{
+            if ((lanes >> of & 1u) == 0) {{
+                continue;
+            }}
+            const PLACE first = __shfl_sync(lanes, place, of);
+            for (int column = mine; column < count; column += many) {{
+                {to} = {origin};
+            }}
+        }}
+    }}
+}}
+"""
+_LOAD_ROWS = _ROWS.format(
+    words="Loads", name="load", const="", arguments="T *row, const T *memory",
+    to="rows[of * STRIDE + column]", origin="memory[first + (DOWN ? -column : column)]",
+)  # fmt: skip
+_STORE_ROWS = _ROWS.format(
+    words="Stores", name="store", const="const ", arguments="const T *row, T *memory",
+    to="memory[first + (DOWN ? -column : column)]", origin="rows[of * STRIDE + column]",
+)  # fmt: skip
+
 _WHOLE = {
     "fsr_pack": _PACK, "fsr_aligned": _ALIGNED, "fsr_add_runs": _ADD_RUNS, "fsr_neighbours": _NEIGHBOURS,
     "fsr_load_slices": _LOAD_SLICES, "fsr_store_slices": _STORE_SLICES,
+    "fsr_load_rows": _LOAD_ROWS, "fsr_store_rows": _STORE_ROWS,
 }  # fmt: skip
 _BETTER = {"greatest": ">", "least": "<"}
 _SOONER = {"first": "<", "last": ">"}
@@ -236,7 +277,8 @@ _SOONER = {"first": "<", "last": ">"}
 
 def helper_text(name: str) -> str:
     """The definition of one helper: 'fsr_pack', 'fsr_aligned', 'fsr_add_runs', 'fsr_neighbours' (which needs
-    'fsr_pack'), 'fsr_load_slices', 'fsr_store_slices' (which need 'fsr_pack' and 'fsr_aligned'),
+    'fsr_pack'), 'fsr_load_slices', 'fsr_store_slices' (which need 'fsr_pack' and 'fsr_aligned'), 'fsr_load_rows',
+    'fsr_store_rows',
     'fsr_lanes_<operator>', 'fsr_warp_<operator>', 'fsr_block_<operator>'; with '_at' behind 'greatest' and 'least', of
     a warp or a block, those that keep the place too, and of lanes, with 'first_' or 'last_' before these, those that
     tell which lane has it.

@@ -49,6 +49,7 @@ from fsr.transform.rows.action import ROW_PER_BLOCK, ROW_PER_WARP
 from fsr.transform.scratch.interleave import InterleaveScratch
 from fsr.transform.sections.action import ShareSection
 from fsr.transform.slices.action import StageSlices
+from fsr.transform.slices.stage_rows import StageRows
 from fsr.transform.stencil.action import MarchStencil, TileStencil
 from fsr.transform.stencil.interior import SplitInterior
 from fsr.transform.trees.action import ShuffleTrees
@@ -67,8 +68,8 @@ DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), MergeBlocks(), Coarsen(),
     JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(), GuardInsertion(), SharedTables(),
     SharedLocals(), SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(),
-    StageSlices(), InterleaveScratch(), KeepReads(), ShuffleTrees(), FastMath(), FloatLiterals(), IntegerPowers(),
-    Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), ShuffleTrees(), FastMath(), FloatLiterals(),
+    IntegerPowers(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 

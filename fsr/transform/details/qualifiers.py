@@ -131,7 +131,8 @@ def _hinted(target: Target, load: str, store: str) -> Block:
     found, names = accesses(target.kernel), aliases(target.source)
     if any(a.array is None for a in found):
         return target.kernel.body
-    params = [p for p in target.kernel.params if p.is_pointer and resolved(p.type, names) in _HINTED]
+    pointers = [p for p in target.kernel.params if p.is_pointer and "volatile" not in p.type.split()]
+    params = [p for p in pointers if resolved(p.type, names) in _HINTED]
     if any(
         isinstance(s, Declare) and s.type.endswith("*") and s.init is not None for s in walk_stmts(target.kernel.body)
     ):

@@ -190,7 +190,7 @@ class _Made:
         own = [self._own(s) for s in self.chosen]
         work = self.target.kernel.body
         if written:
-            work = _without_empty(structured(work) or ())
+            work = without_empty(structured(work) or ())
         after = [BARRIER, *(c for s in written for c in self._copied(s, "store"))] if written else []
         for s in self.chosen:
             work = self._moved(s, work)
@@ -332,7 +332,7 @@ def _addends(e: Expr) -> list[Expr]:
     return [e]
 
 
-def _without_empty(body: Block) -> Block:
+def without_empty(body: Block) -> Block:
     """Statements in which nothing stands behind an else alone."""
 
     def turned(s: Stmt) -> Stmt:
