@@ -69,7 +69,8 @@ DETAILS: tuple[Action, ...] = (
     JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(), GuardInsertion(), SharedTables(),
     SharedLocals(), SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(),
     StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), ShuffleTrees(), FastMath(), FloatLiterals(),
-    IntegerPowers(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    IntegerPowers(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(),
+    CompileFlags(),
 )  # fmt: skip
 
 

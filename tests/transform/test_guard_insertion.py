@@ -1,4 +1,4 @@
-"""guard-insertion: a sorted list's last element is asked before a place is looked for; lists in no order are left alone."""
+"""guard-insertion: a sorted list's last element is asked before a place is looked for; others are left alone."""
 
 from __future__ import annotations
 
