@@ -16,6 +16,7 @@ BLOCK_PARTS = (
 SCATTERS = [
     (GUARD.format("atomicAdd(&out[abs(x[i]) % bins], 1);"), "int", "int", ""),
     (RETURN.format("if (x[i] < 3) return; atomicAdd(&out[x[i] % bins], x[i] * 2);"), "unsigned", "int", ""),
+    (GUARD.format("atomicSub(&out[abs(x[i]) % bins], x[i]);"), "int", "int", ""),
     (STRIDE.format("atomicMax(out + abs(x[i]) % bins, x[i]);"), "int", "int", ""),
     (BLOCK_PARTS.format("atomicAdd(&out[abs(x[blockIdx.x * part + at]) % bins], 1.0f);"), "float", "int", ""),
     (GUARD.format("atomicAdd(&out[abs(x[i]) % bins], 1);"), "float", "int", "exact = true"),

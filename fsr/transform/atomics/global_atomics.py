@@ -138,12 +138,13 @@ def atomic_of(stmt: Stmt) -> tuple[str, Expr, str, Expr] | None:
     """Pointer, index, operation and value of an atomic statement; None for any other statement or address."""
     match stmt:
         case ExprStmt(expr=Call(callee=Name(text=callee), args=(address, value))) if callee in ATOMICS:
-            place = _address(address)
+            place = address_of(address)
             return None if place is None else (*place, callee.removeprefix("atomic"), value)
     return None
 
 
-def _address(address: Expr) -> tuple[str, Expr] | None:
+def address_of(address: Expr) -> tuple[str, Expr] | None:
+    """Pointer and index of an address: ``p``, ``&p[i]``, ``p + i``, ``p + i + j``; None for any other."""
     match address:
         case Name(text=pointer):
             return pointer, Literal("0")
@@ -151,6 +152,9 @@ def _address(address: Expr) -> tuple[str, Expr] | None:
             return pointer, index
         case Binary(op="+", left=Name(text=pointer), right=index):
             return pointer, index
+        case Binary(op="+", left=Binary(op="+") as left, right=more):
+            place = address_of(left)  # a pointer takes each step as it is, where a sum of them might wrap
+            return None if place is None else (place[0], Binary("+", Cast("long long", place[1]), more))
     return None
 
 

@@ -2,19 +2,22 @@
 
 private-bins deals the elements out anew and needs a kernel that is a loop over them; here the kernel stays as it is and
 its atomics alone go to another place: a histogram beside other work, a block with a part of its own, a grid of rows.
+Where the sizes say how many places there are, the launch gives as much memory as they take, and sizes at which that is
+more than a block has keep to global memory. With fewer blocks, each of which does several blocks' work in turns, what
+is gathered is added to memory less often.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from fsr.analysis.effects import element_type
-from fsr.records import Candidate, Role
+from fsr.records import Candidate, Launch, ScalarArgument
 from fsr.source.form import (
     Assign,
     Binary,
     Call,
+    Cast,
     Declare,
     Expr,
     ExprStmt,
@@ -24,43 +27,25 @@ from fsr.source.form import (
     Literal,
     Member,
     Name,
-    Return,
+    Param,
     Stmt,
     Unary,
     number,
 )  # fmt: skip
 from fsr.source.mapping import map_stmts
-from fsr.source.walk import (
-    BARRIER,
-    blocks_of,
-    contains_barrier,
-    contains_opaque,
-    contains_return,
-    contains_warp_wide,
-    fresh,
-    nodes,
-    walk_stmts,
-)
-from fsr.transform.atomics.global_atomics import Target as Gathered
-from fsr.transform.atomics.global_atomics import atomic_of, counts_only, gathered_type
+from fsr.source.walk import BARRIER, fresh
+from fsr.transform.atomics.block_tables import Room, Table, bytes_of, kept_in, rooms, tables
+from fsr.transform.atomics.block_turns import Turns, turns
+from fsr.transform.atomics.global_atomics import atomic_of
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.rows.share import plus, times
-from fsr.transform.sizes import largest
 from fsr.transform.target import Target, target_of, targets
 
-_MOST_BYTES = 32 * 1024  # of static shared memory, beside what the kernel has
 _COPIES = (1, 4)
-_GAIN = 8.0
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A kernel's atomics on one parameter, behind which there are ``most`` elements at most."""
-
-    target: Target
-    to: Gathered
-    most: int
+_GAIN, _TOGETHER = 8.0, 0.5
+_SPARSE_GAIN = 1.2
+_DENSE = 8  # places for a thread of the block; where there are more, adding them up costs what it saves
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,106 +56,160 @@ class SharedAtomics:
     aims_at: frozenset[str] = frozenset(["atomics", "latency"])
 
     def moves(self, subject: Subject) -> Iterator[Move]:
-        """One a buffer, with and without copies for warps that would meet at one place."""
+        """One a buffer, and one for all of them, with and without copies for warps that would meet at one place."""
         for target in targets(subject):
-            for found in _found(target):
+            plain, every = tables(target)
+            found = [t for t in every if rooms(plain, [t], 1, keep_launch=subject.keep_launch)]
+            together = [found] if len(found) > 1 else []
+            for chosen in (*together, *([t] for t in found)):
+                dense = sum(t.timed for t in chosen) <= _DENSE * (plain.threads or 1)
+                gain = (_GAIN if dense else _SPARSE_GAIN) + (_TOGETHER if len(chosen) > 1 else 0.0)
                 for copies in _COPIES:
-                    if copies * found.most * found.to.bin_bytes <= _MOST_BYTES:
-                        params = (("to", found.to.pointer), ("copies", copies))
-                        yield Move(self.name, target.region, params, _GAIN - 0.1 * copies)
+                    if rooms(plain, chosen, copies, keep_launch=subject.keep_launch):
+                        params = (("to", "+".join(t.to.pointer for t in chosen)), ("copies", copies))
+                        yield Move(self.name, target.region, params, gain - 0.1 * copies)
+                        for blocks in self._blocks(subject, plain) if chosen == found else ():
+                            yield Move(self.name, target.region, (*params, ("blocks", blocks)), gain - 0.1 * copies)
+
+    def _blocks(self, subject: Subject, plain: Target) -> list[int]:
+        """Numbers of blocks that may do the work of all, each in turns; none where the grid has to stay."""
+        found = None if subject.keep_launch else turns(plain)
+        return [] if found is None else found.numbers(subject)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
-        """The candidate with that buffer's atomics gathered a block at a time."""
-        target = target_of(subject, move)
-        found = next(f for f in _found(target) if f.to.pointer == move.param("to"))
-        body = _rewritten(found, int(move.param("copies")))
-        return rewritten(target, move, replace(target.kernel, body=body))
+        """The candidate with those buffers' atomics gathered a block at a time."""
+        plain, found = tables(target_of(subject, move))
+        wanted = str(move.param("to")).split("+")
+        chosen: list[Table] = [t for t in found if t.to.pointer in wanted]
+        given = rooms(plain, chosen, int(move.param("copies")), keep_launch=subject.keep_launch)
+        assert given is not None
+        blocks = dict(move.params).get("blocks")
+        made = _Made(plain, given, None if blocks is None else turns(plain), int(blocks or 0))
+        params = (*plain.kernel.params, *made.params)
+        kernel = replace(plain.kernel, params=params, body=made.body())
+        return rewritten(plain, move, kernel, launch=made.launch)
 
 
-def _found(target: Target) -> list[Found]:
-    """The buffers to which a kernel's threads add few places, and that it uses for nothing else."""
-    body = target.kernel.body
-    if target.threads is None or contains_opaque(body) or _leaves_early(body) or not _met_by_all(body):
-        return []
-    places: dict[str, list[tuple[str, Expr, str, Expr]]] = {}
-    for stmt in walk_stmts(body):
-        place = atomic_of(stmt)
-        if place is not None:
-            places.setdefault(place[0], []).append(place)
-    return [f for name, own in places.items() if (f := _one(target, name, own)) is not None]
+class _Made:
+    """The new kernel's parts. ``params``: what is passed beside what was; ``turns``: blocks of before that ``blocks``
+    do one after another; None: as many blocks as before."""
+
+    def __init__(self, target: Target, given: Sequence[Room], turns: Turns | None, blocks: int) -> None:
+        self.target, self.given, self.turns, self.blocks = target, given, turns, blocks
+        self._taken = set(target.names)
+        self.tables: list[_Gathering] = []
+        before: _Gathering | None = None
+        for room in given:
+            called = {k: self._name(f"{room.table.to.pointer}_{k}") for k in ("bins", "own", "held", "k", "total")}
+            self.tables.append(_Gathering(target, room, called, before))
+            before = self.tables[-1] if room.limit is not None else before
+        self.params = [Param("int", t.called["held"]) for t in self.tables if t.room.limit is not None]
+        self.whole = self._name(f"blocks_{turns.axis}") if turns is not None else ""
+        self.params += turns.params(self.whole) if turns is not None else ()
+
+    def _name(self, wanted: str) -> str:
+        name = fresh(wanted, self._taken)
+        self._taken.add(name)
+        return name
+
+    def launch(self, old: Launch) -> Launch:
+        """The launch with memory for the tables of which the sizes say how large they are."""
+        sized = [r for r in self.given if r.limit is not None]
+        args = tuple(ScalarArgument("int32", r.held) for r in sized)
+        new = replace(old, shared_bytes=bytes_of(sized), args=(*old.args, *args)) if sized else old
+        return new if self.turns is None else self.turns.launch(new, self.blocks)
+
+    def body(self) -> tuple[Stmt, ...]:
+        """Tables that hold nothing, the kernel, and what the tables hold added to memory."""
+        by_pointer = {t.room.table.to.pointer: t for t in self.tables}
+
+        def gathered(stmt: Stmt) -> Stmt:
+            place = atomic_of(stmt)
+            return stmt if place is None or place[0] not in by_pointer else by_pointer[place[0]].gathered(stmt)
+
+        ahead = [s for t in self.tables for s in t.declared()] + [t.emptied() for t in self.tables]
+        added = [t.added() for t in self.tables]
+        if self.turns is None:
+            done = kept_in(self.target.kernel.body)
+        else:
+            done = self.turns.looped(self._name(f"block_{self.turns.axis}"), self.whole)
+        return (*ahead, BARRIER, *map_stmts(done, gathered), BARRIER, *added)
 
 
-def _one(target: Target, name: str, own: list[tuple[str, Expr, str, Expr]]) -> Found | None:
-    argument = target.argument(name) if name in target.unaliased else None
-    uses = sum(isinstance(e, Name) and e.text == name for e in nodes(target.kernel.body))
-    operations = {operation for _, _, operation, _ in own}
-    if argument is None or argument.role is Role.IN or uses != len(own) or len(operations) != 1:
-        return None
-    operation = operations.pop()
-    written = element_type(next(p.type for p in target.kernel.params if p.name == name))
-    type_ = gathered_type(target.aliases.get(written, written), operation)
-    most = largest(target.contract, target.elements(name) or "")
-    if type_ is None or most is None or most < 1:
-        return None
-    to = Gathered(name, name, Literal("0"), operation, type_, False, counts_only(operation, [v for *_, v in own]))
-    return None if type_ in ("float", "double") and target.exact and not to.counts else Found(target, to, most)
+@dataclass(frozen=True, slots=True)
+class _Gathering:
+    """One table's statements. ``called``: its names by what they stand for; ``before``: the table that it lies behind
+    in dynamic memory."""
 
+    target: Target
+    room: Room
+    called: dict[str, str]
+    before: _Gathering | None
 
-def _leaves_early(body: tuple[Stmt, ...]) -> bool:
-    """Whether a thread may end before others have met, or elsewhere than where :func:`_kept_in` sees it."""
-    return contains_return(body) and (contains_barrier(body) or contains_return(_kept_in(body)))
+    @property
+    def bins(self) -> Name:
+        """Its memory, copy by copy."""
+        return Name(self.called["bins"])
 
+    @property
+    def count(self) -> Expr:
+        """Places of one copy."""
+        return self.of_copies(1)
 
-def _met_by_all(body: tuple[Stmt, ...]) -> bool:
-    """Whether no threads meet, or a warp's lanes, where others may not come: those have ended by then in the original,
-    and wait for the block here."""
-    branches = [block for s in walk_stmts(body) if isinstance(s, If) for block in blocks_of(s)]
-    return not contains_warp_wide(body) and not any(contains_barrier(block) for block in branches)
+    def of_copies(self, copies: int) -> Expr:
+        """Places of several copies."""
+        held = Name(self.called["held"])
+        return number(self.room.table.most * copies) if self.room.limit is None else times(held, number(copies))
 
+    def declared(self) -> Iterator[Stmt]:
+        """The memory, and which copy of it is a warp's."""
+        to, copies = self.room.table.to, self.room.copies
+        if self.room.limit is None:
+            extent = number(self.room.table.most * copies)
+            yield Declare(to.bin_type, self.bins.text, None, (extent,), ("__shared__",))
+        elif self.before is None:
+            yield Declare(to.bin_type, self.bins.text, None, (Literal(""),), ("extern", "__shared__"))
+        else:
+            behind: Expr = plus(self.before.bins, self.before.of_copies(copies))
+            if to.bin_type != self.before.room.table.to.bin_type:
+                behind = Cast(f"{to.bin_type} *", behind, "reinterpret_cast")
+            yield Declare(f"{to.bin_type} *const", self.bins.text, behind)
+        if copies > 1:
+            warp = Binary("%", Binary("/", _thread(self.target)[0], number(32)), number(copies))
+            yield Declare(f"{to.bin_type} *const", self.called["own"], plus(self.bins, times(warp, self.count)))
 
-def _kept_in(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Statements in which threads that would end go round the rest: ``if (c) return; rest`` as ``if (!c) rest``."""
-    for at, stmt in enumerate(body):
-        match stmt:
-            case If(test=test, then=(Return(value=None),), orelse=()):
-                return (*body[:at], If(Unary("!", test), _kept_in(body[at + 1 :])))
-    return body
+    def emptied(self) -> Stmt:
+        """Every place of every copy with nothing in it."""
+        nothing = Literal(self.room.table.to.nothing)
+        return self._over(self.of_copies(self.room.copies), Assign(Index(self.bins, self._turn), "=", nothing))
 
-
-def _rewritten(found: Found, copies: int) -> tuple[Stmt, ...]:
-    target, to = found.target, found.to
-    names: Mapping[str, str] = {k: fresh(f"{to.pointer}_{k}", target.names) for k in ("bins", "own", "k", "total")}
-    bins, k, total = Name(names["bins"]), Name(names["k"]), Name(names["total"])
-    thread, threads = _thread(target)
-    own: Expr = bins
-    ahead: list[Stmt] = [Declare(to.bin_type, names["bins"], None, (number(found.most * copies),), ("__shared__",))]
-    if copies > 1:
-        warp = Binary("%", Binary("/", thread, number(32)), number(copies))
-        ahead.append(Declare(f"{to.bin_type} *const", names["own"], plus(bins, times(warp, number(found.most)))))
-        own = Name(names["own"])
-    nothing = Literal(to.nothing)
-
-    def over(count: int, *body: Stmt) -> Stmt:
-        return For("int", k.text, thread, "<", number(count), number(threads), body)
-
-    def gathered(stmt: Stmt) -> Stmt:
-        place = atomic_of(stmt)
-        if place is None or place[0] != to.pointer:
-            return stmt
+    def gathered(self, stmt: Stmt) -> Stmt:
+        """An atomic in the block's memory, or where it was at sizes for which there is no room."""
+        place, to = atomic_of(stmt), self.room.table.to
+        assert place is not None
         _, index, operation, value = place
-        return ExprStmt(Call(Name(f"atomic{operation}"), (Unary("&", Index(own, index)), to.binned(value))))
+        own = Name(self.called["own"]) if self.room.copies > 1 else self.bins
+        into = "Add" if operation == "Sub" else operation  # what is taken away in all is a sum
+        near = ExprStmt(Call(Name(f"atomic{into}"), (Unary("&", Index(own, index)), to.binned(value))))
+        return near if self.room.fits else If(Binary("!=", self.count, number(0)), (near,), (stmt,))
 
-    others = [Index(bins, plus(k, number(c * found.most))) for c in range(1, copies)]
-    sum_: Expr = Index(bins, k)
-    for other in others:
-        sum_ = to.folded(sum_, other)
-    add = ExprStmt(Call(Name(to.gathered), (Unary("&", Index(Name(to.pointer), k)), to.ungathered(total))))
-    return (
-        *ahead, over(found.most * copies, Assign(Index(bins, k), "=", nothing)), BARRIER,
-        *map_stmts(_kept_in(target.kernel.body), gathered), BARRIER,
-        over(found.most, Declare(f"const {to.bin_type}", total.text, sum_),
-             If(Binary("!=", total, nothing), (add,))),
-    )  # fmt: skip
+    def added(self) -> Stmt:
+        """What was gathered, added to memory."""
+        to, total = self.room.table.to, Name(self.called["total"])
+        sum_: Expr = Index(self.bins, self._turn)
+        for copy in range(1, self.room.copies):
+            sum_ = to.folded(sum_, Index(self.bins, plus(self._turn, self.of_copies(copy))))
+        add = ExprStmt(Call(Name(to.gathered), (Unary("&", Index(Name(to.pointer), self._turn)), to.ungathered(total))))
+        some = If(Binary("!=", total, Literal(to.nothing)), (add,))
+        return self._over(self.count, Declare(f"const {to.bin_type}", total.text, sum_), some)
+
+    @property
+    def _turn(self) -> Name:
+        return Name(self.called["k"])
+
+    def _over(self, count: Expr, *body: Stmt) -> Stmt:
+        thread, threads = _thread(self.target)
+        return For("int", self._turn.text, thread, "<", count, number(threads), body)
 
 
 def _thread(target: Target) -> tuple[Expr, int]:
