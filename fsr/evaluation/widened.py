@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -20,6 +21,7 @@ from fsr.testgen.values import CaseData, build
 
 Built = tuple[Candidate, Image] | None
 WIDE_S = 10.0  # one answer: cases for which it is asked are small, or run on a GPU
+LESS = 4  # elements of what is asked for after one that took as long
 
 
 @dataclass(slots=True)
@@ -34,7 +36,7 @@ class Widened:
     _on_host: dict[bool, Built] = field(default_factory=dict)
     _on_device: dict[bool, Built] = field(default_factory=dict)
     _standing: dict[bool, bool] = field(default_factory=dict)
-    _hung: bool = False  # once: there is no time for more of that
+    _room: float = math.inf  # elements of a case beyond which the host device takes too long, as far as is known
 
     def answer(
         self, case: Case, data: CaseData, *, noisy: bool, blocks: tuple[int, ...] = ()
@@ -42,7 +44,7 @@ class Widened:
         """What it gives on a case, ``noisy`` as in :func:`fsr.testgen.widen.noisy_candidate`: small cases on the host
         device, others on the session's own if that is a GPU; ``blocks``: what only these give. None where there is no
         such form, or it fails."""
-        small = elements(self.spec.contract, case.size_map()) <= case_lists.HOST_ELEMENTS
+        small = elements(self.spec.contract, case.size_map()) <= min(case_lists.HOST_ELEMENTS, self._room)
         if can_judge(self.device) and not small and self._stands(noisy):
             return self._ran(self.on_device(noisy=noisy), self.device, case, data)
         return self._ran(self.on_host(noisy=noisy), self.host(), case, data, blocks)
@@ -73,13 +75,15 @@ class Widened:
     def _ran(
         self, built: Built, device: Device, case: Case, data: CaseData, blocks: tuple[int, ...] = ()
     ) -> Mapping[str, Array] | None:
-        if built is None or self._hung:
+        size = elements(self.spec.contract, case.size_map())
+        if built is None or (size > self._room and not can_judge(device)):
             return None
         what = Runnable(device, built[1], built[0].plan, in_float64(self.spec.contract), blocks=blocks)
         try:
             return run_once(what, case, data, 0, WIDE_S)
         except DeviceFault as fault:  # it needs more shared memory, say
-            self._hung = self._hung or fault.fault.kind is FaultKind.HANG
+            if fault.fault.kind is FaultKind.HANG:  # there is no time for more of that
+                self._room = min(self._room, size // LESS)
             if fault.fatal and can_judge(device):
                 raise
             return None

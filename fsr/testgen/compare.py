@@ -24,7 +24,7 @@ import numpy as np
 from fsr.contract.model import Contract
 from fsr.expressions import evaluate
 from fsr.hardware.dtypes import doubled, float_limits, is_float
-from fsr.records import Candidate, Case, Json
+from fsr.records import Candidate, Case, Json, Role
 from fsr.testgen.families import OVERFLOWING
 from fsr.testgen.oracle import Expected
 from fsr.testgen.values import Array, same_bits
@@ -36,6 +36,7 @@ FLOOR_ULPS = {2: 1.0, 4: 32.0, 8: 32.0}
 ARRAY_ERROR_CAP = 16.0  # one freak element of the original must not widen the bound of all others
 SURELY = 0.75  # see _surely_right
 OVERFLOWED_NEAR = 2.0**-7  # how near to the truth, relatively, counts where the original has no number at all
+NOTHING = 1e-40  # beneath which nobody tells a difference: the last bits of values that are denormal
 LOST = 0.5  # how far from the truth, relatively, an answer is none
 ORDERED = frozenset({"sorted", "reverse"})
 ADDS = re.compile(r"\batomicAdd|\b(?:atom|red)\.(?:[\w:]+\.)*add\b")
@@ -164,10 +165,18 @@ def tolerance(contract: Contract, case: Case, dtype: np.dtype[Any], *, flushed: 
         if case.family in ORDERED:  # what rounds one way all along does not average out
             growth *= growth * CARRIED
         relative = FLOOR_ULPS.get(dtype.itemsize, 1.0) * limits.eps * growth
-    absolute = (1.0 + math.sqrt(length)) * limits.smallest  # terms may be scaled before they are summed
+    terms = length if stated.sum_length is not None or limits.smallest > NOTHING else max(_longest(contract, case), 1.0)
+    absolute = (1.0 + math.sqrt(terms)) * limits.smallest  # terms may be scaled before they are summed
     if flushed and dtype.itemsize in (2, 4) and limits.largest > 1e38:  # float32, and bfloat16, computed as float32
         absolute = 4.0 * length * limits.tiny  # of every term
     return relative, stated.atol if stated.atol is not None else absolute
+
+
+def _longest(contract: Contract, case: Case) -> float:
+    """The longest extent of what is read: of as many terms a sum may be whose length is not stated."""
+    sizes = case.size_map()
+    reads = (a for a in contract.buffers() if a.role is not Role.OUT)
+    return max((float(evaluate(x, sizes)) for a in reads for x in a.shape), default=1.0)
 
 
 # ---------------------------------------------------------------- one output

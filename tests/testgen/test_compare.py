@@ -138,6 +138,12 @@ def test_what_cancels_at_an_end_of_the_limits_is_made_of_terms_as_large_as_ever(
     assert verdict(centred, lambda x: centred(x) - np.float32(1e-3), the, at)[0].kind == "value"
 
 
+def test_last_bits_of_denormal_sums_are_none_where_their_length_is_not_stated() -> None:
+    the, at = contract(), case(family="deep denormals")
+    assert verdict(row_sum, lambda x: row_sum(x) + np.float32(1.4e-44), the, at) == []  # ten of them
+    assert verdict(row_sum, lambda x: row_sum(x) + np.float32(1e-42), the, at)[0].kind == "value"
+
+
 def test_nan_is_no_wildcard_and_nan_where_the_original_has_it_is_right() -> None:
     the = contract(out="n m", constraints=Constraints(finite=False))
     at = case(family="nan")
