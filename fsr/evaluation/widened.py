@@ -42,12 +42,18 @@ class Widened:
         self, case: Case, data: CaseData, *, noisy: bool, blocks: tuple[int, ...] = ()
     ) -> Mapping[str, Array] | None:
         """What it gives on a case, ``noisy`` as in :func:`fsr.testgen.widen.noisy_candidate`: small cases on the host
-        device, others on the session's own if that is a GPU; ``blocks``: what only these give. None where there is no
-        such form, or it fails."""
+        device, others on the session's own if that is a GPU, as are those that take long; ``blocks``: what only these
+        give. None where there is no such form, or it fails."""
         small = elements(self.spec.contract, case.size_map()) <= min(case_lists.HOST_ELEMENTS, self._room)
-        if can_judge(self.device) and not small and self._stands(noisy):
-            return self._ran(self.on_device(noisy=noisy), self.device, case, data)
-        return self._ran(self.on_host(noisy=noisy), self.host(), case, data, blocks)
+        if small or not self._on_gpu(noisy):
+            before = self._room
+            found = self._ran(self.on_host(noisy=noisy), self.host(), case, data, blocks)
+            if found is not None or self._room == before or blocks or not self._on_gpu(noisy):
+                return found
+        return self._ran(self.on_device(noisy=noisy), self.device, case, data)
+
+    def _on_gpu(self, noisy: bool) -> bool:
+        return can_judge(self.device) and self._stands(noisy)
 
     def on_host(self, *, noisy: bool) -> Built:
         """The form for the host device; None where there is none."""

@@ -149,6 +149,7 @@ FSR_TO_INTEGER(__double2int_rn) FSR_TO_INTEGER(__double2int_rz) FSR_TO_INTEGER(_
 FSR_TO_INTEGER(__double2int_ru)
 
 template <class T> __device__ inline T wide_load(const T* p) { return *p; }
+template <class T, class V> __device__ inline void wide_store(T* p, V value) { *p = value; }
 template <int P, class T> __device__ inline fsr_wide<P> atomicAdd(fsr_wide<P>* p, T x) {
   return atomicAdd(&p->v, fsr_wide<P>(x).v);
 }

@@ -43,13 +43,20 @@ _CLASSES = {
     "__float2half_rn": "wide_to_half", "__float2bfloat16": "wide_to_bf16", "__float2bfloat16_rn": "wide_to_bf16",
     "__fadd_rn": "wide_add", "__fsub_rn": "wide_sub", "__fmul_rn": "wide_mul", "__fdiv_rn": "wide_div",
     "__frcp_rn": "1.0 / fsr_f32", "__fsqrt_rn": "sqrt", "__frsqrt_rn": "rsqrt", "__fmaf_rn": "fma",
-    "__ldg": "wide_load", "double": "fsr_f64",
+    "double": "fsr_f64",
+    **dict.fromkeys(("__ldg", "__ldca", "__ldcg", "__ldcs", "__ldcv", "__ldlu"), "wide_load"),
+    **dict.fromkeys(("__stcg", "__stcs", "__stwb", "__stwt"), "wide_store"),
     **{f"float{n}": f"fsr_f32x{n}" for n in (2, 3, 4)},
     **{f"make_float{n}": f"make_fsr_f32x{n}" for n in (2, 3, 4)},
 }  # fmt: skip
 _QUALIFIES = ("::", ".", "->")
 _DIVIDE = "__fdividef"
 _HELPER = "static __device__ inline double wide_divide(double a, double b) { return a / b; }\n"
+# Of whole numbers a function of float has one meaning, and the one of its name without the f has two for NVRTC, which
+# declares both types of it and no others.
+_OF_WHOLE = "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan atan tanh fabs floor ceil round rint"
+_OF_TWO = "pow fmax fmin fmod atan2 hypot"
+_WHOLE_TYPES = ("int", "unsigned int", "long", "unsigned long", "long long", "unsigned long long")
 _SATURATE = "static __device__ inline double wide_saturate(double a) { return a > 0 ? (a < 1 ? a : 1) : 0; }\n"
 
 # Names after which the bits of a float matter, or that have no double counterpart.
@@ -92,7 +99,20 @@ def widen(source: str, entries: Sequence[str] = ()) -> str | None:
     if text is None:
         return None
     helpers = (_HELPER if "wide_divide" in text else "") + (_SATURATE if "wide_saturate" in text else "")
-    return helpers + text
+    return helpers + _of_whole(text) + text
+
+
+def _of_whole(text: str) -> str:
+    """The functions that a wide form calls, of whole numbers."""
+    called = {name for name in (*_OF_WHOLE.split(), *_OF_TWO.split()) if re.search(rf"\b{name}\s*\(", text)}
+    lines = list[str]()
+    for type_ in _WHOLE_TYPES:
+        one, two = f"{type_} a", f"{type_} a, {type_} b"
+        lines += [f"static __device__ inline double {n}({one}) {{ return {n}((double)a); }}"
+                  for n in _OF_WHOLE.split() if n in called]  # fmt: skip
+        lines += [f"static __device__ inline double {n}({two}) {{ return {n}((double)a, (double)b); }}"
+                  for n in _OF_TWO.split() if n in called]  # fmt: skip
+    return "\n".join(["#ifdef __CUDACC_RTC__", *lines, "#endif", ""]) if lines else ""
 
 
 def widen_candidate(candidate: Candidate) -> Candidate | None:
@@ -114,7 +134,8 @@ def _in_class(candidate: Candidate, style: _Style) -> Candidate | None:
     if text is None:
         return None
     header = Path(__file__).with_name("noisy.cuh").read_text(encoding="utf-8")
-    return _planned(candidate, ("#define FSR_NOISE 1\n" if style is _NOISY else "") + header + text, style)
+    noise = "#define FSR_NOISE 1\n" if style is _NOISY else ""
+    return _planned(candidate, noise + header + _of_whole(text) + text, style)
 
 
 def _planned(candidate: Candidate, source: str, style: _Style) -> Candidate:

@@ -31,7 +31,9 @@ from fsr.testgen.widen import widen, widen_candidate
     ],
 )  # fmt: skip
 def test_tokens_are_widened(narrow: str, wide: str) -> None:
-    assert widen(narrow) == wide
+    text = widen(narrow)
+    assert text is not None
+    assert text.rpartition("#endif\n")[2] == wide
 
 
 def test_fast_division_and_saturation_bring_their_helpers() -> None:
@@ -91,3 +93,15 @@ def test_a_template_is_widened_by_its_arguments_alone(argument: str, wide: str |
     source = "template <typename T, int N> __global__ void k(T *x) { x[threadIdx.x] = x[threadIdx.x] * T(N); }"
     found = widen_candidate(Candidate(source, Plan((launch,))))
     assert (found.plan.launches[0].entry if found is not None else None) == wide
+
+
+def test_functions_of_whole_numbers_have_one_meaning() -> None:
+    """NVRTC declares functions of float and of double: of an int both would do."""
+    text = widen("__global__ void k(float *x, int n) { x[n] = 1.0f / sqrtf(n) + powf(2, n) + fabsf(x[0]); }")
+    assert text is not None
+    head, _, body = text.partition("#endif")
+    assert "#ifdef __CUDACC_RTC__" in head
+    assert "inline double sqrt(int a)" in head
+    assert "inline double pow(unsigned int a, unsigned int b)" in head
+    assert "cos" not in head
+    assert "sqrt(n) + pow(2, n) + fabs(x[0])" in body
