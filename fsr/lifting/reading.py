@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -20,6 +21,8 @@ _LISTS = {
     "maximum": "max", "maximumnum": "max", "minnum": "min", "fmin": "min", "smin": "min", "minimum": "min",
     "minimumnum": "min",
 }  # fmt: skip
+_BITWISE = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
+_COMPARED = {"gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne}
 _PREDICATES = {f"{kind}{p}": p for kind in "ou" for p in ("gt", "ge", "lt", "le", "ne")} | {
     **{f"s{p}": p for p in ("gt", "ge", "lt", "le")}, "eq": "eq", "ne": "ne", "oeq": "eq", "ueq": "eq", "one": "ne",
 }  # fmt: skip
@@ -176,11 +179,40 @@ class Reader:
             return True
         return False if high < least or (x[0] == "gt" and high <= least) else None
 
+    def _whole(self, e: int) -> int | None:
+        """A whole number that bits of literals make: a flag that says whether it is the first turn."""
+        x = self.graph.terms[e]
+        if x[0] == "int":
+            return int(x[1])
+        if x[0] not in _BITWISE:
+            return None
+        a, b = self._whole(int(x[1])), self._whole(int(x[2]))
+        return None if a is None or b is None else _BITWISE[x[0]](a, b)
+
+    def _open(self, condition: int) -> int:
+        """What of a condition data decides."""
+        x = self.graph.terms[condition]
+        if x[0] in ("and", "or"):
+            for side, other in ((int(x[1]), int(x[2])), (int(x[2]), int(x[1]))):
+                if self._told(side) == (x[0] == "and"):
+                    return self._open(other)
+        return condition
+
+    def _told(self, side: int) -> bool | None:
+        """What one of two conditions is, where that is known: as decided, or by literals alone. A condition that stands
+        alone may be one on the place that is looked at."""
+        x = self.graph.terms[side]
+        if x[0] in _COMPARED:
+            a, b = self._whole(int(x[1])), self._whole(int(x[2]))
+            if a is not None and b is not None:
+                return bool(_COMPARED[x[0]](a, b))
+        return self._decided(side)
+
     def _range(self, e: int) -> Range:
         return self.signs.range(e)
 
     def _selected(self, condition: int, a: int, b: int) -> int:
-        g = self.graph
+        g, condition = self.graph, self._open(condition)
         if g.terms[condition][0] == "const":
             return a if g.terms[condition][1] else b
         truths = [g.terms[x][1] if g.terms[x][0] == "const" and g.terms[x][2] == "bool" else None for x in (a, b)]

@@ -228,3 +228,15 @@ def test_a_condition_that_is_decided_is_not_asked_again():
     assert AskedOnce(g).of(g.make("select", c, under(c, True, x), g.make("select", c, y, z))) == g.make(
         "select", c, x, z
     )
+
+
+def test_a_flag_that_says_whether_it_is_the_first_turn_is_no_part_of_a_maximum(tmp_path):
+    """Which some compilers keep as bits that they ask in every turn."""
+    body = """  float most = 0;
+  bool first = true;
+  for (int k = 0; k < n; k++) {
+    if (first || w[k] > most) { first = false; most = w[k]; }
+  }
+  x[i] = most;"""
+    found = of_body(tmp_path, body, "float *x, const float *w", x=OUT, w=IN)
+    assert found == ["x[i] = max(w[k0] for k0 in range(n))"]
