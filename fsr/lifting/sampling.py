@@ -220,7 +220,10 @@ def _always(contract: Contract) -> int:
     """How many threads there are at the smallest sizes, where they are no more at others: a grid of as many blocks as
     fill a GPU, most of which find nothing to do at small sizes. 0 where threads grow with sizes, or are too many."""
     rows = [{s.name: max(s.minimum, 1) for s in contract.sizes}, _row(contract, _CHECKS[0])]
-    few, many = (_threads(contract, r) for r in rows)
+    try:
+        few, many = (_threads(contract, r) for r in rows)
+    except ContractError:  # a launch that there is at others alone
+        return 0
     return few if few == many <= _IDLE_THREADS else 0
 
 

@@ -11,7 +11,7 @@ from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
 from fsr.computation.printing import lines
 from fsr.lifting.lift import lift
-from fsr.lifting.sampling import _FEW_STEPS, _STEPS, cells, smaller_sizes
+from fsr.lifting.sampling import _FEW_STEPS, _STEPS, cells, smaller_sizes, watched_sizes
 from fsr.runs.kernel import load_kernel
 
 KERNEL = """// /// fsr
@@ -144,3 +144,10 @@ def test_a_grid_that_fills_a_gpu_is_checked_at_sizes_that_were_not_watched(tmp_p
     (tmp_path / "k.cu").write_text(UPSAMPLED)
     kernel = load_kernel(tmp_path / "k.cu")
     assert lift(kernel.contract, kernel.baseline, limit_s=8).computation is None
+
+
+def test_sizes_at_which_there_is_no_launch_keep_none_of_the_others_away(tmp_path):
+    """Of 9 taps, at which it is asked whether a grid grows, this one has none."""
+    text = UPSAMPLED.replace("grid = 2048", 'grid = "n + n % (taps - 9)"').replace("max = 8, timed", "max = 64, timed")
+    (tmp_path / "k.cu").write_text(text)
+    assert watched_sizes(load_kernel(tmp_path / "k.cu").contract)

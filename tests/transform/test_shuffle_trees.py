@@ -266,8 +266,15 @@ QUOTIENT = """
     if (tid == 0) { y[row] = all; at[row] = row; }
 """.replace("PLAIN", PLAIN)
 
+SIGNED = (
+    QUOTIENT.replace("const unsigned", "const int")
+    .replace("256u", "256")
+    .replace("float all = 0;", "float all = of_launch / 256 - 1 < 0 ? 3.0f : 0.0f;")
+)
+
 TREES = {
     "rows told by a quotient": kernel(QUOTIENT),
+    "rows that have a sign": kernel(SIGNED),
     "a register along": kernel(ALONG + AT_ONCE + STORE),
     "a register along, given out": kernel(ALONG + IN_TWO + STORE_ALONG),
     "a register along, then shuffles": kernel(ALONG + AT_ONCE.replace("w > 0", "w > 32") + THEN_SHUFFLES),

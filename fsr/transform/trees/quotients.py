@@ -6,11 +6,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fsr.analysis.polynomial import Poly, constant, symbol
-from fsr.source.form import Binary, Expr, KernelForm, Literal, Member, Name
+from fsr.analysis.types import bare, integer_bytes, resolved
+from fsr.source.form import Binary, Cast, Expr, KernelForm, Literal, Member, Name
 from fsr.source.mapping import map_exprs
+from fsr.source.walk import walk_expr
 from fsr.transform.target import Target
 
-_THREAD, _BLOCK = Member(Name("threadIdx"), "x"), Member(Name("blockIdx"), "x")
+_WORD = 4  # bytes of an id
+_BLOCK = Member(Name("blockIdx"), "x")
 
 
 def with_blocks_quotients(target: Target) -> KernelForm:
@@ -23,14 +26,29 @@ def with_blocks_quotients(target: Target) -> KernelForm:
     def change(e: Expr) -> Expr:
         match e:
             case Binary("/", whole, by) if _is(target, whole, launched, width):
-                many = target.poly(by).value
-                if many == width:
-                    return _BLOCK
-                if many and many > 0 and many % width == 0:
-                    return Binary("/", _BLOCK, Literal(str(many // width)))
+                many, block = target.poly(by).value, _typed(target, whole, by)
+                if block is not None and many == width:
+                    return block
+                if block is not None and many and many > 0 and many % width == 0:
+                    return Binary("/", block, Literal(str(many // width)))
         return e
 
     return replace(target.kernel, body=map_exprs(target.kernel.body, change))
+
+
+def _typed(target: Target, whole: Expr, by: Expr) -> Expr | None:
+    """The block's number, which has no sign, as of the quotient's type: a row before the first is less than nought
+    where that has one. None where the type is not known."""
+    if not isinstance(whole, Name):
+        return _BLOCK if any(isinstance(e, Member) for e in walk_expr(whole)) else None
+    type_ = resolved(bare(target.known.types.get(whole.text, "")), target.aliases)
+    without_sign = any(
+        isinstance(e, Member) or (isinstance(e, Literal) and "u" in e.text.lower()) for e in walk_expr(by)
+    )
+    width = integer_bytes(type_)
+    if width == _WORD and (without_sign or type_.startswith("unsigned")):
+        return _BLOCK
+    return None if width is None or width < _WORD else Cast(type_, _BLOCK)
 
 
 def _is(target: Target, e: Expr, launched: Poly, width: int) -> bool:
