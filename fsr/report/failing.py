@@ -7,7 +7,7 @@ from typing import Any
 
 _CASE = ("case", "sizes", "family", "seed")
 _MISMATCH = ("argument", "kind", "index", "got", "expected", "worst_error", "bound", "wrong", "of")
-_TOLD = frozenset((*_CASE, *_MISMATCH))
+_TOLD = frozenset((*_CASE, *_MISMATCH, "unlimited"))  # of which the remark speaks
 
 
 def failure_lines(evidence: Mapping[str, Any]) -> list[str]:

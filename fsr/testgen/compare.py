@@ -176,7 +176,7 @@ def _longest(contract: Contract, case: Case) -> float:
     """The longest extent of what is read: of as many terms a sum may be whose length is not stated."""
     sizes = case.size_map()
     reads = (a for a in contract.buffers() if a.role is not Role.OUT)
-    return max((float(evaluate(x, sizes)) for a in reads for x in a.shape), default=1.0)
+    return max((float(extent) for a in reads for extent in contract.shape(a, sizes)), default=1.0)
 
 
 # ---------------------------------------------------------------- one output

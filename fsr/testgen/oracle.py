@@ -8,6 +8,7 @@ that cancellation is forgiven where every correct kernel suffers from it, and no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -274,9 +275,11 @@ def _inside(contract: Contract, case: Case, name: str, array: Array, moved: Arra
     where all are at an end, none would tell how large the terms are that cancel there."""
     argument = contract.argument(name)
     low, high = float_bounds(argument, case.size_map())
-    with np.errstate(invalid="ignore", over="ignore"):
-        out = ((moved < low) | (moved > high)) & np.isfinite(array)
-        found = np.where(out, array - (moved - array), moved).astype(array.dtype, copy=False)
+    found = moved
+    if (low, high) != (-math.inf, math.inf):
+        with np.errstate(invalid="ignore", over="ignore"):
+            out = ((moved < low) | (moved > high)) & np.isfinite(array)
+            found = np.where(out, array - (moved - array), moved).astype(array.dtype, copy=False)
     return np.sort(found, axis=-1) if argument.constraints.sorted and array.ndim else found
 
 

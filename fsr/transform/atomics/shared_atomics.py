@@ -9,6 +9,7 @@ is gathered is added to memory less often.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,7 +26,6 @@ from fsr.source.form import (
     If,
     Index,
     Literal,
-    Member,
     Name,
     Param,
     Stmt,
@@ -41,6 +41,7 @@ from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.rows.share import plus, times
 from fsr.transform.target import Target, target_of, targets
+from fsr.transform.thread_number import thread_number
 
 _COPIES = (1, 4)
 _GAIN, _TOGETHER = 8.0, 0.5
@@ -215,9 +216,4 @@ class _Gathering:
 def _thread(target: Target) -> tuple[Expr, int]:
     """A thread's number in its block, and how many there are."""
     assert target.block is not None
-    (x, y, z), (i, j, k) = target.block, (Member(Name("threadIdx"), axis) for axis in "xyz")
-    found: Expr = i
-    if y > 1 or z > 1:
-        rows = plus(j, times(k, number(y))) if z > 1 else j
-        found = plus(i, times(rows, number(x)))
-    return found, x * y * z
+    return thread_number(target.block), math.prod(target.block)

@@ -5,7 +5,7 @@ The place of a pack is taken apart once for all its elements, so that what an in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from fsr.computation.expression import Fold, Load, Recurrence, names_in, walk
 from fsr.source.names import indent, unrolled
@@ -98,7 +98,7 @@ def written(scene: Scene, params: Params) -> list[Written]:
         raise NotPlain("no map along the last dimension")
     scene = scene.narrowed()
     pack, packs, threads = (int(params[k]) for k in ("pack", "packs", "threads"))
-    (last, length), lead = scene.part.domain[-1], scene.part.domain[:-1]
+    last, length = scene.part.domain[-1]
     values = [value_of(s) for s in scene.part.outputs]
     reads = Packs.of(scene, values, last, pack).with_records(values)
     limit = scene.size(length)
@@ -113,10 +113,32 @@ def written(scene: Scene, params: Params) -> list[Written]:
         body = each_pack
     else:
         body = unrolled("$turn", packs, each_pack)
-    head = [f"const {scene.index} ${last}_packs = ({limit} + {pack - 1}) / {pack};"] if lead else []
-    rows_ = "".join(f"({x}) * " for _, x in lead)
-    grid = f"ceil_div({rows_}ceil_div({length}, {pack}), {threads * packs})"
+    head, grid = packs_of_rows(scene, pack, threads * packs)
     return [Written(scene, [*head, *body], (grid, "1", "1"), (str(threads), "1", "1"), threads, "elements")]
+
+
+def a_pack_each(
+    scene: Scene, pack: int, threads: int, inner: Sequence[str], domain: Domain = ()
+) -> tuple[list[str], str]:
+    """A kernel whose threads each do ``inner`` with a pack of the part's domain, or of another; and its grid."""
+    number, count = numbered(scene, pack, threads, domain)
+    head, grid = packs_of_rows(scene, pack, threads, domain)
+    lines = [
+        *head,
+        f"const {number} $pack = ({number})blockIdx.x * {threads} + threadIdx.x;",
+        f"if ($pack < {count}) {{",
+        *indent([*place_of_pack(scene, pack, number, domain), *inner]),
+        "}",
+    ]
+    return lines, grid
+
+
+def packs_of_rows(scene: Scene, pack: int, block: int, domain: Domain = ()) -> tuple[list[str], str]:
+    """How many packs a row has, as a declaration where there are several rows, and the grid of blocks of so many."""
+    *lead, (last, length) = domain or scene.part.domain
+    rows = "".join(f"({x}) * " for _, x in lead)
+    head = f"const {scene.index} ${last}_packs = ({scene.size(length)} + {pack - 1}) / {pack};"
+    return [head] if lead else [], f"ceil_div({rows}ceil_div({length}, {pack}), {block})"
 
 
 def numbered(scene: Scene, pack: int, block: int, domain: Domain = ()) -> tuple[str, str]:

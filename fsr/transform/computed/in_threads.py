@@ -15,7 +15,7 @@ from fsr.computation.printing import affine_text
 from fsr.computation.types import type_of
 from fsr.source.names import indent
 from fsr.transform.computed.assembly import Written
-from fsr.transform.computed.elements import numbered, place_of_pack, stores
+from fsr.transform.computed.elements import a_pack_each, stores
 from fsr.transform.computed.folding import PLACES, c_type, checked, folds_in, identity, step
 from fsr.transform.computed.packs import MOST_BYTES, Packs
 from fsr.transform.computed.parts import name_of, value_of
@@ -145,18 +145,9 @@ def written(scene: Scene, params: Params) -> list[Written]:
     found, pack, threads = folded(scene), int(params["pack"]), int(params["threads"])
     if found is None:
         raise NotPlain("no folds of a few terms")
-    (last, length), lead = scene.part.domain[-1], scene.part.domain[:-1]
-    number, count = numbered(scene, pack, threads)
-    body = [
-        f"const {number} $pack = ({number})blockIdx.x * {threads} + threadIdx.x;",
-        f"if ($pack < {count}) {{",
-        *indent([*place_of_pack(scene, pack, number), *_whole_or_single(found, pack, scene.size(length))]),
-        "}",
-    ]
-    head = [f"const {scene.index} ${last}_packs = ({scene.size(length)} + {pack - 1}) / {pack};"] if lead else []
-    rows = "".join(f"({x}) * " for _, x in lead)
-    grid = f"ceil_div({rows}ceil_div({length}, {pack}), {threads})"
-    return [Written(scene, [*head, *body], (grid, "1", "1"), (str(threads), "1", "1"), threads, "folded")]
+    inner = _whole_or_single(found, pack, scene.size(scene.part.domain[-1][1]))
+    lines, grid = a_pack_each(scene, pack, threads, inner)
+    return [Written(scene, lines, (grid, "1", "1"), (str(threads), "1", "1"), threads, "folded")]
 
 
 def _whole_or_single(found: Folded, pack: int, limit: str) -> list[str]:

@@ -9,6 +9,7 @@ from fsr.computation.computation import Statement
 from fsr.computation.expression import Const, Expr, Fold, Load, Op, children, names_in, rebuilt, renamed, walk
 from fsr.computation.printing import affine_text
 from fsr.computation.types import CASTS, type_of
+from fsr.transform.computed.attention_form import uncast
 from fsr.transform.computed.folding import PLACES, best, checked, extent, folds_in
 from fsr.transform.computed.parts import Domain, name_of, value_of
 from fsr.transform.computed.scene import Scene, along, loads_in, plain, surely
@@ -233,6 +234,17 @@ def kept_between(found: Rows) -> list[Load]:
     """Reads of the row's own elements that several walks need."""
     counts = {x: sum(x in reads(walked) for walked in found.walks) for x in streams(found)}
     return [x for x, n in counts.items() if n > 1 and found.dims[-1][0] in names_in(x)]
+
+
+def in_its_place(found: Rows, phase: Sequence[RowFold], stay: Sequence[Load]) -> Expr | None:
+    """The values of a row's last fold, where they are all that is still needed of what stays of it, one stream, and of
+    its type: powers that their sum is divided out of. None elsewhere."""
+    if phase is not found.phases[-1] or len(phase) != 1 or len(stay) != 1:
+        return None
+    body, values = uncast(phase[0].body), [v for _, v in found.elements]
+    used = not isinstance(body, Load) and any(body == e for v in values for e in walk(v))
+    left = any(stay[0] in beneath(v, body) for v in values)
+    return body if used and not left and type_of(body) == stay[0].dtype else None
 
 
 def beneath(e: Expr, without: Expr) -> set[Expr]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from fsr.computation.expression import Expr, Load, Op, names_in, walk
+from fsr.computation.expression import Expr, Load, Op, names_in
 from fsr.computation.types import type_of
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
@@ -24,7 +24,7 @@ from fsr.transform.computed.row_form import (
     ELEMENT,
     RowFold,
     Rows,
-    beneath,
+    in_its_place,
     kept_between,
     leaves,
     reads,
@@ -260,17 +260,8 @@ class RowKernel:
         return lines
 
     def _replacing(self, phase: Sequence[RowFold], stay: Sequence[Load]) -> tuple[RowFold, str] | None:
-        """A fold whose values are all that is still needed of the row, and the stream whose place they can take."""
-        if phase is not self.rows.phases[-1] or len(stay) != 1 or not self.rows.elements:
-            return None
-        values = [v for _, v in self.rows.elements]
-        for f in phase:
-            body = uncast(f.body)
-            used = any(body == e for v in values for e in walk(v)) and not isinstance(body, Load)
-            left = any(stay[0] in beneath(v, body) for v in values)
-            if used and not left and type_of(body) == stay[0].dtype and len(phase) == 1:
-                return f, self.names[stay[0]]
-        return None
+        """A fold whose values can take the place of what stays of the row, and the stream that they take it of."""
+        return (phase[0], self.names[stay[0]]) if in_its_place(self.rows, phase, stay) is not None else None
 
     def _steps(self, phase: Sequence[RowFold], stay: Sequence[Load], again: tuple[RowFold, str] | None) -> list[str]:
         scene, held = self.rows.scene, self._held([f.body for f in phase], stay)

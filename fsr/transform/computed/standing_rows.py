@@ -12,15 +12,13 @@ from dataclasses import dataclass, field, replace
 
 from fsr.computation.computation import Statement
 from fsr.computation.expression import Expr, Load, names_in, renamed, walk
-from fsr.computation.types import type_of
 from fsr.source.names import indent
 from fsr.transform.computed.assembly import Written
-from fsr.transform.computed.attention_form import uncast
-from fsr.transform.computed.elements import numbered, place_of_pack
+from fsr.transform.computed.elements import a_pack_each
 from fsr.transform.computed.folding import PLACES, c_type, identity, step
 from fsr.transform.computed.packs import MOST_BYTES, Packs, pack_type
 from fsr.transform.computed.parts import name_of, value_of
-from fsr.transform.computed.row_form import ELEMENT, RowFold, Rows, beneath, gathered, in_place, own_place, reads
+from fsr.transform.computed.row_form import ELEMENT, RowFold, Rows, gathered, in_its_place, in_place, own_place, reads
 from fsr.transform.computed.scene import Scene, along, bytes_of, plain, surely
 from fsr.transform.plain.c_text import NotPlain
 
@@ -143,23 +141,12 @@ class Columns:
     def written(self) -> Written:
         """The whole kernel."""
         scene, dims = self.rows.scene, self.rows.dims
-        (last, length), lead = dims[-1], dims[:-1]
-        number, count = numbered(scene, self.pack, self.threads, dims)
-        limit = scene.size(length)
-        inner = [*place_of_pack(scene, self.pack, number, dims), *self._whole_or_single(limit)]
-        body = [
-            f"const {number} $pack = ({number})blockIdx.x * {self.threads} + threadIdx.x;",
-            f"if ($pack < {count}) {{", *indent(inner), "}",
-        ]  # fmt: skip
-        head = [f"const {scene.index} ${last}_packs = ({limit} + {self.pack - 1}) / {self.pack};"] if lead else []
-        kept = _kept(self.rows)
-        if self.slots:
-            head.append("extern __shared__ __align__(16) unsigned char $room[];")
-        count_text = "".join(f"({x}) * " for _, x in lead)
-        grid = f"ceil_div({count_text}ceil_div({length}, {self.pack}), {self.threads})"
-        room = self.slots * self.threads * self.pack * sum(map(bytes_of, kept))
+        inner = self._whole_or_single(scene.size(dims[-1][1]))
+        lines, grid = a_pack_each(scene, self.pack, self.threads, inner, dims)
+        head = ["extern __shared__ __align__(16) unsigned char $room[];"] if self.slots else []
+        room = self.slots * self.threads * self.pack * sum(map(bytes_of, _kept(self.rows)))
         block = (str(self.threads), "1", "1")
-        return Written(scene, [*head, *body], (grid, "1", "1"), block, self.threads, "columns", shared_bytes=str(room))
+        return Written(scene, [*head, *lines], (grid, "1", "1"), block, self.threads, "columns", shared_bytes=str(room))
 
     def _whole_or_single(self, limit: str) -> list[str]:
         """Whole packs where every row has whole ones at addresses that allow them; else columns one by one."""
@@ -257,15 +244,8 @@ class Columns:
         return self._down([*fetched, *own.lanes(lines), f"{name}_kept[${ELEMENT} * {self.threads}] = {name};"])
 
     def _replacing(self, phase: Sequence[RowFold], mode: str) -> Expr | None:
-        """What is folded, where it is all that is still needed of a column and can take its place: powers that a sum
-        is divided out of."""
-        kept = _kept(self.rows)
-        if mode != "take" or phase is not self.rows.phases[-1] or len(phase) != 1 or len(kept) != 1:
-            return None
-        body, values = uncast(phase[0].body), [v for _, v in self.rows.elements]
-        used = not isinstance(body, Load) and any(body == e for v in values for e in walk(v))
-        left = any(kept[0] in beneath(v, body) for v in values)
-        return body if used and not left and type_of(body) == kept[0].dtype else None
+        """What takes the place of what is kept of a column, once it has been read from there."""
+        return in_its_place(self.rows, phase, _kept(self.rows)) if mode == "take" else None
 
     def _elements(self, packs: Packs, held: Mapping[Expr, str], mode: str) -> list[str]:
         values = [v for _, v in self.rows.elements]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from fsr.analysis.conditions import MIRRORED
 from fsr.records import Candidate
 from fsr.source.form import (
     Assign,
@@ -42,7 +43,7 @@ from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, part_of, region_in, target_of, targets
 
 _GAIN = 2.0
-_TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
+_ORDERS = frozenset(("<", "<=", ">", ">="))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +99,8 @@ def _guard(target: Target, loop: For) -> Expr | None:
 def _insertion(loop: For) -> _Insertion | None:
     match without_comments(loop.body):
         case [If(Binary(sign, left, right), then, ())] if _counts_up(loop):
-            for element, value, own in ((left, right, sign), (right, left, _TURNED.get(sign, ""))):
-                if _is_element(element, loop.var) and isinstance(value, Name) and own in _TURNED:
+            for element, value, own in ((left, right, sign), (right, left, MIRRORED.get(sign, ""))):
+                if _is_element(element, loop.var) and isinstance(value, Name) and own in _ORDERS:
                     assert isinstance(element, Index)
                     assert isinstance(element.base, Name)
                     found = _Insertion(element.base.text, own, value, tuple(without_comments(then)))

@@ -21,7 +21,6 @@ from fsr.source.form import (
     For,
     Index,
     Literal,
-    Member,
     Name,
     OpaqueExpr,
     Stmt,
@@ -36,9 +35,9 @@ from fsr.transform.launch.block_size import BlockSize
 from fsr.transform.launch.split_blocks import SplitBlocks
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Action, Move, Subject
-from fsr.transform.rows.share import plus, times
 from fsr.transform.sizes import largest
 from fsr.transform.target import Target, target_of, targets
+from fsr.transform.thread_number import thread_number
 
 _GAIN = 1.4
 _SMALLER_BLOCKS = 2  # sizes that are offered where the kernel's own block is too large
@@ -162,9 +161,7 @@ def _moved(target: Target, found: Sequence[ThreadArray]) -> tuple[Stmt, ...]:
     taken.add(lane := fresh("thread_in_block", taken))
     taken.add(turn := fresh("element", taken))
     shared = {one.declared.name: fresh(f"{one.declared.name}_shared", taken) for one in found}
-    (x, y, z), (i, j, k) = target.block, (Member(Name("threadIdx"), axis) for axis in "xyz")
-    rows = plus(j, times(k, number(y))) if z > 1 else j
-    place = plus(i, times(rows, number(x))) if y > 1 or z > 1 else i
+    place = thread_number(target.block)
 
     def element(one: ThreadArray, at: Expr) -> Expr:
         return Index(Name(shared[one.declared.name]), Binary("+", Binary("*", at, threads), Name(lane)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -18,7 +19,6 @@ from fsr.source.form import (
     If,
     Index,
     Literal,
-    Member,
     Name,
     Scope,
     Stmt,
@@ -33,6 +33,7 @@ from fsr.transform.slices.poly_expressions import WIDE, expression_of
 from fsr.transform.slices.row_tiles import RowTile
 from fsr.transform.slices.text import without_empty
 from fsr.transform.target import Target
+from fsr.transform.thread_number import thread_number
 
 _ALL_LANES = Literal("0xffffffffu")
 
@@ -59,11 +60,9 @@ class StagedRows:
 
     def _memory(self, tile: RowTile) -> Iterator[Stmt]:
         """The tiles of a block's warps, and the thread's row."""
-        (x, y, z), (i, j, k) = self.target.block or (1, 1, 1), (Member(Name("threadIdx"), axis) for axis in "xyz")
-        rows = plus(j, times(k, number(y))) if z > 1 else j
-        thread = plus(i, times(rows, number(x))) if y > 1 or z > 1 else i
-        called, stride = self.called[tile.name], tile.stride(self.turns)
-        yield Declare(tile.type, called["tile"], None, (number(stride * x * y * z),), ("__shared__",))
+        block = self.target.block or (1, 1, 1)
+        thread, called, stride = thread_number(block), self.called[tile.name], tile.stride(self.turns)
+        yield Declare(tile.type, called["tile"], None, (number(stride * math.prod(block)),), ("__shared__",))
         yield Declare(f"{tile.type} *", called["row"], plus(Name(called["tile"]), times(thread, number(stride))))
 
     # ------------------------------------------------------------ the way to the loop

@@ -44,6 +44,7 @@ from fsr.transform.slices.grid_turns import all_turns
 from fsr.transform.slices.poly_expressions import WIDE, expression_of
 from fsr.transform.slices.slices import Slices
 from fsr.transform.target import Target
+from fsr.transform.thread_number import thread_number
 
 _WORD, _PACK = 4, 16  # bytes
 
@@ -266,9 +267,7 @@ class _Made:
 
     def _own(self, s: Staged) -> Stmt:
         """The thread's slice."""
-        (x, y, z), (i, j, k) = self.target.block or (1, 1, 1), (Member(Name("threadIdx"), axis) for axis in "xyz")
-        rows = plus(j, times(k, number(y))) if z > 1 else j
-        thread = plus(i, times(rows, number(x))) if y > 1 or z > 1 else i
+        thread = thread_number(self.target.block or (1, 1, 1))
         called, found = self.called[s.slices.name], s.slices
         place: Expr = Binary("+", Name(called["slices"]), Binary("*", thread, self._stride(s)))
         if found.cells > 1:

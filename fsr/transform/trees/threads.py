@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from fsr.analysis.index_values import Known, Values, index_values
-from fsr.source.form import Binary, Declare, Expr, Literal, Member, Name
+from fsr.source.form import Declare, Expr, Member, Name
 from fsr.source.walk import variables, walk_stmts
 from fsr.transform.target import Target
+from fsr.transform.thread_number import thread_number
 
 WARP = 32
 _X, _Y, _Z = (Member(Name("threadIdx"), axis) for axis in "xyz")
@@ -67,13 +68,7 @@ class Threads:
     @property
     def place(self) -> Expr:
         """A thread's number in its block, as an expression."""
-        (x, y, z), at = self.extents, _X
-        if y > 1 or z > 1:
-            rows: Expr = _Y
-            if z > 1:
-                rows = Binary("+", _Y, Binary("*", _Z, Literal(str(y))))
-            return Binary("+", at, Binary("*", rows, Literal(str(x))))
-        return at
+        return thread_number(self.extents)
 
     def values(self, e: Expr, variables: Mapping[str, Values]) -> Values | None:
         """What an expression is for each thread; None where it cannot be told, or is less than 0 for one."""
