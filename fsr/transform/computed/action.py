@@ -17,6 +17,7 @@ from fsr.transform.computed import (
     elements,
     in_threads,
     look_back,
+    pack_scatters,
     permute,
     pipelined,
     points,
@@ -26,6 +27,7 @@ from fsr.transform.computed import (
     rows_columns,
     scan,
     scan_columns,
+    shared_scatters,
     sliding,
     split_rows,
     standing_rows,
@@ -48,12 +50,13 @@ class Family:
     does not apply; ``written``: the kernels (NotPlain where the text cannot be written); ``rows_first``: whether it
     reads all of a row before it writes there, or each element by the thread that writes it, so that results may take
     the place of what other points read; ``boxes``: whether it writes no element that stays as it is
-    (:attr:`Part.box`)."""
+    (:attr:`Part.box`); ``adds``: whether it makes the parts that add where data tells, and no others."""
 
     configurations: Callable[[Scene], Iterator[tuple[dict[str, int | str], float]]]
     written: Callable[[Scene, Params], list[Written]]
     rows_first: bool = False
     boxes: bool = False
+    adds: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,10 +127,14 @@ class RowsAndColumns:
 
     def _found(self, subject: Subject) -> Iterator[rows_columns.Both]:
         for scenes in cuttings(subject):
-            for pair in itertools.permutations(scenes) if len(scenes) == 2 else ():
+            for pair in itertools.permutations(scenes) if len(scenes) == 2 and not _adds(scenes) else ():
                 found = rows_columns.both(*pair)
                 if found is not None:
                     yield found
+
+
+def _adds(scenes: Sequence[Scene]) -> bool:
+    return any(s.part.adds for s in scenes)
 
 
 def _keeps_launch(kernels: Sequence[Written], subject: Subject) -> bool:
@@ -150,6 +157,8 @@ def _first(family: Family, scene: Scene) -> Params | None:
     """The family's first decisions; None where it cannot make the part."""
 
     def think() -> Params | None:
+        if scene.part.adds != family.adds:
+            return None
         by_points = scene.part.by_points or (family.boxes and bool(scene.part.box))
         if not family.rows_first and (scene.part.repeats or not by_points):
             return None
@@ -201,9 +210,12 @@ _SCAN = Family(scan.configurations, scan.written, rows_first=True)
 _SCAN_COLUMNS = Family(scan_columns.configurations, scan_columns.written, rows_first=True)
 _LOOK_BACK = Family(look_back.configurations, look_back.written, rows_first=True)
 _SPLIT = Family(split_rows.configurations, split_rows.written)
+_PACK_SCATTERS = Family(pack_scatters.configurations, pack_scatters.written, adds=True)
+_SHARED_SCATTERS = Family(shared_scatters.configurations, shared_scatters.written, adds=True)
+_ONE_BY_ONE = Family(pack_scatters.one_by_one, pack_scatters.written, adds=True)
 _EVERY = (
     _ATTENTION, _CONTRACTION, _ROWS, _COLUMNS, _PERMUTE, _ELEMENTS, _REGISTER_TILE, _SCAN, _SCAN_COLUMNS, _SPLIT,
-    _IN_THREADS,
+    _IN_THREADS, _ONE_BY_ONE,
 )  # fmt: skip
 
 _MEMORY = frozenset({"uncoalesced", "bandwidth", "latency"})
@@ -234,6 +246,8 @@ FROM_COMPUTATION: tuple[FromComputation | RowsAndColumns, ...] = (
             ("tile-permute", _PERMUTE, frozenset({"uncoalesced", "bandwidth"})),
             ("register-tile", _REGISTER_TILE, frozenset({"bandwidth", "instructions", "latency", "compute"})),
             ("slide-window", _SLIDING, frozenset({"bandwidth", "instructions", "latency", "compute"})),
+            ("shared-scatters", _SHARED_SCATTERS, frozenset({"atomics"})),
+            ("pack-scatters", _PACK_SCATTERS, frozenset({"atomics", "instructions", "latency"})),
             ("pack-elements", _ELEMENTS, frozenset({"bandwidth", "instructions", "latency", "launch"})),
         )
     ),

@@ -102,35 +102,24 @@ def written(scene: Scene, params: Params) -> list[Written]:
     values = [value_of(s) for s in scene.part.outputs]
     reads = Packs.of(scene, values, last, pack).with_records(values)
     limit = scene.size(length)
-    number, count = numbered(scene, pack, threads * packs)
-    inner = [*place_of_pack(scene, pack, number), *_whole_or_single(scene, reads, limit)]
-    each_pack = [
-        f"const {number} $pack = ({number})blockIdx.x * {threads * packs} + $turn * {threads} + threadIdx.x;",
-        f"if ($pack < {count}) {{", *indent(inner), "}",
-    ]  # fmt: skip
-    if packs == 1:
-        each_pack[0] = each_pack[0].replace(" + $turn * " + str(threads), "")
-        body = each_pack
-    else:
-        body = unrolled("$turn", packs, each_pack)
-    head, grid = packs_of_rows(scene, pack, threads * packs)
-    return [Written(scene, [*head, *body], (grid, "1", "1"), (str(threads), "1", "1"), threads, "elements")]
+    lines, grid = a_pack_each(scene, pack, threads, _whole_or_single(scene, reads, limit), packs=packs)
+    return [Written(scene, lines, (grid, "1", "1"), (str(threads), "1", "1"), threads, "elements")]
 
 
 def a_pack_each(
-    scene: Scene, pack: int, threads: int, inner: Sequence[str], domain: Domain = ()
+    scene: Scene, pack: int, threads: int, inner: Sequence[str], *, packs: int = 1, domain: Domain = ()
 ) -> tuple[list[str], str]:
-    """A kernel whose threads each do ``inner`` with a pack of the part's domain, or of another; and its grid."""
-    number, count = numbered(scene, pack, threads, domain)
-    head, grid = packs_of_rows(scene, pack, threads, domain)
-    lines = [
-        *head,
-        f"const {number} $pack = ({number})blockIdx.x * {threads} + threadIdx.x;",
+    """A kernel whose threads each do ``inner`` with so many packs of the part's domain, or of another; and its grid."""
+    number, count = numbered(scene, pack, threads * packs, domain)
+    head, grid = packs_of_rows(scene, pack, threads * packs, domain)
+    turn = f" + $turn * {threads}" if packs > 1 else ""
+    each_pack = [
+        f"const {number} $pack = ({number})blockIdx.x * {threads * packs}{turn} + threadIdx.x;",
         f"if ($pack < {count}) {{",
         *indent([*place_of_pack(scene, pack, number, domain), *inner]),
         "}",
     ]
-    return lines, grid
+    return [*head, *(each_pack if packs == 1 else unrolled("$turn", packs, each_pack))], grid
 
 
 def packs_of_rows(scene: Scene, pack: int, block: int, domain: Domain = ()) -> tuple[list[str], str]:

@@ -12,6 +12,7 @@ from fsr.computation.expression import (
     Expr,
     Fold,
     Load,
+    Number,
     affine,
     children,
     indices_of,
@@ -122,11 +123,10 @@ class _Joining:
 
     def _load(self, e: Load) -> Load:
         shape = self.old[e.buffer]
-        at = [n for n, index in enumerate(e.indices) if set(self.pair) & names_in(index)]
+        e = replace(e, indices=tuple(i if isinstance(i, Number) else self._expr(i) for i in e.indices))
+        at = [n for n, i in enumerate(e.indices) if isinstance(i, Number) and set(self.pair) & names_in(i)]
         if not at:
             self.shapes.setdefault(e.buffer, set()).add(shape)
-            if any(isinstance(x, Load) for index in e.indices for x in walk(index)):
-                return replace(e, indices=tuple(map(self._expr, e.indices)))
             return e
         if len(at) != 2 or at[1] != at[0] + 1 or [name_of(e.indices[n]) for n in at] != list(self.pair):
             raise _Apart

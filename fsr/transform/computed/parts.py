@@ -56,6 +56,11 @@ class Part:
         statements = (*self.made, *self.outputs)
         return frozenset(e.buffer for s in statements for e in walk(value_of(s)) if isinstance(e, Load))
 
+    @property
+    def adds(self) -> bool:
+        """Whether it adds to elements where data tells which."""
+        return any(s.kind == "scatter" for s in self.outputs)
+
     @cached_property
     def by_points(self) -> bool:
         """Whether what it writes is read by the very point that writes it at most, and in no fold."""

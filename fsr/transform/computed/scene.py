@@ -26,6 +26,7 @@ from fsr.transform.computed.interleaved import by_planes, by_records
 from fsr.transform.computed.joining import joined
 from fsr.transform.computed.last_lines import by_last_lines
 from fsr.transform.computed.parts import Part, cuts_of, name_of
+from fsr.transform.computed.scattering import scattering
 from fsr.transform.computed.segments import segmented
 from fsr.transform.computed.set_aside import set_aside
 from fsr.transform.computed.staging import staged
@@ -222,8 +223,10 @@ def _cuttings(
 ) -> tuple[tuple[Scene, ...], ...]:
     subject = whole(Subject(candidate, parse_kernels(candidate.source), contract))
     target = None if subject is None else next(iter(targets(subject)), None)
-    if target is None or _aliased(computation, contract) or any(s.kind == "scatter" for s in computation.statements):
+    if target is None or _aliased(computation, contract):
         return ()
+    if any(s.kind == "scatter" for s in computation.statements):
+        return tuple(_cut_apart(computation, target, contract, gpu))
 
     def same(one: str, other: str) -> bool:
         return always(contract, f"({one}) == ({other})")
@@ -242,10 +245,27 @@ def _cuttings(
 
 
 def _cut(computation: Computation, target: Target, contract: Contract, gpu: str) -> list[tuple[Scene, ...]]:
+    return _scenes(computation, cuts_of(computation), target, contract, gpu)
+
+
+def _cut_apart(computation: Computation, target: Target, contract: Contract, gpu: str) -> list[tuple[Scene, ...]]:
+    """Ways with a part for what is added where data tells, behind all others."""
+    found = scattering(computation)
+    if found is None:
+        return []
+    rest, added = found
+    made = any(not s.target.startswith("_") for s in rest.statements)
+    ways = [[*way, *added] for way in (cuts_of(rest) if made else [[]])]
+    return _scenes(computation, ways, target, contract, gpu)
+
+
+def _scenes(
+    computation: Computation, ways: Iterable[Sequence[Part]], target: Target, contract: Contract, gpu: str
+) -> list[tuple[Scene, ...]]:
     real = [b for b in computation.buffers if not b.name.startswith("_")]
     wide = any(_most(contract, _count(b.shape)) > _INT for b in real)
     found = []
-    for parts in cuts_of(computation):
+    for parts in ways:
         scenes = tuple(
             Scene(target, joined(part, lambda x: _most(contract, x) <= _INT), n, wide, closest_target(gpu))
             for n, part in enumerate(parts)

@@ -142,7 +142,7 @@ class Columns:
         """The whole kernel."""
         scene, dims = self.rows.scene, self.rows.dims
         inner = self._whole_or_single(scene.size(dims[-1][1]))
-        lines, grid = a_pack_each(scene, self.pack, self.threads, inner, dims)
+        lines, grid = a_pack_each(scene, self.pack, self.threads, inner, domain=dims)
         head = ["extern __shared__ __align__(16) unsigned char $room[];"] if self.slots else []
         room = self.slots * self.threads * self.pack * sum(map(bytes_of, _kept(self.rows)))
         block = (str(self.threads), "1", "1")

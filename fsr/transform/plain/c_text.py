@@ -105,10 +105,10 @@ class Writer:
             return self.names[e.buffer]
         return f"{self.names[e.buffer]}[{self.flat(e.buffer, e.indices)}]"
 
-    def flat(self, buffer: str, indices: tuple[Expr, ...]) -> str:
-        """The element's number in a row-major buffer."""
+    def flat(self, buffer: str, indices: tuple[Expr, ...], dims: slice = slice(None)) -> str:
+        """The element's number in a row-major buffer, or in one of some of its dimensions."""
         found = ""
-        for part, extent in zip(indices, self.extents[buffer], strict=True):
+        for part, extent in zip(indices, self.extents[buffer][dims], strict=True):
             text = self.text(part)
             text = bare(text) if isinstance(part, Number) and "?" not in text else text
             if found in ("", "0"):

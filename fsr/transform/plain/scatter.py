@@ -47,7 +47,7 @@ def scattered_kernel(c: Computation, target: Target, started: Computation | None
             raise NotPlain("nothing is known of what is added")
         if s.target not in begun and target.contract.argument(s.target).role is not Role.INOUT:
             raise NotPlain("what is added to is not given")
-        _atomic(s, c)
+        atomic(s, c.buffer(s.target).dtype)
     called = Names(c, target)
     domain = _as_read(c.statements)
     largest = {s.name: s.maximum for s in target.contract.sizes}
@@ -61,7 +61,7 @@ def scattered_kernel(c: Computation, target: Target, started: Computation | None
     for s in c.statements:
         assert s.value is not None
         place = f"{called.names[s.target]}[{writer.flat(s.target, s.place)}]"
-        stores.append(f"{_atomic(s, c)}(&{place}, {bare(writer.text(s.value))});")
+        stores.append(f"{atomic(s, c.buffer(s.target).dtype)}(&{place}, {bare(writer.text(s.value))});")
     used = "\n".join(stores)
     lines += [line for (name, _), line in zip(domain, _indices(domain, extents), strict=True) if f"${name}" in used]
     size = " * ".join(f"({x})" for _, x in domain) if len(domain) > 1 else domain[0][1]
@@ -80,12 +80,19 @@ def _as_read(statements: Sequence[Statement]) -> tuple[tuple[str, str], ...]:
     return domain if len(told) != 1 else (*(d for d in domain if d != told[0]), told[0])
 
 
-def _atomic(s: Statement, c: Computation) -> str:
-    """The atomic operation that a statement needs. Raises NotPlain."""
-    dtype = c.buffer(s.target).dtype
+def atomic(s: Statement, dtype: str) -> str:
+    """The atomic operation that a statement needs, of elements of a type. Raises NotPlain."""
     if s.combine not in _ATOMICS or dtype not in (_ADDED if s.combine == "+" else _COMPARED):
         raise NotPlain(f"{s.combine} of {dtype} by atomics")
     return _ATOMICS[s.combine]
+
+
+def has_atomic(s: Statement, c: Computation) -> bool:
+    """Whether there is an atomic operation for a statement."""
+    try:
+        return bool(atomic(s, c.buffer(s.target).dtype))
+    except NotPlain:
+        return False
 
 
 def _indices(domain: Sequence[tuple[str, str]], extents: Sequence[str]) -> list[str]:

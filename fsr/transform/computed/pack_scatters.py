@@ -1,0 +1,100 @@
+"""pack-scatters: neighbouring elements that are added where data tells, by one atomic operation of 8 or 16 bytes.
+
+From compute capability 9.0 on, atomicAdd takes a float2 or a float4 in global memory, each part atomic for itself (CUDA
+C++ Programming Guide, Atomic Functions). Threads lie along what is contiguous, as in :mod:`.elements`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from fsr.computation.computation import Statement
+from fsr.computation.expression import Expr, Load, names_in
+from fsr.hardware.c_types import BY_DTYPE
+from fsr.hardware.limits import ATOMIC_PACKS_FROM
+from fsr.source.names import indent
+from fsr.transform.computed.assembly import Written
+from fsr.transform.computed.elements import a_pack_each, stores
+from fsr.transform.computed.packs import Packs
+from fsr.transform.computed.parts import name_of, value_of
+from fsr.transform.computed.scene import Scene
+from fsr.transform.plain.c_text import NotPlain
+from fsr.transform.plain.scatter import atomic
+
+Params = Mapping[str, int | str]
+_WIDTHS = (4, 2)  # floats that one operation adds
+
+
+def _in_packs(scene: Scene, o: Load) -> bool:
+    """Whether what one output adds to goes along the last dimension, and its type has atomics of several."""
+    last = scene.part.domain[-1][0]
+    lies = name_of(o.indices[-1]) == last and not any(last in names_in(i) for i in o.indices[:-1])
+    return lies and o.dtype == "float32" and scene.gpu.capability >= ATOMIC_PACKS_FROM
+
+
+def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]:
+    """Decisions worth trying with a guess of their gain, best first."""
+    if not scene.part.domain or not any(_in_packs(scene, o) for o in stores(scene)):
+        return
+    length, gain = scene.timed(scene.part.domain[-1][1]), 1.7
+    for pack in (w for w in _WIDTHS if not length % w):
+        for packs in (1, 2):
+            for threads in (256, 128):
+                yield {"pack": pack, "packs": packs, "threads": threads}, gain
+                gain *= 0.97
+
+
+def one_by_one(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]:
+    """An atomic operation an element: for parts beside those that something else is done for."""
+    yield from configurations(scene)
+    if scene.part.domain:
+        yield {"pack": 1, "packs": 1, "threads": 256}, 1.0
+
+
+def written(scene: Scene, params: Params) -> list[Written]:
+    """The kernel. Raises NotPlain."""
+    if not scene.part.domain:
+        raise NotPlain("a single element")
+    scene = scene.narrowed()
+    pack, packs, threads = (int(params[k]) for k in ("pack", "packs", "threads"))
+    lines, grid = a_pack_each(scene, pack, threads, _whole_or_single(scene, pack), packs=packs)
+    return [Written(scene, lines, (grid, "1", "1"), (str(threads), "1", "1"), threads, "added")]
+
+
+def _whole_or_single(scene: Scene, pack: int) -> list[str]:
+    """Whole packs where each row has whole ones at addresses that allow them, else elements one by one."""
+    (last, length), outputs = scene.part.domain[-1], stores(scene)
+    limit, lead = scene.size(length), len(scene.part.domain) > 1
+    exprs = [e for s in scene.part.outputs for e in (value_of(s), *s.place)]
+    reads = Packs.of(scene, exprs, last, pack)
+    apart = f"${last}_first / {pack} + $lane * ${last}_packs" if lead and pack > 1 else ""
+    singly = [line for n, s in enumerate(scene.part.outputs) for line in _added(scene, n, s, {})]
+    single = reads.lanes(singly, f"${last} < {limit}", apart)
+    if pack == 1:
+        return single
+    fits = f"{limit} % {pack} == 0" if lead else f"${last}_first + {pack} <= {limit}"
+    packed = [o for o in outputs if _in_packs(scene, o)]
+    tests = dict.fromkeys((fits, *reads.aligned(packed).split(" && ")))
+    test = " && ".join(t for t in tests if t != "true")
+    return [f"if ({test}) {{", *indent(_whole(scene, reads, pack)), "} else {", *indent(single), "}"]
+
+
+def _whole(scene: Scene, reads: Packs, pack: int) -> list[str]:
+    held = reads.held("$lane")
+    begun, lanes, ended = list[str](), list[str](), list[str]()
+    for n, (s, o) in enumerate(zip(scene.part.outputs, stores(scene), strict=True)):
+        if not _in_packs(scene, o):
+            lanes += _added(scene, n, s, held)
+            continue
+        name = f"$added{n + 1}"
+        begun.append(f"{BY_DTYPE[o.dtype].spelling} {name}[{pack}];")
+        lanes.append(f"{name}[$lane] = {scene.text(value_of(s), held)};")
+        parts = ", ".join(f"{name}[{k}]" for k in range(pack))
+        address = f"reinterpret_cast<float{pack} *>(&{reads.first(o)})"
+        ended.append(f"{atomic(s, o.dtype)}({address}, make_float{pack}({parts}));")
+    return [*reads.fetch(), *begun, *reads.lanes(lanes), *ended]
+
+
+def _added(scene: Scene, n: int, s: Statement, held: Mapping[Expr, str]) -> list[str]:
+    o = stores(scene)[n]
+    return [f"{atomic(s, o.dtype)}(&{scene.element(o, held)}, {scene.text(value_of(s), held)});"]
