@@ -43,6 +43,10 @@ _SHARED_CYCLES, _SHUFFLE_CYCLES, _BARRIER_CYCLES = 23.0, 23.0, 40.0  # Jia et al
 _SAME_ADDRESS_NS = 1.76  # [m] a lane of a global atomic on one address: 4.19 million float sums take 7.37 ms
 _SAME_ADDRESS_WARP_NS = 0.78  # [m] the same of a warp's sum of 4-byte integers: 262,144 of them take 204 us
 _ATOMIC_SECTOR_NS = 3.1  # [m] one sector of scattered atomics in the slice of its line: 16.8 million on 1 KB, 4.33 ms
+_SPREAD_SECTOR_NS = (
+    1.05  # [m] the same over many lines: 67 million float sums take 183 us one by one, 96 us in fours (H100)
+)
+_SPREAD_LINES, _SPREAD_LANES = 16, 4.0  # of a slice, from which on they are many; lanes that a sector serves at once
 _SHARED_PASS_CYCLES = 1.0  # a wavefront of shared memory
 _CONSTANT_PASS_CYCLES = 2.0  # each further word of a request: 119 million of an AES in 1,064 us, on an H100
 _SHARED_ATOMIC_CYCLES = 2.0  # [m] a lane of a shared atomic on one address
@@ -201,10 +205,17 @@ def _atomics_ns(sites: tuple[AccessSite, ...], target: Target, busy_sms: float) 
             shared += site.serial
             continue
         if not _one_a_warp(site):
-            slices = max(1.0, min(target.l2_slices, site.unique_sectors * SECTOR / LINE))
-            spread += site.sectors * _ATOMIC_SECTOR_NS / slices
+            spread += _sectors_ns(site, target.l2_slices)
         busiest[site.buffer] = busiest.get(site.buffer, 0.0) + _queue_ns(site)
     return max([spread, *busiest.values()]) + shared * _SHARED_ATOMIC_CYCLES / busy_sms / target.clock_ghz
+
+
+def _sectors_ns(site: AccessSite, slices: int) -> float:
+    """What the sectors of a site take, in as many slices as they lie in."""
+    lines = site.unique_sectors * SECTOR / LINE
+    if lines < _SPREAD_LINES * slices:
+        return site.sectors * _ATOMIC_SECTOR_NS / max(1.0, min(slices, lines))
+    return max(site.sectors, site.lanes / _SPREAD_LANES) * _SPREAD_SECTOR_NS / slices
 
 
 def _queue_ns(site: AccessSite) -> float:
