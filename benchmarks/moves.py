@@ -22,10 +22,10 @@ import random
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -48,13 +48,16 @@ PART = 6  # pairs in a task: small, so that many cores end together and little i
 SHOWN = ("suite", "kernels/plans")  # kernels of the repository that have a contract, beside examples and tests
 LIMIT_S = 480.0
 Record = dict[str, Any]
+T = TypeVar("T")
 
 
-def first_level(subject: Subject) -> list[Attempt]:
-    """Every move of every action, once."""
+def first_level(subject: Subject, most: int = 0) -> list[Attempt]:
+    """Every move of every action, once; ``most``: at most so many of each action, drawn alike each time."""
     attempts: list[Attempt] = []
     view = _view(subject, subject.candidate, (), attempts)
-    return [*attempts, *(_step(view, (), *pair) for pair in _options(view, (), attempts))] if view else attempts
+    options = _options(view, (), attempts) if view else []
+    drawn = _some(options, most, lambda pair: pair[0].name)
+    return [*attempts, *(_step(view, (), *pair) for pair in drawn if view)]
 
 
 def pairs(subject: Subject, count: int, seed: int) -> list[Attempt]:
@@ -137,20 +140,19 @@ def decide(subject: Subject, attempts: list[Attempt], *, check: bool, most: int 
     for attempt in attempts:
         attempt.status = attempt.status or "compiled"
     if check:
-        Judge(subject, TARGET).decide(_some([a for a in attempts if a.status == "compiled"], most))
+        compiled = [a for a in attempts if a.status == "compiled"]
+        Judge(subject, TARGET).decide(list(_some(compiled, most, lambda a: a.moves[-1].partition("@")[0])))
 
 
-def _some(attempts: list[Attempt], most: int) -> list[Attempt]:
-    """At most so many of each last action, drawn alike each time; 0: all."""
+def _some(found: Sequence[T], most: int, action: Callable[[T], str]) -> Sequence[T]:
+    """At most so many of each action, drawn alike each time; 0: all."""
     if not most:
-        return attempts
-    shuffled = random.Random(most).sample(attempts, len(attempts))
+        return found
     count: Counter[str] = Counter()
     kept = []
-    for attempt in shuffled:
-        name = attempt.moves[-1].partition("@")[0]
-        count[name] += 1
-        kept += [attempt] if count[name] <= most else []
+    for one in random.Random(most).sample(found, len(found)):
+        count[action(one)] += 1
+        kept += [one] if count[action(one)] <= most else []
     return kept
 
 

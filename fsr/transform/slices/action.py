@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from fsr.analysis.guards import structured
 from fsr.analysis.macros import expanded
@@ -98,6 +99,7 @@ def _gain(chosen: Sequence[Staged]) -> float:
 # ---------------------------------------------------------------- which may be
 
 
+@lru_cache(maxsize=32)  # each move asks for what offered it
 def _staged(target: Target, keep_launch: bool) -> list[Staged]:
     """The buffers of a kernel that may be staged; in one turn of it, where threads go on by a grid; with
     macros written out, where it has none else."""
