@@ -16,7 +16,7 @@ from fsr.hardware.c_types import BY_DTYPE
 from fsr.records import Role
 from fsr.source.signature import Parameter, Signature
 
-ARG_KEYS = ("dtype", "role", "shape", "value", "alignment", *VALUE_KEYS)
+ARG_KEYS = ("dtype", "role", "shape", "value", "alignment", "null", *VALUE_KEYS)
 ALL_DTYPES = tuple(BY_DTYPE)
 
 
@@ -84,6 +84,8 @@ def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[
         )
     fields = Fields(top.raw, {} if data is None else data, "args", name)
     fields.only(ARG_KEYS)
+    if fields.flag("null"):
+        return _null(fields, param)
     dtype, lanes = _dtype(fields, param)
     role = _role(fields, param)
     value = fields.expression("value", name if implicit else None, floating=is_floating(dtype))
@@ -91,8 +93,9 @@ def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[
     shape: tuple[str, ...] = ()
     if role is not Role.SCALAR:
         if "shape" not in fields.data:
+            null = "; for a pointer that callers pass as null: null = true" if "value" in fields.data else ""
             raise fields.bad(
-                f"the buffer {name} has no shape", 'shape = ["rows", "cols"], outermost first', fix="add it"
+                f"the buffer {name} has no shape", f'shape = ["rows", "cols"], outermost first{null}', fix="add it"
             )
         shape = fields.expressions("shape")
         if value is not None:  # every element holds it on entry: outputs that the caller clears
@@ -103,6 +106,21 @@ def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[
     if alignment & (alignment - 1) or alignment > 256:
         raise fields.bad(f"the alignment of {name} is {alignment}", "a power of two up to 256", "alignment")
     return Argument(name, dtype, role, shape, value, max(alignment, natural_alignment(dtype, lanes)), constraints)
+
+
+def _null(fields: Fields, param: Parameter | None) -> Argument:
+    """A pointer that callers pass as null. There is no memory of which more could be said. Raises ContractError."""
+    name, others = str(fields.keys[-1]), [key for key in fields.data if key != "null"]
+    if param is not None and not param.pointer:
+        raise fields.bad(f"{name} ({param.type}) is no pointer and is said to be null", "null on pointers only", "null",
+                         fix=f'remove null; for a number that is always 0: {name} = {{value = 0}}')  # fmt: skip
+    if others:
+        raise fields.bad(
+            f"{name} is null, and the contract says its {', '.join(others)} too",
+            f"{name} = {{null = true}} alone: a null pointer has no memory to speak of", others[0],
+            fix=f"remove {', '.join(others)}, or null where callers pass memory",
+        )  # fmt: skip
+    return Argument(name, (param.dtype if param is not None else None) or "uint8", Role.NULL)
 
 
 def _example(name: str, param: Parameter | None, sizes: set[str], seen: Seen) -> str:
@@ -156,12 +174,18 @@ def natural_alignment(dtype: str, lanes: int) -> int:
 
 def _role(fields: Fields, param: Parameter | None) -> Role:
     stated = fields.text("role")
-    roles = tuple(r.value for r in Role)
+    roles = tuple(r.value for r in Role if r is not Role.NULL)
     name = fields.keys[-1]
     if stated is not None and stated not in roles:
+        fix = did_you_mean(stated, roles) if stated != Role.NULL.value else "for a null pointer: null = true, no role"
+        raise fields.bad(f"the role of {name} is {stated!r}", "one of: " + ", ".join(roles), "role", fix=fix)
+    if stated is None and param is not None and param.pointer and fields.data.keys() == {"value"}:
         raise fields.bad(
-            f"the role of {name} is {stated!r}", "one of: " + ", ".join(roles), "role", fix=did_you_mean(stated, roles)
-        )
+            f"{name} ({param.type}) is a pointer, and the contract says its value alone",
+            f"for a pointer that callers pass as null: {name} = {{null = true}}; else its role and shape, and value "
+            "as what every element holds",
+            "value", fix="say which of the two it is",
+        )  # fmt: skip
     if param is not None and not param.pointer:
         if stated not in (None, "scalar"):
             raise fields.bad(f"{name} is passed by value and has the role {stated!r}", "scalar", "role")

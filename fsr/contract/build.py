@@ -193,7 +193,7 @@ def _reference(top: Fields, file: KernelFile) -> str | None:
 
 def _aliasing(top: Fields, args: tuple[Argument, ...]) -> tuple[tuple[str, ...], ...]:
     value = top.data.get("aliasing", [])
-    buffers = [a.name for a in args if a.role is not Role.SCALAR and not a.symbol]
+    buffers = [a.name for a in args if a.role not in (Role.SCALAR, Role.NULL) and not a.symbol]
     if not isinstance(value, list) or any(not isinstance(g, list) or len(g) < 2 for g in value):
         raise top.bad(f"aliasing is {value!r}", 'groups of two buffers or more: [["x", "y"]]', "aliasing")
     for name in (n for group in value for n in group):

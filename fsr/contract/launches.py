@@ -10,7 +10,7 @@ from fsr.contract.fields import Fields, did_you_mean
 from fsr.contract.model import Argument
 from fsr.expressions import is_floating, replaced
 from fsr.hardware.c_types import BY_DTYPE
-from fsr.records import STEP, Launch, Plan, ScalarArgument, Scratch
+from fsr.records import NULL, STEP, Launch, Plan, ScalarArgument, Scratch
 from fsr.source.entry import spelt_out
 from fsr.source.signature import Signature
 
@@ -28,7 +28,7 @@ def plan_of(top: Fields, signatures: Mapping[str, Signature], main: str, args: t
         if any(a.name == one.name for a in args):
             raise top.bad(f"{one.name} is an argument and a scratch buffer", "another name", "scratch", one.name)
     if isinstance(data, list):
-        known = {a.name for a in args if not a.symbol} | {s.name for s in scratch}
+        known = {a.name for a in args if not a.symbol} | {s.name for s in scratch} | {NULL}
         launches = tuple(_plan_launch(top, d, i, main, signatures, known) for i, d in enumerate(data))
     else:
         fields = Fields(top.raw, data, "launch")
@@ -85,13 +85,13 @@ def _plan_launch(
         )  # fmt: skip
     found: list[str | ScalarArgument] = []
     for arg, param in zip(given, params, strict=True):
-        if isinstance(arg, Mapping):
+        if isinstance(arg, Mapping) and not param.pointer:
             inner = Fields(top.raw, arg, "launch", index, "args")
             inner.only(("dtype", "value"))
             dtype = inner.text("dtype", param.dtype) or "int32"
             value = inner.as_expression(arg.get("value"), "value", floating=is_floating(dtype))
             found.append(ScalarArgument(dtype, value))
-        elif isinstance(arg, str) and arg in named:
+        elif isinstance(arg, str) and arg in named and (arg != NULL or param.pointer):
             found.append(arg)
         elif not param.pointer and isinstance(arg, str | int | float):
             dtype = param.dtype or "int32"
@@ -99,9 +99,17 @@ def _plan_launch(
         else:
             raise fields.bad(
                 f"the launch of {entry} passes {arg!r} for {param.name}", "one of: " + ", ".join(sorted(named)), "args",
-                fix=did_you_mean(str(arg), sorted(named)),
+                fix=_instead_of(arg, sorted(named)),
             )  # fmt: skip
     return _launch(fields, entry, tuple(found))
+
+
+def _instead_of(arg: Any, named: list[str]) -> str:
+    """What to write for what a launch passes for a pointer."""
+    number = arg.get("value") if isinstance(arg, Mapping) else arg
+    if str(number) in ("0", "NULL", "nullptr"):
+        return f'write "{NULL}" for a null pointer'
+    return did_you_mean(str(arg), named)
 
 
 def _scratch(top: Fields, name: str, data: Any) -> Scratch:

@@ -83,6 +83,8 @@ def size_row(size: Size) -> str:
 
 def argument_row(argument: Argument) -> str:
     """One line of [args]."""
+    if argument.role is Role.NULL:
+        return inline([("null", "true")])
     rows = [("symbol", quoted(argument.symbol))] if argument.symbol else []
     rows += [("dtype", quoted(argument.dtype))]
     if argument.role is not Role.SCALAR:

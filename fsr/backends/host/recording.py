@@ -6,6 +6,7 @@ import re
 from dataclasses import asdict, replace
 from typing import Any
 
+from fsr.backends.host.arena import from_null
 from fsr.backends.host.faults import describe
 from fsr.backends.host.instructions import Block, blocks_of
 from fsr.backends.host.prepared import HostPrepared, LoadedImage
@@ -187,7 +188,7 @@ def _faults(found: list[dict[str, Any]], regions: Regions, loaded: LoadedImage) 
         line = row["line"] or lines.get(row["pc"])
         who = f"block {tuple(row['block'])}, thread {row['thread']}"
         if row["kind"] == 1:
-            where = f" {_near(row['address'], regions)}" if row["address"] else ""
+            where = f" {_near(row['address'], regions)}" if row["address"] or row["text"].endswith("bytes") else ""
             faults.append(Fault(FaultKind.OUT_OF_BOUNDS, f"{row['text']}{where} ({who})", line))
             continue
         if row["region"] < 0:
@@ -209,6 +210,8 @@ def _faults(found: list[dict[str, Any]], regions: Regions, loaded: LoadedImage) 
 
 def _near(address: int, regions: Regions) -> str:
     """The memory that an address lies next to."""
+    if from_null(address):
+        return f"at {address:#x}, through a null pointer"
     best, words = 1 << 20, f"at {address:#x}, in no buffer"
     for begin, size, _, index, *_ in regions.rows:
         distance = begin - address if address < begin else address - begin - size
