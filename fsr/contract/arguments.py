@@ -8,7 +8,7 @@ from typing import Any
 
 from fsr.contract.draft import inline, listed, quoted
 from fsr.contract.fields import VALUE_KEYS, Fields, constraints_of, did_you_mean
-from fsr.contract.model import Argument, Size
+from fsr.contract.model import Argument, Constraints, Size
 from fsr.contract.symbols import Symbol, is_symbol
 from fsr.errors import ContractError
 from fsr.expressions import is_floating
@@ -88,24 +88,39 @@ def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[
         return _null(fields, param)
     dtype, lanes = _dtype(fields, param)
     role = _role(fields, param)
-    value = fields.expression("value", name if implicit else None, floating=is_floating(dtype))
-    constraints = constraints_of(fields, is_floating(dtype))
+    value = fields.limit("value", name if implicit else None, floating=is_floating(dtype))
     shape: tuple[str, ...] = ()
-    if role is not Role.SCALAR:
+    if role is Role.SCALAR:
+        constraints = constraints_of(fields, is_floating(dtype))
+        _require_single(fields, constraints)
+    else:
         if "shape" not in fields.data:
             null = "; for a pointer that callers pass as null: null = true" if "value" in fields.data else ""
             raise fields.bad(
                 f"the buffer {name} has no shape", f'shape = ["rows", "cols"], outermost first{null}', fix="add it"
             )
         shape = fields.expressions("shape")
-        if value is not None:  # every element holds it on entry: outputs that the caller clears
-            constraints, value = replace(constraints, low=value, high=value), None
-    elif "shape" in fields.data:
-        raise fields.bad(f"the scalar {name} has a shape", "shape on pointers only", "shape")
+        # every element holds the value on entry: outputs that the caller clears
+        constraints, value = constraints_of(fields, is_floating(dtype), value), None
     alignment = fields.count("alignment", 0) or 0
     if alignment & (alignment - 1) or alignment > 256:
         raise fields.bad(f"the alignment of {name} is {alignment}", "a power of two up to 256", "alignment")
+    assert not isinstance(value, tuple)
     return Argument(name, dtype, role, shape, value, max(alignment, natural_alignment(dtype, lanes)), constraints)
+
+
+def _require_single(fields: Fields, constraints: Constraints) -> None:
+    """Refuse of a scalar what only a buffer has."""
+    for key in ("low", "high", "value"):
+        if isinstance(fields.data.get(key), list):
+            raise fields.bad(
+                f"{fields.title}: {key} is {fields.data[key]!r}, and {fields.keys[-1]} is one number",
+                "lists for buffers and __constant__ arrays only", key, fix=f"say one {key}",
+            )  # fmt: skip
+    if constraints.offsets is not None:
+        raise fields.bad(f"the scalar {fields.keys[-1]} has offsets", "offsets on pointers to integers only", "offsets")
+    if "shape" in fields.data:
+        raise fields.bad(f"the scalar {fields.keys[-1]} has a shape", "shape on pointers only", "shape")
 
 
 def _null(fields: Fields, param: Parameter | None) -> Argument:

@@ -11,7 +11,7 @@ from fsr.contract.read import RawContract
 from fsr.errors import ContractError
 from fsr.expressions import parse
 
-VALUE_KEYS = ("low", "high", "sorted", "nonnegative", "positive", "finite", "unique")
+VALUE_KEYS = ("low", "high", "sorted", "nonnegative", "positive", "finite", "unique", "offsets")
 
 
 class Fields:
@@ -85,6 +85,17 @@ class Fields:
             return None
         return self.as_expression(self.data.get(key, default), key, floating=floating)
 
+    def limit(self, key: str, default: str | None = None, *, floating: bool = False) -> str | tuple[str, ...] | None:
+        """A size expression, or a list of them: one for each element along the last extent of a buffer."""
+        value = self.data.get(key)
+        if not isinstance(value, list):
+            return self.expression(key, default, floating=floating)
+        if not value:
+            raise self.bad(
+                f"{self.title}: {key} is an empty list", f"one {key} for each element of the last extent", key
+            )
+        return tuple(self.as_expression(part, key, floating=floating) for part in value)
+
     def as_expression(self, value: Any, *keys: str | int, floating: bool = False) -> str:
         """A TOML value as the text of a size expression, checked to be one."""
         if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -137,14 +148,48 @@ def relocated(fault: ContractError, where: str) -> ContractError:
     return ContractError(fault.what, expected=fault.expected, where=where, fix=fault.fix)
 
 
-def constraints_of(fields: Fields, floating: bool) -> Constraints:
-    """What values an argument's table allows."""
-    return Constraints(
-        low=fields.expression("low", floating=floating),
-        high=fields.expression("high", floating=floating),
+def constraints_of(fields: Fields, floating: bool, value: str | tuple[str, ...] | None = None) -> Constraints:
+    """What values an argument's table allows. ``value``: what every element holds, or each along the last extent.
+    Raises ContractError."""
+    offsets = fields.expression("offsets")
+    if offsets is not None:
+        return _offsets_of(fields, offsets)
+    low = fields.limit("low", floating=floating) if value is None else value
+    high = fields.limit("high", floating=floating) if value is None else value
+    found = Constraints(
+        low=_furthest(low, "min"),
+        high=_furthest(high, "max"),
         sorted=fields.flag("sorted"),
         nonnegative=fields.flag("nonnegative"),
         positive=fields.flag("positive"),
         finite=fields.flag("finite", True),
         unique=fields.flag("unique"),
+        lows=low if isinstance(low, tuple) else (),
+        highs=high if isinstance(high, tuple) else (),
     )
+    for key in ("sorted", "unique"):
+        if found.by_element and getattr(found, key):
+            raise fields.bad(
+                f"{fields.title} is {key}, and its elements have limits of their own", f"{key} or lists, not both", key,
+                fix=f"remove {key}, or say one low and one high",
+            )  # fmt: skip
+    return found
+
+
+def _furthest(limit: str | tuple[str, ...] | None, function: str) -> str | None:
+    if not isinstance(limit, tuple):
+        return limit
+    different = tuple(dict.fromkeys(limit))
+    return different[0] if len(different) == 1 else f"{function}({', '.join(different)})"
+
+
+def _offsets_of(fields: Fields, offsets: str) -> Constraints:
+    """Of an array that ascends from 0 to a size expression: nothing is said beside that."""
+    others = [key for key in (*VALUE_KEYS, "value") if key in fields.data and key != "offsets"]
+    if others:
+        raise fields.bad(
+            f"{fields.title} has offsets, and {others[0]} beside them",
+            "offsets alone: they ascend from 0 to what is said, and no others are tested", others[0],
+            fix=f"remove {others[0]}",
+        )  # fmt: skip
+    return Constraints(low="0", high=offsets, sorted=True, offsets=offsets)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fsr.errors import ContractError
 from fsr.expressions import Number, evaluate, evaluate_int, names
@@ -24,7 +24,11 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """What values an argument may hold. ``low``/``high``: inclusive size expressions (index bounds, say)."""
+    """What values an argument may hold. ``low``/``high``: inclusive size expressions (index bounds, say).
+
+    ``lows``/``highs``: of a buffer, the same for each element along its last extent; ``low`` and ``high`` then reach as
+    far as the furthest of them. ``offsets``: each line of the last extent ascends from 0 to this size expression;
+    ``low``, ``high`` and ``sorted`` say as much of it as they can then."""
 
     low: str | None = None
     high: str | None = None
@@ -33,6 +37,25 @@ class Constraints:
     positive: bool = False
     finite: bool = True  # False: inf and NaN are defined inputs and are tested
     unique: bool = False
+    lows: tuple[str, ...] = ()
+    highs: tuple[str, ...] = ()
+    offsets: str | None = None
+
+    @property
+    def by_element(self) -> bool:
+        """Whether limits differ along the last extent."""
+        return bool(self.lows or self.highs)
+
+    @property
+    def whole(self) -> bool:
+        """Whether an array of such values is made as a whole: no element can be told from its place alone."""
+        return self.sorted or self.unique or self.by_element
+
+    def of_element(self, number: int) -> Constraints:
+        """Those of one element along the last extent."""
+        low = self.lows[number] if self.lows else self.low
+        high = self.highs[number] if self.highs else self.high
+        return replace(self, low=low, high=high, lows=(), highs=())
 
 
 @dataclass(frozen=True, slots=True)

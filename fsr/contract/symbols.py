@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from fsr.contract.fields import VALUE_KEYS, Fields, constraints_of, did_you_mean
@@ -138,11 +138,8 @@ def _symbol(top: Fields, name: str, data: Any, symbols: Mapping[str, Symbol], si
         raise fields.bad(
             f"the shape of the __constant__ variable {name} is not known", "shape = [17], numbers", "shape"
         )
-    constraints = constraints_of(fields, is_floating(dtype))
     own = name if not symbol.variable.extents and name in sizes else None
-    value = fields.expression("value", own, floating=is_floating(dtype))
-    if value is not None:
-        constraints = replace(constraints, low=value, high=value)
-    elif not is_floating(dtype) and (constraints.low is None or constraints.high is None):
+    constraints = constraints_of(fields, is_floating(dtype), fields.limit("value", own, floating=is_floating(dtype)))
+    if not is_floating(dtype) and (constraints.low is None or constraints.high is None):
         raise fields.bad(f"the integers of the __constant__ variable {name} have no limits", "low and high, or value")
     return Argument(name, dtype, Role.IN, tuple(shape), None, 0, constraints, symbol.variable.name)
