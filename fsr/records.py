@@ -293,6 +293,9 @@ class FaultKind(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
+OTHER_AT = "the other at line"  # before the line of the other access, in the detail of a race
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """Something a run did that a right kernel does not. ``line`` is 1-based in Candidate.source, if known."""

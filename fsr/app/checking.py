@@ -18,7 +18,7 @@ from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, Promo
 from fsr.identity import to_json
 from fsr.records import Candidate, DeviceInfo, Json, Outcome, Plan, Status
 from fsr.runs.awaiting import completed
-from fsr.runs.baseline import qualify
+from fsr.runs.baseline import qualify, with_users_place
 from fsr.runs.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S
 from fsr.runs.fleet import open_fleet
 from fsr.runs.kernel import Kernel, kernel_of
@@ -121,6 +121,7 @@ def judge_own(options: RefineOptions) -> Judgement:
     told = dict(found.evidence)
     if isinstance(line := told.pop("line", None), int):  # of the unit that was compiled
         told["where"] = kernel.unit.where(line)
+        told["detail"] = with_users_place(str(told["detail"]), kernel)
     return replace(found, evidence=told)
 
 
