@@ -121,7 +121,7 @@ def judge_own(options: RefineOptions) -> Judgement:
     told = dict(found.evidence)
     if isinstance(line := told.pop("line", None), int):  # of the unit that was compiled
         told["where"] = kernel.unit.where(line)
-        told["detail"] = with_users_place(str(told["detail"]), kernel)
+        told["detail"] = with_users_place(str(told.get("detail", "")), kernel)
     return replace(found, evidence=told)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from fsr.contract.by_value import is_structure, refused
 from fsr.contract.draft import inline, listed, quoted
 from fsr.contract.fields import VALUE_KEYS, Fields, constraints_of, did_you_mean
 from fsr.contract.model import Argument, Constraints, Size
@@ -52,6 +53,11 @@ def arguments_of(
                     "one of: " + (", ".join(names) or "none, the kernel has no parameters"),
                     "args", name, fix=did_you_mean(name, names),
                 )  # fmt: skip
+    for name in names:
+        taken = known.get(name)
+        if taken is not None and is_structure(taken) and "dtype" not in (table.get(name) or {}):
+            kernel = next(one.kernel for one in signatures.values() if taken in one.params)
+            raise refused(kernel, taken, top.raw.where("args", name))
     size_names = {s.name for s in sizes}
     return tuple(_arg(top, name, table.get(name), known.get(name), size_names, seen) for name in names)
 
@@ -104,7 +110,12 @@ def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[
         constraints, value = constraints_of(fields, is_floating(dtype), value), None
     alignment = fields.count("alignment", 0) or 0
     if alignment & (alignment - 1) or alignment > 256:
-        raise fields.bad(f"the alignment of {name} is {alignment}", "a power of two up to 256", "alignment")
+        raise fields.bad(
+            f"the alignment of {name} is {alignment}",
+            "a power of two up to 256",
+            "alignment",
+            fix="write alignment = 16, say",
+        )
     assert not isinstance(value, tuple)
     return Argument(name, dtype, role, shape, value, max(alignment, natural_alignment(dtype, lanes)), constraints)
 
@@ -118,9 +129,16 @@ def _require_single(fields: Fields, constraints: Constraints) -> None:
                 "lists for buffers and __constant__ arrays only", key, fix=f"say one {key}",
             )  # fmt: skip
     if constraints.offsets is not None:
-        raise fields.bad(f"the scalar {fields.keys[-1]} has offsets", "offsets on pointers to integers only", "offsets")
+        raise fields.bad(
+            f"the scalar {fields.keys[-1]} has offsets",
+            "offsets on pointers to integers only",
+            "offsets",
+            fix="remove offsets; say its value, or low and high",
+        )
     if "shape" in fields.data:
-        raise fields.bad(f"the scalar {fields.keys[-1]} has a shape", "shape on pointers only", "shape")
+        raise fields.bad(
+            f"the scalar {fields.keys[-1]} has a shape", "shape on pointers only", "shape", fix="remove shape"
+        )
 
 
 def _null(fields: Fields, param: Parameter | None) -> Argument:
@@ -203,7 +221,9 @@ def _role(fields: Fields, param: Parameter | None) -> Role:
         )  # fmt: skip
     if param is not None and not param.pointer:
         if stated not in (None, "scalar"):
-            raise fields.bad(f"{name} is passed by value and has the role {stated!r}", "scalar", "role")
+            raise fields.bad(
+                f"{name} is passed by value and has the role {stated!r}", "scalar", "role", fix="remove role"
+            )
         return Role.SCALAR
     if stated is None and param is not None and param.const:
         return Role.IN
@@ -215,7 +235,17 @@ def _role(fields: Fields, param: Parameter | None) -> Role:
             fix='add role = "out"',
         )
     if stated == "scalar" and param is not None:
-        raise fields.bad(f"{name} is a pointer and has the role 'scalar'", "in, out or inout", "role")
+        raise fields.bad(
+            f"{name} is a pointer and has the role 'scalar'",
+            "in, out or inout",
+            "role",
+            fix='write role = "in", "out" (written only) or "inout"',
+        )
     if stated in ("out", "inout") and param is not None and param.const:
-        raise fields.bad(f"{name} is a pointer to const and has the role {stated!r}", '"in"', "role")
+        raise fields.bad(
+            f"{name} is a pointer to const and has the role {stated!r}",
+            '"in"',
+            "role",
+            fix="remove role, or the const where the kernel writes through it",
+        )
     return Role(stated)

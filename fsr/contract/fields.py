@@ -20,7 +20,11 @@ class Fields:
     def __init__(self, raw: RawContract, data: Any, *keys: str | int) -> None:
         self.raw, self.keys = raw, keys
         if not isinstance(data, Mapping):
-            raise self.bad(f"{self.title} is {data!r}", "a table, for example {min = 0, max = 1024}")
+            raise self.bad(
+                f"{self.title} is {data!r}",
+                "a table, for example {min = 0, max = 1024}",
+                fix="write a table in its place, keys and values in braces",
+            )
         self.data: Mapping[str, Any] = data
 
     @property
@@ -28,7 +32,7 @@ class Fields:
         """The path as TOML writes it; ``the contract`` on top."""
         return ".".join(str(k) for k in self.keys) or "the contract"
 
-    def bad(self, what: str, expected: str, *keys: str | int, fix: str = "correct the contract") -> ContractError:
+    def bad(self, what: str, expected: str, *keys: str | int, fix: str) -> ContractError:
         """An error at a key of this table."""
         return ContractError(what, expected=expected, where=self.raw.where(*self.keys, *keys), fix=fix)
 
@@ -48,35 +52,45 @@ class Fields:
         """A table, {} when it is not there."""
         value = self.data.get(key, {})
         if not isinstance(value, Mapping):
-            raise self.bad(f"{key} is {value!r}", f"a table: [{key}]", key)
+            raise self.bad(f"{key} is {value!r}", f"a table: [{key}]", key, fix=f"write [{key}], and its keys below it")
         return value
 
     def text(self, key: str, default: str | None = None) -> str | None:
         """A string."""
         value = self.data.get(key, default)
         if value is not None and (not isinstance(value, str) or not value.strip()):
-            raise self.bad(f"{self.title}: {key} is {value!r}", "a text in quotes", key)
+            raise self.bad(f"{self.title}: {key} is {value!r}", "a text in quotes", key, fix=f'write {key} = "..."')
         return value
 
     def flag(self, key: str, default: bool = False) -> bool:
         """A boolean."""
         value = self.data.get(key, default)
         if not isinstance(value, bool):
-            raise self.bad(f"{self.title}: {key} is {value!r}", "true or false", key)
+            raise self.bad(
+                f"{self.title}: {key} is {value!r}", "true or false", key, fix=f"write {key} = true, or leave it out"
+            )
         return value
 
     def count(self, key: str, default: int | None = None) -> int | None:
         """A whole number, at least 0."""
         value = self.data.get(key, default)
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-            raise self.bad(f"{self.title}: {key} is {value!r}", "a whole number, at least 0", key)
+            raise self.bad(
+                f"{self.title}: {key} is {value!r}", "a whole number, at least 0", key,
+                fix=f"write {key} = 16, say: no quotes, no fraction, no expression",
+            )  # fmt: skip
         return value
 
     def number(self, key: str) -> float | None:
         """A number, at least 0."""
         value = self.data.get(key)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0):
-            raise self.bad(f"{self.title}: {key} is {value!r}", "a number, at least 0", key)
+            raise self.bad(
+                f"{self.title}: {key} is {value!r}",
+                "a number, at least 0",
+                key,
+                fix=f"write {key} = 1e-5, say: no quotes",
+            )
         return None if value is None else float(value)
 
     def expression(self, key: str, default: str | None = None, *, floating: bool = False) -> str | None:
@@ -92,7 +106,10 @@ class Fields:
             return self.expression(key, default, floating=floating)
         if not value:
             raise self.bad(
-                f"{self.title}: {key} is an empty list", f"one {key} for each element of the last extent", key
+                f"{self.title}: {key} is an empty list",
+                f"one {key} for each element of the last extent",
+                key,
+                fix=f"write one {key} for all, or leave it out",
             )
         return tuple(self.as_expression(part, key, floating=floating) for part in value)
 
@@ -103,6 +120,7 @@ class Fields:
                 f"{self.title}: {'.'.join(map(str, keys))} is {value!r}",
                 'a number or an expression such as "4 * n"',
                 *keys,
+                fix='write a number without quotes, or in quotes what it is made of: "4 * n"',
             )
         text = repr(value) if isinstance(value, float) else str(value)
         self.checked(text, *keys, floating=floating)
@@ -126,14 +144,17 @@ class Fields:
         value = self.data.get(key, [])
         parts = value if isinstance(value, list) else [value]
         if any(not isinstance(p, int) or isinstance(p, bool) or p < 0 for p in parts):
-            raise self.bad(f"{self.title}: {key} is {value!r}", "a whole number or a list of them", key)
+            raise self.bad(
+                f"{self.title}: {key} is {value!r}", "a whole number or a list of them", key,
+                fix=f"write {key} = 1024, say, or {key} = [512, 1024]",
+            )  # fmt: skip
         return tuple(parts)
 
     def texts(self, key: str, example: str) -> tuple[str, ...]:
         """A list of texts; () when not there. ``example``: as the error shows it."""
         value = self.data.get(key, [])
         if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-            raise self.bad(f"{key} is {value!r}", f"a list of texts, for example {example}", key)
+            raise self.bad(f"{key} is {value!r}", "a list of texts", key, fix=f"write {key} = {example}, say")
         return tuple(value)
 
 

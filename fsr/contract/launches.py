@@ -26,7 +26,8 @@ def plan_of(top: Fields, signatures: Mapping[str, Signature], main: str, args: t
     scratch = tuple(_scratch(top, name, value) for name, value in top.table("scratch").items())
     for one in scratch:
         if any(a.name == one.name for a in args):
-            raise top.bad(f"{one.name} is an argument and a scratch buffer", "another name", "scratch", one.name)
+            raise top.bad(f"{one.name} is an argument and a scratch buffer", "another name", "scratch", one.name,
+                          fix="rename the scratch buffer, here and in the args of launches")  # fmt: skip
     if isinstance(data, list):
         known = {a.name for a in args if not a.symbol} | {s.name for s in scratch} | {NULL}
         launches = tuple(_plan_launch(top, d, i, main, signatures, known) for i, d in enumerate(data))
@@ -65,7 +66,9 @@ def _dimensions(fields: Fields, key: str) -> tuple[str, str, str]:
         )
     parts = fields.expressions(key)
     if not 1 <= len(parts) <= 3:
-        raise fields.bad(f"{key} has {len(parts)} dimensions", "one to three: x, y, z", key)
+        raise fields.bad(
+            f"{key} has {len(parts)} dimensions", "one to three: x, y, z", key, fix=f"write {key} = [16, 16], say"
+        )
     x, y, z = (*parts, "1", "1")[:3]
     return x, y, z
 
@@ -82,6 +85,8 @@ def _plan_launch(
         raise fields.bad(
             f"the launch of {entry} passes {len(given) if isinstance(given, list) else given!r} arguments",
             f"{len(params)}: {', '.join(p.name for p in params)}", "args",
+            fix="write one for each parameter, in the kernel's order: the name of an argument or scratch buffer, a "
+            f'number or an expression, or "{NULL}" for a null pointer',
         )  # fmt: skip
     found: list[str | ScalarArgument] = []
     for arg, param in zip(given, params, strict=True):
@@ -118,7 +123,10 @@ def _scratch(top: Fields, name: str, data: Any) -> Scratch:
     dtype = fields.text("dtype")
     if dtype not in BY_DTYPE:
         raise fields.bad(
-            f"the scratch buffer {name} has the dtype {dtype!r}", "one of: " + ", ".join(BY_DTYPE), "dtype"
+            f"the scratch buffer {name} has the dtype {dtype!r}",
+            "one of: " + ", ".join(BY_DTYPE),
+            "dtype",
+            fix='write dtype = "float32", say',
         )
     count = fields.expression("count")
     if count is None:
