@@ -23,6 +23,7 @@ from fsr.source.parse import parse_kernels
 from fsr.testgen.candidate_file import candidate_of, plan_notes
 from fsr.testgen.cases import smoke
 from fsr.testgen.placing import place
+from fsr.testgen.reference import reference_outputs
 from fsr.testgen.values import build
 from tests.lifting.lifted import computed
 
@@ -154,6 +155,15 @@ def test_a_launcher_holds_callers_to_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [TEXT, PLAN])
 def test_what_it_computes_is_found(tmp_path: Path, text: str) -> None:
     assert computed(tmp_path, text) == ["y[i] = x[i] * 2.0"]
+
+
+def test_a_reference_gets_none(tmp_path: Path) -> None:
+    (tmp_path / "r.py").write_text("def twice(x, mask, extra):\n    return 2 * x if mask is extra is None else x\n")
+    path = written(tmp_path, TEXT.replace('// entry = "k"', '// entry = "k"\n// reference = "r.py:twice"'))
+    contract = load_kernel(path).contract
+    case = smoke(contract, 0)
+    data = build(contract, case)
+    assert (reference_outputs(contract, case, data, tmp_path)["y"] == 2 * data.arrays["x"]).all()
 
 
 def test_its_role_is_none_of_memory(tmp_path: Path) -> None:
