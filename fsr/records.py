@@ -38,6 +38,7 @@ class Role(enum.StrEnum):
     OUT = "out"
     INOUT = "inout"
     SCALAR = "scalar"
+    NULL = "null"  # a pointer that callers pass as null
 
 
 class Basis(enum.StrEnum):
@@ -50,6 +51,7 @@ class Basis(enum.StrEnum):
 # ---------------------------------------------------------------- what is proposed
 
 STEP = "step"  # in the scalar arguments of a repeated launch: the number of the repetition, from 0
+NULL = "null"  # among the arguments of a launch: a null pointer, unless an argument or scratch buffer is called so
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,8 @@ class Launch:
     """One kernel launch of a plan. Grid, block and shared_bytes are size expressions (fsr.expressions).
 
     ``entry`` is a name expression as NVRTC takes it: ``softmax``, ``gemm<16, 4>``, ``ns::k``. ``args`` are,
-    in the kernel's parameter order, names of contract arguments or of scratch buffers, or ScalarArguments.
+    in the kernel's parameter order, names of contract arguments or of scratch buffers, :data:`NULL`, or
+    ScalarArguments.
     ``repeat``, a size expression too: so many times in a row it is launched; where that is not "1", ScalarArguments,
     grid, block and shared_bytes may name :data:`STEP`, which counts the repetitions from 0.
     """
@@ -176,9 +179,13 @@ class ScalarValue:
     value: int | float
 
 
+NULL_POINTER = ScalarValue("uint64", 0)  # a null pointer as a launch passes it
+
+
 @dataclass(frozen=True, slots=True)
 class ConcreteLaunch:
-    """A launch for concrete sizes. ``args``: buffer names (str) or ScalarValues, in parameter order. ``times``: how
+    """A launch for concrete sizes. ``args``: buffer names (str) or ScalarValues, in parameter order; NULL_POINTER for a
+    null pointer. ``times``: how
     many launches of the plan it stands for; more than one only where a recording is of some of them."""
 
     entry: str
@@ -284,6 +291,9 @@ class FaultKind(enum.StrEnum):
     NONDETERMINISTIC = "nondeterministic"
     DIFFERS = "differs from the reference"
     UNKNOWN = "unknown"
+
+
+OTHER_AT = "the other at line"  # before the line of the other access, in the detail of a race
 
 
 @dataclass(frozen=True, slots=True)

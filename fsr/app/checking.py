@@ -18,7 +18,7 @@ from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, Promo
 from fsr.identity import to_json
 from fsr.records import Candidate, DeviceInfo, Json, Outcome, Plan, Status
 from fsr.runs.awaiting import completed
-from fsr.runs.baseline import qualify
+from fsr.runs.baseline import qualify, with_users_place
 from fsr.runs.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S
 from fsr.runs.fleet import open_fleet
 from fsr.runs.kernel import Kernel, kernel_of
@@ -113,6 +113,18 @@ def judge(path: Path, options: RefineOptions, *, timed: bool) -> Judgement:
     return judge_candidate(kernel, candidate, options, timed=timed, others=others).judgement
 
 
+def judge_own(options: RefineOptions) -> Judgement:
+    """The same of ``options.kernel`` itself: whether it compiles and passes all tests of its own contract. Raises
+    FsrError, BaselineError for a kernel that fails them."""
+    kernel = kernel_of(options)
+    found = judge_candidate(kernel, None, options, timed=False).judgement
+    told = dict(found.evidence)
+    if isinstance(line := told.pop("line", None), int):  # of the unit that was compiled
+        told["where"] = kernel.unit.where(line)
+        told["detail"] = with_users_place(str(told.get("detail", "")), kernel)
+    return replace(found, evidence=told)
+
+
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A judgement, and what it was made with and on."""
@@ -124,21 +136,23 @@ class Judged:
 
 def judge_candidate(
     kernel: Kernel,
-    candidate: Candidate,
+    candidate: Candidate | None,
     options: RefineOptions,
     *,
     timed: bool,
     untrusted: bool = False,
     others: Sequence[Plan] = (),
 ) -> Judged:
-    """The same for a candidate that is at hand; ``untrusted``: it comes from elsewhere; ``others``: plans to test it
-    under where it fails under its own. Raises FsrError."""
+    """The same for a candidate that is at hand, None for the kernel itself (as it was meant, where it is taken so);
+    ``untrusted``: it comes from elsewhere; ``others``: plans to test it under where it fails under its own. Raises
+    FsrError."""
     started = time.monotonic()
     with open_fleet(options, 1, single=True, modules=kernel.modules) as fleet:
         spec, workers = replace(fleet.spec(kernel, options), untrusted=untrusted), fleet.workers
         kernel, spec, report = as_it_stands_or_was_meant(
             kernel, spec, lambda kernel, spec: qualify(workers, spec, kernel, lambda: None)
         )
+        candidate = candidate or kernel.baseline
         least = Status.CORRECT if timed else Status.SLOW
         outcome = judged_by(workers, spec, candidate, options.budget_s, timed=timed)
         for plan in others if outcome.status < least and outcome.stage not in ("guard", "compile") else ():

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from fsr.cli.options import device_options, json_option
-from fsr.errors import EXIT_DONE, EXIT_FAILED, UsageError
+from fsr.errors import EXIT_DONE, EXIT_FAILED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command("check")
 @click.argument("candidate", type=click.Path(path_type=Path))
-@click.option("--against", "kernel", type=click.Path(path_type=Path), help="The original kernel.")
+@click.option("--against", "kernel", type=click.Path(path_type=Path), help="The original kernel [CANDIDATE itself].")
 @click.option("--adequacy", is_flag=True, help="Test the tests: how many planted faults (mutants) they find.")
 @click.option("--mutants", type=click.IntRange(1, 100_000), default=60, show_default=True, help="How many, at most.")
 @device_options
@@ -26,18 +26,13 @@ if TYPE_CHECKING:
 def check_command(
     candidate: Path, kernel: Path | None, adequacy: bool, mutants: int, as_json: bool, **options: Any
 ) -> int:
-    """Test CANDIDATE against a kernel: every search-time and held-out case. Exits 1 when it fails.
+    """Test CANDIDATE against a kernel: every search-time and held-out case. Exits 1 when it fails. Without --against
+    CANDIDATE is a kernel, tested under its own contract: whether it compiles and passes.
 
-    With --adequacy, CANDIDATE (without --against: a kernel under its own contract) is taken as right: faults are
-    planted in it, on the host device, and the tests must find them. Exits 1 when one survives that is not equivalent as
-    far as was seen."""
+    With --adequacy, CANDIDATE is taken as right: faults are planted in it, on the host device, and the tests must find
+    them. Exits 1 when one survives that is not equivalent as far as was seen."""
     if adequacy:
         return _adequacy(candidate, kernel, mutants, options, as_json=as_json)  # type: ignore[arg-type]
-    if kernel is None:
-        raise UsageError(
-            "fsr check without --against", expected="the kernel that the candidate stands for", where="--against",
-            fix=f"fsr check {candidate} --against KERNEL, or --adequacy to measure the kernel's tests",
-        )  # fmt: skip
     return _judge(candidate, kernel, options, timed=False, as_json=as_json)  # type: ignore[arg-type]
 
 
@@ -51,13 +46,14 @@ def evaluate_command(candidate: Path, kernel: Path, as_json: bool, **options: An
     return _judge(candidate, kernel, options, timed=True, as_json=as_json)  # type: ignore[arg-type]
 
 
-def _judge(candidate: Path, kernel: Path, options: OptionFields, *, timed: bool, as_json: bool) -> int:
-    from fsr.app.checking import judge
+def _judge(candidate: Path, kernel: Path | None, options: OptionFields, *, timed: bool, as_json: bool) -> int:
+    from fsr.app.checking import judge, judge_own
     from fsr.report.terminal import check_summary, waiting
     from fsr.runs.options import RefineOptions
 
-    with waiting(f"testing {kernel.name}, then {candidate.name}"):
-        result = judge(candidate, RefineOptions(kernel, **options), timed=timed).to_json()
+    with waiting(f"testing {f'{kernel.name}, then ' if kernel else ''}{candidate.name}"):
+        given = RefineOptions(kernel or candidate, **options)
+        result = (judge(candidate, given, timed=timed) if kernel else judge_own(given)).to_json()
     click.echo(json.dumps(result) if as_json else check_summary(result))
     return EXIT_DONE if result["status"] == "passed" else EXIT_FAILED
 

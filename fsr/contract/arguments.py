@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from fsr.contract.by_value import is_structure, refused
 from fsr.contract.draft import inline, listed, quoted
 from fsr.contract.fields import VALUE_KEYS, Fields, constraints_of, did_you_mean
-from fsr.contract.model import Argument, Size
+from fsr.contract.model import Argument, Constraints, Size
 from fsr.contract.symbols import Symbol, is_symbol
 from fsr.errors import ContractError
 from fsr.expressions import is_floating
@@ -16,7 +17,7 @@ from fsr.hardware.c_types import BY_DTYPE
 from fsr.records import Role
 from fsr.source.signature import Parameter, Signature
 
-ARG_KEYS = ("dtype", "role", "shape", "value", "alignment", *VALUE_KEYS)
+ARG_KEYS = ("dtype", "role", "shape", "value", "alignment", "null", *VALUE_KEYS)
 ALL_DTYPES = tuple(BY_DTYPE)
 
 
@@ -52,6 +53,11 @@ def arguments_of(
                     "one of: " + (", ".join(names) or "none, the kernel has no parameters"),
                     "args", name, fix=did_you_mean(name, names),
                 )  # fmt: skip
+    for name in names:
+        taken = known.get(name)
+        if taken is not None and is_structure(taken) and "dtype" not in (table.get(name) or {}):
+            kernel = next(one.kernel for one in signatures.values() if taken in one.params)
+            raise refused(kernel, taken, top.raw.where("args", name))
     size_names = {s.name for s in sizes}
     return tuple(_arg(top, name, table.get(name), known.get(name), size_names, seen) for name in names)
 
@@ -84,25 +90,70 @@ def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[
         )
     fields = Fields(top.raw, {} if data is None else data, "args", name)
     fields.only(ARG_KEYS)
+    if fields.flag("null"):
+        return _null(fields, param)
     dtype, lanes = _dtype(fields, param)
     role = _role(fields, param)
-    value = fields.expression("value", name if implicit else None, floating=is_floating(dtype))
-    constraints = constraints_of(fields, is_floating(dtype))
+    value = fields.limit("value", name if implicit else None, floating=is_floating(dtype))
     shape: tuple[str, ...] = ()
-    if role is not Role.SCALAR:
+    if role is Role.SCALAR:
+        constraints = constraints_of(fields, is_floating(dtype))
+        _require_single(fields, constraints)
+    else:
         if "shape" not in fields.data:
+            null = "; for a pointer that callers pass as null: null = true" if "value" in fields.data else ""
             raise fields.bad(
-                f"the buffer {name} has no shape", 'shape = ["rows", "cols"], outermost first', fix="add it"
+                f"the buffer {name} has no shape", f'shape = ["rows", "cols"], outermost first{null}', fix="add it"
             )
         shape = fields.expressions("shape")
-        if value is not None:  # every element holds it on entry: outputs that the caller clears
-            constraints, value = replace(constraints, low=value, high=value), None
-    elif "shape" in fields.data:
-        raise fields.bad(f"the scalar {name} has a shape", "shape on pointers only", "shape")
+        # every element holds the value on entry: outputs that the caller clears
+        constraints, value = constraints_of(fields, is_floating(dtype), value), None
     alignment = fields.count("alignment", 0) or 0
     if alignment & (alignment - 1) or alignment > 256:
-        raise fields.bad(f"the alignment of {name} is {alignment}", "a power of two up to 256", "alignment")
+        raise fields.bad(
+            f"the alignment of {name} is {alignment}",
+            "a power of two up to 256",
+            "alignment",
+            fix="write alignment = 16, say",
+        )
+    assert not isinstance(value, tuple)
     return Argument(name, dtype, role, shape, value, max(alignment, natural_alignment(dtype, lanes)), constraints)
+
+
+def _require_single(fields: Fields, constraints: Constraints) -> None:
+    """Refuse of a scalar what only a buffer has."""
+    for key in ("low", "high", "value"):
+        if isinstance(fields.data.get(key), list):
+            raise fields.bad(
+                f"{fields.title}: {key} is {fields.data[key]!r}, and {fields.keys[-1]} is one number",
+                "lists for buffers and __constant__ arrays only", key, fix=f"say one {key}",
+            )  # fmt: skip
+    if constraints.offsets is not None:
+        raise fields.bad(
+            f"the scalar {fields.keys[-1]} has offsets",
+            "offsets on pointers to integers only",
+            "offsets",
+            fix="remove offsets; say its value, or low and high",
+        )
+    if "shape" in fields.data:
+        raise fields.bad(
+            f"the scalar {fields.keys[-1]} has a shape", "shape on pointers only", "shape", fix="remove shape"
+        )
+
+
+def _null(fields: Fields, param: Parameter | None) -> Argument:
+    """A pointer that callers pass as null. There is no memory of which more could be said. Raises ContractError."""
+    name, others = str(fields.keys[-1]), [key for key in fields.data if key != "null"]
+    if param is not None and not param.pointer:
+        raise fields.bad(f"{name} ({param.type}) is no pointer and is said to be null", "null on pointers only", "null",
+                         fix=f'remove null; for a number that is always 0: {name} = {{value = 0}}')  # fmt: skip
+    if others:
+        raise fields.bad(
+            f"{name} is null, and the contract says its {', '.join(others)} too",
+            f"{name} = {{null = true}} alone: a null pointer has no memory to speak of", others[0],
+            fix=f"remove {', '.join(others)}, or null where callers pass memory",
+        )  # fmt: skip
+    return Argument(name, (param.dtype if param is not None else None) or "uint8", Role.NULL)
 
 
 def _example(name: str, param: Parameter | None, sizes: set[str], seen: Seen) -> str:
@@ -156,15 +207,23 @@ def natural_alignment(dtype: str, lanes: int) -> int:
 
 def _role(fields: Fields, param: Parameter | None) -> Role:
     stated = fields.text("role")
-    roles = tuple(r.value for r in Role)
+    roles = tuple(r.value for r in Role if r is not Role.NULL)
     name = fields.keys[-1]
     if stated is not None and stated not in roles:
+        fix = did_you_mean(stated, roles) if stated != Role.NULL.value else "for a null pointer: null = true, no role"
+        raise fields.bad(f"the role of {name} is {stated!r}", "one of: " + ", ".join(roles), "role", fix=fix)
+    if stated is None and param is not None and param.pointer and fields.data.keys() == {"value"}:
         raise fields.bad(
-            f"the role of {name} is {stated!r}", "one of: " + ", ".join(roles), "role", fix=did_you_mean(stated, roles)
-        )
+            f"{name} ({param.type}) is a pointer, and the contract says its value alone",
+            f"for a pointer that callers pass as null: {name} = {{null = true}}; else its role and shape, and value "
+            "as what every element holds",
+            "value", fix="say which of the two it is",
+        )  # fmt: skip
     if param is not None and not param.pointer:
         if stated not in (None, "scalar"):
-            raise fields.bad(f"{name} is passed by value and has the role {stated!r}", "scalar", "role")
+            raise fields.bad(
+                f"{name} is passed by value and has the role {stated!r}", "scalar", "role", fix="remove role"
+            )
         return Role.SCALAR
     if stated is None and param is not None and param.const:
         return Role.IN
@@ -176,7 +235,17 @@ def _role(fields: Fields, param: Parameter | None) -> Role:
             fix='add role = "out"',
         )
     if stated == "scalar" and param is not None:
-        raise fields.bad(f"{name} is a pointer and has the role 'scalar'", "in, out or inout", "role")
+        raise fields.bad(
+            f"{name} is a pointer and has the role 'scalar'",
+            "in, out or inout",
+            "role",
+            fix='write role = "in", "out" (written only) or "inout"',
+        )
     if stated in ("out", "inout") and param is not None and param.const:
-        raise fields.bad(f"{name} is a pointer to const and has the role {stated!r}", '"in"', "role")
+        raise fields.bad(
+            f"{name} is a pointer to const and has the role {stated!r}",
+            '"in"',
+            "role",
+            fix="remove role, or the const where the kernel writes through it",
+        )
     return Role(stated)

@@ -84,7 +84,10 @@ def stated_folders(raw: RawContract, folder: Path) -> tuple[str, ...]:
     for name in found:
         if not (folder / name).is_dir():
             raise top.bad(
-                f"the folder of includes {name!r} does not exist", f"a folder, from {folder or Path()}", "include_dirs"
+                f"the folder of includes {name!r} does not exist",
+                f"a folder, from {folder or Path()}",
+                "include_dirs",
+                fix="write the path from the kernel's folder, such as ../include",
             )
     return found
 
@@ -95,7 +98,12 @@ def stated_defines(raw: RawContract) -> tuple[str, ...]:
     found = top.texts("defines", '["BLOCK=128", "FAST"]')
     for text in found:
         if why := why_no_define(text):
-            raise top.bad(f"the macro {text!r} cannot be used: {why}", "NAME or NAME=VALUE", "defines")
+            raise top.bad(
+                f"the macro {text!r} cannot be used: {why}",
+                "NAME or NAME=VALUE",
+                "defines",
+                fix='write defines = ["BLOCK=128", "FAST"], say',
+            )
     flags = top.texts("flags", '["--use_fast_math"]')
     return latest((*found, *(flag[2:].strip() for flag in flags if flag.startswith("-D"))))
 
@@ -138,21 +146,34 @@ def _size(top: Fields, name: str, value: Any) -> Size:
         value = {"min": value, "max": value}
     fields = Fields(top.raw, value, "sizes", name)
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
-        raise fields.bad(f"the size name {name!r} is no identifier", "letters, digits and underscores")
+        raise fields.bad(
+            f"the size name {name!r} is no identifier",
+            "letters, digits and underscores",
+            fix="rename it, here and in expressions",
+        )
     fields.only(("min", "max", "timed"))
     timed = fields.integers("timed")
     low = fields.count("min", 1) or 0
     high = fields.count("max", max(timed, default=None) if timed else None)
     if high is None:
         raise fields.bad(
-            f"the size {name} has neither max nor timed", f"{name} = {{min = 0, max = 1024, timed = 1024}}"
+            f"the size {name} has neither max nor timed",
+            f"{name} = {{min = 0, max = 1024, timed = 1024}}",
+            fix="write the largest that callers pass as max, and what to time at as timed",
         )
     timed = timed or (high,)
     if low > high:
-        raise fields.bad(f"the size {name} goes from {low} to {high}", "min at most max", "min")
+        raise fields.bad(
+            f"the size {name} goes from {low} to {high}", "min at most max", "min", fix="exchange them, or correct one"
+        )
     for one in timed:
         if not low <= one <= high:
-            raise fields.bad(f"the size {name} is timed at {one}", f"a value from {low} to {high}", "timed")
+            raise fields.bad(
+                f"the size {name} is timed at {one}",
+                f"a value from {low} to {high}",
+                "timed",
+                fix="write another timed size, or a wider min and max",
+            )
     return Size(name, low, high, timed)
 
 
@@ -164,7 +185,12 @@ def _tolerance(top: Fields) -> Tolerance:
     fields.only(("rtol", "atol", "sum_length", "exact"))
     exact = fields.flag("exact")
     if exact and len(fields.data) > 1:
-        raise fields.bad("the tolerance is exact and has limits as well", "exact = true alone, or the limits", "exact")
+        raise fields.bad(
+            "the tolerance is exact and has limits as well",
+            "exact = true alone, or the limits",
+            "exact",
+            fix="remove exact, or the limits",
+        )
     return Tolerance(fields.number("rtol"), fields.number("atol"), fields.expression("sum_length"), exact)
 
 
@@ -174,13 +200,21 @@ def _reference(top: Fields, file: KernelFile) -> str | None:
         return None
     match = re.fullmatch(r"([\w./-]+\.py):([A-Za-z_]\w*)", text)
     if not match:
-        raise top.bad(f"the reference is {text!r}", '"module.py:function", the file beside the kernel', "reference")
+        raise top.bad(
+            f"the reference is {text!r}",
+            '"module.py:function", the file beside the kernel',
+            "reference",
+            fix='write reference = "reference.py:softmax", say',
+        )
     path: Path = file.path.parent / match[1]
     try:
         tree = ast.parse(read_file(path).decode())
     except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError) as reason:
         raise top.bad(
-            f"the reference {path} cannot be used: {reason}", "a Python file beside the kernel", "reference"
+            f"the reference {path} cannot be used: {reason}",
+            "a Python file beside the kernel",
+            "reference",
+            fix="correct that file, or the name that is written here",
         ) from None
     functions = [n.name for n in tree.body if isinstance(n, ast.FunctionDef)]
     if match[2] not in functions:
@@ -193,9 +227,14 @@ def _reference(top: Fields, file: KernelFile) -> str | None:
 
 def _aliasing(top: Fields, args: tuple[Argument, ...]) -> tuple[tuple[str, ...], ...]:
     value = top.data.get("aliasing", [])
-    buffers = [a.name for a in args if a.role is not Role.SCALAR and not a.symbol]
+    buffers = [a.name for a in args if a.role not in (Role.SCALAR, Role.NULL) and not a.symbol]
     if not isinstance(value, list) or any(not isinstance(g, list) or len(g) < 2 for g in value):
-        raise top.bad(f"aliasing is {value!r}", 'groups of two buffers or more: [["x", "y"]]', "aliasing")
+        raise top.bad(
+            f"aliasing is {value!r}",
+            'groups of two buffers or more: [["x", "y"]]',
+            "aliasing",
+            fix='write aliasing = [["x", "y"]], say: lists of names in a list',
+        )
     for name in (n for group in value for n in group):
         if name not in buffers:
             raise top.bad(

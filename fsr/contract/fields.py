@@ -11,7 +11,7 @@ from fsr.contract.read import RawContract
 from fsr.errors import ContractError
 from fsr.expressions import parse
 
-VALUE_KEYS = ("low", "high", "sorted", "nonnegative", "positive", "finite", "unique")
+VALUE_KEYS = ("low", "high", "sorted", "nonnegative", "positive", "finite", "unique", "offsets")
 
 
 class Fields:
@@ -20,7 +20,11 @@ class Fields:
     def __init__(self, raw: RawContract, data: Any, *keys: str | int) -> None:
         self.raw, self.keys = raw, keys
         if not isinstance(data, Mapping):
-            raise self.bad(f"{self.title} is {data!r}", "a table, for example {min = 0, max = 1024}")
+            raise self.bad(
+                f"{self.title} is {data!r}",
+                "a table, for example {min = 0, max = 1024}",
+                fix="write a table in its place, keys and values in braces",
+            )
         self.data: Mapping[str, Any] = data
 
     @property
@@ -28,7 +32,7 @@ class Fields:
         """The path as TOML writes it; ``the contract`` on top."""
         return ".".join(str(k) for k in self.keys) or "the contract"
 
-    def bad(self, what: str, expected: str, *keys: str | int, fix: str = "correct the contract") -> ContractError:
+    def bad(self, what: str, expected: str, *keys: str | int, fix: str) -> ContractError:
         """An error at a key of this table."""
         return ContractError(what, expected=expected, where=self.raw.where(*self.keys, *keys), fix=fix)
 
@@ -48,35 +52,45 @@ class Fields:
         """A table, {} when it is not there."""
         value = self.data.get(key, {})
         if not isinstance(value, Mapping):
-            raise self.bad(f"{key} is {value!r}", f"a table: [{key}]", key)
+            raise self.bad(f"{key} is {value!r}", f"a table: [{key}]", key, fix=f"write [{key}], and its keys below it")
         return value
 
     def text(self, key: str, default: str | None = None) -> str | None:
         """A string."""
         value = self.data.get(key, default)
         if value is not None and (not isinstance(value, str) or not value.strip()):
-            raise self.bad(f"{self.title}: {key} is {value!r}", "a text in quotes", key)
+            raise self.bad(f"{self.title}: {key} is {value!r}", "a text in quotes", key, fix=f'write {key} = "..."')
         return value
 
     def flag(self, key: str, default: bool = False) -> bool:
         """A boolean."""
         value = self.data.get(key, default)
         if not isinstance(value, bool):
-            raise self.bad(f"{self.title}: {key} is {value!r}", "true or false", key)
+            raise self.bad(
+                f"{self.title}: {key} is {value!r}", "true or false", key, fix=f"write {key} = true, or leave it out"
+            )
         return value
 
     def count(self, key: str, default: int | None = None) -> int | None:
         """A whole number, at least 0."""
         value = self.data.get(key, default)
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-            raise self.bad(f"{self.title}: {key} is {value!r}", "a whole number, at least 0", key)
+            raise self.bad(
+                f"{self.title}: {key} is {value!r}", "a whole number, at least 0", key,
+                fix=f"write {key} = 16, say: no quotes, no fraction, no expression",
+            )  # fmt: skip
         return value
 
     def number(self, key: str) -> float | None:
         """A number, at least 0."""
         value = self.data.get(key)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0):
-            raise self.bad(f"{self.title}: {key} is {value!r}", "a number, at least 0", key)
+            raise self.bad(
+                f"{self.title}: {key} is {value!r}",
+                "a number, at least 0",
+                key,
+                fix=f"write {key} = 1e-5, say: no quotes",
+            )
         return None if value is None else float(value)
 
     def expression(self, key: str, default: str | None = None, *, floating: bool = False) -> str | None:
@@ -85,6 +99,20 @@ class Fields:
             return None
         return self.as_expression(self.data.get(key, default), key, floating=floating)
 
+    def limit(self, key: str, default: str | None = None, *, floating: bool = False) -> str | tuple[str, ...] | None:
+        """A size expression, or a list of them: one for each element along the last extent of a buffer."""
+        value = self.data.get(key)
+        if not isinstance(value, list):
+            return self.expression(key, default, floating=floating)
+        if not value:
+            raise self.bad(
+                f"{self.title}: {key} is an empty list",
+                f"one {key} for each element of the last extent",
+                key,
+                fix=f"write one {key} for all, or leave it out",
+            )
+        return tuple(self.as_expression(part, key, floating=floating) for part in value)
+
     def as_expression(self, value: Any, *keys: str | int, floating: bool = False) -> str:
         """A TOML value as the text of a size expression, checked to be one."""
         if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -92,6 +120,7 @@ class Fields:
                 f"{self.title}: {'.'.join(map(str, keys))} is {value!r}",
                 'a number or an expression such as "4 * n"',
                 *keys,
+                fix='write a number without quotes, or in quotes what it is made of: "4 * n"',
             )
         text = repr(value) if isinstance(value, float) else str(value)
         self.checked(text, *keys, floating=floating)
@@ -115,14 +144,17 @@ class Fields:
         value = self.data.get(key, [])
         parts = value if isinstance(value, list) else [value]
         if any(not isinstance(p, int) or isinstance(p, bool) or p < 0 for p in parts):
-            raise self.bad(f"{self.title}: {key} is {value!r}", "a whole number or a list of them", key)
+            raise self.bad(
+                f"{self.title}: {key} is {value!r}", "a whole number or a list of them", key,
+                fix=f"write {key} = 1024, say, or {key} = [512, 1024]",
+            )  # fmt: skip
         return tuple(parts)
 
     def texts(self, key: str, example: str) -> tuple[str, ...]:
         """A list of texts; () when not there. ``example``: as the error shows it."""
         value = self.data.get(key, [])
         if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-            raise self.bad(f"{key} is {value!r}", f"a list of texts, for example {example}", key)
+            raise self.bad(f"{key} is {value!r}", "a list of texts", key, fix=f"write {key} = {example}, say")
         return tuple(value)
 
 
@@ -137,14 +169,48 @@ def relocated(fault: ContractError, where: str) -> ContractError:
     return ContractError(fault.what, expected=fault.expected, where=where, fix=fault.fix)
 
 
-def constraints_of(fields: Fields, floating: bool) -> Constraints:
-    """What values an argument's table allows."""
-    return Constraints(
-        low=fields.expression("low", floating=floating),
-        high=fields.expression("high", floating=floating),
+def constraints_of(fields: Fields, floating: bool, value: str | tuple[str, ...] | None = None) -> Constraints:
+    """What values an argument's table allows. ``value``: what every element holds, or each along the last extent.
+    Raises ContractError."""
+    offsets = fields.expression("offsets")
+    if offsets is not None:
+        return _offsets_of(fields, offsets)
+    low = fields.limit("low", floating=floating) if value is None else value
+    high = fields.limit("high", floating=floating) if value is None else value
+    found = Constraints(
+        low=_furthest(low, "min"),
+        high=_furthest(high, "max"),
         sorted=fields.flag("sorted"),
         nonnegative=fields.flag("nonnegative"),
         positive=fields.flag("positive"),
         finite=fields.flag("finite", True),
         unique=fields.flag("unique"),
+        lows=low if isinstance(low, tuple) else (),
+        highs=high if isinstance(high, tuple) else (),
     )
+    for key in ("sorted", "unique"):
+        if found.by_element and getattr(found, key):
+            raise fields.bad(
+                f"{fields.title} is {key}, and its elements have limits of their own", f"{key} or lists, not both", key,
+                fix=f"remove {key}, or say one low and one high",
+            )  # fmt: skip
+    return found
+
+
+def _furthest(limit: str | tuple[str, ...] | None, function: str) -> str | None:
+    if not isinstance(limit, tuple):
+        return limit
+    different = tuple(dict.fromkeys(limit))
+    return different[0] if len(different) == 1 else f"{function}({', '.join(different)})"
+
+
+def _offsets_of(fields: Fields, offsets: str) -> Constraints:
+    """Of an array that ascends from 0 to a size expression: nothing is said beside that."""
+    others = [key for key in (*VALUE_KEYS, "value") if key in fields.data and key != "offsets"]
+    if others:
+        raise fields.bad(
+            f"{fields.title} has offsets, and {others[0]} beside them",
+            "offsets alone: they ascend from 0 to what is said, and no others are tested", others[0],
+            fix=f"remove {others[0]}",
+        )  # fmt: skip
+    return Constraints(low="0", high=offsets, sorted=True, offsets=offsets)

@@ -10,7 +10,7 @@ from fsr.contract.fields import Fields, did_you_mean
 from fsr.contract.model import Argument
 from fsr.expressions import is_floating, replaced
 from fsr.hardware.c_types import BY_DTYPE
-from fsr.records import STEP, Launch, Plan, ScalarArgument, Scratch
+from fsr.records import NULL, STEP, Launch, Plan, ScalarArgument, Scratch
 from fsr.source.entry import spelt_out
 from fsr.source.signature import Signature
 
@@ -26,9 +26,10 @@ def plan_of(top: Fields, signatures: Mapping[str, Signature], main: str, args: t
     scratch = tuple(_scratch(top, name, value) for name, value in top.table("scratch").items())
     for one in scratch:
         if any(a.name == one.name for a in args):
-            raise top.bad(f"{one.name} is an argument and a scratch buffer", "another name", "scratch", one.name)
+            raise top.bad(f"{one.name} is an argument and a scratch buffer", "another name", "scratch", one.name,
+                          fix="rename the scratch buffer, here and in the args of launches")  # fmt: skip
     if isinstance(data, list):
-        known = {a.name for a in args if not a.symbol} | {s.name for s in scratch}
+        known = {a.name for a in args if not a.symbol} | {s.name for s in scratch} | {NULL}
         launches = tuple(_plan_launch(top, d, i, main, signatures, known) for i, d in enumerate(data))
     else:
         fields = Fields(top.raw, data, "launch")
@@ -65,7 +66,9 @@ def _dimensions(fields: Fields, key: str) -> tuple[str, str, str]:
         )
     parts = fields.expressions(key)
     if not 1 <= len(parts) <= 3:
-        raise fields.bad(f"{key} has {len(parts)} dimensions", "one to three: x, y, z", key)
+        raise fields.bad(
+            f"{key} has {len(parts)} dimensions", "one to three: x, y, z", key, fix=f"write {key} = [16, 16], say"
+        )
     x, y, z = (*parts, "1", "1")[:3]
     return x, y, z
 
@@ -82,16 +85,18 @@ def _plan_launch(
         raise fields.bad(
             f"the launch of {entry} passes {len(given) if isinstance(given, list) else given!r} arguments",
             f"{len(params)}: {', '.join(p.name for p in params)}", "args",
+            fix="write one for each parameter, in the kernel's order: the name of an argument or scratch buffer, a "
+            f'number or an expression, or "{NULL}" for a null pointer',
         )  # fmt: skip
     found: list[str | ScalarArgument] = []
     for arg, param in zip(given, params, strict=True):
-        if isinstance(arg, Mapping):
+        if isinstance(arg, Mapping) and not param.pointer:
             inner = Fields(top.raw, arg, "launch", index, "args")
             inner.only(("dtype", "value"))
             dtype = inner.text("dtype", param.dtype) or "int32"
             value = inner.as_expression(arg.get("value"), "value", floating=is_floating(dtype))
             found.append(ScalarArgument(dtype, value))
-        elif isinstance(arg, str) and arg in named:
+        elif isinstance(arg, str) and arg in named and (arg != NULL or param.pointer):
             found.append(arg)
         elif not param.pointer and isinstance(arg, str | int | float):
             dtype = param.dtype or "int32"
@@ -99,9 +104,17 @@ def _plan_launch(
         else:
             raise fields.bad(
                 f"the launch of {entry} passes {arg!r} for {param.name}", "one of: " + ", ".join(sorted(named)), "args",
-                fix=did_you_mean(str(arg), sorted(named)),
+                fix=_instead_of(arg, sorted(named)),
             )  # fmt: skip
     return _launch(fields, entry, tuple(found))
+
+
+def _instead_of(arg: Any, named: list[str]) -> str:
+    """What to write for what a launch passes for a pointer."""
+    number = arg.get("value") if isinstance(arg, Mapping) else arg
+    if str(number) in ("0", "NULL", "nullptr"):
+        return f'write "{NULL}" for a null pointer'
+    return did_you_mean(str(arg), named)
 
 
 def _scratch(top: Fields, name: str, data: Any) -> Scratch:
@@ -110,7 +123,10 @@ def _scratch(top: Fields, name: str, data: Any) -> Scratch:
     dtype = fields.text("dtype")
     if dtype not in BY_DTYPE:
         raise fields.bad(
-            f"the scratch buffer {name} has the dtype {dtype!r}", "one of: " + ", ".join(BY_DTYPE), "dtype"
+            f"the scratch buffer {name} has the dtype {dtype!r}",
+            "one of: " + ", ".join(BY_DTYPE),
+            "dtype",
+            fix='write dtype = "float32", say',
         )
     count = fields.expression("count")
     if count is None:

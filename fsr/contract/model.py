@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fsr.errors import ContractError
 from fsr.expressions import Number, evaluate, evaluate_int, names
 from fsr.hardware.limits import MAX_REPEATS
-from fsr.records import STEP, ConcreteLaunch, Dim3, Launch, Plan, Role, ScalarValue
+from fsr.records import NULL, NULL_POINTER, STEP, ConcreteLaunch, Dim3, Launch, Plan, Role, ScalarValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,11 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """What values an argument may hold. ``low``/``high``: inclusive size expressions (index bounds, say)."""
+    """What values an argument may hold. ``low``/``high``: inclusive size expressions (index bounds, say).
+
+    ``lows``/``highs``: of a buffer, the same for each element along its last extent; ``low`` and ``high`` then reach as
+    far as the furthest of them. ``offsets``: each line of the last extent ascends from 0 to this size expression;
+    ``low``, ``high`` and ``sorted`` say as much of it as they can then."""
 
     low: str | None = None
     high: str | None = None
@@ -33,16 +37,36 @@ class Constraints:
     positive: bool = False
     finite: bool = True  # False: inf and NaN are defined inputs and are tested
     unique: bool = False
+    lows: tuple[str, ...] = ()
+    highs: tuple[str, ...] = ()
+    offsets: str | None = None
+
+    @property
+    def by_element(self) -> bool:
+        """Whether limits differ along the last extent."""
+        return bool(self.lows or self.highs)
+
+    @property
+    def whole(self) -> bool:
+        """Whether an array of such values is made as a whole: no element can be told from its place alone."""
+        return self.sorted or self.unique or self.by_element
+
+    def of_element(self, number: int) -> Constraints:
+        """Those of one element along the last extent."""
+        low = self.lows[number] if self.lows else self.low
+        high = self.highs[number] if self.highs else self.high
+        return replace(self, low=low, high=high, lows=(), highs=())
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
     """One kernel parameter, in the kernel's order.
 
-    dtype: NumPy name, or 'bfloat16'. shape: size expressions, outermost first, row-major; () for scalars.
-    value: for a scalar, a size expression or number; None means drawn from the constraints per case.
-    alignment: bytes that every caller promises for the pointer (at least the element size). symbol: for what is no
-    parameter but a ``__constant__`` variable that host code fills before it launches, its name; '' for a parameter.
+    dtype: NumPy name, or 'bfloat16'. role: Role.NULL where callers pass a null pointer, of which nothing else is said.
+    shape: size expressions, outermost first, row-major; () for scalars. value: for a scalar, a size expression or
+    number; None means drawn from the constraints per case. alignment: bytes that every caller promises for the pointer
+    (at least the element size). symbol: for what is no parameter but a ``__constant__`` variable that host code fills
+    before it launches, its name; '' for a parameter.
     """
 
     name: str
@@ -105,23 +129,34 @@ class Contract:
         return tuple(flag[2:].strip() for flag in self.plan.flags if flag.startswith("-D"))
 
     def argument(self, name: str) -> Argument:
-        """The argument of that name. Raises KeyError."""
+        """The argument of that name, or the null pointer that a launch passes under :data:`NULL`. Raises KeyError."""
         for argument in self.args:
             if argument.name == name:
                 return argument
+        if name == NULL:
+            return Argument(NULL, "uint8", Role.NULL)
         raise KeyError(name)
 
     def buffers(self) -> tuple[Argument, ...]:
-        """The pointer arguments and ``__constant__`` variables, in order."""
-        return tuple(a for a in self.args if a.role is not Role.SCALAR)
+        """The pointer arguments that point to something and ``__constant__`` variables, in order."""
+        return tuple(a for a in self.args if a.role not in (Role.SCALAR, Role.NULL))
 
     def drawn(self) -> tuple[Argument, ...]:
         """The arguments whose values tests draw: those that are read, unless an expression says what they are."""
-        return tuple(a for a in self.args if a.role is not Role.OUT and a.value is None)
+        return tuple(a for a in self.args if a.role not in (Role.OUT, Role.NULL) and a.value is None)
 
     def passed(self) -> tuple[Argument, ...]:
         """The arguments that a launch passes, in the kernel's order."""
         return tuple(a for a in self.args if not a.symbol)
+
+    def nulls(self, plan: Plan) -> frozenset[str]:
+        """What the launches of a plan pass by name that is a null pointer."""
+        taken = {a.name for a in self.args if a.role is not Role.NULL} | {s.name for s in plan.scratch}
+        return frozenset({a.name for a in self.args if a.role is Role.NULL} | {NULL}) - taken
+
+    def names_for(self, plan: Plan) -> frozenset[str]:
+        """What the launches of a plan may pass by name."""
+        return frozenset(a.name for a in self.passed()) | {s.name for s in plan.scratch} | {NULL}
 
     def symbols(self) -> tuple[Argument, ...]:
         """The ``__constant__`` variables that host code fills."""
@@ -148,6 +183,7 @@ def concrete_launches(
     empty grid is dropped: nothing to do (CUDA refuses it).
     """
     found = []
+    scalars = {**dict.fromkeys(contract.nulls(plan), NULL_POINTER), **scalars}
     for launch in plan.launches:
         shapes = _shapes(launch, sizes)
         steps = _some(shapes) if some else dict.fromkeys(shapes, 1)

@@ -83,6 +83,8 @@ def size_row(size: Size) -> str:
 
 def argument_row(argument: Argument) -> str:
     """One line of [args]."""
+    if argument.role is Role.NULL:
+        return inline([("null", "true")])
     rows = [("symbol", quoted(argument.symbol))] if argument.symbol else []
     rows += [("dtype", quoted(argument.dtype))]
     if argument.role is not Role.SCALAR:
@@ -92,10 +94,11 @@ def argument_row(argument: Argument) -> str:
     if argument.alignment:
         rows.append(("alignment", str(argument.alignment)))
     limits = argument.constraints
-    for key in ("low", "high"):
-        text = getattr(limits, key)
+    if limits.offsets is not None:
+        return inline([*rows, ("offsets", number_or_text(limits.offsets))])
+    for key, text, each in (("low", limits.low, limits.lows), ("high", limits.high, limits.highs)):
         if text is not None:
-            rows.append((key, number_or_text(text)))
+            rows.append((key, listed(each) if each else number_or_text(text)))
     rows += [(k, "true") for k in ("sorted", "nonnegative", "positive", "unique") if getattr(limits, k)]
     if not limits.finite:
         rows.append(("finite", "false"))

@@ -14,7 +14,7 @@ from fsr.errors import ContractError, SourceError
 from fsr.expressions import is_floating, parse
 from fsr.files import Unreadable, read_file
 from fsr.hardware.c_types import BY_DTYPE
-from fsr.records import Launch, Plan, ScalarArgument, Scratch
+from fsr.records import NULL, Launch, Plan, ScalarArgument, Scratch
 
 MOST_LAUNCHES = 256
 
@@ -70,7 +70,7 @@ class _Reader:
         rows = self.list(data, "launches", "the plan")
         if not 1 <= len(rows) <= MOST_LAUNCHES:
             raise _bad(self.path, f"has {len(rows)} launches", f"1 to {MOST_LAUNCHES}")
-        known = arguments | {s.name for s in scratch}
+        known = arguments | {s.name for s in scratch} | {NULL}
         launches = tuple(self.launch(row, f"launch {i}", known) for i, row in enumerate(rows))
         flags = self.list(data, "flags", "the plan")
         if not all(isinstance(f, str) and f.isprintable() for f in flags):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from fsr.contract.fields import VALUE_KEYS, Fields, constraints_of, did_you_mean
@@ -109,7 +109,12 @@ def stated_symbols(
         )  # fmt: skip
     total = sum(math.prod(map(int, a.shape)) * BY_DTYPE[a.dtype].bytes for a in found)
     if total > CONSTANT_BYTES:
-        raise top.bad(f"the __constant__ variables take {total} bytes", f"at most {CONSTANT_BYTES}", "args")
+        raise top.bad(
+            f"the __constant__ variables take {total} bytes",
+            f"at most {CONSTANT_BYTES}",
+            "args",
+            fix="correct the shapes that are stated: CUDA has no more",
+        )
     return tuple(found)
 
 
@@ -126,7 +131,12 @@ def _symbol(top: Fields, name: str, data: Any, symbols: Mapping[str, Symbol], si
             fix=did_you_mean(wanted, list(symbols)),
         )  # fmt: skip
     if fields.text("role", "in") != "in":
-        raise fields.bad(f"the __constant__ variable {name} has the role {fields.text('role')!r}", '"in"', "role")
+        raise fields.bad(
+            f"the __constant__ variable {name} has the role {fields.text('role')!r}",
+            '"in"',
+            "role",
+            fix="remove role: kernels cannot write it",
+        )
     dtype = fields.text("dtype") or symbol.variable.dtype
     if dtype not in BY_DTYPE:
         raise fields.bad(
@@ -136,13 +146,17 @@ def _symbol(top: Fields, name: str, data: Any, symbols: Mapping[str, Symbol], si
     shape = fields.expressions("shape") if "shape" in fields.data else symbol.shape
     if shape is None or not all(text.isdigit() for text in shape):
         raise fields.bad(
-            f"the shape of the __constant__ variable {name} is not known", "shape = [17], numbers", "shape"
+            f"the shape of the __constant__ variable {name} is not known",
+            "shape = [17], numbers",
+            "shape",
+            fix="write the numbers that its declaration comes to",
         )
-    constraints = constraints_of(fields, is_floating(dtype))
     own = name if not symbol.variable.extents and name in sizes else None
-    value = fields.expression("value", own, floating=is_floating(dtype))
-    if value is not None:
-        constraints = replace(constraints, low=value, high=value)
-    elif not is_floating(dtype) and (constraints.low is None or constraints.high is None):
-        raise fields.bad(f"the integers of the __constant__ variable {name} have no limits", "low and high, or value")
+    constraints = constraints_of(fields, is_floating(dtype), fields.limit("value", own, floating=is_floating(dtype)))
+    if not is_floating(dtype) and (constraints.low is None or constraints.high is None):
+        raise fields.bad(
+            f"the integers of the __constant__ variable {name} have no limits",
+            "low and high, or value",
+            fix=f'write {name} = {{low = 0, high = 100}}, or {name} = {{value = "n"}}',
+        )
     return Argument(name, dtype, Role.IN, tuple(shape), None, 0, constraints, symbol.variable.name)

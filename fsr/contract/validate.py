@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from fsr.contract.fields import relocated
-from fsr.contract.model import Contract, at_ends, dim3, repeats_of
+from fsr.contract.model import Argument, Contract, at_ends, dim3, repeats_of
 from fsr.errors import ContractError
 from fsr.expressions import evaluate, evaluate_int, is_floating, parse
+from fsr.hardware.c_types import BY_DTYPE
 from fsr.records import STEP, Launch, Role
 
 MAX_BLOCK = (1024, 1024, 64)
@@ -94,14 +96,49 @@ def _arguments(contract: Contract, sizes: Mapping[str, int], label: str, place: 
             )  # fmt: skip
         if argument.value is not None:
             _number(argument.value, sizes, place("args", argument.name, "value"), is_floating(argument.dtype))
-        spot, kind = place("args", argument.name, "low"), is_floating(argument.dtype)
-        low, high = argument.constraints.low, argument.constraints.high
-        ends = [None if e is None else _number(e, sizes, spot, kind) for e in (low, high)]
+        _limits(argument, extents, sizes, label, place)
+
+
+def _limits(argument: Argument, extents: list[int], sizes: Mapping[str, int], label: str, place: Where) -> None:
+    spot, rules, name = partial(place, "args", argument.name), argument.constraints, argument.name
+    if rules.offsets is not None:
+        _offsets(argument, sizes, label, spot("offsets"))
+        return
+    for key, each in (("low", rules.lows), ("high", rules.highs)):
+        if each and len(each) != (extents[-1] if extents else 1):
+            raise ContractError(
+                f"{name} has {len(each)} numbers for {'value' if rules.lows == rules.highs else key} along its last "
+                f"extent, which is {extents[-1] if extents else 1} at {label}",
+                expected="as many as the last extent, or one for all", where=spot(key),
+                fix="correct the list, or the shape",
+            )  # fmt: skip
+    several = range(max(len(rules.lows), len(rules.highs)))
+    for one, title in [(rules.of_element(n), f"{name}[..., {n}]") for n in several] or [(rules, name)]:
+        ends = [
+            None if e is None else _number(e, sizes, spot("low"), is_floating(argument.dtype))
+            for e in (one.low, one.high)
+        ]
         if ends[0] is not None and ends[1] is not None and ends[0] > ends[1] and math.prod(extents) > 0:
             raise ContractError(
-                f"the values of {argument.name} go from {ends[0]} to {ends[1]} at {label}",
-                expected="low at most high", where=place("args", argument.name, "low"), fix="correct the limits",
+                f"the values of {title} go from {ends[0]} to {ends[1]} at {label}",
+                expected="low at most high", where=spot("low"), fix="correct the limits",
             )  # fmt: skip
+
+
+def _offsets(argument: Argument, sizes: Mapping[str, int], label: str, spot: str) -> None:
+    if not _integral(argument.dtype):
+        raise ContractError(
+            f"the offsets {argument.name} are {argument.dtype}", expected="an array of integers", where=spot,
+            fix="remove offsets",
+        )  # fmt: skip
+    total = _at(str(argument.constraints.offsets), sizes, spot)
+    most = 2 ** (8 * BY_DTYPE[argument.dtype].bytes - argument.dtype.startswith("int")) - 1
+    if not 0 <= total <= most:
+        raise ContractError(
+            f"the offsets {argument.name} end at {total:,} at {label}",
+            expected=f"0 to {most:,}, which {argument.dtype} holds", where=spot,
+            fix="correct offsets, or lower max of its sizes",
+        )  # fmt: skip
 
 
 def _launch(contract: Contract, launch: Launch, index: int, sizes: Mapping[str, int], label: str, place: Where) -> None:

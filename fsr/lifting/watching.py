@@ -36,8 +36,9 @@ from fsr.lifting.sampling import (
 from fsr.lifting.signs import BITS, FLOATS, Signs
 from fsr.lifting.written import cells_about_edges, untouched_cells, written_cells
 from fsr.records import Candidate, Case, FaultKind, Role, ScalarArgument
+from fsr.testgen.bounds import float_bounds, integer_bounds
 from fsr.testgen.placing import place
-from fsr.testgen.values import CaseData, build, float_bounds, integer_bounds
+from fsr.testgen.values import CaseData, build
 
 Array = np.ndarray[Any, Any]
 Ints = np.ndarray[Any, np.dtype[np.int64]]

@@ -156,7 +156,7 @@ def _plan(file: str, base: Candidate, contract: Contract) -> Plan:
             parse(scratch.count)
     except (FsrError, ValueError) as fault:
         raise Unusable("bad plan", str(fault).split("\n")[0][:200]) from None
-    known = {a.name for a in contract.passed()} | {s.name for s in plan.scratch}
+    known = contract.names_for(plan)
     unknown = [a for x in plan.launches for a in x.args if isinstance(a, str) and a not in known]
     if unknown or not plan.launches or any(len(x.args) == 0 for x in plan.launches):
         raise Unusable("bad plan", f"the argument {unknown[0]!r} is not known" if unknown else "no arguments")

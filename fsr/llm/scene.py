@@ -87,6 +87,9 @@ def contract_words(contract: Contract) -> str:
         if a.role is Role.SCALAR:
             lines.append(f"- {a.name}: {a.dtype} scalar" + (f" = {a.value}" if a.value else ""))
             continue
+        if a.role is Role.NULL:
+            lines.append(f"- {a.name}: a pointer that is always null")
+            continue
         shape = " x ".join(a.shape) or "1"
         if a.symbol:
             lines.append(

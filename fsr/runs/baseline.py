@@ -8,6 +8,7 @@ from collections.abc import Callable
 from fsr.errors import BaselineError, BudgetError
 from fsr.evaluation.faults import outcome_of_fault
 from fsr.evaluation.spec import BaselineReport, SessionSpec
+from fsr.records import OTHER_AT
 from fsr.runs.awaiting import completed
 from fsr.runs.budget import rounded_up
 from fsr.runs.kernel import Kernel
@@ -21,6 +22,7 @@ NEEDED = 4.0  # what a run needs is at least this much of what testing the origi
 # How compilers name a line of the unit they were given: NVRTC and nvcc, clang and g++.
 _COMPILERS_LINE = re.compile(r"\bcandidate\.cu(?:\((\d+)\)|:(\d+)(?::\d+)?)")
 _LINE = re.compile(r"\bline (\d+)\b")
+_OTHERS_LINE = re.compile(rf"{OTHER_AT} (\d+)\b")
 
 
 def qualify(
@@ -60,9 +62,15 @@ def _report(result: object, seconds: float) -> BaselineReport:
     return result
 
 
+def with_users_place(detail: str, kernel: Kernel) -> str:
+    """The detail of a fault with the place of its other access in the user's file."""
+    return _OTHERS_LINE.sub(lambda found: f"the other at {kernel.unit.where(int(found[1]))}", detail)
+
+
 def in_users_lines(error: BaselineError, kernel: Kernel) -> BaselineError:
     """The error with lines of the unit that was compiled replaced by the user's file and line."""
     what = _COMPILERS_LINE.sub(lambda found: kernel.unit.where(int(found[1] or found[2])), error.what)
+    what = with_users_place(what, kernel)
     where = _LINE.sub(lambda found: kernel.unit.where(int(found[1])), error.where)
     lacking = found_with_i(kernel.unit, what)
     fix = f"{lacking}; else: {error.fix}" if lacking else error.fix

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from fsr.cache.digest import json_digest, text_digest
 from fsr.contract.load import load_file
-from fsr.contract.model import Contract
+from fsr.contract.model import Argument, Contract
 from fsr.errors import SourceError
 from fsr.given import as_key, checked_define, checked_folder
 from fsr.identity import to_json
-from fsr.records import Candidate
+from fsr.records import Candidate, Json
 from fsr.runs.options import RefineOptions
 from fsr.source.cut import DeviceUnit
 from fsr.source.file import KernelFile
@@ -69,10 +69,20 @@ class Kernel:
         data = to_json(self.contract)
         assert isinstance(data, dict)
         data.pop("origin")
-        data["args"] = [{k: v for k, v in to_json(a).items() if k != "symbol" or v} for a in self.contract.args]  # type: ignore[union-attr]
+        data["args"] = [_told(a) for a in self.contract.args]
         if not data["include_dirs"]:
             data.pop("include_dirs")
         return json_digest(data)
+
+
+def _told(argument: Argument) -> dict[str, Json]:
+    """An argument without what it does not say and contracts once had no word for: they keep their digest."""
+    found = to_json(argument)
+    assert isinstance(found, dict)
+    rules = found["constraints"]
+    assert isinstance(rules, dict)
+    found["constraints"] = {k: v for k, v in rules.items() if k not in ("lows", "highs", "offsets") or v}
+    return {k: v for k, v in found.items() if k != "symbol" or v}
 
 
 def load_kernel(

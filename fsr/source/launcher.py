@@ -9,7 +9,7 @@ from typing import Protocol
 from fsr.expressions import names
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import STATIC_SHARED_BYTES
-from fsr.records import STEP, Launch, Plan, Role, Scratch
+from fsr.records import NULL, STEP, Launch, Plan, Role, Scratch
 from fsr.source.entry import function_name, template_arguments
 from fsr.source.form import KernelForm
 from fsr.source.promises import PromisedArgument, Promises, conditions, in_c
@@ -148,11 +148,14 @@ def _parameters(launch: Launch, forms: Forms) -> dict[int, str]:
 
 
 def _own_type(argument: PromisedArgument, plan: Plan, forms: Forms) -> str | None:
-    """The type that the original takes a buffer of vectors or records as; None where it takes the elements."""
+    """The type that the original takes a null pointer, or a buffer of vectors or records as; None where it takes the
+    elements."""
     plain = BY_DTYPE[argument.dtype].spelling
     for launch in plan.launches if argument.role is not Role.SCALAR else ():
         for n, text in _parameters(launch, forms).items():
             named = launch.args[n] == argument.name if n < len(launch.args) else False
+            if named and argument.role is Role.NULL:
+                return text
             if named and re.fullmatch(r"\w+[1-4]", _pointed_to(text)) and _pointed_to(text) != plain:
                 return text
     return None
@@ -183,6 +186,9 @@ def _passed(launch: Launch, types: Mapping[str, str], scratch: Container[str], f
     for n, arg in enumerate(launch.args):
         if not isinstance(arg, str):
             yield f"({BY_DTYPE[arg.dtype].spelling}){in_c(arg.value)}"
+            continue
+        if arg == NULL and arg not in types:
+            yield "nullptr"
             continue
         given, text = types.get(arg, ""), f"{arg}_buffer" if arg in scratch else arg
         wanted = told.get(n, given)

@@ -70,10 +70,11 @@ def conditions(promises: Promises, known: Mapping[str, str]) -> list[str]:
 
     ``known``: the sizes that the launcher knows, each with the argument that holds it, if any; what depends on another
     cannot be checked and is left out, as is what lies in memory. Ranges of sizes and scalars, scalars that hold a size,
-    alignments, and buffers that may not overlap."""
+    pointers that are null, alignments, and buffers that may not overlap."""
     return [
         *(text for size in promises.sizes if size.name in known for text in _range(size)),
         *(text for a in promises.passed() if a.role is Role.SCALAR for text in _scalar(a, known)),
+        *(f"{a.name} == nullptr" for a in promises.passed() if a.role is Role.NULL),
         *(f"(size_t){a.name} % {a.alignment} == 0" for a in _buffers(promises) if a.alignment > 1),
         *_apart(promises, known),
     ]
@@ -114,7 +115,7 @@ HALVES = frozenset({"float16", "bfloat16"})
 
 
 def _buffers(promises: Promises) -> list[PromisedArgument]:
-    return [a for a in promises.passed() if a.role is not Role.SCALAR]
+    return [a for a in promises.passed() if a.role not in (Role.SCALAR, Role.NULL)]
 
 
 def _apart(promises: Promises, known: Mapping[str, str]) -> Iterator[str]:

@@ -13,11 +13,11 @@ import numpy as np
 from fsr.contract.model import Contract
 from fsr.records import Candidate, Case, Role
 from fsr.testgen import families
+from fsr.testgen.bounds import has_limits
 from fsr.testgen.cases import HOST_ELEMENTS, cases_at, families_of
 from fsr.testgen.draws import TABLE
 from fsr.testgen.fitting import named_in
 from fsr.testgen.numbers import literals, numbers, products, values
-from fsr.testgen.values import has_limits
 
 MOST_NUMBERS, MOST_VALUES = 6, 4
 MOST_WHOLE, MODEST, TOGETHER = 8, 1 << 16, 2  # whole numbers of either kind; larger ones are no tiles; cases of all

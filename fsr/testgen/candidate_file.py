@@ -5,7 +5,7 @@
     // block: 32 8
     // shared: 4 * cols
     // entry: gemm<16>
-    // args: x y rows cols mark    contract arguments and scratch, in the kernel's order
+    // args: x y rows cols mark    contract arguments and scratch, in the kernel's order; null is a null pointer
     // scratch: mark int32 rows    name, dtype, count, and 'zeroed' where it is; may come several times
     // repeat: steps               how often it is launched in a row; 'step' in a scalar counts from 0
     // launch: entry | grid | block | shared | args     instead of the above, once for each launch of a plan;
@@ -19,7 +19,7 @@ alone: its type is then the kernel's parameter's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -91,7 +91,7 @@ def candidate_of(text: str, contract: Contract, where: str) -> Candidate:
 def _sizes_typed(plan: Plan, text: str, contract: Contract) -> Plan:
     """The plan with sizes that are passed by name as scalars of their parameters' types; names that are passed where
     the kernel has no number stay, for the error that they are worth."""
-    known = {*(a.name for a in contract.passed()), *(s.name for s in plan.scratch)}
+    known = contract.names_for(plan)
     sizes = {s.name for s in contract.sizes} - known
     if not any(a in sizes for launch in plan.launches for a in launch.args if isinstance(a, str)):
         return plan
@@ -125,7 +125,7 @@ def stated_plan(text: str, contract: Contract, where: str) -> Plan | None:
 def fitting_plan(plan: Plan, contract: Contract, where: str) -> Plan:
     """The plan, if it can be launched with what the contract has at every size that it allows; ``where``: what an error
     calls the candidate. Raises UsageError and ContractError."""
-    known = [*(a.name for a in contract.passed()), *(s.name for s in plan.scratch)]
+    known = contract.names_for(plan)
     unknown = [a for launch in plan.launches for a in launch.args if isinstance(a, str) and a not in known]
     if unknown:
         raise _unknown(unknown[0], known, [s.name for s in contract.sizes], where)
@@ -140,7 +140,7 @@ def fitting_plan(plan: Plan, contract: Contract, where: str) -> Plan:
     return plan
 
 
-def _unknown(passed: str, known: list[str], sizes: list[str], where: str) -> UsageError:
+def _unknown(passed: str, known: Iterable[str], sizes: list[str], where: str) -> UsageError:
     """The error for a word among the arguments of a launch that names none."""
     number = passed if passed in sizes else "n + 1" if not sizes else f"{sizes[0]} + 1"
     spelled = f"int32={_tight(number)}"

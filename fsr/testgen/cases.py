@@ -18,9 +18,9 @@ from fsr.contract.model import Argument, Contract, Size
 from fsr.hardware.dtypes import float_limits, is_float, numpy_dtype
 from fsr.records import Candidate, Case, CaseKind, Plan
 from fsr.testgen import families
+from fsr.testgen.bounds import is_free
 from fsr.testgen.fitting import clip, elements, fit, halved, named_in, room
 from fsr.testgen.numbers import folded, numbers, products
-from fsr.testgen.values import is_free
 
 GPU_ELEMENTS = 1 << 18
 HOST_ELEMENTS = 1 << 14

@@ -12,6 +12,7 @@ from fsr.contract.model import Argument, Contract, Size
 from fsr.hardware.dtypes import is_float, numpy_dtype
 from fsr.records import Case, CaseKind, Role
 from fsr.testgen import corners, families
+from fsr.testgen.bounds import has_ends, has_limits, integer_bounds
 from fsr.testgen.cases import new_case, stream
 from fsr.testgen.echoes import ECHO, KNOWN, sources
 from fsr.testgen.families import CLOSE, MOTLEY
@@ -19,7 +20,6 @@ from fsr.testgen.fitting import clip, elements, fit, named_in
 from fsr.testgen.large import brim_cases, grown
 from fsr.testgen.relations import related_sizes
 from fsr.testgen.spread import sizes_together, spread_sizes
-from fsr.testgen.values import has_ends, has_limits, integer_bounds
 
 STRUCTURED_ELEMENTS = 1 << 17  # past what 16 bits count
 EDGES_ELEMENTS = 1 << 13

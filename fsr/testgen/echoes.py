@@ -31,7 +31,7 @@ def sources(contract: Contract) -> dict[str, Argument]:
     fewest."""
     sizes = {size.name: size.maximum for size in contract.sizes}
     inputs = [a for a in contract.buffers() if a.role is Role.IN and a.value is None and a.shape]
-    whole = [a for a in inputs if numpy_dtype(a.dtype).kind in "iu" and not a.constraints.unique]
+    whole = [a for a in inputs if numpy_dtype(a.dtype).kind in "iu" and not _apart(a)]
     found: dict[str, Argument] = {}
     for argument in whole:
         alike = [a for a in whole if a.dtype == argument.dtype]
@@ -39,6 +39,12 @@ def sources(contract: Contract) -> dict[str, Argument]:
         if first is not argument:
             found[argument.name] = first
     return found
+
+
+def _apart(argument: Argument) -> bool:
+    """Whether its values follow rules that those of another do not."""
+    rules = argument.constraints
+    return rules.unique or rules.by_element or rules.offsets is not None
 
 
 def planted(source: Array, known: Sequence[int], rng: np.random.Generator) -> Array:

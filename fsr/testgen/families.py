@@ -261,10 +261,11 @@ def ends(low: Iterable[str]) -> str:
 
 
 def end(family: str, argument: str, limits: tuple[float, float]) -> float | None:
-    """The end at which an argument with limits stands; None in families that have none, and without both limits."""
+    """The end at which an argument with limits stands, or an element of one (``box[2]``); None in families that have
+    none, and without both limits."""
     if not family.startswith(ENDS) or not all(map(math.isfinite, limits)):
         return None
-    return limits[argument not in family.partition(":")[2].split(",")]
+    return limits[argument.partition("[")[0] not in family.partition(":")[2].split(",")]
 
 
 def among(numbers: Iterable[float]) -> tuple[str, str]:

@@ -8,7 +8,6 @@ that cancellation is forgiven where every correct kernel suffers from it, and no
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,10 +19,11 @@ import numpy as np
 from fsr.contract.model import Contract
 from fsr.hardware.dtypes import doubled, float_limits, is_float
 from fsr.records import Case, Role
+from fsr.testgen.bounds import element_bounds
 from fsr.testgen.noise import Noise
 from fsr.testgen.parts import Part
 from fsr.testgen.reference import reference_outputs, widened_data
-from fsr.testgen.values import Array, CaseData, build, float_bounds, outputs, same_bits
+from fsr.testgen.values import Array, CaseData, build, outputs, same_bits
 
 Run = Callable[[Case, CaseData], Mapping[str, Array]]
 """Runs a kernel once from that data; returns its output buffers (at least), as new arrays."""
@@ -274,9 +274,9 @@ def _inside(contract: Contract, case: Case, name: str, array: Array, moved: Arra
     """What was moved, but the other way where that led out of the limits: an element that stays gives no sample, and
     where all are at an end, none would tell how large the terms are that cancel there."""
     argument = contract.argument(name)
-    low, high = float_bounds(argument, case.size_map())
+    low, high = element_bounds(argument, case.size_map())
     found = moved
-    if (low, high) != (-math.inf, math.inf):
+    if np.any(np.isfinite(low) | np.isfinite(high)):
         with np.errstate(invalid="ignore", over="ignore"):
             out = ((moved < low) | (moved > high)) & np.isfinite(array)
             found = np.where(out, array - (moved - array), moved).astype(array.dtype, copy=False)

@@ -23,7 +23,7 @@ import numpy as np
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.hardware.dtypes import doubled, is_float, numpy_dtype
-from fsr.records import Case
+from fsr.records import Case, Role
 from fsr.testgen.values import Array, CaseData, outputs
 
 FIRST_S, LATER_S = 5.0, 60.0  # the first case is a small one: a reference that hangs is told soon
@@ -37,15 +37,16 @@ class _TooLong(BaseException):
 
 def reference_outputs(contract: Contract, case: Case, data: CaseData, folder: Path) -> dict[str, Array]:
     """The outputs of the contract's ``module.py:function``, called with inputs (floating ones as float64),
-    scalars and sizes by name, as far as it has parameters of these names. It returns an array, a tuple in the
-    order of the outputs, or a dictionary. Raises ContractError when it is missing, raises, takes longer than a minute
-    (the first time: 5 s) or returns something else."""
+    scalars, None for null pointers, and sizes by name, as far as it has parameters of these names. It returns an array,
+    a tuple in the order of the outputs, or a dictionary. Raises ContractError when it is missing, raises, takes longer
+    than a minute (the first time: 5 s) or returns something else."""
     assert contract.reference is not None
     key = (contract.reference, str(folder))
     with _guarded(contract.reference, folder, LATER_S if key in _ANSWERED else FIRST_S):
         function = _load_reference(*key)
         wide = widened_data(data)
         given: dict[str, Any] = {**case.size_map(), **wide.arrays}
+        given |= dict.fromkeys(a.name for a in contract.args if a.role is Role.NULL)
         given |= {name: value.value for name, value in wide.scalars.items()}
         wanted = inspect.signature(function).parameters
         if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in wanted.values()):

@@ -11,28 +11,24 @@ from typing import Any
 import numpy as np
 
 from fsr.contract.model import Argument, Contract
-from fsr.errors import ContractError
 from fsr.expressions import evaluate, evaluate_int
 from fsr.hardware.dtypes import bits_of, float_limits, is_float, numpy_dtype
 from fsr.records import Case, Role, ScalarValue
 from fsr.testgen import corners, echoes, families
+from fsr.testgen.bounds import element_of, float_bounds, has_ends, has_limits, integer_bounds, no_value
 from fsr.testgen.draws import BLOCK, Draw, Kind, word
 from fsr.testgen.fitting import named_in
 from fsr.testgen.lines import arranged, distinct, stretched
+from fsr.testgen.offsets import offsets
 
 Array = np.ndarray[Any, Any]
 
-SMALLEST_POSITIVE = 1e-3  # a 'positive' argument is often divided by
 FLAT_ROWS = 5  # an array of one axis counts as so many rows where a family draws by rows
 EXACT_SCALARS = (1, 0.5, -1)  # a tie times one of these is a tie
 ROUNDED = ("ties", corners.HALVES)
 OFTEN_SPECIAL = ("nan", "infinite", "special rows", *ROUNDED)  # what a scalar of 0 or 1 lets through as it is
 SCALAR_FAMILIES = {"uniform": "uniform", "zeros": "zeros", "ones": "ones", "negated": "negated", "small": "small",
                    families.SPIKE: "large", families.CLOSE: "ones"}  # fmt: skip
-AT_ENDS = frozenset(("limits", "alternating", "near-overflow", "negated", "denormals", "deep denormals", "one-hot",
-                     families.MOTLEY, *families.FREE))  # fmt: skip  # of integers that stand at their limits
-NO_INDEX = 8  # times as many negative numbers as others
-FREE_INTEGERS = 4096  # range of an unconstrained signed integer: sums of products must not overflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +65,10 @@ def build(contract: Contract, case: Case, poison_seed: int = 0, *, drawn: bool =
         else:
             key = _key(case.seed, argument.name)
             follows = argument.name == primary or word(key, 0) % 2 or case.family.startswith(families.ALL_FOLLOW)
-            formula = _formula(argument, shape, sizes, case.family if follows else "normal", key)
+            family = case.family if follows else "normal"
+            formula = _formula(argument, shape, sizes, family, key)
         if formula is None:
-            arrays[argument.name] = _ordered(argument, shape, sizes, case)
+            arrays[argument.name] = _whole(contract, argument, case, scalars, family)
         elif drawn:
             arrays[argument.name] = np.broadcast_to(np.zeros((), dtype), shape)
             draws[argument.name] = formula
@@ -155,12 +152,12 @@ def _key(seed: int, name: str) -> int:
 def _formula(
     argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int], family: str, key: int
 ) -> Draw | None:
-    """How the argument is drawn; None for arrays that are sorted or without repetition, which are made as a whole."""
+    """How the argument is drawn; None for arrays that are made as a whole."""
     dtype, wanted, count = numpy_dtype(argument.dtype), argument.constraints, math.prod(shape)
     family = families.for_array(family, limited=has_limits(argument))
     if argument.value is not None:  # a buffer that always arrives with one value, a cleared counter say
         return Draw(Kind.CHOICE, key, count, table=(evaluate(argument.value, sizes),))
-    if wanted.sorted or wanted.unique:
+    if wanted.whole:
         return None
     draw = Draw(
         Kind.NORMAL, key, count, row=max(shape[-1] if len(shape) > 1 else count // FLAT_ROWS, 1) if shape else 1
@@ -173,8 +170,10 @@ def _formula(
             made = _to_limits(made, family, bounds)
         return replace(made, bounds=bounds, finite=wanted.finite)
     low, high = integer_bounds(argument, sizes, family)
-    if low > high and count:
-        raise _empty(argument, low, high, sizes)
+    if low > high:
+        if count:
+            raise no_value(argument, low, high, sizes)
+        return Draw(Kind.CHOICE, key, 0, table=(0,))
     if has_ends(argument) and (end := families.end(family, argument.name, (low, high))) is not None:
         return Draw(Kind.CHOICE, key, count, table=(int(end),))
     return families.integer_draw("constant" if family.startswith(families.ENDS) else family, draw, low, high)
@@ -194,6 +193,29 @@ def _to_limits(made: Draw, family: str, bounds: tuple[float, float]) -> Draw:
     return made
 
 
+def _whole(
+    contract: Contract, argument: Argument, case: Case, scalars: Mapping[str, ScalarValue], family: str
+) -> Array:
+    """An array that has no formula. ``family``: of elements that have limits of their own."""
+    sizes = case.size_map()
+    shape, rules = contract.shape(argument, sizes), argument.constraints
+    if rules.offsets is not None:
+        total = evaluate_int(rules.offsets, sizes)
+        return offsets(shape, numpy_dtype(argument.dtype), total, case, _generator(case.seed, argument.name))
+    if not rules.by_element:
+        return _ordered(argument, shape, sizes, case)
+    found = np.empty(shape, numpy_dtype(argument.dtype))
+    for number in range(shape[-1]):
+        own = element_of(argument, number)
+        made, extents = _corner(contract, own, case, scalars), contract.shape(own, sizes)
+        if made is None:
+            formula = _formula(own, extents, sizes, family, _key(case.seed, own.name))
+            assert formula is not None  # neither sorted nor unique
+            made = formula.values(found.dtype)
+        found[..., number] = made.reshape(found.shape[:-1])
+    return found
+
+
 def _ordered(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int], case: Case) -> Array:
     """An array that is sorted along its last axis, or has no element twice."""
     dtype, wanted, count = numpy_dtype(argument.dtype), argument.constraints, math.prod(shape)
@@ -206,7 +228,7 @@ def _ordered(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int
     elif wanted.unique:
         low_, high_ = integer_bounds(argument, sizes, case.family)
         if high_ - low_ + 1 < count:
-            raise _empty(argument, low_, high_, sizes, f"for {count} distinct elements")
+            raise no_value(argument, low_, high_, sizes, f"for {count} distinct elements")
         values = (low_ + arranged(count, high_ - low_ + 1, rng, case.family)).astype(dtype)
     elif wanted.sorted and case.family.startswith(families.ENDS) and has_limits(argument):
         values = _stepped(argument, shape, sizes, rng)
@@ -232,6 +254,8 @@ def _stepped(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int
 def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping[str, ScalarValue]) -> Array | None:
     """The array of a family of :mod:`fsr.testgen.corners`; None for other families, and for arguments that it does not
     change."""
+    if argument.constraints.by_element or argument.constraints.offsets is not None:
+        return None  # of whose elements each may be
     if case.family in echoes.FAMILIES:
         return _echo(contract, argument, case, scalars) if numpy_dtype(argument.dtype).kind in "iu" else None
     if case.family not in corners.FAMILIES or argument.value is not None or argument.constraints.unique:
@@ -312,72 +336,6 @@ def _longest(contract: Contract, sizes: Mapping[str, int]) -> int:
     return max((math.prod(contract.shape(a, sizes)) for a in whole), default=0)
 
 
-def float_bounds(argument: Argument, sizes: Mapping[str, int]) -> tuple[float, float]:
-    wanted = argument.constraints
-    low = float(evaluate(wanted.low, sizes)) if wanted.low is not None else -math.inf
-    high = float(evaluate(wanted.high, sizes)) if wanted.high is not None else math.inf
-    if wanted.nonnegative:
-        low = max(low, 0.0)
-    if wanted.positive:
-        low = max(low, min(SMALLEST_POSITIVE, high))
-    if low > high:
-        raise _empty(argument, low, high, sizes)
-    return low, high
-
-
-def integer_bounds(argument: Argument, sizes: Mapping[str, int], family: str = "uniform") -> tuple[int, int]:
-    """The inclusive range an integer argument is drawn from. Unconstrained signed types of 32 bits and more stay
-    small, since overflow in the kernel's own arithmetic would be undefined, but in the families of whole types."""
-    dtype, wanted = numpy_dtype(argument.dtype), argument.constraints
-    if dtype.kind == "b":
-        ends = [d if t is None else evaluate_int(t, sizes) for t, d in ((wanted.low, 0), (wanted.high, 1))]
-        return max(ends[0], int(wanted.positive)), min(ends[1], 1)
-    limits = np.iinfo(dtype)
-    free = FREE_INTEGERS if is_free(argument) else 1 << 64
-    if family in families.FREE:
-        free = families.FREE[family](int(limits.max))
-    low = evaluate_int(wanted.low, sizes) if wanted.low is not None else None
-    high = evaluate_int(wanted.high, sizes) if wanted.high is not None else None
-    if low is not None and high is not None and family not in AT_ENDS and not family.startswith(families.ENDS):
-        low = _near_indices(low, high)
-    if low is None:
-        low = min(-free, high) if high is not None else -free
-    if wanted.nonnegative or wanted.positive:
-        low = max(low, 1 if wanted.positive else 0)
-    if high is None:
-        high = max(low, 0) + (2 * free if low >= 0 else free - 1 if family in families.FREE else free)
-    return max(low, int(limits.min)), min(high, int(limits.max))
-
-
-def _near_indices(low: int, high: int) -> int:
-    """The lower limit; where nearly all that the limits allow is negative, and so no index, nearer 0."""
-    return -(high // 3 + 2) if high >= 0 and -low > NO_INDEX * (high + 2) else low
-
-
-def is_free(argument: Argument) -> bool:
-    """Whether the contract leaves an end of a wide signed integer type open."""
-    return argument.dtype in ("int32", "int64") and argument.value is None and not has_limits(argument)
-
-
-def has_limits(argument: Argument) -> bool:
-    """Whether the contract states both."""
-    return argument.constraints.low is not None and argument.constraints.high is not None
-
-
-def has_ends(argument: Argument) -> bool:
-    """Whether its values have ends: stated limits, or those of a type whose whole range is drawn from."""
-    return has_limits(argument) or not (is_float(numpy_dtype(argument.dtype)) or is_free(argument))
-
-
-def _empty(argument: Argument, low: float, high: float, sizes: Mapping[str, int], why: str = "") -> ContractError:
-    return ContractError(
-        f"no value fits the constraints of {argument.name!r}: low {low}, high {high} {why}".rstrip(),
-        expected="low <= high for every size within the ranges",
-        where=f"sizes {dict(sizes)}",
-        fix="correct low and high of the argument, or the minimum of the sizes they mention",
-    )
-
-
 def _scalar(argument: Argument, sizes: Mapping[str, int], case: Case) -> ScalarValue:
     dtype = numpy_dtype(argument.dtype)
     if argument.value is not None:
@@ -396,7 +354,7 @@ def _scalar(argument: Argument, sizes: Mapping[str, int], case: Case) -> ScalarV
         return ScalarValue(argument.dtype, float(formula.values(dtype)[0]))
     least, most = integer_bounds(argument, sizes, case.family)
     if least > most:
-        raise _empty(argument, least, most, sizes)
+        raise no_value(argument, least, most, sizes)
     wide: Any = np.int64 if most < 1 << 63 else np.uint64
     choice = {"zeros": least, "limits": most}.get(
         case.family, int(rng.integers(least, most, dtype=wide, endpoint=True))

@@ -124,8 +124,10 @@ class Target:
         return any(p.is_pointer and p.name not in self.unaliased for p in self.kernel.params)
 
     def argument(self, parameter: str) -> Argument | None:
-        """What the contract says of what is passed for a parameter; None for a scratch buffer or a scalar of fsr's."""
-        return next((a for a in self.contract.args if a.name == self.passed.get(parameter)), None)
+        """What the contract says of what is passed for a parameter; None for a scratch buffer, a null pointer or a
+        scalar of fsr's."""
+        own = (a for a in self.contract.args if a.role is not Role.NULL)
+        return next((a for a in own if a.name == self.passed.get(parameter)), None)
 
     def elements(self, parameter: str) -> str | None:
         """The number of elements of the buffer behind a pointer parameter, as a size expression."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.commandline import Command, Fsr
+from tests.commandline import Fsr
 
 
 def test_the_tests_of_a_kernel_are_measured(fsr: Fsr, row_sum: Path) -> None:
@@ -13,9 +13,3 @@ def test_the_tests_of_a_kernel_are_measured(fsr: Fsr, row_sum: Path) -> None:
     assert told["killed"] + told["equivalent"] + told["not_compiled"] == told["mutants"] == 8
     assert told["score"] == 1.0
     assert all(one["why"] and one["diff"] for one in told["equivalents"])
-
-
-def test_without_a_kernel_to_stand_for_a_candidate_is_not_checked(cli: Command, row_sum: Path) -> None:
-    told = cli("check", row_sum, "--device", "host")
-    assert told.code == 2
-    assert "--adequacy" in told.err

@@ -176,6 +176,23 @@ def test_mistakes_are_told_with_their_line(old, new, told, line):
     assert caught.value.exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "fix"),
+    [
+        ("a = {low = -1, high = 1.5}", "a = {low = true}", 'in quotes what it is made of: "4 * n"'),
+        ("a = {low = -1, high = 1.5}", "a = {low = 0, high = 1, finite = 1}", "write finite = true, or leave it out"),
+        ("n = {min = 0,", 'n = {min = "0",', "write min = 16, say: no quotes"),
+        ("block = 128", "block = [1, 2, 3, 4]", "write block = [16, 16], say"),
+        ("[sizes]", 'defines = "A"\n[sizes]', 'write defines = ["BLOCK=128", "FAST"], say'),
+    ],
+)
+def test_what_to_write_instead_is_told(old, new, fix):
+    assert old in GOOD
+    with pytest.raises(ContractError) as told:
+        load_contract(block(GOOD.replace(old, new)))
+    assert fix in told.value.fix
+
+
 def test_integers_without_value_or_limits_are_refused():
     kernel = KERNEL.replace("float a)", "float a, int mode)")
     toml = GOOD.replace("[launch]", "mode = {}\n[launch]")
@@ -240,8 +257,31 @@ def test_a_missing_shape_is_a_product_or_not_known(name, words):
 
 def test_types_without_values_are_refused():
     kernel = "struct P { int a; };\n" + KERNEL.replace("float a)", "P a)")
-    with pytest.raises(ContractError, match="type 'P', which fsr cannot make values of"):
-        load_contract(block(GOOD, kernel))
+    for entry in ("a = {low = -1, high = 1.5}\n", "", "a = {value = 1}\n"):
+        with pytest.raises(ContractError, match="k takes a as 'P' by value, which is no number") as told:
+            load_contract(block(GOOD.replace("a = {low = -1, high = 1.5}\n", entry), kernel))
+        assert "takes the members of a as numbers" in told.value.fix
+    with pytest.raises(ContractError, match="k takes a as 'int2' by value") as told:
+        load_contract(block(GOOD, KERNEL.replace("float a)", "int2 a)")))
+    assert "dtype" not in told.value.fix
+
+
+@pytest.mark.parametrize(
+    "declared", ["struct P { int a; };", "typedef struct { int a; } P;", "struct alignas(8) P\n{ int a; };"]
+)
+def test_without_a_contract_too(declared):
+    kernel = declared + "\n__global__ void k(float *x, P p, int n) { int i = threadIdx.x; if (i < n) x[i] = p.a; }"
+    with pytest.raises(ContractError, match="k takes p as 'P' by value") as told:
+        load_contract(KernelFile.from_text(kernel, "k.cu"))
+    assert "dtype" not in told.value.fix
+    assert told.value.where == f"k.cu:{declared.count(chr(10)) + 2}"
+
+
+def test_a_type_that_is_not_declared_may_be_a_number():
+    kernel = "__global__ void k(float *x, word n, int m) { int i = threadIdx.x; if (i < m) x[i] = n; }"
+    with pytest.raises(ContractError, match="the code leaves open") as told:
+        load_contract(KernelFile.from_text(kernel, "k.cu"))
+    assert 'n = {dtype = "?"' in told.value.expected
 
 
 def test_vector_pointers_promise_their_alignment():

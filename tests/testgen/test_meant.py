@@ -77,7 +77,7 @@ def test_a_size_where_the_kernel_has_no_number_is_told() -> None:
     with pytest.raises(UsageError) as told:
         stated_plan("// args: x cols rows y\n" + HEAD + "{}", contract, "c.cu")
     assert "passes 'cols', which is a size, not an argument" in told.value.what
-    assert "names of arguments and scratch (rows, x, y)" in told.value.expected
+    assert "names of arguments and scratch (null, rows, x, y)" in told.value.expected
     assert told.value.fix == "write int32=cols in its place"
     with pytest.raises(UsageError) as told:
         stated_plan("// args: x y rows z\n" + HEAD + "{}", contract, "c.cu")

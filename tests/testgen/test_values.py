@@ -16,9 +16,10 @@ from fsr.errors import ContractError
 from fsr.hardware.dtypes import bits_of, float_limits, is_float, numpy_dtype
 from fsr.records import Case, Launch, Plan, Role, ScalarValue
 from fsr.testgen import families
+from fsr.testgen.bounds import integer_bounds
 from fsr.testgen.cases import families_of
 from fsr.testgen.draws import Draw, Kind
-from fsr.testgen.values import build, integer_bounds, outputs, poison, same_bits
+from fsr.testgen.values import build, outputs, poison, same_bits
 
 PLAN = Plan((Launch("k", ("1", "1", "1"), ("32", "1", "1"), "0", ("x", "y", "n")),))
 

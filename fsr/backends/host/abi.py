@@ -80,6 +80,7 @@ class FoundFault(ctypes.Structure):
         ("other", ctypes.c_uint32),
         ("block", ctypes.c_uint32 * 3),
         ("other_earlier_block", ctypes.c_uint32),
+        ("other_at", ctypes.c_uint32),
         ("text", ctypes.c_char * 160),
     )
 

@@ -18,6 +18,7 @@ Bytes = npt.NDArray[np.uint8]
 PAGE = mmap.PAGESIZE
 GUARD_BYTES, GUARD_VALUE = 256, 0xA5
 KEPT_LEAST, KEPT_MOST, KEPT_ROOMS = 1 << 20, 1 << 30, 4  # bytes of a room, of all together, and how many
+NULL_REACH = 1 << 32  # bytes
 WASTE = 4  # a room may be so many times as large as what is asked for
 
 
@@ -46,8 +47,15 @@ def place(buffers: Sequence[Buffer]) -> list[Place]:
     return places
 
 
+def from_null(address: int) -> bool:
+    """Whether an address is a null pointer, or lies some index from one: so low, or below 0, nothing is mapped."""
+    return (address + NULL_REACH) % 2**64 < 2 * NULL_REACH
+
+
 def locate(buffers: Sequence[Buffer], places: Sequence[Place], address: int, bases: Sequence[int]) -> str:
     """An address in words: which buffer it is in or next to, given the regions' addresses in the child."""
+    if from_null(address):
+        return f"address {address:#x}, through a null pointer"
     best, words = None, f"address {address:#x}, near no buffer"
     for buffer, p, base in zip(buffers, places, bases, strict=True):
         start = base + p.start

@@ -9,7 +9,7 @@ import numpy as np
 from fsr.backends.protocol import DeviceFault
 from fsr.hardware.dtypes import numpy_dtype
 from fsr.hardware.limits import MAX_BLOCK, MAX_GRID, MAX_THREADS
-from fsr.records import ConcreteLaunch, Fault, FaultKind, Image, ScalarValue
+from fsr.records import NULL_POINTER, ConcreteLaunch, Fault, FaultKind, Image, ScalarValue
 
 
 def refuse(entry: str, why: str) -> DeviceFault:
@@ -58,6 +58,8 @@ def pack_launch(
 
 
 def _pack_scalar(value: ScalarValue, size: int, kind: str, where: str) -> str:
+    if value == NULL_POINTER and kind == "p":
+        return bytes(size).hex()
     dtype = numpy_dtype(value.dtype)
     given = {"f": "f", "i": "i", "u": "u", "b": "u", "V": "s"}.get(dtype.kind, "s")
     integers = {given, kind} <= {"i", "u"}  # signedness does not matter to the bits

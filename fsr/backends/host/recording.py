@@ -6,13 +6,14 @@ import re
 from dataclasses import asdict, replace
 from typing import Any
 
+from fsr.backends.host.arena import from_null
 from fsr.backends.host.faults import describe
 from fsr.backends.host.instructions import Block, blocks_of
 from fsr.backends.host.prepared import HostPrepared, LoadedImage
 from fsr.backends.host.wide import Row, merge_wide, vector_sizes
 from fsr.backends.protocol import AccessProfile, AccessSite, BlockOrder, Coverage, DeviceFault, LaunchProfile
 from fsr.emulator.elf import attached_source, read_variables
-from fsr.records import ConcreteLaunch, Fault, FaultKind, Role
+from fsr.records import OTHER_AT, ConcreteLaunch, Fault, FaultKind, Role
 
 _GLOBAL, _SHARED, _IMAGE, _LOCAL = 0, 1, 2, 3
 _LOCALS = "local memory"
@@ -25,6 +26,7 @@ _FAULTS = {
 }  # fmt: skip
 _CONSTANT = re.compile(r"__constant__[^;={}()]*?(\w+)\s*(?:\[[^;{}]*?\]\s*)*(?:;|=|\{)")
 _COVER_BUDGET = 3_000_000  # accesses
+_LINE = 1 << 31  # set where the other access of a race is told by its line, not by its place in the image
 _NOTE = "instructions are estimated from the CPU's code"
 
 
@@ -181,13 +183,14 @@ def _sum(total: AccessSite | None, row: Row) -> AccessSite:
 
 
 def _faults(found: list[dict[str, Any]], regions: Regions, loaded: LoadedImage) -> list[Fault]:
-    lines = loaded.lines.find(row["pc"] for row in found if row["pc"] and not row["line"])
+    others = {row["other_at"] for row in found if 0 < row["other_at"] < _LINE}
+    lines = loaded.lines.find(others | {row["pc"] for row in found if row["pc"] and not row["line"]})
     faults = []
     for row in found:
         line = row["line"] or lines.get(row["pc"])
         who = f"block {tuple(row['block'])}, thread {row['thread']}"
         if row["kind"] == 1:
-            where = f" {_near(row['address'], regions)}" if row["address"] else ""
+            where = f" {_near(row['address'], regions)}" if row["address"] or row["text"].endswith("bytes") else ""
             faults.append(Fault(FaultKind.OUT_OF_BOUNDS, f"{row['text']}{where} ({who})", line))
             continue
         if row["region"] < 0:
@@ -200,6 +203,8 @@ def _faults(found: list[dict[str, Any]], regions: Regions, loaded: LoadedImage) 
         if row["kind"] == 2:
             who += " of another block and" if row["other_earlier_block"] else f" and thread {row['other']}"
             who = f"{who} another" if row["other_earlier_block"] else who
+        other = row["other_at"] - _LINE if row["other_at"] > _LINE else lines.get(row["other_at"])
+        who += f"; {OTHER_AT} {other}" if other else ""
         kind = _FAULTS[row["kind"]]
         if kind is FaultKind.UNINITIALISED and regions.spaces[row["region"]] == _SHARED:
             kind = FaultKind.UNSET
@@ -209,6 +214,8 @@ def _faults(found: list[dict[str, Any]], regions: Regions, loaded: LoadedImage) 
 
 def _near(address: int, regions: Regions) -> str:
     """The memory that an address lies next to."""
+    if from_null(address):
+        return f"at {address:#x}, through a null pointer"
     best, words = 1 << 20, f"at {address:#x}, in no buffer"
     for begin, size, _, index, *_ in regions.rows:
         distance = begin - address if address < begin else address - begin - size

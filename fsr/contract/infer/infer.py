@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from fsr.analysis.reach import walk_kernel
+from fsr.contract.by_value import is_declared, refused
 from fsr.contract.host import constants
 from fsr.contract.infer.arguments import argument
 from fsr.contract.infer.finding import Finding
@@ -36,6 +37,9 @@ def infer(file: KernelFile, entry: str | None = None) -> Contract:
     """
     name = _entry(file, entry)
     found = walked(file, name)
+    for param in found.signature.params:
+        if is_declared(param, file.text):
+            raise refused(found.signature.kernel, param, f"{file.path}:{param.line}", certain=True)
     args = [argument(found, p) for p in found.signature.params]
     sizes = sizes_of(found, args)
     need_sizes(found, sizes)

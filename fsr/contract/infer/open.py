@@ -43,8 +43,8 @@ def ambiguous(found: Finding, name: str, args: Sequence[Argument | None], sizes:
 
 
 def _gap(param: Parameter) -> str:
-    if not param.pointer:
-        return inline([("value", GAP)])
-    role = quoted("in") if param.const else GAP
     dtype = [] if param.dtype else [("dtype", GAP)]
+    if not param.pointer:
+        return inline([*dtype, ("value", GAP)])
+    role = quoted("in") if param.const else GAP
     return inline([*dtype, ("role", role), ("shape", f"[{GAP}]")])

@@ -28,9 +28,18 @@ inline uint32_t thread_of(Stamp s) { return static_cast<uint32_t>(s >> 3) & 0x3F
 inline uint32_t strength_of(Stamp s) { return static_cast<uint32_t>(s >> 1) & 3; }
 inline bool read_only_of(Stamp s) { return s & 1; }
 
-// The last write of a granule and up to three readers since: two of one block, one of an earlier block.
+// An access that came before, and where in the code: an offset in the image, or a line with the highest bit set; 0:
+// not known.
+struct Earlier {
+  Stamp stamp;
+  uint32_t at;
+  Earlier(Stamp stamp = 0, uint32_t at = 0) : stamp(stamp), at(at) {}
+};
+
+// The last write of a granule and up to three readers since: two of one block, one of an earlier block; where each was.
 struct Cell {
   Stamp write, read, other_read, earlier_read;
+  uint32_t write_at, read_at, other_read_at, earlier_read_at;
 };
 
 // What a place in shared memory is to one block under way.
@@ -95,6 +104,7 @@ struct FoundFault {
   uint32_t thread, other;
   uint32_t block[3];
   uint32_t other_earlier_block;  // 1: the other thread belongs to an earlier block
+  uint32_t other_at;             // where the other access is, as in Earlier
   char text[160];
 };
 
@@ -120,7 +130,7 @@ void shadow_release(unsigned warp, uint32_t lanes);
 void shadow_access(Region* region, uintptr_t address, unsigned bytes, Access access, Manner manner, uintptr_t pc,
                    int line);
 void settle();                   // decides on writes whose value was not known yet, and takes back what was shown stale
-void report(int kind, const Region* region, uintptr_t address, uintptr_t pc, int line, Stamp other, const char* text);
+void report(int kind, const Region* region, uintptr_t address, uintptr_t pc, int line, Earlier other, const char* text);
 void settle_doubts();            // at the end of a launch: reports what no update has made good
 uint64_t fault_address_offset(uintptr_t pc);
 

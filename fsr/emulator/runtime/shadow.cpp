@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "knowledge.h"
 #include "recorder.h"
@@ -38,7 +39,7 @@ struct Pending {
   uintptr_t address, pc;
   unsigned bytes;
   int line;
-  Stamp other;
+  Earlier other;
   const char* text;
   unsigned thread;
   unsigned char before[16];
@@ -146,7 +147,12 @@ void keep(const FoundFault& fault) {
   if (fault_count < kMaxFaults) faults[fault_count++] = fault;
 }
 
-FoundFault found(int kind, const Region* region, uintptr_t address, uintptr_t pc, int line, Stamp other,
+uint32_t place_of(uintptr_t pc, int line) {
+  uint64_t offset = fault_address_offset(pc);
+  return line > 0 ? 1u << 31 | static_cast<uint32_t>(line) : offset < 1u << 31 ? static_cast<uint32_t>(offset) : 0;
+}
+
+FoundFault found(int kind, const Region* region, uintptr_t address, uintptr_t pc, int line, Earlier other,
                  const char* text) {
   FoundFault f{};
   f.kind = kind;
@@ -155,8 +161,9 @@ FoundFault found(int kind, const Region* region, uintptr_t address, uintptr_t pc
   f.address = region ? address - region->begin : address;
   f.region = region ? static_cast<int32_t>(region->index) : -1;
   f.thread = fsr_thread;
-  f.other = thread_of(other);
-  f.other_earlier_block = other && block_of(other) != block_of(now(kWeak, false));
+  f.other = thread_of(other.stamp);
+  f.other_earlier_block = other.stamp && block_of(other.stamp) != block_of(now(kWeak, false));
+  f.other_at = other.at;
   name_block(f.block);
   std::snprintf(f.text, sizeof f.text, "%s", text);
   return f;
@@ -164,7 +171,7 @@ FoundFault found(int kind, const Region* region, uintptr_t address, uintptr_t pc
 
 }  // namespace
 
-void report(int kind, const Region* region, uintptr_t address, uintptr_t pc, int line, Stamp other, const char* text) {
+void report(int kind, const Region* region, uintptr_t address, uintptr_t pc, int line, Earlier other, const char* text) {
   keep(found(kind, region, address, pc, line, other, text));
 }
 
@@ -281,52 +288,56 @@ bool own(Stamp a, Stamp b) { return block_of(a) == block_of(b) && thread_of(a) =
 
 void note_read(Region& r, Cell& c, Stamp stamp, uintptr_t address, uintptr_t pc, int line) {
   if (read_only_of(stamp) && c.write && !earlier_launch(c.write))
-    report(kUndefined, &r, address, pc, line, c.write, "read through the read-only cache, though this launch writes it");
+    report(kUndefined, &r, address, pc, line, {c.write, c.write_at}, "read through the read-only cache, though this launch writes it");
   if (!happened_before(c.write, r.space == kShared) && !morally_strong(c.write, stamp))
   {
-    FoundFault race = found(kRace, &r, address, pc, line, c.write,
+    FoundFault race = found(kRace, &r, address, pc, line, {c.write, c.write_at},
                             "reads what another thread writes, and nothing orders the two");
     if (strength_of(c.write) && !strength_of(stamp)) doubt(place_and_thread(address, r.space == kShared, stamp), race);
     else keep(race);
   }
   Stamp last = c.read;
+  uint32_t at = place_of(pc, line);
   if (block_of(last) == block_of(stamp) && epoch_of(last) == epoch_of(stamp) && thread_of(last) != thread_of(stamp)) {
-    c.other_read = stamp;
+    c.other_read = stamp, c.other_read_at = at;
     return;
   }
-  if (block_of(last) != block_of(stamp)) c.earlier_read = last;
-  c.read = stamp;
+  if (block_of(last) != block_of(stamp)) c.earlier_read = last, c.earlier_read_at = c.read_at;
+  c.read = stamp, c.read_at = at;
 }
 
 void note_write(Region& r, Cell& c, Stamp stamp, const Pending& as) {
   bool after_write = !happened_before(c.write, r.space == kShared) && !morally_strong(c.write, stamp);
-  Stamp reader = 0;
+  Earlier reader;
+  uint32_t here = place_of(as.pc, as.line);
   bool update = as.update, shared = r.space == kShared;
   if (update) {
     if (FoundFault* kept = doubts.find(place_and_thread(as.address, shared, stamp), false)) kept->kind = 0;
     for (const Load& load : loads[flight->slot][fsr_thread])
       if (load.address == as.address) made_good.find(fault_address_offset(load.pc) + 1, true);
   }
-  for (Stamp* at : {&c.read, &c.other_read, &c.earlier_read}) {
+  const std::pair<Stamp*, uint32_t> readers[] = {
+      {&c.read, c.read_at}, {&c.other_read, c.other_read_at}, {&c.earlier_read, c.earlier_read_at}};
+  for (auto [at, place] : readers) {
     Stamp s = *at;
     if (read_only_of(s) && !earlier_launch(s))
-      report(kUndefined, &r, as.address, as.pc, as.line, s, "writes what this launch reads through the read-only cache");
+      report(kUndefined, &r, as.address, as.pc, as.line, {s, place}, "writes what this launch reads through the read-only cache");
     if (update && own(s, stamp) && !strength_of(s)) *at = 0;
     else if (happened_before(s, shared) || morally_strong(s, stamp)) continue;
     else if (uintptr_t pc = update && !strength_of(s) ? pc_of_load(as.address, s) : 0)
       doubt(place_and_thread(as.address, shared, s),
-            found(kRace, &r, as.address, pc, 0, s, "reads what another thread updates, and nothing orders the two"));
-    else reader = s;
+            found(kRace, &r, as.address, pc, 0, {s, here}, "reads what another thread updates, and nothing orders the two"));
+    else reader = {s, place};
   }
-  const char* text = after_write ? "writes another value than another thread, and nothing orders the two"
-                     : reader    ? "writes what another thread reads, and nothing orders the two"
-                                 : nullptr;
+  const char* text = after_write    ? "writes another value than another thread, and nothing orders the two"
+                     : reader.stamp ? "writes what another thread reads, and nothing orders the two"
+                                    : nullptr;
   if (text && !(pending.region && pending.text)) {
     pending = as;
     pending.text = text;
-    pending.other = after_write ? c.write : reader;
+    pending.other = after_write ? Earlier{c.write, c.write_at} : reader;
   }
-  c.write = stamp;
+  c.write = stamp, c.write_at = here;
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ def _passed(target: Target, launch: Launch) -> Iterator[tuple[Param, str | Scala
 def _chosen(before: Param | None, param: Param, arg: str | ScalarArgument, contract: Contract) -> Param:
     """One parameter for all launches' of an argument: the first one's name; what is written is not const."""
     found = before or param
-    written = isinstance(arg, str) and contract.argument(arg).role not in (Role.IN, Role.SCALAR)
+    written = isinstance(arg, str) and contract.argument(arg).role not in (Role.IN, Role.SCALAR, Role.NULL)
     if written and "const" in found.type.split() and "const" not in param.type.split():
         found = replace(found, type=param.type)
     return found

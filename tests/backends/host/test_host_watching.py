@@ -10,7 +10,7 @@ import pytest
 from fsr.backends.host.compiler import HostToolchain
 from fsr.backends.protocol import BlockOrder, Buffer
 from fsr.evaluation.orders import ORDERS
-from fsr.records import Candidate, ConcreteLaunch, Image, Launch, Plan, Role, ScalarValue
+from fsr.records import OTHER_AT, Candidate, ConcreteLaunch, Image, Launch, Plan, Role, ScalarValue
 
 ONE = ("1", "1", "1")
 HEAD = "__device__ int calls;\n__constant__ float table[4] = {1, 2, 3, 4};\n"
@@ -100,3 +100,14 @@ def test_what_a_later_launch_reads_was_written_also_by_blocks_that_are_not_watch
     assert 5 * 32 <= written.sum() <= 24 * 32 or blocks < 72
     assert written.any()
     assert (arrays["y"] == n - 1 - np.arange(n))[written].all()
+
+
+def test_a_race_is_told_with_both_of_its_places(host):
+    """Whichever of the two came first."""
+    body = "__shared__ float s[64];\n s[t] = x[t];\n float v = 0;\n v = s[63 - t];\n y[t] = v;"
+    places = set()
+    for order in ORDERS:
+        faults, _ = watched(host, body, order)
+        races = [f for f in faults if f.kind == "race"]
+        places |= {(f.line, int(f.detail.split(f"{OTHER_AT} ")[1].rstrip(")"))) for f in races}
+    assert places == {(6, 8), (8, 6)}

@@ -316,8 +316,8 @@ DOUBT = [
         "mode: no guard or loop",
     ),
     (
-        "struct",
-        "struct P { float a; };\n" + HEAD.replace("int n", "int n, P p") + "if (i < n) y[i] = x[i]; }",
+        "type",
+        HEAD.replace("int n", "int n, P p") + "if (i < n) y[i] = x[i]; }",
         "type 'P'",
     ),
 ]
