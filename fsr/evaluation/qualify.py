@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -70,13 +70,22 @@ class _LeftAlone:
                 self._whole.setdefault(name, case)
 
     def notes(self) -> list[str]:
-        """A sentence for each output that is written whole in one case and in part in another."""
-        return [
-            f"at {_sizes(case)} the kernel leaves {count} of {size} elements of {name} as they were, at "
-            f"{_sizes(self._whole[name])} none: is its launch right at all sizes? Candidates are held to it"
-            for name, (case, count, size) in self._part.items()
-            if name in self._whole and self._whole[name].sizes != case.sizes
-        ]
+        """A sentence for each output that is written in part: everywhere, or in one case and whole in another."""
+        return [told for name in self._part for told in self._told(name)]
+
+    def _told(self, name: str) -> Iterator[str]:
+        case, count, size = self._part[name]
+        left = f"at {_sizes(case)} the kernel leaves {count} of {size} elements of {name} as they were"
+        if name not in self._whole:
+            yield (
+                f"{left}, and some in every test, where 'out' says that all are written: correct its shape, or say "
+                "role = \"inout\" where callers rely on what stands there. Candidates leave them alone too"
+            )
+        elif self._whole[name].sizes != case.sizes:
+            yield (
+                f"{left}, at {_sizes(self._whole[name])} none: is its launch right at all sizes? Candidates are held "
+                "to it"
+            )
 
 
 def _sizes(case: Case) -> str:
