@@ -31,6 +31,7 @@ from fsr.testgen.compare import (
     OVERFLOWED_NEAR,
     TIMES_LESS_ACCURATE,
     Mismatch,
+    adds,
     exactly_within,
     flushes,
     tolerance,
@@ -287,7 +288,8 @@ def _comparison(
     session: Session, case: Case, name: str, dtype: np.dtype[Any], flushed: bool, poison_seed: int
 ) -> Comparison:
     contract = session.contract
-    relative, absolute = tolerance(contract, case, dtype, flushed=flushed)
+    unordered = adds(session.spec.baseline.source)
+    relative, absolute = tolerance(contract, case, dtype, flushed=flushed, unordered=unordered)
     within = exactly_within(contract, dtype)
     pure = contract.argument(name).role is Role.OUT and name not in case.aliased
     first, second, third = (int(poison_draw(dtype, 1, seed).table[0]) for seed in (poison_seed, WANT_SEED, AGAIN_SEED))

@@ -26,7 +26,7 @@ from fsr.evaluation.testing import BASELINE_TIMEOUT_S, DataShelf, Runnable, Stop
 from fsr.evaluation.widened import Widened
 from fsr.records import Candidate, Case, CaseKind, CompileFailure, Fault, FaultKind, Image
 from fsr.source.tokens import tokenize
-from fsr.testgen.compare import compare
+from fsr.testgen.compare import adds, compare
 from fsr.testgen.corners import OVERFLOWING
 from fsr.testgen.families import FREE
 from fsr.testgen.fitting import elements, halved, room
@@ -119,9 +119,10 @@ class Original:
         def widened(noisy: bool) -> WideRun | None:
             return partial(self.widened.answer, noisy=noisy, blocks=part.blocks if part else ()) if wide else None
 
+        how = Asking(Path(self.spec.folder), part, self.shelf, adds(self.spec.baseline.source))
         return expect(
             self.contract, case, Once(self._run) if self.repeats() else self._run, precise=widened(noisy=False),
-            noisy=widened(noisy=True), how=Asking(Path(self.spec.folder), part, self.shelf),
+            noisy=widened(noisy=True), how=how,
         )  # fmt: skip
 
     def part(self, case: Case) -> Part:

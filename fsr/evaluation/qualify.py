@@ -79,7 +79,7 @@ class _LeftAlone:
         if name not in self._whole:
             yield (
                 f"{left}, and some in every test, where 'out' says that all are written: correct its shape, or say "
-                "role = \"inout\" where callers rely on what stands there. Candidates leave them alone too"
+                'role = "inout" where callers rely on what stands there. Candidates leave them alone too'
             )
         elif self._whole[name].sizes != case.sizes:
             yield (

@@ -130,13 +130,13 @@ def flushes(*candidates: Candidate) -> bool:
 
     def flushed(one: Candidate) -> bool:
         by_flag = any(re.fullmatch(r"--?(use_fast_math|ftz=true)", flag) for flag in one.plan.flags)
-        return by_flag or _adds(one.source)
+        return by_flag or adds(one.source)
 
     return any(map(flushed, candidates))
 
 
 @lru_cache(maxsize=64)
-def _adds(source: str) -> bool:
+def adds(source: str) -> bool:
     """Whether a source adds atomically; asked for at every case."""
     return ADDS.search(source) is not None
 
@@ -147,11 +147,13 @@ def exactly_within(contract: Contract, dtype: np.dtype[Any]) -> float | None:
     return (contract.tolerance.atol or 0.0) if contract.tolerance.exact or not is_float(dtype) else None
 
 
-def tolerance(contract: Contract, case: Case, dtype: np.dtype[Any], *, flushed: bool = False) -> tuple[float, float]:
+def tolerance(
+    contract: Contract, case: Case, dtype: np.dtype[Any], *, flushed: bool = False, unordered: bool = False
+) -> tuple[float, float]:
     """(relative, absolute) floor of the bound: the contract's own where given, else from the type; the relative one
     grows with the square root of the length of the sum, as rounding does, and with the length where the values are in
-    order. ``flushed``: float32 arithmetic has no
-    denormal values."""
+    order. ``flushed``: float32 arithmetic has no denormal values. ``unordered``: the original adds in no order of its
+    own, so that values in order may round one way all along in another order than they did there."""
     stated = contract.tolerance
     if not is_float(dtype):
         return 0.0, stated.atol or 0.0
@@ -161,8 +163,10 @@ def tolerance(contract: Contract, case: Case, dtype: np.dtype[Any], *, flushed: 
         length = max(float(evaluate(stated.sum_length, case.size_map())), 1.0)
     relative = stated.rtol
     if relative is None:
-        growth = max(1.0, math.sqrt(length) / FREE_LENGTH)
-        if case.family in ORDERED:  # what rounds one way all along does not average out
+        ordered = case.family in ORDERED
+        added = _longest(contract, case) if ordered and unordered and stated.sum_length is None else length
+        growth = max(1.0, math.sqrt(added) / FREE_LENGTH)
+        if ordered:  # what rounds one way all along does not average out
             growth *= growth * CARRIED
         relative = FLOOR_ULPS.get(dtype.itemsize, 1.0) * limits.eps * growth
     terms = length if stated.sum_length is not None or limits.smallest > NOTHING else max(_longest(contract, case), 1.0)
@@ -191,6 +195,11 @@ class _Output:
     name: str
     expected: Expected
     flushed: bool
+
+
+def _floor(one: _Output, dtype: np.dtype[Any]) -> tuple[float, float]:
+    """See :func:`tolerance`."""
+    return tolerance(one.contract, one.case, dtype, flushed=one.flushed, unordered=one.expected.unordered)
 
 
 def _compare_one(one: _Output, got: Array, want: Array, initial: Array | None) -> Mismatch | None:
@@ -234,7 +243,9 @@ def _surely_right(one: _Output, got: Array, want: Array, ignored: Array) -> bool
     With B the floor of the bound at a scale that is at most the real one, e the original's own error and
     |got - want| <= 3/4 B, the error is at most 3/4 B + e: within B where e <= B / 4, else within 4 e, which is
     allowed."""
-    relative, absolute = tolerance(one.contract, one.case, want.dtype, flushed=one.flushed)
+    relative, absolute = tolerance(
+        one.contract, one.case, want.dtype, flushed=one.flushed, unordered=one.expected.unordered
+    )
     a, b = _wide(got).reshape(-1), _wide(want).reshape(-1)
     with np.errstate(invalid="ignore", over="ignore"):
         distance = np.abs(a - b)
@@ -294,7 +305,7 @@ def _bound(one: _Output, known_scale: Array | None = None) -> tuple[Array, Array
     """The truth (float64) and the largest absolute error allowed, per element."""
     name, expected = one.name, one.expected
     want = _wide(expected.arrays[name])
-    relative, absolute = tolerance(one.contract, one.case, expected.arrays[name].dtype, flushed=one.flushed)
+    relative, absolute = _floor(one, expected.arrays[name].dtype)
     scale = _broadcast(expected.scale[name] if known_scale is None else known_scale, want)
     bound = absolute + relative * scale + TIMES_LESS_ACCURATE * np.asarray(expected.spread[name])
     if expected.precise is None:

@@ -89,7 +89,7 @@ class Expected:
     which they mostly do not: ``precise`` a float64 answer or None, ``scale`` the magnitude an error is judged against,
     ``wider_scale`` the same from more runs, and ``noise`` how far rounding in the original's own types may carry an
     element (None: no such run): what is asked before an element is called wrong. ``part``: what all of these are of,
-    where not of whole outputs."""
+    where not of whole outputs. ``unordered``: see :class:`Asking`."""
 
     def __init__(
         self,
@@ -101,6 +101,7 @@ class Expected:
         noise: Callable[[Mapping[str, Array]], Noise | None] = lambda truth: None,
     ) -> None:
         self.part: Part | None = None
+        self.unordered = False
         self.arrays, self.spread, self.unwritten = arrays, spread, unwritten
         self._precise, self._scale, self._noise = precise, scale, noise
 
@@ -112,7 +113,9 @@ class Expected:
     def answered(self, arrays: Mapping[str, Array]) -> Expected:
         """The same with other answers of the original: those of another device."""
         kept = {name: arrays[name] for name in self.arrays}
-        return Expected(kept, self.spread, self.unwritten, self._precise, self._scale, self._noise)
+        found = Expected(kept, self.spread, self.unwritten, self._precise, self._scale, self._noise)
+        found.unordered = self.unordered
+        return found
 
     @cached_property
     def precise(self) -> Mapping[str, Array] | None:
@@ -145,11 +148,12 @@ class Expected:
 class Asking:
     """How a case is put to the original. ``folder``: where a reference function is imported from. ``part``: what the
     answer consists of, where not of all outputs. ``data_of``: as :func:`fsr.testgen.values.build`, or what keeps the
-    data."""
+    data. ``unordered``: whether the original adds atomically, in no order of its own."""
 
     folder: Path = Path()
     part: Part | None = None
     data_of: Callable[[Contract, Case, int], CaseData] = build
+    unordered: bool = False
 
 
 def expect(
@@ -204,7 +208,7 @@ def expect(
         return Noise.of(first, runs, truth) if runs else None
 
     expected = Expected(first, spread, unwritten, exact, scale, noise)
-    expected.part = part
+    expected.part, expected.unordered = part, how.unordered
     return expected
 
 

@@ -439,6 +439,14 @@ def test_ordered_values_may_err_with_the_length_of_the_sum_others_with_its_root(
     assert ordered == pytest.approx(4 * 32 * 2**-23 * 4096 / 64)
 
 
+def test_sums_in_no_order_of_their_own_may_err_so_on_ordered_values_though_no_length_is_stated() -> None:
+    at = {f: case(m=4096, family=f) for f in ("normal", "sorted")}
+    for family, growth in (("normal", 1.0), ("sorted", 4 * 4096 / 64)):
+        relative = tolerance(contract(), at[family], np.dtype("f4"), unordered=True)[0]
+        assert relative == pytest.approx(32 * 2**-23 * growth)
+    assert tolerance(contract(), at["sorted"], np.dtype("f4"))[0] == pytest.approx(4 * 32 * 2**-23)
+
+
 def variance(x: Array) -> Array:
     return row_sum((x - (row_sum(x) / x.shape[1]).astype(x.dtype)[:, None]) ** 2) / x.dtype.type(x.shape[1])
 
