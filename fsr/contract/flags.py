@@ -1,5 +1,7 @@
-"""Flags: whole scalars of a few values, by which a kernel decides what it does (``if (mode == 0)``). In a computation
-they are what sizes are: known before it begins, so that conditions may ask for them. A plan is watched with each value.
+"""Flags: whole scalars of a few values, by which a kernel decides what it does (``if (mode == 0)``). Positions: whole
+scalars of which sizes tell the limits (the row of a cache that is written, the head of a ring). In a computation both
+are what sizes are: known before it begins, so that conditions and indices may ask for them. A plan is watched with each
+value of a flag, and with two positions.
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ from dataclasses import replace
 
 from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError
-from fsr.expressions import evaluate_int
+from fsr.expressions import evaluate_int, names
 from fsr.records import Role
 
 _MOST_VALUES = 4  # of all flags together
+_SHARES = (0.3, 0.8, 0.55, 0.1, 0.95, 0.45, 0.7)  # of its range, where a position is watched
+_POSITIONS = 2  # for each choice of sizes and flags
 
 
 def flags_of(contract: Contract) -> dict[str, tuple[int, ...]]:
@@ -26,10 +30,48 @@ def flags_of(contract: Contract) -> dict[str, tuple[int, ...]]:
     return found
 
 
+def positions_of(contract: Contract) -> tuple[Argument, ...]:
+    """The positions of a contract."""
+    return tuple(a for a in contract.args if _is_whole(a) and _asks_sizes(a))
+
+
+def asked_of(contract: Contract) -> frozenset[str]:
+    """The names of the scalars that a computation may ask for as it does for sizes."""
+    return frozenset(flags_of(contract)) | {a.name for a in positions_of(contract)}
+
+
+def at_their_ends(contract: Contract, sizes: Mapping[str, int]) -> dict[str, int]:
+    """The sizes with the largest value of each position."""
+    return {**sizes, **at_some_places(contract, sizes)[-1]}
+
+
+def at_some_places(contract: Contract, sizes: Mapping[str, int]) -> list[dict[str, int]]:
+    """Values of the positions: all at their least, between, all at their largest; one without any where there are
+    none."""
+    found = []
+    for share in (0.0, 0.5, 1.0) if positions_of(contract) else (1.0,):
+        chosen = dict[str, int]()
+        for a in positions_of(contract):
+            low, high = (evaluate_int(x or "0", sizes) for x in (a.constraints.low, a.constraints.high))
+            chosen[a.name] = low + int(max(0, high - low) * share)
+        found.append(chosen)
+    return found
+
+
+def _is_whole(a: Argument) -> bool:
+    """Whether it is a whole scalar that is drawn between limits."""
+    whole = a.dtype.startswith(("int", "uint")) or a.dtype == "bool"
+    limits = a.constraints.low is not None and a.constraints.high is not None
+    return a.role is Role.SCALAR and a.value is None and whole and limits
+
+
+def _asks_sizes(a: Argument) -> bool:
+    return bool(names(a.constraints.low or "0") | names(a.constraints.high or "0"))
+
+
 def _values(a: Argument) -> tuple[int, ...]:
     low, high = a.constraints.low, a.constraints.high
-    whole = a.dtype.startswith(("int", "uint")) or a.dtype == "bool"
-    if a.role is not Role.SCALAR or a.value is not None or not whole or low is None or high is None:
+    if not _is_whole(a) or low is None or high is None:
         return ()
     try:
         return tuple(range(evaluate_int(low, {}), evaluate_int(high, {}) + 1)[: _MOST_VALUES + 1])
@@ -37,10 +79,19 @@ def _values(a: Argument) -> tuple[int, ...]:
         return ()
 
 
-def with_flags(sizes: Sequence[Mapping[str, int]], flags: Mapping[str, Sequence[int]]) -> list[dict[str, int]]:
-    """Each of the sizes with each choice of flags."""
+def with_choices(contract: Contract, sizes: Sequence[Mapping[str, int]]) -> list[dict[str, int]]:
+    """Each of the sizes with each choice of flags, and with positions of its own."""
+    flags, positions = flags_of(contract), positions_of(contract)
     chosen = [dict(zip(flags, row, strict=True)) for row in itertools.product(*flags.values())]
-    return [{**s, **one} for s in sizes for one in chosen]
+    rows = [{**s, **one} for s in sizes for one in chosen for _ in range(_POSITIONS if positions else 1)]
+    return [{**row, **{a.name: _within(a, row, n + k) for k, a in enumerate(positions)}} for n, row in enumerate(rows)]
+
+
+def _within(a: Argument, sizes: Mapping[str, int], number: int) -> int:
+    low, high = (evaluate_int(x or "0", sizes) for x in (a.constraints.low, a.constraints.high))
+    span = max(0, high - low)
+    inside = round(span * _SHARES[number % len(_SHARES)])
+    return low + max(min(1, span), inside)  # at its beginning lines have one element
 
 
 def fixed_at(contract: Contract, sizes: Mapping[str, int]) -> tuple[Contract, dict[str, int]]:
@@ -53,4 +104,4 @@ def fixed_at(contract: Contract, sizes: Mapping[str, int]) -> tuple[Contract, di
     return replace(contract, args=args), {name: value for name, value in sizes.items() if name in own}
 
 
-__all__ = ["fixed_at", "flags_of", "with_flags"]
+__all__ = ["asked_of", "at_their_ends", "fixed_at", "flags_of", "positions_of", "with_choices"]

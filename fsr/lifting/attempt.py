@@ -11,7 +11,7 @@ from fsr.computation.canonical import DIMS, canonical
 from fsr.computation.computation import Buffer, Computation, Statement
 from fsr.computation.expression import Affine, Number, names_in
 from fsr.computation.implied import without_implied
-from fsr.contract.flags import fixed_at, with_flags
+from fsr.contract.flags import fixed_at, positions_of, with_choices
 from fsr.contract.model import Argument
 from fsr.expressions import evaluate_int
 from fsr.lifting.additions import additions, unasked, zero_like
@@ -66,18 +66,19 @@ class Attempt:
         self.ways: Sequence[tuple[bool, int]] = _WAYS
         self.carrying = False  # whether what is read past the end of a row is taken for a neighbour
         self.distances = frozenset(distances(self.contract))
+        self.positions = frozenset(a.name for a in positions_of(self.contract))
         self.quotients = quotients(self.contract, watcher.candidate.source)
-        self.smaller = with_flags(smaller_sizes(self.contract), self.watcher.flags)  # to watch at first where it pays
+        self.smaller = with_choices(self.contract, smaller_sizes(self.contract))  # to watch at first where it pays
         self.unexplained = False  # at sizes before
 
     def lifted(self, started: float) -> Lifting:
         """By the first sizes and way whose result stands the check."""
-        choices, least = [with_flags(c, self.watcher.flags) for c in watched_sizes(self.contract)], None
+        choices, least = [with_choices(self.contract, c) for c in watched_sizes(self.contract)], None
         if not choices:
             least = least_sizes(self.contract)
             if least is None:
                 raise Refused("even the smallest sizes that the contract allows are too many elements to watch")
-            choices, self.checker.run_s = [with_flags([least], self.watcher.flags)], RUN_IN_PART_S
+            choices, self.checker.run_s = [with_choices(self.contract, [least])], RUN_IN_PART_S
             if any(s.minimum < s.maximum for s in self.contract.sizes):  # one size tells nothing of another
                 return self._lifted_in_part(started)
         why, todo = "", list(choices)
@@ -103,13 +104,13 @@ class Attempt:
                 return Lifting.of(found, started, sizes, cases)
             why = why or wrong
             if sizes == choices[0] and (self._idle() or self._narrow()):  # the small sizes are nearly all border
-                wide = [with_flags(c, self.watcher.flags) for c in wide_sizes(self.contract)]
+                wide = [with_choices(self.contract, c) for c in wide_sizes(self.contract)]
                 todo = wide if self._idle() else [*wide, *todo]
         return Lifting(None, why, time.monotonic() - started, tuple(choices[0]))
 
     def _lifted_in_part(self, started: float) -> Lifting:
         """By single blocks, at sizes that are few and unlike each other. Raises Refused."""
-        sizes = self._watched_in_part(with_flags(spread_sizes(self.contract), self.watcher.flags))
+        sizes = self._watched_in_part(with_choices(self.contract, spread_sizes(self.contract)))
         cases = self._cases(sizes, part=False)
         found, why = self._found(cases)
         return Lifting.of(found, started, sizes, cases, why)
@@ -240,8 +241,8 @@ class Attempt:
         )
 
     def _sizes(self) -> tuple[str, ...]:
-        """The names of sizes and flags, and the quotients of sizes."""
-        return (*(s.name for s in self.contract.sizes), *self.watcher.flags, *self.quotients)
+        """The names of sizes, flags and positions, and the quotients of sizes."""
+        return (*(s.name for s in self.contract.sizes), *sorted(self.watcher.asked), *self.quotients)
 
     def _sized(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """The sizes of a run, with their quotients."""
@@ -284,7 +285,7 @@ class Attempt:
             for name, value in {**self._sized(self.runs[n][0].sizes), **dict(zip(DIMS, place, strict=False))}.items():
                 columns.setdefault(name, []).append(value)
         arrays = {k: np.array(v, np.int64) for k, v in columns.items()}
-        return Points(arrays, np.array(number, np.int64), tuple(terms), self.distances)
+        return Points(arrays, np.array(number, np.int64), tuple(terms), self.distances, self.positions)
 
     def _each(self, graph: Graph, output: Argument, points: Points) -> Statement:
         """A value for each element of an output."""
@@ -389,7 +390,7 @@ class Attempt:
             raise Refused(f"data decides where elements of {output.name} go, and the last one stays")
         rows = [self._sized(runs[0].sizes) for runs in self.runs]
         sizes = {name: np.array([row[name] for row in rows]) for name in self._sizes()}
-        points = Points(sizes, np.arange(len(self.runs)), (0,) * len(self.runs), self.distances)
+        points = Points(sizes, np.arange(len(self.runs)), (0,) * len(self.runs), self.distances, self.positions)
         added = self.general.folding.fold("sum", points, lists)
         combine = {"sum": "+"}.get(ops.copy().pop(), ops.pop())
         return [*self._begun(graph, output, began), scattered(added, output.name, combine)]

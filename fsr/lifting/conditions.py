@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -150,8 +150,8 @@ def _windows(points: Points, loops: Sequence[str]) -> list[str]:
 
 
 def decision(points: Points, labels: Sequence[Hashable], sizes: Sequence[str]) -> object:
-    """A label, or the Branch that tells which: by a box's edges where these are fewer, by numbers of the source's own
-    where nothing else tells. Raises Refused."""
+    """A label, or the Branch that tells which: by positions alone, if they do; by a box's edges where these are fewer,
+    by numbers of the source's own where nothing else tells. Raises Refused."""
     loops = [n for n in points.columns if n not in sizes]
     fixed, own = len(np.unique(points.run)) == 1, _own_ends(points, loops, sizes)
     most, sides = 2**_DEEPEST, 2 * len(loops)
@@ -164,6 +164,8 @@ def decision(points: Points, labels: Sequence[Hashable], sizes: Sequence[str]) -
         ((lambda p: _edges(p, loops, sizes, fixed), sides, _DEEPEST),),  # more are no box's
         ((lambda p: comparisons(p, sizes, fixed=fixed), most, _DEEPEST),),
     )
+    if points.positions:
+        ways = (((partial(_positions, loops=loops), sides, _DEEPEST),), *ways)
     for some in ways:
         trees = list[object]()
         for way in some:
@@ -193,6 +195,15 @@ def _own_ends(points: Points, loops: Sequence[str], sizes: Sequence[str]) -> lis
 def _reached(points: Points, name: str, end: Affine) -> bool:
     left = value_of(end, points) - points.columns[name]
     return all((left[points.run == run] == 0).any() for run in np.unique(points.run))
+
+
+def _positions(points: Points, loops: Sequence[str]) -> Iterator[Condition]:
+    """Comparisons of a dimension with a position: before, at, and behind it."""
+    for a, p, by in itertools.product(loops, sorted(points.positions & points.columns.keys()), (0, -1)):
+        right = shifted(affine(p), by)
+        hit = points.columns[a] <= value_of(right, points)
+        if hit.any() and not hit.all():
+            yield affine(a), right, hit
 
 
 def _edges(points: Points, loops: Sequence[str], sizes: Sequence[str], fixed: bool) -> Iterator[Condition]:

@@ -14,7 +14,7 @@ from fsr.backends.host.device import HostDevice
 from fsr.backends.host.traced import TracedImage
 from fsr.backends.host.tracing import ASIDE, FULL, KINDS, Part, Trace
 from fsr.backends.protocol import Buffer, DeviceFault
-from fsr.contract.flags import fixed_at, flags_of
+from fsr.contract.flags import asked_of, fixed_at
 from fsr.contract.model import Argument, Contract
 from fsr.expressions import evaluate, names
 from fsr.hardware.dtypes import is_float, numpy_dtype
@@ -96,7 +96,7 @@ class Watcher:
     ) -> None:
         self.contract, self.candidate, self.image, self.device = contract, candidate, image, device
         self.allowance = allowance
-        self.flags = flags_of(contract)
+        self.asked = asked_of(contract)
         self._sizes = {s.name for s in contract.sizes}
         self.views = {a.name: view(a.shape) for a in contract.buffers()}
         # Of a run in part: as many as there is room for, once that is known.
@@ -187,7 +187,7 @@ class Watcher:
     def _scalar(self, name: str) -> str:
         """The name of a scalar that is no whole number told by sizes."""
         argument = next((a for a in self.contract.args if a.name == name), None)
-        if argument is None or argument.role is not Role.SCALAR or name in self.flags:
+        if argument is None or argument.role is not Role.SCALAR or name in self.asked:
             return ""
         if argument.value is not None:
             return self._passed(ScalarArgument(argument.dtype, str(argument.value)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from functools import lru_cache
 
+from fsr.contract.flags import at_some_places
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
@@ -15,13 +16,14 @@ SAMPLES = 64
 
 @lru_cache(maxsize=64)
 def sample_sizes(contract: Contract) -> tuple[dict[str, int], ...]:
-    """Size assignments that cover the corners, the timed values and the space between: fixed for a contract."""
+    """Size assignments that cover the corners, the timed values and the space between, with positions that sizes tell
+    the limits of at either end or between: fixed for a contract."""
     chance = random.Random(20)
     found = [{s.name: v for s, v in zip(contract.sizes, row, strict=True)} for row in _corners(contract)]
     found += contract.timed_sizes()
     for _ in range(SAMPLES):
         found.append({s.name: _draw(chance, s.minimum, s.maximum) for s in contract.sizes})
-    return tuple(found)
+    return tuple({**row, **one} for row in found for one in at_some_places(contract, row))
 
 
 def _corners(contract: Contract) -> list[tuple[int, ...]]:
@@ -46,6 +48,14 @@ def always(contract: Contract, condition: str) -> bool:
         return all(evaluate_int(condition, sizes) for sizes in sample_sizes(contract))
     except ContractError:
         return False
+
+
+def constant_of(contract: Contract, text: str) -> int | None:
+    """The number that a size expression is at every sampled assignment; None where it is none, or not always one."""
+    if text.strip().isdigit():
+        return int(text)
+    found = largest(contract, text)
+    return found if found is not None and always(contract, f"({text}) == {found}") else None
 
 
 def largest(contract: Contract, text: str) -> int | None:

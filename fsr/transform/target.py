@@ -23,7 +23,7 @@ from fsr.source.narrowing import narrowed
 from fsr.source.walk import base_name, identifiers, integer, taken_names, walk_stmts
 from fsr.transform.placement import Placed, placed
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.sizes import always, largest, largest_timed
+from fsr.transform.sizes import always, constant_of, largest, largest_timed
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class Target:
 
     @cached_property
     def block(self) -> tuple[int, int, int] | None:
-        """The block when it is constant."""
-        x, y, z = (int(t) if t.strip().isdigit() else 0 for t in self.launch.block)
+        """The block when it is constant, whether written as a number or not (``min(n, 128)`` of an n from 128 on)."""
+        x, y, z = (constant_of(self.contract, text) or 0 for text in self.launch.block)
         return (x, y, z) if x and y and z else None
 
     @property

@@ -7,7 +7,7 @@ import pytest
 from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
 from fsr.computation.printing import lines
-from fsr.contract.flags import flags_of, with_flags
+from fsr.contract.flags import flags_of, with_choices
 from fsr.lifting.lift import lift
 from fsr.runs.kernel import load_kernel
 from tests.transform.conftest import subject_of
@@ -69,6 +69,8 @@ def test_what_is_a_flag():
 
 
 def test_every_size_is_watched_with_every_flag():
-    found = with_flags([{"n": 3}, {"n": 5}], {"mode": (0, 1)})
+    contract = subject_of(KERNEL.format(type="int", limits="low = 0, high = 1", body=EITHER)).contract
+    found = with_choices(contract, [{"n": 3}, {"n": 5}])
     assert found == [{"n": 3, "mode": 0}, {"n": 3, "mode": 1}, {"n": 5, "mode": 0}, {"n": 5, "mode": 1}]
-    assert with_flags([{"n": 3}], {}) == [{"n": 3}]
+    without = subject_of(KERNEL.format(type="int", limits="value = 1", body=EITHER)).contract
+    assert with_choices(without, [{"n": 3}]) == [{"n": 3}]

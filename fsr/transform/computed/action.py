@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from fsr.contract.flags import asked_of
 from fsr.records import Candidate
+from fsr.source.names import words
 from fsr.transform.computed import (
     attention_split,
     attention_tiles,
@@ -178,7 +180,15 @@ def _written(write: Callable[[], list[Written]]) -> list[Written] | None:
         made = write()
     except NotPlain:
         return None
-    return made if all(len(line) <= LONGEST_LINE for kernel in made for line in kernel.lines) else None
+    short = all(len(line) <= LONGEST_LINE for kernel in made for line in kernel.lines)
+    return made if short and not any(map(_asks_for_more, made)) else None
+
+
+def _asks_for_more(kernel: Written) -> bool:
+    """Whether the host would have to know more than sizes to launch it: flags and positions, which only kernels are
+    given."""
+    texts = (*kernel.grid, *kernel.block, kernel.shared_bytes, *(s.count for s in kernel.scratch))
+    return bool(asked_of(kernel.scene.target.contract) & words(" ".join(texts)))
 
 
 def _by_default(family: Family, scene: Scene) -> list[Written] | None:

@@ -156,7 +156,7 @@ def shared_by_row(e: Expr) -> list[Expr]:
 
 def _length(fold: Fold, sizes: Sequence[str]) -> str | None:
     over = extent(fold)
-    several = over.terms and not over.constant and all(k > 0 and n in sizes for n, k in over.terms)
+    several = over.terms and over.constant >= 0 and all(k > 0 and n in sizes for n, k in over.terms)
     return affine_text(over) if several or not over.terms else None
 
 

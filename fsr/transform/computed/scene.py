@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from fsr.computation.computation import Computation
 from fsr.computation.expression import Affine, Case, Expr, Load, Number, Op, children, names_in, walk
 from fsr.computation.types import type_of
+from fsr.contract.flags import at_their_ends
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.expressions import evaluate
@@ -102,8 +103,9 @@ class Scene:
         return _most(self.target.contract, text)
 
     def timed(self, text: str) -> int:
-        """The value of a size expression at the first timed sizes."""
-        return max(1, int(evaluate(text, self.target.contract.timed_sizes()[0])))
+        """The value of a size expression at the first timed sizes, and the ends of positions."""
+        contract = self.target.contract
+        return max(1, int(evaluate(text, at_their_ends(contract, contract.timed_sizes()[0]))))
 
     def shape(self, buffer: str) -> tuple[str, ...]:
         """A buffer's extents as size expressions."""
@@ -284,7 +286,7 @@ def _count(shape: Sequence[str]) -> str:
 
 def _most(contract: Contract, size: str) -> float:
     try:
-        return float(evaluate(size, {s.name: s.maximum for s in contract.sizes}))
+        return float(evaluate(size, at_their_ends(contract, {s.name: s.maximum for s in contract.sizes})))
     except ContractError:
         return math.inf
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from fsr.computation.computation import Computation
 from fsr.computation.expression import Affine
-from fsr.contract.flags import flags_of
+from fsr.contract.flags import asked_of
 from fsr.errors import ContractError
-from fsr.expressions import evaluate_int, fingerprint
+from fsr.expressions import evaluate_int, fingerprint, names, to_c
 from fsr.hardware.c_types import BY_DTYPE, LANES
 from fsr.records import Role, ScalarArgument
 from fsr.source.entry import template_arguments
@@ -24,16 +24,16 @@ from fsr.transform.target import Target
 
 @dataclass(frozen=True)
 class Sizes:
-    """What sizes are called in a kernel: by its integer parameters, flags by their own. ``more``: those that no
-    parameter says."""
+    """What sizes are called in a kernel: by its integer parameters, flags and positions by their own. ``more``: those
+    that no parameter says."""
 
     target: Target
     more: dict[str, str] = field(default_factory=dict)
 
     def _values(self, text: str) -> tuple[object, ...] | None:
         try:
-            names = [*(s.name for s in self.target.contract.sizes), *flags_of(self.target.contract)]
-            return fingerprint(text, names)
+            known = [*(s.name for s in self.target.contract.sizes), *sorted(asked_of(self.target.contract))]
+            return fingerprint(text, known)
         except (ContractError, ZeroDivisionError):
             return None
 
@@ -49,9 +49,15 @@ class Sizes:
         for name, value in self._parameters():
             if self._values(value) == wanted:
                 return name
-        if words(size) & set(flags_of(self.target.contract)):
-            raise NotPlain(f"{size}, which is known to a launch only")
+        if words(size) & asked_of(self.target.contract):
+            return self._reckoned(size)
         return self.more.setdefault(size, f"$extent{len(self.more)}")
+
+    def _reckoned(self, size: str) -> str:
+        """A size that no launch could be told, as the kernel makes it of what it is given. Raises NotPlain."""
+        if size.isidentifier():
+            raise NotPlain(f"{size}, which is known to a launch only")
+        return f"({to_c(size, {name: self.text(name) for name in names(size)})})"
 
     def _parameters(self) -> Iterator[tuple[str, str]]:
         for p, arg in zip(self.target.kernel.params, self.target.launch.args, strict=True):
@@ -61,7 +67,7 @@ class Sizes:
             found = [a for a in self.target.contract.args if a.name == arg and a.role is Role.SCALAR]
             if found and found[0].value is not None and found[0].dtype.startswith(("int", "uint")):
                 yield p.name, found[0].value
-            elif found and found[0].name in flags_of(self.target.contract):
+            elif found and found[0].name in asked_of(self.target.contract):
                 yield p.name, found[0].name
 
 
