@@ -4,11 +4,12 @@ which speak of the place of a thread or hide something."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from fsr.analysis.calls import CONSTANTS, COOPERATES, INTO, is_atomic, is_load, is_pure_name
+from fsr.analysis.inline_ptx import only_computes
 from fsr.errors import FsrError
 from fsr.source.form import (
     Assign,
@@ -88,7 +89,7 @@ def functions_of(source: str) -> Functions:
     defined = {**parse_device_functions(source), **numbered}
     written = {**defined, **_macro_functions(source)}
     own = frozenset(written) | {m.name for m in macros(source)}
-    pure = _pure(_shown(written, source), own)
+    pure = _pure(_shown(written, source), own, _type_parameters(defined.values()))
     alone = {name for name, form in _shown(defined, source).items() if _is_local(form)} | pure
     while True:
         found = Functions(own, pure, frozenset(alone))
@@ -134,8 +135,16 @@ def _shown(functions: Mapping[str, KernelForm], source: str) -> Mapping[str, Ker
     return {name: form for name, form in functions.items() if not kernel_names(form) & hiding_macros(source)}
 
 
-def _pure(functions: Mapping[str, KernelForm], own: frozenset[str]) -> frozenset[str]:
-    pure = frozenset[str]()
+def _type_parameters(forms: Iterable[KernelForm]) -> frozenset[str]:
+    """Types that templates are given: a call of one is a conversion."""
+    found = (one for form in forms for one in form.template_parameters)
+    return frozenset(name for word, name in found if word in ("typename", "class"))
+
+
+def _pure(
+    functions: Mapping[str, KernelForm], own: frozenset[str], types: frozenset[str] = frozenset()
+) -> frozenset[str]:
+    pure = types - own
     while True:
         known = Functions(own, pure)
         more = {n for n, f in functions.items() if n not in pure and _is_pure(f, known)}
@@ -209,6 +218,8 @@ def _is_local(form: KernelForm) -> bool:
         match e:
             case Name(text) if text in BUILTINS:
                 return False
+            case OpaqueExpr(text) if text.startswith("asm") and only_computes(text):
+                continue
             case OpaqueExpr(text) if "(" in text or "asm" in opaque_names(text) or opaque_names(text) & BUILTINS:
                 return False
     return True
