@@ -43,6 +43,12 @@ def arguments_of(
             if isinstance(table.get(name), dict) and table[name].get("role") == Role.INOUT.value:
                 params[name] = replace(param, const=False)
         known = {n: params[n] for n in table if n in params}
+        for name in table:
+            if name not in params:
+                raise Fields(top.raw, top.data).bad(
+                    f"the contract names the argument {name!r}, which no launch passes and no kernel of the plan has",
+                    "one of: " + ", ".join(params), "args", name, fix=did_you_mean(name, list(params)),
+                )  # fmt: skip
     else:
         known = {p.name: p for p in signatures[main].params}
         names = list(known)
@@ -232,7 +238,7 @@ def _role(fields: Fields, param: Parameter | None) -> Role:
         raise fields.bad(
             f"the role of {name} ({kind}) is not stated",
             '"in", "out" (written only) or "inout"',
-            fix='add role = "out"',
+            fix='add role = "in" where it is only read, "out" where every element is written and none read before',
         )
     if stated == "scalar" and param is not None:
         raise fields.bad(
