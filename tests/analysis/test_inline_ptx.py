@@ -1,4 +1,4 @@
-"""Inline PTX that only computes is as any function that does; what touches memory, or asks which thread it is, is not."""
+"""Inline PTX that only computes is as any function that does; what touches memory or asks for a thread is not."""
 
 from __future__ import annotations
 

@@ -396,7 +396,7 @@ def test_an_argument_is_held_against_what_takes_it():
         ('entry = "finish"', 'entry = "end"', "no kernel named 'end'", 14),
         ("block = 32", "block = 3200", "3200 threads", 16),
         ('{value = 0.5}', '{valu = 0.5}', "did you mean 'value'", 17),
-        ("[[launch]]\nentry = \"partial\"", "xs = {value = 3}\n[[launch]]\nentry = \"partial\"", "argument 'xs', which no l", 8),
+        ('value = "n"}\n', 'value = "n"}\nxs = {value = 3}\n', "argument 'xs', which no l", 8),
     ],
 )  # fmt: skip
 def test_mistakes_in_plans(old, new, told, line):
