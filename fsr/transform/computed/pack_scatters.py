@@ -12,7 +12,7 @@ from fsr.computation.computation import Statement
 from fsr.computation.expression import Expr, Load, names_in
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import ATOMIC_PACKS_FROM
-from fsr.source.names import indent
+from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.elements import a_pack_each, stores
 from fsr.transform.computed.packs import Packs
@@ -57,29 +57,61 @@ def written(scene: Scene, params: Params) -> list[Written]:
         raise NotPlain("a single element")
     scene = scene.narrowed()
     pack, packs, threads = (int(params[k]) for k in ("pack", "packs", "threads"))
-    lines, grid = a_pack_each(scene, pack, threads, _whole_or_single(scene, pack), packs=packs)
+    if pack == 1:
+        lines, grid = a_pack_each(scene, 1, threads, _single(scene, 1), packs=packs)
+    else:
+        test, whole = _whole(scene, pack)
+        lines, grid = a_pack_each(scene, pack, threads, whole, packs=packs)
+        head, lines = ([], lines) if len(scene.part.domain) < 2 else (lines[:1], lines[1:])
+        lines = [
+            *head,
+            f"if ({test}) {{",
+            *indent(lines),
+            "} else {",
+            *indent(_elements(scene, pack * packs, threads)),
+            "}",
+        ]
     return [Written(scene, lines, (grid, "1", "1"), (str(threads), "1", "1"), threads, "added")]
 
 
-def _whole_or_single(scene: Scene, pack: int) -> list[str]:
-    """Whole packs where each row has whole ones at addresses that allow them, else elements one by one."""
-    (last, length), outputs = scene.part.domain[-1], stores(scene)
-    limit, lead = scene.size(length), len(scene.part.domain) > 1
+def _single(scene: Scene, pack: int) -> list[str]:
+    """Elements one by one."""
+    last, length = scene.part.domain[-1]
+    singly = [line for n, s in enumerate(scene.part.outputs) for line in _added(scene, n, s, {})]
+    return Packs.of(scene, [], last, pack).lanes(singly, f"${last} < {scene.size(length)}")
+
+
+def _elements(scene: Scene, each: int, threads: int) -> list[str]:
+    """So many elements a thread, those of neighbouring threads beside each other: where rows are no whole packs."""
+    domain = scene.part.domain
+    count = " * ".join(f"({x})" for _, x in domain)
+    number = "unsigned" if scene.most(count) + each * threads < 2**31 else "long long"
+    total = " * ".join(f"({number}){scene.size(x)}" for _, x in domain)
+    singly = [line for n, s in enumerate(scene.part.outputs) for line in _added(scene, n, s, {})]
+    rest, places = "$at", list[str]()
+    for name, extent in reversed(domain[1:]):
+        places.append(f"const {scene.index} ${name} = ({scene.index})({rest} % {scene.size(extent)});")
+        places.append(f"const {number} ${name}_before = {rest} / {scene.size(extent)};")
+        rest = f"${name}_before"
+    places.append(f"const {scene.index} ${domain[0][0]} = ({scene.index}){rest};")
+    lines = [
+        f"const {number} $at = ({number})blockIdx.x * {each * threads} + $turn * {threads} + threadIdx.x;",
+        f"if ($at < {total}) {{", *indent([*places, *singly]), "}",
+    ]  # fmt: skip
+    return unrolled("$turn", each, lines)
+
+
+def _whole(scene: Scene, pack: int) -> tuple[str, list[str]]:
+    """When all packs are whole, and what is done with one."""
+    last, length = scene.part.domain[-1]
     exprs = [e for s in scene.part.outputs for e in (value_of(s), *s.place)]
     reads = Packs.of(scene, exprs, last, pack)
-    apart = f"${last}_first / {pack} + $lane * ${last}_packs" if lead and pack > 1 else ""
-    singly = [line for n, s in enumerate(scene.part.outputs) for line in _added(scene, n, s, {})]
-    single = reads.lanes(singly, f"${last} < {limit}", apart)
-    if pack == 1:
-        return single
-    fits = f"{limit} % {pack} == 0" if lead else f"${last}_first + {pack} <= {limit}"
-    packed = [o for o in outputs if _in_packs(scene, o)]
-    tests = dict.fromkeys((fits, *reads.aligned(packed).split(" && ")))
-    test = " && ".join(t for t in tests if t != "true")
-    return [f"if ({test}) {{", *indent(_whole(scene, reads, pack)), "} else {", *indent(single), "}"]
+    packed = [o for o in stores(scene) if _in_packs(scene, o)]
+    tests = dict.fromkeys((f"{scene.size(length)} % {pack} == 0", *reads.aligned(packed).split(" && ")))
+    return " && ".join(t for t in tests if t != "true"), _added_whole(scene, reads, pack)
 
 
-def _whole(scene: Scene, reads: Packs, pack: int) -> list[str]:
+def _added_whole(scene: Scene, reads: Packs, pack: int) -> list[str]:
     held = reads.held("$lane")
     begun, lanes, ended = list[str](), list[str](), list[str]()
     for n, (s, o) in enumerate(zip(scene.part.outputs, stores(scene), strict=True)):
