@@ -44,6 +44,7 @@ Array = np.ndarray[Any, Any]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 RUN_S = 2.0  # one watched run may take so long
 _TOLD = "="  # before the type and the expression of a number that sizes tell: begins no name
+_TOO_LONG = "watching took too long"
 _FEW_MADE = 0.1  # of the elements that are looked at anywhere: what is written lies between them
 
 
@@ -133,9 +134,10 @@ class Watcher:
             raise Refused("a launch is repeated")
         data = build(contract, case)
         launches, buffers = place(contract, self.candidate.plan, case, data)
-        left_s = min(2 * RUN_S if part else RUN_S, self.allowance.left_s)
+        run_s = 2 * RUN_S if part else RUN_S
+        left_s = min(run_s, self.allowance.left_s)
         if left_s <= 0:
-            raise Refused("watching took too long")
+            raise Refused(_TOO_LONG)
         names = [
             [self._passed(a) if isinstance(a, ScalarArgument) else self._scalar(a) for a in launch.args]
             for launch in self.candidate.plan.launches
@@ -165,6 +167,8 @@ class Watcher:
                 if self._widened(len(trace.nodes), math.prod(launches[0].block)):
                     trace = traced()
         except DeviceFault as fault:
+            if fault.fault.kind is FaultKind.HANG and left_s < run_s:  # it was given what was left of all the time
+                raise Refused(_TOO_LONG) from None
             kind = TooMuch if fault.fault.kind is FaultKind.HANG else Refused
             raise kind(f"the watched run failed: {fault}") from None
         except KeyError as name:
