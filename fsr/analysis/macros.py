@@ -19,8 +19,10 @@ from fsr.source.walk import BUILTINS, integer, names_mentioned, nodes, variables
 
 
 def constants(source: str, form: KernelForm, entry: str) -> dict[str, int]:
-    """Integers known at compile time by name: object-like macros, file-level constants, template arguments."""
-    found = dict(integers(source))
+    """Integers known at compile time by name: object-like macros, file-level constants and enumerators, template
+    arguments; none that a parameter or a variable of the kernel hides."""
+    hidden = {*variables(form.body), *(p.name for p in form.params)}
+    found = {name: value for name, value in integers(source).items() if name not in hidden}
     if form.template and "<" in entry:
         declared = [name for _, name in form.template_parameters]
         for name, text in zip(declared, template_arguments(entry), strict=False):

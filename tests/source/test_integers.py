@@ -38,3 +38,16 @@ def test_what_a_text_fixes() -> None:
 )
 def test_expressions(text: str, value: int | None) -> None:
     assert integer_of(text, {"N": 256}) == value
+
+
+def test_enumerators_are_integers() -> None:
+    text = """
+enum { LAST = 7, GROUPS = LAST / 2 * 2, /* one more */ NEXT, };
+typedef enum Kind { LOW = -2, ZERO = 1 << 3, OPEN = later } Kind;
+enum Wide : unsigned long { FIRST, SECOND };
+enum class Scoped { A, B };
+enum { TWICE = 1 };
+#define TWICE 2
+    enum { LOCAL = 3 };
+"""
+    assert integers(text) == {"LAST": 7, "GROUPS": 6, "NEXT": 7, "LOW": -2, "ZERO": 8, "FIRST": 0, "SECOND": 1}
