@@ -122,9 +122,11 @@ def _of_records(source: str) -> Mapping[str, list[KernelForm]]:
         records = [i for item in parse_items(source) for i in item.walk() if i.kind == "record" and len(i.names) == 1]
     except FsrError:
         return found
+    plain = [m for m in macros(source) if m.params is None and "\n" not in m.body]
+    defines = "".join(f"#define {m.name} {m.body}\n" for m in plain)  # qualifiers may go by their names
     for record in records:
         text = source[record.start : record.end]
-        inside = text[text.find("{") + 1 : text.rfind("}")]
+        inside = defines + text[text.find("{") + 1 : text.rfind("}")]
         for name, form in parse_device_functions(_ACCESS.sub("", inside)).items():
             found.setdefault(f"{record.names[0]}::{name}", []).append(form)
     return found

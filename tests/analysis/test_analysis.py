@@ -8,6 +8,7 @@ from fsr.analysis.accesses import accesses
 from fsr.analysis.definitions import definitions
 from fsr.analysis.dependence import parallel
 from fsr.analysis.functions import functions_of
+from fsr.analysis.macros import constants
 from fsr.analysis.polynomial import constant
 from fsr.analysis.threads import global_ids, guard_of, negation
 from fsr.analysis.uniform import Uniformity
@@ -199,6 +200,24 @@ def test_functions_of_one_thread():
     __device__ float odd(float v) { asm("nop;"); return v; }
     """
     assert functions_of(source).local == {"SQ", "plain", "outer"}
+
+
+def test_constants_that_a_kernel_hides_are_none_in_it():
+    source = "enum { n = 4, ROWS = 3 };\nconst int top = 5;\n"
+    form = parse_kernels("__global__ void k(float *y, int n) { int top = n; y[0] = top * ROWS; }")["k"]
+    assert constants(source, form, "k") == {"ROWS": 3}
+
+
+def test_functions_of_records_may_be_qualified_by_macros():
+    source = """
+#define HD __forceinline__ __host__ __device__
+struct Money {
+    static HD long times(long a, long b) { return a * b; }
+    static HD long here() { return threadIdx.x; }
+};
+"""
+    found = functions_of(source)
+    assert [found.only_computes(n) for n in ("Money::times", "Money::here")] == [True, False]
 
 
 def test_functions_of_records_are_known_where_every_specialisation_is():
