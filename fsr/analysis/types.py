@@ -13,7 +13,7 @@ from fsr.source.walk import walk_expr
 
 __all__ = [
     "DOUBLE", "FLOAT", "FLOATING", "INT", "aliases", "bare", "integer_bytes", "is_integer",
-    "mentions_double", "resolved", "type_of",
+    "mentions_double", "number_type", "resolved", "type_of",
 ]  # fmt: skip
 
 INT, FLOAT, DOUBLE = "int", "float", "double"
@@ -45,6 +45,13 @@ def is_integer(type_: str) -> bool:
 def resolved(type_: str, names: Mapping[str, str]) -> str:
     """The bare type with aliases looked up, in its usual spelling."""
     return plain_type(bare(type_), names)
+
+
+def number_type(type_: str, names: Mapping[str, str]) -> str:
+    """The same, a number's as fsr writes it: ``unsigned long long`` for a ``uint64_t``."""
+    plain = resolved(type_, names)
+    known = BY_SPELLING.get(plain)
+    return plain if known is None else known.spelling
 
 
 def _kind(type_: str) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fsr.analysis.effects import element_type
+from fsr.analysis.types import number_type
 from fsr.errors import ContractError
 from fsr.expressions import parse
 from fsr.records import Role
@@ -27,6 +28,7 @@ from fsr.transform.atomics.global_atomics import Target as Gathered
 from fsr.transform.atomics.global_atomics import atomic_of, counts_only, gathered_type
 from fsr.transform.atomics.shared_places import with_plain_places
 from fsr.transform.details.shared_locals import room_of
+from fsr.transform.fewer.called import forwarded_atomics
 from fsr.transform.sizes import largest, largest_timed
 from fsr.transform.slices.grid_turns import macros_that_leave
 from fsr.transform.target import Target
@@ -98,14 +100,19 @@ def _table(target: Target, name: str, own: list[tuple[str, Expr, str, Expr]]) ->
         return None
     operation = operations.pop()
     written = element_type(next(p.type for p in target.kernel.params if p.name == name))
-    type_ = gathered_type(target.aliases.get(written, written), operation)
+    type_ = gathered_type(number_type(written, target.aliases), operation)
     places = target.elements(name) or ""
     most, timed = largest(target.contract, places), largest_timed(target.contract, places)
-    if type_ is None or not most or not timed or f"atomic{operation}" in target.functions.own:
+    if type_ is None or not most or not timed or not _is_cudas(target, f"atomic{operation}"):
         return None
     to = Gathered(name, name, Literal("0"), operation, type_, False, counts_only(operation, [v for *_, v in own]))
     sums = type_ in ("float", "double") and not to.counts
     return None if sums and target.exact else Table(to, places, most, timed)
+
+
+def _is_cudas(target: Target, name: str) -> bool:
+    """Whether an atomic is CUDA's, or one of the file's that only hands on to it."""
+    return name not in target.functions.own or name in forwarded_atomics(target.source)
 
 
 def _leaves_early(body: Block) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from fsr.analysis.calls import ATOMICS
 from fsr.analysis.local_arrays import in_local_memory
 from fsr.analysis.types import resolved
 from fsr.hardware.c_types import BY_SPELLING, LANES, element_bytes
@@ -13,6 +14,7 @@ from fsr.source.mapping import map_expr
 from fsr.source.parse import parse_device_functions
 from fsr.source.tokens import spelt, split_commas, tokenize
 from fsr.source.walk import base_name, exprs_of, indices_of, is_only_one, names_in, opaque_names, walk_exprs, walk_stmts
+from fsr.transform.fewer.called import forwarded_atomics
 from fsr.transform.target import Target
 
 _MOST_VALUES = 16  # of an initialiser, each an assignment
@@ -111,6 +113,8 @@ def _only_uses(target: Target, call: Call) -> bool:
     name = call.callee.text
     if target.functions.only_computes(name) or name in target.type_names or element_bytes(name):
         return True
+    if name in ATOMICS and (name not in target.functions.own or name in forwarded_atomics(target.source)):
+        return True  # it gets a value
     form = parse_device_functions(target.source).get(name)
     return form is not None and not any(
         isinstance(x, OpaqueStmt)

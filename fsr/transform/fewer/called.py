@@ -13,6 +13,7 @@ from fsr.source.names import words
 from fsr.source.parse import parse_device_functions
 from fsr.source.tokens import tokenize
 from fsr.source.walk import BARRIER
+from fsr.transform.fewer.forwarding import forwards
 from fsr.transform.target import Target
 
 _WAITS = frozenset(["__syncthreads", "__syncwarp", "__threadfence_block"])
@@ -38,12 +39,16 @@ def called(call: Call, target: Target) -> Called | None:
     """The function that a call means; None where it is not in the file, or another one may be meant."""
     name = call.callee.text if isinstance(call.callee, Name) else ""
     form = _functions(target.source).get(name)
-    if form is None or len(re.findall(rf"\b{re.escape(name)}\s*\([^;{{}}]*\)\s*\{{", target.source)) != 1:
+    if form is None or not _defined_once(name, target.source):
         return None
     parameters = form.template_parameters
     types = frozenset(n for kind, n in parameters if kind in ("typename", "class"))
     numbers = tuple(n for kind, n in parameters if kind not in ("typename", "class"))
     return Called(form, numbers, types, _result(name, target.source))
+
+
+def _defined_once(name: str, source: str) -> bool:
+    return len(re.findall(rf"\b{re.escape(name)}\s*\([^;{{}}]*\)\s*\{{", source)) == 1
 
 
 @lru_cache(maxsize=64)
@@ -69,9 +74,17 @@ def is_wait(e: Expr) -> bool:
 
 
 @lru_cache(maxsize=64)
+def forwarded_atomics(source: str) -> frozenset[str]:
+    """Atomics of CUDA's that a file has for one more type, by handing on what they get."""
+    functions = parse_device_functions(source).items()
+    return frozenset(n for n, form in functions if _defined_once(n, source) and forwards(form, source))
+
+
+@lru_cache(maxsize=64)
 def folds_of_atomics(source: str) -> Mapping[str, str]:
-    """Functions that update a number by compare-and-swap as the usual loop does: their names, with Add, Max or Min."""
-    found = {}
+    """Functions that update a number by compare-and-swap as the usual loop does: their names, with Add, Max or Min; and
+    :func:`forwarded_atomics`."""
+    found = {name: name.removeprefix("atomic") for name in forwarded_atomics(source)}
     for name, form in parse_device_functions(source).items():
         if form.span is None or len(form.params) != 2 or not form.params[0].is_pointer or form.template:
             continue

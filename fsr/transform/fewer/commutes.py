@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from fsr.analysis.calls import ATOMICS, CONSTANTS
 from fsr.analysis.conditions import conjuncts
 from fsr.analysis.operators import BY_ATOMIC
-from fsr.analysis.types import resolved
+from fsr.analysis.types import number_type
 from fsr.source.form import (
     Assign,
     Binary,
@@ -152,7 +152,7 @@ class Commutes(Expressions):
 
     def plain(self, type_: str) -> str:
         """A type in its usual spelling."""
-        return resolved(type_, self.target.aliases)
+        return number_type(type_, self.target.aliases)
 
     def as_type(self, value: Value, type_: str) -> Value:
         """A value as a type that is written somewhere."""
@@ -282,5 +282,5 @@ def values_of(kernel: KernelForm, aliases: Mapping[str, str]) -> Frame:
     """What a kernel's parameters are."""
     found = Frame()
     for p in kernel.params:
-        found[p.name] = Value("global", type=resolved(p.type, aliases), memory=p.name) if p.is_pointer else FIXED
+        found[p.name] = Value("global", type=number_type(p.type, aliases), memory=p.name) if p.is_pointer else FIXED
     return found
