@@ -53,7 +53,7 @@ def parallel(
         return None
     if any(isinstance(s, Jump) and s.keyword == "break" for s in walk_stmts(body)):
         return None
-    if not all(functions.stays_in_thread(e) for e in walk_exprs(body)) or _results_of_atomics(body):
+    if not all(functions.stays_in_thread(e) for e in walk_exprs(body)) or results_of_atomics(body):
         return None
     folds = accumulators(body)
     arrays = frozenset(p.name for p in kernel.params if p.is_pointer) | declared_arrays(kernel.body)
@@ -69,7 +69,7 @@ def parallel(
     return Parallel(loop, folds) if _independent(found, loop, known, aliasing, private, nonzero) else None
 
 
-def _results_of_atomics(body: tuple[Stmt, ...]) -> bool:
+def results_of_atomics(body: tuple[Stmt, ...]) -> bool:
     """Whether the value of an atomic is used: then the order shows."""
     plain = {id(s.expr) for s in walk_stmts(body) if isinstance(s, ExprStmt)}
     return any(is_atomic(e) and id(e) not in plain for e in walk_exprs(body))

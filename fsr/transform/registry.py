@@ -35,7 +35,6 @@ from fsr.transform.launch.coarsen import Coarsen
 from fsr.transform.launch.grid_stride import GridStride
 from fsr.transform.launch.join_steps import JoinSteps
 from fsr.transform.launch.merge_blocks import MergeBlocks
-from fsr.transform.launch.more_blocks import MoreBlocks
 from fsr.transform.launch.split_blocks import SplitBlocks
 from fsr.transform.launch.spread_loop import SpreadLoop
 from fsr.transform.launch.steps_in_block import StepsInBlock
@@ -53,6 +52,7 @@ from fsr.transform.slices.stage_rows import StageRows
 from fsr.transform.stencil.action import MarchStencil, TileStencil
 from fsr.transform.stencil.interior import SplitInterior
 from fsr.transform.trees.action import ShuffleTrees
+from fsr.transform.turns.action import MoreBlocks
 from fsr.transform.vector.strided import VectorizeStrided
 from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 

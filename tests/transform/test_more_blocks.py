@@ -1,11 +1,11 @@
 """more-blocks: turns that a block's threads share are shared by several blocks, each done once; no move where a turn
-knows its thread, hands anything on, or writes where another may."""
+hands anything on that does not fold, or touches what another one writes."""
 
 from __future__ import annotations
 
 import pytest
 
-from fsr.transform.launch.more_blocks import MoreBlocks
+from fsr.transform.turns.action import MoreBlocks
 
 SIZES = [{"images": b, "m": m, "k": k} for b, m, k in [(1, 1, 1), (3, 65, 2), (2, 300, 5), (1, 0, 3), (4, 1025, 1)]]
 
@@ -82,7 +82,7 @@ def test_blocks_are_smaller_where_only_strides_know_of_threads(subject_from) -> 
 
 
 def test_full_grids_are_left_alone(subject_from) -> None:
-    assert not list(MoreBlocks().moves(subject_from(kernel(QUERY, grid='["images", 64]'))))
+    assert not list(MoreBlocks().moves(subject_from(kernel(QUERY, grid='["images", 256]'))))
 
 
 @pytest.mark.parametrize(
@@ -90,15 +90,21 @@ def test_full_grids_are_left_alone(subject_from) -> None:
     [
         ("y[j * K + l] = best", "y[j % 128 * K + l] = best"),
         ("y[j * K + l] = best", "y[l] = best"),
-        ("y[j * K + l] = best + l", "y[j * K + l] = best + index"),
-        ("y[j * K + l] = best + l", "y[j * K + l] = best + threadIdx.x"),
+        ("y[j * K + l] = best + l", "y[(j + 1) * K + l] = best + l"),
+        ("float best = x[j];", "float best = x[j] + (j < stride ? 0.0f : y[(j - stride) * K]);"),
+        ("float best = x[j];", "float best = x[j] + y[0];"),
+        ("float best = x[j];", "float *own = y + (int)x[j]; own[j] = 1.0f; float best = x[j];"),
+        ("int j = index", "short j = index"),
+        ("float best = x[j];", "float best = x[j]; if (best > 2.0f) j += stride;"),
+        ("float best = x[j];", "float best = *x; x += 1;"),
+        ("float best = x[j];", "int k = (int)x[j]; float best = y[j * K + k];"),
         ("int image", "float carried = 0.0f; int image"),
         ("if (best > 0.5f) y", "if (best > 0.5f) break; y"),
         ("if (best > 0.5f) y", "if (best > 0.5f) return; y"),
         ("j += stride", "j += stride / 2"),
         ("int j = index", "int j = 2 * index"),
         ("x += image * m;", "x += image * m; y[0] = 1.0f;"),
-        ("x += image * m;", "__shared__ float s; s = 1.0f; x += image * m;"),
+        ("x += image * m;", "__shared__ float s; s = 1.0f; x += y[0] * s;"),
         ('grid = "images"', 'grid = ["images", "k", "k"]'),
     ],
 )
@@ -108,3 +114,71 @@ def test_nothing_is_offered_where_turns_matter(old: str, new: str, subject_from)
         text = text.replace("float best = x[j];", "carried += x[j]; float best = carried;")
     assert old in text
     assert not list(MoreBlocks().moves(subject_from(text.replace(old, new))))
+
+
+def test_a_turn_may_know_its_thread_which_stays_what_it_was(subject_from, runner) -> None:
+    subject = subject_from(kernel(QUERY.replace("best + l", "best + index")))
+    moves = list(MoreBlocks().moves(subject))
+    assert moves
+    assert not any("threads" in dict(m.params) for m in moves)
+    runner.check(subject, MoreBlocks().apply(subject, moves[0]), *SIZES)
+
+
+def test_blocks_keep_their_size_where_strides_are_numbers(subject_from, runner) -> None:
+    subject = subject_from(kernel(QUERY.replace("stride = blockDim.x", "stride = 128")))
+    moves = list(MoreBlocks().moves(subject))
+    assert moves
+    assert not any("threads" in dict(m.params) for m in moves)
+    runner.check(subject, MoreBlocks().apply(subject, moves[0]), *SIZES)
+
+
+BALL = """
+    x += blockIdx.x * m;
+    y += blockIdx.x * m * K;
+    for (int j = threadIdx.x; j < m; j += blockDim.x) {
+        int found = 0;
+        for (int k = 0; k < m && found < K; ++k) {
+            if (x[k] < x[j]) {
+                if (found == 0) for (int l = 0; l < K; ++l) y[j * K + l] = k;
+                y[j * K + found] = k;
+                ++found;
+            }
+        }
+    }
+"""
+ENDED = BALL.replace(" && found < K", "").replace("++found;", "++found; if (found >= K) break;")
+ASKED = BALL.replace(" && found < K", "").replace("if (x[k] < x[j]) {", "if (x[k] < x[j] && found < K) {")
+
+
+@pytest.mark.parametrize("text", [BALL, ENDED, ASKED], ids=["ball", "ended", "asked"])
+def test_a_counter_below_a_bound_tells_elements_of_a_turn(text: str, subject_from, runner) -> None:
+    subject = subject_from(kernel(text))
+    moves = [m for m in MoreBlocks().moves(subject) if m.region == "kernel"]
+    assert moves
+    runner.check(subject, MoreBlocks().apply(subject, moves[1]), *SIZES)
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new"),
+    [
+        (BALL, "found < K", "found < m"),
+        (BALL, " && found < K", ""),
+        (BALL, "y[j * K + found] = k;\n                ++found;", "++found; y[j * K + found] = k;"),
+        (BALL, "++found;", "found -= 1;"),
+        (BALL, "int found = 0", "int found = -1"),
+        (BALL, "y[j * K + found] = k;", "while (found < m) { y[j * K + found] = k; ++found; }"),
+        (ENDED, "found >= K", "found >= K + 1"),
+        (ENDED, "int found = 0", "int found = 1"),
+        (ENDED, "if (found >= K) break;", "if (found >= K) continue;"),
+        (ENDED, "if (x[k] < x[j]) {", "if (x[k] > 2.0f) ++found; if (x[k] < x[j]) {"),
+        (ENDED, "++found; if", "found += 2; if"),
+        (ASKED, "++found;", "++found; y[j * K + found] = 1.0f;"),
+        (ASKED, "x[k] < x[j] && found < K", "x[k] < x[j] || found < K"),
+    ],
+)
+def test_a_counter_that_may_reach_other_turns_does_not(text: str, old: str, new: str, subject_from) -> None:
+    assert old in text
+    changed = text.replace(old, new)
+    if "found += 2" in new:
+        changed = changed.replace("found >= K", "found == K")
+    assert not [m for m in MoreBlocks().moves(subject_from(kernel(changed))) if m.region == "kernel"]

@@ -47,6 +47,12 @@ def cooperate_in(target: Target, body: Block) -> bool:
 
     if not all(map(alone, walk_exprs(body))):
         return True
-    # An id as a whole, not by its parts, or what tells of a thread's place elsewhere; a variable may have its name.
+    return hands_on_ids(target, body)
+
+
+def hands_on_ids(target: Target, body: Block) -> bool:
+    """Whether statements mention an id as a whole, not by its parts, or what tells of a thread's place elsewhere; a
+    variable may have its name."""
+    aware = thread_aware(target.source) - {target.kernel.name}
     aware -= {*variables(body), *(p.name for p in target.kernel.params)}
     return bool(identifiers(body) & (BUILTINS | {"warpSize"} | aware))

@@ -1,0 +1,58 @@
+"""Loops that count in a ``while``, as counted loops: ``int i = tid; while (i < n) { ...; i += stride; }``."""
+
+from __future__ import annotations
+
+from fsr.source.form import Assign, Declare, Expr, For, Index, Stmt, Unary, While
+from fsr.source.loop_heads import counted_parts, has_continue
+from fsr.source.mapping import with_blocks
+from fsr.source.walk import (
+    Block,
+    contains_opaque,
+    names_in,
+    names_mentioned,
+    names_written,
+    variables,
+    walk_expr,
+)
+
+
+def counted(body: Block) -> Block:
+    """The statements with each ``while`` whose variable is declared before it, steps at its end, and is used nowhere
+    else, as the ``for`` that it is."""
+    return body if contains_opaque(body) else _level(body, frozenset(n for n in variables(body) if _once(n, body)))
+
+
+def _once(name: str, body: Block) -> bool:
+    return variables(body).count(name) == 1
+
+
+def _level(body: Block, single: frozenset[str]) -> Block:
+    found = list[Stmt](body)
+    for s in body:
+        if isinstance(s, Declare) and s.name in single and s.init is not None and not (s.dims or s.qualifiers):
+            at = next(n for n, other in enumerate(found) if other is s)
+            found = _joined(found, at, s, s.init) or found
+    return tuple(with_blocks(s, lambda block: _level(block, single)) for s in found)
+
+
+def _joined(body: list[Stmt], at: int, own: Declare, start: Expr) -> list[Stmt] | None:
+    """The statements with the variable declared at ``at`` as that of the loop behind it; None where it is none."""
+    place = next((n for n in range(at + 1, len(body)) if own.name in names_mentioned(body[n : n + 1])), None)
+    loop = body[place] if place is not None else None
+    if place is None or not isinstance(loop, While) or not loop.body or has_continue(loop.body):
+        return None
+    before, behind = tuple(body[at + 1 : place]), tuple(body[place + 1 :])
+    parts = counted_parts([own], loop.test, [loop.body[-1]])
+    turn = loop.body[:-1]
+    if parts is None or own.name in names_written(turn) | names_mentioned(behind):
+        return None
+    if names_in(start) & names_written(before) or _reads_memory(start) or not isinstance(loop.body[-1], Assign):
+        return None
+    type_, var, first, relation, bound, step = parts
+    made = For(type_, var, first, relation, bound, step, turn, loop.pragmas, loop.span)
+    return [*body[:at], *before, made, *behind]
+
+
+def _reads_memory(e: Expr) -> bool:
+    """Whether a value may be another one some statements later."""
+    return any(isinstance(x, Index) or (isinstance(x, Unary) and x.op == "*") for x in walk_expr(e))

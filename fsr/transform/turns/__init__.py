@@ -1,0 +1,1 @@
+"""Turns of loops, dealt out to other blocks."""
