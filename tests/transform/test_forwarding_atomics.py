@@ -101,3 +101,10 @@ def test_extremes_keep_their_sign() -> None:
     )
     assert not forwarded_atomics(signed.replace("unsigned long atomicMax", "long atomicMax"))
     assert forwarded_atomics(OWN.replace("atomicAdd", "atomicMax")) == {"atomicMax"}
+
+
+def test_a_table_needs_room_beside_what_the_block_has(subject_from) -> None:
+    held = "__shared__ int held[12280]; held[threadIdx.x] = n; uint64_t own[8] = {0};"
+    full = kernel().replace("uint64_t own[8] = {0};", held)
+    assert not list(SharedAtomics().moves(subject_from(full)))
+    assert list(SharedAtomics().moves(subject_from(full.replace("12280", "12000"))))

@@ -10,6 +10,7 @@ from fsr.analysis.effects import element_type
 from fsr.analysis.types import number_type
 from fsr.errors import ContractError
 from fsr.expressions import parse
+from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Role
 from fsr.source.form import Expr, If, Literal, Name, Return, Stmt, Unary
 from fsr.source.macros import reached_by_macros
@@ -27,7 +28,7 @@ from fsr.source.walk import (
 from fsr.transform.atomics.global_atomics import Target as Gathered
 from fsr.transform.atomics.global_atomics import atomic_of, counts_only, gathered_type
 from fsr.transform.atomics.shared_places import with_plain_places
-from fsr.transform.details.shared_locals import room_of
+from fsr.transform.details.shared_locals import room_of, static_in
 from fsr.transform.fewer.called import forwarded_atomics
 from fsr.transform.sizes import largest, largest_timed
 from fsr.transform.slices.grid_turns import macros_that_leave
@@ -145,6 +146,8 @@ def rooms(target: Target, chosen: Sequence[Table], copies: int, *, keep_launch: 
     whole = [t for t in chosen if _is_whole(t, copies) and (keep_launch or t.most <= _SLACK * t.timed)]
     sized = [t for t in chosen if t not in whole]
     fixed = sum(t.most * t.to.bin_bytes * copies for t in whole)
+    if (static_in(target) or 0) + fixed > STATIC_SHARED_BYTES:
+        return None
     if (sized or len(whole) > 1) and fixed > room_of(target):
         return None
     if not sized:

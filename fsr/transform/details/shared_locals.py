@@ -91,18 +91,21 @@ def _aligned(bytes_: int) -> int:
 
 def room_of(target: Target) -> int:
     """Bytes of shared memory that a block has left; 0 where that cannot be told."""
-    dynamic = largest(target.contract, target.launch.shared_bytes)
+    static, dynamic = static_in(target), largest(target.contract, target.launch.shared_bytes)
+    return 0 if static is None or dynamic is None else STATIC_SHARED_BYTES - static - dynamic
+
+
+def static_in(target: Target) -> int | None:
+    """Bytes of shared memory that a kernel's text gives a block; None where that cannot be told."""
     static = 0
     for s in walk_stmts(target.kernel.body):
         if isinstance(s, Declare) and "__shared__" in s.qualifiers and "extern" not in s.qualifiers:
             extents, bytes_ = [target.poly(d).value for d in s.dims], bytes_of(target, s.type)
             if bytes_ is None or not all(extents):
-                return 0
+                return None
             static += _aligned(math.prod(n or 0 for n in extents) * bytes_)
     own = target.source.encode()[slice(*(target.kernel.span or (0, 0)))].decode()
-    if dynamic is None or own.count("__shared__") != target.source.count("__shared__"):
-        return 0  # other functions share something too
-    return STATIC_SHARED_BYTES - static - dynamic
+    return static if own.count("__shared__") == target.source.count("__shared__") else None  # or others share, too
 
 
 def _smaller(subject: Subject, target: Target) -> Mapping[int, Target]:
