@@ -49,17 +49,21 @@ def instances(candidate: Candidate) -> tuple[Instance, ...]:
     for entry in dict.fromkeys(launch.entry for launch in candidate.plan.launches):
         kernel = kernels.get(function_name(entry))
         if kernel is not None:
-            waiting.append(Instance(kernel, constants(source, kernel, entry)))
+            own = {p.name for p in kernel.params}
+            waiting.append(
+                Instance(kernel, {k: v for k, v in constants(source, kernel, entry).items() if k not in own})
+            )
     while waiting:
         form, told = (one := waiting.pop()).form, one.known
-        known = {**told, **_declared(form, told)}
-        key = form.name, frozenset(known.items())
+        told = {name: value for name, value in told.items() if name not in variables(form.body)}
+        one = Instance(form, {**told, **_declared(form, told)})
+        key = form.name, frozenset(one.known.items())
         if key in found:
             continue
-        found[key] = Instance(form, known)
+        found[key] = one
         if len(found) > _MOST:
             return ()
-        waiting += _called(form, known, functions, integers(source))
+        waiting += _called(one, functions, integers(source))
     return tuple(found.values())
 
 
@@ -94,14 +98,13 @@ def _declared(form: KernelForm, known: Mapping[str, int]) -> dict[str, int]:
     return found
 
 
-def _called(
-    form: KernelForm, known: Mapping[str, int], functions: Mapping[str, KernelForm], everywhere: Mapping[str, int]
-) -> Iterator[Instance]:
+def _called(one: Instance, functions: Mapping[str, KernelForm], everywhere: Mapping[str, int]) -> Iterator[Instance]:
+    form, known = one.form, one.known
     for e in walk_exprs(form.body):
         callee = functions.get(e.callee.text) if isinstance(e, Call) and isinstance(e.callee, Name) else None
         if not isinstance(e, Call) or callee is None or callee.name == form.name:
             continue
-        told = dict(everywhere)
+        told = {name: value for name, value in everywhere.items() if all(p.name != name for p in callee.params)}
         for (_, name), text in zip(callee.template_parameters, e.template_args, strict=False):
             if (value := integer_of(text, known)) is not None:
                 told[name] = value
