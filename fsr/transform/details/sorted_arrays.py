@@ -47,6 +47,7 @@ from fsr.source.walk import (
 
 LEAST, MOST = 3, 64  # elements
 _FLUSHES = re.compile(r"fast[-_]math|ftz")
+_USED = frozenset(["fminf", "fmaxf", "fmin", "fmax", "__float_as_int", "__double_as_longlong"])
 _PROBE = "fsr_statement_alone"
 _PRAGMAS = re.compile(r"(?:#\s*pragma[^\n]*\n\s*)+$")
 
@@ -91,16 +92,20 @@ def _in_function(text: str, one: Instance) -> Iterator[SortedArray]:
     types |= {s.name: s.type for s in walk_stmts(form.body) if isinstance(s, Declare)}
     functions = parse_device_functions(text)
     around = Surroundings(one.known, integers(text), functions, types)
+    theirs = functions.keys() & _USED
     for array, type_ in _arrays(form):
         element = resolved(type_, aliases(text))
-        if array in hidden or not (element in ("float", "double") or integer_bytes(element)) or "fminf" in functions:
+        known = element in ("float", "double") or integer_bytes(element)
+        if array in hidden or not known or theirs or {"const", "volatile"} & set(type_.split()):
             continue
         for before, s in _statements(form.body, array):
             read = _one(form, (*before, s), array, type_, around)
             place = _place(text, s)
             if read is not None and place is not None:
                 count, descends, named = read
-                given = tuple(sorted((name, one.known[name]) for name in named - integers(text).keys()))
+                own = types.keys() & named
+                fixed = {name for name in named - own if integers(text).get(name) == one.known[name]}
+                given = tuple(sorted((name, one.known[name]) for name in named - fixed))
                 function = len(text.encode()[: (form.span or (0, 0))[0]].decode(errors="replace"))
                 yield SortedArray(*place, function, array, element, count, descends, given)
 
@@ -112,8 +117,8 @@ def _arrays(form: KernelForm) -> Iterator[tuple[str, str]]:
         if isinstance(s, Declare) and len(s.dims) == 1 and not s.qualifiers and names.count(s.name) == 1:
             yield s.name, s.type
     for p in form.params:
-        if p.is_pointer and names.count(p.name) == 1 and "__device__" in form.prefix:
-            yield p.name, p.type.replace("*", "").strip()
+        if p.type.count("*") == 1 and names.count(p.name) == 1 and "__device__" in form.prefix:
+            yield p.name, p.type.split("*")[0].strip()
 
 
 def _statements(body: Block, array: str) -> Iterator[tuple[Block, Stmt]]:

@@ -109,6 +109,17 @@ def test_sorts_are_networks(style: str, type_: str, subject_from, runner) -> Non
     got = runner.outputs(candidate, subject.contract, {"n": 200}, given=given)["y"]
     assert got.tobytes() == want.tobytes()
     runner.check(subject, candidate, {"n": 1}, {"n": 70})
+    assert not list(SortingNetwork().moves(replace(subject, candidate=candidate)))
+
+
+def test_a_constant_that_another_hides_is_asked_for(subject_from, runner) -> None:
+    text = text_of("for (i = 0; i < M; i++) for (j = 0; j < M - 1; j++) PUT(v[j], v[j + 1])")
+    text = text.replace("typedef", "constexpr int M = 9;\ntypedef").replace(
+        "int m) {", "int m) {\n  { const int M = 5; m = M; }"
+    )
+    subject = subject_from(text)
+    for move in SortingNetwork().moves(subject):
+        runner.check(subject, SortingNetwork().apply(subject, move), {"n": 70})
 
 
 def test_the_first_elements_may_be_all_that_is_sorted(subject_from, runner) -> None:
@@ -150,6 +161,24 @@ def test_a_length_that_calls_tell_differently_stays(subject_from) -> None:
     text = text_of(SORTS["bubble"])
     for call in ("put_in_order(v, n);", "put_in_order(v, N); put_in_order(v, N - 1);"):
         assert not list(SortingNetwork().moves(subject_from(text.replace("put_in_order(v, N);", call))))
+
+
+LOOPS = "for (int i = 0; i < 9; ++i) for (int j = 0; j < 8; ++j) "
+
+
+@pytest.mark.parametrize("change", [
+    ("float v[N];", "volatile float v[N];"),
+    ("#define SWAP", "__device__ float fminf(float a, float b) { return a; }\n#define SWAP"),
+    ("put_in_order(v, N);", LOOPS + "{ __syncwarp(); PUT(v[j], v[j + 1]) }"),
+    ("put_in_order(v, N);", LOOPS + "{ if (j > n) break; PUT(v[j], v[j + 1]) }"),
+])  # fmt: skip
+def test_what_is_no_plain_sort_stays(change: tuple[str, str], subject_from) -> None:
+    text = text_of("v[m - 1] += v[0];").replace(*change)
+    if "put_in_order" not in change[0]:
+        text = text.replace(
+            "put_in_order(v, N);", "for (int i = 0; i < 9; ++i) for (int j = 0; j < 8; ++j) ORDER(v[j], v[j + 1])"
+        )
+    assert not list(SortingNetwork().moves(subject_from(text)))
 
 
 def test_plans_that_flush_small_numbers_stay(subject_from) -> None:
