@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fsr.analysis.compared import Elements, NotUnderstood, Pointer, Surroundings, Value, Where
+from fsr.analysis.types import bare
 from fsr.source.form import (
     Assign,
     Binary,
@@ -23,6 +24,7 @@ from fsr.source.form import (
     For,
     If,
     Index,
+    KernelForm,
     Name,
     Scope,
     Stmt,
@@ -236,8 +238,9 @@ class _Walk(Elements):
             self._store(one, second)
             self._store(other, first)
             return
-        if function is None or len(function.params) != len(call.args) or self._calls > 4 or function.template:
+        if function is None or len(function.params) != len(call.args) or self._calls > 4:
             raise NotUnderstood
+        before, self.typename = self.typename, self._typename(function)
         bound = dict[str, Value]()
         for param, arg in zip(function.params, call.args, strict=True):
             at = self._place(arg) if "&" in param.type else None
@@ -253,3 +256,13 @@ class _Walk(Elements):
         self.run(function.body)
         self._calls -= 1
         self.names, self.known, self.types = outer
+        self.typename = before
+
+    def _typename(self, function: KernelForm) -> str:
+        """What a template over one type, which then is that of its parameters, calls the elements."""
+        match function.template_parameters:
+            case ():
+                return self.element
+            case ((("typename" | "class"), name),) if any(bare(p.type) == name for p in function.params):
+                return name
+        raise NotUnderstood

@@ -66,6 +66,7 @@ class Elements:
 
     def __init__(self, array: str, element: str, around: Surroundings) -> None:
         self.element, self.around, self.known, self.types = element, around, around.known, dict(around.types)
+        self.typename = element  # of a template that is being gone through
         self.names: dict[str, Value] = {array: Pointer(0)}
         self.home, self.cells = dict[int, Extreme](), dict[int, Value]()
         self.pairs, self.loose, self.early, self.named = list[tuple[int, int]](), False, False, set[str]()
@@ -209,7 +210,7 @@ class Elements:
 
     def _is_element(self, type_: str) -> bool:
         """Whether a variable of a type holds an element as it is."""
-        return type_.removeprefix("const ") in (self.element, "auto")
+        return type_.removeprefix("const ") in (self.element, "auto", self.typename)
 
     def _integer(self, e: Expr) -> int | None:
         """The value of an expression of integers; None where it is none, or might pass its type's ends."""

@@ -42,6 +42,7 @@ from fsr.source.walk import (
     opaque_names,
     variables,
     walk_expr,
+    walk_exprs,
     walk_stmts,
 )  # fmt: skip
 
@@ -94,7 +95,7 @@ def _in_function(text: str, one: Instance) -> Iterator[SortedArray]:
     around = Surroundings(one.known, integers(text), functions, types)
     theirs = functions.keys() & _USED
     for array, type_ in _arrays(form):
-        element = resolved(type_, aliases(text))
+        element = resolved(_given_type(text, form, array, type_), aliases(text))
         known = element in ("float", "double") or integer_bytes(element)
         if array in hidden or not known or theirs or {"const", "volatile"} & set(type_.split()):
             continue
@@ -119,6 +120,21 @@ def _arrays(form: KernelForm) -> Iterator[tuple[str, str]]:
     for p in form.params:
         if p.type.count("*") == 1 and names.count(p.name) == 1 and "__device__" in form.prefix:
             yield p.name, p.type.split("*")[0].strip()
+
+
+def _given_type(text: str, form: KernelForm, array: str, type_: str) -> str:
+    """The type of an array's elements; of one that a template over a type is given, that which all its calls give."""
+    if form.template_parameters not in ((("typename", type_),), (("class", type_),)):
+        return type_
+    found, at = set[str](), next((n for n, p in enumerate(form.params) if p.name == array), -1)
+    for caller in (*parse_kernels(text).values(), *parse_device_functions(text).values()):
+        declared = {s.name: s for s in walk_stmts(caller.body) if isinstance(s, Declare)}
+        for e in walk_exprs(caller.body):
+            if isinstance(e, Call) and e.callee == Name(form.name):
+                arg = e.args[at] if 0 <= at < len(e.args) else None
+                own = declared.get(arg.text) if isinstance(arg, Name) else None
+                found.add(own.type if own is not None and len(own.dims) == 1 else "")
+    return found.pop() if len(found) == 1 else ""
 
 
 def _statements(body: Block, array: str) -> Iterator[tuple[Block, Stmt]]:

@@ -122,6 +122,19 @@ def test_a_constant_that_another_hides_is_asked_for(subject_from, runner) -> Non
         runner.check(subject, SortingNetwork().apply(subject, move), {"n": 70})
 
 
+def test_templates_over_a_type(subject_from, runner) -> None:
+    text = text_of("for (i = m; i > 1; i--) for (j = 1; j < i; j++) if (v[j - 1] > v[j]) trade(v[j - 1], v[j]);", "int")
+    text = text.replace(
+        "__device__ void trade(int &p, int &q) { int", "template <class U> __device__ void trade(U &p, U &q) { U"
+    )
+    head = "__device__ void put_in_order(int *v"
+    text = text.replace(head, f"template <typename T> {head.replace('int *', 'T *')}")
+    subject = subject_from(text.replace("  int t;", "  T t;"))
+    runner.check(subject, changed(subject), {"n": 70})
+    other = text.replace("put_in_order(v, N);", "float w[9]; w[0] = 0; put_in_order(w, 1); put_in_order(v, N);")
+    assert not list(SortingNetwork().moves(subject_from(other)))
+
+
 def test_the_first_elements_may_be_all_that_is_sorted(subject_from, runner) -> None:
     for first in ("for (i = 0; i < m - 1; i++) for (j = 0; j < m - i - 2; j++) PUT(v[j], v[j + 1])",
                   "for (i = 0; i < m - 1; i++) { k = i; for (j = i; j < m - 1; j++) if (v[j] < v[k]) k = j; "
