@@ -48,7 +48,7 @@ _ZEROS = 6  # so many runs with other data, the first among them, have zeros in 
 _ALL_ZERO = _ZEROS + 3  # in the ones after these all floating values are zero, and whole ones few
 _IN_PART = ("normal", "normal", "zeros", "normal", among((0.0,))[0], "normal")  # in turn, where single blocks run
 _MOSTLY = 0.5  # of an output, beneath which what is written is hardly seen between its borders
-_LONGEST = 1 << 24  # terms of one element, written out, at any sizes: nobody could write them down
+_LONGEST = 1 << 20  # terms of one element, written out, at any sizes: nobody could write them down
 _WAYS = ((False, 1), (True, 1), (False, 2), (False, 0))  # whether reads past a row are neighbours, and the algebra
 
 

@@ -23,6 +23,7 @@ from fsr.transform.details.scalar_replacement import ScalarReplacement
 from fsr.transform.details.shared_locals import SharedLocals
 from fsr.transform.details.shared_padding import SharedPadding
 from fsr.transform.details.shared_tables import SharedTables
+from fsr.transform.details.sorting_network import SortingNetwork
 from fsr.transform.details.unroll import Unroll
 from fsr.transform.fewer.action import FewerBlocks
 from fsr.transform.fuse.action import FuseLaunches
@@ -67,10 +68,10 @@ STRUCTURAL: tuple[Action, ...] = (
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), MergeBlocks(), Coarsen(),
     JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(), GuardInsertion(), SharedTables(),
-    SharedLocals(), SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(),
-    StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), ShuffleTrees(), FastMath(), FloatLiterals(),
-    IntegerPowers(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(),
-    CompileFlags(),
+    SharedLocals(), SortingNetwork(), SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(),
+    RegisterPromotion(), StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), ShuffleTrees(), FastMath(),
+    FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(),
+    LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 

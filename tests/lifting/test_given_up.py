@@ -83,3 +83,38 @@ def test_the_reason_is_not_that_time_ran_out(tmp_path):
     found = watched(tmp_path, MIXED, 6)
     assert found.computation is None
     assert "too long" not in found.why
+
+
+# Each minimum and maximum stands in several others: written out, millions of terms.
+SORTED = """// /// fsr
+// entry = "median"
+// [sizes]
+// w = {min = 1, max = 2048, timed = 1024}
+// h = {min = 1, max = 2048, timed = 1024}
+// [args]
+// x = {role = "in", shape = ["h", "w"], dtype = "uint8"}
+// y = {role = "out", shape = ["h", "w"], dtype = "uint8"}
+// w = {value = "w"}
+// h = {value = "h"}
+// [launch]
+// grid = ["ceil_div(w, 32)", "ceil_div(h, 8)"]
+// block = [32, 8]
+// ///
+__global__ void median(const unsigned char *x, unsigned char *y, int w, int h) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y, n = 0;
+  if (i >= w || j >= h) return;
+  unsigned char v[9];
+  for (int b = -1; b <= 1; b++)
+    for (int a = -1; a <= 1; a++) v[n++] = x[min(max(j + b, 0), h - 1) * w + min(max(i + a, 0), w - 1)];
+  for (int a = 0; a < 8; a++)
+    for (int b = a + 1; b < 9; b++) if (v[a] > v[b]) { unsigned char t = v[a]; v[a] = v[b]; v[b] = t; }
+  y[j * w + i] = v[4];
+}
+"""
+
+
+@pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
+def test_millions_of_terms(tmp_path):
+    found = watched(tmp_path, SORTED, 60)
+    assert found.computation is None
+    assert "many steps" in found.why

@@ -1,0 +1,93 @@
+"""A sorting network as text: a function for each type, number and direction, and what stands where loops sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fsr.analysis.sorting_networks import merge_exchange
+from fsr.source.names import indent, unrolled
+from fsr.source.tokens import tokenize
+from fsr.transform.details.sorted_arrays import SortedArray
+
+_A_LINE = 4  # comparators
+_HEAD = "static __device__ __forceinline__"
+
+
+def network(kind: SortedArray, name: str, order: str) -> str:
+    """The function ``name`` that sorts as many elements. Of floating-point numbers it tells whether it did: not where
+    there are NaNs, or zeros with a sign, which minima put elsewhere than exchanges. ``order``: of two elements."""
+    last = kind.count - 1
+    pairs = [(last - a, last - b) if kind.descends else (a, b) for a, b in merge_exchange(kind.count)]
+    steps = [f"{order}(x[{low}], x[{high}]);" for low, high in pairs]
+    lines = [" ".join(steps[at : at + _A_LINE]) for at in range(0, len(steps), _A_LINE)]
+    result = "void"
+    if kind.is_floating:
+        result, lines = "bool", [*_looked_at(kind), *lines, "return true;"]
+    text = [
+        "// Batcher's merge exchange (Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M).",
+        f"{_HEAD} {result} {name}({kind.element} *x)",
+        "{",
+        *indent(lines),
+        "}",
+    ]
+    return "\n".join(text) + "\n"
+
+
+def _looked_at(kind: SortedArray) -> list[str]:
+    """The test for elements without a place in the order. Infinite ones, which have one, fail it too."""
+    float_ = kind.element == "float"
+    zero, whole, bits = ("0.0f", "int", "__float_as_int") if float_ else ("0.0", "long long", "__double_as_longlong")
+    least = "(-2147483647 - 1)" if float_ else "(-9223372036854775807LL - 1)"  # the bits of -0.0
+    turn = [
+        f"const {whole} word = {bits}(x[i]);",
+        "least = word < least ? word : least;",
+        f"sum += x[i] * {zero};",
+    ]
+    return [
+        f"{whole} least = 0;",
+        f"{kind.element} sum = {zero};",
+        *unrolled("i", kind.count, turn),
+        f"if (least == {least} || !(sum == {zero}))",
+        "    return false;",
+    ]
+
+
+def ordering(element: str, name: str) -> str:
+    """The function that puts two elements in order."""
+    end = {"float": "f", "double": ""}.get(element)
+    least, most = ("b < a ? b : a", "b < a ? a : b") if end is None else (f"fmin{end}(a, b)", f"fmax{end}(a, b)")
+    lines = [f"const {element} least = {least};", f"b = {most};", "a = least;"]
+    return "\n".join([f"{_HEAD} void {name}({element} &a, {element} &b)", "{", *indent(lines), "}"]) + "\n"
+
+
+def in_place(kind: SortedArray, text: str, name: str, names: Sequence[str]) -> str:
+    """What stands in the place of the statement. ``names``: of a copy and of a counter."""
+    own = text[kind.start : kind.end].strip()
+    lines = [f"{name}({kind.array});"]
+    if kind.is_floating:
+        copy, turn = names
+        there, here = f"{copy}[{turn}]", f"{kind.array}[{turn}]"
+        lines = [
+            f"if (!{name}({kind.array})) {{",
+            *indent([
+                f"{kind.element} {copy}[{kind.count}];  // so that the array itself is indexed by constants alone",
+                *unrolled(turn, kind.count, [f"{there} = {here};"]),
+            ]),
+            _renamed(own, kind.array, copy),
+            *indent(unrolled(turn, kind.count, [f"{here} = {there};"])),
+            "}",
+        ]  # fmt: skip
+    if kind.given:
+        test = " && ".join(f"{name} == {value}" for name, value in kind.given)
+        lines = [f"if ({test}) {{", *indent(lines), "} else {", own, "}"]
+    return "\n".join(["{", *lines, "}"])
+
+
+def _renamed(text: str, old: str, new: str) -> str:
+    """The text of a statement with another array."""
+    tokens, out, end = tokenize(text), list[str](), 0
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        is_member = before is not None and before.text in (".", "->", "::")
+        out += [text[end : token.start], new if token.text == old and not is_member else token.text]
+        end = token.end
+    return "".join(out) + text[end:]
