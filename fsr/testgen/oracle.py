@@ -48,6 +48,7 @@ ALONE_MOST = 4  # inputs shaken one at a time
 MORE_RUNS = 8  # of a perturbation that all cancel to a tenth of what is usual: 0.08^8, about 2e-9 an element
 DRIFTING_RUNS = 3  # of those
 NOISY_RUNS = 6
+MORE_NOISY = 24  # where samples tell of any element that rounding decides if there is an answer: 2^-30 are missed
 NOISY_DOUBLES = 24  # where all is float64: a residue there is a few last bits or none, by chance of each run
 CACHED = 1 << 16  # elements that are worked on at a time: what stays in a cache
 NOISY_STEP = 2.0**-40  # far below float's rounding, far above double's: another sample of the noise, the same problem
@@ -88,8 +89,9 @@ class Expected:
     elements that the original leaves alone. The rest is found out when a candidate's bits differ from the original's,
     which they mostly do not: ``precise`` a float64 answer or None, ``scale`` the magnitude an error is judged against,
     ``wider_scale`` the same from more runs, and ``noise`` how far rounding in the original's own types may carry an
-    element (None: no such run): what is asked before an element is called wrong. ``part``: what all of these are of,
-    where not of whole outputs."""
+    element (None: no such run): what is asked before an element is called wrong; ``wider_noise`` the same from more
+    samples, where those tell of any element that rounding decides if there is an answer. ``part``: what all of these
+    are of, where not of whole outputs."""
 
     def __init__(
         self,
@@ -98,7 +100,7 @@ class Expected:
         unwritten: Mapping[str, Array],
         precise: Callable[[], Mapping[str, Array] | None] = lambda: None,
         scale: Callable[[int], Scale] | None = None,
-        noise: Callable[[Mapping[str, Array]], Noise | None] = lambda truth: None,
+        noise: Callable[[Mapping[str, Array], int], Noise | None] = lambda truth, more: None,
     ) -> None:
         self.part: Part | None = None
         self.arrays, self.spread, self.unwritten = arrays, spread, unwritten
@@ -138,7 +140,14 @@ class Expected:
     @cached_property
     def noise(self) -> Noise | None:
         """See the class."""
-        return self._noise(self.precise if self.precise is not None else self.arrays)
+        return self._noise(self.precise if self.precise is not None else self.arrays, 0)
+
+    @cached_property
+    def wider_noise(self) -> Noise | None:
+        """See the class."""
+        if self.noise is None or not self.noise.decides:
+            return self.noise
+        return self._noise(self.precise if self.precise is not None else self.arrays, MORE_NOISY) or self.noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +202,12 @@ def expect(
         )
         return Scale(first, lambda data: picked(run(case, data)), shaken)
 
-    def noise(truth: Mapping[str, Array]) -> Noise | None:
+    def noise(truth: Mapping[str, Array], more: int) -> Noise | None:
         if noisy is None:
             return None
         wide = widened_data(data_of(contract, case, 0))
         narrow = any(_floats(a) and a.dtype.itemsize < 8 for a in first.values())
-        count = NOISY_RUNS if narrow else NOISY_DOUBLES
+        count = (NOISY_RUNS if narrow else NOISY_DOUBLES) + more
         found = [noisy(case, _nudged(contract, case, wide, number)) for number in range(count)]
         runs = [picked(run) for run in found if run is not None]
         return Noise.of(first, runs, truth) if runs else None
