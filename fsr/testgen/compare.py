@@ -295,12 +295,11 @@ def _undecided(one: _Output, got: Array, wrong: Array) -> Array:
     ``wrong``: where that is asked; nowhere takes no runs."""
     answer, found = _wide(got), np.zeros(got.shape, dtype=bool)
     room = TIMES_LESS_ACCURATE * math.sqrt(CARRIED * _growth(one.contract, one.case))
-    for more in (False, True):
-        left = (wrong & ~found).any()
-        noise = (one.expected.wider_noise if more else one.expected.noise) if left else None
-        if noise is not None:
-            alike = ~np.isfinite(answer) | (np.abs(answer) <= room * noise.most[one.name])
-            found |= noise.undecided[one.name] & alike
+    for noise in one.expected.noises() if wrong.any() else ():
+        alike = ~np.isfinite(answer) | (np.abs(answer) <= room * noise.most[one.name])
+        found |= noise.undecided(one.name) & alike
+        if not (wrong & ~found).any():
+            break
     return found
 
 

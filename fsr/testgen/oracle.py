@@ -89,9 +89,8 @@ class Expected:
     elements that the original leaves alone. The rest is found out when a candidate's bits differ from the original's,
     which they mostly do not: ``precise`` a float64 answer or None, ``scale`` the magnitude an error is judged against,
     ``wider_scale`` the same from more runs, and ``noise`` how far rounding in the original's own types may carry an
-    element (None: no such run): what is asked before an element is called wrong; ``wider_noise`` the same from more
-    samples, where those tell of any element that rounding decides if there is an answer. ``part``: what all of these
-    are of, where not of whole outputs."""
+    element (None: no such run): what is asked before an element is called wrong. ``part``: what all of these are of,
+    where not of whole outputs."""
 
     def __init__(
         self,
@@ -105,6 +104,7 @@ class Expected:
         self.part: Part | None = None
         self.arrays, self.spread, self.unwritten = arrays, spread, unwritten
         self._precise, self._scale, self._noise = precise, scale, noise
+        self._noisier: list[Noise] = []
 
     @property
     def steady(self) -> bool:
@@ -140,14 +140,25 @@ class Expected:
     @cached_property
     def noise(self) -> Noise | None:
         """See the class."""
-        return self._noise(self.precise if self.precise is not None else self.arrays, 0)
+        return self._noise(self._truth, 0)
 
-    @cached_property
-    def wider_noise(self) -> Noise | None:
-        """See the class."""
-        if self.noise is None or not self.noise.decides:
-            return self.noise
-        return self._noise(self.precise if self.precise is not None else self.arrays, MORE_NOISY) or self.noise
+    def noises(self) -> Iterator[Noise]:
+        """What samples tell, one more each time where they tell of any element that rounding decides if there is an
+        answer; no more are drawn than are asked for."""
+        if self.noise is None:
+            return
+        yield self.noise
+        for number in range(1, MORE_NOISY + 1 if self.noise.decides else 0):
+            if number > len(self._noisier):
+                one = self._noise(self._truth, number)
+                if one is None:
+                    return
+                self._noisier.append(one.with_more((self.noise, *self._noisier)[-1]))
+            yield self._noisier[number - 1]
+
+    @property
+    def _truth(self) -> Mapping[str, Array]:
+        return self.precise if self.precise is not None else self.arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +213,14 @@ def expect(
         )
         return Scale(first, lambda data: picked(run(case, data)), shaken)
 
-    def noise(truth: Mapping[str, Array], more: int) -> Noise | None:
+    def noise(truth: Mapping[str, Array], further: int) -> Noise | None:
         if noisy is None:
             return None
         wide = widened_data(data_of(contract, case, 0))
         narrow = any(_floats(a) and a.dtype.itemsize < 8 for a in first.values())
-        count = (NOISY_RUNS if narrow else NOISY_DOUBLES) + more
-        found = [noisy(case, _nudged(contract, case, wide, number)) for number in range(count)]
+        count = NOISY_RUNS if narrow else NOISY_DOUBLES
+        numbers = [count + further - 1] if further else range(count)
+        found = [noisy(case, _nudged(contract, case, wide, number)) for number in numbers]
         runs = [picked(run) for run in found if run is not None]
         return Noise.of(first, runs, truth) if runs else None
 

@@ -60,6 +60,15 @@ def test_few_samples_that_are_alike_by_chance_decide_nothing(truth: float, got: 
     assert right(what, np.full(N, got))
 
 
+def test_no_more_samples_are_drawn_than_decide() -> None:
+    what, asked = expected(sampled(), np.zeros(N))
+    assert right(what, np.full(N, np.nan))
+    assert NOISY_RUNS < len(asked) < NOISY_RUNS + MORE_NOISY
+    before = len(asked)
+    assert right(what, np.full(N, np.nan))
+    assert len(asked) == before
+
+
 def test_an_answer_far_above_what_rounding_leaves_is_wrong_all_the_same() -> None:
     what, _ = expected(sampled(), np.zeros(N))
     assert not right(what, np.full(N, 100 * ROOT))
@@ -76,7 +85,7 @@ def test_no_number_is_wrong_where_no_sample_has_none() -> None:
         sample[9] = ROOT
     what, asked = expected(always, np.zeros(N))
     assert not right(what, np.full(N, np.nan))
-    assert len(asked) == 2 * NOISY_RUNS + MORE_NOISY
+    assert len(asked) == NOISY_RUNS + MORE_NOISY
 
 
 def test_more_samples_are_only_asked_for_where_rounding_decides_of_some_element() -> None:
