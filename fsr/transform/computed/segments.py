@@ -136,19 +136,19 @@ class _Segments:
         return False if all(k >= 0 and k + more > 0 for k, more in ends) else None
 
     def _load(self, e: Load, last: str) -> Load:
-        """An element by the number of its segment and its place there."""
-        shape, (*lead, index) = self.old[e.buffer], e.indices
-        if any(last in names_in(i) for i in lead):
+        """An element by the number of its segment and its place there, along whichever index that is."""
+        shape, own = self.old[e.buffer], [n for n, i in enumerate(e.indices) if last in names_in(i)]
+        if len(own) > 1:
             raise _Other
-        if last in names_in(index):
-            count = self._count(shape[-1])
-            number = self._number(index, last)
+        for at in own:
+            count = self._count(shape[at])
+            number = self._number(e.indices[at], last)
             if count is None or not 0 <= number < count:
                 raise _Other
-            if count > 1:
-                shape = (*shape[:-1], str(count), self.length)
-                indices = Affine((), number), Affine(((last, 1),), 0)
-                e = replace(e, indices=(*lead, *(Number(i, "int64") for i in indices)))
+            inner = [Affine(((last, 1),), 0)] if count == 1 else [Affine((), number), Affine(((last, 1),), 0)]
+            extents = (shape[at],) if count == 1 else (str(count), self.length)
+            shape = (*shape[:at], *extents, *shape[at + 1 :])
+            e = replace(e, indices=(*e.indices[:at], *(Number(i, "int64") for i in inner), *e.indices[at + 1 :]))
         if self.shapes.setdefault(e.buffer, shape) != shape:
             raise _Other
         return e

@@ -14,6 +14,8 @@ from fsr.backends.host.traced import watches
 from fsr.computation.computation import Buffer, Computation, Statement
 from fsr.computation.expression import Affine, Case, Expr, Fold, Load, Number, Op
 from fsr.lifting.lift import lift
+from fsr.transform.computed.row_form import rows
+from fsr.transform.computed.scene import cuttings
 from fsr.transform.computed.segments import segmented
 from fsr.transform.protocol import Subject
 from tests.transform.computed.test_families import FAMILY, check
@@ -228,6 +230,49 @@ def test_folds_of_columns_that_make_segments_read_each_element_once(runner):
     body = FAMILY["fold-columns"].apply(subject, moves[0]).source.split("__global__")[1]
     assert body.count("&x[") == 1
     assert body.count("y[") == 3
+
+
+ROWS = """// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 64, timed = 16}
+// c = {min = 1, max = 512, timed = 64}
+// l = {min = 1, max = 4096, timed = 1024}
+// [args]
+// x = {role = "in", shape = ["n", "c", "l"]}
+// y = {role = "out", shape = ["n", "SHAPE"]}
+// [launch]
+// grid = ["c", "n"]
+// block = 32
+// [tolerance]
+// sum_length = "l"
+// ///
+__global__ void k(const float *x, float *y, int c, int l) {
+  int j = blockIdx.x, i = blockIdx.y;
+  if (threadIdx.x) return;
+  const float *row = x + (i * c + j) * l;
+  float sum = 0.0f, most = -1.0f;
+  for (int e = 0; e < l; ++e) { sum += row[e]; most = fmaxf(most, row[e]); }
+  y[i * (SHAPE) + j] = sum / l;
+  y[i * (SHAPE) + BEHIND + j] = most;
+}"""
+
+
+def test_folds_of_rows_that_make_segments_read_each_row_once(runner):
+    subject = lifted(ROWS.replace("SHAPE", "2 * c").replace("BEHIND", "c"))
+    moves = check(runner, subject, "fold-rows", ((2, 3, 40), (1, 1, 1), (3, 7, 300)))
+    body = FAMILY["fold-rows"].apply(subject, moves[0]).source.split("__global__")[1]
+    assert "- c" not in body.replace("-c", "- c")
+    assert body.count(" y[") == 2
+
+
+def test_folds_that_would_read_what_is_not_there_are_reckoned_at_no_point():
+    subject = lifted(ROWS.replace("SHAPE", "2 * c").replace("BEHIND", "c"))
+    told = {scene.part.domain[-1][1]: scene for way in cuttings(subject) for scene in way}
+    assert told["c"].folds_stay_inside
+    assert rows(told["c"]) is not None
+    assert not told["2 * c"].folds_stay_inside  # of the rows that are c further up
+    assert rows(told["2 * c"]) is None
 
 
 LAYERS = """// /// fsr
