@@ -19,6 +19,7 @@ Pair = tuple[str, Affine]
 Way = Callable[[Points], Iterator[Condition]]
 _WINDOW = 16
 _DEEPEST = 6
+_SEGMENTS = 8  # of a dimension, at most
 _FEW = 2  # branches, than which fewer are hardly found
 _RADIUS = 64  # how far from its end an edge may lie that only samples tell
 
@@ -48,9 +49,9 @@ def comparisons(
     points: Points, sizes: Sequence[str], *, numbers: bool = True, fixed: bool | None = None
 ) -> Iterator[Condition]:
     """Conditions that some samples meet and some do not, the simplest first: k <= c of a place k in a window (or of a
-    component), i <= j + c, i <= c, i <= n - c, n <= c, i + k <= c, i + k <= n + c; then, with ``numbers``, at any
-    number. Of distances: i <= d + c, i <= j + d, i + d <= n. ``fixed``: whether sizes have one value each, where these
-    are not all samples."""
+    component), i <= j + c, i <= c, i <= n - c, i < 2 n, n <= c, i + k <= c, i + k <= n + c; then, with ``numbers``, at
+    any number. Of distances: i <= d + c, i <= j + d, i + d <= n. ``fixed``: whether sizes have one value each, where
+    these are not all samples."""
     loops = [n for n in points.columns if n not in sizes]
     windows = _windows(points, loops)
     pairs = [(affine(s), Affine((), 0)) for s in sizes if s in points.columns]  # a flag; no size is nought here
@@ -63,6 +64,7 @@ def comparisons(
     for a in loops:
         last = _last(points, a, sizes)
         pairs += [(affine(a), shifted(last, -c)) for c in (1, 2, 3)] if last is not None else []
+        pairs += [(affine(a), end) for end in _segments(last)] if last is not None else []
     pairs += [(affine(s), Affine((), c)) for s in sizes if s in points.columns for c in (1, 2)]
     for a in loops:
         pairs += [(affine(a), shifted(affine(b), c)) for b in loops if a != b for c in (1, 2, -2)]
@@ -124,6 +126,14 @@ def _last(points: Points, name: str, sizes: Sequence[str]) -> Affine | None:
     if len(first) < 3 or not most.any():
         return None
     return _multiple(tuple(most.tolist()), tuple((s, tuple(points.columns[s][first].tolist())) for s in known))
+
+
+def _segments(last: Affine) -> list[Affine]:
+    """The last indices of segments that stand one behind the other, as long as a size each, but for the first and the
+    last one's: results of several kinds in one array (a mean, what is made of it, and a maximum of each channel)."""
+    (name, count), *others = last.terms
+    whole = not others and last.constant == -1 and count <= _SEGMENTS
+    return [Affine(((name, n),), -1) for n in range(2, count)] if whole else []
 
 
 @lru_cache(4096)

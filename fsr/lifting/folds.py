@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ from fsr.lifting.graph import Graph
 from fsr.lifting.holes import without_hole
 from fsr.lifting.points import Mask, Points
 from fsr.lifting.refused import Refused
+from fsr.lifting.shifts import over_and_over, with_shifts
 from fsr.lifting.source_order import in_written_order, multiplied_order
 from fsr.lifting.steps import is_told, told_at
 from fsr.lifting.taps import Extents, by_taps
@@ -77,8 +79,8 @@ class Folding:
             parts += self._some_of(points, by) if uneven and max(map(len, by)) == 1 else self._group(op, points, by)
         if op in ("argmax", "argmin") and len(parts) != 1:
             raise Refused("the place of an extreme among values of several forms")
-        if op == "sum" and len(parts) > 1:
-            parts = in_written_order(self.fitter.graph, parts, points, lists)
+        if op == "sum":
+            parts = with_shifts(in_written_order(self.fitter.graph, parts, points, lists) if len(parts) > 1 else parts)
         order = multiplied_order(self.fitter.graph, parts, points, lists[0]) if op == "prod" else ()
         return parts[0] if len(parts) == 1 else Op(op, tuple(parts), order)
 
@@ -99,7 +101,7 @@ class Folding:
                 raise Refused("a few terms")
             return [self.fold(op, points, by)]
         except Refused as why:
-            for way in (self._holed, self._clipped, self._parted):
+            for way in (partial(over_and_over, self.fitter), self._holed, self._clipped, self._parted):
                 try:
                     return way(op, points, by)
                 except Refused:

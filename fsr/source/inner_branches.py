@@ -6,14 +6,20 @@ were, so that places in the copy are places in the text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from fsr.source.condition import branch_holds, of_compilers, of_headers
 from fsr.source.conditionals import ELSE, IF, directive_name
 from fsr.source.macros import read_define
 from fsr.source.token import Token
 from fsr.source.tokens import tokenize
+
+_ARCHITECTURE = "__CUDA_ARCH__"
+_DEFAULT = re.compile(r"#\s*if(?:ndef\s+|\s+!\s*defined\s*\(?\s*)(\w+)\b[^\n]*\n\s*#\s*define\s+\1\b")
+_LEAST_AND_MOST = "700", "9990"  # compute capability 7.0 is the oldest (fsr/hardware/limits.py)
 
 
 @dataclass
@@ -38,7 +44,7 @@ class _Open:
 def with_branches_decided(text: str) -> str:
     """The copy, byte for byte as long. Conditionals that only a compiler can decide stay as they are."""
     chars = list(text)
-    for start, end in _no_code(text, {}, of_headers):
+    for start, end in chain(*_no_code(text, {}, of_headers)):
         chars[start:end] = [c if c in "\r\n" else " " * len(c.encode()) for c in text[start:end]]
     return "".join(chars)
 
@@ -55,15 +61,29 @@ def with_head_decided(text: str, known: Mapping[str, str | None]) -> str:
 def with_all_decided(text: str, known: Mapping[str, str | None]) -> str:
     """The copy of a piece of a text, character for character as long. ``known``: what is defined ahead of it."""
     chars = list(text)
-    for start, end in _no_code(text, known, of_compilers):
+    for start, end in chain(*_no_code(text, known, of_compilers)):
         chars[start:end] = [c if c in "\r\n" else " " for c in text[start:end]]
     return "".join(chars)
 
 
-def _no_code(text: str, known: Mapping[str, str | None], foreign: Callable[[str], bool]) -> list[tuple[int, int]]:
-    """The ranges of directives and branches that are not compiled."""
+def by_architecture(text: str) -> list[list[tuple[int, int]]]:
+    """Of each conditional that asks for the GPU (``#if __CUDA_ARCH__ >= 530``, or what such a one defines), and which
+    every GPU that fsr runs on decides alike, the ranges that are no code. None where other names are asked for that are
+    not the file's, or that a compiler may be given (``#ifndef X``, ``#define X 0``)."""
+    own = {m.name for t in tokenize(text) if t.kind == "directive" and (m := read_define(t.text)) is not None}
+    own -= {m[1] for m in _DEFAULT.finditer(text)}
+
+    def foreign(name: str) -> bool:
+        return name not in own
+
+    least, most, unknown = (_no_code(text, {_ARCHITECTURE: n} if n else {}, foreign) for n in (*_LEAST_AND_MOST, ""))
+    return [group for group in least if group in most and group not in unknown]
+
+
+def _no_code(text: str, known: Mapping[str, str | None], foreign: Callable[[str], bool]) -> list[list[tuple[int, int]]]:
+    """The ranges of directives and branches that are not compiled, of each conditional of which that can be told."""
     known = dict(known)
-    stack, blank = list[_Open](), list[tuple[int, int]]()
+    stack, blank = list[_Open](), list[list[tuple[int, int]]]()
     for token in (t for t in tokenize(text) if t.kind == "directive"):
         name = directive_name(token.text)
         certain = all(one.compiled for one in stack)
@@ -73,7 +93,8 @@ def _no_code(text: str, known: Mapping[str, str | None], foreign: Callable[[str]
         elif name in ELSE and stack:
             stack[-1].begin(token, name == "else" or branch_holds(token.text, known, foreign))
         elif name == "endif" and stack:
-            blank += _blanked(stack.pop().branches, token)
+            ranges = _blanked(stack.pop().branches, token)
+            blank += [ranges] if ranges else []
         elif name == "undef" or (macro := read_define(token.text)) is None:
             known |= dict.fromkeys(token.text.split()[1:2]) if name == "undef" else {}
         elif all(one.compiled is not False for one in stack):

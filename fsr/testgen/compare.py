@@ -158,14 +158,12 @@ def tolerance(
     if not is_float(dtype):
         return 0.0, stated.atol or 0.0
     limits = float_limits(dtype)
-    length = 1.0
-    if stated.sum_length is not None:
-        length = max(float(evaluate(stated.sum_length, case.size_map())), 1.0)
+    length = _length(contract, case)
     relative = stated.rtol
     if relative is None:
         ordered = case.family in ORDERED
-        added = _longest(contract, case) if ordered and unordered and stated.sum_length is None else length
-        growth = max(1.0, math.sqrt(added) / FREE_LENGTH)
+        unstated = ordered and unordered and stated.sum_length is None
+        growth = _growth(_longest(contract, case) if unstated else length)
         if ordered:  # what rounds one way all along does not average out
             growth *= growth * CARRIED
         relative = FLOOR_ULPS.get(dtype.itemsize, 1.0) * limits.eps * growth
@@ -174,6 +172,17 @@ def tolerance(
     if flushed and dtype.itemsize in (2, 4) and limits.largest > 1e38:  # float32, and bfloat16, computed as float32
         absolute = 4.0 * length * limits.tiny  # of every term
     return relative, stated.atol if stated.atol is not None else absolute
+
+
+def _length(contract: Contract, case: Case) -> float:
+    """Of how many terms the contract says that sums are; 1 where it says nothing."""
+    stated = contract.tolerance.sum_length
+    return 1.0 if stated is None else max(float(evaluate(stated, case.size_map())), 1.0)
+
+
+def _growth(length: float) -> float:
+    """How many times the rounding of a sum of so many terms is, at random, that of one that the floor covers."""
+    return max(1.0, math.sqrt(length) / FREE_LENGTH)
 
 
 def _longest(contract: Contract, case: Case) -> float:
@@ -292,13 +301,17 @@ def _widest(one: _Output, bound: Array) -> Array:
 
 def _undecided(one: _Output, got: Array, wrong: Array) -> Array:
     """Where nothing but the original's own rounding decides whether there is an answer (see Noise), and this is none,
-    or one that is about as large as rounding makes them. ``wrong``: where that is asked; nowhere takes no runs."""
-    noise = one.expected.noise if wrong.any() else None
-    if noise is None:
-        return np.zeros(got.shape, dtype=bool)
-    answer = _wide(got)
-    alike = ~np.isfinite(answer) | (np.abs(answer) <= TIMES_LESS_ACCURATE * noise.most[one.name])
-    return np.asarray(noise.undecided[one.name] & alike)
+    or one that is about as large as rounding makes them. Such an element is a residue of terms that are alike, whose
+    sum rounds one way all along, which errors at random do not show; it is undecided as there is none of its root.
+    ``wrong``: where that is asked; nowhere takes no runs."""
+    answer, found = _wide(got), np.zeros(got.shape, dtype=bool)
+    room = TIMES_LESS_ACCURATE * math.sqrt(CARRIED * _growth(_length(one.contract, one.case)))
+    for noise in one.expected.noises() if wrong.any() else ():
+        alike = ~np.isfinite(answer) | (np.abs(answer) <= room * noise.most[one.name])
+        found |= noise.undecided(one.name) & alike
+        if not (wrong & ~found).any():
+            break
+    return found
 
 
 def _bound(one: _Output, known_scale: Array | None = None) -> tuple[Array, Array]:

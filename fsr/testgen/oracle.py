@@ -48,6 +48,7 @@ ALONE_MOST = 4  # inputs shaken one at a time
 MORE_RUNS = 8  # of a perturbation that all cancel to a tenth of what is usual: 0.08^8, about 2e-9 an element
 DRIFTING_RUNS = 3  # of those
 NOISY_RUNS = 6
+MORE_NOISY = 24  # where samples tell of any element that rounding decides if there is an answer: 2^-30 are missed
 NOISY_DOUBLES = 24  # where all is float64: a residue there is a few last bits or none, by chance of each run
 CACHED = 1 << 16  # elements that are worked on at a time: what stays in a cache
 NOISY_STEP = 2.0**-40  # far below float's rounding, far above double's: another sample of the noise, the same problem
@@ -98,12 +99,13 @@ class Expected:
         unwritten: Mapping[str, Array],
         precise: Callable[[], Mapping[str, Array] | None] = lambda: None,
         scale: Callable[[int], Scale] | None = None,
-        noise: Callable[[Mapping[str, Array]], Noise | None] = lambda truth: None,
+        noise: Callable[[Mapping[str, Array], int], Noise | None] = lambda truth, more: None,
     ) -> None:
         self.part: Part | None = None
         self.unordered = False
         self.arrays, self.spread, self.unwritten = arrays, spread, unwritten
         self._precise, self._scale, self._noise = precise, scale, noise
+        self._noisier: list[Noise] = []
 
     @property
     def steady(self) -> bool:
@@ -141,7 +143,25 @@ class Expected:
     @cached_property
     def noise(self) -> Noise | None:
         """See the class."""
-        return self._noise(self.precise if self.precise is not None else self.arrays)
+        return self._noise(self._truth, 0)
+
+    def noises(self) -> Iterator[Noise]:
+        """What samples tell, one more each time where they tell of any element that rounding decides if there is an
+        answer; no more are drawn than are asked for."""
+        if self.noise is None:
+            return
+        yield self.noise
+        for number in range(1, MORE_NOISY + 1 if self.noise.decides else 0):
+            if number > len(self._noisier):
+                one = self._noise(self._truth, number)
+                if one is None:
+                    return
+                self._noisier.append(one.with_more((self.noise, *self._noisier)[-1]))
+            yield self._noisier[number - 1]
+
+    @property
+    def _truth(self) -> Mapping[str, Array]:
+        return self.precise if self.precise is not None else self.arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,13 +217,14 @@ def expect(
         )
         return Scale(first, lambda data: picked(run(case, data)), shaken)
 
-    def noise(truth: Mapping[str, Array]) -> Noise | None:
+    def noise(truth: Mapping[str, Array], further: int) -> Noise | None:
         if noisy is None:
             return None
         wide = widened_data(data_of(contract, case, 0))
         narrow = any(_floats(a) and a.dtype.itemsize < 8 for a in first.values())
         count = NOISY_RUNS if narrow else NOISY_DOUBLES
-        found = [noisy(case, _nudged(contract, case, wide, number)) for number in range(count)]
+        numbers = [count + further - 1] if further else range(count)
+        found = [noisy(case, _nudged(contract, case, wide, number)) for number in numbers]
         runs = [picked(run) for run in found if run is not None]
         return Noise.of(first, runs, truth) if runs else None
 

@@ -55,7 +55,7 @@ class Columns:
 def columns(scene: Scene) -> Columns | None:
     """The part as folds along columns; None where it is none."""
     outputs = scene.part.whole
-    if not scene.part.domain or any(s.domain != scene.part.domain for s in outputs):
+    if not scene.part.domain or any(s.domain != scene.part.domain for s in outputs) or not scene.folds_stay_inside:
         return None
     dim = scene.part.domain[-1][0]
     found = [f for s in outputs for f in folds_in(value_of(s))]

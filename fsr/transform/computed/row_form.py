@@ -11,7 +11,7 @@ from fsr.computation.printing import affine_text
 from fsr.computation.types import CASTS, type_of
 from fsr.transform.computed.attention_form import uncast
 from fsr.transform.computed.folding import PLACES, best, checked, extent, folds_in
-from fsr.transform.computed.parts import Domain, name_of, value_of
+from fsr.transform.computed.parts import Domain, name_of, number_of, value_of
 from fsr.transform.computed.scene import Scene, along, loads_in, plain, surely
 from fsr.transform.plain.c_text import NotPlain
 from fsr.transform.sizes import always
@@ -66,6 +66,8 @@ def gathered(scene: Scene, domain: Domain, more: Domain) -> Rows | None:
     """What the part makes of lines of elements, which ``domain`` numbers and ``more`` goes along, wherever they lie in
     memory; None where it makes something else."""
     part = scene.part
+    if not scene.folds_stay_inside:
+        return None
     single = [s for s in part.outputs if s.domain == domain]
     many = [s for s in part.outputs if s.domain != domain]
     try:
@@ -82,16 +84,24 @@ def gathered(scene: Scene, domain: Domain, more: Domain) -> Rows | None:
 
 
 def own_place(s: Statement, domains: tuple[Domain, ...]) -> bool:
-    """Whether a point of one of the domains writes the element of the same number."""
-    return s.domain in domains and [name_of(i) for i in s.place] == [n for n, _ in s.domain]
+    """Whether a point of one of the domains writes the element of the same number; of a row, in a segment of its own,
+    which a number tells."""
+    place = [i for i in s.place if s.domain != domains[0] or number_of(i) is None]
+    return s.domain in domains and [name_of(i) for i in place] == [n for n, _ in s.domain]
 
 
 def in_place(found: Rows) -> bool:
     """Whether of what is written, an element of a row is read by the walks over that very row and at its own place,
     and a value of a row where that value is made: all reads of a row come before its writes."""
+    written = [*(w.buffer for w, _ in found.elements), *(s.target for s in found.results)]
+    twice = {name for name in written if written.count(name) > 1}
+    walked = loads_in(e for walk_ in found.walks for e in walk_)
+    if any(x.buffer in twice for x in [*walked, *loads_in([e for _, e in found.elements])]):
+        return False
+    if any(x.buffer in twice for x in loads_in(map(value_of, found.results))):
+        return False
     own = {w.buffer: w for w, _ in found.elements}
     single = {s.target: s.place for s in found.results}
-    walked = loads_in(e for walk_ in found.walks for e in walk_)
     if any(x.buffer in single or (x.buffer in own and x.indices != own[x.buffer].indices) for x in walked):
         return False
     last = loads_in(value_of(s) for s in found.results)

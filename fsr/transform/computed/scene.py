@@ -10,7 +10,8 @@ from functools import cached_property, lru_cache, partial
 from typing import Any, TypeVar
 
 from fsr.computation.computation import Computation
-from fsr.computation.expression import Affine, Case, Expr, Load, Number, Op, children, names_in, walk
+from fsr.computation.expression import Affine, Case, Expr, Fold, Load, Number, Op, children, names_in, walk
+from fsr.computation.printing import affine_text
 from fsr.computation.types import type_of
 from fsr.contract.flags import at_their_ends
 from fsr.contract.model import Contract
@@ -26,7 +27,7 @@ from fsr.transform.computed.in_turn import in_turn
 from fsr.transform.computed.interleaved import by_planes, by_records
 from fsr.transform.computed.joining import joined
 from fsr.transform.computed.last_lines import by_last_lines
-from fsr.transform.computed.parts import Part, cuts_of, name_of
+from fsr.transform.computed.parts import Part, cuts_of, name_of, value_of
 from fsr.transform.computed.scattering import scattering
 from fsr.transform.computed.segments import segmented
 from fsr.transform.computed.set_aside import set_aside
@@ -133,8 +134,20 @@ class Scene:
         neither."""
         return e in sure or all(x in sure or self._inside(x) for x in loads_in([e]))
 
-    def _inside(self, load: Load) -> bool:
-        extents, shape = dict(self.part.domain), self.shape(load.buffer)
+    @cached_property
+    def folds_stay_inside(self) -> bool:
+        """Whether every fold may be reckoned at every point: it is in any case, or reads what is there at every one."""
+        for s in self.part.whole:
+            value, sure = value_of(s), surely([value_of(s)])
+            for fold in (e for e in walk(value) if isinstance(e, Fold) and e not in sure and not e.inside):
+                dims = {n: affine_text(x) for n, x in fold.dims}
+                if not all(x in sure or self._inside(x, dims) for x in loads_in([fold])):
+                    return False
+        return True
+
+    def _inside(self, load: Load, more: Mapping[str, str] | None = None) -> bool:
+        """Whether a read is within its buffer at every point; ``more``: extents of further dimensions."""
+        extents, shape = {**dict(self.part.domain), **(more or {})}, self.shape(load.buffer)
 
         def within(index: Expr, extent: str) -> bool:
             match index:

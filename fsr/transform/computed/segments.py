@@ -1,5 +1,5 @@
 """Lines that are segments of equal length, one behind the other, as segments: halves of a head turned by an angle, a
-gate beside what it gates, queries, keys and values of one product.
+gate beside what it gates, queries, keys and values of one product, the mean and the maximum of each channel.
 
 A point of the segment's length makes its elements of all segments. What was an index further on is the number of
 another segment then, what a condition chose by where in the line an element is, is known, and every access goes along
@@ -17,7 +17,6 @@ from fsr.computation.expression import (
     Carried,
     Case,
     Expr,
-    Fold,
     Load,
     Number,
     Recurrence,
@@ -29,7 +28,7 @@ from fsr.computation.expression import (
     walk,
     with_affine,
 )  # fmt: skip
-from fsr.transform.computed.parts import value_of
+from fsr.transform.computed.parts import bound_in, value_of, written_out
 
 _MOST_SEGMENTS = 8  # of a line; of what a point writes half as many: all are in registers at a time
 
@@ -39,11 +38,16 @@ class _Other(Exception):  # noqa: N818
 
 
 def segmented(c: Computation, same: Callable[[str, str], bool]) -> Iterator[Computation]:
-    """The computation over segments, for each length that divides its lines; of maps alone. ``same``: whether two size
-    expressions have one value at all sizes."""
-    if any(s.value is None or s.kind != "map" or s.target.startswith("_") or not s.domain for s in c.statements):
+    """The computation over segments, for each length that divides its lines; of maps, and of folds over what is no part
+    of a line: results of several kinds for each column. ``same``: whether two size expressions have one value at all
+    sizes."""
+    whole = _as_maps(c)
+    if whole is None or any(not s.domain for s in whole.statements):
         return
-    if any(isinstance(e, Fold | Recurrence | Carried) for s in c.statements for e in walk(value_of(s))):
+    c = whole
+    if any(isinstance(e, Recurrence | Carried) for s in c.statements for e in walk(value_of(s))):
+        return
+    if any(s.domain[-1][0] in bound_in(value_of(s)) for s in c.statements):
         return
     for length in dict.fromkeys(n for s in c.statements for n in _lengths(s)):
         try:
@@ -52,6 +56,16 @@ def segmented(c: Computation, same: Callable[[str, str], bool]) -> Iterator[Comp
             continue
         if found.buffers != c.buffers:
             yield found
+
+
+def _as_maps(c: Computation) -> Computation | None:
+    """The computation with what is kept between statements put in; None where it is more than maps and folds."""
+    if any(s.value is None or s.kind not in ("map", "fold") for s in c.statements):
+        return None
+    whole = written_out(c)
+    if whole is None:
+        return None
+    return replace(whole, statements=tuple(replace(s, kind="map") for s in whole.statements))
 
 
 def _lengths(s: Statement) -> Iterator[str]:
@@ -122,19 +136,19 @@ class _Segments:
         return False if all(k >= 0 and k + more > 0 for k, more in ends) else None
 
     def _load(self, e: Load, last: str) -> Load:
-        """An element by the number of its segment and its place there."""
-        shape, (*lead, index) = self.old[e.buffer], e.indices
-        if any(last in names_in(i) for i in lead):
+        """An element by the number of its segment and its place there, along whichever index that is."""
+        shape, own = self.old[e.buffer], [n for n, i in enumerate(e.indices) if last in names_in(i)]
+        if len(own) > 1:
             raise _Other
-        if last in names_in(index):
-            count = self._count(shape[-1])
-            number = self._number(index, last)
+        for at in own:
+            count = self._count(shape[at])
+            number = self._number(e.indices[at], last)
             if count is None or not 0 <= number < count:
                 raise _Other
-            if count > 1:
-                shape = (*shape[:-1], str(count), self.length)
-                indices = Affine((), number), Affine(((last, 1),), 0)
-                e = replace(e, indices=(*lead, *(Number(i, "int64") for i in indices)))
+            inner = [Affine(((last, 1),), 0)] if count == 1 else [Affine((), number), Affine(((last, 1),), 0)]
+            extents = (shape[at],) if count == 1 else (str(count), self.length)
+            shape = (*shape[:at], *extents, *shape[at + 1 :])
+            e = replace(e, indices=(*e.indices[:at], *(Number(i, "int64") for i in inner), *e.indices[at + 1 :]))
         if self.shapes.setdefault(e.buffer, shape) != shape:
             raise _Other
         return e

@@ -3,7 +3,9 @@
 ``y[row] += v[j] * x[c[j]]`` loads and stores ``y[row]`` in every turn, as the compiler cannot know that nothing else
 in the loop is the same memory (scalar promotion, as LLVM's LICM calls it). The contract says that buffers are apart.
 The load must not come where the original does not get to, nor the store where it does not write: both stand under the
-loop's first condition and the first turn writes for sure, or the element was set right before the loop.
+loop's first condition and the first turn writes for sure, or the element was set right before the loop. Several
+elements of one memory (two slots of shared memory that pointers cut in parts) are kept where each is apart from all
+that the loop touches there.
 """
 
 from __future__ import annotations
@@ -67,6 +69,7 @@ from fsr.source.walk import (
     walk_exprs,
     walk_stmts,
 )
+from fsr.transform.details.elements_apart import Apart
 from fsr.transform.details.unroll import trip_count
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
@@ -122,6 +125,7 @@ class _Kernel:
             if isinstance(s, Declare):
                 self.declared.setdefault(s.name, []).append(s)
         self.types = {p.name: p.type for p in self.kernel.params} | {n: d[0].type for n, d in self.declared.items()}
+        self.spans = Apart(target, self.declared)
         self.values = {name for kind, name in self.kernel.template_parameters if kind in ("typename", "class")}
 
     def promoted(self) -> Block:
@@ -176,11 +180,27 @@ class _Kernel:
         for array in sorted(written & self.groups.keys()):
             if not self._is_apart(array):
                 continue
-            found, left = self._shown(loop, array)
-            places, parts = {e.where for e in found}, {e.member for e in found}
-            apart = len(places) == 1 and ("" not in parts or len(parts) == 1)
-            if apart and not names_mentioned(left) & self.groups[array] and self._stays(left, array, found):
-                yield from {e.member: e for e in reversed(found)}.values()
+            found, left = list[_Element](), tuple[Stmt, ...]((loop,))
+            for name in sorted(names_mentioned(left) & self.groups[array]):
+                more, left = self._shown(left, name)
+                found += more
+            if names_mentioned(left) & self.groups[array]:
+                continue
+            for where in dict.fromkeys(e.where for e in found if e.array == array):
+                own = [e for e in found if (e.array, e.where) == (array, where)]
+                parts = {e.member for e in own}
+                whole = "" not in parts or len(parts) == 1
+                if whole and self._meets_no_other(own[0], found) and self._stays(left, array, own):
+                    yield from {e.member: e for e in reversed(own)}.values()
+
+    def _meets_no_other(self, one: _Element, all_: Sequence[_Element]) -> bool:
+        """Whether an element is none of the others, as they are called otherwise or stand at another place."""
+        others = {(e.array, e.where): e for e in all_ if (e.array, e.where) != (one.array, one.where)}
+        return all(self.differ(one, other) for other in others.values())
+
+    def differ(self, one: _Element, other: _Element) -> bool:
+        """Whether two elements have no byte in common, of one thread at a time."""
+        return self.spans.apart(*(self.spans.span(e.array, e.where) for e in (one, other)))
 
     def _is_apart(self, array: str) -> bool:
         """Whether what the array leads to is reached by names that are known, one variable each, and by no other
@@ -192,8 +212,8 @@ class _Kernel:
             return False
         return group & params <= self.target.unaliased and bool(group & (params | self.target.known.shared))
 
-    def _shown(self, loop: For | While, array: str) -> tuple[list[_Element], Block]:
-        """The elements that a loop mentions, and what is left of it without them."""
+    def _shown(self, body: Block, array: str) -> tuple[list[_Element], Block]:
+        """The elements of an array that statements mention, and what is left of these without them."""
         found = list[_Element]()
 
         def change(e: Expr) -> Expr | None:
@@ -206,7 +226,7 @@ class _Kernel:
                 found.append(one)
             return None if one is None else Literal("0")
 
-        left = rewrite((loop,), change)
+        left = rewrite(body, change)
         return found, left
 
     def _takes_reference(self, call: Call, array: str) -> bool:
@@ -283,7 +303,7 @@ class _Loop:
     out: list[Stmt]
     before: list[Stmt] = field(default_factory=list)
     after: list[Stmt] = field(default_factory=list)
-    names: dict[tuple[str, str], str] = field(default_factory=dict)
+    names: dict[tuple[str, tuple[Poly, ...], str], str] = field(default_factory=dict)
 
     def keep(self, found: Sequence[_Element]) -> None:
         """Add the loop, and what must stand around it, to the statements."""
@@ -295,7 +315,7 @@ class _Loop:
                 continue
             name = fresh(f"{e.array}_{e.member or 'value'}", self.kernel.taken)
             self.kernel.taken.add(name)
-            self.names[e.array, e.member] = name
+            self.names[e.array, e.where, e.member] = name
             if at is None:
                 self.before.append(Declare(e.type, name, e.expr if begins == "read" else None))
                 self.after.append(Assign(e.expr, "=", Name(name)))
@@ -308,10 +328,10 @@ class _Loop:
         self.out += [*self._guarded((*self.before, loop, *self.after)), *behind]
 
     def _named(self, e: Expr) -> Expr | None:
-        for array, member in self.names:
+        for (array, where, member), name in self.names.items():
             one = self.kernel.element(e, array)
-            if one is not None and one.member == member:
-                return Name(self.names[array, member])
+            if one is not None and (one.where, one.member) == (where, member):
+                return Name(name)
         return None
 
     def _guarded(self, stmts: Block) -> Block:
@@ -351,6 +371,9 @@ class _Loop:
                 case Assign(target, "=", value) if self._is(target, e):
                     plain = not any(isinstance(x, OpaqueExpr) for x in walk_expr(value))
                     return at if plain and not names_in(self._head()) & self.kernel.groups[e.array] else None
+                case Assign(Index() as target, "=", value) if self._is_another(target, e):
+                    if names_mentioned((ExprStmt(value),)) & self.kernel.groups[e.array] or not self._is_quiet(value):
+                        return None
                 case Declare() | Assign(Name() | Index()) as s:
                     changed = names_assigned(s) | ({s.name} if isinstance(s, Declare) else set())
                     touched = names_mentioned((s,)) & self.kernel.groups[e.array]
@@ -359,6 +382,16 @@ class _Loop:
                 case _:
                     return None
         return None
+
+    def _is_another(self, target: Expr, e: _Element) -> bool:
+        """Whether an lvalue is an element of the same memory that is surely not this one, at a place that is known."""
+        array = base_name(target) or ""
+        one = self.kernel.element(target, array) if array in self.kernel.groups[e.array] else None
+        read = target.index if isinstance(target, Index) else target
+        return one is not None and self._is_quiet(read) and self.kernel.differ(one, e)
+
+    def _is_quiet(self, value: Expr) -> bool:
+        return self.kernel.is_quiet(While(Literal("0"), (ExprStmt(value),)))
 
     def _head(self) -> Expr:
         """What the loop evaluates before its first turn."""

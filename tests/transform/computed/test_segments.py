@@ -12,8 +12,10 @@ import pytest
 from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
 from fsr.computation.computation import Buffer, Computation, Statement
-from fsr.computation.expression import Affine, Case, Expr, Load, Number
+from fsr.computation.expression import Affine, Case, Expr, Fold, Load, Number, Op
 from fsr.lifting.lift import lift
+from fsr.transform.computed.row_form import rows
+from fsr.transform.computed.scene import cuttings
 from fsr.transform.computed.segments import segmented
 from fsr.transform.protocol import Subject
 from tests.transform.computed.test_families import FAMILY, check
@@ -158,6 +160,119 @@ def test_a_condition_on_the_half_is_known_in_each():
 ])  # fmt: skip
 def test_what_does_not_lie_in_halves_is_left(value):
     assert over_halves(value) == []
+
+
+def summed(name: str, read: Expr) -> Fold:
+    return Fold("sum", ((name, Affine((("d", 1),), 0)),), read)
+
+
+def test_folds_over_what_is_no_part_of_a_line_are_told_in_each_half():
+    rows = Load("x", (Number(Affine((("k", 1),), 0), "int64"), place(0, ("d", -1), ("j", 1))[1]), "float32")
+    (found,) = over_halves(Case(*FIRST, read(0, ("j", 1)), summed("k", rows)))
+    assert [type(s.value) for s in found.statements] == [Load, Fold]
+    assert [i.index for i in found.statements[1].value.body.indices[1:]] == [Affine((), 0), Affine((("j", 1),), 0)]
+
+
+@pytest.mark.parametrize("value", [
+    Op("sum", (read(0, ("j", 1)), summed("k", read(0, ("k", 1))))),  # of a whole line
+    Case(*FIRST, read(0, ("j", 1)), summed("k", read(0, ("j", 1), ("k", 1)))),  # of what lies ahead
+    Case(*FIRST, read(0, ("j", 1)), summed("j", read(0, ("j", 1)))),  # another j
+])  # fmt: skip
+def test_folds_along_a_line_are_left(value):
+    assert over_halves(value) == []
+
+
+POOLED = """// /// fsr
+// entry = "k"
+// [sizes]
+// b = {min = 1, max = 4096, timed = 256}
+// l = {min = 1, max = 1024, timed = 300}
+// c = {min = 1, max = 1024, timed = 256}
+// [args]
+// x = {role = "in", shape = ["b", "l", "c"]}
+// y = {role = "out", shape = ["b", "3 * c"]}
+// [launch]
+// grid = ["ceil_div(c, 32)", "b"]
+// block = [32, 8]
+// [tolerance]
+// sum_length = "l"
+// ///
+__global__ void k(const float *x, float *y, int l, int c) {
+  __shared__ float sums[8][32], peaks[8][32];
+  int t = threadIdx.x, u = threadIdx.y, j = blockIdx.x * 32 + t;
+  long long b = blockIdx.y;
+  sums[u][t] = 0.0f;
+  peaks[u][t] = -1.0f;
+  if (j < c)
+    for (int r = u; r < l; r += 8) {
+      float v = x[(b * l + r) * c + j];
+      sums[u][t] += v;
+      peaks[u][t] = fmaxf(peaks[u][t], v);
+    }
+  for (int s = 4; s > 0; s >>= 1) {
+    __syncthreads();
+    if (u < s) {
+      sums[u][t] += sums[u + s][t];
+      peaks[u][t] = fmaxf(peaks[u][t], peaks[u + s][t]);
+    }
+  }
+  if (u || j >= c) return;
+  y[b * 3 * c + j] = sums[0][t] / l;
+  y[b * 3 * c + c + j] = sums[0][t] * 0.25f;
+  y[b * 3 * c + 2 * c + j] = peaks[0][t];
+}"""
+
+
+def test_folds_of_columns_that_make_segments_read_each_element_once(runner):
+    subject = lifted(POOLED)
+    sizes = ((3, 20, 8), (1, 1, 1), (2, 37, 41), (1, 300, 260))
+    moves = check(runner, subject, "fold-columns", sizes)
+    body = FAMILY["fold-columns"].apply(subject, moves[0]).source.split("__global__")[1]
+    assert body.count("&x[") == 1
+    assert body.count("y[") == 3
+
+
+ROWS = """// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 64, timed = 16}
+// c = {min = 1, max = 512, timed = 64}
+// l = {min = 1, max = 4096, timed = 1024}
+// [args]
+// x = {role = "in", shape = ["n", "c", "l"]}
+// y = {role = "out", shape = ["n", "SHAPE"]}
+// [launch]
+// grid = ["c", "n"]
+// block = 32
+// [tolerance]
+// sum_length = "l"
+// ///
+__global__ void k(const float *x, float *y, int c, int l) {
+  int j = blockIdx.x, i = blockIdx.y;
+  if (threadIdx.x) return;
+  const float *row = x + (i * c + j) * l;
+  float sum = 0.0f, most = -1.0f;
+  for (int e = 0; e < l; ++e) { sum += row[e]; most = fmaxf(most, row[e]); }
+  y[i * (SHAPE) + j] = sum / l;
+  y[i * (SHAPE) + BEHIND + j] = most;
+}"""
+
+
+def test_folds_of_rows_that_make_segments_read_each_row_once(runner):
+    subject = lifted(ROWS.replace("SHAPE", "2 * c").replace("BEHIND", "c"))
+    moves = check(runner, subject, "fold-rows", ((2, 3, 40), (1, 1, 1), (3, 7, 300)))
+    body = FAMILY["fold-rows"].apply(subject, moves[0]).source.split("__global__")[1]
+    assert "- c" not in body.replace("-c", "- c")
+    assert body.count(" y[") == 2
+
+
+def test_folds_that_would_read_what_is_not_there_are_reckoned_at_no_point():
+    subject = lifted(ROWS.replace("SHAPE", "2 * c").replace("BEHIND", "c"))
+    told = {scene.part.domain[-1][1]: scene for way in cuttings(subject) for scene in way}
+    assert told["c"].folds_stay_inside
+    assert rows(told["c"]) is not None
+    assert not told["2 * c"].folds_stay_inside  # of the rows that are c further up
+    assert rows(told["2 * c"]) is None
 
 
 LAYERS = """// /// fsr
