@@ -43,8 +43,8 @@ def arguments_of(
             if isinstance(table.get(name), dict) and table[name].get("role") == Role.INOUT.value:
                 params[name] = replace(param, const=False)
         known = {n: params[n] for n in table if n in params}
-        for name in table:
-            if name not in params:
+        for name, data in table.items():
+            if name not in params and isinstance(data, dict) and "dtype" not in data:
                 raise Fields(top.raw, top.data).bad(
                     f"the contract names the argument {name!r}, which no launch passes and no kernel of the plan has",
                     "one of: " + ", ".join(params), "args", name, fix=did_you_mean(name, list(params)),
