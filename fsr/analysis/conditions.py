@@ -58,6 +58,9 @@ def upper_bound(test: Expr, name: str) -> Expr | None:
             relation = MIRRORED[op]
         case _:
             return None
-    if relation == "<":
-        return bound
-    return Binary("+", bound, Literal("1")) if relation == "<=" else None
+    return exclusive(bound, relation) if relation in ("<", "<=") else None
+
+
+def exclusive(bound: Expr, relation: str) -> Expr:
+    """The bound that something is less than which ``<`` or ``<=`` holds for."""
+    return bound if relation == "<" else Binary("+", bound, Literal("1"))

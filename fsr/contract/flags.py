@@ -48,14 +48,19 @@ def at_their_ends(contract: Contract, sizes: Mapping[str, int]) -> dict[str, int
 def at_some_places(contract: Contract, sizes: Mapping[str, int]) -> list[dict[str, int]]:
     """Values of the positions: all at their least, between, all at their largest; one without any where there are
     none."""
-    found = []
-    for share in (0.0, 0.5, 1.0) if positions_of(contract) else (1.0,):
+    found, positions = [], positions_of(contract)
+    for share in (0.0, 0.5, 1.0) if positions else (1.0,):
         chosen = dict[str, int]()
-        for a in positions_of(contract):
-            low, high = (evaluate_int(x or "0", sizes) for x in (a.constraints.low, a.constraints.high))
+        for a in positions:
+            low, high = _limits(a, sizes)
             chosen[a.name] = low + int(max(0, high - low) * share)
         found.append(chosen)
     return found
+
+
+def _limits(position: Argument, sizes: Mapping[str, int]) -> tuple[int, int]:
+    low, high = (evaluate_int(x or "0", sizes) for x in (position.constraints.low, position.constraints.high))
+    return low, high
 
 
 def _is_whole(a: Argument) -> bool:
@@ -88,7 +93,7 @@ def with_choices(contract: Contract, sizes: Sequence[Mapping[str, int]]) -> list
 
 
 def _within(a: Argument, sizes: Mapping[str, int], number: int) -> int:
-    low, high = (evaluate_int(x or "0", sizes) for x in (a.constraints.low, a.constraints.high))
+    low, high = _limits(a, sizes)
     span = max(0, high - low)
     inside = round(span * _SHARES[number % len(_SHARES)])
     return low + max(min(1, span), inside)  # at its beginning lines have one element

@@ -345,7 +345,21 @@ def contains_return(stmts: Iterable[Stmt]) -> bool:
 
 def jumps(stmts: Iterable[Stmt]) -> bool:
     """Whether a ``break`` or ``continue`` in the statements acts on the loop around them."""
-    return any(isinstance(s, Jump) or (not isinstance(s, For | While) and any(map(jumps, blocks_of(s)))) for s in stmts)
+    return any(True for _ in _own_jumps(stmts))
+
+
+def breaks(stmts: Iterable[Stmt]) -> bool:
+    """The same of a ``break``: whether it ends the loop around the statements."""
+    return any(s.keyword == "break" for s in _own_jumps(stmts))
+
+
+def _own_jumps(stmts: Iterable[Stmt]) -> Iterator[Jump]:
+    for s in stmts:
+        if isinstance(s, Jump):
+            yield s
+        elif not isinstance(s, For | While):
+            for block in blocks_of(s):
+                yield from _own_jumps(block)
 
 
 def outermost_loops(stmts: Iterable[Stmt]) -> Iterator[For | While]:

@@ -69,6 +69,13 @@ class Target:
         return constants(self.source, self.kernel, self.launch.entry)
 
     @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """The constants, and the extents of a block of constant size as ``blockDim.x`` to ``z``, which kernels write as
+        numbers, too."""
+        extents = zip("xyz", self.block or (), strict=False)
+        return {**{f"blockDim.{axis}": n for axis, n in extents}, **self.constants}
+
+    @cached_property
     def names(self) -> frozenset[str]:
         """Every name in use in the kernel, and the macros of the file."""
         return taken_names(self.kernel) | frozenset(self.constants)

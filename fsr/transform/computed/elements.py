@@ -143,18 +143,25 @@ def numbered(scene: Scene, pack: int, block: int, domain: Domain = ()) -> tuple[
 
 
 def place_of_pack(scene: Scene, pack: int, number: str, domain: Domain = ()) -> list[str]:
-    """The dimensions' values at the first element of a pack: its number is divided by one extent after the other."""
+    """The dimensions' values at the first element of a pack."""
     *lead, (last, _) = domain or scene.part.domain
     kind = scene.index
     if not lead:
         return [f"const {kind} ${last}_first = $pack * {pack};"]
-    lines, left = [f"const {kind} ${last}_first = ({kind})($pack % ${last}_packs) * {pack};"], f"$pack / ${last}_packs"
-    for name, extent in reversed(lead[1:]):
+    first = f"const {kind} ${last}_first = ({kind})($pack % ${last}_packs) * {pack};"
+    return [first, *taken_apart(scene, lead, f"$pack / ${last}_packs", number)]
+
+
+def taken_apart(scene: Scene, dims: Sequence[tuple[str, str]], left: str, number: str) -> list[str]:
+    """The values of dimensions from the number ``left`` of a point, of the C type ``number``: it is divided by one
+    extent after the other."""
+    kind, lines = scene.index, list[str]()
+    for name, extent in reversed(dims[1:]):
         rest = f"${name}_rest"
         lines.append(f"const {number} {rest} = {left};")
         lines.append(f"const {kind} ${name} = ({kind})({rest} % {scene.size(extent)});")
         left = f"{rest} / {scene.size(extent)}"
-    return [*lines, f"const {kind} ${lead[0][0]} = ({kind})({left});"]
+    return [*lines, f"const {kind} ${dims[0][0]} = ({kind})({left});"]
 
 
 def _whole_or_single(scene: Scene, reads: Packs, limit: str) -> list[str]:

@@ -14,7 +14,7 @@ from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import ATOMIC_PACKS_FROM
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
-from fsr.transform.computed.elements import a_pack_each, stores
+from fsr.transform.computed.elements import a_pack_each, packs_of_rows, stores, taken_apart
 from fsr.transform.computed.packs import Packs
 from fsr.transform.computed.parts import name_of, value_of
 from fsr.transform.computed.scene import Scene
@@ -57,46 +57,26 @@ def written(scene: Scene, params: Params) -> list[Written]:
         raise NotPlain("a single element")
     scene = scene.narrowed()
     pack, packs, threads = (int(params[k]) for k in ("pack", "packs", "threads"))
+    singly = _elements(scene, pack * packs, threads)
     if pack == 1:
-        lines, grid = a_pack_each(scene, 1, threads, _single(scene, 1), packs=packs)
+        lines, (_, grid) = singly, packs_of_rows(scene, 1, threads * packs)
     else:
         test, whole = _whole(scene, pack)
         lines, grid = a_pack_each(scene, pack, threads, whole, packs=packs)
-        head, lines = ([], lines) if len(scene.part.domain) < 2 else (lines[:1], lines[1:])
-        lines = [
-            *head,
-            f"if ({test}) {{",
-            *indent(lines),
-            "} else {",
-            *indent(_elements(scene, pack * packs, threads)),
-            "}",
-        ]
+        lines = [f"if ({test}) {{", *indent(lines), "} else {", *indent(singly), "}"]
     return [Written(scene, lines, (grid, "1", "1"), (str(threads), "1", "1"), threads, "added")]
 
 
-def _single(scene: Scene, pack: int) -> list[str]:
-    """Elements one by one."""
-    last, length = scene.part.domain[-1]
-    singly = [line for n, s in enumerate(scene.part.outputs) for line in _added(scene, n, s, {})]
-    return Packs.of(scene, [], last, pack).lanes(singly, f"${last} < {scene.size(length)}")
-
-
 def _elements(scene: Scene, each: int, threads: int) -> list[str]:
-    """So many elements a thread, those of neighbouring threads beside each other: where rows are no whole packs."""
+    """So many elements a thread, those of neighbouring threads beside each other."""
     domain = scene.part.domain
     count = " * ".join(f"({x})" for _, x in domain)
     number = "unsigned" if scene.most(count) + each * threads < 2**31 else "long long"
     total = " * ".join(f"({number}){scene.size(x)}" for _, x in domain)
     singly = [line for n, s in enumerate(scene.part.outputs) for line in _added(scene, n, s, {})]
-    rest, places = "$at", list[str]()
-    for name, extent in reversed(domain[1:]):
-        places.append(f"const {scene.index} ${name} = ({scene.index})({rest} % {scene.size(extent)});")
-        places.append(f"const {number} ${name}_before = {rest} / {scene.size(extent)};")
-        rest = f"${name}_before"
-    places.append(f"const {scene.index} ${domain[0][0]} = ({scene.index}){rest};")
     lines = [
         f"const {number} $at = ({number})blockIdx.x * {each * threads} + $turn * {threads} + threadIdx.x;",
-        f"if ($at < {total}) {{", *indent([*places, *singly]), "}",
+        f"if ($at < {total}) {{", *indent([*taken_apart(scene, domain, "$at", number), *singly]), "}",
     ]  # fmt: skip
     return unrolled("$turn", each, lines)
 

@@ -57,7 +57,7 @@ def unrollable(candidate: Candidate) -> list[int]:
     calls = Counter(one.form.span for one in every)
     for (start, end), often in ((span, n) for span, n in calls.items() if span is not None):
         # What one call alone has constant is unrolled for none.
-        found |= {_characters(text, at) for at, n in seen.items() if start <= at < end and n == often}
+        found |= {in_characters(text, at) for at, n in seen.items() if start <= at < end and n == often}
     return sorted(at for at in found if re.match(r"for\b", text[at:]) and _stands_alone(text, at))
 
 
@@ -76,7 +76,7 @@ def spliced(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
     return text
 
 
-def _characters(text: str, at: int) -> int:
+def in_characters(text: str, at: int) -> int:
     """A place in bytes as one in characters."""
     return at if text.isascii() else len(text.encode()[:at].decode(errors="replace"))
 

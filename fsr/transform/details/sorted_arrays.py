@@ -45,6 +45,7 @@ from fsr.source.walk import (
     walk_exprs,
     walk_stmts,
 )  # fmt: skip
+from fsr.transform.details.function_loops import in_characters
 
 LEAST, MOST = 3, 64  # elements
 _FLUSHES = re.compile(r"fast[-_]math|ftz")
@@ -107,7 +108,7 @@ def _in_function(text: str, one: Instance) -> Iterator[SortedArray]:
                 own = types.keys() & named
                 fixed = {name for name in named - own if integers(text).get(name) == one.known[name]}
                 given = tuple(sorted((name, one.known[name]) for name in named - fixed))
-                function = len(text.encode()[: (form.span or (0, 0))[0]].decode(errors="replace"))
+                function = in_characters(text, (form.span or (0, 0))[0])
                 yield SortedArray(*place, function, array, element, count, descends, given)
 
 

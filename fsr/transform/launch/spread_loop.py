@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from fsr.analysis.accesses import accesses_in, declared_arrays
+from fsr.analysis.conditions import exclusive
 from fsr.analysis.dependence import parallel
 from fsr.analysis.polynomial import Poly
 from fsr.analysis.threads import AXES
@@ -196,7 +197,7 @@ def _spread(target: Target) -> _Spread | None:
         if not isinstance(loop, For):
             continue
         step = integer(loop.step)
-        bound = loop.bound if loop.relation == "<" else Binary("+", loop.bound, Literal("1"))
+        bound = exclusive(loop.bound, loop.relation)
         length = target.size_text(Binary("-", bound, loop.start))
         if step != 1 or loop.relation not in ("<", "<=") or loop.type is None or length is None:
             continue

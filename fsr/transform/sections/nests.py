@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from fsr.analysis.polynomial import constant
 from fsr.analysis.types import integer_bytes
 from fsr.contract.model import Contract
-from fsr.source.form import Call, Declare, For, Index, Jump, OpaqueExpr, Stmt, Unary, While
+from fsr.source.form import Call, Declare, For, Index, OpaqueExpr, Stmt, Unary
 from fsr.source.walk import (
     Block,
-    blocks_of,
+    breaks,
     contains_barrier,
     contains_opaque,
     contains_return,
@@ -136,18 +136,10 @@ def _is_quiet(memory: Memory, body: Block) -> bool:
     """Whether what is done in a turn concerns one thread alone, and goes on to the next turn."""
     if contains_barrier(body) or contains_warp_wide(body) or contains_opaque(body) or contains_return(body):
         return False
-    if _breaks(body) or any(isinstance(s, Declare) and (s.qualifiers or "&" in s.type) for s in walk_stmts(body)):
+    if breaks(body) or any(isinstance(s, Declare) and (s.qualifiers or "&" in s.type) for s in walk_stmts(body)):
         return False
     # An element of an array that the turn has for itself may be set; addresses lead anywhere.
     return not any(isinstance(e, Unary) and e.op == "&" for e in walk_exprs(body))
-
-
-def _breaks(body: Block) -> bool:
-    return any(
-        (isinstance(s, Jump) and s.keyword == "break")
-        or (not isinstance(s, For | While) and any(map(_breaks, blocks_of(s))))
-        for s in body
-    )
 
 
 def _inside(memory: Memory, loops: Sequence[For], body: Block) -> tuple[Touch, ...] | None:

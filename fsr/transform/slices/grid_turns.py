@@ -81,8 +81,7 @@ def _loop(target: Target) -> For | None:
     loop, threads = body[-1] if body else None, target.row_threads
     if not isinstance(loop, For) or loop.type is None or loop.relation != "<" or threads is None:
         return None
-    known = {f"blockDim.{a}": n for a, n in zip("xyz", target.block or (1, 1, 1), strict=True)} | dict(target.constants)
-    start, step = (target.known.poly(e, known) for e in (loop.start, loop.step))
+    start, step = (target.known.poly(e, target.numbers) for e in (loop.start, loop.step))
     every = symbol("blockIdx.x") * constant(threads) + symbol("threadIdx.x")
     if start != every or step != symbol("gridDim.x") * constant(threads):
         return None

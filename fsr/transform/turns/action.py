@@ -121,13 +121,13 @@ class _Found:
 
 def _found(target: Target) -> _Found:
     """What may be shared, as the kernel stands, or with its macros written out."""
-    plain = target.kernel
-    for kernel in (plain, expanded(plain, target.source)):
+    plain, written = target.kernel, expanded(target.kernel, target.source)
+    for kernel in (plain,) if written == plain else (plain, written):
         read = replace(target, kernel=replace(kernel, body=counted(kernel.body)))
         if hides_names(kernel, target.source):
             continue
         found = _Found(read, tuple(shared_turns(read)), strided_grid(read))
-        if found.shared or found.grid or kernel == plain == expanded(plain, target.source):
+        if found.shared or found.grid:
             return found
     return _Found(target, (), None)
 

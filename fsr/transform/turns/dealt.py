@@ -17,12 +17,13 @@ from fsr.analysis.dependence import results_of_atomics
 from fsr.analysis.effects import Pointers, Unclear, pointers
 from fsr.analysis.operators import BY_ATOMIC
 from fsr.analysis.types import FLOATING, number_type
-from fsr.source.form import Call, Declare, Expr, ExprStmt, For, If, Jump, Member, Name, Scope, Stmt
+from fsr.source.form import Call, Declare, Expr, ExprStmt, For, If, Member, Name, Scope, Stmt
 from fsr.source.mapping import replace_stmt
 from fsr.source.walk import (
     Block,
     base_name,
     blocks_of,
+    breaks,
     contains_barrier,
     contains_opaque,
     contains_return,
@@ -278,16 +279,6 @@ class _Ends:
 
 
 _EXTREME = {"greatest": "max", "least": "min"}
-
-
-def breaks(body: Block) -> bool:
-    """Whether a break ends the loop itself, not one within."""
-    for s in body:
-        if isinstance(s, Jump) and s.keyword == "break":
-            return True
-        if isinstance(s, If | Scope) and any(breaks(block) for block in blocks_of(s)):
-            return True
-    return False
 
 
 def atomic_fold(e: Expr, target: Target) -> str | None:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fsr.analysis.calls import is_atomic
-from fsr.analysis.conditions import negation
+from fsr.analysis.conditions import exclusive, negation
 from fsr.analysis.polynomial import Poly, symbol
 from fsr.analysis.threads import AXES
-from fsr.source.form import Binary, Expr, For, If, Literal, Return, Scope
+from fsr.source.form import Binary, Expr, For, If, Return, Scope
 from fsr.source.mapping import replace_stmt
 from fsr.source.walk import (
     Block,
@@ -103,10 +103,7 @@ def _stride(loop: For, target: Target, axis: str) -> Poly | None:
     """What a block has at a time of a loop whose turns begin at ``own + stride * blockIdx`` and go on by ``stride *
     gridDim``: whatever the number of blocks, all of them together have each turn once."""
     block, grid = f"blockIdx.{axis}", f"gridDim.{axis}"
-    sizes = dict(target.constants)
-    if target.block is not None:
-        sizes |= {f"blockDim.{a}": n for a, n in zip(AXES, target.block, strict=True)}
-    start, step = target.known.poly(loop.start, sizes), target.known.poly(loop.step, sizes)
+    start, step = (target.known.poly(e, target.numbers) for e in (loop.start, loop.step))
     stride = step.coefficient(grid)
     if stride is None or stride == Poly() or step.without(grid) != Poly() or loop.relation not in ("<", "<="):
         return None
@@ -117,7 +114,7 @@ def _stride(loop: For, target: Target, axis: str) -> Poly | None:
 
 def _found(target: Target, loops: tuple[For, ...], axis: str) -> StridedGrid:
     loop = loops[0]
-    bound = loop.bound if loop.relation == "<" else Binary("+", loop.bound, Literal("1"))
+    bound = exclusive(loop.bound, loop.relation)
     heads = {(target.known.poly(x.start), target.known.poly(x.step)) for x in loops}
     flat = axis == "x" and heads == {_FLAT} and target.launch.block[1:] == ("1", "1")
     any_size = flat and not cooperates(target) and not known_elsewhere(target, loops, _THREADS)

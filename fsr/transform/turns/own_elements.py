@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fsr.analysis.accesses import Access, pointed
+from fsr.analysis.conditions import exclusive
 from fsr.analysis.polynomial import Poly
-from fsr.source.form import Binary, Declare, Expr, For, Literal
+from fsr.source.form import Binary, Declare, Expr, For
 from fsr.source.walk import walk_stmts
 from fsr.transform.sizes import always, largest_timed
 from fsr.transform.target import Target
@@ -90,7 +91,7 @@ def _count(target: Target, loop: For) -> str | None:
     ids = start.symbols <= {f"{v}.{a}" for v in ("threadIdx", "blockIdx", "blockDim", "gridDim") for a in "xyz"}
     if not (counts or (ids and all(x > 0 for _, x in start.terms))) or loop.relation not in ("<", "<="):
         return None
-    bound = loop.bound if loop.relation == "<" else Binary("+", loop.bound, Literal("1"))
+    bound = exclusive(loop.bound, loop.relation)
     return target.size_text(bound)
 
 

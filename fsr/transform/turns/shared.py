@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fsr.analysis.conditions import exclusive
 from fsr.analysis.polynomial import constant, polynomial
 from fsr.analysis.types import is_integer, number_type
-from fsr.source.form import Binary, For, Literal, Member, Name, While
+from fsr.source.form import Binary, For, Member, Name, While
 from fsr.source.walk import (
     contains_opaque,
     identifiers,
@@ -94,11 +95,8 @@ def _any_size(loops: tuple[For, ...], target: Target) -> bool:
 
 def _by_threads(loop: For, target: Target) -> bool:
     """Whether the threads of a block have every so many turns each, wherever the first one is."""
-    sizes = dict(target.constants)
-    for axis, size in zip("xyz", target.block or (), strict=False):
-        sizes[f"blockDim.{axis}"] = size  # which a kernel may write as a number
-    known = {name: constant(value) for name, value in sizes.items()}
-    start, step = target.known.poly(loop.start, sizes), target.known.poly(loop.step, sizes)
+    known = {name: constant(value) for name, value in target.numbers.items()}
+    start, step = (target.known.poly(e, target.numbers) for e in (loop.start, loop.step))
     return any(
         step == polynomial(count, known) and not (start - polynomial(thread, known)).depends_on(["threadIdx"])
         for thread, count in _STRIDES
@@ -123,6 +121,6 @@ def counts_up(loop: For, target: Target) -> bool:
 
 def _length(loop: For, target: Target) -> int | None:
     """How many turns there are at the timed sizes, of all threads."""
-    bound = loop.bound if loop.relation == "<" else Binary("+", loop.bound, Literal("1"))
+    bound = exclusive(loop.bound, loop.relation)
     text = target.size_text(bound)
     return None if text is None else largest_timed(target.contract, text)
