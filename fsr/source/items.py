@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from fsr.errors import SourceError
 from fsr.source.conditionals import IF, closed_outside, directive_name, endif_of, follow_conditional
@@ -52,6 +53,7 @@ class Item:
             yield from child.walk()
 
 
+@lru_cache(maxsize=128)  # each action that looks at a file asks for them
 def parse_items(text: str, path: str = "", strict: bool = True) -> tuple[Item, ...]:
     """The items of a whole file, in order.
 

@@ -6,6 +6,7 @@ Nodes are rebuilt, spans kept; where nothing changes, the result equals what wen
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, overload
 
@@ -29,28 +30,34 @@ from fsr.source.form import (
     Unary,
     While,
 )  # fmt: skip
-from fsr.source.walk import Block
+from fsr.source.walk import Block, subexprs
 
 S = TypeVar("S", bound=Stmt)
 
 
 def with_parts(e: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """The expression with its direct operands changed."""
+    """The expression with its direct operands changed; the very same one where that changes nothing."""
+    parts = subexprs(e)
+    new = [change(part) for part in parts]
+    return e if all(map(operator.is_, new, parts)) else _with(e, new)
+
+
+def _with(e: Expr, parts: list[Expr]) -> Expr:
     match e:
-        case Unary(op, operand):
-            return Unary(op, change(operand))
-        case Cast(type_, operand, style):
-            return Cast(type_, change(operand), style)
-        case Member(base, name, arrow):
-            return Member(change(base), name, arrow)
-        case Binary(op, left, right):
-            return Binary(op, change(left), change(right))
-        case Index(base, index):
-            return Index(change(base), change(index))
-        case Ternary(test, yes, no):
-            return Ternary(change(test), change(yes), change(no))
-        case Call(callee, args, templates):
-            return Call(change(callee), tuple(change(a) for a in args), templates)
+        case Unary(op):
+            return Unary(op, parts[0])
+        case Cast(type_, _, style):
+            return Cast(type_, parts[0], style)
+        case Member(_, name, arrow):
+            return Member(parts[0], name, arrow)
+        case Binary(op):
+            return Binary(op, parts[0], parts[1])
+        case Index():
+            return Index(parts[0], parts[1])
+        case Ternary():
+            return Ternary(parts[0], parts[1], parts[2])
+        case Call(_, _, templates):
+            return Call(parts[0], tuple(parts[1:]), templates)
     return e
 
 

@@ -40,6 +40,11 @@ def parse_kernels(text: str) -> dict[str, KernelForm]:
     Spans are byte ranges of ``text`` as UTF-8. Of several definitions with one name the first counts. Never
     raises on text it does not understand.
     """
+    return dict(_kernels(text))
+
+
+@lru_cache(maxsize=128)
+def _kernels(text: str) -> dict[str, KernelForm]:
     words, changed = macro_words(text), by_reference(text)
     return {
         name: replace(kernel, macro_words=words, by_reference=changed)
@@ -51,6 +56,11 @@ def parse_device_functions(text: str) -> dict[str, KernelForm]:
     """The __device__ functions defined in a translation unit, in the same form; ``prefix`` holds everything
     before the name's return type that is no template. For analysis only: emitting them is not supported.
     Conditionals in them are decided by the file's own macros."""
+    return dict(_device_functions(text))
+
+
+@lru_cache(maxsize=128)  # actions ask for them at each call that they see
+def _device_functions(text: str) -> dict[str, KernelForm]:
     return _functions(text, "__device__", spelling("__device__", text))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from fsr.source.form import (
@@ -40,6 +40,9 @@ from fsr.source.form import (
 
 Block = tuple[Stmt, ...]
 
+_LEAVES = frozenset(["str", "bool", "int", "str | None", "tuple[str, ...]"])  # types of fields without nodes
+_FIELDS: dict[type, tuple[str, ...] | None] = {}
+_MOST_REMEMBERED = 20_000  # nodes whose names are kept, of each kind of names
 BUILTINS = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"])
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 BARRIER = ExprStmt(Call(Name("__syncthreads"), ()))
@@ -51,18 +54,21 @@ _WARP_WIDE = re.compile(
 # ---------------------------------------------------------------- children
 
 
+_OPERANDS: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
+    Unary: lambda e: (e.operand,),
+    Cast: lambda e: (e.operand,),
+    Member: lambda e: (e.base,),
+    Binary: lambda e: (e.left, e.right),
+    Index: lambda e: (e.base, e.index),
+    Ternary: lambda e: (e.test, e.yes, e.no),
+    Call: lambda e: (e.callee, *e.args),
+}
+
+
 def subexprs(e: Expr) -> tuple[Expr, ...]:
     """The direct operands of an expression."""
-    match e:
-        case Unary(_, operand) | Cast(_, operand) | Member(operand):
-            return (operand,)
-        case Binary(_, left, right) | Index(left, right):
-            return left, right
-        case Ternary(test, yes, no):
-            return test, yes, no
-        case Call(callee, args):
-            return callee, *args
-    return ()
+    operands = _OPERANDS.get(type(e))
+    return () if operands is None else operands(e)
 
 
 def exprs_of(s: Stmt) -> tuple[Expr, ...]:
@@ -96,11 +102,18 @@ def blocks_of(s: Stmt) -> tuple[Block, ...]:
 # ---------------------------------------------------------------- walking
 
 
+# Listing the moves of a candidate walks its text millions of times: a stack in place of generators within generators.
+
+
 def walk_expr(e: Expr) -> Iterator[Expr]:
     """The expression and everything in it."""
-    yield e
-    for part in subexprs(e):
-        yield from walk_expr(part)
+    stack = [e]
+    while stack:
+        e = stack.pop()
+        yield e
+        operands = _OPERANDS.get(type(e))
+        if operands is not None:
+            stack.extend(reversed(operands(e)))
 
 
 def walk_stmts(stmts: Iterable[Stmt]) -> Iterator[Stmt]:
@@ -120,14 +133,23 @@ def walk_exprs(stmts: Iterable[Stmt]) -> Iterator[Expr]:
 
 def nodes(node: Any) -> Iterator[Any]:
     """Every expression and statement inside a node or a tuple of nodes (itself too), parents first."""
-    if isinstance(node, tuple):
-        for part in node:
-            yield from nodes(part)
-    elif dataclasses.is_dataclass(node) and not isinstance(node, type):
-        yield node
-        for field in dataclasses.fields(node):
-            if field.name != "span":
-                yield from nodes(getattr(node, field.name))
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, tuple):
+            stack.extend(reversed(node))
+        elif (fields := _fields(type(node))) is not None:
+            yield node
+            stack.extend([getattr(node, name) for name in fields])
+
+
+def _fields(of: type) -> tuple[str, ...] | None:
+    """The names of a node's fields that may hold nodes, last one first; None for what is no node."""
+    if of not in _FIELDS:
+        fields = dataclasses.fields(of) if dataclasses.is_dataclass(of) else None
+        held = [f.name for f in fields or () if f.name != "span" and f.type not in _LEAVES]
+        _FIELDS[of] = None if fields is None else tuple(reversed(held))
+    return _FIELDS[of]
 
 
 # ---------------------------------------------------------------- names
@@ -138,8 +160,31 @@ def opaque_names(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(re.sub(r'"(?:\\.|[^"\\])*"', '""', text)))
 
 
+def _remembered(ask: Callable[[Any], frozenset[str]]) -> Callable[[Any], frozenset[str]]:
+    """Answers kept for the very nodes that were asked about: they never change, and moves ask again and again. By
+    identity, since to compare nodes is to walk them."""
+    kept = dict[int, tuple[Any, frozenset[str]]]()
+
+    def asked(node: Any) -> frozenset[str]:
+        found = kept.get(id(node))
+        if found is None:
+            if len(kept) >= _MOST_REMEMBERED:
+                kept.clear()
+            found = kept[id(node)] = node, ask(node)  # the node is held, so that no other one gets its number
+        return found[1]
+
+    return asked
+
+
 def names_in(e: Expr) -> frozenset[str]:
     """Every name an expression mentions: read, called or written, opaque text included."""
+    if isinstance(e, Name):
+        return frozenset((e.text,))
+    return frozenset() if isinstance(e, Literal) else _names_in(e)
+
+
+@_remembered
+def _names_in(e: Expr) -> frozenset[str]:
     found: set[str] = set()
     for x in walk_expr(e):
         if isinstance(x, Name):
@@ -151,19 +196,23 @@ def names_in(e: Expr) -> frozenset[str]:
 
 def names_mentioned(stmts: Iterable[Stmt]) -> frozenset[str]:
     """Every name the statements mention or declare, opaque text and template arguments included."""
+    return frozenset().union(*map(_mentioned_in, stmts))
+
+
+@_remembered
+def _mentioned_in(s: Stmt) -> frozenset[str]:
     found: set[str] = set()
-    for s in walk_stmts(stmts):
-        for e in exprs_of(s):
-            found |= names_in(e)
-        match s:
-            case Declare(name=name) | For(var=name):
-                found.add(name)
-            case OpaqueStmt(text):
-                found |= opaque_names(text)
-    for e in walk_exprs(stmts):
-        if isinstance(e, Call):
-            found |= {n for t in e.template_args for n in opaque_names(t)}
-    return frozenset(found)
+    for e in exprs_of(s):
+        found |= names_in(e)
+        for x in walk_expr(e):
+            if isinstance(x, Call):
+                found.update(n for t in x.template_args for n in opaque_names(t))
+    match s:
+        case Declare(name=name) | For(var=name):
+            found.add(name)
+        case OpaqueStmt(text):
+            found |= opaque_names(text)
+    return frozenset(found).union(*(_mentioned_in(x) for block in blocks_of(s) for x in block))
 
 
 def identifiers(node: Any) -> frozenset[str]:
@@ -229,6 +278,13 @@ def is_only_one(kernel: KernelForm, declared: Declare) -> bool:
 def names_assigned(node: Any) -> frozenset[str]:
     """The variables that get another value after their declaration: assigned, stepped by a loop that does not declare
     them, with their address taken, or named in opaque text. Writing through a pointer or into an array is not meant."""
+    if isinstance(node, tuple):
+        return frozenset().union(*map(names_assigned, node))
+    return _assigned_in(node)
+
+
+@_remembered
+def _assigned_in(node: Any) -> frozenset[str]:
     found: set[str] = set()
     for part in nodes(node):
         match part:

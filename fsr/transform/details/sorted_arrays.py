@@ -102,7 +102,7 @@ def _in_function(text: str, one: Instance) -> Iterator[SortedArray]:
             continue
         for before, s in _statements(form.body, array):
             read = _one(form, (*before, s), array, type_, around)
-            place = _place(text, s)
+            place = None if read is None else _place(text, s)
             if read is not None and place is not None:
                 count, descends, named = read
                 own = types.keys() & named

@@ -248,18 +248,18 @@ def _is_told(e: Expr) -> bool:
 
 def _made_from(target: Target, ids: frozenset[str]) -> frozenset[str]:
     """The variables that are made from some ids."""
-    made: list[tuple[str, Expr]] = []
+    made, arrays = list[tuple[str, Expr]](), declared_arrays(target.kernel.body)
     for s in walk_stmts(target.kernel.body):
         match s:
             case Declare(type=type_, name=name, init=init) if init is not None and "*" not in type_:
                 made.append((name, init))
-            case Assign(target=Name(name), value=value) if name not in declared_arrays(target.kernel.body):
+            case Assign(target=Name(name), value=value) if name not in arrays:
                 made.append((name, value))
             case For(type=type_, var=name, start=start) if "*" not in (type_ or ""):
                 made.append((name, start))
-    found = frozenset[str]()
+    of, found = [(name, identifiers(_without_memory(e))) for name, e in made], frozenset[str]()
     while True:
-        more = {n for n, e in made if not (found | ids).isdisjoint(identifiers(_without_memory(e)))}
+        more = {name for name, used in of if not (found | ids).isdisjoint(used)}
         if more <= found:
             return found
         found |= more

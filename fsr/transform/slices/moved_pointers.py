@@ -19,14 +19,15 @@ from fsr.source.form import (
     Stmt,
 )
 from fsr.source.mapping import substitute, with_blocks
-from fsr.source.walk import Block, fresh, nodes, opaque_names, taken_names
+from fsr.source.walk import Block, fresh, nodes, opaque_names, taken_names, walk_stmts
 
 
 def with_own_pointers(kernel: KernelForm) -> KernelForm:
     """The kernel in which such a parameter stays as it is, and ``x_own`` is where it was moved to."""
     taken, body = set(taken_names(kernel)), kernel.body
+    assigned = {s.target.text for s in walk_stmts(body) if isinstance(s, Assign) and isinstance(s.target, Name)}
     for param in kernel.params:
-        if param.is_pointer and _mentions(body, param.name):
+        if param.is_pointer and param.name in assigned and _mentions(body, param.name):
             own = fresh(f"{param.name}_own", taken)
             changed = _moved(body, param, own, _mentions(body, param.name))
             if changed != body:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from fsr.analysis.polynomial import Poly, constant, symbol
 from fsr.analysis.types import is_integer
@@ -74,14 +75,31 @@ class RowTile:
         return turns * self.width + max(4 // self.bytes, 1)
 
 
-def tiles_of(target: Target, loop: For, outer: Mapping[str, Poly], uniform: frozenset[str]) -> list[RowTile]:
-    """The buffers that a loop goes through in rows. ``outer``: the first values of the variables of loops around it;
-    ``uniform``: those variables that are one number for all threads of a block."""
-    own = names_assigned(loop.body)
-    if loop.var in own or jumps(loop.body) or not _is_alone(target, loop.body):
-        return []
-    found = (_tile(SlicedBuffer(target, param), loop, outer, uniform) for param in _buffers(target))
-    return [one for one in found if one is not None]
+class RowBuffers:
+    """The buffers of a kernel that may be gone through in rows. What the whole kernel does with each is looked at once,
+    whatever loops there are."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    @cached_property
+    def _found(self) -> list[SlicedBuffer]:
+        usable = (SlicedBuffer(self.target, param) for param in _buffers(self.target))
+        return [b for b in usable if not _is_record(b) and b.cell[1] and b.found()]
+
+    def tiles(self, loop: For, outer: Mapping[str, Poly], uniform: frozenset[str]) -> list[RowTile]:
+        """The buffers that a loop goes through in rows. ``outer``: the first values of the variables of loops around
+        it; ``uniform``: those variables that are one number for all threads of a block."""
+        own = names_assigned(loop.body)
+        if loop.var in own or jumps(loop.body) or not _is_alone(self.target, loop.body):
+            return []
+        found = (_tile(buffer.afresh(), loop, outer, uniform) for buffer in self._found)
+        return [one for one in found if one is not None]
+
+
+def _is_record(buffer: SlicedBuffer) -> bool:
+    """Whether elements may not be made without their constructor."""
+    return buffer.cell[2] > 1 and buffer.declared.type not in LANES
 
 
 def _buffers(target: Target) -> Iterator[Param]:
@@ -100,11 +118,8 @@ def _is_alone(target: Target, body: Block) -> bool:
 
 def _tile(buffer: SlicedBuffer, loop: For, outer: Mapping[str, Poly], uniform: frozenset[str]) -> RowTile | None:
     target = buffer.target
-    record = buffer.cell[2] > 1 and buffer.declared.type not in LANES  # which may not be made without its constructor
-    if record or not buffer.cell[1] or not buffer.found() or not _same_turns(buffer, loop, uniform):
+    if not _same_turns(buffer, loop, uniform):
         return None
-    buffer.places.clear()
-    buffer.given = buffer.written = False
     if not buffer.collect(loop.body, {}, frozenset()) or buffer.given or not buffer.places:
         return None
     steady = {f"threadIdx.{axis}" for axis in "xyz"} | same_for_block(target) | outer.keys()

@@ -8,6 +8,7 @@ that stand for all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
@@ -186,6 +187,12 @@ class SlicedBuffer(Places):
         if called and self.names & reached_by_macros(self.target.source):
             return False
         return self.collect(body, {}, frozenset()) and (bool(self.places) or not any_places)
+
+    def afresh(self) -> SlicedBuffer:
+        """The buffer with no place noted yet; what the kernel as a whole does with it is known."""
+        other = copy(self)
+        other.places, other.given_places, other.given, other.written = [], [], False, False
+        return other
 
     def collect(self, body: Block, reach: Mapping[str, Span], counted: frozenset[str]) -> bool:
         """Note all places; with values of arguments not those in loops that have no turn then."""

@@ -33,7 +33,7 @@ from fsr.transform.protocol import Move, Subject
 from fsr.transform.slices.grid_turns import macros_that_leave
 from fsr.transform.slices.moved_pointers import with_own_pointers
 from fsr.transform.slices.row_text import StagedRows
-from fsr.transform.slices.row_tiles import RowTile, same_for_block, tiles_of
+from fsr.transform.slices.row_tiles import RowBuffers, RowTile, same_for_block
 from fsr.transform.target import Target, part_of, region_in, target_of, targets
 
 _TURNS = (32, 16, 8)  # of a tile; of words, 8 still fill a sector
@@ -107,7 +107,9 @@ def _found(target: Target) -> dict[str, _Found]:
             continue
         other = replace(target, kernel=with_own_pointers(replace(kernel, body=body)))
         regions = {id(loop): region for region, loop in loop_regions(other.kernel).items()}
-        loops = {regions[id(one.loop)]: one for one in _loops(other, other.kernel.body, ((), {}, frozenset()))}
+        loops = {
+            regions[id(one.loop)]: one for one in _loops(RowBuffers(other), other.kernel.body, ((), {}, frozenset()))
+        }
         if loops:
             return loops
     return {}
@@ -118,21 +120,21 @@ _Around = tuple[tuple[For, ...], Mapping[str, Poly], frozenset[str]]
 number for a block."""
 
 
-def _loops(target: Target, body: Block, around: _Around) -> Iterator[_Found]:
+def _loops(buffers: RowBuffers, body: Block, around: _Around) -> Iterator[_Found]:
     """Loops that a warp's lanes come to together, or of which it can be told which do."""
     uneven, outer, uniform = around
     for s in body:
         if isinstance(s, Scope):
-            yield from _loops(target, s.body, around)
+            yield from _loops(buffers, s.body, around)
         elif isinstance(s, If) and not s.constexpr:
             for block in (s.then, s.orelse):
-                yield from _loops(target, block, around)
+                yield from _loops(buffers, block, around)
         elif isinstance(s, For):
-            tiles = tiles_of(target, s, outer, uniform)
+            tiles = buffers.tiles(s, outer, uniform)
             if tiles:
-                yield _Found(target, s, tiles, uneven)
-            elif (inside := _inside(target, s, around)) is not None:
-                yield from _loops(target, s.body, inside)
+                yield _Found(buffers.target, s, tiles, uneven)
+            elif (inside := _inside(buffers.target, s, around)) is not None:
+                yield from _loops(buffers, s.body, inside)
 
 
 def _inside(target: Target, loop: For, around: _Around) -> _Around | None:
