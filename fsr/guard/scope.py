@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -27,13 +28,14 @@ def first_state(source: str, own: str) -> Found | None:
     theirs = {_text(tokens) for _, tokens in declarations(own)}
     found = declarations(source)
     defined = {item.names[-1] for item, _ in found if item.kind == "function" and item.names}
+    fixed = _fixed(found)
     for item, tokens in found:
         if _text(tokens) in theirs:
             continue
         why = _file_scope_fault(item, tokens, defined)
         if why is not None:
             return why, tokens[0]
-        fault = _static_fault(tokens)
+        fault = _static_fault(tokens, fixed)
         if fault is not None:
             return fault
     return None
@@ -130,8 +132,30 @@ def _computed(value: Sequence[Token]) -> bool:
     return any(a.kind == "name" and b.text in ("(", "[") for a, b in pairwise(value))
 
 
-def _static_fault(statement: Sequence[Token]) -> Found | None:
-    """A ``static`` inside a body that is neither a function, nor shared memory, nor a compile-time constant."""
+def _fixed(found: Sequence[tuple[Item, Sequence[Token]]]) -> frozenset[str]:
+    """The compile-time constants at file scope whose names nothing else in the file may have."""
+    names = {
+        item.names[-1] for item, tokens in found
+        if item.kind == "variable" and item.names and "constexpr" in {t.text for t in _head(tokens)}
+    }  # fmt: skip
+    made = Counter[str]()
+    for _, tokens in found:
+        for before, t, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+            if t.text in names and (_names(before) or (after is not None and after.text in ("=", "(", "{"))):
+                made[t.text] += 1
+    return frozenset(name for name in names if made[name] == 1)
+
+
+def _names(before: Token | None) -> bool:
+    """Whether what stands before a name may be the type or the bracket that declares it."""
+    if before is None or before.text in ("return", "case", "else", "sizeof"):
+        return False
+    return before.kind == "name" or before.text in ("&", "&&", "[", ">", "...")
+
+
+def _static_fault(statement: Sequence[Token], fixed: frozenset[str]) -> Found | None:
+    """A ``static`` inside a body that is neither a function, nor shared memory, nor a compile-time constant, nor a
+    number made from such. ``fixed``: of which the names mean nothing else."""
     body = statement[len(_head(statement)) :]
     for index, token in enumerate(body):
         if token.text != "static":
@@ -146,7 +170,9 @@ def _static_fault(statement: Sequence[Token]) -> Found | None:
             if after in ("{", "const", "noexcept", "->"):
                 continue
         end = next((i for i in range(stop, len(body)) if body[i].text == ";"), len(body))
-        if "const" in words and stop < end and not any(t.kind == "name" for t in body[stop:end]):
+        told = {t.text for t in body[stop:end] if t.kind == "name"}
+        number = told and body[stop].text == "=" and _plain(body[index:stop])
+        if "const" in words and stop < end and (not told or (number and told <= fixed)):
             continue
         return "a static variable, which would keep its value between launches", token
     return None

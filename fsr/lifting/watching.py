@@ -268,7 +268,7 @@ class Watcher:
                     a = constant[x[1]]
                     number = float(evaluate(a.constraints.low or "0", run.sizes))
                     whole = a.dtype.startswith(("int", "uint"))
-                    known[e] = graph.integer(int(number), a.dtype) if whole else graph.const(number, a.dtype)
+                    known[e] = _whole(graph, int(number), a.dtype) if whole else graph.const(number, a.dtype)
                 else:
                     parts = [settled(k) for k in graph.operands(e)]
                     own = graph.terms[parts[0]] if x[0] in BITS else ("",)
@@ -278,6 +278,12 @@ class Watcher:
             return known[e]
 
         return settled(term)
+
+
+def _whole(graph: Graph, value: int, dtype: str) -> int:
+    """An element of whole numbers as expressions have it: with a sign, which operations alone tell apart."""
+    kept = dtype.removeprefix("u")
+    return graph.integer(value - (value >> (BITS[kept] - 1) << BITS[kept]), kept)
 
 
 def _number(graph: Graph, told: str, run: Run) -> int:

@@ -91,6 +91,14 @@ WRONG: dict[str, tuple[str, ...]] = {
         "@template <int N> __device__ int calls = 0;\n---\ncalls<3>++;",
         "@namespace { __device__ int calls; }\n---\ncalls++;",
         "thread_local int calls; calls++;",
+        "static const int first = n; y[0] = first;",
+        "@constexpr int W = 3;\n---\nint W = (int)x[0]; static const int first = W + 1; y[0] = first;",
+        "@constexpr int W = 3;\n---\nif (n > 3) { int a = 1, W = n; static const int first = W; y[a] = first; }",
+        "@constexpr int W = 3;\n---\nauto [W, b] = make_int2(n, 1); static const int first = W; y[b] = first;",
+        "@constexpr int W = 3;\ntemplate <class T> __device__ int f(T W) { static const int first = W; return first; }"
+        "\n---\ny[0] = f(n);",
+        "@constexpr int W = 3;\n---\nstatic const int first[W] = {W}; y[0] = first[0];",
+        "@__device__ int W(int);\n---\nstatic const int first = W(n); y[0] = first;",
     ),
     "renames": (
         "@#define __syncthreads() (void)0\n---\n__syncthreads();",
@@ -164,6 +172,8 @@ RIGHT: dict[str, tuple[str, ...]] = {
         "const volatile float *filter = x; y[0] = filter[0];",
         "float4 v = reinterpret_cast<const float4 *>(x)[0]; y[0] = v.w;",
         "static constexpr int K = 3; static const int T[2] = {1, 2}; y[0] = K + T[0];",
+        "@namespace { static constexpr int W = 3, V = 4;\nconstexpr int H = 2; }\n---\n"
+        "static const int rows = H + 1; y[0] = rows * H;",
     ),
     "records": (
         "@template <typename T> struct Traits;\ntemplate <> struct Traits<float> { static constexpr int W = 4; };\n"
