@@ -48,8 +48,8 @@ class Signature:
 def signature(file: KernelFile, entry: str) -> Signature:
     """The signature of the kernel that ``entry`` names, its template parameters bound by the entry's arguments.
 
-    Raises SourceError when there is no such kernel, a template argument is missing, a parameter has no name, or there
-    are more parameters than CUDA passes.
+    Raises SourceError when there is no such kernel, a template argument is missing, a parameter has no name, a macro
+    makes some, or there are more than CUDA passes.
     """
     piece = file.find(entry)
     defined = {p.item.names[0] for p in file.pieces if p.item.kind == "define" and p.item.names}
@@ -61,6 +61,12 @@ def signature(file: KernelFile, entry: str) -> Signature:
     opening = parameters_at(head) or 0
     inside = head[opening + 1 : close_of(head, opening)]
     parts = [part for part in split_commas(inside) if [t.text for t in part] != ["void"]]
+    made = next((part[0].text for part in parts if len(part) == 1 and part[0].text in defined), None)
+    if made is not None:
+        raise SourceError(
+            f"a macro, {made}, makes parameters of {piece.qualified()}", expected="parameters in the kernel's own head",
+            where=piece.where, fix=f"write what {made} stands for there",
+        )  # fmt: skip
     params = tuple(_parameter(part, piece, aliases) for part in parts)
     least = sum(8 if p.pointer else p.lanes for p in params)
     if least > MOST_BYTES:

@@ -23,6 +23,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _DIRECTIVE = re.compile(r'#(?:\\\r?\n|"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*|[^\n])*', re.DOTALL)
+_SPLICED_END = re.compile(r"(?<![\s\\])(?:\s|\\\r?\n)*\Z")  # blanks, and a splice to a line of nothing else
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
 _KEPT_LENGTH = 1 << 15  # characters of the longest text whose tokens are kept
 _COUNTED = 1 << 12  # characters of the longest text whose line breaks are counted each time
@@ -58,7 +59,7 @@ def _up_to_directive(text: str, position: int, found: list[Token]) -> int | None
         if fresh and part[0] == "#":
             line = _DIRECTIVE.match(text, start)
             assert line is not None
-            found.append(Token("directive", line.group().rstrip(), start))
+            found.append(Token("directive", _SPLICED_END.sub("", line.group()), start))
             return line.end()
         fresh = False
         found.append(Token("name" if kind == "word" else kind, part, start))

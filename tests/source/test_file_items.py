@@ -176,6 +176,19 @@ def test_parameters_without_a_name_are_refused():
     assert signature(KernelFile.from_text("__global__ void k(void) {}"), "k").params == ()
 
 
+def test_parameters_that_a_macro_makes_are_refused_by_its_name():
+    text = "#define ARGS const float *x, float *y\n__global__ void k(ARGS, int n) {}"
+    with pytest.raises(SourceError, match="a macro, ARGS, makes parameters of k") as caught:
+        signature(KernelFile.from_text(text), "k")
+    assert caught.value.where == "kernel.cu:2"
+
+
+@pytest.mark.parametrize("end", [" \\\n\n", " \\\r\n\r\n", " \\\n  \n", "\\\n\\\n\n"])
+def test_a_macro_ends_where_a_splice_leads_to_an_empty_line(end):
+    tokens = tokenize(f"#define A(x) x += 1{end}#define B 2\nint a;")
+    assert [t.text for t in tokens if t.kind == "directive"] == ["#define A(x) x += 1", "#define B 2"]
+
+
 @pytest.mark.parametrize("text", ["{ } ;", "using ;", "typedef ;", "struct ;", "template ;", "namespace { }", "extern"])
 def test_broken_declarations_have_a_kind(text):
     assert all(item.kind for item in parse_items(text))
