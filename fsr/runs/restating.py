@@ -11,7 +11,7 @@ from fsr.runs.budget import Budget
 from fsr.runs.kernel import Kernel
 
 _LEAST_S = 4.0  # of the budget: to begin at all
-_MOST_S, _SHARE = 25.0, 0.3  # to think: seconds, and of the budget
+_MOST_S, _SHARE, _SHARE_BESIDE_GPU = 25.0, 0.3, 0.45  # to think: seconds, and of the budget
 _MOST_AWAITED_S, _AWAITED_SHARE = 24.0, 0.4  # to be waited for before the search begins, and to compile
 _BESIDE_GPU_S = 5.0  # the same where a GPU would wait meanwhile: other cores think on while it works
 _TICK_S = 0.1
@@ -30,7 +30,7 @@ class Restating:
         self._stop = threading.Event()
         self._budget, self._thread = budget, threading.Thread(target=self._lift, args=(kernel,), daemon=True)
         self._told = budget.left_s < _LEAST_S
-        self._limit_s = min(_MOST_S, _SHARE * budget.left_s)
+        self._limit_s = min(_MOST_S, (_SHARE if predicted else _SHARE_BESIDE_GPU) * budget.left_s)
         most_s = _MOST_AWAITED_S if predicted else _BESIDE_GPU_S
         self._until_s = budget.elapsed_s + min(most_s, _AWAITED_SHARE * budget.left_s)
         self._compile_s = min(_MOST_AWAITED_S / 2, _AWAITED_SHARE * budget.left_s)
