@@ -62,7 +62,7 @@ class Deterministic:
             found = self._retune(view, self._random.choice(view.elites[:RETUNED]))
             if found is not None:
                 return found
-        return self._advance(view, view.elites[:ELITES_CONSIDERED])
+        return self._advance(view, self._parents(view))
 
     def asked(self, proposal: int, suggestion: Suggestion) -> None:
         """Count its move as tried without gain until it is told."""
@@ -96,9 +96,16 @@ class Deterministic:
             self._untried[key] = [(a, m) for a, m in found if (key, m.name) not in self._tried]
         return self._untried[key]
 
-    def _advance(self, view: View, elites: Iterable[Trial]) -> Suggestion | None:
-        """The most promising untried move on any of the elites."""
-        options = [(t, pair) for t in elites for pair in self._moves_at(view, t)]
+    def _parents(self, view: View) -> list[Trial]:
+        """The fastest elites, and the original: kernels are written anew from it alone, and the first hint or flag that
+        gains a little takes its place among the elites."""
+        elites = view.elites[:ELITES_CONSIDERED]
+        known = {t.proposal.id for t in elites}
+        return [*elites, *(t for t in view.trials[:1] if t.time_ns is not None and t.proposal.id not in known)]
+
+    def _advance(self, view: View, parents: Iterable[Trial]) -> Suggestion | None:
+        """The most promising untried move on any of the parents."""
+        options = [(t, pair) for t in parents for pair in self._moves_at(view, t)]
         options = [(t, (a, m)) for t, (a, m) in options if not self.policy.refused(m.name)]
         options = self._varied(options)
         scores = [self._score(trial, *pair) for trial, pair in options]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from fsr.search.prior import prior
-from fsr.search.proposal import Proposal
+from fsr.search.proposal import Proposal, Space
 from fsr.search.proposers.deterministic import Deterministic
 from fsr.search.proposers.protocol import Suggestion
 from fsr.transform.protocol import Move, Subject
@@ -91,3 +91,21 @@ def test_another_proposer_that_gains_nothing_changes_nothing_of_what_is_proposed
     noise = Scripted("model", (Suggestion(noted(number), 0, f"noise {number}", "coder") for number in range(100)))
     assert own(noise) == own()
     assert len(noise.ids) > 2
+
+
+class Anew(Knob):
+    """Writes a kernel anew, which the original alone says how."""
+
+    def moves(self, subject: Subject) -> Iterator[Move]:
+        if not subject.candidate.actions:
+            yield from super().moves(subject)
+
+
+def test_kernels_are_written_anew_after_a_hint_took_the_originals_place_among_the_elites() -> None:
+    refinement = deterministic((Knob("hint", (1, 2), 1.1),), 0)
+    refinement.tell(refinement.ask().id, timed(1000.0))  # type: ignore[union-attr]
+    refinement.tell(refinement.ask().id, timed(950.0))  # type: ignore[union-attr]
+    assert [t.proposal.id for t in refinement.archive.elites()] == [1]
+    refinement.space = Space(refinement.space.rules, (*refinement.space.actions, Anew("anew", (1, 2), 2.0)))
+    asked = [proposal.move for proposal in iter(refinement.ask, None)]
+    assert sum(move.startswith("anew") for move in asked) == 2
