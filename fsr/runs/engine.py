@@ -29,6 +29,9 @@ from fsr.workers.protocol import Completion, Task, WorkerFault
 
 CLEARLY = 1.02  # better by this factor is a gain to go on from; less is a flag here and a hint there
 AHEAD_S = 0.5  # so long the search may think of what to try next; a device has as much to do meanwhile
+# Where an evaluation takes long, the device waits for what is being compiled and promises so much more than all that is
+# there: short texts are compiled first, and the first that was there had it for 3 to 5 s (attention, 64 ms a run).
+HELD_S, HELD_FOR = 3.0, math.log(1.5)
 MOST_AHEAD = 8  # evaluations that a device has at a time: they are told what is best when they are given to it
 COMPILE_TIMEOUT_S = 90.0
 EVALUATE_TIMEOUT_S = 120.0
@@ -48,6 +51,7 @@ class Engine:
     widening: Callable[[], bool] = lambda: False
     binaries: dict[int, Binaries] = field(default_factory=dict)
     _compiling: dict[int, Proposal] = field(default_factory=dict)
+    _since: dict[int, float] = field(default_factory=dict)  # when what is being compiled was handed over, by ticket
     _compiled: list[Proposal] = field(default_factory=list)  # and waiting for the device
     _evaluating: dict[int, Proposal] = field(default_factory=dict)
     _order: deque[int] = field(default_factory=deque)  # ids asked and not told, where outcomes are told in order
@@ -70,6 +74,7 @@ class Engine:
                 return Ended.STOPPED
             if self.context.budget.search_left_s <= 0:
                 return Ended.BUDGET
+            self._feed()  # first: to think of what to try next may take a second and more
             widening = self.widening()
             full = self._fill(evaluations)
             if not self._flying() and (full or self.context.control.paused):
@@ -86,6 +91,7 @@ class Engine:
         self.context.workers.cancel_all()
         for number in sorted(self._early):
             self._tell(*self._early[number])
+        self._since.clear()
         for waiting in (self._compiling, self._compiled, self._evaluating, self._order, self._early, self._settling):
             waiting.clear()
         self.enricher.clear()
@@ -157,14 +163,29 @@ class Engine:
             return
         free = bool(self._compiled) and lease.take()
         while free and self._compiled and len(self._evaluating) < self._ahead * workers.size("device"):
+            if self._better_comes():
+                break
             self._evaluate(self._most_promising())
         self.enricher.dispatch(device=lease.take() if self._evaluating else False)
 
     @property
     def _ahead(self) -> int:
         """How many evaluations a device has at a time."""
-        turn_s = self.context.budget.evaluation_s if self._turn_s is None else self._turn_s
-        return min(MOST_AHEAD, 1 + int(AHEAD_S / max(turn_s, 1e-3)))
+        return min(MOST_AHEAD, 1 + int(AHEAD_S / max(self._one_s, 1e-3)))
+
+    @property
+    def _one_s(self) -> float:
+        """What an evaluation is expected to take of its device."""
+        return self.context.budget.evaluation_s if self._turn_s is None else self._turn_s
+
+    def _better_comes(self) -> bool:
+        """Whether what is being compiled is worth waiting for, rather than what waits for the device."""
+        if self._in_order or self._one_s < AHEAD_S or self._settling:
+            return False
+        now = self.context.budget.clock()
+        coming = [p.worth for t, p in self._compiling.items() if p.worth is not None and now - self._since[t] < HELD_S]
+        worths = [math.inf if p.worth is None else p.worth for p in self._compiled]
+        return max(coming, default=-math.inf) > max(worths) + HELD_FOR
 
     def _most_promising(self) -> Proposal:
         """What the device takes next: where outcomes are told in order the first, else the one that promises most, not
@@ -200,7 +221,8 @@ class Engine:
     def _compile(self, proposal: Proposal) -> None:
         request = CompileRequest(self.context.spec, proposal.candidate, proposal.untrusted)
         task = Task("fsr.evaluation.jobs:compile_task", request, COMPILE_TIMEOUT_S)
-        self._compiling[self.context.workers.submit("compile", task)] = proposal
+        ticket = self.context.workers.submit("compile", task)
+        self._compiling[ticket], self._since[ticket] = proposal, self.context.budget.clock()
 
     def _evaluate(self, proposal: Proposal) -> None:
         best = self._incumbents.pop(proposal.id) if proposal.id in self._incumbents else self._best_ns()
@@ -211,6 +233,7 @@ class Engine:
 
     def _take(self, completion: Completion) -> None:
         compiled = self._compiling.pop(completion.ticket, None)
+        self._since.pop(completion.ticket, None)
         evaluated = self._evaluating.pop(completion.ticket, None)
         if compiled is not None:
             if isinstance(completion.result, Binaries):
@@ -224,8 +247,10 @@ class Engine:
             if self._again(evaluated, completion):
                 self._compiled.insert(0, evaluated)
                 return
-            self._turn_s = completion.seconds if self._turn_s is None else 0.8 * self._turn_s + 0.2 * completion.seconds
             outcome = outcome_of(completion, "tests", self.context.state)
+            if outcome.status >= Status.SLOW:  # what fails at once says nothing of what others take
+                before = completion.seconds if self._turn_s is None else self._turn_s
+                self._turn_s = 0.8 * before + 0.2 * completion.seconds
             if outcome.status is Status.TIMED_OUT and self.context.budget.search_left_s <= TICK_S:
                 return  # the run's end and not the candidate's doing; it stays open
             if outcome.status is Status.CORRECT:

@@ -169,6 +169,37 @@ def test_of_what_is_compiled_the_device_takes_what_promises_most_first(bench: An
     assert [engine._most_promising().id for _ in thought] == [3, 2, 4, 1, 5]
 
 
+@pytest.mark.parametrize(
+    ("takes_s", "promises", "since_s", "waits"),
+    [
+        (2.0, 3.0, 1.0, True),
+        (0.1, 3.0, 1.0, False),
+        (2.0, 2.1, 1.0, False),
+        (2.0, 3.0, 3.5, False),
+        (2.0, None, 1.0, False),
+    ],
+)
+def test_where_evaluations_take_long_the_device_waits_for_what_promises_much_more(
+    bench: Any, takes_s: float, promises: float | None, since_s: float, waits: bool
+) -> None:
+    engine = bench(Workers(random.Random(0), compilers=4), deterministic()).engine
+    engine._turn_s = takes_s
+    engine._compiled = [Proposal(1, BASELINE, "h1", 0, "m", "action", worth=2.0)]
+    engine._compiling = {7: Proposal(2, BASELINE, "h2", 0, "m", "action", worth=promises)}
+    engine._since = {7: engine.context.budget.clock() - since_s}
+    assert engine._better_comes() is waits
+
+
+def test_what_fails_at_once_says_nothing_of_what_others_take(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = bench(Workers(random.Random(1), compilers=4), deterministic()).engine
+    monkeypatch.setattr(type(engine), "_tell", lambda *_: None)
+    engine._turn_s = 2.0
+    for status, expected in ((Status.WRONG, 2.0), (Status.SLOW, 1.6)):
+        engine._evaluating = {9: Proposal(9, BASELINE, "h", 0, "m", "action")}
+        engine._take(Completion(9, Outcome(status, "smoke", 1, 0), 0, 0.0))
+        assert engine._turn_s == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(("took_s", "ahead"), [(0.01, 8), (0.1, 6), (0.3, 2), (2.0, 1)])
 def test_a_device_has_as_much_to_do_as_the_search_may_think(bench: Any, took_s: float, ahead: int) -> None:
     class Quick(Workers):
