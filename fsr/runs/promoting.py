@@ -23,7 +23,7 @@ from fsr.records import Json, Outcome, Status, VerdictKind
 from fsr.runs.adequacy import Adequacy, Beside
 from fsr.runs.awaiting import completed
 from fsr.runs.context import RunContext
-from fsr.runs.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S, outcome_of, settle
+from fsr.runs.engine import CLEARLY, COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S, outcome_of, settle
 from fsr.runs.enriching import Enricher
 from fsr.runs.refusals import Refusals
 from fsr.runs.resuming import demoted
@@ -52,6 +52,7 @@ class Promoter:
     _refusals: Refusals = field(default_factory=Refusals)
     _below: int | None = None  # elements at which the original itself was seen to fail
     _tries: int = 0
+    _tied: bool = False  # whether one that looked faster was no faster in its final
 
     def promote(self) -> Trial | None:
         """The winner; None when no candidate stands, or time does not suffice (then the state says so)."""
@@ -95,6 +96,7 @@ class Promoter:
         state.refusals.append((trial, outcome))
         state.notes.append(f"{trial.proposal.move}: not promoted: {reason(outcome)}")
         self._refusals.note(trial, outcome)
+        self._tied |= outcome.evidence.get("kind") in (VerdictKind.SAME.value, VerdictKind.AMBIGUOUS.value)
         if outcome.status < Status.SLOW:
             self.on_failure(trial.proposal.hash, outcome)
         self.refinement.demote(trial.proposal.id, demoted(outcome))
@@ -121,7 +123,9 @@ class Promoter:
         baseline = self.refinement.trials[0].time_ns if self.refinement.trials else None
         if baseline is None:
             return None
-        faster = [t for t in self.refinement.ranked() if t.proposal.id and (t.time_ns or baseline) < baseline]
+        # Where one that looked faster is not, others that look a little faster are not either: 6 s each to be told so.
+        limit = baseline / CLEARLY if self._tied else baseline
+        faster = [t for t in self.refinement.ranked() if t.proposal.id and (t.time_ns or baseline) < limit]
         others = [t for t in faster if not self._refusals.suspect(t)]
         return next(iter([*others, *faster]), None)
 

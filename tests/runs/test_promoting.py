@@ -263,6 +263,16 @@ def test_ambiguous_ones_are_followed_by_the_next_fastest(refinement: Refinement,
     assert [actions[0].split("@")[0] for actions in judges.asked][:2] == ["tile", "tile"]
 
 
+def test_behind_a_tie_those_that_look_a_little_faster_have_no_final(tmp_path: Path) -> None:
+    found, judges = deterministic((Knob("tile", (8,)), Knob("unroll", (2,))), seed=3), Judges({"tile": "same"})
+    times = {(): 1000.0, ("tile",): 900.0, ("unroll",): 985.0}
+    while (proposal := found.ask()) is not None:
+        actions = tuple(move.split("@")[0] for move in proposal.candidate.actions)
+        found.tell(proposal.id, timed(times.get(actions, 2000.0), threads_per_block=len(actions)))
+    assert promoted(found, judges, tmp_path) is None
+    assert [actions[0].split("@")[0] for actions in judges.asked] == ["tile"]
+
+
 def test_a_prediction_that_is_ambiguous_is_not_asked_again(refinement: Refinement, tmp_path: Path) -> None:
     judges = Judges({"": "ambiguous"})
     assert promoted(refinement, judges, tmp_path, "host") is None
