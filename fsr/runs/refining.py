@@ -25,6 +25,7 @@ from fsr.runs.fleet import open_fleet
 from fsr.runs.kernel import Kernel, kernel_of
 from fsr.runs.learning import Learning, learning_of
 from fsr.runs.lease import LEASES, Leases
+from fsr.runs.lifting_beside import has_cores_to_spare
 from fsr.runs.log import EventLog
 from fsr.runs.meant import as_it_stands_or_was_meant, notes_on
 from fsr.runs.models import open_models, reports, require_models
@@ -98,7 +99,7 @@ def _begun(context: RunContext, kernel: Kernel, stack: ExitStack, *, resumed: bo
 
     def qualified(kernel: Kernel, spec: SessionSpec) -> Restating:
         context.spec = spec
-        restating = Restating(kernel, context.budget, predicted=spec.predicted)
+        restating = Restating(kernel, context.budget, predicted=spec.predicted, beside=has_cores_to_spare())
         stack.callback(restating.close)
         try:
             _qualify(context, kernel, resumed=resumed)

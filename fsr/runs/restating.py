@@ -9,6 +9,7 @@ from fsr.lifting.found import Lifting
 from fsr.lifting.lift import lift
 from fsr.runs.budget import Budget
 from fsr.runs.kernel import Kernel
+from fsr.runs.lifting_beside import lift_beside
 
 _LEAST_S = 4.0  # of the budget: to begin at all
 _MOST_S, _SHARE, _SHARE_BESIDE_GPU = 25.0, 0.3, 0.45  # to think: seconds, and of the budget
@@ -23,11 +24,11 @@ _CONSEQUENCE = "its text is rewritten, and no kernel is written anew from what i
 class Restating:
     """Finds the computation of a kernel while its original is qualified, which leaves cores idle, and beside the
     search where it takes longer. A run that is too short for it does without. ``predicted``: the search would take the
-    cores that it thinks on."""
+    cores that it thinks on. ``beside``: there are cores for a process of its own."""
 
-    def __init__(self, kernel: Kernel, budget: Budget, *, predicted: bool = True) -> None:
+    def __init__(self, kernel: Kernel, budget: Budget, *, predicted: bool = True, beside: bool = False) -> None:
         self._found: Lifting | None = None
-        self._stop = threading.Event()
+        self._stop, self._how = threading.Event(), lift_beside if beside else lift
         self._budget, self._thread = budget, threading.Thread(target=self._lift, args=(kernel,), daemon=True)
         self._told = budget.left_s < _LEAST_S
         self._limit_s = min(_MOST_S, (_SHARE if predicted else _SHARE_BESIDE_GPU) * budget.left_s)
@@ -39,7 +40,7 @@ class Restating:
 
     def _lift(self, kernel: Kernel) -> None:
         try:
-            self._found = lift(
+            self._found = self._how(
                 kernel.contract, kernel.baseline, limit_s=self._limit_s, compile_s=self._compile_s,
                 stopped=self._stop.is_set,
             )  # fmt: skip

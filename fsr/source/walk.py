@@ -37,12 +37,12 @@ from fsr.source.form import (
     Unary,
     While,
 )  # fmt: skip
+from fsr.source.remembered import remembered
 
 Block = tuple[Stmt, ...]
 
 _LEAVES = frozenset(["str", "bool", "int", "str | None", "tuple[str, ...]"])  # types of fields without nodes
 _FIELDS: dict[type, tuple[str, ...] | None] = {}
-_MOST_REMEMBERED = 20_000  # nodes whose names are kept, of each kind of names
 BUILTINS = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"])
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 BARRIER = ExprStmt(Call(Name("__syncthreads"), ()))
@@ -160,22 +160,6 @@ def opaque_names(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(re.sub(r'"(?:\\.|[^"\\])*"', '""', text)))
 
 
-def _remembered(ask: Callable[[Any], frozenset[str]]) -> Callable[[Any], frozenset[str]]:
-    """Answers kept for the very nodes that were asked about: they never change, and moves ask again and again. By
-    identity, since to compare nodes is to walk them."""
-    kept = dict[int, tuple[Any, frozenset[str]]]()
-
-    def asked(node: Any) -> frozenset[str]:
-        found = kept.get(id(node))
-        if found is None:
-            if len(kept) >= _MOST_REMEMBERED:
-                kept.clear()
-            found = kept[id(node)] = node, ask(node)  # the node is held, so that no other one gets its number
-        return found[1]
-
-    return asked
-
-
 def names_in(e: Expr) -> frozenset[str]:
     """Every name an expression mentions: read, called or written, opaque text included."""
     if isinstance(e, Name):
@@ -183,7 +167,7 @@ def names_in(e: Expr) -> frozenset[str]:
     return frozenset() if isinstance(e, Literal) else _names_in(e)
 
 
-@_remembered
+@remembered
 def _names_in(e: Expr) -> frozenset[str]:
     found: set[str] = set()
     for x in walk_expr(e):
@@ -199,7 +183,7 @@ def names_mentioned(stmts: Iterable[Stmt]) -> frozenset[str]:
     return frozenset().union(*map(_mentioned_in, stmts))
 
 
-@_remembered
+@remembered
 def _mentioned_in(s: Stmt) -> frozenset[str]:
     found: set[str] = set()
     for e in exprs_of(s):
@@ -260,21 +244,6 @@ def base_name(e: Expr) -> str | None:
     return None
 
 
-def indices_of(e: Expr, array: Declare) -> list[Expr] | None:
-    """The indices of a whole element of the array."""
-    found: list[Expr] = []
-    while isinstance(e, Index):
-        found.insert(0, e.index)
-        e = e.base
-    return found if e == Name(array.name) and len(found) == len(array.dims) else None
-
-
-def is_only_one(kernel: KernelForm, declared: Declare) -> bool:
-    """Whether a kernel has no other variable of the name."""
-    own = any(s is declared for s in walk_stmts(kernel.body))
-    return variables(kernel.body).count(declared.name) == own and declared.name not in {p.name for p in kernel.params}
-
-
 def names_assigned(node: Any) -> frozenset[str]:
     """The variables that get another value after their declaration: assigned, stepped by a loop that does not declare
     them, with their address taken, or named in opaque text. Writing through a pointer or into an array is not meant."""
@@ -283,7 +252,7 @@ def names_assigned(node: Any) -> frozenset[str]:
     return _assigned_in(node)
 
 
-@_remembered
+@remembered
 def _assigned_in(node: Any) -> frozenset[str]:
     found: set[str] = set()
     for part in nodes(node):

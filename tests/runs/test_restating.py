@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from pathlib import Path
 
 import pytest
 
+from fsr.computation.expression import Const, Expr, Op
+from fsr.lifting import elsewhere
 from fsr.lifting.found import Lifting
 from fsr.lifting.lift import lift
-from fsr.runs import restating
+from fsr.runs import lifting_beside, restating
 from fsr.runs.budget import Budget
 from fsr.runs.kernel import Kernel, load_kernel
 from fsr.search.proposal import Rules, Space
@@ -137,3 +140,39 @@ def test_a_fault_of_ours_is_a_note(kernel: Kernel, monkeypatch: pytest.MonkeyPat
     assert found.lifted(lambda: None, notes) is None
     told = "a fault of fsr while it was found out (IndexError: tuple index out of range); please report it"
     assert notes == [f"what the original computes is not known: {told}; {CONSEQUENCE}"]
+
+
+def test_beside_other_cores_a_process_of_its_own_finds_the_same(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restating, "lift", lambda *_, **__: pytest.fail("thought in this process"))
+    found = restating.Restating(kernel, Budget(300.0), beside=True).lifted(lambda: None, notes := [])
+    assert notes == []
+    known = lift(kernel.contract, kernel.baseline)
+    assert found is not None
+    assert found.computation == known.computation is not None
+
+
+def test_a_process_beside_ends_with_the_run(kernel: Kernel) -> None:
+    found = restating.Restating(kernel, Budget(300.0), beside=True)
+    found.close()
+    assert not found._thread.is_alive()
+
+
+def test_what_dies_beside_the_run_costs_the_lifting_alone(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifting_beside, "_TASK", "os:_exit")
+    notes: list[str] = []
+    assert restating.Restating(kernel, Budget(300.0), beside=True).lifted(lambda: None, notes) is None
+    assert len(notes) == 1
+    assert "a fault of fsr while it was found out" in notes[0]
+
+
+def test_a_lifting_nested_deeper_than_pickling_goes_is_handed_over() -> None:
+    deep: Expr = Const(1.0, "float32")
+    for _ in range(3000):
+        deep = Op("neg", (deep,))
+    found = Lifting(None, "x", alone=(deep,))  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(elsewhere, "lift", lambda *_, **__: found)
+        back = pickle.loads(elsewhere.lift_task(elsewhere.LiftRequest(None, None, 1.0, 1.0)))  # type: ignore[arg-type]
+    assert back.why == "x"

@@ -13,6 +13,7 @@ from fsr.analysis.calls import is_atomic, is_load
 from fsr.analysis.conditions import conjuncts
 from fsr.analysis.polynomial import Poly, constant, symbol
 from fsr.analysis.types import bare
+from fsr.source.arrays import is_only_one
 from fsr.source.form import (
     Assign,
     Binary,
@@ -38,7 +39,6 @@ from fsr.source.walk import (
     Block,
     blocks_of,
     exprs_of,
-    is_only_one,
     names_assigned,
     names_in,
     names_mentioned,

@@ -16,6 +16,7 @@ from fsr.analysis.polynomial import Poly, constant
 from fsr.analysis.types import bare
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate, Launch
+from fsr.source.arrays import is_only_one
 from fsr.source.form import (
     Declare,
     Expr,
@@ -31,7 +32,6 @@ from fsr.source.mapping import map_stmts, replace_stmt, rewrite
 from fsr.source.walk import (
     Block,
     fresh,
-    is_only_one,
     names_assigned,
     names_in,
     walk_exprs,

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from fsr.analysis.calls import is_atomic
 from fsr.records import Candidate
+from fsr.source.arrays import indices_of
 from fsr.source.form import Call, Declare, Expr, Name, OpaqueExpr, OpaqueStmt, Unary
 from fsr.source.mapping import map_expr, map_exprs, replace_stmt
 from fsr.source.walk import (
     base_name,
     exprs_of,
     fresh,
-    indices_of,
     names_in,
     opaque_names,
     walk_expr,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from fsr.hardware.limits import MAX_THREADS, STATIC_SHARED_BYTES
 from fsr.records import Candidate
+from fsr.source.arrays import indices_of
 from fsr.source.form import (
     Assign,
     Binary,
@@ -28,7 +29,7 @@ from fsr.source.form import (
 )  # fmt: skip
 from fsr.source.mapping import map_stmts
 from fsr.source.parse import parse_kernels
-from fsr.source.walk import fresh, indices_of, walk_stmts
+from fsr.source.walk import fresh, walk_stmts
 from fsr.transform.details.thread_arrays import ThreadArray, bytes_of, thread_arrays
 from fsr.transform.launch.block_shape import BlockShape
 from fsr.transform.launch.block_size import BlockSize

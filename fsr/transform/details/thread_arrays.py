@@ -9,11 +9,12 @@ from fsr.analysis.calls import ATOMICS
 from fsr.analysis.local_arrays import in_local_memory
 from fsr.analysis.types import resolved
 from fsr.hardware.c_types import BY_SPELLING, LANES, element_bytes
+from fsr.source.arrays import indices_of, is_only_one
 from fsr.source.form import Call, Declare, Expr, Name, OpaqueExpr, OpaqueStmt, Unary
 from fsr.source.mapping import map_expr
 from fsr.source.parse import parse_device_functions
 from fsr.source.tokens import spelt, split_commas, tokenize
-from fsr.source.walk import base_name, exprs_of, indices_of, is_only_one, names_in, opaque_names, walk_exprs, walk_stmts
+from fsr.source.walk import base_name, exprs_of, names_in, opaque_names, walk_exprs, walk_stmts
 from fsr.transform.fewer.called import forwarded_atomics
 from fsr.transform.target import Target
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from fsr.analysis.types import bare, resolved
 from fsr.hardware.c_types import element_bytes
+from fsr.source.arrays import is_only_one
 from fsr.source.form import Binary, Cast, Declare, Expr, Index, Name, Unary
 from fsr.source.parse import parse_device_functions
-from fsr.source.walk import is_only_one, names_assigned, walk_stmts
+from fsr.source.walk import names_assigned, walk_stmts
 from fsr.transform.trees.threads import Threads
 
 SHUFFLED = frozenset(["int", "unsigned int", "float", "double", "long long", "unsigned long long", "long",

@@ -1,0 +1,21 @@
+"""Arrays that a function declares: their elements, and whether a name means one alone."""
+
+from __future__ import annotations
+
+from fsr.source.form import Declare, Expr, Index, KernelForm, Name
+from fsr.source.walk import variables, walk_stmts
+
+
+def indices_of(e: Expr, array: Declare) -> list[Expr] | None:
+    """The indices of a whole element of the array."""
+    found: list[Expr] = []
+    while isinstance(e, Index):
+        found.insert(0, e.index)
+        e = e.base
+    return found if e == Name(array.name) and len(found) == len(array.dims) else None
+
+
+def is_only_one(kernel: KernelForm, declared: Declare) -> bool:
+    """Whether a kernel has no other variable of the name."""
+    own = any(s is declared for s in walk_stmts(kernel.body))
+    return variables(kernel.body).count(declared.name) == own and declared.name not in {p.name for p in kernel.params}
