@@ -169,7 +169,7 @@ def test_what_dies_beside_the_run_costs_the_lifting_alone(kernel: Kernel, monkey
 
 def test_a_lifting_nested_deeper_than_pickling_goes_is_handed_over() -> None:
     deep: Expr = Const(1.0, "float32")
-    for _ in range(3000):
+    for _ in range(600):
         deep = Op("neg", (deep,))
     found = Lifting(None, "x", alone=(deep,))  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
