@@ -362,7 +362,7 @@ class Tile:
 
     def _within(self, index: str, extent: str) -> str:
         if self.scene.index == "int":
-            return f"min(max({index}, 0), {extent} - 1)"
+            return f"min(max({self.scene.as_index(index)}, 0), {self.scene.as_index(extent)} - 1)"
         kind = self.scene.index  # one type for all: which min and max are meant is open otherwise
         return f"min(max(({kind})({index}), ({kind})0), ({kind})({extent}) - 1)"
 

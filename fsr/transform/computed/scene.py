@@ -99,6 +99,12 @@ class Scene:
         types = {p.name: p.type for p in self.target.kernel.params}
         return found if types.get(found, "int") in ("int", "const int") else f"({self.index}){found}"
 
+    def as_index(self, text: str) -> str:
+        """C text of an index of the type of indices, where arguments of another type are in it."""
+        wide = {p.name for p in self.target.kernel.params if p.type not in ("int", "const int")}
+        named = set(re.findall(rf"(?<!\({self.index}\))\b[A-Za-z_]\w*", text))
+        return f"({self.index})({text})" if wide & named else text
+
     def most(self, text: str) -> float:
         """The value of a size expression at the largest sizes."""
         return _most(self.target.contract, text)
