@@ -9,6 +9,7 @@ from fsr.transform.computed.action import FROM_COMPUTATION
 from fsr.transform.details.compiling import CompileFlags, LaunchBounds
 from fsr.transform.details.early_exit import EarlyExit
 from fsr.transform.details.fast_math import FastMath, Reciprocal
+from fsr.transform.details.fixed_values import FixedValues
 from fsr.transform.details.float_literals import FloatLiterals
 from fsr.transform.details.function_loops import UnrollFunctions
 from fsr.transform.details.guarded_insertion import GuardInsertion
@@ -70,8 +71,8 @@ DETAILS: tuple[Action, ...] = (
     JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(), GuardInsertion(), SharedTables(),
     SharedLocals(), SortingNetwork(), SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(),
     RegisterPromotion(), StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), ShuffleTrees(), FastMath(),
-    FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(),
-    LaunchBounds(), CompileFlags(),
+    FixedValues(), FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(),
+    CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 
