@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from fsr.analysis.effects import Unclear
 from fsr.analysis.types import aliases, is_integer
+from fsr.source.counted import counted
 from fsr.source.form import (
     Assign,
     Binary,
@@ -48,7 +49,15 @@ from fsr.source.walk import (
     without_casts,
 )
 from fsr.transform.protocol import Subject
-from fsr.transform.rows.block_values import THREAD, Combiners, Partial, folds_of, leaders_branch, starts_neutral
+from fsr.transform.rows.block_values import (
+    THREAD,
+    Combiners,
+    Partial,
+    folds_of,
+    leaders_branch,
+    start_number,
+    starts_neutral,
+)
 from fsr.transform.rows.row_kernel import RowKernel, guard_of, scene_of
 from fsr.transform.rows.thread_numbers import uses_threads
 from fsr.transform.rows.units import flatten, units_of
@@ -68,7 +77,7 @@ def block_row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
         return None  # another instantiation may have another block
     plain = _plain_types(kernel, aliases(found.source))
     try:
-        row, body = _with_row(_without_thread_names(plain.body), kernel)
+        row, body = _with_row(_without_thread_names(counted(plain.body)), kernel)
         body = _settled_pointers(body, plain)
         exact = subject.contract.tolerance.exact
         body = _Lift(replace(found, kernel=plain), threads, exact=exact).level(body, {})
@@ -167,6 +176,7 @@ class _Lift:
         self.threads, self.kernel = threads, found.kernel
         declared = {s.name: s.type for s in walk_stmts(found.kernel.body) if isinstance(s, Declare)}
         # where results must be exact, nothing may be summed in another order than the block's
+        self.types = declared
         self.in_order = {name for name, type_ in declared.items() if exact and not is_integer(type_)}
         self.combiners = Combiners.of(found, threads)
         self.arrays: dict[str, str] = {}
@@ -233,12 +243,14 @@ class _Lift:
             if operator in ("sum", "product") and name in self.in_order:
                 raise Unclear
             again = parts.get(name)
-            if not (again == Partial(operator) if again is not None else starts_neutral(name, operator, before)):
+            goes_on = again is not None and again.operator == operator and not again.leaders
+            if not (goes_on if again is not None else starts_neutral(name, operator, before)):
                 raise Unclear
         mentioned = names_mentioned([s])
         if mentioned & (parts.keys() - folds.keys() | self.arrays.keys()):
             raise Unclear
-        parts.update({name: Partial(operator) for name, operator in folds.items()})
+        for name, operator in folds.items():
+            parts.setdefault(name, Partial(operator, start=start_number(name, before, self.types)))
         return replace(s, start=Literal("0"), step=Literal("1"), pragmas=())
 
     def _leader(self, then: tuple[Stmt, ...], parts: dict[str, Partial]) -> list[Stmt]:
@@ -293,7 +305,7 @@ class _Lift:
         it is neither."""
         match e:
             case Call(callee=Name(), args=(Name(text=text),)) if text in parts and not parts[text].leaders:
-                return self.combiners.combines(e, parts[text].operator)
+                return self.combiners.combines(e, parts[text])
         return None
 
     # ------------------------------------------------------------ trees in shared memory
