@@ -7,8 +7,7 @@ the block did, up to the order of sums. Where a thread's part of a value is seen
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from fsr.analysis.effects import Unclear
@@ -34,7 +33,7 @@ from fsr.source.form import (
     Stmt,
     While,
 )  # fmt: skip
-from fsr.source.mapping import map_stmts, rewrite, substitute
+from fsr.source.mapping import rewrite, substitute
 from fsr.source.walk import (
     BUILTINS,
     base_name,
@@ -58,7 +57,7 @@ from fsr.transform.rows.block_values import (
     start_number,
     starts_neutral,
 )
-from fsr.transform.rows.row_kernel import RowKernel, guard_of, scene_of
+from fsr.transform.rows.row_kernel import RowKernel, guard_of, plain_types, scene_of
 from fsr.transform.rows.thread_numbers import uses_threads
 from fsr.transform.rows.units import flatten, units_of
 from fsr.transform.target import Target, target_for
@@ -75,7 +74,7 @@ def block_row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
         return None
     if _has_type_parameters(kernel) or (kernel.template is not None and subject.keep_launch):
         return None  # another instantiation may have another block
-    plain = _plain_types(kernel, aliases(found.source))
+    plain = plain_types(kernel, aliases(found.source))
     try:
         row, body = _with_row(_without_thread_names(counted(plain.body)), kernel)
         body = _settled_pointers(body, plain)
@@ -102,24 +101,6 @@ def _has_type_parameters(kernel: KernelForm) -> bool:
 
 
 # ---------------------------------------------------------------- names made plain
-
-
-def _plain_types(kernel: KernelForm, names: Mapping[str, str]) -> KernelForm:
-    """The kernel with the file's own names for types looked up."""
-
-    def plain(type_: str) -> str:
-        return re.sub(r"\w+", lambda word: names.get(word[0], word[0]), type_)
-
-    def change(s: Stmt) -> Stmt:
-        match s:
-            case Declare(type=type_):
-                return replace(s, type=plain(type_))
-            case For(type=str(type_)):
-                return replace(s, type=plain(type_))
-        return s
-
-    params = tuple(replace(p, type=plain(p.type)) for p in kernel.params)
-    return replace(kernel, params=params, body=map_stmts(kernel.body, change))
 
 
 def _without_thread_names(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
