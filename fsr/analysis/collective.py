@@ -44,7 +44,8 @@ STEPS = 4000  # statements, counting each once for all threads; beyond it the fu
 _OPERATORS = {"+=": "+", "*=": "*", "|=": "|", "&=": "&", "^=": "^"}
 _CALLS = {"fmaxf": "max", "fmax": "max", "max": "max", "fminf": "min", "fmin": "min", "min": "min"}
 _IDENTITY = {"+": 0.0, "*": 1.0}
-_IDEMPOTENT = frozenset(["max", "min", "|", "&"])
+_EXTREMES = {"max": max, "min": min}
+_IDEMPOTENT = frozenset([*_EXTREMES, "|", "&"])
 
 
 class _Unknown(Exception):  # noqa: N818  # not an error: nothing is claimed
@@ -53,10 +54,12 @@ class _Unknown(Exception):  # noqa: N818  # not an error: nothing is claimed
 
 @dataclass(frozen=True, slots=True)
 class Symbols:
-    """What a value was made of: the operator (None: one symbol as it came) and the threads."""
+    """What a value was made of: the operator (None: one symbol as it came), the threads, and the number that an
+    extreme was taken with besides (None: none that could win)."""
 
     operator: str | None
     threads: frozenset[int]
+    limit: int | float | None = None
 
 
 WORTHLESS = Symbols("?", frozenset())
@@ -67,10 +70,12 @@ Lanes = dict[int, Value]  # by thread
 @dataclass(frozen=True, slots=True)
 class Combined:
     """What a function makes of a block's values: the operator (+ * max min & |), and whether every thread gets the
-    result or only thread 0 is known to."""
+    result or only thread 0 is known to. ``limit``: a number that lanes without a value put in its place, so that a
+    maximum is never less and a minimum never more than it (None: one that is neutral, or none)."""
 
     operator: str
     everywhere: bool
+    limit: int | float | None = None
 
 
 def combined_value(
@@ -108,13 +113,14 @@ def _shown(
     value = result.get(0)
     if not isinstance(value, Symbols) or value.threads != everyone or value.operator is None:
         return None
-    return Combined(value.operator, {result.get(t) for t in everyone} == {value})
+    return Combined(value.operator, {result.get(t) for t in everyone} == {value}, value.limit)
 
 
 @dataclass(slots=True)
 class _Frame:
     names: dict[str, Lanes]
     constants: Mapping[str, int]
+    types: frozenset[str]
     result: Lanes = field(default_factory=dict)
     shared: set[str] = field(default_factory=set)
 
@@ -134,7 +140,9 @@ class _Machine:
         self.depth += 1
         if self.depth > 8 or len(args) != len(function.params):
             raise _Unknown
-        frame = _Frame({p.name: dict(a) for p, a in zip(function.params, args, strict=True)}, constants)
+        given = {p.name: dict(a) for p, a in zip(function.params, args, strict=True)}
+        types = (name for kind, name in function.template_parameters if kind in ("typename", "class"))
+        frame = _Frame(given, constants, frozenset(["float", "double", *types]))
         self.block(function.body, active, frame)
         self.depth -= 1
         return frame.result
@@ -261,6 +269,8 @@ class _Machine:
                 return self.value(yes, taken, frame) | self.value(no, active - taken, frame)
             case Binary(op, left, right):
                 return self.binary(op, left, right, active, frame)
+            case Call(Name(text), (operand,)) if text in frame.types:
+                return self.value(operand, active, frame)
             case Call(Name(text), args, templates):
                 return self.called(e, text, args, templates, active, frame)
         raise _Unknown
@@ -335,14 +345,20 @@ class _Machine:
             return _arithmetic(op, a, b)
         if not isinstance(a, Symbols) or not isinstance(b, Symbols):
             number, symbols = (b, a) if isinstance(a, Symbols) else (a, b)
-            extreme = (op == "max" and number == -math.inf) or (op == "min" and number == math.inf)
-            neutral = number == _IDENTITY.get(op) or extreme
-            return symbols if neutral and isinstance(symbols, Symbols) and symbols.operator in (None, op) else WORTHLESS
+            return self.with_number(op, symbols, number)
         mixed = {a.operator, b.operator} - {None, op}
         twice = a.threads & b.threads and op not in _IDEMPOTENT
         if mixed or twice or op not in ("+", "*", "&", "|", "max", "min"):
             return WORTHLESS  # as the lanes beyond a shuffle's end hold; wrong only if it gets into the result
-        return Symbols(op, a.threads | b.threads)
+        return Symbols(op, a.threads | b.threads, _tighter(op, a.limit, b.limit))
+
+    def with_number(self, op: str, symbols: Value, number: Value) -> Value:
+        """An operator on symbols and a number that all threads know, in either order."""
+        if not isinstance(symbols, Symbols) or symbols.operator not in (None, op) or isinstance(number, Symbols):
+            return WORTHLESS
+        if number == {**_IDENTITY, "max": -math.inf, "min": math.inf}.get(op):
+            return symbols
+        return Symbols(op, symbols.threads, _tighter(op, symbols.limit, number)) if op in _EXTREMES else WORTHLESS
 
 
 _SHUFFLES: dict[str, Callable[[int, int, int], int]] = {
@@ -351,6 +367,11 @@ _SHUFFLES: dict[str, Callable[[int, int, int], int]] = {
     "__shfl_up_sync": lambda lane, by, width: lane - by,
     "__shfl_sync": lambda lane, by, width: by % width,
 }
+
+
+def _tighter(op: str, a: int | float | None, b: int | float | None) -> int | float | None:
+    """Of two numbers that extremes were taken with, the one that counts."""
+    return b if a is None else a if b is None or op not in _EXTREMES else _EXTREMES[op](a, b)
 
 
 def _number(value: Value) -> int | float:

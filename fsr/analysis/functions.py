@@ -26,6 +26,7 @@ from fsr.source.form import (
     Name,
     OpaqueExpr,
     OpaqueStmt,
+    Param,
     Return,
     Scope,
     Unary,
@@ -38,6 +39,7 @@ from fsr.source.parse import parse_device_functions
 from fsr.source.walk import BUILTINS, base_name, kernel_names, opaque_names, walk_expr, walk_exprs, walk_stmts
 
 _WORDS = CONSTANTS | frozenset(["float", "double", "int", "unsigned", "long", "size_t", "sizeof", "const"])
+_ASM = frozenset(["asm", "volatile", "__asm__", "__volatile__"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,7 @@ def _as_function(macro: Macro) -> str:
 
 
 def _is_pure(function: KernelForm, known: Functions) -> bool:
-    if any("*" in p.type or "&" in p.type or not p.name for p in function.params):
+    if any("*" in p.type or not p.name or ("&" in p.type and not _read_only(p)) for p in function.params):
         return False
     local = {p.name for p in function.params}
     for stmt in walk_stmts(function.body):
@@ -196,8 +198,15 @@ def _is_pure(function: KernelForm, known: Functions) -> bool:
     return changed <= local and all(_is_plain(e, local, known) for e in walk_exprs(function.body))
 
 
+def _read_only(param: Param) -> bool:
+    """Whether a parameter is a reference through which nothing is written."""
+    return param.type.startswith("const ") and param.type.count("&") == 1
+
+
 def _is_plain(expr: Expr, local: set[str], known: Functions) -> bool:
     match expr:
+        case OpaqueExpr(text) if text.startswith("asm") and only_computes(text):
+            return opaque_names(text) - _ASM <= local
         case OpaqueExpr() | Unary(op="*" | "&") | Member(arrow=True):
             return False
         case Call(callee=callee):

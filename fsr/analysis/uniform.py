@@ -31,14 +31,21 @@ from fsr.source.walk import base_name, exprs_of, names_in, opaque_names, walk_ex
 class Uniformity:
     """Uniform expressions of one kernel. ``divergent``: names that may differ between threads of a block.
     ``agreed``: functions that give every thread of a block the same result, whatever they are called with;
-    ``functions``: what the file defines."""
+    ``functions``: what the file defines; ``shared``: shared memory of which is asked only where all threads of a block
+    read it together, so that no one can write it meanwhile."""
 
     def __init__(
-        self, kernel: KernelForm, agreed: frozenset[str] = frozenset(), functions: Functions = NO_FUNCTIONS
+        self,
+        kernel: KernelForm,
+        agreed: frozenset[str] = frozenset(),
+        functions: Functions = NO_FUNCTIONS,
+        shared: frozenset[str] = frozenset(),
     ) -> None:
         self._agreed, self._functions = agreed, functions
         self._written = frozenset(a.array for a in accesses(kernel) if a.writes)
-        self._pointers = frozenset(p.name for p in kernel.params if p.is_pointer)
+        local = (s for s in walk_stmts(kernel.body) if isinstance(s, Declare) and s.type.endswith("*") and not s.dims)
+        self._pointers = frozenset([*(p.name for p in kernel.params if p.is_pointer), *(s.name for s in local)])
+        self._shared = shared
         self.divergent: frozenset[str] = frozenset(["threadIdx"])
         while True:
             found = set(self.divergent)
@@ -60,7 +67,9 @@ class Uniformity:
                     return False
                 case Call() if not (is_load(x) or self._functions.calls_builtins(Call(x.callee, ()))):
                     return False
-                case Index(base) | Unary("*", base) if base_name(base) is None or base_name(base) in self._written:
+                case Index(base) | Unary("*", base) if base_name(base) is None or (
+                    base_name(base) in self._written - self._shared
+                ):
                     return False
                 case Member(_, _, True):
                     return False
@@ -73,9 +82,9 @@ class Uniformity:
             match s:
                 case Assign(target, _, value):
                     if split or not self(value) or not self(target):
-                        found |= stored(target, self._pointers)
+                        found |= stored(target, self._pointers) - self._shared
                 case Declare(name=name, init=init):
-                    if split or (init is not None and not self(init)) or s.dims:
+                    if name not in self._shared and (split or (init is not None and not self(init)) or s.dims):
                         found.add(name)
                 case For(var=var):
                     inner = split or not (self(s.start) and self(s.bound) and self(s.step)) or self._leaves(s.body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from fsr.lifting.graph import LISTS, Graph
-from fsr.lifting.refused import Refused
+from fsr.lifting.refused import Hopeless, Refused
 
 _LONGEST_CONDITION = 1000  # terms, written out
 _MOST_ASKED = 400_000  # terms under conditions, each by what else is decided: hundreds of branches one in another
@@ -23,7 +23,7 @@ class AskedOnce:
         """The term where the conditions ``decided`` have these outcomes."""
         if (e, decided) not in self._known:
             if len(self._known) > _MOST_ASKED:
-                raise Refused("branches on data stand one in another, too many to tell apart")
+                raise Hopeless("branches on data stand one in another, too many to tell apart")
             self._known[e, decided] = self._of(e, decided)
         return self._known[e, decided]
 

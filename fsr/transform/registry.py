@@ -26,6 +26,7 @@ from fsr.transform.details.shared_padding import SharedPadding
 from fsr.transform.details.shared_tables import SharedTables
 from fsr.transform.details.sorting_network import SortingNetwork
 from fsr.transform.details.unroll import Unroll
+from fsr.transform.evaluated.action import PartialEvaluation
 from fsr.transform.fewer.action import FewerBlocks
 from fsr.transform.fuse.action import FuseLaunches
 from fsr.transform.jam.action import JamThreads
@@ -69,10 +70,10 @@ STRUCTURAL: tuple[Action, ...] = (
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), MergeBlocks(), Coarsen(),
     JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(), GuardInsertion(), SharedTables(),
-    SharedLocals(), SortingNetwork(), SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(),
-    RegisterPromotion(), StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), ShuffleTrees(), FastMath(),
-    FixedValues(), FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(),
-    CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    SharedLocals(), PartialEvaluation(), SortingNetwork(), SharedPadding(), RowPadding(), ScalarReplacement(),
+    PrivatizeShared(), RegisterPromotion(), StageSlices(), StageRows(), InterleaveScratch(), KeepReads(),
+    ShuffleTrees(), FastMath(), FixedValues(), FloatLiterals(), IntegerPowers(), Reciprocal(), Unroll(),
+    UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 

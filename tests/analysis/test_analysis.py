@@ -220,6 +220,18 @@ struct Money {
     assert [found.only_computes(n) for n in ("Money::times", "Money::here")] == [True, False]
 
 
+def test_functions_of_references_and_assembly_compute_where_they_change_nothing():
+    source = """
+    __device__ float plain(const float &v) { return v * v; }
+    __device__ float out(float &v) { v = 1.0f; return v; }
+    __device__ int packed(float v) { int n; asm volatile("cvt.rni.sat.s8.f32 %0, %1;" : "=r"(n) : "f"(v)); return n; }
+    __device__ int lane(float v) { int n; asm volatile("mov.u32 %0, %%laneid;" : "=r"(n)); return n; }
+    __device__ int elsewhere(float v) { asm("mov.f32 %0, %1;" : "=f"(last) : "f"(v)); return 0; }
+    """
+    names = ("plain", "out", "packed", "lane", "elsewhere")
+    assert [functions_of(source).only_computes(n) for n in names] == [True, False, True, False, False]
+
+
 def test_functions_of_records_are_known_where_every_specialisation_is():
     source = """
     namespace traits {
@@ -233,7 +245,7 @@ def test_functions_of_records_are_known_where_every_specialisation_is():
     """
     found = functions_of(source)
     least, here, root = "traits::Limits<T>::least", "Limits<float>::here", "traits::Ops::root"
-    assert [found.only_computes(n) for n in (least, here, root)] == [True, False, False]
+    assert [found.only_computes(n) for n in (least, here, root)] == [True, False, True]
     calls = [Call(Name(n), ()) for n in (least, here, root, "Limits<float>::other", "least")]
     assert [found.stays_in_thread(e) for e in calls] == [True, False, True, False, False]
 

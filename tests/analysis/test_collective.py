@@ -91,3 +91,34 @@ def test_our_own_helpers_are_among_them():
     functions = parse_device_functions(helper_text("fsr_warp_max") + helper_text("fsr_block_max"))
     assert block_reduction(functions["fsr_block_max"], 128, functions, {"THREADS": 128}) == "max"
     assert block_reduction(functions["fsr_block_max"], 100000, functions, {"THREADS": 128}) is None
+
+
+FLOOR = """
+template <typename T> __device__ T f(T v)
+{
+    static __shared__ T s[32];
+    for (int o = 16; o > 0; o >>= 1) v = max(v, __shfl_xor_sync(~0u, v, o, 32));
+    if ((threadIdx.x & 31) == 0) s[threadIdx.x >> 5] = v;
+    __syncthreads();
+    v = (threadIdx.x & 31) < blockDim.x / 32.f ? s[threadIdx.x & 31] : FLOOR;
+    for (int o = 16; o > 0; o >>= 1) v = max(v, __shfl_xor_sync(~0u, v, o, 32));
+    return v;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("floor", "limit"),
+    [("-1e20f", -1e20), ("T(-1e20f)", -1e20), ("(T)0", 0), ("-INFINITY", None), ("fmaxf(-3.0f, -2.0f)", -2.0)],
+)
+def test_a_number_among_the_values_is_told(floor, limit):
+    functions = parse_device_functions(FLOOR.replace("FLOOR", floor))
+    found = combined_value(functions["f"], 128, functions, {})
+    assert found is not None
+    assert (found.operator, found.everywhere, found.limit) == ("max", True, limit)
+
+
+def test_a_number_among_values_that_are_added_is_none():
+    text = FLOOR.replace("FLOOR", "1.0f").replace("max(v, ", "(v + ")
+    functions = parse_device_functions(text)
+    assert combined_value(functions["f"], 128, functions, {}) is None

@@ -7,7 +7,7 @@ import pytest
 from fsr.lifting import merging
 from fsr.lifting.graph import Graph
 from fsr.lifting.merging import AskedOnce
-from fsr.lifting.refused import Refused
+from fsr.lifting.refused import Hopeless
 
 
 def chain(graph: Graph, length: int) -> int:
@@ -23,5 +23,5 @@ def test_few_are_taken_apart_and_many_given_up(monkeypatch: pytest.MonkeyPatch) 
     graph = Graph()
     assert AskedOnce(graph).of(chain(graph, 3)) > 0
     monkeypatch.setattr(merging, "_MOST_ASKED", 20)
-    with pytest.raises(Refused, match="one in another"):
+    with pytest.raises(Hopeless, match="one in another"):
         AskedOnce(graph).of(chain(graph, 12))

@@ -3,6 +3,7 @@ and what only looks like them is not."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from fsr.source.emit import emit_stmts
@@ -184,3 +185,49 @@ def test_a_shared_row_says_no_more_than_it_must(subject_from, apply_move) -> Non
     text = " ".join(apply_move(ROW_PER_WARP, subject, "[threads=128,cache=none,width=1]").source.split())
     assert "_before" not in text  # the sums begin with zero
     assert "if (lane == 0) { f[2 * i] = a; f[2 * i + 1] = b; }" in text
+
+
+def test_rows_of_a_file_s_own_names_for_types(subject_from, runner):
+    text = """
+// /// fsr
+// entry = "pull"
+// [sizes]
+// m = {min = 1, max = 4096, timed = 64}
+// nnz = {min = 1, max = 65536, timed = 1024}
+// [args]
+// starts = {dtype = "uint64", role = "in", shape = ["m + 1"], offsets = "nnz"}
+// columns = {dtype = "int32", role = "in", shape = ["nnz"], low = 0, high = "m - 1"}
+// given = {role = "in", shape = ["m"]}
+// sums = {role = "out", shape = ["m"]}
+// m = {value = "m"}
+// [launch]
+// grid = "ceil_div(m, 64)"
+// block = 64
+// [tolerance]
+// sum_length = "nnz"
+// ///
+typedef float Score;
+typedef int Place;
+using Vertex = int;
+__global__ void pull(const unsigned long long *starts, const Vertex *columns, Score *given, Score *sums, int m)
+{
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m) {
+        Place begin = starts[row], end = starts[row + 1];
+        Score total = 0;
+        for (Place k = begin; k < end; ++k) {
+            Place from = __ldg(columns + k);
+            total += __ldg(given + from);
+        }
+        sums[row] = total;
+    }
+}
+"""
+    subject, sizes = subject_from(text), {"m": 5, "nnz": 200}
+    data = {"starts": np.array([0, 0, 3, 90, 130, 200]), "columns": np.arange(200) % 5}
+    want = runner.outputs(subject.candidate, subject.contract, sizes, given=data)
+    moves = list(ROW_PER_WARP.moves(subject))
+    assert moves
+    for move in moves:
+        got = runner.outputs(ROW_PER_WARP.apply(subject, move), subject.contract, sizes, given=data)
+        np.testing.assert_array_equal(got["sums"], want["sums"])

@@ -102,3 +102,92 @@ def test_an_exact_contract_keeps_sums_but_not_maxima(subject_from):
     regions = {m.region for m in VectorizeStrided().moves(subject_from(exact))}
     assert "loop:j" in regions
     assert "loop:j#2" not in regions
+
+
+PHASES = """
+// /// fsr
+// [sizes]
+// rows = {min = 0, max = 4096, timed = 64}
+// cols = {min = 1, max = 4096, timed = 64}
+// [args]
+// x = {role = "in", shape = ["rows", "cols"]}
+// y = {role = "out", shape = ["rows", "cols"]}
+// top = {role = "out", shape = ["rows"]}
+// cols = {value = "cols"}
+// [[launch]]
+// entry = "k"
+// grid = "rows"
+// block = 64
+// args = ["x", "y", "top", "cols", "work"]
+// [scratch.work]
+// dtype = "float32"
+// count = "rows * cols"
+// ///
+__device__ float block_max(float v)
+{
+    static __shared__ float part[32];
+    for (int o = 16; o > 0; o >>= 1) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, o));
+    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
+    __syncthreads();
+    v = threadIdx.x % 32 < blockDim.x / 32.f ? part[threadIdx.x % 32] : -1e20f;
+    for (int o = 16; o > 0; o >>= 1) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, o));
+    return v;
+}
+__global__ void k(const float *x, float *y, float *top, int cols, float *work)
+{
+    __shared__ float shared_top;
+    float most = 0.0f;
+    for (int j = threadIdx.x; j < cols; j += blockDim.x) {
+        const float v = 2.0f * x[blockIdx.x * cols + j];
+        work[blockIdx.x * cols + j] = v;
+        most = fmaxf(most, fabsf(v));
+    }
+    const float all = block_max(most);
+    if (threadIdx.x == 0) {
+        shared_top = all;
+        top[blockIdx.x] = all;
+    }
+    __syncthreads();
+    const float scale = 1.0f / (shared_top + 1.0f);
+    for (int j = threadIdx.x; j < cols; j += blockDim.x)
+        y[blockIdx.x * cols + j] = scale * work[blockIdx.x * cols + j];
+}
+"""
+
+
+@pytest.mark.parametrize("region", ["loop:j", "loop:j#2"])
+def test_a_phase_reads_what_the_same_thread_wrote(subject_from, apply_move, runner, close_outputs, region):
+    subject = subject_from(PHASES)
+    changed = apply_move(VectorizeStrided(), subject, f"@{region}[width=4]")
+    close_outputs(subject, changed, SIZES, alignment=4)
+    assert runner.faults(changed, subject.contract, {"rows": 2, "cols": 517}) == []
+
+
+WAITING = """    __syncthreads();
+    const float scale = 1.0f / (shared_top + 1.0f);"""
+
+
+def test_threads_wait_where_elements_change_hands(subject_from, apply_move, runner, close_outputs):
+    none_there = PHASES.replace(WAITING, "    const float scale = 1.0f / (all + 1.0f);")
+    assert none_there != PHASES
+    for text, more in ((PHASES, 0), (none_there, 1), (none_there.replace("scale * work[", "scale * x["), 0)):
+        subject = subject_from(text)
+        for region in ("loop:j", "loop:j#2"):
+            changed = apply_move(VectorizeStrided(), subject, f"@{region}[width=4]")
+            assert changed.source.count("__syncthreads();") == text.count("__syncthreads();") + more
+            close_outputs(subject, changed, SIZES)
+            assert runner.faults(changed, subject.contract, {"rows": 2, "cols": 517}) == []
+
+
+@pytest.mark.parametrize(
+    ("why", "old", "new"),
+    [
+        ("less than what lanes without a value say", "float most = 0.0f;", "float most = -1e30f;"),
+        ("a start that is not known", "float most = 0.0f;", "float most = x[0];"),
+        ("a thread's own part is seen", "y[blockIdx.x * cols + j] = scale", "y[blockIdx.x * cols + j] = most + scale"),
+    ],
+)
+def test_phases_are_left_alone_with(subject_from, why, old, new):
+    assert old in PHASES
+    regions = {m.region for m in VectorizeStrided().moves(subject_from(PHASES.replace(old, new)))}
+    assert "loop:j" not in regions, why

@@ -7,12 +7,12 @@ the block did, up to the order of sums. Where a thread's part of a value is seen
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from fsr.analysis.effects import Unclear
 from fsr.analysis.types import aliases, is_integer
+from fsr.source.counted import counted
 from fsr.source.form import (
     Assign,
     Binary,
@@ -33,7 +33,7 @@ from fsr.source.form import (
     Stmt,
     While,
 )  # fmt: skip
-from fsr.source.mapping import map_stmts, rewrite, substitute
+from fsr.source.mapping import rewrite, substitute
 from fsr.source.walk import (
     BUILTINS,
     base_name,
@@ -48,8 +48,16 @@ from fsr.source.walk import (
     without_casts,
 )
 from fsr.transform.protocol import Subject
-from fsr.transform.rows.block_values import THREAD, Combiners, Partial, folds_of, leaders_branch, starts_neutral
-from fsr.transform.rows.row_kernel import RowKernel, guard_of, scene_of
+from fsr.transform.rows.block_values import (
+    THREAD,
+    Combiners,
+    Partial,
+    folds_of,
+    leaders_branch,
+    start_number,
+    starts_neutral,
+)
+from fsr.transform.rows.row_kernel import RowKernel, guard_of, plain_types, scene_of
 from fsr.transform.rows.thread_numbers import uses_threads
 from fsr.transform.rows.units import flatten, units_of
 from fsr.transform.target import Target, target_for
@@ -66,9 +74,9 @@ def block_row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
         return None
     if _has_type_parameters(kernel) or (kernel.template is not None and subject.keep_launch):
         return None  # another instantiation may have another block
-    plain = _plain_types(kernel, aliases(found.source))
+    plain = plain_types(kernel, aliases(found.source))
     try:
-        row, body = _with_row(_without_thread_names(plain.body), kernel)
+        row, body = _with_row(_without_thread_names(counted(plain.body)), kernel)
         body = _settled_pointers(body, plain)
         exact = subject.contract.tolerance.exact
         body = _Lift(replace(found, kernel=plain), threads, exact=exact).level(body, {})
@@ -93,24 +101,6 @@ def _has_type_parameters(kernel: KernelForm) -> bool:
 
 
 # ---------------------------------------------------------------- names made plain
-
-
-def _plain_types(kernel: KernelForm, names: Mapping[str, str]) -> KernelForm:
-    """The kernel with the file's own names for types looked up."""
-
-    def plain(type_: str) -> str:
-        return re.sub(r"\w+", lambda word: names.get(word[0], word[0]), type_)
-
-    def change(s: Stmt) -> Stmt:
-        match s:
-            case Declare(type=type_):
-                return replace(s, type=plain(type_))
-            case For(type=str(type_)):
-                return replace(s, type=plain(type_))
-        return s
-
-    params = tuple(replace(p, type=plain(p.type)) for p in kernel.params)
-    return replace(kernel, params=params, body=map_stmts(kernel.body, change))
 
 
 def _without_thread_names(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -167,6 +157,7 @@ class _Lift:
         self.threads, self.kernel = threads, found.kernel
         declared = {s.name: s.type for s in walk_stmts(found.kernel.body) if isinstance(s, Declare)}
         # where results must be exact, nothing may be summed in another order than the block's
+        self.types = declared
         self.in_order = {name for name, type_ in declared.items() if exact and not is_integer(type_)}
         self.combiners = Combiners.of(found, threads)
         self.arrays: dict[str, str] = {}
@@ -233,12 +224,14 @@ class _Lift:
             if operator in ("sum", "product") and name in self.in_order:
                 raise Unclear
             again = parts.get(name)
-            if not (again == Partial(operator) if again is not None else starts_neutral(name, operator, before)):
+            goes_on = again is not None and again.operator == operator and not again.leaders
+            if not (goes_on if again is not None else starts_neutral(name, operator, before)):
                 raise Unclear
         mentioned = names_mentioned([s])
         if mentioned & (parts.keys() - folds.keys() | self.arrays.keys()):
             raise Unclear
-        parts.update({name: Partial(operator) for name, operator in folds.items()})
+        for name, operator in folds.items():
+            parts.setdefault(name, Partial(operator, start=start_number(name, before, self.types)))
         return replace(s, start=Literal("0"), step=Literal("1"), pragmas=())
 
     def _leader(self, then: tuple[Stmt, ...], parts: dict[str, Partial]) -> list[Stmt]:
@@ -293,7 +286,7 @@ class _Lift:
         it is neither."""
         match e:
             case Call(callee=Name(), args=(Name(text=text),)) if text in parts and not parts[text].leaders:
-                return self.combiners.combines(e, parts[text].operator)
+                return self.combiners.combines(e, parts[text])
         return None
 
     # ------------------------------------------------------------ trees in shared memory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from fsr.analysis.collective import Combined, combined_value
 from fsr.analysis.effects import Unclear
 from fsr.analysis.macros import constants
 from fsr.analysis.parallel import private_names
+from fsr.analysis.types import FLOATING, INT, bare
 from fsr.source.form import (
     Assign,
     Binary,
@@ -26,24 +28,28 @@ from fsr.source.form import (
     Param,
     Return,
     Stmt,
+    Unary,
 )  # fmt: skip
 from fsr.source.mapping import substitute
 from fsr.source.parse import parse_device_functions
-from fsr.source.walk import declared, integer, is_zero, names_changed, names_mentioned, walk_stmts
+from fsr.source.walk import declared, integer, is_zero, names_changed, names_mentioned, walk_stmts, without_casts
 from fsr.transform.target import Target
 
 THREAD = Member(Name("threadIdx"), "x")
 _SAME = {"+": ("sum",), "*": ("product",), "max": ("max", "greatest"), "min": ("min", "least"), "&": ("and",),
          "|": ("or",)}  # fmt: skip
+_DECIMAL = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[fFlL]?")
 _IDEMPOTENT = frozenset(["max", "min", "greatest", "least", "and", "or"])
 
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """Each thread holds its part of a value folded by ``operator``; ``leaders``: thread 0 alone holds the whole."""
+    """Each thread holds its part of a value folded by ``operator``; ``leaders``: thread 0 alone holds the whole.
+    ``start``: the number that every part began with, a float where the variable is one (None: not known)."""
 
     operator: str
     leaders: bool = False
+    start: int | float | None = None
 
 
 @dataclass(slots=True)
@@ -61,12 +67,14 @@ class Combiners:
         given = constants(found.source, found.kernel, found.launch.entry)
         return cls(threads, parse_device_functions(found.source), given)
 
-    def combines(self, call: Call, operator: str) -> bool | None:
-        """Whether the result of a call that combines parts of that operator is every thread's (or else thread 0's
-        alone); None when it is no such call."""
+    def combines(self, call: Call, part: Partial) -> bool | None:
+        """Whether the result of a call that combines such parts is every thread's (or else thread 0's alone); None when
+        it is no such call, or puts a number among the parts that none of them need exceed."""
         name = call.callee.text if isinstance(call.callee, Name) else ""
         found = self.combined(name) if self.for_block(call.template_args) else None
-        return found.everywhere if found is not None and operator in _SAME.get(found.operator, ()) else None
+        if found is None or part.operator not in _SAME.get(found.operator, ()):
+            return None
+        return found.everywhere if _within(found, part.start) else None
 
     def combined(self, name: str) -> Combined | None:
         """What the function of that name makes of one value a thread; None when that cannot be shown."""
@@ -87,12 +95,23 @@ class Combiners:
             Return(Index(Name(array), Literal("0"))),
         )
         found = combined_value(KernelForm("fsr_tree", (value,), body), self.threads, self.functions, self.constants)
-        return found is not None and found.everywhere and operator in _SAME.get(found.operator, ())
+        fits = found is not None and found.everywhere and found.limit is None
+        return fits and found is not None and operator in _SAME.get(found.operator, ())
 
     def for_block(self, templates: tuple[str, ...]) -> bool:
         """Whether integer template arguments of a call are the block's size."""
         values = [integer(Literal(t)) if t[:1].isdigit() else self.constants.get(t) for t in templates]
         return all(v is None or v == self.threads for v in values)
+
+
+def _within(found: Combined, start: int | float | None) -> bool:
+    """Whether parts that began with that number are no worse than what the function puts among them: ``-1e20f`` for
+    warps that a block does not have, 0 for magnitudes."""
+    if found.limit is None:
+        return True
+    if start is None or (isinstance(start, int) and not isinstance(found.limit, int)):
+        return False  # as floats, whole numbers would be rounded
+    return start >= found.limit if found.operator == "max" else start <= found.limit
 
 
 def folds_of(loop: For, kernel: KernelForm) -> dict[str, str]:
@@ -113,16 +132,44 @@ def folds_of(loop: For, kernel: KernelForm) -> dict[str, str]:
 
 def starts_neutral(name: str, operator: str, before: Sequence[Stmt]) -> bool:
     """Whether a variable's value before its loop may be counted once for every thread."""
+    value = _start(name, before)
+    return value is not None and _neutral(value, operator)
+
+
+def start_number(name: str, before: Sequence[Stmt], types: Mapping[str, str]) -> int | float | None:
+    """The number that a variable is set to last before its loop, a float where it is one; None for anything else, and
+    for unsigned or narrow whole numbers. ``types``: of the variables."""
+    value, type_ = _start(name, before), bare(types.get(name, ""))
+    number = None if value is None else _number(value)
+    if number is None or type_ not in (*FLOATING, INT):
+        return None
+    return number if type_ == INT and isinstance(number, int) else float(number) if type_ in FLOATING else None
+
+
+def _start(name: str, before: Sequence[Stmt]) -> Expr | None:
+    """What a variable is set to last, by a statement that always runs; None where it is something else."""
     for s in reversed(before):
         if name not in names_mentioned([s]) and name not in declared([s]) and name not in names_changed([s]):
             continue
         match s:
-            case Declare(name=declared_name, init=init) if declared_name == name and init is not None and not s.dims:
-                return _neutral(init, operator)
+            case Declare(name=declared_name, init=init) if declared_name == name and not s.dims:
+                return init
             case Assign(target=Name(text=target), op="=", value=value) if target == name:
-                return _neutral(value, operator)
-        return False
-    return False
+                return value
+        return None
+    return None
+
+
+def _number(e: Expr) -> int | float | None:
+    """The value of a literal, with a sign or without; None for any other expression."""
+    match without_casts(e):
+        case Unary("-", operand):
+            inner = _number(operand)
+            return None if inner is None else -inner
+        case Literal(text) as literal:
+            whole = integer(literal)
+            return float(found[1]) if whole is None and (found := _DECIMAL.fullmatch(text)) else whole
+    return None
 
 
 def _neutral(value: Expr, operator: str) -> bool:

@@ -30,7 +30,8 @@ SHARED_BYTES = STATIC_SHARED_BYTES - PARTIAL_SUMS_BYTES
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A buffer whose elements are handled in packs. ``index``: of an element, in terms of VAR. ``kept``: in the
-    cache between loops; ``load`` at the start (otherwise its first loop writes every element)."""
+    cache between loops; ``load`` at the start (otherwise its first loop writes every element); ``stored``: what is
+    kept goes to memory too (otherwise nothing but these loops reads it there)."""
 
     root: str
     pointer: str
@@ -39,6 +40,7 @@ class Slot:
     kept: bool
     load: bool
     name: str
+    stored: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,7 @@ def row_space(rows: RowKernel, group: Group, width: int, cache: str) -> RowSpace
         return None
     slots = _slots(rows, loops, start, cache)
     slots = tuple(s for s in slots if BY_SPELLING[s.type].bytes * width <= WIDEST_BYTES)
+    slots = tuple(replace(s, stored=not (s.kept and _seen_here_alone(s, slots, loops, rows))) for s in slots)
     slots, early = _declared_before(slots, tail, rows)
     kernel = rows.target.kernel
     names = {n: fresh(n, kernel) for n in ("packs", "pack", "step", "u", "fast")}
@@ -117,6 +120,16 @@ def row_space(rows: RowKernel, group: Group, width: int, cache: str) -> RowSpace
     if cache == "none" or longest is None:
         return space if cache == "none" else None
     return _sized(space, rows, longest - start)
+
+
+def _seen_here_alone(slot: Slot, slots: tuple[Slot, ...], loops: list[ParallelLoop], rows: RowKernel) -> bool:
+    """Whether a slot is of scratch memory that nothing but the loops sees: no other launch, and nothing else here."""
+    plan = rows.target.candidate.plan
+    uses = sum(one.args.count(slot.root) for one in plan.launches)
+    if slot.root not in {one.name for one in plan.scratch} or uses != 1 or [s.root for s in slots].count(slot.root) > 1:
+        return False
+    users = [u for u in flatten(rows.units) if any(a.root == slot.root for a in u.accesses)]
+    return all(u.loop in loops for u in users)
 
 
 def _sized(space: RowSpace, rows: RowKernel, length: int) -> RowSpace | None:

@@ -236,7 +236,7 @@ def _pack_loop(unit: Unit, space: RowSpace, last: dict[str, Stmt]) -> Stmt:
             body.append(Declare(space.pack_type(slot.type), slot.name))
     body += _elements(loop, space, slots)
     for slot in slots:
-        if slot.root in written and last[slot.root] is unit.stmt:
+        if slot.stored and slot.root in written and last[slot.root] is unit.stmt:
             body.append(Assign(_memory(slot, space, constant=False), "=", _place(slot, space)))
     return _over_packs(space, body)
 

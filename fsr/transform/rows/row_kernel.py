@@ -3,13 +3,14 @@ the row's elements, and nothing else that depends on which thread runs it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from fsr.analysis.effects import Unclear, pointers
 from fsr.analysis.functions import functions_of, hiding_macros
 from fsr.analysis.parallel import Scene, private_names, stride
-from fsr.analysis.types import is_integer
+from fsr.analysis.types import aliases, is_integer
 from fsr.source.counting import counted
 from fsr.source.form import (
     Assign,
@@ -27,7 +28,7 @@ from fsr.source.form import (
     Return,
     Stmt,
 )
-from fsr.source.mapping import substitute
+from fsr.source.mapping import map_stmts, substitute
 from fsr.source.narrowing import narrowed
 from fsr.source.walk import (
     BUILTINS,
@@ -106,9 +107,28 @@ def row_kernel(subject: Subject, kernel: KernelForm) -> RowKernel | None:
     return RowKernel(found, before, row, units, scene, threads, count, guarded=guarded)
 
 
+def plain_types(kernel: KernelForm, names: Mapping[str, str]) -> KernelForm:
+    """The kernel with the file's own names for types looked up."""
+
+    def plain(type_: str) -> str:
+        return re.sub(r"\w+", lambda word: names.get(word[0], word[0]), type_)
+
+    def change(s: Stmt) -> Stmt:
+        match s:
+            case Declare(type=type_):
+                return replace(s, type=plain(type_))
+            case For(type=str(type_)):
+                return replace(s, type=plain(type_))
+        return s
+
+    params = tuple(replace(p, type=plain(p.type)) for p in kernel.params)
+    return replace(kernel, params=params, body=map_stmts(kernel.body, change))
+
+
 def in_one_form(found: Target) -> Target:
-    """The kernel without what different hands write differently: where variables are declared, how loops count, what is
-    told element by element, and which loop of several is outside."""
+    """The kernel without what different hands write differently: what types are called, where variables are declared,
+    how loops count, what is told element by element, and which loop of several is outside."""
+    found = replace(found, kernel=plain_types(found.kernel, aliases(found.source)))
     body = apart(narrowed(counted(found.kernel.body)), found.names, found.constants)
     found = replace(found, kernel=replace(found.kernel, body=narrowed(body)))
     body = held(up_to_ends(found.kernel.body, found), found)

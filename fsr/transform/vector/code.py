@@ -124,7 +124,7 @@ def _disjoint(target: Target, known: Definitions, indices: list[Poly | None], bo
 
 def _apart(target: Target, by_array: Mapping[str, list[Access]]) -> bool:
     """Whether what is written through one name is touched through no other."""
-    origins = {array: _origin(target, array) for array in by_array}
+    origins = {array: origin_of(target, array) for array in by_array}
     for array, uses in by_array.items():
         if not any(a.writes for a in uses):
             continue
@@ -133,7 +133,7 @@ def _apart(target: Target, by_array: Mapping[str, list[Access]]) -> bool:
     return True
 
 
-def _origin(target: Target, array: str) -> str | None:
+def origin_of(target: Target, array: str) -> str | None:
     """The parameter or shared array that a pointer points into."""
     if array in target.known.shared or any(p.name == array for p in target.kernel.params):
         return array

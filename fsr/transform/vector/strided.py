@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fsr.analysis.accesses import accesses, accesses_in, declared_arrays
+from fsr.analysis.accesses import Access, accesses_in, declared_arrays
 from fsr.analysis.dependence import Parallel, parallel
 from fsr.analysis.operators import OPERATORS
 from fsr.analysis.types import INT, aliases, type_of
@@ -31,14 +31,14 @@ from fsr.source.form import (
     number,
 )  # fmt: skip
 from fsr.source.mapping import replace_stmt, substitute
-from fsr.source.walk import contains_return, fresh, loop_regions, loops, names_in, names_mentioned, walk_stmts
+from fsr.source.walk import BARRIER, contains_return, fresh, loop_regions, loops, names_in, names_mentioned, walk_stmts
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.rows.block_values import Combiners
+from fsr.transform.rows.block_values import Combiners, Partial, start_number
 from fsr.transform.sizes import INT_LIMIT, largest
 from fsr.transform.target import Target, part_of, region_in, target_of, targets
-from fsr.transform.vector.code import Streams, packed, streams
+from fsr.transform.vector.code import Streams, origin_of, packed, streams
 
 WIDTHS = (2, 4, 8)
 SLACK = 1 << 16
@@ -49,11 +49,13 @@ _THREAD = Member(Name("threadIdx"), "x")
 @dataclass(frozen=True, slots=True)
 class Shared:
     """A loop whose iterations a one-dimensional block shares evenly, each of them alike in whatever thread it runs;
-    ``streams``: what it walks."""
+    ``streams``: what it walks; ``waits``: whether threads wait for each other before it, and behind it, as one of them
+    then has elements that another had there."""
 
     loop: For
     threads: int
     streams: Streams
+    waits: tuple[bool, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ def shared_loop(target: Target, loop: For) -> Shared | None:
     if not _may_move(target, loop, threads):
         return None
     found = streams(target, loop.body, loop.var, loop.body)
-    return None if found is None else Shared(loop, threads, found)
+    return None if found is None else Shared(loop, threads, found, _waits(target, loop))
 
 
 def _may_move(target: Target, loop: For, threads: int) -> bool:
@@ -105,9 +107,9 @@ def _may_move(target: Target, loop: For, threads: int) -> bool:
     target = replace(target, kernel=replace(target.kernel, body=_settled(target, agreed)))
     loop = loops(target.kernel.body)[at]
     independent = parallel(target.kernel, loop, aliasing=target.aliasing, known=target.known, functions=functions)
-    if independent is None or not _alone(target, loop):
+    if independent is None:
         return False
-    uniform = Uniformity(target.kernel, agreed, functions)
+    uniform = Uniformity(target.kernel, agreed, functions, target.known.shared)
     together = _reached_together(target.kernel.body, loop, uniform)
     return together and _alike(target, independent, uniform) and _folded(target, independent, combiners)
 
@@ -140,14 +142,25 @@ def _covers(target: Target, loop: For, threads: int) -> bool:
     return start.single == "threadIdx.x" and strided
 
 
-def _alone(target: Target, loop: For) -> bool:
-    """Whether nothing that the loop writes is touched elsewhere, and nothing that it reads is written elsewhere."""
-    arrays = frozenset(p.name for p in target.kernel.params if p.is_pointer) | declared_arrays(target.kernel.body)
+def _waits(target: Target, loop: For) -> tuple[bool, bool]:
+    """Whether something before the loop, and behind it, touches what the loop writes, or writes what it touches, no
+    barrier of the body standing between."""
+    body, arrays = target.kernel.body, frozenset(p.name for p in target.kernel.params if p.is_pointer)
+    arrays |= declared_arrays(body)
     own = accesses_in(loop.body, arrays)
-    inside = {id(s) for s in walk_stmts(loop.body)}
-    others = [a for a in accesses(target.kernel) if id(a.statement) not in inside]
-    written, touched = {a.array for a in own if a.writes}, {a.array for a in own}
-    return not any(a.array is None or a.array in written or (a.writes and a.array in touched) for a in others)
+
+    def memory(access: Access) -> str | None:
+        return None if access.array is None else origin_of(target, access.array)
+
+    written, touched = {memory(a) for a in own if a.writes}, {memory(a) for a in own}
+
+    def meets(part: tuple[Stmt, ...]) -> bool:
+        part = part[: part.index(BARRIER)] if BARRIER in part else part
+        told = [(memory(a), a.writes) for a in accesses_in(part, arrays)]
+        return any(m is None or m in written or (writes and m in touched) for m, writes in told)
+
+    at = next(i for i, s in enumerate(body) if s is loop)
+    return meets(body[:at][::-1]), meets(body[at + 1 :])
 
 
 def _agreed(combiners: Combiners) -> frozenset[str]:
@@ -182,16 +195,18 @@ def _folded(target: Target, independent: Parallel, combiners: Combiners) -> bool
     waiting = dict(independent.folds)
     body = target.kernel.body
     at = next((i for i, s in enumerate(body) if s is independent.loop), len(body))
-    for s in body[at + 1 :]:
+    for place, s in enumerate(body[at + 1 :], at + 2):
         if not waiting:
             break
-        if isinstance(s, Comment):
+        if isinstance(s, Comment) or s == BARRIER:
             continue
         name, value = _settling(s)
         match name, value:
             case str(), Call(Name(), (Name(argument),)) if argument in waiting:
-                fits = combiners.combines(value, waiting[argument]) is True
-                if not fits or (target.exact and not _is_exact(target, independent, argument)):
+                start = start_number(argument, body[:at], target.known.types)
+                fits = combiners.combines(value, Partial(waiting[argument], start=start)) is True
+                seen = argument in names_mentioned(body[place:])  # a thread's own part
+                if seen or not fits or (target.exact and not _is_exact(target, independent, argument)):
                     return False
                 del waiting[argument]
             case _:
@@ -200,8 +215,8 @@ def _folded(target: Target, independent: Parallel, combiners: Combiners) -> bool
 
 
 def _settling(s: Stmt) -> tuple[str | None, Expr | None]:
-    """The name and value of a declaration made by :func:`_settled`."""
-    return (s.name, s.init) if isinstance(s, Declare) and "_settled" in s.name else (None, None)
+    """The name and value of a declaration, also one made by :func:`_settled`."""
+    return (s.name, s.init) if isinstance(s, Declare) and not s.dims else (None, None)
 
 
 def _is_exact(target: Target, independent: Parallel, name: str) -> bool:
@@ -221,6 +236,7 @@ def _in_packs(target: Target, found: Shared, width: int) -> Stmt:
     whole = Binary("-", loop.bound, Binary("%", loop.bound, number(width)))
     rest = replace(loop, start=Binary("+", whole, loop.start))
     start = Declare(type_, at, Binary("*", loop.start, number(width)))
-    vector = (Scope((start, main)), rest)
+    before, behind = ((BARRIER,) if waits else () for waits in found.waits)
+    vector = (*before, Scope((start, main)), rest, *behind)
     test = packed(target, found.streams, loop.body, width, Literal("0")).aligned
     return Scope(vector) if test is None else If(test, vector, (loop,))
