@@ -52,13 +52,15 @@ class Family:
     does not apply; ``written``: the kernels (NotPlain where the text cannot be written); ``rows_first``: whether it
     reads all of a row before it writes there, or each element by the thread that writes it, so that results may take
     the place of what other points read; ``boxes``: whether it writes no element that stays as it is
-    (:attr:`Part.box`); ``adds``: whether it makes the parts that add where data tells, and no others."""
+    (:attr:`Part.box`); ``adds``: whether it makes the parts that add where data tells, and no others; ``looks_up``:
+    likewise those that look up records (:attr:`Part.looks_up`)."""
 
     configurations: Callable[[Scene], Iterator[tuple[dict[str, int | str], float]]]
     written: Callable[[Scene, Params], list[Written]]
     rows_first: bool = False
     boxes: bool = False
     adds: bool = False
+    looks_up: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class FromComputation:
         """Each configuration of the first part that the family can make, as a move."""
         for found in cuttings(subject):
             first = next((s for s in found if _possible(self.family, s)), None)
-            if first is None:
+            if first is None or self.family.looks_up != _looks_up(found):
                 continue
             offered = False
             for params, gain in self.family.configurations(first):
@@ -139,6 +141,10 @@ def _adds(scenes: Sequence[Scene]) -> bool:
     return any(s.part.adds for s in scenes)
 
 
+def _looks_up(scenes: Sequence[Scene]) -> bool:
+    return any(s.part.looks_up for s in scenes)
+
+
 def _keeps_launch(kernels: Sequence[Written], subject: Subject) -> bool:
     """Whether grids, blocks and arguments are those of the original, at all sizes."""
     made, launches = assembled(kernels, ""), subject.candidate.plan.launches
@@ -159,7 +165,7 @@ def _first(family: Family, scene: Scene) -> Params | None:
     """The family's first decisions; None where it cannot make the part."""
 
     def think() -> Params | None:
-        if scene.part.adds != family.adds:
+        if scene.part.adds != family.adds or scene.part.looks_up != family.looks_up:
             return None
         by_points = scene.part.by_points or (family.boxes and bool(scene.part.box))
         if not family.rows_first and (scene.part.repeats or not by_points):
@@ -206,6 +212,7 @@ _ELEMENTS = Family(elements.configurations, elements.written)
 _PERMUTE = Family(permute.configurations, permute.written)
 _CONTRACTION = Family(contraction.configurations, contraction.written, boxes=True)
 _ROWS = Family(row_decisions.configurations, rows.written, rows_first=True)
+_RECORDS = Family(row_decisions.looking_up, rows.written, rows_first=True, looks_up=True)
 _STREAMED = Family(streamed_rows.configurations, streamed_rows.written, rows_first=True)
 _TENSOR = Family(tensor.configurations, tensor.written)
 _WARPGROUP = Family(warpgroup.configurations, warpgroup.written)
@@ -245,6 +252,7 @@ FROM_COMPUTATION: tuple[FromComputation | RowsAndColumns, ...] = (
             ("pipeline-contraction", _PIPELINED, _PRODUCTS),
             ("stream-rows", _STREAMED, frozenset({"bandwidth", "latency", "occupancy"})),
             ("fold-rows", _ROWS, _MEMORY | {"occupancy"}),
+            ("fold-records", _RECORDS, _MEMORY | {"instructions"}),
             ("split-rows", _SPLIT, frozenset({"bandwidth", "latency", "occupancy", "atomics"})),
             ("fold-points", _POINTS, frozenset({"latency", "occupancy", "compute", "instructions"})),
             ("fold-columns", _COLUMNS, _MEMORY | {"atomics"}),

@@ -3,7 +3,9 @@
 An element of a record is not like its neighbour: what it is made of depends on its place there, and reads the others.
 A point of the records makes all of its elements, with each place known, so that no condition is left, and what they
 share is computed once. So it is with a few planes or lines, one behind the other, each made of something else: queries,
-keys and values of a head.
+keys and values of a head. And where each component of a sum reads the same element, found by what data says (the
+attraction of a point's neighbours, a matrix times a few columns), one point makes all components of its sum, so that
+such an element is looked up once.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import replace
 from fsr.computation.computation import Computation, Statement
 from fsr.computation.expression import Carried, Case, Expr, Fold, Load, Number, Recurrence, fixed, names_in, walk
 from fsr.computation.simplify import simplified
-from fsr.transform.computed.parts import name_of, value_of
+from fsr.transform.computed.parts import name_of, value_of, written_out
 
 MOST = 8  # elements of a record: all of a pack of records are in registers at a time
 _PLANES, _STACK = 4, 32  # that a point makes; that lie one behind the other
@@ -35,6 +37,32 @@ def by_planes(c: Computation) -> Iterator[Computation]:
     if any(dim for _, dim in found):
         planes = (made for s, dim in found for made in (_each(s, dim) if dim else [s]))
         yield replace(c, statements=tuple(s for s in planes if not _stays(s)))
+
+
+def by_components(c: Computation) -> Iterator[Computation]:
+    """The computation over the components of folds that read the same where data decides; none where none do."""
+    whole = written_out(c)
+    found = [(s, _components(s)) for s in (whole.statements if whole else ())]
+    if whole and any(dim for _, dim in found):
+        told = (replace(made, kind="map") for s, dim in found for made in (_each(s, dim) if dim else [s]))
+        yield replace(whole, statements=tuple(s for s in told if not _stays(s)))
+
+
+def _components(s: Statement) -> str:
+    """The dimension of a few numbers that counts the components of folds, each of which reads what data finds, by the
+    same indices for all; '' for none."""
+    names, folds = [name_of(p) for p in s.place], [e for e in walk(value_of(s)) if isinstance(e, Fold)]
+    if len(folds) != 1 or len(s.domain) < 2:
+        return ""
+    ((fold,), bound) = folds, {n for n, _ in folds[0].dims}
+    found = [i for e in walk(fold.body) if isinstance(e, Load) for i in e.indices if any(map(_reads, walk(i)))]
+    shared = [i for i in found if bound & names_in(i)]
+    few = (n for n, x in s.domain if x.isdigit() and 1 < int(x) <= MOST and names.count(n) == 1)
+    return next((n for n in few if n in names_in(fold) and shared and not any(n in names_in(i) for i in shared)), "")
+
+
+def _reads(e: Expr) -> bool:
+    return isinstance(e, Load) and bool(e.indices)
 
 
 def _of_maps(c: Computation) -> bool:

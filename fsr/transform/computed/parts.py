@@ -26,6 +26,7 @@ from fsr.computation.simplify import at_zero
 from fsr.computation.types import type_of
 
 Domain = tuple[tuple[str, str], ...]
+RECORDS = f"{KEPT}records"  # buffers in which a launch puts side by side what the next one looks up together
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,11 @@ class Part:
     def adds(self) -> bool:
         """Whether it adds to elements where data tells which."""
         return any(s.kind == "scatter" for s in self.outputs)
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether it reads records that a launch before it has put together for that."""
+        return any(b.startswith(RECORDS) for b in self.read)
 
     @cached_property
     def by_points(self) -> bool:

@@ -1,4 +1,4 @@
-"""fold-rows: a warp or a block a row, packs of neighbouring elements, the row in registers while it is worked on.
+"""fold-rows: lanes, a warp or a block a row, packs of neighbouring elements, a row in registers while it is worked on.
 
 A row need not begin where a pack may: packs begin at multiples of their width in memory, and of the first, elements
 before the row are left out. Rows that are longer than the registers hold are read again for every walk.
@@ -17,6 +17,7 @@ from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.attention_form import uncast
 from fsr.transform.computed.columns import lead_dims
 from fsr.transform.computed.folding import OPERATORS, PLACES, begun, best, c_type, identity, step
+from fsr.transform.computed.gathered import side_by_side
 from fsr.transform.computed.packs import pack_type
 from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.row_decisions import WARP
@@ -37,7 +38,7 @@ from fsr.transform.plain.c_text import TYPES, NotPlain
 
 Params = Mapping[str, int | str]
 Walked = Callable[[], list[str]]  # what is done with a pack, in lines
-_WARPS_A_BLOCK = 4  # where a row has one
+_BLOCK = 128  # threads of a block where a row has a warp, or fewer lanes
 
 
 def written(scene: Scene, params: Params) -> list[Written]:
@@ -86,7 +87,7 @@ class RowKernel:
         """The whole kernel."""
         scene, rows_ = self.rows.scene, self.rows
         count = " * ".join(f"({x})" for _, x in rows_.dims)
-        per_block = _WARPS_A_BLOCK if self.threads == WARP else 1
+        per_block = self._per_block
         lines = [*self._row(), *self._shift()]
         if self.slots:
             words = "registers" if self.keep == "registers" else "shared memory"
@@ -101,6 +102,11 @@ class RowKernel:
         size = self.slots * self.threads * self.pack * sum(bytes_of(x) for x in kept_between(rows_))
         shared = str(size) if self.keep == "shared" else "0"
         return Written(scene, lines, (grid, "1", "1"), (str(threads), "1", "1"), threads, "rows", shared_bytes=shared)
+
+    @property
+    def _per_block(self) -> int:
+        """Rows of a block."""
+        return _BLOCK // self.threads if self.threads <= WARP else 1
 
     @property
     def _in_memory(self) -> bool:
@@ -142,11 +148,11 @@ class RowKernel:
         scene = self.rows.scene
         if self.threads > WARP:
             return ["const int $thread = threadIdx.x;", *lead_dims(scene, self.rows.dims, "blockIdx.x")]
-        number = f"({scene.index})blockIdx.x * {_WARPS_A_BLOCK} + threadIdx.x / {WARP}"
+        number = f"({scene.index})blockIdx.x * {self._per_block} + threadIdx.x / {self.threads}"
         return [
             f"const {scene.index} $number = {number};",
             f"if ($number >= {self._count}) return;",
-            f"const int $thread = threadIdx.x % {WARP};",
+            f"const int $thread = threadIdx.x % {self.threads};",
             *lead_dims(scene, self.rows.dims, "$number"),
         ]
 
@@ -270,8 +276,10 @@ class RowKernel:
             f, body = again[0], uncast(again[0].body)
             value = scene.text(f.body, {body: place})
             return [*scene.assigned([(place, body)], held), step(f.fold, self.totals[f.value], value)]
-        lines, known = scene.named([f.body for f in phase], held)
-        return [*lines, *(self._step(f, known) for f in phase)]
+        bodies = [f.body for f in phase]
+        beside, held = side_by_side(scene, bodies, held)
+        lines, known = scene.named(bodies, held)
+        return [*beside, *lines, *(self._step(f, known) for f in phase)]
 
     def _step(self, f: RowFold, held: Mapping[Expr, str]) -> str:
         text = partial(self.rows.scene.text, held=held)
@@ -435,7 +443,7 @@ class RowKernel:
         """The threads' results as one."""
         name, at = self.totals[f.value], f.fold.op in PLACES
         op = best(f.fold)[1] if at else OPERATORS[f.fold.op]
-        called = f"fsr_warp_{op}" if self.threads == WARP else f"fsr_block_{op}"
+        called = f"fsr_{'lanes' if self.threads < WARP else 'warp' if self.threads == WARP else 'block'}_{op}"
         self.rows.scene.helpers.add(called)
         own = called if self.threads == WARP else f"{called}<{self.threads}>"
         return f"{own}({name}_best, {name});" if at else f"{name} = {own}({name});"

@@ -24,10 +24,11 @@ from fsr.records import Candidate
 from fsr.source.parse import parse_kernels
 from fsr.transform.computed.in_part import in_part
 from fsr.transform.computed.in_turn import in_turn
-from fsr.transform.computed.interleaved import by_planes, by_records
+from fsr.transform.computed.interleaved import by_components, by_planes, by_records
 from fsr.transform.computed.joining import joined
 from fsr.transform.computed.last_lines import by_last_lines
 from fsr.transform.computed.parts import Part, cuts_of, name_of, value_of
+from fsr.transform.computed.planes_as_records import planes_as_records
 from fsr.transform.computed.scattering import scattering
 from fsr.transform.computed.segments import segmented
 from fsr.transform.computed.set_aside import set_aside
@@ -256,11 +257,17 @@ def _cuttings(
         return always(contract, f"({one}) <= ({other})")
 
     found = []
-    ways = (*segmented(computation, same), *by_records(computation), *by_planes(computation))
+    ways = (
+        *segmented(computation, same),
+        *by_records(computation),
+        *by_planes(computation),
+        *by_components(computation),
+    )
     ways = (*ways, *by_last_lines(computation, same), *in_part(computation, at_most), computation)
     flat = list(unwrapped(computation, partial(always, contract)))
     aside = [told for one in (computation, *flat) for told in set_aside(one)]
-    for told in (*ways, *in_turn(computation), *staged(computation), *flat, *aside):
+    records = [told for one in (*by_components(computation), computation) for told in planes_as_records(one)]
+    for told in (*ways, *in_turn(computation), *staged(computation), *flat, *aside, *records):
         found += _cut(told, target, contract, gpu)
     return tuple(way for n, way in enumerate(found) if way not in found[:n])
 
