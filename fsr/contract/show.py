@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from fsr.contract.draft import Draft, dimensions, inline, listed, number_or_text, quoted
+from fsr.contract.members import argument_key
 from fsr.contract.model import Argument, Contract, Size
 from fsr.contract.read import block_range
 from fsr.records import Launch, Role, ScalarArgument
@@ -55,7 +56,7 @@ def _draft(contract: Contract) -> Draft:
         if texts:
             draft.top.append((key, "[" + ", ".join(quoted(text) for text in texts) + "]"))
     draft.sizes = [(s.name, size_row(s)) for s in contract.sizes]
-    draft.args = [(a.name, argument_row(a)) for a in contract.args]
+    draft.args = [(argument_key(a), argument_row(a)) for a in contract.args]
     plain = tuple(a.name for a in contract.passed())
     launches = contract.plan.launches
     draft.is_plan = len(launches) != 1 or launches[0].args != plain or launches[0].entry != contract.entry

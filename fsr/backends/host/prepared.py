@@ -122,7 +122,7 @@ class HostPrepared:
         }
         image = self.loaded.image
         self.packed = [
-            pack_launch(launch, image.symbols[launch.entry], self.loaded.entries, addresses) for launch in self.launches
+            pack_launch(launch, image, self.loaded.entries, addresses) for launch in self.launches
         ]
 
     @property
