@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from fsr.source.declared_members import NotPlain
 from fsr.source.entry import function_name
-from fsr.source.items import Item, parameters_at, parse_items, strip_head
+from fsr.source.items import parameters_at, parse_items, strip_head
 from fsr.source.launches import HostLaunch
 from fsr.source.pieces import Piece, global_words
 from fsr.source.structures import Leaf, Structure, Structures
@@ -297,11 +297,13 @@ def edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
 
 
 def _as_piece(piece: Piece, text: str) -> Piece:
-    """The piece with another text; it stands where it stood."""
-    found: Item = parse_items(text, strict=False)[0]
+    """The piece with another text; it stands where it stood, and needs what it needed: it is compiled as it was."""
+    found = parse_items(text, strict=False)[0]
     start = piece.item.start
     body = None if found.body is None else found.body + start
-    return replace(piece, item=replace(found, start=start, end=piece.item.end, body=body), decided=text)
+    uses = found.uses | piece.item.uses
+    item = replace(found, start=start, end=piece.item.end, body=body, uses=uses)
+    return replace(piece, item=item, decided=text)
 
 
 __all__ = ["FlatKernel", "FlatMember", "FlatParameter", "Flattened", "Leaf", "edited", "flattened"]

@@ -15,7 +15,8 @@ from fsr.source.tokens import Token, close_of, renamed, split_commas, tokenize
 
 def folded(source: str, kernels: Iterable[FlatKernel], *, unchanged: bool = True, checked: bool = False) -> str:
     """The kernels of a unit that still have the parameters that they were read with, with the original's. ``unchanged``:
-    those too whose text nobody touched. ``checked``: the compiler is asked whether members lie where they are passed."""
+    those too whose text nobody touched. ``checked``: to be compiled: the compiler is asked whether members lie where they
+    are passed, and every line stays the line that it is."""
     for kernel in kernels:
         item = _found(source, kernel)
         if item is None:
@@ -25,7 +26,7 @@ def folded(source: str, kernels: Iterable[FlatKernel], *, unchanged: bool = True
             own = without_sizes(kernel.original) if unchanged else text
             opening = (_opening(own) or 0) if unchanged else 0
         else:
-            own, opening = _with_own_parameters(text, (item.body or 0) - item.start, kernel)
+            own, opening = _with_own_parameters(text, (item.body or 0) - item.start, kernel, " " if checked else "\n    ")
         if checked and opening:
             own = own[:opening] + " " + " ".join(_asserted(kernel)) + own[opening:]
         source = source[: item.start] + own + source[item.end :]
@@ -104,8 +105,9 @@ def _opening(text: str) -> int | None:
     return None if not items or items[0].body is None else items[0].body + 1
 
 
-def _with_own_parameters(text: str, body: int, kernel: FlatKernel) -> tuple[str, int]:
-    """The text with the original's parameters, and the place behind the brace of its body."""
+def _with_own_parameters(text: str, body: int, kernel: FlatKernel, apart: str) -> tuple[str, int]:
+    """The text with the original's parameters, and the place behind the brace of its body. ``apart``: what stands before
+    each statement that is put in."""
     listed = _parameters(text, body)
     named = {t.text for t in tokenize(text[body:]) if t.kind == "name"}
     declared, statements, at = list[str](), list[str](), 0
@@ -123,7 +125,7 @@ def _with_own_parameters(text: str, body: int, kernel: FlatKernel) -> tuple[str,
                 statements.append(f"{text[start:end]} = {cast}{name}.{member.path};")
     head = text[: listed[0][1]] + ", ".join(declared)
     behind = text[listed[-1][2] : body + 1]
-    inside = "".join(f"\n    {line}" for line in statements)
+    inside = "".join(apart + line for line in statements)
     return head + behind + inside + text[body + 1 :], len(head) + len(behind)
 
 
