@@ -21,8 +21,8 @@ def is_declared(param: Parameter, text: str) -> bool:
 
 
 def refused(kernel: str, param: Parameter, where: str, *, why: str = "", certain: bool = False) -> ContractError:
-    """The error for one; ``kernel``: what takes it. ``why``: it cannot be taken apart, where that is known. ``certain``:
-    see :func:`is_declared`."""
+    """The error for one; ``kernel``: what takes it. ``why``: it cannot be taken apart, where that is known.
+    ``certain``: see :func:`is_declared`."""
     name = param.name
     fix = (
         f"put a kernel beside it that takes the members of {name} as numbers, puts them together, and calls what "

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fsr.contract.build import build, stated_defines, stated_folders
-from fsr.contract.members import members_of, with_members
+from fsr.contract.members import members_of, told, with_members
 from fsr.contract.model import Contract
 from fsr.contract.read import read_contract
 from fsr.contract.validate import validate
@@ -56,7 +56,10 @@ def loaded(file: KernelFile, entry: str | None = None) -> tuple[KernelFile, Cont
         try:
             contract, where = members.named(build(raw, file, entry)), raw.where
         except ContractError as fault:
-            raise members.told(fault) from None
+            raise told(fault, members.spoken()) from None
     flags = (*(f"-D{text}" for text in defines), *contract.plan.flags)
     contract = replace(contract, include_dirs=names, plan=replace(contract.plan, flags=flags))
-    return file, validate(contract, where)
+    try:
+        return file, validate(contract, where)
+    except ContractError as fault:
+        raise told(fault, {a.name: a.member for a in contract.args if a.member}) from None

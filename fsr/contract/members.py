@@ -45,9 +45,7 @@ class Members:
 
     def spoken(self) -> dict[str, str]:
         """How people call each parameter that stands for a member."""
-        return {
-            name: f"{v.name}.{path}" for v in self.variables for path, (name, _) in v.members.items()
-        }  # fmt: skip
+        return {name: f"{v.name}.{path}" for v in self.variables for path, (name, _) in v.members.items()}
 
     def named(self, contract: Contract) -> Contract:
         """The contract with its arguments called by their members."""
@@ -55,14 +53,15 @@ class Members:
         args = tuple(replace(a, member=spoken.get(a.name, "")) for a in contract.args)
         return replace(contract, args=args, structures=self.kernels)
 
-    def told(self, fault: FsrError) -> FsrError:
-        """An error that names members as people do."""
-        for name, member in self.spoken().items():
-            fault.what, fault.expected, fault.fix = (
-                re.sub(rf"\b{re.escape(name)}\b", lambda _, m=member: m, text)  # type: ignore[misc]
-                for text in (fault.what, fault.expected, fault.fix)
-            )
-        return fault
+
+def told(fault: ContractError, spoken: Mapping[str, str]) -> ContractError:
+    """An error that names members as people do."""
+
+    def said(text: str) -> str:
+        return re.sub(r"\b[A-Za-z_]\w*", lambda word: spoken.get(word[0], word[0]), text)
+
+    fault.what, fault.expected, fault.fix = said(fault.what), said(fault.expected), said(fault.fix)
+    return fault
 
 
 def members_of(file: KernelFile, entry: str) -> Members:
@@ -281,6 +280,9 @@ def _free(name: str, taken: set[str]) -> str:
 
 def argument_key(argument: Argument) -> str:
     """An argument as a key of ``[args]``."""
-    if not argument.member:
-        return argument.name
-    return argument.member if re.fullmatch(r"[\w.]+", argument.member) else f'"{argument.member}"'
+    return as_key(argument.member or argument.name)
+
+
+def as_key(name: str) -> str:
+    """A name with its members as TOML has it."""
+    return name if re.fullmatch(r"[\w.]+", name) else f'"{name}"'

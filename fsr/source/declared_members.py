@@ -31,8 +31,9 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A declaration. ``alignment``: stated, in bytes, else 1. ``constructors``: it has some, so that braces
-    mean those. ``assignable``: one is made without arguments, and its members can be assigned to. ``meanings``: what names stand for inside, template parameters and types of its own."""
+    """A declaration. ``alignment``: stated, in bytes, else 1. ``constructors``: it has some, so that braces mean those.
+    ``assignable``: one is made without arguments, and its members can be assigned to. ``meanings``: what names stand
+    for inside, template parameters and types of its own. ``base``: the one structure that it is derived from."""
 
     name: str
     members: tuple[Declaration, ...]
@@ -41,6 +42,7 @@ class Record:
     assignable: bool = True
     constant_calls: frozenset[str] = frozenset()
     meanings: Mapping[str, str] = field(default_factory=dict)
+    base: str = ""
 
     def meaning(self, type_: str) -> str:
         """A type with the names that have a meaning inside replaced."""
@@ -58,9 +60,7 @@ def members_of(tokens: Sequence[Token], name: str, given: Sequence[str]) -> Reco
         raise NotPlain(f"{name} is no structure")
     if tokens[start].text == "union":
         raise NotPlain(f"{name} is a union")
-    head = [t.text for t in tokens[start:brace]]
-    if ":" in head:
-        raise NotPlain(f"{name} is derived from another type")
+    base = _base(tokens[start:brace], name)
     close = close_of(tokens, brace)
     reading = _Body(name, private=tokens[start].text == "class", meanings=meanings)
     reading.read(tokens[brace + 1 : close])
@@ -68,7 +68,7 @@ def members_of(tokens: Sequence[Token], name: str, given: Sequence[str]) -> Reco
     assignable = reading.bare or not reading.constructors
     return Record(
         name, tuple(reading.members), alignment, reading.constructors, assignable and not reading.fixed,
-        frozenset(reading.constant), reading.meanings,
+        frozenset(reading.constant), reading.meanings, base,
     )  # fmt: skip
 
 
@@ -95,6 +95,19 @@ def _template(tokens: Sequence[Token], name: str, given: Sequence[str]) -> dict[
             raise NotPlain(f"{name} is given {len(given)} template arguments")
         bound[texts[equals - 1]] = given[at] if at < len(given) else spelt(part[equals + 1 :])
     return bound
+
+
+def _base(head: Sequence[Token], name: str) -> str:
+    """The type that a structure is derived from; '' for none."""
+    at = next((i for i, t in enumerate(head) if t.text == ":"), None)
+    if at is None:
+        return ""
+    parts = split_commas(head[at + 1 :])
+    words = [t for t in parts[0] if t.text != "public"]
+    private = head[0].text == "class" and len(words) == len(parts[0])
+    if len(parts) > 1 or private or {"virtual", "private", "protected"} & {t.text for t in words}:
+        raise NotPlain(f"{name} is derived from others, or not publicly")
+    return spelt(words)
 
 
 def _alignment(head: Sequence[Token], name: str) -> int:
@@ -191,7 +204,7 @@ class _Body:
             self.bare = self.bare or (not deleted and ("=" in own if own and own != ["void"] else True))
         elif name != self.name:
             stop = texts.index("{") if "{" in texts else len(texts)
-            (self.constant if "const" in texts[opening:stop] and texts[stop - 1] == "const" else self.changing).add(name)
+            (self.constant if opening < stop and texts[stop - 1] == "const" else self.changing).add(name)
 
     def _variables(self, part: Sequence[Token]) -> None:
         pieces = split_commas(list(part))

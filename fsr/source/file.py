@@ -23,11 +23,13 @@ from fsr.source.splice import splice
 @dataclass(frozen=True)
 class KernelFile:
     """One file and what it includes locally. ``include_dirs``: where else local includes are looked for.
-    ``defines``: macros that it is compiled under, ``NAME`` or ``NAME=VALUE``."""
+    ``defines``: macros that it is compiled under, ``NAME`` or ``NAME=VALUE``. ``members``: which a kernel takes of its
+    structures beside those that it uses, as another form of it does: its name, a parameter's number, the path."""
 
     source: SourceText
     include_dirs: tuple[Path, ...] = ()
     defines: tuple[str, ...] = ()
+    members: frozenset[tuple[str, int, str]] = frozenset()
 
     @classmethod
     def read(cls, path: Path | str, include_dirs: Sequence[Path] = (), defines: Sequence[str] = ()) -> KernelFile:
@@ -66,7 +68,7 @@ class KernelFile:
 
     @cached_property
     def _flattened(self) -> Flattened:
-        return flattened(with_given(self._expanded, self.defines))
+        return flattened(with_given(self._expanded, self.defines), self.members)
 
     @property
     def pieces(self) -> tuple[Piece, ...]:

@@ -65,6 +65,11 @@ class FlatKernel:
         return tuple(n for p in self.params for n in ([m.name for m in p.members] or [p.name]))
 
     @property
+    def taken(self) -> frozenset[tuple[str, int, str]]:
+        """The members that it is passed, as another form of it must take them."""
+        return frozenset((self.name, at, m.path) for at, p in enumerate(self.params) for m in p.members)
+
+    @property
     def measured(self) -> bool:
         """Whether it is known where each parameter lies."""
         return all(p.bytes for p in self.params)
@@ -84,8 +89,9 @@ class Flattened:
     refused: tuple[tuple[str, str, str], ...] = ()
 
 
-def flattened(pieces: tuple[Piece, ...]) -> Flattened:
-    """The pieces, with every kernel that takes structures reading as if it took their members."""
+def flattened(pieces: tuple[Piece, ...], wanted: frozenset[tuple[str, int, str]] = frozenset()) -> Flattened:
+    """The pieces, with every kernel that takes structures reading as if it took their members. ``wanted``: members that
+    are taken whether they are used or not: a kernel's name, the number of its parameter, and the path."""
     words = global_words(pieces)
     found, kernels, refused = list(pieces), list[FlatKernel](), list[tuple[str, str, str]]()
     for at, piece in enumerate(pieces):
@@ -95,7 +101,7 @@ def flattened(pieces: tuple[Piece, ...]) -> Flattened:
         if head is None or not (suspects := head.suspects()):
             continue
         try:
-            flat, kernel = _Flattening(pieces, piece, head).done(suspects)
+            flat, kernel = _Flattening(pieces, piece, head, wanted).done(suspects)
         except _Refused as why:
             refused.append((piece.qualified(), why.parameter, str(why)))
         else:
@@ -158,7 +164,7 @@ class _Head:
         found = []
         for at, part in enumerate(self.params):
             texts = [t.text for t in _declared(part)]
-            if len(texts) < 2 or {"*", "&", "[", "("} & set(texts):
+            if len(texts) < 2 or _declared(part)[-1].kind != "name" or {"*", "&", "[", "("} & set(texts):
                 continue
             type_ = " ".join(texts[:-1])
             dtype, lanes = resolve_dtype(type_)
@@ -168,8 +174,12 @@ class _Head:
 
 
 class _Flattening:
-    def __init__(self, pieces: Sequence[Piece], piece: Piece, head: _Head) -> None:
+    def __init__(
+        self, pieces: Sequence[Piece], piece: Piece, head: _Head, wanted: frozenset[tuple[str, int, str]]
+    ) -> None:
         self.pieces, self.piece, self.head = pieces, piece, head
+        bare = piece.item.names[-1]
+        self.wanted = {(at, path) for name, at, path in wanted if name.rpartition("::")[2] == bare}
         self.structures = Structures(pieces, piece.namespaces, head.open_types)
         self.taken = {t.text for t in head.tokens if t.kind == "name"} | {n for p in pieces for n in p.item.names}
         self.edits: list[tuple[int, int, str]] = []
@@ -182,7 +192,7 @@ class _Flattening:
             name = _declared(part)[-1].text
             found = FlatParameter(name, declared)
             if at in suspects:
-                found = self.parameter(part, name, declared) or found
+                found = self.parameter(part, name, at) or found
             size, alignment = (found.bytes, found.alignment) if found.members else self.plain(part)
             known = known and size > 0
             offset = -(-offset // max(1, alignment)) * max(1, alignment)
@@ -210,7 +220,7 @@ class _Flattening:
 
         return BY_DTYPE[dtype].bytes, BY_DTYPE[dtype].bytes
 
-    def parameter(self, part: Sequence[Token], name: str, declared: str) -> FlatParameter | None:
+    def parameter(self, part: Sequence[Token], name: str, at: int) -> FlatParameter | None:
         """A structure's members as parameters; None for what is another name of a number."""
         words = [t for t in _declared(part)[:-1] if t.text not in ("const", "__grid_constant__", "volatile")]
         type_ = " ".join(t.text for t in words) if "<" not in {t.text for t in words} else spelt(words)
@@ -221,19 +231,19 @@ class _Flattening:
             structure = self.structures.read(type_)
         except NotPlain as why:
             raise _Refused(name, str(why)) from None
-        leaves = {leaf.path: leaf for leaf in structure.leaves}
         uses = uses_of(self.pieces, self.head.tokens, self.head.body, name, type_, structure)
-        wanted = list(leaves.values()) if uses.whole else [leaf for leaf in leaves.values() if leaf.path in uses.read]
+        read = uses.read | {path for n, path in self.wanted if n == at}
+        wanted = [leaf for leaf in structure.leaves if uses.whole or leaf.path in read]
         used = bool(wanted)
         wanted = wanted or [structure.leaves[0]]
-        members = tuple(
-            FlatMember(self.fresh(f"{name}_{_as_word(leaf.path)}"), leaf.path, leaf.type, leaf.offset, leaf.pointer, used)
-            for leaf in wanted
-        )
-        self.rewrite(part, name, type_, structure, uses, members)
+        members = tuple(self.member(name, leaf, used) for leaf in wanted)
+        self.rewrite(part, uses, members)
+        if uses.whole:
+            self.first.append(_put_together(name, structure, members, uses))
         return FlatParameter(
-            name, declared, type_, members, tuple(leaves), 0, structure.bytes, structure.alignment
-        )
+            name, self.head.text[part[0].start : part[-1].end], type_, members,
+            tuple(leaf.path for leaf in structure.leaves), 0, structure.bytes, structure.alignment,
+        )  # fmt: skip
 
     def fresh(self, name: str) -> str:
         while name in self.taken:
@@ -241,22 +251,21 @@ class _Flattening:
         self.taken.add(name)
         return name
 
-    def rewrite(
-        self, part: Sequence[Token], name: str, type_: str, structure: Structure, uses: Uses, members: Sequence[FlatMember]
-    ) -> None:
+    def member(self, name: str, leaf: Leaf, used: bool) -> FlatMember:
+        own = self.fresh(f"{name}_{_as_word(leaf.path)}")
+        return FlatMember(own, leaf.path, leaf.type, leaf.offset, leaf.pointer, used)
+
+    def rewrite(self, part: Sequence[Token], uses: Uses, members: Sequence[FlatMember]) -> None:
         listed = ", ".join(f"{m.type}{'' if m.type.endswith('*') else ' '}{m.name}" for m in members)
         self.edits.append((part[0].start, part[-1].end, listed))
         by_path = {m.path: m.name for m in members}
         if not uses.all_through_it:
             self.edits += [(start, end, by_path[path]) for start, end, path in uses.places]
-        if uses.whole:
-            self.first.append(_put_together(name, type_, structure, members, uses))
 
 
-def _put_together(
-    name: str, type_: str, structure: Structure, members: Sequence[FlatMember], uses: Uses
-) -> str:  # fmt: skip
+def _put_together(name: str, structure: Structure, members: Sequence[FlatMember], uses: Uses) -> str:
     """The statement that makes a local structure of the members."""
+    type_ = structure.type
     if structure.initialiser:
         values = iter(m.name for m in members)
         made = re.sub("@", lambda _: next(values), structure.initialiser)

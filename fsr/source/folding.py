@@ -8,15 +8,17 @@ from collections.abc import Iterable, Sequence
 from fsr.records import Candidate, ParameterBlock, Plan
 from fsr.source.dynamic_shared import without_sizes
 from fsr.source.entry import function_name
-from fsr.source.flattening import FlatKernel, FlatParameter, edited
+from fsr.source.flattening import FlatKernel, FlatParameter
 from fsr.source.items import Item, flat, parameters_at, parse_items, strip_head
 from fsr.source.tokens import Token, close_of, renamed, split_commas, tokenize
 
 
 def folded(source: str, kernels: Iterable[FlatKernel], *, unchanged: bool = True, checked: bool = False) -> str:
-    """The kernels of a unit that still have the parameters that they were read with, with the original's. ``unchanged``:
-    those too whose text nobody touched. ``checked``: to be compiled: the compiler is asked whether members lie where they
-    are passed, and every line stays the line that it is."""
+    """The kernels of a unit that still have the parameters that they were read with, with the original's.
+
+    ``unchanged``: those too whose text nobody touched. ``checked``: to be compiled: the compiler is asked whether
+    members lie where they are passed, and every line stays the line that it is."""
+    apart = " " if checked else "\n    "
     for kernel in kernels:
         item = _found(source, kernel)
         if item is None:
@@ -26,7 +28,7 @@ def folded(source: str, kernels: Iterable[FlatKernel], *, unchanged: bool = True
             own = without_sizes(kernel.original) if unchanged else text
             opening = (_opening(own) or 0) if unchanged else 0
         else:
-            own, opening = _with_own_parameters(text, (item.body or 0) - item.start, kernel, " " if checked else "\n    ")
+            own, opening = _with_own_parameters(text, (item.body or 0) - item.start, kernel, apart)
         if checked and opening:
             own = own[:opening] + " " + " ".join(_asserted(kernel)) + own[opening:]
         source = source[: item.start] + own + source[item.end :]
@@ -106,8 +108,8 @@ def _opening(text: str) -> int | None:
 
 
 def _with_own_parameters(text: str, body: int, kernel: FlatKernel, apart: str) -> tuple[str, int]:
-    """The text with the original's parameters, and the place behind the brace of its body. ``apart``: what stands before
-    each statement that is put in."""
+    """The text with the original's parameters, and the place behind the brace of its body. ``apart``: what stands
+    before each statement that is put in."""
     listed = _parameters(text, body)
     named = {t.text for t in tokenize(text[body:]) if t.kind == "name"}
     declared, statements, at = list[str](), list[str](), 0
@@ -154,4 +156,5 @@ def _asserted(kernel: FlatKernel) -> Iterable[str]:
 def _asserted_of(param: FlatParameter) -> Iterable[str]:
     size = f"sizeof({param.type}) == {param.bytes} && alignof({param.type}) == {param.alignment}"
     places = [f"__builtin_offsetof({param.type}, {m.path}) == {m.offset - param.start}" for m in param.members]
-    yield f'static_assert({" && ".join([size, *places])}, "fsr: {param.type} has another layout than it was read with");'
+    wrong = f"fsr: {param.type} has another layout than it was read with"
+    yield f'static_assert({" && ".join([size, *places])}, "{wrong}");'

@@ -8,7 +8,16 @@ from typing import Protocol
 
 from fsr.records import Launch, Plan
 from fsr.source.entry import function_name
-from fsr.source.flattening import FlatKernel, FlatParameter
+from fsr.source.flattening import FlatKernel
+
+
+class MemberArgument(Protocol):
+    """The part of an argument that tells whether it is a member."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def member(self) -> str: ...
 
 
 class LaunchingStructures(Protocol):
@@ -18,6 +27,7 @@ class LaunchingStructures(Protocol):
     def plan(self) -> Plan: ...
     @property
     def structures(self) -> Sequence[FlatKernel]: ...
+    def passed(self) -> Sequence[MemberArgument]: ...
 
 
 @dataclass(slots=True)
@@ -60,25 +70,17 @@ class TakenStructures:
 
 
 def structures_of(contract: LaunchingStructures) -> TakenStructures:
-    """The structures that the original plan passes. A variable is called as the kernel's parameter is that takes it
-    first."""
+    """The structures that the original plan passes, under the contract's names."""
     found = TakenStructures(kernels={k.name.rpartition("::")[2]: k for k in contract.structures})
+    for argument in contract.passed():
+        if argument.member:
+            variable, _, path = argument.member.partition(".")
+            found.parts[argument.name] = variable, path
     for launch in contract.plan.launches:
-        kernel = found.kernels.get(function_name(launch.entry))
-        at = 0
+        kernel, at = found.kernels.get(function_name(launch.entry)), 0
         for param in kernel.params if kernel is not None else ():
-            args = launch.args[at : at + max(1, len(param.members))]
-            at += len(args)
-            if param.members:
-                _take(found, param, [a for a in args if isinstance(a, str)])
+            name = launch.args[at] if at < len(launch.args) else None
+            at += max(1, len(param.members))
+            if param.members and isinstance(name, str) and name in found.parts:
+                found.variables[found.parts[name][0]] = param.type
     return found
-
-
-def _take(found: TakenStructures, param: FlatParameter, args: Sequence[str]) -> None:
-    known = {found.parts[a][0] for a in args if a in found.parts}
-    variable = known.pop() if known else param.name
-    while not known and variable in found.variables and not set(args) & set(found.parts):
-        variable += "_"
-    found.variables.setdefault(variable, param.type)
-    for name, member in zip(args, param.members, strict=False):
-        found.parts.setdefault(name, (variable, member.path))

@@ -88,7 +88,14 @@ class Structures:
 
     def _of_record(self, type_: str, record: Record) -> Structure:
         leaves, parts, offset, alignment = list[Leaf](), list[str](), 0, record.alignment
-        braces, assignable = not record.constructors, record.assignable
+        braces, assignable = not (record.constructors or record.base), record.assignable
+        if record.base:
+            base = self.read(record.meaning(record.base))
+            if base.leaves[-1].offset + base.leaves[-1].bytes != base.bytes:
+                raise NotPlain(f"{record.name} is derived from {record.base}, which ends in bytes that nothing fills")
+            leaves += base.leaves
+            offset, alignment = base.bytes, max(alignment, base.alignment)
+            assignable = assignable and base.assignable
         for member in record.members:
             inner = self._of_member(member, record)
             alignment, offset = max(alignment, inner.alignment), _up(offset, inner.alignment)

@@ -113,7 +113,9 @@ class _Reading:
         one, two, three = (self._text(end + n) for n in (1, 2, 3))
         if one == "=" and two != "=":
             return True
-        if (one in _SETS and two == "=" and three != "=") or (one == two and one in ("+", "-") and self._joined(end + 1)):
+        if one in _SETS and two == "=" and three != "=":
+            return True
+        if one == two and one in ("+", "-") and self._joined(end + 1):
             return True
         if one == two and one in ("<", ">") and three == "=":
             return True
@@ -137,6 +139,7 @@ class _Reading:
 def _taken_to_be_changed(pieces: Sequence[Piece], type_: str) -> bool:
     """Whether a function takes such structures by a reference that is not const."""
     bare = re.escape(re.sub(r"<.*", "", type_).rpartition("::")[2])
-    taken = re.compile(rf"(?P<const>\bconst\s+)?(?:\bstruct\s+)?(?:\w+::)*\b{bare}\b(?:\s*<[^;{{}}()]*?>)?\s*(?P<east>\bconst\b)?\s*&")
+    named = rf"(?:\bstruct\s+)?(?:\w+::)*\b{bare}\b(?:\s*<[^;{{}}()]*?>)?"
+    taken = re.compile(rf"(?P<const>\bconst\s+)?{named}\s*(?P<east>\bconst\b)?\s*&")
     functions = (p for p in pieces if p.item.kind in ("function", "prototype", "record"))
     return any(not (m["const"] or m["east"]) for p in functions for m in taken.finditer(p.text))
