@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -228,7 +229,12 @@ class _Body:
             self.fixed = self.fixed or "const" in texts[texts.index("*") if "*" in texts[:bracket] else 0 : bracket]
             if base is None:
                 base = " ".join(_spelt_words(words[: stars[0]] if stars else words[:-1]))
-            self.members.append(Declaration(words[-1].text, base, len(stars), _extents(piece[bracket:stop])))
+            extents = tuple(self.meant(text) for text in _extents(piece[bracket:stop]))
+            self.members.append(Declaration(words[-1].text, base, len(stars), extents))
+
+    def meant(self, extent: str) -> str:
+        """An extent with template parameters as their arguments."""
+        return re.sub(r"[A-Za-z_]\w*", lambda word: self.meanings.get(word[0], word[0]), extent)
 
 
 def _attribute(texts: Sequence[str], at: int) -> bool:
