@@ -200,10 +200,24 @@ def _entries(
         if spec is not None:
             entries[name], places[name] = spec, ("args", variable.name, *keys)
         elif not member.used:
-            entries[name] = {"null": True} if member.pointer else {"value": 0}
+            entries[name] = _any(member)
         elif path.rpartition(".")[2] in sizes and not member.pointer:
             entries[name] = {"value": path.rpartition(".")[2]}
     return entries, places  # of others the reader of arguments says that they are missing
+
+
+def _any(member: FlatMember) -> dict[str, Any]:
+    """What is said of a member that stands for a structure of which nothing is used: a number of any value, since a
+    launcher goes to the original where an argument is not as it is said to be."""
+    if member.pointer:
+        return {"null": True}
+    dtype = member.dtype or ""
+    if "int" not in dtype:
+        return {"low": 0, "high": 1} if dtype == "bool" else {}
+    bits = int(dtype.partition("int")[2])
+    if dtype.startswith("u"):
+        return {"low": 0, "high": f"2 ** {bits} - 1"}
+    return {"low": f"0 - 2 ** {bits - 1}", "high": f"2 ** {bits - 1} - 1"}
 
 
 def _said(told: Any, path: str, known: Sequence[str]) -> tuple[Any, tuple[str, ...]]:

@@ -32,6 +32,7 @@ class FlatMember:
     type: str
     offset: int
     pointer: bool
+    dtype: str | None = None
     used: bool = True
 
 
@@ -235,7 +236,7 @@ class _Flattening:
         read = uses.read | {path for n, path in self.wanted if n == at}
         wanted = [leaf for leaf in structure.leaves if uses.whole or leaf.path in read]
         used = bool(wanted)
-        wanted = wanted or [structure.leaves[0]]
+        wanted = wanted or [next((leaf for leaf in structure.leaves if not leaf.pointer), structure.leaves[0])]
         members = tuple(self.member(name, leaf, used) for leaf in wanted)
         self.rewrite(part, uses, members)
         if uses.whole:
@@ -253,7 +254,7 @@ class _Flattening:
 
     def member(self, name: str, leaf: Leaf, used: bool) -> FlatMember:
         own = self.fresh(f"{name}_{_as_word(leaf.path)}")
-        return FlatMember(own, leaf.path, leaf.type, leaf.offset, leaf.pointer, used)
+        return FlatMember(own, leaf.path, leaf.type, leaf.offset, leaf.pointer, leaf.dtype, used)
 
     def rewrite(self, part: Sequence[Token], uses: Uses, members: Sequence[FlatMember]) -> None:
         listed = ", ".join(f"{m.type}{'' if m.type.endswith('*') else ' '}{m.name}" for m in members)

@@ -39,6 +39,9 @@ def uses_of(
             found.use(at)
     macros = (read_define(p.text) for p in pieces if p.item.kind == "define" and name in p.item.uses)
     found.hidden = found.hidden or any(m is not None and name not in (m.params or ()) for m in macros)
+    named = {t.text for t in tokens[body:] if t.kind == "name"}
+    pasting = (p for p in pieces if p.item.kind == "define" and "##" in p.text and set(p.item.names) & named)
+    found.hidden = found.hidden or any(pasting)
     whole = found.whole or found.hidden
     changed = found.written or found.shadowed or found.hidden or _taken_to_be_changed(pieces, type_)
     if whole and not structure.initialiser:

@@ -54,7 +54,8 @@ def test_members_have_entries_and_sizes_need_none() -> None:
     "args",
     [
         '[args.g]\nscale = {low = 0, high = 2}\nw = {value = 2}\nin = {shape = ["ny", "nx"]}\n'
-        'out = {role = "out", shape = ["ny", "nx"]}\n[args.shift]\ny = {low = -2, high = 3}\nz = {low = -3, high = 3}\n',
+        'out = {role = "out", shape = ["ny", "nx"]}\n'
+        "[args.shift]\ny = {low = -2, high = 3}\nz = {low = -3, high = 3}\n",
         '[args]\n"g.scale" = {low = 0, high = 2}\n"g.w[1]" = {value = 2}\n"g.in" = {shape = ["ny", "nx"]}\n'
         '"g.out" = {role = "out", shape = ["ny", "nx"]}\n"shift.y" = {low = -2, high = 3}\n'
         '"shift.z" = {low = -3, high = 3}\ng.nx = {value = "nx"}\ng.user = {null = true}\n',
@@ -74,7 +75,8 @@ def test_what_is_shown_says_the_same() -> None:
 def test_nothing_is_needed_where_the_code_says_it(tmp_path: Path) -> None:
     (tmp_path / "k.cu").write_text(
         "struct P { int n; float a; const float *x; float *y; };\n"
-        "__global__ void k(P p) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < p.n) p.y[i] = p.a * p.x[i]; }\n"
+        "__global__ void k(P p)\n{\n    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "    if (i < p.n) p.y[i] = p.a * p.x[i];\n}\n"
     )
     contract = load_contract(tmp_path / "k.cu")
     assert {a.member: a.shape for a in contract.buffers()} == {"p.x": ("p_n",), "p.y": ("p_n",)}
@@ -86,6 +88,13 @@ def test_a_draft_lists_the_members() -> None:
         load_contract(KernelFile.from_text("struct P { int q; float *y; };\n"
                                            "__global__ void k(P p) { p.y[threadIdx.x] = p.q; }\n"))  # fmt: skip
     assert 'p.q = {value = "?"}' in told.value.expected
+
+
+def test_a_structure_of_which_nothing_is_used_needs_no_entry() -> None:
+    kernel = "struct Box { float *h; int n; };\n__global__ void k(Box box, float *y) { y[threadIdx.x] = 1; }\n"
+    args = '[args]\ny = {role = "out", shape = ["m"]}\n'
+    contract = load(f"[sizes]\nm = 8\n{args}[launch]\ngrid = 1\nblock = 8\n", kernel)
+    assert (contract.args[0].member, contract.args[0].constraints.high) == ("box.n", "2 ** 31 - 1")
 
 
 PLAN = """struct P { int n; float *x; float *y; int m; };

@@ -94,12 +94,12 @@ def test_what_cannot_be_taken_apart(declared: str, says: str) -> None:
     [
         "f(&p.width);", "p.width++; y[0] = g(p);", "Matrix &q = p; q.width = 1; y[0] = p.width;",
         "set(p); y[0] = p.width;", "{ Matrix p = g2(); y[1] = p.width; } y[0] = g(p);", "p = g2(); y[0] = p.width;",
-        "y[0] = W(1); y[1] = p.width;", "change(&p); y[0] = p.width;",
+        "y[0] = W(1); y[1] = p.width;", "y[0] = PASTE(p); y[1] = p.width;", "change(&p); y[0] = p.width;",
     ],
 )  # fmt: skip
 def test_what_may_change_is_read_from_the_structure(use: str) -> None:
     """A member that something could change behind its parameter's back is never read from the parameter."""
-    given = "#define W(i) (p.width + (i))\n__device__ void set(Matrix &m) { m.width = 2; }\n"
+    given = "#define W(i) (p.width + (i))\n#define PASTE(x) x##_of\n__device__ void set(Matrix &m) { m.width = 2; }\n"
     found = flat(MATRIX + given + f"__global__ void k(Matrix p, float *y) {{ {use} }}")
     text = body(found.flat)
     assert text == f"Matrix p = {{p_width, p_height, p_elements}}; {use}"
@@ -189,7 +189,8 @@ def test_what_nobody_touched_is_the_original() -> None:
 
 def test_a_changed_kernel_takes_the_structure_again() -> None:
     kernel = flat(MATRIX + KERNEL)
-    text = "__global__ void k(int p_width, const float *__restrict__ p_elements, float *y) { float p = p_width; y[0] = p; }"
+    head = "__global__ void k(int p_width, const float *__restrict__ p_elements, float *y)"
+    text = head + " { float p = p_width; y[0] = p; }"
     assert folded(text, [kernel]) == (
         "__global__ void k(Matrix p_, float *y) {\n    int p_width = p_.width; float p = p_width; y[0] = p; }"
     )
