@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fsr.features.schema import Features
@@ -145,11 +145,28 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True)
+class ParameterBlock:
+    """Where the arguments of a launch lie among the parameters of a kernel that takes structures, whose members are
+    arguments of their own. ``offsets``: of each argument, in bytes from the first parameter. ``parameters``: start and
+    bytes of each parameter."""
+
+    offsets: tuple[int, ...]
+    parameters: tuple[tuple[int, int], ...]
+
+    def packed(self, arguments: Sequence[bytes]) -> bytes:
+        """All parameters, each argument in its place; what none fills is 0."""
+        block = bytearray(max(start + size for start, size in self.parameters))
+        for offset, raw in zip(self.offsets, arguments, strict=True):
+            block[offset : offset + len(raw)] = raw
+        return bytes(block)
+
+
+@dataclass(frozen=True, slots=True)
 class Image:
     """A binary: ``kind`` 'cubin' (data is the cubin) or 'host' (a shared object for the host device).
 
     ``symbols`` maps each entry expression of the plan to its lowered symbol; ``resources`` is keyed by entry
-    expression too.
+    expression too; ``blocks`` too, of those kernels that take structures.
     """
 
     kind: str
@@ -160,6 +177,7 @@ class Image:
     log: str = ""
     compile_s: float = 0.0
     instrumented: bool = False
+    blocks: Mapping[str, ParameterBlock] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

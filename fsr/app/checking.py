@@ -74,6 +74,7 @@ def load_candidate(path: Path, kernel: Kernel) -> Candidate:
 def _read(path: Path, kernel: Kernel) -> tuple[Candidate, bool]:
     """The candidate, and whether it says its launch itself."""
     file = KernelFile.read(path, kernel.file.include_dirs, kernel.file.defines)
+    file = replace(file, members=frozenset(m for k in kernel.contract.structures for m in k.taken))
     own = stored_plan(path, kernel.contract) or stated_plan(file.text, kernel.contract, str(path))
     own = own or _contracted_plan(path, file, kernel)
     plan = own or kernel.baseline.plan

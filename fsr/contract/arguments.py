@@ -62,8 +62,8 @@ def arguments_of(
     for name in names:
         taken = known.get(name)
         if taken is not None and is_structure(taken) and "dtype" not in (table.get(name) or {}):
-            kernel = next(one.kernel for one in signatures.values() if taken in one.params)
-            raise refused(kernel, taken, top.raw.where("args", name))
+            kernel = next(one for one in signatures.values() if taken in one.params)
+            raise refused(kernel.kernel, taken, top.raw.where("args", name), why=kernel.why_whole(taken.name))
     size_names = {s.name for s in sizes}
     return tuple(_arg(top, name, table.get(name), known.get(name), size_names, seen) for name in names)
 

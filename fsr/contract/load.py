@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from fsr.contract.build import build, stated_defines, stated_folders
+from fsr.contract.members import members_of, told, with_members
 from fsr.contract.model import Contract
 from fsr.contract.read import read_contract
 from fsr.contract.validate import validate
+from fsr.errors import ContractError
 from fsr.given import latest
 from fsr.source.file import KernelFile
 
@@ -48,8 +50,16 @@ def loaded(file: KernelFile, entry: str | None = None) -> tuple[KernelFile, Cont
         from fsr.contract.infer.infer import infer  # needs the parser, which costs 40 ms
 
         contract, where = infer(file, entry), None
+        contract = members_of(file, contract.entry).named(contract)
     else:
-        contract, where = build(raw, file, entry), raw.where
+        raw, members = with_members(raw, file, entry)
+        try:
+            contract, where = members.named(build(raw, file, entry)), raw.where
+        except ContractError as fault:
+            raise told(fault, members.spoken()) from None
     flags = (*(f"-D{text}" for text in defines), *contract.plan.flags)
     contract = replace(contract, include_dirs=names, plan=replace(contract.plan, flags=flags))
-    return file, validate(contract, where)
+    try:
+        return file, validate(contract, where)
+    except ContractError as fault:
+        raise told(fault, {a.name: a.member for a in contract.args if a.member}) from None

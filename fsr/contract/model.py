@@ -9,6 +9,7 @@ from fsr.errors import ContractError
 from fsr.expressions import Number, evaluate, evaluate_int, names
 from fsr.hardware.limits import MAX_REPEATS
 from fsr.records import NULL, NULL_POINTER, STEP, ConcreteLaunch, Dim3, Launch, Plan, Role, ScalarValue
+from fsr.source.flattening import FlatKernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ class Argument:
     shape: size expressions, outermost first, row-major; () for scalars. value: for a scalar, a size expression or
     number; None means drawn from the constraints per case. alignment: bytes that every caller promises for the pointer
     (at least the element size). symbol: for what is no parameter but a ``__constant__`` variable that host code fills
-    before it launches, its name; '' for a parameter.
+    before it launches, its name; '' for a parameter. member: of a structure that is passed by value, ``p.width``; the
+    name is then that of the parameter which stands for it (fsr.source.flattening).
     """
 
     name: str
@@ -77,6 +79,7 @@ class Argument:
     alignment: int = 0
     constraints: Constraints = Constraints()
     symbol: str = ""
+    member: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,8 @@ class Contract:
 
     ``aliasing``: groups of argument names that may share memory; () means none do (restrict is sound).
     ``reference``: None for the kernel itself, or "module.py:function" beside the file. ``include_dirs``: where includes
-    of the file are searched, from its folder; macros that it is compiled under are flags of the plan.
+    of the file are searched, from its folder; macros that it is compiled under are flags of the plan. ``structures``:
+    the launched kernels that take structures by value.
     """
 
     entry: str
@@ -122,6 +126,7 @@ class Contract:
     aliasing: tuple[tuple[str, ...], ...] = ()
     origin: Origin = Origin("inferred", "")
     include_dirs: tuple[str, ...] = ()
+    structures: tuple[FlatKernel, ...] = ()
 
     @property
     def defines(self) -> tuple[str, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 from fsr.contract.draft import Draft, dimensions, inline, listed, number_or_text, quoted
+from fsr.contract.members import argument_key
 from fsr.contract.model import Argument, Contract, Size
 from fsr.contract.read import block_range
 from fsr.records import Launch, Role, ScalarArgument
+from fsr.source.launched_structures import TakenStructures, structures_of
 
 
 def contract_toml(contract: Contract) -> str:
@@ -55,11 +57,12 @@ def _draft(contract: Contract) -> Draft:
         if texts:
             draft.top.append((key, "[" + ", ".join(quoted(text) for text in texts) + "]"))
     draft.sizes = [(s.name, size_row(s)) for s in contract.sizes]
-    draft.args = [(a.name, argument_row(a)) for a in contract.args]
+    draft.args = [(argument_key(a), argument_row(a)) for a in contract.args]
     plain = tuple(a.name for a in contract.passed())
     launches = contract.plan.launches
     draft.is_plan = len(launches) != 1 or launches[0].args != plain or launches[0].entry != contract.entry
-    draft.launches = [launch_rows(one, draft.is_plan) for one in launches]
+    taken = structures_of(contract)
+    draft.launches = [launch_rows(one, draft.is_plan, taken) for one in launches]
     for scratch in contract.plan.scratch:
         rows = [("dtype", quoted(scratch.dtype)), ("count", number_or_text(scratch.count))]
         draft.scratch.append((scratch.name, inline([*rows, ("zeroed", "true")] if scratch.zeroed else rows)))
@@ -105,8 +108,8 @@ def argument_row(argument: Argument) -> str:
     return inline(rows)
 
 
-def launch_rows(launch: Launch, is_plan: bool) -> list[tuple[str, str]]:
-    """The lines of one [launch] or [[launch]]."""
+def launch_rows(launch: Launch, is_plan: bool, taken: TakenStructures | None = None) -> list[tuple[str, str]]:
+    """The lines of one [launch] or [[launch]]. ``taken``: the structures that its kernel may take."""
     rows = [("entry", quoted(launch.entry))] if is_plan else []
     rows += [("grid", dimensions(launch.grid)), ("block", dimensions(launch.block))]
     if launch.shared_bytes != "0":
@@ -114,7 +117,10 @@ def launch_rows(launch: Launch, is_plan: bool) -> list[tuple[str, str]]:
     if launch.repeated:
         rows.append(("repeat", number_or_text(launch.repeat)))
     if is_plan:
-        rows.append(("args", "[" + ", ".join(_plan_argument(a) for a in launch.args) + "]"))
+        args = [_plan_argument(a) for a in launch.args]
+        if taken is not None:
+            args = [quoted(a) if a in taken.variables else a for a in taken.passed(launch, args)]
+        rows.append(("args", "[" + ", ".join(args) + "]"))
     return rows
 
 

@@ -14,8 +14,9 @@ from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.guard.check import guard
 from fsr.guard.settled import settled_pair
 from fsr.prediction.locals import with_locals_told
-from fsr.records import Candidate, CompileFailure, Fault, Resources
+from fsr.records import Candidate, CompileFailure, Fault, ParameterBlock, Resources
 from fsr.source.file import KernelFile
+from fsr.source.folding import as_handed_out, blocks_of, folded
 
 COMPILE_TIMEOUT_S = 60.0
 
@@ -36,7 +37,7 @@ def build(spec: SessionSpec, candidate: Candidate) -> Binaries | CompileFailure 
 
     For the host device the target's compiler runs too, where it is installed: what it refuses is refused, and
     its registers, spills and shared memory feed the prediction."""
-    started = time.monotonic()
+    started, given = time.monotonic(), candidate
     if candidate != spec.baseline:
         refused = guard(candidate, spec.baseline, spec.target)
         if refused is not None:
@@ -44,6 +45,7 @@ def build(spec: SessionSpec, candidate: Candidate) -> Binaries | CompileFailure 
     candidate = settled(spec, candidate)
     if why := _unfit(spec, candidate):
         return CompileFailure(f"the launch does not fit its kernel: {why}")
+    candidate, blocks = as_given_out(spec, given, candidate)
     resources: Mapping[str, Resources] = {}
     if spec.predicted:
         checked = _target_resources(spec, candidate)
@@ -54,8 +56,24 @@ def build(spec: SessionSpec, candidate: Candidate) -> Binaries | CompileFailure 
     image = run_toolchain(spec).compile(told, instrumented=spec.backend.records, timeout_s=COMPILE_TIMEOUT_S)
     if isinstance(image, CompileFailure):
         return image
+    image = replace(image, blocks=blocks)
     seconds = time.monotonic() - started
     return Binaries(replace(image, log=image.log[-2000:]), resources or image.resources, seconds)
+
+
+def as_given_out(
+    spec: SessionSpec, candidate: Candidate, settled_: Candidate
+) -> tuple[Candidate, Mapping[str, ParameterBlock]]:
+    """What is compiled of a candidate whose kernels take structures, and where launches pass the members: with the
+    parameters that it is handed out with, so that what is tested and timed is what its user gets."""
+    contract = spec.contract
+    kernels = as_handed_out(candidate, contract.plan, contract.entry, contract.structures)
+    if not kernels:
+        return settled_, {}
+    text = folded(candidate.source, kernels, checked=True)
+    whole = settled(replace(spec, baseline=replace(spec.baseline, source=folded(spec.baseline.source, kernels))),
+                    replace(candidate, source=text))  # fmt: skip
+    return whole, blocks_of(candidate.plan, kernels)
 
 
 def _unfit(spec: SessionSpec, candidate: Candidate) -> str:

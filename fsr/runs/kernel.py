@@ -69,6 +69,7 @@ class Kernel:
         data = to_json(self.contract)
         assert isinstance(data, dict)
         data.pop("origin")
+        data.pop("structures")  # what the file itself says, whose digest is beside this one
         data["args"] = [_told(a) for a in self.contract.args]
         if not data["include_dirs"]:
             data.pop("include_dirs")
@@ -82,7 +83,7 @@ def _told(argument: Argument) -> dict[str, Json]:
     rules = found["constraints"]
     assert isinstance(rules, dict)
     found["constraints"] = {k: v for k, v in rules.items() if k not in ("lows", "highs", "offsets") or v}
-    return {k: v for k, v in found.items() if k != "symbol" or v}
+    return {k: v for k, v in found.items() if k not in ("symbol", "member") or v}
 
 
 def load_kernel(

@@ -14,6 +14,8 @@ from fsr.contract.show import with_block
 from fsr.errors import StorageError, UsageError
 from fsr.records import Candidate, Json, Plan
 from fsr.runs.kernel import Kernel
+from fsr.source.folding import as_handed_out, folded
+from fsr.source.launched_structures import structures_of
 from fsr.source.launcher import launcher_header
 from fsr.source.output import render_output
 from fsr.source.parse import parse_kernels
@@ -59,9 +61,13 @@ def same_launch(kernel: Kernel, candidate: Candidate) -> bool:
 def published(kernel: Kernel, candidate: Candidate) -> Candidate:
     """The candidate as it is handed out. When its launch differs from the original's, its kernel gets a name of its
     own (``softmax_fsr``) and the original stays in the file: a call site that nobody changed then runs the original,
-    where the new kernel under the old launch would compute something else without a word."""
+    where the new kernel under the old launch would compute something else without a word. So it does when it takes
+    members of structures, and cannot have the structures again."""
     if same_launch(kernel, candidate):
-        return candidate
+        structures = kernel.contract.structures
+        handed = as_handed_out(candidate, kernel.contract.plan, kernel.contract.entry, structures)
+        if len(handed) == len(structures):
+            return candidate
     old = kernel.unit.kernel.rpartition("::")[2]
     new = f"{old}_fsr"
     while re.search(rf"\b{new}\b", kernel.file.text) or re.search(rf"\b{new}\b", candidate.source):
@@ -80,10 +86,14 @@ def render_files(kernel: Kernel, candidate: Candidate, evidence: Mapping[str, Js
 
     ``candidate``: as :func:`published` gives it."""
     suffix = kernel.file.path.suffix or ".cu"
-    text = render_output(kernel.file, kernel.unit, candidate, dict(evidence))
-    if not same_launch(kernel, candidate) and kernel.contract.origin.kind == "block":
+    spliced = folded(candidate.source, kernel.contract.structures, unchanged=False)
+    taken = structures_of(kernel.contract)
+    text = render_output(kernel.file, kernel.unit, replace(candidate, source=spliced), dict(evidence), taken)
+    alone = len({k.name for k in kernel.contract.structures} - {kernel.unit.kernel}) == 0
+    if not same_launch(kernel, candidate) and kernel.contract.origin.kind == "block" and alone:
         entry = candidate.plan.launches[0].entry  # the block in the file names the old kernel and its launch
-        text = with_block(text, replace(kernel.contract, entry=entry, plan=candidate.plan))
+        own = tuple(replace(a, member="") for a in kernel.contract.args)  # of structures it takes the members
+        text = with_block(text, replace(kernel.contract, entry=entry, plan=candidate.plan, args=own, structures=()))
     files = {f"{stem}{suffix}": text}
     if not same_launch(kernel, candidate):
         forms = {**parse_kernels(kernel.baseline.source), **parse_kernels(candidate.source)}

@@ -12,6 +12,7 @@ from pathlib import Path
 from fsr.errors import SourceError
 from fsr.source.cut import DeviceUnit, cut
 from fsr.source.entry import bare_name, spelt_out
+from fsr.source.flattening import FlatKernel, Flattened, flattened, with_members_passed
 from fsr.source.given import with_given
 from fsr.source.launches import HostLaunch, find_launches
 from fsr.source.macros import macros
@@ -22,11 +23,13 @@ from fsr.source.splice import splice
 @dataclass(frozen=True)
 class KernelFile:
     """One file and what it includes locally. ``include_dirs``: where else local includes are looked for.
-    ``defines``: macros that it is compiled under, ``NAME`` or ``NAME=VALUE``."""
+    ``defines``: macros that it is compiled under, ``NAME`` or ``NAME=VALUE``. ``members``: which a kernel takes of its
+    structures beside those that it uses, as another form of it does: its name, a parameter's number, the path."""
 
     source: SourceText
     include_dirs: tuple[Path, ...] = ()
     defines: tuple[str, ...] = ()
+    members: frozenset[tuple[str, int, str]] = frozenset()
 
     @classmethod
     def read(cls, path: Path | str, include_dirs: Sequence[Path] = (), defines: Sequence[str] = ()) -> KernelFile:
@@ -60,18 +63,33 @@ class KernelFile:
         return text.encode("utf-8", "surrogateescape")
 
     @cached_property
-    def _flat(self) -> tuple[Piece, ...]:
+    def _expanded(self) -> tuple[Piece, ...]:
         return flatten(self.source, self.include_dirs)
 
     @cached_property
+    def _flattened(self) -> Flattened:
+        return flattened(with_given(self._expanded, self.defines), self.members)
+
+    @property
     def pieces(self) -> tuple[Piece, ...]:
-        """All top-level items, local includes expanded, branches left out that the macros given rule out."""
-        return with_given(self._flat, self.defines)
+        """All top-level items, local includes expanded, branches left out that the macros given rule out; kernels that
+        take structures by value read as if they took their members."""
+        return self._flattened.pieces
+
+    def flat_kernel(self, entry: str) -> FlatKernel | None:
+        """How a kernel that takes structures by value is read; None for any other. Raises SourceError for none."""
+        name = self.find(entry).qualified()
+        return next((k for k in self._flattened.kernels if k.name == name), None)
+
+    def why_not_flat(self, kernel: str, param: str) -> str:
+        """Why a structure that a kernel takes is not taken apart, in words; '' where nothing is known of that."""
+        found = (why for k, p, why in self._flattened.refused if k == kernel and p == param)
+        return next(found, "")
 
     @cached_property
     def included(self) -> frozenset[Path]:
         """The local files that it includes, whatever is defined."""
-        return frozenset(p.source.path for p in self._flat) - {self.path}
+        return frozenset(p.source.path for p in self._expanded) - {self.path}
 
     @cached_property
     def kernel_pieces(self) -> tuple[Piece, ...]:
@@ -86,8 +104,9 @@ class KernelFile:
 
     @cached_property
     def launches(self) -> tuple[HostLaunch, ...]:
-        """Every ``k<<<grid, block, ...>>>(...)`` in the file itself."""
-        return find_launches(self.source)
+        """Every ``k<<<grid, block, ...>>>(...)`` in the file itself, of structures their members passed."""
+        found = find_launches(self.source)
+        return with_members_passed(found, self._flattened.kernels)
 
     def find(self, entry: str) -> Piece:
         """The definition that an entry expression (``k``, ``ns::k<256>``) names.

@@ -11,7 +11,9 @@ from fsr.hardware.c_types import BY_DTYPE
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import NULL, STEP, Launch, Plan, Role, Scratch
 from fsr.source.entry import function_name, template_arguments
+from fsr.source.flattening import FlatKernel
 from fsr.source.form import KernelForm
+from fsr.source.launched_structures import TakenStructures, structures_of
 from fsr.source.promises import PromisedArgument, Promises, conditions, in_c
 
 
@@ -22,6 +24,8 @@ class LaunchedContract(Promises, Protocol):
     def entry(self) -> str: ...
     @property
     def plan(self) -> Plan: ...
+    @property
+    def structures(self) -> Sequence[FlatKernel]: ...
 
 
 Forms = Mapping[str, KernelForm]
@@ -41,18 +45,20 @@ def launcher_header(name: str, contract: LaunchedContract, plan: Plan, forms: Fo
     wanted = sorted(used_sizes - set(known))
     forms = forms or {}
     types = {a.name: _own_type(a, contract.plan, forms) or _c_type(a) for a in contract.passed()}
-    parameters = [f"{types[a.name]}{'' if types[a.name].endswith('*') else ' '}{a.name}" for a in contract.passed()]
+    taken = structures_of(contract)
+    parameters = [text for a in contract.passed() if (text := taken.parameter(a.name, types[a.name]))]
     parameters += [f"long long {size}" for size in wanted]
     promised = conditions(contract, known | dict.fromkeys(wanted, ""))
     needed = used_sizes | {size for size in known if any(f"{size}_size" in text for text in promised)}
-    body = [f"    const long long {size}_size = {source};" for size, source in known.items() if size in needed]
+    body = [f"    {line}" for line in taken.members(types)]
+    body += [f"    const long long {size}_size = {source};" for size, source in known.items() if size in needed]
     body += [f"    const long long {size}_size = {size};" for size in wanted]
     body += ["    cudaError_t status = cudaSuccess;"]
     if promised:
-        original = [f"    {line}" for line in _carried_out(contract.plan, types, forms)]
+        original = [f"    {line}" for line in _carried_out(contract.plan, types, forms, taken)]
         body += ["    const bool promised = " + "\n        && ".join(promised) + ";"]
         body += ["    if (!promised) {", *original, "        return status;", "    }"]
-    body += _carried_out(plan, types, forms)
+    body += _carried_out(plan, types, forms, taken)
     used = {a.dtype for a in contract.passed()} | {s.dtype for s in (*plan.scratch, *contract.plan.scratch)}
     headers = ["cuda_runtime.h", *sorted(BY_DTYPE[d].header for d in used if BY_DTYPE[d].header)]
     return "\n".join(
@@ -71,12 +77,13 @@ def launcher_header(name: str, contract: LaunchedContract, plan: Plan, forms: Fo
     )
 
 
-def _carried_out(plan: Plan, types: Mapping[str, str], forms: Forms) -> list[str]:
+def _carried_out(plan: Plan, types: Mapping[str, str], forms: Forms, taken: TakenStructures) -> list[str]:
     """The statements that run a plan and leave what happened in ``status``. ``types``: of the arguments."""
     lines = [line for scratch in plan.scratch for line in _allocation(scratch)]
     made = {s.name: f"{BY_DTYPE[s.dtype].spelling} *" for s in plan.scratch if s.name not in types}
     for launch in plan.launches:
-        lines += _launch(launch, list(_passed(launch, {**types, **made}, made, forms)))
+        passed = list(_passed(launch, {**types, **made}, made, forms))
+        lines += _launch(launch, taken.passed(launch, passed))
     for scratch in reversed(plan.scratch):
         lines.append(f"    if ({scratch.name}_buffer != nullptr) {{")
         lines.append(f"        const cudaError_t freed = cudaFreeAsync({scratch.name}_buffer, stream);")

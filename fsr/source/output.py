@@ -9,26 +9,33 @@ from typing import Any
 from fsr.records import Candidate, Json, Launch
 from fsr.source.cut import DeviceUnit
 from fsr.source.file import KernelFile
+from fsr.source.launched_structures import TakenStructures
 from fsr.source.launcher import launcher_name
 
 _WIDTH = 110
 
 
-def render_output(file: KernelFile, unit: DeviceUnit, candidate: Candidate, evidence: Mapping[str, Json]) -> str:
+def render_output(
+    file: KernelFile, unit: DeviceUnit, candidate: Candidate, evidence: Mapping[str, Json],
+    taken: TakenStructures | None = None,
+) -> str:  # fmt: skip
     """The original file with the winner spliced in, under a header comment.
 
     The header says what is replaced, for which hardware, how much faster (with its interval and whether measured
     or predicted), how it was tested and which launch it needs. ``evidence`` is the object that ``fsr refine
-    --json`` prints; what it does not hold is left out. Encode with :meth:`KernelFile.encode`.
+    --json`` prints; what it does not hold is left out. ``taken``: the structures that kernels take. Encode with
+    :meth:`KernelFile.encode`.
     """
     text = file.splice(unit, candidate.source)
     newline = "\r\n" if "\r\n" in file.text else "\n"
-    header = newline.join(_header(file, unit, candidate, evidence)) + newline
+    header = newline.join(_header(file, unit, candidate, evidence, taken or TakenStructures())) + newline
     mark, text = ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
     return mark + header + text
 
 
-def _header(file: KernelFile, unit: DeviceUnit, candidate: Candidate, evidence: Mapping[str, Any]) -> list[str]:
+def _header(
+    file: KernelFile, unit: DeviceUnit, candidate: Candidate, evidence: Mapping[str, Any], taken: TakenStructures
+) -> list[str]:  # fmt: skip
     lines = [f"{unit.entry} of {file.path.name}, refined by fsr."]
     lines += [f"Hardware: {_hardware(evidence)}."] if evidence.get("device") else []
     speed = _speed(evidence)
@@ -36,7 +43,7 @@ def _header(file: KernelFile, unit: DeviceUnit, candidate: Candidate, evidence: 
     lines += [_tests(evidence)] if evidence.get("tests") else []
     if candidate.actions:
         lines.append("Changed by: " + ", ".join(candidate.actions) + ".")
-    lines += ["Launch: " + launch_text(launch) + "." for launch in candidate.plan.launches]
+    lines += ["Launch: " + launch_text(launch, taken) + "." for launch in candidate.plan.launches]
     for scratch in candidate.plan.scratch:
         cleared = ", cleared before each run" if scratch.zeroed else ""
         lines.append(f"Scratch: {scratch.name}, {scratch.count} x {scratch.dtype}{cleared}.")
@@ -48,13 +55,14 @@ def _header(file: KernelFile, unit: DeviceUnit, candidate: Candidate, evidence: 
     return [part for line in lines for part in _wrapped(line)] + ["//"]
 
 
-def launch_text(launch: Launch) -> str:
+def launch_text(launch: Launch, taken: TakenStructures | None = None) -> str:
     """One launch as CUDA developers write it: ``k<<<ceil_div(n, 256), 256>>>``."""
     parts = [_dimensions(launch.grid), _dimensions(launch.block)]
     if launch.shared_bytes != "0":
         parts.append(launch.shared_bytes)
-    args = ", ".join(a if isinstance(a, str) else a.value for a in launch.args)
-    text = f"{launch.entry}<<<{', '.join(parts)}>>>({args})"
+    args = [a if isinstance(a, str) else a.value for a in launch.args]
+    args = args if taken is None else taken.passed(launch, args)
+    text = f"{launch.entry}<<<{', '.join(parts)}>>>({', '.join(args)})"
     return f"{text}, {launch.repeat} times: step = 0, 1, 2 and on" if launch.repeated else text
 
 

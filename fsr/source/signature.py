@@ -33,12 +33,18 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A kernel as declared. ``template``: its template parameter names, with what the entry gives for them."""
+    """A kernel as declared. ``template``: its template parameter names, with what the entry gives for them.
+    ``whole``: structures that could not be taken apart, and why."""
 
     kernel: str
     params: tuple[Parameter, ...]
     template: tuple[tuple[str, str], ...]
     where: str
+    whole: tuple[tuple[str, str], ...] = ()
+
+    def why_whole(self, name: str) -> str:
+        """Why a structure was not taken apart; '' where nothing is known of that."""
+        return next((why for param, why in self.whole if param == name), "")
 
     def param(self, name: str) -> Parameter | None:
         """The parameter of that name, if any."""
@@ -75,7 +81,8 @@ def signature(file: KernelFile, entry: str) -> Signature:
             expected=f"at most {MOST_BYTES:,} bytes, what CUDA passes to a kernel", where=piece.where,
             fix="pass one pointer to what the parameters hold",
         )  # fmt: skip
-    return Signature(piece.qualified(), params, tuple(bound.items()), piece.where)
+    whole = tuple((p.name, why) for p in params if (why := file.why_not_flat(piece.qualified(), p.name)))
+    return Signature(piece.qualified(), params, tuple(bound.items()), piece.where, whole)
 
 
 def _head(tokens: Sequence[Token]) -> Sequence[Token]:

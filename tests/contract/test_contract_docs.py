@@ -24,7 +24,7 @@ def test_every_key_is_documented():
 
 
 def test_the_plan_of_the_page_is_a_plan(tmp_path):
-    (plan,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    _, plan = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     path = tmp_path / "k.cu"
     path.write_text(
         "__global__ void partial_sums(const float *x, float *partial, int n) {}\n"
@@ -33,3 +33,25 @@ def test_the_plan_of_the_page_is_a_plan(tmp_path):
     head = 'sizes.n = 1000\n[args]\nx = {shape = ["n"]}\ntotal = {role = "out", shape = 1}\nn = {value = "n"}\n'
     (tmp_path / "k.fsr.toml").write_text(head + plan)
     assert [launch.entry for launch in load_contract(path).plan.launches] == ["partial_sums", "finish"]
+
+
+def test_the_structure_of_the_page_is_described(tmp_path):
+    args, _ = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    declared = re.search(r"`(struct Grid \{.*?\};)`", PAGE)
+    head = re.search(r"`(__global__ void k\(Grid .*?\))`", PAGE)
+    assert declared is not None
+    assert head is not None
+    body = "{ g.out[g.ny] = g.in[g.nx] * g.w[0] * g.w[2] + shift.y; }"
+    path = tmp_path / "k.cu"
+    path.write_text(f"{declared[1]}\n{head[1]} {body}\n")
+    (tmp_path / "k.fsr.toml").write_text(f"sizes.nx = 4\nsizes.ny = 2\n{args}[launch]\ngrid = 1\nblock = 1\n")
+    told = {a.member: a.value for a in load_contract(path).args}
+    assert told == {
+        "g.nx": "nx",
+        "g.ny": "ny",
+        "g.in": None,
+        "g.out": None,
+        "g.w[0]": "1",
+        "g.w[2]": "3",
+        "shift.y": None,
+    }

@@ -57,9 +57,9 @@ def test_a_stated_width_that_is_not_the_kernels(type_: str) -> None:
     assert load_contract(one(type_, '{value = "n"}')).args[1].dtype != "int32"
 
 
-def test_a_vector_by_value_is_no_number() -> None:
-    with pytest.raises(ContractError, match="takes n as 'float2' by value, which is no number"):
-        load_contract(one("float2", "{low = 0, high = 1}"))
+def test_a_vector_by_value_is_its_members() -> None:
+    contract = load_contract(one("float2", "{low = 0, high = 1}"))
+    assert [(a.name, a.dtype) for a in contract.args] == [("y", "float32"), ("n_x", "float32")]
 
 
 @pytest.mark.parametrize(

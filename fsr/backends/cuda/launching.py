@@ -14,7 +14,7 @@ from fsr.emulator.elf import find_variable
 from fsr.errors import HarnessError
 from fsr.hardware.dtypes import numpy_dtype
 from fsr.hardware.limits import STATIC_SHARED_BYTES
-from fsr.records import ConcreteLaunch, Fault, FaultKind, Image, ScalarValue
+from fsr.records import ConcreteLaunch, Fault, FaultKind, Image, ParameterBlock, ScalarValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class Loaded:
 
     function: Function
     launch: ConcreteLaunch
+    block: ParameterBlock | None = None
 
 
 def refused(detail: str) -> DeviceFault:
@@ -50,7 +51,7 @@ def load_launch(driver: Driver, module: Module, image: Image, launch: ConcreteLa
         if error.kind == "crash":
             raise
         raise refused(f"{launch.entry}: {error}") from error
-    return Loaded(function, launch)
+    return Loaded(function, launch, image.blocks.get(launch.entry))
 
 
 def load_launches(driver: Driver, module: Module, image: Image, launches: Sequence[ConcreteLaunch]) -> list[Loaded]:
@@ -61,7 +62,7 @@ def load_launches(driver: Driver, module: Module, image: Image, launches: Sequen
         alike = replace(launch, args=())
         if alike not in known:
             known[alike] = load_launch(driver, module, image, launch)
-        loaded.append(Loaded(known[alike].function, launch))
+        loaded.append(replace(known[alike], launch=launch))
     return loaded
 
 
@@ -126,13 +127,12 @@ def _bytes(dtype: str, value: float) -> bytes:
         raise refused(f"the argument {value} does not fit in {dtype}") from error
 
 
-def pack_arguments(launch: ConcreteLaunch, addresses: Mapping[str, int]) -> bytes:
-    """The parameter block: every argument at a multiple of its own size, in order."""
+def pack_arguments(launch: ConcreteLaunch, addresses: Mapping[str, int], block: ParameterBlock | None = None) -> bytes:
+    """The parameter block: every argument at a multiple of its own size, in order, or where ``block`` says."""
+    raws = (addresses[a].to_bytes(8, "little") if isinstance(a, str) else scalar_bytes(a) for a in launch.args)
+    if block is not None:
+        return block.packed(list(raws))
     packed = bytearray()
-    for argument in launch.args:
-        if isinstance(argument, str):
-            raw = addresses[argument].to_bytes(8, "little")
-        else:
-            raw = scalar_bytes(argument)
+    for raw in raws:
         packed += bytes(-len(packed) % len(raw)) + raw
     return bytes(packed)

@@ -107,7 +107,8 @@ class CudaPrepared:
 
     def _bind(self, memory: _MemorySet) -> None:
         addresses = {name: block + self._layouts[name].offset for name, block in memory.blocks.items()}
-        memory.packed, memory.graph = [pack_arguments(item.launch, addresses) for item in self._loaded], None
+        memory.packed = [pack_arguments(item.launch, addresses, item.block) for item in self._loaded]
+        memory.graph = None
 
     def exchange(self, other: Self) -> None:
         """See TimedPrepared."""

@@ -19,7 +19,7 @@ from fsr.backends.cuda.launching import constant_addresses, load_launch, pack_ar
 from fsr.backends.cuda.pycuda_driver import PyCudaDriver
 from fsr.backends.protocol import Buffer, DeviceFault
 from fsr.identity import to_json
-from fsr.records import ConcreteLaunch, Image, Role, ScalarValue
+from fsr.records import ConcreteLaunch, Image, ParameterBlock, Role, ScalarValue
 from fsr.sandbox.parent import die_with_parent
 
 EXIT_REFUSED = 3  # the plan could not be launched; the message is on standard error
@@ -33,6 +33,7 @@ def write_replay(folder: Path, image: Image, launches: Sequence[ConcreteLaunch],
     plan = {
         "arch": image.arch,
         "symbols": dict(image.symbols),
+        "blocks": {entry: [block.offsets, block.parameters] for entry, block in image.blocks.items()},
         "launches": [to_json(launch) for launch in launches],
         "buffers": [
             {"name": b.name, "bytes": b.array.nbytes, "given": b.role in _GIVEN, "zeroed": b.zeroed, "symbol": b.symbol}
@@ -48,7 +49,9 @@ def write_replay(folder: Path, image: Image, launches: Sequence[ConcreteLaunch],
 def replay(folder: Path, driver: Driver) -> None:
     """Allocate, fill, launch, wait. Raises DeviceFault or DriverError."""
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
-    image = Image("cubin", plan["arch"], (folder / "image.cubin").read_bytes(), plan["symbols"], {})
+    data = (folder / "image.cubin").read_bytes()
+    blocks = {n: ParameterBlock(tuple(o), tuple((s, b) for s, b in p)) for n, (o, p) in plan["blocks"].items()}
+    image = Image("cubin", plan["arch"], data, plan["symbols"], {}, blocks=blocks)
     arrays = np.load(folder / "arrays.npz")
     addresses = {}
     for index, buffer in enumerate(plan["buffers"]):
@@ -68,8 +71,9 @@ def replay(folder: Path, driver: Driver) -> None:
         launch = ConcreteLaunch(data["entry"], tuple(data["grid"]), tuple(data["block"]), data["shared_bytes"], args)
         loaded = load_launch(driver, module, image, launch)
         driver.launch(
-            loaded.function, launch.grid, launch.block, pack_arguments(launch, addresses), launch.shared_bytes
-        )
+            loaded.function, launch.grid, launch.block, pack_arguments(launch, addresses, loaded.block),
+            launch.shared_bytes,
+        )  # fmt: skip
     driver.synchronize()
     for address in addresses.values():
         driver.free(address)

@@ -9,7 +9,7 @@ import numpy as np
 from fsr.backends.protocol import DeviceFault
 from fsr.hardware.dtypes import numpy_dtype
 from fsr.hardware.limits import MAX_BLOCK, MAX_GRID, MAX_THREADS
-from fsr.records import NULL_POINTER, ConcreteLaunch, Fault, FaultKind, Image, ScalarValue
+from fsr.records import NULL_POINTER, ConcreteLaunch, Fault, FaultKind, Image, ParameterBlock, ScalarValue
 
 
 def refuse(entry: str, why: str) -> DeviceFault:
@@ -34,10 +34,13 @@ def check_limits(launch: ConcreteLaunch, image: Image, max_shared_bytes: int) ->
 
 
 def pack_launch(
-    launch: ConcreteLaunch, symbol: str, entries: dict[str, tuple[list[int], str]], addresses: dict[str, int]
+    launch: ConcreteLaunch, image: Image, entries: dict[str, tuple[list[int], str]], addresses: dict[str, int]
 ) -> dict[str, Any]:
     """The launch as the child takes it. Raises DeviceFault kind 'launch' when arguments and parameters differ."""
+    symbol = image.symbols[launch.entry]
     sizes, kinds = entries[symbol]
+    if (block := image.blocks.get(launch.entry)) is not None:
+        return _packed(launch, symbol, _in_block(launch, block, sizes, addresses))
     if len(launch.args) != len(sizes):
         raise refuse(launch.entry, f"{len(launch.args)} arguments for {len(sizes)} parameters")
     args = []
@@ -51,10 +54,29 @@ def pack_launch(
             args.append(addresses[arg].to_bytes(8, "little").hex())
         else:
             args.append(_pack_scalar(arg, size, kind, f"{launch.entry}: {where}"))
+    return _packed(launch, symbol, args)
+
+
+def _packed(launch: ConcreteLaunch, symbol: str, args: list[str]) -> dict[str, Any]:
     return {
         "symbol": symbol, "entry": launch.entry, "args": args, "grid": list(launch.grid),
         "block": list(launch.block), "shared": launch.shared_bytes,
     }  # fmt: skip
+
+
+def _in_block(
+    launch: ConcreteLaunch, block: ParameterBlock, sizes: list[int], addresses: dict[str, int]
+) -> list[str]:  # fmt: skip
+    """The parameters of a kernel that takes structures."""
+    if [size for _, size in block.parameters] != sizes or len(launch.args) != len(block.offsets):
+        raise refuse(launch.entry, f"parameters of {sizes} bytes are not those that it was read with")
+    raws = [
+        addresses[a].to_bytes(8, "little") if isinstance(a, str)
+        else np.array(a.value).astype(numpy_dtype(a.dtype)).tobytes()
+        for a in launch.args
+    ]  # fmt: skip
+    packed = block.packed(raws)
+    return [packed[start : start + size].hex() for start, size in block.parameters]
 
 
 def _pack_scalar(value: ScalarValue, size: int, kind: str, where: str) -> str:

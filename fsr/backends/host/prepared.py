@@ -121,9 +121,7 @@ class HostPrepared:
             for buffer, p, base in zip(self.arena.buffers, self.arena.places, self.bases, strict=True)
         }
         image = self.loaded.image
-        self.packed = [
-            pack_launch(launch, image.symbols[launch.entry], self.loaded.entries, addresses) for launch in self.launches
-        ]
+        self.packed = [pack_launch(launch, image, self.loaded.entries, addresses) for launch in self.launches]
 
     @property
     def entries(self) -> str:

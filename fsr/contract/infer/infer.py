@@ -39,7 +39,8 @@ def infer(file: KernelFile, entry: str | None = None) -> Contract:
     found = walked(file, name)
     for param in found.signature.params:
         if is_declared(param, file.text):
-            raise refused(found.signature.kernel, param, f"{file.path}:{param.line}", certain=True)
+            why = found.signature.why_whole(param.name)
+            raise refused(found.signature.kernel, param, f"{file.path}:{param.line}", why=why, certain=True)
     args = [argument(found, p) for p in found.signature.params]
     sizes = sizes_of(found, args)
     need_sizes(found, sizes)

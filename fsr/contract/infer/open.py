@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fsr.contract.draft import GAP, Draft, inline, quoted
 from fsr.contract.infer.finding import Finding
+from fsr.contract.members import as_key, members_of
 from fsr.contract.model import Argument, Size
 from fsr.contract.show import argument_row, launch_rows, size_row
 from fsr.errors import ContractError
@@ -16,13 +17,13 @@ from fsr.source.signature import Parameter
 def ambiguous(found: Finding, name: str, args: Sequence[Argument | None], sizes: Sequence[Size]) -> ContractError:
     """The error that lists the open points of the kernel ``name`` and shows what is known of its contract, a gap for
     each of them."""
-    draft = Draft(entry=name)
+    draft, spoken = Draft(entry=name), members_of(found.file, name).spoken()
     draft.sizes = [(s.name, size_row(s)) for s in sizes] or [("n", "{min = 1, max = 1048576, timed = 1048576}")]
     for param, argument in zip(found.signature.params, args, strict=True):
-        note = found.open.get(f"args.{param.name}")
+        note, key = found.open.get(f"args.{param.name}"), as_key(spoken.get(param.name, param.name))
         if note:
-            draft.notes[f"args.{param.name}"] = note
-        draft.args.append((param.name, argument_row(argument) if argument is not None else _gap(param)))
+            draft.notes[f"args.{key}"] = note
+        draft.args.append((key, argument_row(argument) if argument is not None else _gap(param)))
     for key in [k for k in found.open if k.startswith("args.")]:
         if found.signature.param(key.removeprefix("args.")) is None:
             draft.notes[key] = found.open[key]
@@ -33,7 +34,8 @@ def ambiguous(found: Finding, name: str, args: Sequence[Argument | None], sizes:
         draft.launches = [[("grid", GAP), ("block", GAP)]]
         draft.notes["launch.grid"] = found.open.get("launch", "")
     missing = found_with_i(found.file.cut(name))
-    points = "; ".join(f"{key.removeprefix('args.')}: {why}" for key, why in found.open.items())
+    opened = {key.removeprefix("args."): why for key, why in found.open.items()}
+    points = "; ".join(f"{spoken.get(key, key)}: {why}" for key, why in opened.items())
     return ContractError(
         f"there is no contract, and the code leaves open: {points}",
         expected='this block on top of the file, with every "?" filled in (docs/contract.md):\n\n' + draft.block(),
