@@ -27,6 +27,9 @@ from fsr.sandbox.compilers import MEMORY_BYTES
 FILE = "candidate.cu"
 LOG_CHARS = 20_000  # a log beyond this is repetition (one error in a deep template can write megabytes)
 
+# Before it the built-in is unknown, and EDG's own word makes an address a constant (github.com/NVIDIA/cccl, #11438).
+OFFSETOF_SINCE = (13, 4)
+_OFFSETOF = "-D__builtin_offsetof(T,...)=__INTADDR__(&(((T*)0)->__VA_ARGS__))"
 _ERROR_LINE = re.compile(rf"{re.escape(FILE)}\((\d+)\): (?:catastrophic )?error", re.ASCII)
 
 
@@ -199,6 +202,8 @@ class NvrtcToolchain:
             options.append("-DFSR_PIPELINE")
         if not any("-std=" in flag for flag in flags):
             options.append("--std=c++17")
+        if self._compiler.version < OFFSETOF_SINCE and "__builtin_offsetof" in candidate.source:
+            options.append(_OFFSETOF)
         if instrumented:
             options.append("--generate-line-info")
         if self._compiler.version >= (12, 9):

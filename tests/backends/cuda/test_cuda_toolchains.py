@@ -105,6 +105,20 @@ def test_resources_are_found_behind_any_number_of_warnings(toolchain: Toolchain)
     assert len(image.log) == nvrtc.LOG_CHARS
 
 
+@pytest.mark.parametrize("since", [(0, 0), (99, 0)], ids=["built in", "by address"])
+def test_offsets_of_members_are_constants_for_any_version(
+    toolchain: Toolchain, since: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nvrtc, "OFFSETOF_SINCE", since)
+    if isinstance(toolchain, nvrtc.NvrtcToolchain) and since == (0, 0) and toolchain._compiler.version < (13, 4):
+        pytest.skip("this NVRTC has no such built-in")
+    source = """struct M { int a; struct { char c; double b[2]; } in; };
+__global__ void k(float *x, M m) { static_assert(__builtin_offsetof(M, in.b[1]) == %d, "no"); x[0] = m.in.b[1]; }
+"""
+    compiled(toolchain, candidate(source % 24, "k"))
+    assert isinstance(toolchain.compile(candidate(source % 16, "k")), CompileFailure)
+
+
 def test_an_error_names_its_line_in_the_candidate(toolchain: Toolchain) -> None:
     source = "#include <math.h>\n__global__ void k(float* x) {\n  x[0] = missing;\n}\n"
     failure = toolchain.compile(candidate(source, "k", flags=("-DN=3", "-DM")))
