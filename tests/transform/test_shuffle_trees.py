@@ -183,9 +183,9 @@ OF_FUNCTIONS = """
 """
 
 CUT = """
-    extern __shared__ float all[];
-    float *s = all;
-    int *place = (int *)&all[256];
+    extern __shared__ float memory[];
+    float *s = memory;
+    int *place = (int *)&memory[256];
     const int tid = threadIdx.x, i = blockIdx.x * 256 + tid;
     s[tid] = i < N ? x[i] : -100.0f;
     place[tid] = i;
