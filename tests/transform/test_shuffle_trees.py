@@ -394,7 +394,7 @@ def test_a_template_stays_at_the_size_that_its_tree_is_for(subject_from) -> None
 
 @pytest.mark.parametrize("first", [255, 0])
 def test_no_move_where_arrays_lie_over_one_another(first: int, subject_from) -> None:
-    text = CUT.replace("&all[256]", f"&all[{first}]") + BEST + STORE_PAIR
+    text = CUT.replace("&memory[256]", f"&memory[{first}]") + BEST + STORE_PAIR
     assert list(ShuffleTrees().moves(subject_from(kernel(text, shared='"2048"')))) == []
 
 
