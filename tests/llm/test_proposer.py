@@ -96,7 +96,7 @@ def test_what_a_model_wrote_is_untrusted_and_so_is_what_is_made_from_it() -> Non
 
     proposer = model(first, arms=["whole"])
     refinement = search(proposer, Deterministic(0))
-    asked = until(refinement, lambda: len(refinement.trials) > 14)
+    asked = until(refinement, lambda: len(refinement.trials) > 20)
     own = {p.id for p in asked if p.proposer == "m"}
     assert own
     assert all(p.untrusted for p in asked if p.id in own or p.parent in own)
