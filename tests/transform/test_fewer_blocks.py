@@ -84,9 +84,9 @@ KERNELS = {
     "a warp": f"{START} {POINT} {LANES} if (t % 32 == 0 && v != 0) atomicAdd(to, v);",
     "one thread": f"""{SHARED} {START} s[t] = i < n ? x[i] : T(1); __syncthreads();
     if (t == 0) {{ T all = 0; for (int j = 0; j < 64; j++) all += s[j]; atomicAdd(to, all); }}""",
-    "atomics of the block": f"""__shared__ T all; if (threadIdx.x == 0) all = 0; __syncthreads(); {START}
-    if (i < n && x[i] > 0) atomicAdd(&all, x[i]);
-    __syncthreads(); if (t == 0) atomicAdd(to, all);""",
+    "atomics of the block": f"""__shared__ T sum_all; if (threadIdx.x == 0) sum_all = 0; __syncthreads(); {START}
+    if (i < n && x[i] > 0) atomicAdd(&sum_all, x[i]);
+    __syncthreads(); if (t == 0) atomicAdd(to, sum_all);""",
     "atomics of threads": f"{START} if (i >= n) return; y[i] += 1; if (x[i] > 1) atomicAdd(&to[4], x[i]);",
     "two folds": f"""{SHARED} __shared__ T r[64]; {START} {POINT} s[t] = v; r[t] = i < n ? x[i] : T(-9);
     __syncthreads();
