@@ -98,6 +98,9 @@ def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[
     fields.only(ARG_KEYS)
     if fields.flag("null"):
         return _null(fields, param)
+    if implicit and "values" in fields.data:
+        raise fields.bad(f"{name} is a size, and has values", "min and max of the size", "values",
+                         fix="remove values, or give the size another name")  # fmt: skip
     dtype, lanes = _dtype(fields, param)
     role = _role(fields, param)
     value = fields.limit("value", name if implicit else None, floating=is_floating(dtype))
@@ -141,6 +144,9 @@ def _require_single(fields: Fields, constraints: Constraints) -> None:
             "offsets",
             fix="remove offsets; say its value, or low and high",
         )
+    if constraints.shares:
+        raise fields.bad(f"the scalar {fields.keys[-1]} has shares", "shares of arrays only", "shares",
+                         fix="remove shares: each of its values is tested")  # fmt: skip
     if "shape" in fields.data:
         raise fields.bad(
             f"the scalar {fields.keys[-1]} has a shape", "shape on pointers only", "shape", fix="remove shape"

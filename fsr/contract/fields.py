@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,8 @@ from fsr.contract.read import RawContract
 from fsr.errors import ContractError
 from fsr.expressions import parse
 
-VALUE_KEYS = ("low", "high", "sorted", "nonnegative", "positive", "finite", "unique", "offsets")
+MOST_VALUES = 1024  # of a list: a launcher compares a scalar with each
+VALUE_KEYS = ("low", "high", "sorted", "nonnegative", "positive", "finite", "unique", "offsets", "values", "shares")
 
 
 class Fields:
@@ -175,6 +177,8 @@ def constraints_of(fields: Fields, floating: bool, value: str | tuple[str, ...] 
     offsets = fields.expression("offsets")
     if offsets is not None:
         return _offsets_of(fields, offsets)
+    if "values" in fields.data or "shares" in fields.data:
+        return _set_of(fields, floating)
     low = fields.limit("low", floating=floating) if value is None else value
     high = fields.limit("high", floating=floating) if value is None else value
     found = Constraints(
@@ -214,3 +218,61 @@ def _offsets_of(fields: Fields, offsets: str) -> Constraints:
             fix=f"remove {others[0]}",
         )  # fmt: skip
     return Constraints(low="0", high=offsets, sorted=True, offsets=offsets)
+
+
+def _set_of(fields: Fields, floating: bool) -> Constraints:
+    """Of integers that are each one of a list: of limits its ends are all there is to say."""
+    name = fields.keys[-1]
+    if "values" not in fields.data:
+        raise fields.bad(f"{fields.title} has shares and no values", "shares beside values, a share for each", "shares",
+                         fix="add values, or remove shares")  # fmt: skip
+    if floating:
+        raise fields.bad(f"{name} is floating, and has values", "values of integers and bool only", "values",
+                         fix="say low and high")  # fmt: skip
+    others = [key for key in ("value", *VALUE_KEYS) if key in fields.data and key not in ("values", "shares", "sorted")]
+    if others:
+        raise fields.bad(
+            f"{fields.title} has values, and {others[0]} beside them",
+            "values, and at most shares and sorted: no others are tested", others[0], fix=f"remove {others[0]}",
+        )  # fmt: skip
+    values = _listed_values(fields)
+    shares = _listed_shares(fields, len(values))
+    order = sorted(range(len(values)), key=values.__getitem__)
+    return Constraints(
+        low=str(min(values)), high=str(max(values)), sorted=fields.flag("sorted"),
+        values=tuple(values[at] for at in order), shares=tuple(shares[at] for at in order) if shares else (),
+    )  # fmt: skip
+
+
+def _listed_values(fields: Fields) -> list[int]:
+    """Those that an integer is one of, as they are written."""
+    found = fields.data["values"]
+    if not isinstance(found, list) or not found or not all(isinstance(v, int) for v in found):
+        raise fields.bad(
+            f"{fields.title}: values is {found!r}", "a list of whole numbers: all that there are", "values",
+            fix="write values = [0, 2, 5], say: no quotes, no fractions, no expressions",
+        )  # fmt: skip
+    if len(found) > MOST_VALUES:
+        raise fields.bad(f"{fields.title} has {len(found)} values", f"at most {MOST_VALUES}", "values",
+                         fix="say low and high, which let all between them come too")  # fmt: skip
+    twice = [v for at, v in enumerate(found) if v in found[:at]]
+    if twice:
+        raise fields.bad(f"{fields.title}: values has {int(twice[0])} twice", "each once", "values",
+                         fix="remove one; for how often each comes add shares")  # fmt: skip
+    return list(map(int, found))
+
+
+def _listed_shares(fields: Fields, count: int) -> list[float]:
+    """How often each of ``count`` values comes; [] where nothing is said."""
+    found = fields.data.get("shares", [])
+    fits = isinstance(found, list) and len(found) == count
+    if "shares" in fields.data and not (fits and all(_is_share(s) for s in found)):
+        raise fields.bad(
+            f"{fields.title}: shares is {found!r}", f"a list of {count} numbers above 0, one for each of the values",
+            "shares", fix=f"write shares = {[1] * count}, say: weights, in the order of values",
+        )  # fmt: skip
+    return list(map(float, found))
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf

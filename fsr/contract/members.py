@@ -21,7 +21,7 @@ from fsr.source.flattening import FlatKernel, FlatMember
 
 _EACH = ("low", "high", "value")  # what may be a list: one for each number beneath
 _SPECIFIES = frozenset((*_EACH, "dtype", "role", "shape", "alignment", "null", "sorted", "nonnegative", "positive",
-                        "finite", "unique", "offsets"))  # fmt: skip
+                        "finite", "unique", "offsets", "values", "shares"))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

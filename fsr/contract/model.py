@@ -29,7 +29,8 @@ class Constraints:
 
     ``lows``/``highs``: of a buffer, the same for each element along its last extent; ``low`` and ``high`` then reach as
     far as the furthest of them. ``offsets``: each line of the last extent ascends from 0 to this size expression;
-    ``low``, ``high`` and ``sorted`` say as much of it as they can then."""
+    ``low``, ``high`` and ``sorted`` say as much of it as they can then. ``values``: all that an integer may be, from
+    ``low`` to ``high`` in order. ``shares``: how often each comes in timed data, as weights; () for equal ones."""
 
     low: str | None = None
     high: str | None = None
@@ -41,6 +42,8 @@ class Constraints:
     lows: tuple[str, ...] = ()
     highs: tuple[str, ...] = ()
     offsets: str | None = None
+    values: tuple[int, ...] = ()
+    shares: tuple[float, ...] = ()
 
     @property
     def by_element(self) -> bool:

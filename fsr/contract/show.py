@@ -99,6 +99,10 @@ def argument_row(argument: Argument) -> str:
     limits = argument.constraints
     if limits.offsets is not None:
         return inline([*rows, ("offsets", number_or_text(limits.offsets))])
+    if limits.values:
+        rows.append(("values", str(list(limits.values))))
+        rows += [("shares", str(list(limits.shares)))] if limits.shares else []
+        return inline([*rows, ("sorted", "true")] if limits.sorted else rows)
     for key, text, each in (("low", limits.low, limits.lows), ("high", limits.high, limits.highs)):
         if text is not None:
             rows.append((key, listed(each) if each else number_or_text(text)))

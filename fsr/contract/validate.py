@@ -30,6 +30,7 @@ def validate(contract: Contract, where: Where | None = None) -> Contract:
     """
     place = where or (lambda *_: f"{contract.origin.path}:{contract.origin.line or 1}")
     _names(contract, place)
+    _group(contract, place)
     for label, sizes in size_points(contract):
         _arguments(contract, sizes, label, place)
         for index, launch in enumerate(contract.plan.launches):
@@ -79,6 +80,19 @@ def _names(contract: Contract, place: Where) -> None:
             )  # fmt: skip
 
 
+def _group(contract: Contract, place: Where) -> None:
+    """Refuse lists of values that differ where memory is shared: it holds what is in both."""
+    for group in contract.aliasing:
+        listed = [a for a in map(contract.argument, group) if a.constraints.values]
+        other = [a for a in listed if a.constraints.values != listed[0].constraints.values]
+        if other:
+            raise ContractError(
+                f"{listed[0].name} and {other[0].name} may overlap, and have different values",
+                expected="the same values for memory that is the same", where=place("args", other[0].name, "values"),
+                fix="correct values, or aliasing",
+            )  # fmt: skip
+
+
 def _integral(dtype: str) -> bool:
     return dtype.startswith(("int", "uint"))
 
@@ -104,6 +118,9 @@ def _limits(argument: Argument, extents: list[int], sizes: Mapping[str, int], la
     if rules.offsets is not None:
         _offsets(argument, sizes, label, spot("offsets"))
         return
+    if rules.values:
+        _held(argument, spot("values"))
+        return
     for key, each in (("low", rules.lows), ("high", rules.highs)):
         if each and len(each) != (extents[-1] if extents else 1):
             raise ContractError(
@@ -123,6 +140,19 @@ def _limits(argument: Argument, extents: list[int], sizes: Mapping[str, int], la
                 f"the values of {title} go from {ends[0]} to {ends[1]} at {label}",
                 expected="low at most high", where=spot("low"), fix="correct the limits",
             )  # fmt: skip
+
+
+def _held(argument: Argument, spot: str) -> None:
+    """Refuse values that the type does not hold."""
+    dtype, values = argument.dtype, argument.constraints.values
+    bits = 1 if dtype == "bool" else 8 * BY_DTYPE[dtype].bytes
+    least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if dtype.startswith("int") else (0, 2**bits - 1)
+    beyond = [v for v in values if not least <= v <= most]
+    if beyond:
+        raise ContractError(
+            f"the values of {argument.name} have {beyond[0]:,}", expected=f"{least:,} to {most:,}, which {dtype} holds",
+            where=spot, fix="correct values",
+        )  # fmt: skip
 
 
 def _offsets(argument: Argument, sizes: Mapping[str, int], label: str, spot: str) -> None:

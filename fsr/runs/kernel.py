@@ -82,7 +82,8 @@ def _told(argument: Argument) -> dict[str, Json]:
     assert isinstance(found, dict)
     rules = found["constraints"]
     assert isinstance(rules, dict)
-    found["constraints"] = {k: v for k, v in rules.items() if k not in ("lows", "highs", "offsets") or v}
+    newer = ("lows", "highs", "offsets", "values", "shares")
+    found["constraints"] = {k: v for k, v in rules.items() if k not in newer or v}
     return {k: v for k, v in found.items() if k not in ("symbol", "member") or v}
 
 

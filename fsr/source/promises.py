@@ -34,6 +34,8 @@ class PromisedValues(Protocol):
     def nonnegative(self) -> bool: ...
     @property
     def positive(self) -> bool: ...
+    @property
+    def values(self) -> Sequence[int]: ...
 
 
 class PromisedArgument(Protocol):
@@ -102,6 +104,9 @@ def _scalar(argument: PromisedArgument, known: Mapping[str, str]) -> Iterator[st
         if not held and argument.dtype not in HALVES and names(argument.value) <= set(known):
             yield f"{argument.name} == ({kind}){in_c(argument.value)}"
         return
+    if rules.values:
+        yield "(" + " || ".join(f"{argument.name} == ({kind}){_literal(v)}" for v in rules.values) + ")"
+        return
     if argument.dtype not in PLAIN:
         return
     for sign, bound in ((">=", rules.low), ("<=", rules.high)):
@@ -109,6 +114,13 @@ def _scalar(argument: PromisedArgument, known: Mapping[str, str]) -> Iterator[st
             yield f"{argument.name} {sign} {in_c(bound)}"
     if rules.positive or rules.nonnegative:
         yield f"{argument.name} {'>' if rules.positive else '>='} 0"
+
+
+def _literal(value: int) -> str:
+    """A whole number of at most 64 bits as C has it: the least one is no literal."""
+    if value < -(2**63) + 1:
+        return f"({value + 1}LL - 1)"
+    return f"{value}{'LL' if value < 2**63 else 'ULL'}"
 
 
 PLAIN = frozenset({"float32", "float64", "int8", "int16", "int32", "int64"})

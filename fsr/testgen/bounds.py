@@ -67,7 +67,8 @@ def integer_bounds(argument: Argument, sizes: Mapping[str, int], family: str = "
         free = families.FREE[family](int(limits.max))
     low = evaluate_int(wanted.low, sizes) if wanted.low is not None else None
     high = evaluate_int(wanted.high, sizes) if wanted.high is not None else None
-    if low is not None and high is not None and family not in AT_ENDS and not family.startswith(families.ENDS):
+    anywhere = family in AT_ENDS or family.startswith(families.ENDS) or bool(wanted.values)
+    if low is not None and high is not None and not anywhere:
         low = _near_indices(low, high)
     if low is None:
         low = min(-free, high) if high is not None else -free

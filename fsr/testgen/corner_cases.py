@@ -29,6 +29,7 @@ MOTLEYS = 2
 BRIM_ELEMENTS = 3 << 20
 MOST_ENDS = 12
 MOST_EMPTY = 4
+MOST_LISTED = 32
 ALIKE = ("uniform rows", "constant")  # of long lines of floating values
 ECHO_ELEMENTS = 1 << 15  # a stretch that comes again some hundred times, changed at another place each time
 PAIRS_ELEMENTS = 1 << 11  # so many that two numbers of a family meet side by side
@@ -40,7 +41,7 @@ def corner_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]
     rng = stream("corners", contract, seed)
     ordinary = min(EDGES_ELEMENTS, max_elements)
     found = _related(contract, rng)
-    for label, families_ in (("", _families(contract)), ("ends", _ends(contract, rng))):
+    for label, families_ in (("", _families(contract)), ("ends", _ends(contract, rng)), ("listed", _listed(contract))):
         for number, family in enumerate(families_):
             fitted = fit(contract, {s.name: _size(s, number, rng) for s in contract.sizes}, ordinary)
             sizes = fitted if label else _roomy(contract, fitted)
@@ -89,6 +90,12 @@ def _ends(contract: Contract, rng: np.random.Generator) -> list[str]:
     alone = [families.ends(low) for n in names for low in ([n], [m for m in names if m != n])]
     chosen = [alone[i] for i in rng.permutation(len(alone))[: MOST_ENDS - 2]]
     return list(dict.fromkeys([families.ends([]), families.ends(names), *chosen]))
+
+
+def _listed(contract: Contract) -> list[str]:
+    """Families of scalars that are each one of a list: each of its values, which draws may never come to."""
+    values = [v for a in contract.drawn() if a.role is Role.SCALAR for v in a.constraints.values]
+    return [families.among([v])[1] for v in dict.fromkeys(values)][:MOST_LISTED]
 
 
 def _echoing(contract: Contract, rng: np.random.Generator) -> Iterator[dict[str, int]]:

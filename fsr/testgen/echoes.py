@@ -28,13 +28,14 @@ MOST_LINES = 1 << 12  # that are made one by one
 
 def sources(contract: Contract) -> dict[str, Argument]:
     """By the name of each integer input that echoes another: that other one, of its type that whose most elements are
-    fewest."""
+    fewest. What is one of a list echoes the same list alone."""
     sizes = {size.name: size.maximum for size in contract.sizes}
     inputs = [a for a in contract.buffers() if a.role is Role.IN and a.value is None and a.shape]
     whole = [a for a in inputs if numpy_dtype(a.dtype).kind in "iu" and not _apart(a)]
     found: dict[str, Argument] = {}
     for argument in whole:
-        alike = [a for a in whole if a.dtype == argument.dtype]
+        own = argument.constraints.values
+        alike = [a for a in whole if a.dtype == argument.dtype and (not own or a.constraints.values == own)]
         first = min(alike, key=lambda a: math.prod(contract.shape(a, sizes)))
         if first is not argument:
             found[argument.name] = first

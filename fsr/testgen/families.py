@@ -280,6 +280,12 @@ def named(family: str) -> tuple[float | int, ...]:
     return tuple(_number(text) for text in listed.split(",") if text)
 
 
+def told(family: str) -> tuple[float | int, ...]:
+    """The numbers that the name of a family tells, whatever it makes of them."""
+    told_ = family.startswith((NEAR, MOSTLY, AMONG, BESIDE, SPELLED))
+    return tuple(_number(text) for text in family.partition(":")[2].split(",") if text) if told_ else ()
+
+
 def spelled(numbers: Iterable[float]) -> str:
     """The family of arrays without limits whose values are each one of the numbers."""
     return SPELLED + ",".join(map(_spelled, numbers))

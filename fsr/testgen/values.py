@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from fsr.contract.model import Argument, Contract
+from fsr.contract.model import Argument, Constraints, Contract
 from fsr.expressions import evaluate, evaluate_int
 from fsr.hardware.dtypes import bits_of, float_limits, is_float, numpy_dtype
 from fsr.records import Case, Role, ScalarValue
-from fsr.testgen import corners, echoes, families
+from fsr.testgen import corners, echoes, families, value_sets
 from fsr.testgen.bounds import element_of, float_bounds, has_ends, has_limits, integer_bounds, no_value
 from fsr.testgen.draws import BLOCK, Draw, Kind, word
 from fsr.testgen.fitting import named_in
@@ -49,32 +49,51 @@ def build(contract: Contract, case: Case, poison_seed: int = 0, *, drawn: bool =
     met (an empty range, too few distinct values).
     """
     sizes = case.size_map()
+    contract = _speaking_for_group(contract, case)
+    places = value_sets.by_place(contract)
     primary = _primary(contract, case)
     arrays: dict[str, Array] = {}
     draws: dict[str, Draw] = {}
-    scalars = {a.name: _scalar(a, sizes, case) for a in contract.args if a.role is Role.SCALAR}
-    for argument in contract.buffers():
+    scalars = {
+        a.name: (_listed_scalar if value_sets.is_set(a) else _scalar)(a, sizes, case)
+        for a in contract.args
+        if a.role is Role.SCALAR
+    }
+    for argument, drawn_as in zip(contract.buffers(), places.buffers(), strict=True):
         if argument.name in case.aliased[1:]:
             continue
         shape, dtype = contract.shape(argument, sizes), numpy_dtype(argument.dtype)
         if _is_pure_output(contract, case, argument):
-            formula: Draw | None = poison_draw(dtype, math.prod(shape), poison_seed)
-        elif (corner := _corner(contract, argument, case, scalars)) is not None:
-            arrays[argument.name] = corner
-            continue
+            made: Array | Draw = poison_draw(dtype, math.prod(shape), poison_seed)
         else:
-            key = _key(case.seed, argument.name)
-            follows = argument.name == primary or word(key, 0) % 2 or case.family.startswith(families.ALL_FOLLOW)
-            family = case.family if follows else "normal"
-            formula = _formula(argument, shape, sizes, family, key)
-        if formula is None:
-            arrays[argument.name] = _whole(contract, argument, case, scalars, family)
+            made = _input(places, drawn_as, case, scalars, primary)
+            if value_sets.is_set(argument):
+                made = value_sets.looked_up(made, argument, shape, timed=case.kind.timed)
+        if not isinstance(made, Draw):
+            arrays[argument.name] = made
         elif drawn:
             arrays[argument.name] = np.broadcast_to(np.zeros((), dtype), shape)
-            draws[argument.name] = formula
+            draws[argument.name] = made
         else:
-            arrays[argument.name] = formula.values(dtype).reshape(shape)
+            arrays[argument.name] = made.values(dtype).reshape(shape)
     return CaseData(arrays, scalars, draws)
+
+
+def _input(
+    contract: Contract, argument: Argument, case: Case, scalars: Mapping[str, ScalarValue], primary: str
+) -> Array | Draw:
+    """What is read, by a formula where there is one."""
+    if (corner := _corner(contract, argument, case, scalars)) is not None:
+        return corner
+    sizes, key = case.size_map(), _key(case.seed, argument.name)
+    shape = contract.shape(argument, sizes)
+    follows = argument.name == primary or word(key, 0) % 2 or case.family.startswith(families.ALL_FOLLOW)
+    family = case.family if follows else "normal"
+    if value_sets.goes_by_shares(argument, family, case, shape):
+        rng = _generator(case.seed, f"shares {argument.name}")
+        return value_sets.shared(argument.constraints, shape, rng)
+    formula = _formula(argument, shape, sizes, family, key)
+    return _whole(contract, argument, case, scalars, family) if formula is None else formula
 
 
 def repoisoned(contract: Contract, case: Case, data: CaseData, poison_seed: int) -> CaseData:
@@ -141,6 +160,20 @@ def _is_pure_output(contract: Contract, case: Case, argument: Argument) -> bool:
     return argument.role is Role.OUT and not shared
 
 
+def _speaking_for_group(contract: Contract, case: Case) -> Contract:
+    """The contract by which the first of an aliased group, whose array the group's is, keeps to what another of them is
+    said to hold."""
+    group = [contract.argument(name) for name in case.aliased]
+    if not group or value_sets.is_set(group[0]):
+        return contract
+    listed = [a for a in group if value_sets.is_set(a) and a.dtype == group[0].dtype]
+    told = listed or [a for a in group if a.constraints != Constraints() and a.dtype == group[0].dtype]
+    if not told or (not listed and group[0].constraints != Constraints()):
+        return contract
+    leader = replace(group[0], constraints=told[0].constraints)
+    return replace(contract, args=tuple(leader if a.name == leader.name else a for a in contract.args))
+
+
 def _generator(seed: int, name: str) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=[seed % 2**64, zlib.crc32(name.encode())]))
 
@@ -155,6 +188,8 @@ def _formula(
     """How the argument is drawn; None for arrays that are made as a whole."""
     dtype, wanted, count = numpy_dtype(argument.dtype), argument.constraints, math.prod(shape)
     family = families.for_array(family, limited=has_limits(argument))
+    if value_sets.is_set(argument):
+        family = value_sets.family_of(family, wanted)
     if argument.value is not None:  # a buffer that always arrives with one value, a cleared counter say
         return Draw(Kind.CHOICE, key, count, table=(evaluate(argument.value, sizes),))
     if wanted.whole:
@@ -270,7 +305,8 @@ def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping
             return None  # the formula says what is wrong with that, where there is an element
         if case.family in corners.EDGES:
             limits = integer_bounds(argument, sizes, next(iter(families.WHOLE))), ordinary
-            made = corners.edge_integers(shape, dtype, case.family, list(map(int, known)), limits, rng)
+            told = value_sets.places_of(known, argument.constraints) if value_sets.is_set(argument) else known
+            made = corners.edge_integers(shape, dtype, case.family, list(map(int, told)), limits, rng)
         elif case.family in corners.STRUCTURES:
             leads = math.prod(shape) == _longest(contract, sizes)
             whole = case.family == corners.LOWEST
@@ -299,9 +335,13 @@ def _echo(contract: Contract, argument: Argument, case: Case, scalars: Mapping[s
     if source is None:
         return _echo_source(contract, argument, case, scalars) if argument in echoing.values() else None
     limits, (least, most) = integer_bounds(argument, sizes), integer_bounds(source, sizes)
+    if value_sets.is_set(source) and not value_sets.is_set(argument):
+        least, most = source.constraints.values[0], source.constraints.values[-1]
     if not limits[0] <= least <= most <= limits[1]:
         return None
     values = _echo_source(contract, source, case, scalars)
+    if value_sets.is_set(source) and not value_sets.is_set(argument):
+        values = value_sets.values_at(values, source.constraints, numpy_dtype(argument.dtype))
     rng = _generator(case.seed, f"echo {argument.name}")
     return _in_order(argument, echoes.echoed(values, contract.shape(argument, sizes), limits, rng))
 
@@ -319,6 +359,7 @@ def _echo_source(contract: Contract, source: Argument, case: Case, scalars: Mapp
     least, most = integer_bounds(source, sizes)
     free = [a.name for a in contract.args if a.name in scalars and not (a.value and set(sizes) & named_in([a.value]))]
     known = [int(scalars[n].value) for n in free if isinstance(scalars[n].value, int)]
+    known = value_sets.places_of(known, source.constraints) if value_sets.is_set(source) else known
     rng = _generator(case.seed, f"planted {source.name}")
     return echoes.planted(values, [v for v in known if least <= v <= most], rng)
 
@@ -334,6 +375,13 @@ def _longest(contract: Contract, sizes: Mapping[str, int]) -> int:
     inputs = [a for a in contract.drawn() if a.role is not Role.SCALAR]
     whole = [a for a in inputs if numpy_dtype(a.dtype).kind in "iu"]
     return max((math.prod(contract.shape(a, sizes)) for a in whole), default=0)
+
+
+def _listed_scalar(argument: Argument, sizes: Mapping[str, int], case: Case) -> ScalarValue:
+    """One of a list."""
+    family = value_sets.family_of(case.family, argument.constraints)
+    place = _scalar(value_sets.placed(argument), sizes, replace(case, family=family))
+    return ScalarValue(argument.dtype, argument.constraints.values[int(place.value)])
 
 
 def _scalar(argument: Argument, sizes: Mapping[str, int], case: Case) -> ScalarValue:

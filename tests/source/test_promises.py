@@ -95,3 +95,15 @@ def test_a_winner_is_launched_only_where_it_was_proven(tmp_path: Path) -> None:
 def test_buffers_that_may_share_memory_are_the_winners_too(tmp_path: Path) -> None:
     contract = replace(contract_of(tmp_path), aliasing=(("x", "y"),))
     assert launched(tmp_path, contract, ["0 0 1024 512 0.5", "8 8 1024 512 0.5"]) == ["k_fsr", "k"]
+
+
+@pytest.mark.parametrize("dtype", ["int", "unsigned", "long long"])
+def test_a_scalar_is_one_of_its_values(tmp_path: Path, dtype: str) -> None:
+    lowest = {"int": -(2**31), "unsigned": 0, "long long": -(2**63)}[dtype]
+    (tmp_path / "k.cu").write_text(KERNEL.replace("int half", f"{dtype} half"))
+    listed = CONTRACT.replace('half = {value = "n // 2"}', f"half = {{values = [512, {lowest}, 7]}}")
+    (tmp_path / "k.fsr.toml").write_text(listed)
+    halves = {512: "k_fsr", 7: "k_fsr", 0: "k_fsr" if not lowest else "k", 8: "k", -7: "k", 100000: "k"}
+    halves |= {lowest: "k_fsr"} if dtype == "int" else {}
+    calls = [f"0 65536 1024 {half} 0.5" for half in halves]
+    assert launched(tmp_path, load_contract(tmp_path / "k.cu"), calls) == list(halves.values())
