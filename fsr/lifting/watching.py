@@ -248,7 +248,7 @@ class Watcher:
             if limited and a.role is not Role.OUT:
                 found[a.name] = float_bounds(a, sizes)
             if a.role is Role.IN and a.dtype.startswith(("int", "uint")):
-                low, high = integer_bounds(a, sizes)
+                low, high = integer_bounds(a, sizes, "limits")  # others draw indices nearer 0
                 found[a.name] = (float(low), float(high))
             if a.dtype == "bool":
                 found[a.name] = (0.0, 1.0)
