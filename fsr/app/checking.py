@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,9 @@ _SAY_HOW = (
 class Judgement:
     """What the stages say of a candidate file. status: 'passed' or 'failed'. outcome: the candidate's status. stage:
     the last it came to. evidence: of a failure, the case and what was wrong. verdict: of the paired final, if there was
-    one: kind, speedup, ci95, basis. notes: what limits what was found, as cases that there was no time for."""
+    one: kind, speedup, ci95, basis. notes: what limits what was found, as cases that there was no time for. sizes:
+    where it passed, the least and the largest of each at which it was compared in whole. timed_sizes: whether the timed
+    ones are among them."""
 
     status: str
     entry: str
@@ -55,6 +57,8 @@ class Judgement:
     seconds: float
     verdict: Json = None
     notes: tuple[str, ...] = ()
+    sizes: Mapping[str, Json] = field(default_factory=dict)
+    timed_sizes: bool = False
 
     def to_json(self) -> dict[str, Json]:
         """The object that ``fsr evaluate --json`` prints."""
@@ -103,7 +107,25 @@ def _contracted_plan(path: Path, file: KernelFile, kernel: Kernel) -> Plan | Non
     return None if plan == kernel.contract.plan else fitting_plan(plan, kernel.contract, str(path))
 
 
-def judge(path: Path, options: RefineOptions, *, timed: bool) -> Judgement:
+Tell = Callable[[str], None]  # what is done just now
+
+
+def _silent(words: str) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of a candidate. timed: the paired final too. untrusted: it comes from elsewhere. others: plans to
+    test it under where it fails under its own. tell: is told what is done."""
+
+    timed: bool
+    untrusted: bool = False
+    others: Sequence[Plan] = ()
+    tell: Tell = _silent
+
+
+def judge(path: Path, options: RefineOptions, *, timed: bool, tell: Tell = _silent) -> Judgement:
     """Run every search-time and held-out test of ``options.kernel``'s contract on a candidate file; ``timed``: then the
     paired final against the kernel, which adds the verdict. A candidate that fails under the kernel's own launch, says
     no other and was visibly written for one is tested under those that it may mean; ``evidence`` then names the launch.
@@ -111,14 +133,14 @@ def judge(path: Path, options: RefineOptions, *, timed: bool) -> Judgement:
     kernel = kernel_of(options)
     candidate, stated = _read(path, kernel)
     others = () if stated else tuple(meant_plans(candidate.source, kernel.contract))
-    return judge_candidate(kernel, candidate, options, timed=timed, others=others).judgement
+    return judge_candidate(kernel, candidate, options, Asked(timed, others=others, tell=tell)).judgement
 
 
-def judge_own(options: RefineOptions) -> Judgement:
+def judge_own(options: RefineOptions, *, tell: Tell = _silent) -> Judgement:
     """The same of ``options.kernel`` itself: whether it compiles and passes all tests of its own contract. Raises
     FsrError, BaselineError for a kernel that fails them."""
     kernel = kernel_of(options)
-    found = judge_candidate(kernel, None, options, timed=False).judgement
+    found = judge_candidate(kernel, None, options, Asked(timed=False, tell=tell)).judgement
     told = dict(found.evidence)
     if isinstance(line := told.pop("line", None), int):  # of the unit that was compiled
         told["where"] = kernel.unit.where(line)
@@ -135,57 +157,54 @@ class Judged:
     device: DeviceInfo
 
 
-def judge_candidate(
-    kernel: Kernel,
-    candidate: Candidate | None,
-    options: RefineOptions,
-    *,
-    timed: bool,
-    untrusted: bool = False,
-    others: Sequence[Plan] = (),
-) -> Judged:
-    """The same for a candidate that is at hand, None for the kernel itself (as it was meant, where it is taken so);
-    ``untrusted``: it comes from elsewhere; ``others``: plans to test it under where it fails under its own. Raises
-    FsrError."""
-    started = time.monotonic()
+def judge_candidate(kernel: Kernel, candidate: Candidate | None, options: RefineOptions, asked: Asked) -> Judged:
+    """The same for a candidate that is at hand, None for the kernel itself (as it was meant, where it is taken so).
+    Raises FsrError."""
+    started, entry = time.monotonic(), kernel.contract.entry
+    asked.tell(f"{entry}: testing the original")
     with open_fleet(options, 1, single=True, modules=kernel.modules) as fleet:
-        spec, workers = replace(fleet.spec(kernel, options), untrusted=untrusted), fleet.workers
+        spec, workers = replace(fleet.spec(kernel, options), untrusted=asked.untrusted), fleet.workers
         kernel, spec, report = as_it_stands_or_was_meant(
             kernel, spec, lambda kernel, spec: qualify(workers, spec, kernel, lambda: None)
         )
         candidate = candidate or kernel.baseline
-        least = Status.CORRECT if timed else Status.SLOW
-        outcome = judged_by(workers, spec, candidate, options.budget_s, timed=timed)
-        for plan in others if outcome.status < least and outcome.stage not in ("guard", "compile") else ():
-            again = judged_by(workers, spec, replace(candidate, plan=plan), options.budget_s, timed=timed)
+        least = Status.CORRECT if asked.timed else Status.SLOW
+        asked.tell(f"{entry}: testing")
+        outcome = judged_by(workers, spec, candidate, options.budget_s, asked)
+        for plan in asked.others if outcome.status < least and outcome.stage not in ("guard", "compile") else ():
+            again = judged_by(workers, spec, replace(candidate, plan=plan), options.budget_s, asked)
             if again.status >= least:
                 outcome = replace(again, evidence={**again.evidence, "launch": plan_notes(plan).strip()})
                 break
     told = [str(words) for name in ("untested", "unrun") if (words := outcome.evidence.get(name))]
     right = outcome.status >= least and outcome.stage == PROMOTION  # what stopped before was not tested
+    evidence = dict(outcome.evidence)
+    sizes, at_timed = evidence.pop("sizes", {}), evidence.pop("timed_sizes", False)
     judgement = Judgement(
         status="passed" if right else "failed",
-        entry=kernel.contract.entry,
+        entry=entry,
         basis=spec.backend.basis.value,
         device=to_json(report.device),  # type: ignore[arg-type]  # a record is an object
         outcome=outcome.status.name.lower(),
         stage=outcome.stage,
         tests={"cases": outcome.cases, "passed": outcome.passed},
-        evidence=dict(outcome.evidence),
+        evidence=evidence,
         seconds=round(time.monotonic() - started, 2),
-        verdict=outcome.evidence.get("verdict") if timed and right else None,
+        verdict=outcome.evidence.get("verdict") if asked.timed and right else None,
         notes=(*fleet.notes, *report.notes, *notes_on(kernel), *told),
+        sizes=sizes if right else {},  # type: ignore[arg-type]  # an object
+        timed_sizes=right and (bool(at_timed) or (asked.timed and not spec.predicted)),  # a final compares them
     )
     return Judged(judgement, spec, report.device)
 
 
-def judged_by(workers: Workers, spec: SessionSpec, candidate: Candidate, budget_s: float, *, timed: bool) -> Outcome:
-    """What the search's and the promotion's stages say of a candidate, ``timed`` or tested only, and how many cases it
-    passed in all."""
+def judged_by(workers: Workers, spec: SessionSpec, candidate: Candidate, budget_s: float, asked: Asked) -> Outcome:
+    """What the search's and the promotion's stages say of a candidate, and how many cases it passed in all."""
     compiled, outcome = evaluated(workers, spec, candidate)
     if compiled is None or outcome.status < Status.CORRECT:
         return outcome
-    part = PromotionPart.WHOLE if timed else PromotionPart.TESTS
+    asked.tell(f"{spec.contract.entry}: testing, {outcome.passed} cases passed, now held-out ones")
+    part = PromotionPart.WHOLE if asked.timed else PromotionPart.TESTS
     final = promoted(workers, PromoteRequest(spec, candidate, compiled, budget_s, part, own_tested=True))
     return replace(final, cases=outcome.cases + final.cases, passed=outcome.passed + final.passed)
 

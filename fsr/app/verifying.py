@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fsr.app.checking import Judged, judge_candidate
+from fsr.app.checking import Asked, Judged, judge_candidate
 from fsr.backends.select import backend_named, parse_device, resolve_device
 from fsr.cache.digest import text_digest
 from fsr.cache.entry import Entry
@@ -69,7 +69,7 @@ def _verified(store: Store, path: Path, entry: Entry, options: RefineOptions, qu
         if candidate is None:
             why = "its candidate cannot be read by this version, so that it was not tested"
             return _dropped(store, key, path, True, why) if quarantined else Verified(key, path, "left", why)
-        judged = judge_candidate(kernel, candidate, options, timed=True, untrusted=quarantined)
+        judged = judge_candidate(kernel, candidate, options, Asked(timed=True, untrusted=quarantined))
     except FsrError as fault:
         return Verified(key, path, "left", fault.what)
     why = objection(judged)

@@ -51,9 +51,9 @@ def _judge(candidate: Path, kernel: Path | None, options: OptionFields, *, timed
     from fsr.report.terminal import check_summary, waiting
     from fsr.runs.options import RefineOptions
 
-    with waiting(f"testing {f'{kernel.name}, then ' if kernel else ''}{candidate.name}"):
+    with waiting(f"testing {f'{kernel.name}, then ' if kernel else ''}{candidate.name}") as tell:
         given = RefineOptions(kernel or candidate, **options)
-        result = (judge(candidate, given, timed=timed) if kernel else judge_own(given)).to_json()
+        result = (judge(candidate, given, timed=timed, tell=tell) if kernel else judge_own(given, tell=tell)).to_json()
     click.echo(json.dumps(result) if as_json else check_summary(result))
     return EXIT_DONE if result["status"] == "passed" else EXIT_FAILED
 

@@ -123,6 +123,7 @@ def first_failure(
         if failure is not None:
             return passed, failure
         passed += 1
+        session.reached.add(case.sizes)
     return passed, None
 
 
@@ -192,6 +193,7 @@ def large_failure(
         if failure is not None:
             return looked, failure
         looked += 1
+        session.reached.add(case.sizes)
     return looked, None
 
 

@@ -69,6 +69,7 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     """Held-out cases, the largest sizes, sanitizers and other orders."""
     started = time.monotonic()
     candidate, binaries = request.candidate, request.binaries
+    session.reached.clear()
     held_out = session.held_out_cases()
     inspections: dict[str, Json] = {}
     unrun = ""
@@ -91,10 +92,21 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     seconds = time.monotonic() - started
     if failure is not None:
         return Outcome(Status.WRONG, "promotion", passed + 1, passed, evidence=failure.evidence(), seconds=seconds)
-    evidence: dict[str, Json] = {"sanitizers": inspections, **({"unrun": unrun} if unrun else {})}
+    evidence: dict[str, Json] = {"sanitizers": inspections, **_reached(session), **({"unrun": unrun} if unrun else {})}
     return Outcome(
         Status.CORRECT, "promotion", passed, passed, resources=binaries.resources, evidence=evidence, seconds=seconds
     )
+
+
+def _reached(session: Session) -> dict[str, Json]:
+    """Of each size the least and the largest that was tested in whole, and whether all timed sizes were."""
+    found = [dict(sizes) for sizes in session.reached]
+    ends: dict[str, Json] = {
+        s.name: [min(one[s.name] for one in found), max(one[s.name] for one in found)]
+        for s in session.contract.sizes
+        if found
+    }
+    return {"sizes": ends, "timed_sizes": all(timed in found for timed in session.contract.timed_sizes())}
 
 
 def _timed(session: Session, request: PromoteRequest) -> Outcome:

@@ -69,6 +69,7 @@ class Session:
         self.notes: list[str] = []  # on what is not tested as it would be
         self.unset: bool | None = None  # whether the original reads shared memory that was never set, once it is asked
         self.held_out_ns: dict[Case, float | None] = {}  # the original's times beside the timed sizes
+        self.reached: set[tuple[tuple[str, int], ...]] = set()  # sizes of cases that a candidate passed in whole
         self._search_cases: list[Case] = []
         self._corners: list[Case] | None = None
         self._coverage: list[Case] | None = None
@@ -227,6 +228,8 @@ class Session:
                 return passed, failure
             pace.took(case, time.monotonic() - started)
             passed += 1
+            if not case.parts:
+                self.reached.add(case.sizes)
         return passed, None
 
     def failure(

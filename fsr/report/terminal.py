@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -93,13 +94,35 @@ class Display:
 
 
 @contextmanager
-def waiting(words: str, console: Console | None = None) -> Iterator[None]:
-    """Says on standard error, in a terminal, what takes its time and for how long it has; nothing is left of it."""
+def waiting(words: str, console: Console | None = None) -> Iterator[Callable[[str], None]]:
+    """Says on standard error what takes its time and for how long it has: in a terminal, where nothing is left of it;
+    otherwise a line every :data:`PLAIN_EVERY_S`. What it gives is called with other words as the work goes on."""
     console = console or Console(stderr=True)
+    if not console.is_terminal:
+        with _lines_of(words) as tell:
+            yield tell
+        return
     columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        progress.add_task(words)
-        yield
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(words)
+        yield lambda told: progress.update(task, description=told)
+
+
+@contextmanager
+def _lines_of(words: str) -> Iterator[Callable[[str], None]]:
+    started, ended, said = time.monotonic(), threading.Event(), [words]
+
+    def lines() -> None:
+        while not ended.wait(PLAIN_EVERY_S):
+            print(f"fsr: {said[-1]}, {duration_text(time.monotonic() - started)}", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=lines, name="waiting", daemon=True)
+    thread.start()
+    try:
+        yield said.append
+    finally:
+        ended.set()
+        thread.join()
 
 
 def progress_line(state: Shown) -> str:
@@ -210,10 +233,19 @@ def adequacy_text(told: Mapping[str, Any]) -> list[str]:
     return [*lines, f"             and {rest} more: best.adequacy of --json"] if rest else lines
 
 
+def _reached_text(result: Mapping[str, Any]) -> str:
+    """How far tests went: sizes where all were passed, else the stage."""
+    ends = dict(result.get("sizes") or {})
+    if result["status"] != "passed" or not ends:
+        return f"stage {result['stage']}"
+    sizes = ", ".join(f"{name} = {low}" + f" to {high}" * (low != high) for name, (low, high) in ends.items())
+    return f"at {sizes} (timed sizes {'included' if result['timed_sizes'] else 'not among them'})"
+
+
 def check_summary(result: Mapping[str, Any]) -> str:
     """The end of a check, in a few lines."""
     tests = result["tests"]
-    lines = [f"{result['status']}: {tests['passed']} of {tests['cases']} cases, stage {result['stage']}"]
+    lines = [f"{result['status']}: {tests['passed']} of {tests['cases']} cases, {_reached_text(result)}"]
     if result["status"] != "passed":
         lines += failure_lines(result["evidence"])
     elif result["evidence"].get("launch"):

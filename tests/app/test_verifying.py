@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fsr.app import verifying
-from fsr.app.checking import Judged, Judgement
+from fsr.app.checking import Asked, Judged, Judgement
 from fsr.app.verifying import verify
 from fsr.cache.bundle import Bundle
 from fsr.cache.digest import text_digest
@@ -58,8 +58,8 @@ def judged(kernel: Path, **changes: Any) -> Judged:
 def run(
     store: Store, kernel: Path, monkeypatch: pytest.MonkeyPatch, answer: object, gpu: str = HERE.name
 ) -> list[tuple[str, str]]:
-    def judge(*_: object, **more: object) -> object:
-        assert more["timed"]
+    def judge(kernel: object, candidate: object, options: object, asked: Asked) -> object:
+        assert asked.timed
         if isinstance(answer, Exception):
             raise answer
         return answer

@@ -13,6 +13,10 @@ def test_a_kernel_is_checked_against_its_own_contract(fsr: Fsr, row_sum: Path) -
     beside = fsr.json("check", row_sum, "--against", row_sum, "--device", "host")
     assert (alone["status"], alone["entry"], alone["stage"]) == ("passed", "row_sum", "promotion")
     assert alone["tests"] == beside["tests"]
+    assert alone["sizes"] == beside["sizes"]
+    assert alone["sizes"].keys() == {"rows", "cols"}
+    assert all(low < high for low, high in alone["sizes"].values())
+    assert alone["timed_sizes"] is beside["timed_sizes"]
 
 
 def test_a_kernel_that_fails_its_own_tests_is_told_of(cli: Command, row_sum: Path) -> None:

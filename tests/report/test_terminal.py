@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -141,6 +143,29 @@ def test_the_summary_of_a_check():
     assert "FASTER: 2.00x [1.90, 2.10] (measured)" in passed
     assert "expected 2" not in passed
     assert "  note: 3 of 36 test cases" in check_summary(failed | {"notes": ("3 of 36 test cases: one takes 1.5 s",)})
+    sizes = {"status": "passed", "sizes": {"n": [1, 1000000], "k": [4, 4]}, "timed_sizes": True}
+    assert check_summary(failed | sizes) == "passed: 7 of 40 cases, at n = 1 to 1000000, k = 4 (timed sizes included)"
+    assert "(timed sizes not among them)" in check_summary(failed | sizes | {"timed_sizes": False})
+    assert check_summary(failed | sizes | {"sizes": {}}) == "passed: 7 of 40 cases, stage tests"
+    assert check_summary(failed | sizes | {"status": "failed"}).startswith("failed: 7 of 40 cases, stage tests")
+
+
+def test_waiting_is_told_now_and_then_where_nobody_sees_it_move(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with waiting("testing k.cu"):
+        pass
+    assert capsys.readouterr().err == ""  # done before there was anything to tell
+    monkeypatch.setattr(terminal, "PLAIN_EVERY_S", 0.02)
+    with waiting("testing k.cu") as tell:
+        time.sleep(0.1)
+        tell("k: testing, 31 cases passed")
+        time.sleep(0.1)
+    lines = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"fsr: testing k\.cu, \S+ \S+", lines[0])
+    assert re.fullmatch(r"fsr: k: testing, 31 cases passed, \S+ \S+", lines[-1])
+    time.sleep(0.06)
+    assert capsys.readouterr().err == ""
 
 
 def test_what_takes_its_time_says_so_in_a_terminal_only():
