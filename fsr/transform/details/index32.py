@@ -12,6 +12,7 @@ from fsr.records import Candidate
 from fsr.source.form import Assign, Binary, Call, Cast, Declare, Expr, For, Index, Literal, Name, Stmt
 from fsr.source.mapping import map_expr, map_own_exprs, map_stmts
 from fsr.source.walk import Block, base_name, names_in, walk_exprs, walk_stmts
+from fsr.transform.details.divided32 import divided
 from fsr.transform.details.limits import Limits, is_auto
 from fsr.transform.launch.pointwise import pointwise
 from fsr.transform.plan import rewritten
@@ -50,15 +51,16 @@ def _divides(target: Target) -> bool:
 
 
 def _narrowed(target: Target) -> Block:
+    limits = Limits(target, INT_LIMIT - SLACK)
     found = _narrow(target)
-    return found if found != target.kernel.body else _by_values(target)
+    return divided(target, found if found != target.kernel.body else _by_values(target, limits), limits)
 
 
-def _by_values(target: Target) -> Block:
+def _by_values(target: Target, limits: Limits) -> Block:
     """The statements with 64-bit variables as int where neither they nor what is made of them goes beyond 32 bits or
     below nought, by the ranges of all that they are made of. An ``auto`` that is made of such and that more is made of
     says what it was."""
-    limits, body = Limits(target, INT_LIMIT - SLACK), target.kernel.body
+    body = target.kernel.body
     declared = [s for s in walk_stmts(body) if isinstance(s, Declare)]
     types = {p.name: p.type for p in target.kernel.params} | {s.name: s.type for s in declared}
     wide = {s.name: s for s in declared if WIDE.fullmatch(s.type) or is_auto(s)}

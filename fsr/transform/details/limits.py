@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from fsr.analysis.types import integer_bytes, resolved
 from fsr.records import Role
-from fsr.source.form import Binary, Call, Cast, Declare, Expr, For, Index, Member, Name, Ternary
-from fsr.source.walk import base_name, integer, names_assigned, names_in, walk_stmts
+from fsr.source.form import Assign, Binary, Call, Cast, Declare, Expr, For, Index, Member, Name, Stmt, Ternary
+from fsr.source.mapping import map_stmts
+from fsr.source.walk import base_name, integer, names_assigned, names_in, variables, walk_stmts
 from fsr.transform.sizes import always, largest
 from fsr.transform.target import Target
 
@@ -26,6 +27,7 @@ class Limits:
     def of(self, e: Expr) -> Range | None:
         """The least and the largest value; None where it is not known, or may be negative or too large."""
         if e not in self._known:
+            self._known[e] = None  # as long as it is not known: of variables that are divided by each other
             found = self._of(e)
             self._known[e] = found if found is not None and 0 <= found[0] <= found[1] <= self.most else None
         return self._known[e]
@@ -48,6 +50,21 @@ class Limits:
         return {n: s for n, s in found.items() if n not in changed and not s.dims and s.init is not None}
 
     @cached_property
+    def _divided(self) -> Mapping[str, tuple[Declare, list[Expr]]]:
+        """Variables that are only divided after their declaration, and by what: what is left of an index that is taken
+        apart, ``w = rest % width; rest /= width;``."""
+        by: dict[str, list[Expr]] = {}
+        for s in walk_stmts(self.target.kernel.body):
+            step = _division(s)
+            if step is not None:
+                by.setdefault(step[0], []).append(step[1])
+        rest = map_stmts(self.target.kernel.body, lambda s: () if _division(s) is not None else s)
+        names, changed = variables(rest), names_assigned(rest)
+        found = [s for s in walk_stmts(rest) if isinstance(s, Declare) and s.name in by and s.init is not None]
+        return {s.name: (s, by[s.name]) for s in found
+                if names.count(s.name) == 1 and s.name not in changed and not s.dims}  # fmt: skip
+
+    @cached_property
     def _loops(self) -> Mapping[str, For]:
         """Variables of loops that count up, by name; those of two loops are not told apart."""
         loops = [s for s in walk_stmts(self.target.kernel.body) if isinstance(s, For)]
@@ -65,6 +82,8 @@ class Limits:
                 return self.of(operand)
             case Name(text=name) if name in self._declared:
                 return self._variable(self._declared[name])
+            case Name(text=name) if name in self._divided:
+                return self._left(*self._divided[name])
             case Name(text=name) if name in self._loops:
                 return self._counted(self._loops[name])
             case Index():
@@ -76,7 +95,7 @@ class Limits:
                 a, b = self.of(left), self.of(right)
                 pick = min if which == "min" else max
                 return None if a is None or b is None else (pick(a[0], b[0]), pick(a[1], b[1]))
-        return self._size(e) or (self._binary(e) if isinstance(e, Binary) else None)
+        return self._size(e) or self._remainder(e) or (self._binary(e) if isinstance(e, Binary) else None)
 
     def _size(self, e: Expr) -> Range | None:
         made_of = [self._declared[n].init for n in names_in(e) & set(self._declared)]
@@ -99,6 +118,13 @@ class Limits:
         wide = is_auto(s) or (integer_bytes(resolved(s.type, self.target.aliases)) or 0) >= 4
         return self.of(s.init) if wide and s.init is not None else None
 
+    def _left(self, s: Declare, by: Sequence[Expr]) -> Range | None:
+        """What a variable holds that is divided by some values, which may be made of it no more."""
+        start, divisors = self._variable(s), [self.of(e) for e in by]
+        if start is None or any(d is None or d[0] < 1 for d in divisors):
+            return None
+        return 0, start[1]
+
     def _counted(self, loop: For) -> Range | None:
         start, bound, step = (self.of(e) for e in (loop.start, loop.bound, loop.step))
         return None if start is None or bound is None or step is None else (start[0], bound[1] + step[1])
@@ -113,6 +139,16 @@ class Limits:
         if argument is None or most is None or "int" not in argument.dtype:
             return None
         return (0, most) if unsigned or (low is not None and always(self.target.contract, f"({low}) >= 0")) else None
+
+    def _remainder(self, e: Expr) -> Range | None:
+        """What is left of a division by hand: ``a - q * b`` where q is a / b."""
+        match e:
+            case Binary("-", a, Binary("*", left, right)):
+                for q, b in ((left, right), (right, left)):
+                    told = self._declared[q.text].init if isinstance(q, Name) and q.text in self._declared else q
+                    if told == Binary("/", a, b) and not (names_in(told) & set(self._divided)):
+                        return self.of(Binary("%", a, b))
+        return None
 
     def _binary(self, e: Binary) -> Range | None:
         a, b = self.of(e.left), self.of(e.right)
@@ -134,6 +170,16 @@ class Limits:
             case "&":
                 return 0, min(a[1], b[1])
         return None
+
+
+def _division(s: Stmt) -> tuple[str, Expr] | None:
+    """The variable that a statement divides, or leaves the remainder of, and by what; None of another statement."""
+    match s:
+        case Assign(Name(name), "/=" | "%=", by):
+            return name, by
+        case Assign(Name(name), "=", Binary("/" | "%", Name(same), by)) if name == same:
+            return name, by
+    return None
 
 
 def is_auto(s: Declare) -> bool:
