@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -38,6 +39,7 @@ from fsr.lifting.sampling import (
 from fsr.lifting.sides import Sides
 from fsr.lifting.starts import Start, parts_of, starts
 from fsr.lifting.tallies import tallied
+from fsr.lifting.turns import periods
 from fsr.lifting.vanished import Vanished, require_none
 from fsr.lifting.watching import Run, Watcher
 from fsr.records import Case, Role
@@ -70,6 +72,7 @@ class Attempt:
         self.quotients = quotients(self.contract, watcher.candidate.source)
         self.smaller = with_choices(self.contract, smaller_sizes(self.contract))  # to watch at first where it pays
         self.unexplained = False  # at sizes before
+        self.turns: tuple[int, ...] = ()  # periods that what did not stand the check showed
 
     def lifted(self, started: float) -> Lifting:
         """By the first sizes and way whose result stands the check."""
@@ -103,10 +106,30 @@ class Attempt:
             if found is not None:
                 return Lifting.of(found, started, sizes, cases)
             why = why or wrong
+            found, cases = self._by_turns(sizes, cases)
+            if found is not None:
+                return Lifting.of(found, started, sizes, cases)
             if sizes == choices[0] and (self._idle() or self._narrow()):  # the small sizes are nearly all border
                 wide = [with_choices(self.contract, c) for c in wide_sizes(self.contract)]
                 todo = wide if self._idle() else [*wide, *todo]
         return Lifting(None, why, time.monotonic() - started, tuple(choices[0]))
+
+    def _by_turns(self, sizes: Sequence[Mapping[str, int]], cases: list[Case]) -> tuple[Computation | None, list[Case]]:
+        """As _found, and by which cases: once more, with the ends of periods watched where the check showed some."""
+        shown, self.checker.refuted = self.checker.refuted, None
+        by = periods(shown[1]) if shown else ()
+        if not by or shown is None or len(sizes) < 2:
+            return None, cases
+        self.turns = by
+        runs = self.runs
+        try:
+            wide = self._first_run(shown[0], len(runs), part=False)
+            self.runs = [*runs, [replace(wide, periods=by)]]
+            found, _ = self._found(cases)
+        except (TooMuch, _Heavy, Hopeless):
+            found = None
+        self.turns, self.runs = (), runs
+        return found, cases
 
     def _lifted_in_part(self, started: float) -> Lifting:
         """By single blocks, at sizes that are few and unlike each other. Raises Refused."""
@@ -285,7 +308,7 @@ class Attempt:
             for name, value in {**self._sized(self.runs[n][0].sizes), **dict(zip(DIMS, place, strict=False))}.items():
                 columns.setdefault(name, []).append(value)
         arrays = {k: np.array(v, np.int64) for k, v in columns.items()}
-        return Points(arrays, np.array(number, np.int64), tuple(terms), self.distances, self.positions)
+        return Points(arrays, np.array(number, np.int64), tuple(terms), self.distances, self.positions, self.turns)
 
     def _each(self, graph: Graph, output: Argument, points: Points) -> Statement:
         """A value for each element of an output."""

@@ -15,6 +15,7 @@ from fsr.computation.types import type_of
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.hardware.dtypes import float_limits, is_float
+from fsr.lifting.points import Mask
 from fsr.lifting.sampling import shape_at, view
 from fsr.records import Candidate, Case, FaultKind, Image, Role
 from fsr.testgen.placing import place
@@ -45,13 +46,14 @@ class Checker:
         self.contract, self.candidate, self.image, self.device = contract, candidate, image, device
         self._observe = observe
         self._known: dict[Case, tuple[CaseData, dict[str, Array]] | str] = {}
+        self.refuted: tuple[dict[str, int], Mask] | None = None  # sizes of the last one, and which elements differed
         self.in_part = False  # cases are observed, no more run as a whole
         self.run_s = RUN_S
 
     def disagreement(self, c: Computation, cases: Sequence[Case]) -> str:
         """Where the computation and the original differ, in words; '' where they agree on all cases. Cases that are
         too large for the interpreter, or have no number in an answer, do not count; at least half must be others."""
-        agreed = 0
+        agreed, self.refuted = 0, None
         for case in cases:
             if case not in self._known and not self.in_part:
                 self._known[case] = self._original(case)
@@ -137,8 +139,18 @@ class Checker:
             if name not in wide:
                 return f"nothing is known of {name}"
             if not agree(narrow[name], wide[name], asked[name], cut=_cuts(c), single=_single(c, name)):
+                if asked[name].shape == shapes[name]:
+                    self.refuted = dict(sizes), _apart(narrow[name], asked[name])
                 return f"at {where} {name} differs from the original"
         return "" if all(map(_tells, asked.values())) else None
+
+
+def _apart(narrow: Array, want: Array) -> Mask:
+    """Which elements differ by more than rounding, about: a hint where to look."""
+    if not is_float(want.dtype):
+        return np.asarray(narrow.astype(want.dtype) != want)
+    got, original = narrow.astype(np.float64), want.astype(np.float64)
+    return ~np.isclose(got, original, rtol=_CUT_OTHERWISE, atol=1e-3, equal_nan=True)
 
 
 def _tells(want: Array) -> bool:

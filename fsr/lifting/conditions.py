@@ -10,11 +10,15 @@ from functools import lru_cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from fsr.computation.expression import Affine, affine
+from fsr.computation.expression import Affine, Remainder, affine
 from fsr.lifting.points import Mask, Points
 from fsr.lifting.refused import Refused
+from fsr.lifting.turns import turns
 
-Condition = tuple[Affine, Affine, Mask]  # where the left is at most the right, and which samples that holds for
+Condition = tuple[
+    Affine | Remainder, Affine, Mask
+]  # where the left is at most the right, and which samples that holds for
+Compared = tuple[Affine, Affine, Mask]
 Pair = tuple[str, Affine]
 Way = Callable[[Points], Iterator[Condition]]
 _WINDOW = 16
@@ -28,7 +32,7 @@ _RADIUS = 64  # how far from its end an edge may lie that only samples tell
 class Branch:
     """``yes`` where left <= right, else ``no``: each another branch or a label."""
 
-    left: Affine
+    left: Affine | Remainder
     right: Affine
     yes: object
     no: object
@@ -47,7 +51,7 @@ def value_of(a: Affine, points: Points) -> npt.NDArray[np.int64]:
 
 def comparisons(
     points: Points, sizes: Sequence[str], *, numbers: bool = True, fixed: bool | None = None
-) -> Iterator[Condition]:
+) -> Iterator[Compared]:
     """Conditions that some samples meet and some do not, the simplest first: k <= c of a place k in a window (or of a
     component), i <= j + c, i <= c, i <= n - c, i < 2 n, n <= c, i + k <= c, i + k <= n + c; then, with ``numbers``, at
     any number. Of distances: i <= d + c, i <= j + d, i + d <= n. ``fixed``: whether sizes have one value each, where
@@ -174,6 +178,8 @@ def decision(points: Points, labels: Sequence[Hashable], sizes: Sequence[str]) -
         ((lambda p: _edges(p, loops, sizes, fixed), sides, _DEEPEST),),  # more are no box's
         ((lambda p: comparisons(p, sizes, fixed=fixed), most, _DEEPEST),),
     )
+    if points.turns:
+        ways = (((partial(_by_turns, loops=loops, sizes=sizes, fixed=fixed), box, _DEEPEST),), *ways)
     if points.positions:
         ways = (((partial(_positions, loops=loops), sides, _DEEPEST),), *ways)
     for some in ways:
@@ -214,6 +220,12 @@ def _positions(points: Points, loops: Sequence[str]) -> Iterator[Condition]:
         hit = points.columns[a] <= value_of(right, points)
         if hit.any() and not hit.all():
             yield affine(a), right, hit
+
+
+def _by_turns(points: Points, loops: Sequence[str], sizes: Sequence[str], fixed: bool) -> Iterator[Condition]:
+    """Comparisons with sizes, and of what is left of a dimension after its periods."""
+    yield from comparisons(points, sizes, numbers=False, fixed=fixed)
+    yield from turns(points, loops)
 
 
 def _edges(points: Points, loops: Sequence[str], sizes: Sequence[str], fixed: bool) -> Iterator[Condition]:

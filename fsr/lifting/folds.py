@@ -13,12 +13,13 @@ import numpy as np
 
 from fsr.computation.expression import Affine, Expr, Fold, Load, Number, Op, affine, names_in, walk
 from fsr.computation.types import neutral, type_of
-from fsr.lifting.clamped import neighbours, stopping
+from fsr.lifting.alternating import alternating, beside
+from fsr.lifting.clamped import Neighbour, neighbours, stopping
 from fsr.lifting.conditions import decision, value_of
 from fsr.lifting.forms import Forms
 from fsr.lifting.graph import Graph
 from fsr.lifting.holes import without_hole
-from fsr.lifting.points import Mask, Points
+from fsr.lifting.points import Ints, Mask, Points
 from fsr.lifting.refused import Refused
 from fsr.lifting.shifts import over_and_over, with_shifts
 from fsr.lifting.source_order import in_written_order, multiplied_order
@@ -359,20 +360,24 @@ class Folding:
             return self._by_offset(op, points, by, why)
 
     def _stopping_at_edges(self, points: Points, by: Lists) -> list[Expr]:
+        vectors = [[self.fitter.forms.indices(k) for k in items] for items in by]
         names = self._near(points, by)
-        if not names or "" in names:
+        fixed = "" in names  # going round, indices of small sizes may look like fixed places
+        if fixed:
+            names = beside(points, [n for n in points.columns if n not in self.fitter.sizes], vectors)
+        if not names:
             raise Refused("terms without a place near their own")
         own = np.stack([points.columns[v] for v in names], 1)
-        found, high = neighbours(points, [[self.fitter.forms.indices(k) for k in items] for items in by], own)
+        found, high = ([], own) if fixed else neighbours(points, vectors, own)
+
+        def made(some: Points, one: Neighbour, high: Ints) -> Expr:
+            highest = [self.fitter.affine(some, high[:, c].tolist()) for c in range(len(names))]
+            return stopping(some, names, one, highest, self.fitter.fit)
+
         if not found:
-            raise Refused("neighbours that do not stop at edges")
-        highest = [self.fitter.affine(points, high[:, c].tolist()) for c in range(len(names))]
-        return [
-            stopping(
-                points.of([x[k] for x, k in zip(by, one.terms, strict=True)]), names, one, highest, self.fitter.fit
-            )
-            for one in found
-        ]
+            return alternating(points, by, vectors, own, names, made)
+        terms = ([x[k] for x, k in zip(by, one.terms, strict=True)] for one in found)
+        return [made(points.of(t), one, high) for t, one in zip(terms, found, strict=True)]
 
     def _near(self, points: Points, by: Lists) -> list[str]:
         """For each index of the terms the dimension that it is nearest to, '' a fixed place; none without indices."""

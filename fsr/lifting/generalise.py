@@ -35,6 +35,7 @@ from fsr.lifting.points import Ints, Points, affine_fit
 from fsr.lifting.refused import Refused, Unexplained
 from fsr.lifting.rings import on_ring, stopped
 from fsr.lifting.steps import by_count, by_steps
+from fsr.lifting.turns import by_turn
 
 _DIVISORS = (2, 3, 4, 8, 16, 32, 64, 128, 256)
 _LONGEST_PERIOD = 7
@@ -254,7 +255,10 @@ class Generaliser:
         """A decision tree with expressions in place of its labels."""
         if not isinstance(tree, Branch):
             return leaf(tree)
-        return Case(tree.left, tree.right, self.placed(tree.yes, leaf), self.placed(tree.no, leaf))
+        yes, no = self.placed(tree.yes, leaf), self.placed(tree.no, leaf)
+        if isinstance(tree.left, Remainder):
+            return by_turn(tree.left, tree.right, yes, no)
+        return Case(tree.left, tree.right, yes, no)
 
     def term(self, points: Points) -> Expr:
         """As fit, of a term of a sum or product; where it reads otherwise at an edge, as its neighbour there, in two.

@@ -17,13 +17,15 @@ Mask = npt.NDArray[np.bool_]
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
     """columns: sizes and dimensions by name, an entry a sample. run: which run each is of. terms: a graph's numbers.
-    distances: the sizes that are no buffer's extent. positions: scalars of the contract that lie within sizes."""
+    distances: the sizes that are no buffer's extent. positions: scalars of the contract that lie within sizes. turns:
+    the periods that dimensions may have."""
 
     columns: Mapping[str, Ints]
     run: Ints
     terms: tuple[int, ...]
     distances: frozenset[str] = frozenset()
     positions: frozenset[str] = frozenset()
+    turns: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.terms)

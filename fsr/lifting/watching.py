@@ -34,6 +34,7 @@ from fsr.lifting.sampling import (
     view,
 )  # fmt: skip
 from fsr.lifting.signs import BITS, FLOATS, Signs
+from fsr.lifting.turns import cells_about_turns
 from fsr.lifting.written import cells_about_edges, untouched_cells, written_cells
 from fsr.records import Candidate, Case, FaultKind, Role, ScalarArgument
 from fsr.testgen.bounds import float_bounds, integer_bounds
@@ -51,17 +52,20 @@ _FEW_MADE = 0.1  # of the elements that are looked at anywhere: what is written 
 @dataclass(frozen=True, slots=True)
 class Run:
     """One watched run: its sizes, the shape of every buffer, and its trace. ``part``: not all blocks ran. ``kept``:
-    outputs that keep what they held where nobody writes."""
+    outputs that keep what they held where nobody writes. ``periods``: lengths at whose ends elements are looked at."""
 
     sizes: Mapping[str, int]
     shapes: Mapping[str, tuple[int, ...]]
     trace: Trace
     part: bool = False
     kept: tuple[str, ...] = ()
+    periods: tuple[int, ...] = ()
 
     def cells(self, output: str) -> list[tuple[int, ...]]:
         """Elements of an output to look at."""
         shape = self.shapes[output]
+        if self.periods and not self.part:
+            return cells_about_turns(shape, self.periods)
         if not self.part:
             made = self.made(output)
             found = cells(shape, len(self.trace.nodes) / max(1, sum(map(len, self.trace.results.values()))))
