@@ -19,6 +19,7 @@ from fsr.lifting.conditions import decision, value_of
 from fsr.lifting.forms import Forms
 from fsr.lifting.graph import Graph
 from fsr.lifting.holes import without_hole
+from fsr.lifting.mirrored import orders
 from fsr.lifting.points import Ints, Mask, Points
 from fsr.lifting.refused import Refused
 from fsr.lifting.shifts import over_and_over, with_shifts
@@ -343,9 +344,8 @@ class Folding:
         counts = {len(items) for items in by}
         if max(counts) > _MOST_TAPS or op in ("argmax", "argmin"):
             raise why
-        forms = self.fitter.forms
         if len(counts) == 1:
-            for lists in (by, [sorted(items, key=forms.indices) for items in by]):
+            for lists in orders(points, by, self.fitter.forms.indices, self.fitter.sizes):
                 try:
                     return [self.fitter.fit(points.of([x[i] for x in lists])) for i in range(len(by[0]))]
                 except Refused:

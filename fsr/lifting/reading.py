@@ -13,6 +13,7 @@ from fsr.backends.host.tracing import ASIDE, KINDS, TYPES, Trace
 from fsr.computation.expression import Order, beside
 from fsr.lifting.allowance import unlimited
 from fsr.lifting.graph import LISTS, MOST_ORDERED, Graph
+from fsr.lifting.numbers import whole_number
 from fsr.lifting.refused import Refused, Unexplained
 from fsr.lifting.signs import FLOATS, Range, Signs
 
@@ -150,7 +151,9 @@ class Reader:
                 return found if g.terms[cell][0] != "load" else self.signs.element(g.terms[cell][1], found)
             case "chosen":
                 self._landed.setdefault(self._term(b), self.rows[5][b])
-                return self._chosen(self._term(a), self._term(b))
+                where = self._term(b)
+                known = all(inner is None for inner, _ in self._linear(where))  # by numbers that sizes tell
+                return self._term(a) if known else self._chosen(self._term(a), where)
             case "guard":
                 condition, value = self._term(a), self._term(c)
                 return value if self._decided(condition) == bool(b) else g.make("guard", condition, b, value)
@@ -264,6 +267,8 @@ class Reader:
             return g.op(dtype, self.signs.zero_extended("int64", args[0]))
         if name == "fptoui" and dtype == "int32" and self.signs.range(args[0])[1] >= 2.0**31:
             return g.op(dtype, g.op("int64", args[0]))
+        if name in ("fptosi", "fptoui") and (number := whole_number(g, args[0])) is not None:
+            return g.integer(number, dtype)
         if name in _CASTS:
             return g.op(dtype, *args)
         return g.op(_NAMES.get(name, name), *args)
@@ -389,4 +394,8 @@ class Reader:
             factor = math.prod(numbers)
             inner = self._linear(rest[0]) if len(rest) == 1 else [(g.list_of("prod", rest), 1)]
             return [(k, scale * factor) for k, scale in inner]
+        if x[0] in ("idiv", "irem") and all(g.terms[k][0] == "int" for k in x[1:]) and g.terms[x[2]][1]:
+            a, b = (int(g.terms[k][1]) for k in x[1:])
+            quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+            return [(None, quotient if x[0] == "idiv" else a - quotient * b)]
         return [(t, 1)]
