@@ -73,6 +73,7 @@ class Attempt:
         self.smaller = with_choices(self.contract, smaller_sizes(self.contract))  # to watch at first where it pays
         self.unexplained = False  # at sizes before
         self.turns: tuple[int, ...] = ()  # periods that what did not stand the check showed
+        self.alone: Lift | None = None  # how launches are lifted that were not tried yet
 
     def lifted(self, started: float) -> Lifting:
         """By the first sizes and way whose result stands the check."""
@@ -109,6 +110,8 @@ class Attempt:
             found, cases = self._by_turns(sizes, cases)
             if found is not None:
                 return Lifting.of(found, started, sizes, cases)
+            if (steps := self._tried_in_steps(started)) is not None:
+                return steps
             if sizes == choices[0] and (self._idle() or self._narrow()):  # the small sizes are nearly all border
                 wide = [with_choices(self.contract, c) for c in wide_sizes(self.contract)]
                 todo = wide if self._idle() else [*wide, *todo]
@@ -176,21 +179,29 @@ class Attempt:
             return self._computation(graphs[algebra])
 
     def lifted_in_steps(self, started: float, alone: Lift) -> Lifting:
-        """As a whole; where that fails, launch by launch."""
+        """As a whole; where that fails at the first sizes, launch by launch before others."""
         self.ways = [way for way in _WAYS if not way[0]]  # launches alone may carry
+        self.alone = alone
         try:
-            found = self.lifted(started)
+            return self.lifted(started)
         except Refused as why:
             found = Lifting(None, str(why), time.monotonic() - started)
+        return self._tried_in_steps(started) or found
+
+    def _tried_in_steps(self, started: float) -> Lifting | None:
+        """Launch by launch, once: before a whole plan is watched at more sizes, of which each takes long. None where it
+        is not known like that."""
+        alone, self.alone = self.alone, None
         sizes = watched_sizes(self.contract)
-        if found.computation is not None or not sizes:
-            return found
+        if alone is None or not sizes:
+            return None
         try:
             kept = by_launches(self.contract, self.watcher.candidate, alone)
         except Refused:
-            return found
+            return None
         cases = self._cases(sizes[0], part=False)
-        return found if self.checker.disagreement(kept, cases) else Lifting.of(kept, started, sizes[0], cases)
+        wrong = self.checker.disagreement(kept, cases)
+        return None if wrong else Lifting.of(kept, started, sizes[0], cases)
 
     def _first_run(self, sizes: Mapping[str, int], n: int, *, part: bool) -> Run:
         """The first of the runs at the n-th sizes. Raises _Heavy where there are smaller sizes and so much happens at

@@ -23,12 +23,14 @@ class Forms:
     def skeleton(self, e: int) -> int:
         """A number that terms of one form share: whole numbers and the lengths of folds do not count. Raises Hopeless
         where terms are too long when written out."""
-        self._visit(e)
+        if e not in self._skeletons:  # asked for again and again
+            self._visit(e)
         return self._skeletons[e]
 
     def indices(self, e: int) -> tuple[int, ...]:
         """All whole numbers in a term, in order; of a fold's terms of one form the least."""
-        self._visit(e)
+        if e not in self._indices:
+            self._visit(e)
         return self._indices[e]
 
     def _visit(self, e: int) -> None:

@@ -21,23 +21,22 @@ from fsr.computation.expression import (
     Load,
     Number,
     Op,
-    Quotient,
     Recurrence,
-    Remainder,
 )  # fmt: skip
 from fsr.lifting.allowance import Allowance
 from fsr.lifting.conditions import Branch, comparisons, decision
+from fsr.lifting.divided import divided
 from fsr.lifting.folds import Folding
 from fsr.lifting.forms import Forms
 from fsr.lifting.graph import LISTS, Graph
 from fsr.lifting.pieces import in_pieces
-from fsr.lifting.points import Ints, Points, affine_fit
+from fsr.lifting.points import Points, affine_fit
 from fsr.lifting.refused import Refused, Unexplained
 from fsr.lifting.rings import on_ring, stopped
 from fsr.lifting.steps import by_count, by_steps
 from fsr.lifting.turns import by_turn
+from fsr.lifting.wrapped import wrapped
 
-_DIVISORS = (2, 3, 4, 8, 16, 32, 64, 128, 256)
 _LONGEST_PERIOD = 7
 _SEARCH = 0.3  # of the time that is left: to look for boundaries between forms, of which there may be very many
 _CONSTANTS_APART = "forms differ, and not by a condition on indices"
@@ -80,23 +79,7 @@ class Generaliser:
         found = affine_fit(points, array, self.sizes)
         if found is not None:
             return Affine(tuple(sorted(found[0].items())), found[1])
-        loops = [n for n in points.columns if n not in self.sizes]
-        for name, shift in itertools.product(loops, (0, 1, -1)):
-            inner = Affine(((name, 1),), shift)
-            choices: list[str | int] = [
-                *self.sizes,
-                *dict.fromkeys((*_DIVISORS, *_divisors(points.columns[name], array))),
-            ]
-            for by in choices:
-                divisor: Ints | int = points.columns[by] if isinstance(by, str) else by
-                if np.any(np.asarray(divisor) == 0):
-                    continue
-                column = points.columns[name] + shift
-                if (column % divisor == array).all():
-                    return Remainder(inner, by)
-                if (column // divisor == array).all():
-                    return Quotient(inner, by)
-        return on_ring(points, array, self.sizes)
+        return divided(points, array, self.sizes) or on_ring(points, array, self.sizes)
 
     # ------------------------------------------------------------ values
 
@@ -215,7 +198,7 @@ class Generaliser:
             return Number(self.index(points, values), dtype)
         except Refused:
             array = np.array(values, np.int64)
-            ways = by_count, by_steps, stopped
+            ways = by_count, by_steps, stopped, wrapped
             found = next((e for way in ways if (e := way(points, array, self.sizes, dtype)) is not None), None)
             if found is not None:
                 return found
@@ -377,13 +360,6 @@ class Generaliser:
             if same >= 3 * length:
                 return list(ops[:length])
         raise Refused("a growing chain without a period")
-
-
-def _divisors(column: Ints, found: Ints) -> list[int]:
-    """Numbers by which values may be remainders of a column, or quotients: the largest value is one less; the least
-    place at which there is a quotient."""
-    places = column[found == 1]
-    return [n for n in (int(found.max()) + 1, int(places.min()) if len(places) else 0) if n > 1]
 
 
 def _read(e: Load) -> Expr:

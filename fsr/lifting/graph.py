@@ -66,6 +66,8 @@ class Graph:
 
     def depth(self, e: int) -> int:
         """The longest way down."""
+        if e in self._depths:
+            return self._depths[e]
         for k in self.upward(e, self._depths):
             self._depths[k] = 1 + max((self._depths[below] for below in self.operands(k)), default=0)
         return self._depths[e]

@@ -23,6 +23,7 @@ from fsr.errors import ContractError
 from fsr.lifting.found import Lifting
 from fsr.lifting.in_plan import differs_in_plan
 from fsr.lifting.refused import Refused
+from fsr.lifting.sampling import view
 from fsr.records import Candidate, Scratch
 from fsr.source.emit import emit_kernel
 from fsr.source.parse import parse_kernels
@@ -130,7 +131,9 @@ def _by_parts(contract: Contract, candidate: Candidate, parts: Sequence[range], 
         made += own
     names = {n: KEPT + n for n in kept}
     told = [replace(s, target=names.get(s.target, s.target), value=_renamed(_value(s), names)) for s in made]
-    views = (Buffer(names.get(a.name, a.name), a.dtype, a.shape) for a in buffers.values())
+    views = (
+        Buffer(names.get(a.name, a.name), a.dtype, view(a.shape)) for a in buffers.values()
+    )  # as they were watched
     return _in_order(canonical(Computation(tuple(sizes), tuple(views), tuple(told))))
 
 

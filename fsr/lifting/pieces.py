@@ -10,7 +10,7 @@ import numpy as np
 
 from fsr.computation.expression import Affine
 from fsr.lifting.conditions import Branch, comparisons
-from fsr.lifting.points import Ints, Mask, Points, affine_fit
+from fsr.lifting.points import Ints, Mask, Points, affine_fit, spanned
 from fsr.lifting.refused import Refused
 
 _MOST_CONDITIONS = 120
@@ -33,8 +33,7 @@ class _Search:
     def __init__(self, points: Points, values: Ints, sizes: Sequence[str], go_on: Callable[[], bool]) -> None:
         self.points, self.values, self.sizes, self.go_on = points, values, sizes, go_on
         self.conditions = list(itertools.islice(comparisons(points, sizes, numbers=False), _MOST_CONDITIONS))
-        moving = [c for c in points.columns.values() if (c != c[0]).any()]
-        self.matrix = np.stack([*moving, np.ones(len(points), np.int64)], 1).astype(float)
+        self.moving = [c for c in points.columns.values() if (c != c[0]).any()]
         self._known: dict[bytes, Affine | None] = {}
 
     def of(self, mask: Mask, depth: int) -> object:
@@ -57,14 +56,10 @@ class _Search:
         """The affine value that some samples have."""
         key = mask.tobytes()
         if key not in self._known:
-            self._known[key] = self._fitted(mask) if self._may_be(mask) else None
+            self._known[key] = (
+                self._fitted(mask) if spanned([c[mask] for c in self.moving], self.values[mask]) else None
+            )
         return self._known[key]
-
-    def _may_be(self, mask: Mask) -> bool:
-        """Whether any numbers at all, whole or not, make an affine value of it."""
-        matrix, wanted = self.matrix[mask], self.values[mask].astype(float)
-        solution = np.linalg.lstsq(matrix, wanted, rcond=None)[0]
-        return bool(np.abs(matrix @ solution - wanted).max() < 1e-6)
 
     def _fitted(self, mask: Mask) -> Affine | None:
         found = affine_fit(self.points.where(mask), self.values[mask], self.sizes)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+_MOST_ROWS = 160  # that coefficients are solved with; they are held against all samples
+_CLOSE = 1e-6  # to a whole number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,12 +86,14 @@ def affine_fit(points: Points, values: Ints, sizes: Sequence[str], most: int = 3
         return {}, int(values[0])
     moving = [n for n, c in points.columns.items() if (c != c[0]).any()]
     names = sorted(moving, key=lambda n: n in sizes)
-    few = np.unique(np.linspace(0, len(values) - 1, min(len(values), 160)).astype(int))
-    if len(values) > 160:
-        few = np.sort(np.random.default_rng(0).choice(len(values), 160, replace=False))
+    if not spanned([points.columns[n] for n in names], values):
+        return None
+    few = _some_rows(len(values))
+    wanted = values[few].astype(float)
+    rows = {n: points.columns[n][few] for n in names}
     for chosen in _subsets(names, most, sizes):
-        found = _solve([points.columns[n] for n in chosen], values, few)
-        if found is not None:
+        found = _solved([rows[n] for n in chosen], wanted)
+        if found is not None and _holds([points.columns[n] for n in chosen], found, values):
             return dict(zip(chosen, found[:-1], strict=True)), found[-1]
     return None
 
@@ -101,12 +106,60 @@ def _subsets(names: Sequence[str], most: int, sizes: Sequence[str]) -> Iterator[
         yield from ((*rest, quotient) for count in range(most) for rest in combinations(plain, count))
 
 
-def _solve(columns: Sequence[Ints], values: Ints, few: Ints) -> list[int] | None:
-    matrix = np.stack([*(c[few] for c in columns), np.ones(len(few), np.int64)], 1).astype(float)
-    solution: Any
-    solution, _, rank, _ = np.linalg.lstsq(matrix, values[few].astype(float), rcond=None)
-    whole: Ints = np.round(solution).astype(np.int64)
-    if rank < matrix.shape[1] or np.abs(solution - whole).max() > 1e-6 or not whole[:-1].all():
+@lru_cache(256)
+def _some_rows(count: int) -> Ints:
+    """Samples to solve with; of many, some at random."""
+    if count <= _MOST_ROWS:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(0).choice(count, _MOST_ROWS, replace=False))
+
+
+@dataclass(frozen=True, slots=True)
+class _Factors:
+    """Of a matrix of columns and ones: its rank, its pseudo-inverse, an orthonormal basis of what it reaches."""
+
+    rank: int
+    inverse: Floats
+    basis: Floats
+
+
+def _factors(columns: Sequence[Ints], count: int) -> _Factors:
+    matrix = np.ones((count, len(columns) + 1), np.int64)
+    for n, c in enumerate(columns):
+        matrix[:, n] = c
+    return _factored(matrix.tobytes(), len(columns) + 1)
+
+
+@lru_cache(1024)
+def _factored(matrix: bytes, width: int) -> _Factors:
+    """Kept, as the same columns are asked for one index after the other."""
+    wide = np.frombuffer(matrix, np.int64).reshape(-1, width).astype(float)
+    left, scales, right = np.linalg.svd(wide, full_matrices=False)
+    rank = int((scales > scales[0] * max(wide.shape) * np.finfo(float).eps).sum())
+    basis = left[:, :rank]
+    return _Factors(rank, (right[:rank].T / scales[:rank]) @ basis.T, basis)
+
+
+def spanned(columns: Sequence[Ints], values: Ints) -> bool:
+    """Whether any numbers, whole or not, of all columns at once may give the values: else no few of them do."""
+    few = _some_rows(len(values))
+    wanted = values[few].astype(float)
+    basis = _factors([c[few] for c in columns], len(few)).basis
+    return bool(np.abs(basis @ (wanted @ basis) - wanted).max() <= _CLOSE * max(1.0, np.abs(wanted).max()))
+
+
+def _solved(columns: Sequence[Ints], wanted: Floats) -> list[int] | None:
+    """Whole coefficients and a constant that give the values as nearly as any do; None where there are none."""
+    factors = _factors(columns, len(wanted))
+    if factors.rank <= len(columns):
         return None
-    total = sum((c * k for c, k in zip(columns, whole[:-1], strict=True)), np.full(len(values), whole[-1]))
-    return [int(k) for k in whole] if (total == values).all() else None
+    solution = factors.inverse @ wanted
+    whole = np.round(solution)
+    if np.abs(solution - whole).max() > _CLOSE or not whole[:-1].all():
+        return None
+    return [int(k) for k in whole]
+
+
+def _holds(columns: Sequence[Ints], found: Sequence[int], values: Ints) -> bool:
+    total = sum((c * k for c, k in zip(columns, found, strict=False)), np.full(len(values), found[-1]))
+    return bool((total == values).all())
