@@ -42,6 +42,7 @@ from fsr.lifting.tallies import tallied
 from fsr.lifting.turns import periods
 from fsr.lifting.vanished import Vanished, require_none
 from fsr.lifting.watching import Run, Watcher
+from fsr.lifting.work import is_redone
 from fsr.records import Case, Role
 from fsr.testgen.families import among
 
@@ -183,10 +184,17 @@ class Attempt:
         self.ways = [way for way in _WAYS if not way[0]]  # launches alone may carry
         self.alone = alone
         try:
-            return self.lifted(started)
+            found = self.lifted(started)
         except Refused as why:
             found = Lifting(None, str(why), time.monotonic() - started)
-        return self._tried_in_steps(started) or found
+        if found.computation is None:
+            return self._tried_in_steps(started) or found
+        if not any(s.target.startswith("_") for s in found.computation.statements):
+            return found  # nothing is made for itself that a launch might have left
+        steps = self._tried_in_steps(started)
+        timed = self._sized(self.contract.timed_sizes()[0])
+        redone = steps and steps.computation and is_redone(found.computation, steps.computation, timed)
+        return steps if steps and redone else found
 
     def _tried_in_steps(self, started: float) -> Lifting | None:
         """Launch by launch, once: before a whole plan is watched at more sizes, of which each takes long. None where it
