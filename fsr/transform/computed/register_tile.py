@@ -32,7 +32,7 @@ from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.elements import stores
 from fsr.transform.computed.packs import MOST_BYTES, pack_type
 from fsr.transform.computed.parts import Part, name_of, number_of, value_of
-from fsr.transform.computed.scene import Scene, bytes_of, loads_in, postorder, word
+from fsr.transform.computed.scene import Scene, bytes_of, loads_in, postorder, surely, word
 from fsr.transform.computed.shared_values import SharedValues
 from fsr.transform.computed.shifting import Inner, moved
 from fsr.transform.plain.c_text import TYPES, NotPlain
@@ -184,7 +184,8 @@ class Tile:
     def __post_init__(self) -> None:
         self.domain, self.outputs = dict(self.scene.part.domain), stores(self.scene)
         self.last = self.scene.part.domain[-1][0]
-        timed = self.scene.target.contract.timed_sizes()[0]
+        quotients = {n: self.scene.timed(n) for n in self.scene.part.sizes if not n.isidentifier()}
+        timed = {**quotients, **self.scene.target.contract.timed_sizes()[0]}
         middle = {n: self.scene.timed(x) // 2 for n, x in self.scene.part.domain}
         self.inner = Inner(self.tile, timed, middle)
         self.pack = self.tile[self.last]
@@ -377,13 +378,26 @@ class Tile:
             raise NotPlain(f"a fold of {dtype} by {e.op}")
         lines = [f"{name} {'+' if e.op == 'sum' else '*'}= {self.scene.text(e.body, held)};"]
         ranges = {n: affine_text(x) for n, x in e.dims}
-        tests = dict.fromkeys(t for x in loads_in([e.body]) if is_affine(x) for t in self._bounds(x, ranges))
+        asked = self._unasked(e)
+        tests = dict.fromkeys(t for x in loads_in([e.body]) if x in asked for t in self._bounds(x, ranges))
         if tests:  # where one fails, either the fold leaves the term out or nobody wants the fold
             lines = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"]
         for dim, extent in reversed(e.dims):
             head = f"for (int ${dim} = 0; ${dim} < {self.scene.names.affine(extent)}; ++${dim}) {{"
             lines = [head, *indent(lines), "}"]
         return [f"{TYPES[dtype]} {name} = {0 if e.op == 'sum' else 1};", *lines]
+
+    def _unasked(self, e: Fold) -> set[Expr]:
+        """The reads of a fold that no condition of its body stands before: what others read beyond an edge is not read
+        there, and the term stays. Raises NotPlain where a term is left out for what any of its reads is, or where the
+        fold may be reckoned at points that do not want it, for which conditions of its own do not hold."""
+        sure = surely([e.body])
+        every: set[Expr] = {x for x in loads_in([e.body]) if is_affine(x)}
+        if every <= sure:
+            return every
+        if e.inside or e not in surely(self.values):
+            raise NotPlain("a fold of reads under conditions that an edge cuts")
+        return every & sure
 
     def _bounds(self, load: Load, ranges: Mapping[str, str]) -> Iterator[str]:
         if load.carries:

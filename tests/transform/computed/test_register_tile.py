@@ -164,3 +164,54 @@ def test_double_that_literals_bring_about_may_be_left_out(runner):
     np.testing.assert_allclose(got, want, rtol=1e-5)
     exact = replace(subject.contract, tolerance=replace(subject.contract.tolerance, exact=True))
     assert not any("single" in dict(m.params) for m in TILES.moves(replace(subject, contract=exact)))
+
+
+HALF = """// /// fsr
+// entry = "k"
+// [sizes]
+// h = {min = 8, max = 2048, timed = 512}
+// w = {min = 8, max = 2048, timed = 641}
+// [args]
+// x = {role = "in", shape = ["h", "w"]}
+// c = {role = "in", shape = [6]}
+// y = {role = "out", shape = ["h", "ceil_div(w, 2)"]}
+// h = {value = "h"}
+// w = {value = "w"}
+// [launch]
+// grid = ["ceil_div(w, 64)", "h"]
+// block = 64
+// ///
+__global__ void k(const float *x, const float *c, float *y, int h, int w) {
+  int j = blockIdx.x * 64 + threadIdx.x, r = blockIdx.y, odd = w & 1, half = (w + odd) / 2;
+  if (j >= half) return;
+  float s = 0;
+  for (int t = 0; t < 6; t++) {
+    int at = 2 * j + t - 2;
+    if (at < 0) at += w + odd;
+    if (at >= w) at = at == w && odd ? w - 1 : at - w - odd;
+    s += c[t] * x[r * w + at];
+  }
+  y[r * half + j] = s;
+}
+"""
+
+
+def test_a_term_whose_read_a_condition_chooses_is_not_left_out_at_an_edge(runner):
+    subject = lifted(HALF)
+    move = next(iter(TILES.moves(subject)))
+    made = TILES.apply(subject, move)
+    for sizes in ({"h": 9, "w": 8}, {"h": 8, "w": 9}, {"h": 37, "w": 141}, {"h": 12, "w": 140}):
+        want, got = (runner.outputs(c, subject.contract, sizes)["y"] for c in (subject.candidate, made))
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5, err_msg=str(sizes))
+
+
+def test_away_from_the_ends_of_a_subsampled_row_no_condition_is_left():
+    subject = lifted(HALF)
+    body = TILES.apply(subject, next(iter(TILES.moves(subject)))).source
+    inside = body[body.index("__global__") : body.index("} else {")]
+    assert "?" not in inside
+
+
+def test_a_fold_of_such_reads_that_some_points_do_not_want_is_none():
+    subject = lifted(HALF.replace("= s;", "= j < 3 ? x[r * w] : s;"))
+    assert list(TILES.moves(subject)) == []
