@@ -23,6 +23,7 @@ from fsr.lifting.generalise import Generaliser
 from fsr.lifting.graph import Graph
 from fsr.lifting.launches import Lift, by_launches
 from fsr.lifting.merging import as_summed, one_type
+from fsr.lifting.pace import Pace
 from fsr.lifting.points import Points
 from fsr.lifting.quotients import quotients
 from fsr.lifting.refused import Hopeless, Refused, TooMuch, Unexplained
@@ -36,7 +37,7 @@ from fsr.lifting.sampling import (
     watched_sizes,
     wide_sizes,
 )  # fmt: skip
-from fsr.lifting.sides import Sides
+from fsr.lifting.sides import USUAL_FILLS, USUAL_FILLS_IN_PART, Sides
 from fsr.lifting.starts import Start, parts_of, starts
 from fsr.lifting.tallies import tallied
 from fsr.lifting.turns import periods
@@ -163,6 +164,8 @@ class Attempt:
                 why = why or self._explained(str(refused))
                 if isinstance(refused, Unexplained):
                     self._unexplained(str(refused))
+                    break
+                if self.watcher.allowance.left_s <= 0:
                     break
                 continue
             wrong = self.checker.disagreement(found, cases)
@@ -348,7 +351,11 @@ class Attempt:
         def terms(run: Run) -> Sequence[int]:
             return self.watcher.terms(graph, run, output, at)
 
+        nodes = [len(r[0].trace.nodes) for r in self.runs[n:]]
+        pace = Pace(self.watcher.allowance, sum(nodes) / max(1, nodes[0]))
+
         def filled(fills: int, family: str) -> Run:
+            pace.require(fills, USUAL_FILLS_IN_PART if runs[0].part else USUAL_FILLS)
             return self._filled(runs[0], fills, n, family)
 
         told = tallied(graph, found, runs, filled, terms, dtype)
