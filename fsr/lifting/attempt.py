@@ -37,6 +37,7 @@ from fsr.lifting.sampling import (
     watched_sizes,
     wide_sizes,
 )  # fmt: skip
+from fsr.lifting.shares import idle, narrow
 from fsr.lifting.sides import USUAL_FILLS, USUAL_FILLS_IN_PART, Sides
 from fsr.lifting.starts import Start, parts_of, starts
 from fsr.lifting.tallies import tallied
@@ -51,7 +52,6 @@ _SAME_FILLS, _FILLS = 32, 120  # runs in a row that show nothing new; runs at mo
 _ZEROS = 6  # so many runs with other data, the first among them, have zeros in some of the inputs, others in each
 _ALL_ZERO = _ZEROS + 3  # in the ones after these all floating values are zero, and whole ones few
 _IN_PART = ("normal", "normal", "zeros", "normal", among((0.0,))[0], "normal")  # in turn, where single blocks run
-_MOSTLY = 0.5  # of an output, beneath which what is written is hardly seen between its borders
 _LONGEST = 1 << 20  # terms of one element, written out, at any sizes: nobody could write them down
 _WAYS = ((False, 1), (True, 1), (False, 2), (False, 0))  # whether reads past a row are neighbours, and the algebra
 
@@ -114,9 +114,12 @@ class Attempt:
                 return Lifting.of(found, started, sizes, cases)
             if (steps := self._tried_in_steps(started)) is not None:
                 return steps
-            if sizes == choices[0] and (self._idle() or self._narrow()):  # the small sizes are nearly all border
+            nothing = idle(self.runs, self._outputs)
+            if sizes == choices[0] and (
+                nothing or narrow(self.runs, self._outputs)
+            ):  # nearly all border
                 wide = [with_choices(self.contract, c) for c in wide_sizes(self.contract)]
-                todo = wide if self._idle() else [*wide, *todo]
+                todo = wide if nothing else [*wide, *todo]
         return Lifting(None, why, time.monotonic() - started, tuple(choices[0]))
 
     def _by_turns(self, sizes: Sequence[Mapping[str, int]], cases: list[Case]) -> tuple[Computation | None, list[Case]]:
@@ -125,8 +128,7 @@ class Attempt:
         by = periods(shown[1]) if shown else ()
         if not by or shown is None or len(sizes) < 2:
             return None, cases
-        self.turns = by
-        runs = self.runs
+        self.turns, runs = by, self.runs
         try:
             wide = self._first_run(shown[0], len(runs), part=False)
             self.runs = [*runs, [replace(wide, periods=by)]]
@@ -236,21 +238,9 @@ class Attempt:
             raise too_much
         return sizes
 
-    def _idle(self) -> bool:
-        """Whether all that is watched holds what it held."""
-        return not any(runs[0].part or runs[0].made(a.name).any() for runs in self.runs for a in self._outputs)
-
-    def _narrow(self) -> bool:
-        """Whether most of an output that is written stays as it was, whatever the sizes."""
-        for a in self._outputs:
-            shares = [float(runs[0].made(a.name).mean()) for runs in self.runs if not runs[0].part]
-            if shares and 0 < max(shares) < _MOSTLY:
-                return True
-        return False
-
     def _in_rows(self) -> bool:
         """Whether some output is written that has rows."""
-        return not self._idle() and any(len(self.watcher.views[a.name]) > 1 for a in self._outputs)
+        return any(len(self.watcher.views[a.name]) > 1 for a in self._outputs) and not idle(self.runs, self._outputs)
 
     @property
     def _outputs(self) -> list[Argument]:

@@ -22,6 +22,7 @@ from fsr.computation.expression import (
     Number,
     Op,
     Recurrence,
+    Remainder,
 )  # fmt: skip
 from fsr.lifting.allowance import Allowance
 from fsr.lifting.conditions import Branch, comparisons, decision
