@@ -103,9 +103,17 @@ def function_macros(text: str) -> dict[str, Macro]:
 
 
 def statement_macros(text: str) -> dict[str, Macro]:
-    """Those of them that are no expressions: heads of loops (``CUDA_KERNEL_LOOP(i, n)``), guards, several statements.
-    The grammar makes nothing of their calls."""
-    return {name: m for name, m in function_macros(text).items() if _STATEMENT.search(m.body)}
+    """Those of them that are no expressions: heads of loops (``CUDA_KERNEL_LOOP(i, n)``), guards, several statements,
+    and those that stand for one of these. The grammar makes nothing of their calls."""
+    known = function_macros(text)
+    found = {name: m for name, m in known.items() if _STATEMENT.search(m.body)}
+    while more := {n: m for n, m in known.items() if n not in found and any(_calls(m, name) for name in found)}:
+        found |= more
+    return found
+
+
+def _calls(macro: Macro, name: str) -> bool:
+    return re.search(rf"\b{name}\s*\(", macro.body) is not None
 
 
 def expand(text: str, known: Mapping[str, Macro] | None = None) -> str:

@@ -13,6 +13,7 @@ from fsr.source.form import (
     Call,
     Declare,
     Expr,
+    KernelForm,
     Name,
     OpaqueExpr,
     Stmt,
@@ -22,6 +23,7 @@ from fsr.source.parse import parse_kernels
 from fsr.source.types import plain_type
 from fsr.source.walk import Block, contains_opaque
 from fsr.transform.details.register_promotion import promoted
+from fsr.transform.lanes.returned import with_returned_written_out
 from fsr.transform.lanes.steps import by_turn
 from fsr.transform.rows.row_kernel import in_one_form
 from fsr.transform.target import Target
@@ -38,8 +40,15 @@ def forms(target: Target) -> Iterator[Target]:
 
 def _written(target: Target) -> Iterator[Target]:
     """The kernel with macros written out, with what it keeps in memory kept in variables, and without what different
-    hands write differently."""
+    hands write differently; then with functions written out that go through loops."""
     kernel = expanded(target.kernel, target.source)
+    yield from _with_kept(kernel, target)
+    called = with_returned_written_out(kernel, target.source, target.functions)
+    if called is not kernel:
+        yield from _with_kept(called, target)
+
+
+def _with_kept(kernel: KernelForm, target: Target) -> Iterator[Target]:
     plain = replace(target, kernel=replace(kernel, body=_made(kernel.body, target)))
     yield plain
     kept = replace(plain, kernel=replace(plain.kernel, body=promoted(plain)))

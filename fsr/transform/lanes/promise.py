@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import log2
 
+from fsr.analysis.accesses import Access
 from fsr.hardware.gpus import Target as Gpu
-from fsr.source.form import For
+from fsr.source.form import Declare, For
 from fsr.source.walk import names_in, walk_stmts
 from fsr.transform.lanes.loops import Shared
 from fsr.transform.sizes import largest_timed
@@ -61,10 +62,16 @@ def _walks(target: Target, shared: Sequence[Shared]) -> tuple[bool, bool]:
             if turn is None or not turn.terms:
                 continue
             steps = [c for i in ids - counters if (c := place.coefficient(i)) is not None and c.value == 1]
-            of_thread = (place + begins).names() - counters - _same_for_all(target)
+            of_thread = ((place + begins).names() | _names_of(access, target)) - counters - _same_for_all(target)
             by_turn |= turn.value == 1 and not steps and bool(of_thread)
             by_thread |= bool(steps)
     return by_turn, by_thread and not by_turn
+
+
+def _names_of(access: Access, target: Target) -> frozenset[str]:
+    """What tells where a local pointer points that an access goes through."""
+    inits = (s.init for s in walk_stmts(target.kernel.body) if isinstance(s, Declare) and s.name == access.pointer)
+    return frozenset(n for e in inits if e is not None for n in names_in(e))
 
 
 def _ids(target: Target) -> frozenset[str]:

@@ -30,8 +30,8 @@ def with_results_written_out(kernel: KernelForm, source: str, arrays: frozenset[
         statement, call = found
         function = _function(call, functions)
         assert function is not None
-        type_ = _type(function.name, source)
-        if not type_:
+        type_ = returned_type(function.name, source)
+        if type_ not in BY_SPELLING:
             break
         kernel = _with_body(kernel, statement, call, expanded(function, source), type_)
     return kernel
@@ -85,9 +85,8 @@ def _with_body(kernel: KernelForm, statement: Stmt, call: Call, function: Kernel
     return replace(kernel, body=replace_stmt(kernel.body, statement, given))
 
 
-def _type(function: str, source: str) -> str:
-    """What a function returns; nothing where that is no plain type."""
+def returned_type(function: str, source: str) -> str:
+    """What a function returns, as it is written; nothing where that is more than words."""
     found = re.search(rf"__device__((?:\s+\w+)+?)\s+{function}\s*\(", source)
     words = found[1].split() if found else []
-    type_ = " ".join(w for w in words if w not in _QUALIFIERS)
-    return type_ if type_ in BY_SPELLING else ""
+    return " ".join(w for w in words if w not in _QUALIFIERS)
