@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +22,7 @@ from fsr.lifting.check import FAMILIES, RUN_IN_PART_S, Checker
 from fsr.lifting.found import Lifting, facing, scattered
 from fsr.lifting.generalise import Generaliser
 from fsr.lifting.graph import Graph
-from fsr.lifting.launches import Lift, by_launches
+from fsr.lifting.launches import Steps, by_launches
 from fsr.lifting.merging import as_summed, one_type
 from fsr.lifting.pace import Pace
 from fsr.lifting.points import Points
@@ -54,6 +55,7 @@ _ALL_ZERO = _ZEROS + 3  # in the ones after these all floating values are zero, 
 _IN_PART = ("normal", "normal", "zeros", "normal", among((0.0,))[0], "normal")  # in turn, where single blocks run
 _LONGEST = 1 << 20  # terms of one element, written out, at any sizes: nobody could write them down
 _WAYS = ((False, 1), (True, 1), (False, 2), (False, 0))  # whether reads past a row are neighbours, and the algebra
+_AS_LONG = 2.0  # times what a whole took: for its launches, of which it may be that they leave less to do
 
 
 class _Heavy(Exception):  # noqa: N818
@@ -73,9 +75,10 @@ class Attempt:
         self.positions = frozenset(a.name for a in positions_of(self.contract))
         self.quotients = quotients(self.contract, watcher.candidate.source)
         self.smaller = with_choices(self.contract, smaller_sizes(self.contract))  # to watch at first where it pays
+        self._outputs = [a for a in self.contract.buffers() if a.role is not Role.IN]
         self.unexplained = False  # at sizes before
         self.turns: tuple[int, ...] = ()  # periods that what did not stand the check showed
-        self.alone: Lift | None = None  # how launches are lifted that were not tried yet
+        self.alone: Steps | None = None  # how launches are lifted that were not tried yet
 
     def lifted(self, started: float) -> Lifting:
         """By the first sizes and way whose result stands the check."""
@@ -115,9 +118,7 @@ class Attempt:
             if (steps := self._tried_in_steps(started)) is not None:
                 return steps
             nothing = idle(self.runs, self._outputs)
-            if sizes == choices[0] and (
-                nothing or narrow(self.runs, self._outputs)
-            ):  # nearly all border
+            if sizes == choices[0] and (nothing or narrow(self.runs, self._outputs)):  # nearly all border
                 wide = [with_choices(self.contract, c) for c in wide_sizes(self.contract)]
                 todo = wide if nothing else [*wide, *todo]
         return Lifting(None, why, time.monotonic() - started, tuple(choices[0]))
@@ -184,7 +185,7 @@ class Attempt:
             graphs[algebra] = Graph(algebra, apart=True)
             return self._computation(graphs[algebra])
 
-    def lifted_in_steps(self, started: float, alone: Lift) -> Lifting:
+    def lifted_in_steps(self, started: float, alone: Steps) -> Lifting:
         """As a whole; where that fails at the first sizes, launch by launch before others."""
         self.ways = [way for way in _WAYS if not way[0]]  # launches alone may carry
         self.alone = alone
@@ -196,12 +197,12 @@ class Attempt:
             return self._tried_in_steps(started) or found
         if not any(s.target.startswith("_") for s in found.computation.statements):
             return found  # nothing is made for itself that a launch might have left
-        steps = self._tried_in_steps(started)
+        steps = self._tried_in_steps(started, _AS_LONG * (time.monotonic() - started))
         timed = self._sized(self.contract.timed_sizes()[0])
         redone = steps and steps.computation and is_redone(found.computation, steps.computation, timed)
         return steps if steps and redone else found
 
-    def _tried_in_steps(self, started: float) -> Lifting | None:
+    def _tried_in_steps(self, started: float, most_s: float = math.inf) -> Lifting | None:
         """Launch by launch, once: before a whole plan is watched at more sizes, of which each takes long. None where it
         is not known like that."""
         alone, self.alone = self.alone, None
@@ -209,7 +210,7 @@ class Attempt:
         if alone is None or not sizes:
             return None
         try:
-            kept = by_launches(self.contract, self.watcher.candidate, alone)
+            kept = by_launches(self.contract, self.watcher.candidate, alone.within(most_s))
         except Refused:
             return None
         cases = self._cases(sizes[0], part=False)
@@ -241,10 +242,6 @@ class Attempt:
     def _in_rows(self) -> bool:
         """Whether some output is written that has rows."""
         return any(len(self.watcher.views[a.name]) > 1 for a in self._outputs) and not idle(self.runs, self._outputs)
-
-    @property
-    def _outputs(self) -> list[Argument]:
-        return [a for a in self.contract.buffers() if a.role is not Role.IN]
 
     def _explained(self, why: str) -> str:
         lost = {words: None for runs in self.runs for run in runs for words in run.trace.lost}

@@ -62,6 +62,10 @@ class Steps:
     compile_s: float
     known: dict[tuple[Contract, Candidate], Lifting] = field(default_factory=dict)
 
+    def within(self, seconds: float) -> Lift:
+        """The same, no more begun after so many seconds."""
+        return replace(self, until=min(self.until, time.monotonic() + seconds)).lifted
+
     def lifted(self, own: Contract, step: Candidate) -> Computation:
         """What a plan of some launches computes. Raises Refused."""
         found = self.known.get((own, step))

@@ -85,7 +85,7 @@ def lift_whole(
         attempt = Attempt(watcher, checker, traced.blind)
         if steps is None or not apart(candidate):
             return attempt.lifted(started)
-        return attempt.lifted_in_steps(started, steps.lifted)
+        return attempt.lifted_in_steps(started, steps)
     except (Refused, ContractError) as why:
         return Lifting(None, str(why), time.monotonic() - started)
     except ValueError as why:  # sizes at which a shape is none, say
