@@ -56,6 +56,7 @@ from fsr.transform.stencil.action import MarchStencil, TileStencil
 from fsr.transform.stencil.interior import SplitInterior
 from fsr.transform.trees.action import ShuffleTrees
 from fsr.transform.turns.action import MoreBlocks
+from fsr.transform.vector.record import VectorizeRecord
 from fsr.transform.vector.strided import VectorizeStrided
 from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 
@@ -68,7 +69,8 @@ STRUCTURAL: tuple[Action, ...] = (
 )  # fmt: skip
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
-    Vectorize(), VectorizeLoop(), VectorizeStrided(), BlockSize(), SplitBlocks(), MergeBlocks(), Coarsen(),
+    Vectorize(), VectorizeLoop(), VectorizeStrided(), VectorizeRecord(), BlockSize(), SplitBlocks(), MergeBlocks(),
+    Coarsen(),
     JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(), GuardInsertion(), SharedTables(),
     SharedLocals(), PartialEvaluation(), SortingNetwork(), SharedPadding(), RowPadding(), ScalarReplacement(),
     PrivatizeShared(), RegisterPromotion(), StageSlices(), StageRows(), InterleaveScratch(), KeepReads(),
