@@ -218,8 +218,11 @@ def _threads(contract: Contract, sizes: Mapping[str, int]) -> int:
 @lru_cache(maxsize=64)
 def _always(contract: Contract) -> int:
     """How many threads there are at the smallest sizes, where they are no more at others: a grid of as many blocks as
-    fill a GPU, most of which find nothing to do at small sizes. 0 where threads grow with sizes, or are too many."""
+    fill a GPU, most of which find nothing to do at small sizes. 0 where threads grow with sizes, are too many, or where
+    there are no other sizes: they find enough to do then."""
     rows = [{s.name: max(s.minimum, 1) for s in contract.sizes}, _row(contract, _CHECKS[0])]
+    if rows[0] == rows[1]:
+        return 0
     try:
         few, many = (_threads(contract, r) for r in rows)
     except ContractError:  # a launch that there is at others alone

@@ -151,3 +151,34 @@ def test_sizes_at_which_there_is_no_launch_keep_none_of_the_others_away(tmp_path
     text = UPSAMPLED.replace("grid = 2048", 'grid = "n + n % (taps - 9)"').replace("max = 8, timed", "max = 64, timed")
     (tmp_path / "k.cu").write_text(text)
     assert watched_sizes(load_kernel(tmp_path / "k.cu").contract)
+
+
+FIXED = """// /// fsr
+// entry = "product"
+// [sizes]
+// n = 512
+// [args]
+// a = {role = "in", shape = ["n", "n"]}
+// b = {role = "in", shape = ["n", "n"]}
+// c = {role = "out", shape = ["n", "n"]}
+// [launch]
+// grid = ["n // 32", "n // 8"]
+// block = [32, 8]
+// [tolerance]
+// sum_length = "n"
+// ///
+__global__ void product(const float *a, const float *b, float *c) {
+  int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
+  float sum = 0;
+  for (int k = 0; k < 512; k++) sum += a[i * 512 + k] * b[k * 512 + j];
+  c[i * 512 + j] = sum;
+}"""
+
+
+@pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
+def test_of_one_size_that_is_heavy_single_blocks_are_watched(tmp_path):
+    (tmp_path / "k.cu").write_text(FIXED)
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    assert lines(found.computation) == ["c[i, j] = sum(a[i, k0] * b[k0, j] for k0 in range(512))"]
