@@ -42,8 +42,9 @@ from fsr.lifting.shares import idle, narrow
 from fsr.lifting.sides import USUAL_FILLS, USUAL_FILLS_IN_PART, Sides
 from fsr.lifting.starts import Start, parts_of, starts
 from fsr.lifting.tallies import tallied
+from fsr.lifting.told import told_with
 from fsr.lifting.turns import periods
-from fsr.lifting.vanished import Vanished, require_none
+from fsr.lifting.vanished import require_none
 from fsr.lifting.watching import Run, Watcher
 from fsr.lifting.work import is_redone
 from fsr.records import Case, Role
@@ -160,7 +161,7 @@ class Attempt:
                 continue
             self.carrying = carrying
             try:
-                found = canonical(self._told_with(graphs, algebra))
+                found = canonical(told_with(self._computation, graphs, algebra))
             except Hopeless:
                 raise
             except Refused as refused:
@@ -177,13 +178,6 @@ class Attempt:
             why = why or self._explained(f"what was found does not stand the check: {wrong}")
             refuted = True
         return None, why
-
-    def _told_with(self, graphs: dict[int, Graph], algebra: int) -> Computation:
-        try:
-            return self._computation(graphs[algebra])
-        except Vanished:
-            graphs[algebra] = Graph(algebra, apart=True)
-            return self._computation(graphs[algebra])
 
     def lifted_in_steps(self, started: float, alone: Steps) -> Lifting:
         """As a whole; where that fails at the first sizes, launch by launch before others."""

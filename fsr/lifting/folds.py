@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from fsr.computation.expression import Affine, Expr, Fold, Load, Number, Op, affine, names_in, walk
+from fsr.computation.expression import Affine, Expr, Fold, Load, Number, Op, affine, distinct, names_in, walk
 from fsr.computation.types import neutral, type_of
 from fsr.lifting.alternating import alternating, beside
 from fsr.lifting.clamped import Neighbour, neighbours, stopping
@@ -268,7 +268,7 @@ class Folding:
         basis = _basis(max(vectors, key=len))
         ranked = [[tuple(v[b] for b in basis) for v in items] for items in vectors]
         names, body = self._along(op, points, by, ranked)
-        of = {e.indices[d]: (e.buffer, d) for e in walk(body) if isinstance(e, Load) for d in range(len(e.indices))}
+        of = {e.indices[d]: (e.buffer, d) for e in distinct(body) if isinstance(e, Load) for d in range(len(e.indices))}
         own = [next((of[i] for i in of if isinstance(i, Number) and i.index == affine(n)), None) for n in names]
         at, sizes = self._by_run(points)
         shapes = [self.fitter.shapes[r] for r in at.run.tolist()]

@@ -26,10 +26,12 @@ MOST_ORDERED = 16  # factors whose order is noted
 class Graph:
     """Terms by number."""
 
-    def __init__(self, algebra: int = 1, *, apart: bool = False) -> None:
+    def __init__(self, algebra: int = 1, *, apart: bool = False, annul: bool = False) -> None:
         self.algebra = algebra
         self.apart = apart  # whether an element less itself stays a difference
         self.vanished = False  # whether one was met that did not
+        self.annul = annul  # whether whole values times a whole nought, which may be a place, are nought
+        self.annulled = False  # whether some were met that are not
         self.terms: list[Term] = []
         self._numbers: dict[Term, int] = {}
         self._depths: dict[int, int] = {}
@@ -287,6 +289,10 @@ class Graph:
         if zero is not None:
             return zero
         flat = self._whole(flat, lambda a, b: a * b, 1)
+        if len(flat) > 1 and (nought := next((k for k in flat if self.terms[k][:2] == ("int", 0)), None)) is not None:
+            self.annulled = True
+            if self.annul:
+                return nought
         if self.algebra == 2:
             left: list[int] = []
             for k in flat:

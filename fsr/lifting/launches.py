@@ -16,7 +16,7 @@ from typing import Protocol
 
 from fsr.computation.canonical import canonical
 from fsr.computation.computation import KEPT, Buffer, Computation, Statement
-from fsr.computation.expression import Expr, Load, children, rebuilt, walk
+from fsr.computation.expression import Expr, Load, children, distinct, rebuilt
 from fsr.computation.interpret import NoMeaning, inlined
 from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError
@@ -128,7 +128,7 @@ def _by_parts(contract: Contract, candidate: Candidate, parts: Sequence[range], 
         found = lift(alone(contract, buffers, own_plan), step)
         sizes |= dict.fromkeys(found.sizes)
         own = _changes(found)
-        read = {e.buffer for s in own for e in walk(_value(s)) if isinstance(e, Load)}
+        read = {e.buffer for s in own for e in distinct(_value(s)) if isinstance(e, Load)}
         if read & ((kept - written) | (written - kept)) or written & {s.target for s in own}:
             raise Refused("a launch changes what another reads or writes")
         written |= {s.target for s in own}
@@ -188,7 +188,7 @@ def _in_order(c: Computation) -> Computation:
     left, found = list(c.statements), list[Statement]()
     while left:
         missing = {s.target for s in left if s.target.startswith((KEPT, "_"))}
-        ready = [s for s in left if not missing & {e.buffer for e in walk(_value(s)) if isinstance(e, Load)}]
+        ready = [s for s in left if not missing & {e.buffer for e in distinct(_value(s)) if isinstance(e, Load)}]
         found += ready
         left = [s for s in left if s not in ready]
         if not ready:

@@ -20,9 +20,9 @@ from fsr.computation.expression import (
     Quotient,
     Remainder,
     children,
+    distinct,
     moved,
     valued,
-    walk,
 )
 from fsr.lifting.graph import Graph
 from fsr.lifting.points import Points
@@ -48,7 +48,7 @@ def in_written_order(g: Graph, parts: Sequence[Expr], points: Points, lists: Seq
         found = places.get(tuple(_reads_of(part, at))) if told else None
         if found is not None:
             return found
-        buffers = frozenset(x.buffer for x in walk(part) if isinstance(x, Load))
+        buffers = frozenset(x.buffer for x in distinct(part) if isinstance(x, Load))
         return alike.get((isinstance(part, Op) and part.name == "neg", buffers), len(lists[n]))
 
     return sorted(parts, key=place_of)
@@ -62,7 +62,7 @@ def multiplied_order(g: Graph, parts: Sequence[Expr], points: Points, factors: S
     at = {name: int(column[0]) for name, column in points.columns.items()}
     left: dict[tuple[Read, ...], list[int]] = {}
     for number, part in enumerate(parts):
-        if not any(isinstance(x, Fold) for x in walk(part)):
+        if not any(isinstance(x, Fold) for x in distinct(part)):
             left.setdefault(tuple(_reads_of(part, at)), []).append(number)
     short = [g.written_out(factor) <= _MOST for factor in factors]
     own = [left.get(tuple(_reads_of_term(g, f)), []) if told else [] for f, told in zip(factors, short, strict=True)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fsr.computation.expression import Affine, Case, Expr, Load, Number, Op, Remainder, affine, names_in, walk
+from fsr.computation.expression import Affine, Case, Expr, Load, Number, Op, Remainder, affine, distinct, names_in
 from fsr.lifting.points import Mask, Points
 
 Turn = tuple[Remainder, Affine, Mask]  # where what is left is at most a number, and which samples that holds for
@@ -38,7 +38,7 @@ def by_turn(left: Remainder, right: Affine, yes: Expr, no: Expr) -> Expr:
     ((name, _),) = left.value.terms
     beyond = Op("gt", (Number(left, "int32"), Number(right, "int32")))
     found = yes if yes == no else Op("select", (beyond, no, yes))
-    before = any(_before(i, name) for e in walk(no) if isinstance(e, Load) for i in e.indices)
+    before = any(_before(i, name) for e in distinct(no) if isinstance(e, Load) for i in e.indices)
     return Case(affine(name), right, yes, found) if before and found != yes else found
 
 
